@@ -1,0 +1,210 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The fault rule: one line of text <-> one plain structure, and the pure
+ * question "does this rule fire for this event?".
+ *
+ * Called by: the command (parses, prints), the hook in emu_fault.c (matches),
+ * the unit tests. Depends on nothing of the engine: no lock, no shared memory.
+ *
+ *     POINT [SELECTOR=VALUE]... ACTION[=VALUE]
+ *
+ *     ack op=cas host=0 nth=3 drop          the third CAS's response is lost
+ *     packet op=write size=64k- pkt=7 silent    cut a big write after 6 packets
+ */
+
+#ifndef EMU_FAULT_RULE_H
+#define EMU_FAULT_RULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EMU_FAULT_MAX_RULES 64             /**< Rules in one fabric */
+#define EMU_FAULT_LINE_MAX  256            /**< Longest rule, with the NUL */
+#define EMU_FAULT_ANY       0xffffffffu    /**< A selector that is not given */
+
+
+/** Where in the life of an operation the rule looks. */
+typedef enum emu_fault_point {
+    EMU_FAULT_POINT_POST,    /**< Requester: the WQE was fetched, no packet of
+                                  it was sent, all before it were */
+    EMU_FAULT_POINT_PACKET,  /**< Requester: one request packet enters the wire
+                                  (retransmissions pass here again) */
+    EMU_FAULT_POINT_EXEC,    /**< Responder: an operation was executed as a
+                                  whole, its acknowledgement was not sent */
+    EMU_FAULT_POINT_ACK,     /**< Responder: an ACK, a NAK or a response packet
+                                  enters the wire */
+    EMU_FAULT_POINT_LAST
+} emu_fault_point_t;
+
+
+/** What kind of operation an event belongs to. */
+typedef enum emu_fault_op {
+    EMU_FAULT_OP_SEND,
+    EMU_FAULT_OP_SEND_IMM,
+    EMU_FAULT_OP_WRITE,
+    EMU_FAULT_OP_WRITE_IMM,
+    EMU_FAULT_OP_READ,
+    EMU_FAULT_OP_CAS,
+    EMU_FAULT_OP_FAA,
+    EMU_FAULT_OP_LAST
+} emu_fault_op_t;
+
+
+/** What a rule does when it fires. */
+typedef enum emu_fault_action {
+    EMU_FAULT_ACTION_NONE,   /**< Count only */
+    EMU_FAULT_ACTION_DROP,   /**< The packet is lost */
+    EMU_FAULT_ACTION_DELAY,  /**< The packet arrives value_ns later */
+    EMU_FAULT_ACTION_DUP,    /**< It arrives now, and again value_ns later */
+    EMU_FAULT_ACTION_DOWN,   /**< The link goes down, with a port event, before
+                                  the packet passes */
+    EMU_FAULT_ACTION_SILENT, /**< As DOWN, without an event */
+    EMU_FAULT_ACTION_UP,     /**< The link comes up */
+    EMU_FAULT_ACTION_LAST
+} emu_fault_action_t;
+
+
+/** Which transmissions of a packet a rule sees. */
+typedef enum emu_fault_try {
+    EMU_FAULT_TRY_ANY,
+    EMU_FAULT_TRY_FIRST,     /**< Never a retransmission */
+    EMU_FAULT_TRY_AGAIN,     /**< Retransmissions only */
+    EMU_FAULT_TRY_LAST
+} emu_fault_try_t;
+
+
+/** Special values of emu_fault_rule_t::pkt, beside 1, 2, 3, ... */
+#define EMU_FAULT_PKT_LAST   0xfffffffeu
+#define EMU_FAULT_PKT_MIDDLE 0xfffffffdu
+
+
+/** One thing that is about to happen. Filled by the engine. */
+typedef struct emu_fault_event {
+    uint8_t  point;      /**< emu_fault_point_t */
+    uint8_t  op;         /**< emu_fault_op_t */
+    uint8_t  host;       /**< Requester's host */
+    uint8_t  peer;       /**< Responder's host */
+    uint8_t  link;       /**< The plane; the same number on both hosts */
+    uint8_t  is_retry;   /**< A packet that was sent before */
+    uint16_t wqe_index;  /**< Of the request */
+    uint32_t qpn;        /**< Requester's QP number */
+    uint32_t pkt;        /**< Packet within its message, from 1; 0: no packet */
+    uint32_t num_pkts;   /**< Packets of the message */
+    uint64_t size;       /**< Bytes of the message */
+} emu_fault_event_t;
+
+
+/** What comes of an event, all rules considered. */
+typedef struct emu_fault_verdict {
+    uint8_t  fate;       /**< EMU_FAULT_ACTION_NONE, DROP, DELAY or DUP */
+    uint8_t  link_op;    /**< EMU_FAULT_ACTION_NONE, DOWN, SILENT or UP */
+    uint8_t  link_host;  /**< Whose link changes ... */
+    uint8_t  link_index; /**< ... and which: the engine does it first */
+    uint64_t value_ns;   /**< Of DELAY and DUP */
+} emu_fault_verdict_t;
+
+
+/** A rule, as it lies in shared memory. The first part is what was written,
+ *  the second is counted. */
+typedef struct emu_fault_rule {
+    uint32_t id;         /**< 0: free slot */
+    uint8_t  point;      /**< emu_fault_point_t */
+    uint8_t  action;     /**< emu_fault_action_t */
+    uint8_t  try_kind;   /**< emu_fault_try_t */
+    uint8_t  reserved;
+    uint32_t op_mask;    /**< BIT(emu_fault_op_t); 0: all */
+    uint32_t host;       /**< Or EMU_FAULT_ANY; so the next five */
+    uint32_t peer;
+    uint32_t link;
+    uint32_t qpn;
+    uint32_t wqe;
+    uint32_t pkt;        /**< From 1, or EMU_FAULT_PKT_*, or EMU_FAULT_ANY */
+    uint32_t at_host;    /**< Where DOWN, SILENT, UP happen; EMU_FAULT_ANY: */
+    uint32_t at_link;    /**<     at the requester's own port */
+    uint64_t size_min;
+    uint64_t size_max;
+    uint64_t nth;        /**< First match that fires, from 1 */
+    uint64_t count;      /**< Times it fires at most; UINT64_MAX: for ever */
+    uint64_t value_ns;   /**< Of DELAY and DUP */
+    uint32_t prob_ppm;   /**< Chance of each match, parts per million */
+    uint32_t seed;       /**< Of that chance */
+
+    uint64_t matched;    /**< Events that fitted */
+    uint64_t fired;      /**< Events that were acted upon */
+} emu_fault_rule_t;
+
+
+/**
+ * Parse one line.
+ *
+ * @param [in]  line    Text; blank space separates words.
+ * @param [out] rule_p  Filled on success only; id and counters are zero.
+ * @param [out] err     On failure: a sentence saying what is wrong and what
+ *                      would be right.
+ * @param [in]  err_max Room in @a err.
+ *
+ * @return 0, or -1.
+ */
+int emu_fault_rule_parse(const char *line, emu_fault_rule_t *rule_p, char *err,
+                         size_t err_max);
+
+
+/**
+ * Write a rule as the line that would make it again, selectors in a fixed
+ * order, defaults left out.
+ *
+ * @return @a buf, which needs EMU_FAULT_LINE_MAX bytes.
+ */
+char *emu_fault_rule_format(const emu_fault_rule_t *rule, char *buf,
+                            size_t max);
+
+
+/**
+ * Does an event fit a rule's selectors? The counters play no part.
+ */
+int emu_fault_rule_fits(const emu_fault_rule_t *rule,
+                        const emu_fault_event_t *event);
+
+
+/**
+ * Show an event to a rule: count it if it fits, and tell whether the rule
+ * fires. The caller serializes calls for one rule.
+ */
+int emu_fault_rule_match(emu_fault_rule_t *rule,
+                         const emu_fault_event_t *event);
+
+
+/**
+ * Show an event to a table of rules. Every rule counts. The first that fires
+ * with a packet's fate decides that fate, the first with a link change decides
+ * the change: so "drop" and "down" can be had at once, as two rules.
+ */
+void emu_fault_rules_apply(emu_fault_rule_t *rules, unsigned num_rules,
+                           const emu_fault_event_t *event,
+                           emu_fault_verdict_t *verdict_p);
+
+
+/**
+ * Could a rule ever look at a single packet of a message from this host and
+ * link? If not, middle packets may travel as one train.
+ */
+int emu_fault_rules_need_split(const emu_fault_rule_t *rules,
+                               unsigned num_rules, unsigned host,
+                               unsigned link);
+
+
+/** Names for messages and JSON. */
+extern const char *emu_fault_point_names[EMU_FAULT_POINT_LAST];
+extern const char *emu_fault_op_names[EMU_FAULT_OP_LAST];
+extern const char *emu_fault_action_names[EMU_FAULT_ACTION_LAST];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
