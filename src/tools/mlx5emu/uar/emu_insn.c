@@ -1,0 +1,240 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * Decoding of the machine instruction which stored to a doorbell register.
+ * See emu_insn.h for who calls it.
+ *
+ * A program rings from a handful of code addresses, so what an address decodes
+ * to is remembered per thread. The instruction's bytes are compared on every
+ * use: code at one address may change when libraries are unloaded.
+ */
+
+#define _GNU_SOURCE
+#include "emu_insn.h"
+
+#include <Zydis/Zydis.h>
+
+#include <signal.h>
+#include <string.h>
+
+#define EMU_INSN_CACHE_SIZE 16
+#define EMU_INSN_TLS        __thread __attribute__((tls_model("initial-exec")))
+
+
+typedef enum emu_insn_src {
+    EMU_INSN_SRC_NONE,
+    EMU_INSN_SRC_GPR,   /* General purpose register, index into gregs */
+    EMU_INSN_SRC_IMM,   /* Immediate operand */
+    EMU_INSN_SRC_VEC    /* Low half of an SSE/AVX register */
+} emu_insn_src_t;
+
+
+typedef struct emu_insn_entry {
+    uintptr_t      ip;
+    uint8_t        code[ZYDIS_MAX_INSTRUCTION_LENGTH];
+    uint8_t        length;
+    uint8_t        size;
+    uint8_t        swap;   /* MOVBE: bytes are reversed on their way */
+    emu_insn_src_t src;
+    unsigned       index;  /* Register */
+    uint64_t       imm;
+} emu_insn_entry_t;
+
+
+static EMU_INSN_TLS emu_insn_entry_t emu_insn_cache[EMU_INSN_CACHE_SIZE];
+
+
+/* Encoding order of the general purpose registers -> order of gregs */
+static const uint8_t emu_insn_gregs[] = {
+    REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15
+};
+
+
+static int emu_insn_is_move(ZydisMnemonic mnemonic)
+{
+    switch (mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVBE:
+    case ZYDIS_MNEMONIC_MOVNTI:
+    case ZYDIS_MNEMONIC_MOVQ:
+    case ZYDIS_MNEMONIC_MOVLPS:
+    case ZYDIS_MNEMONIC_MOVLPD:
+    case ZYDIS_MNEMONIC_MOVSD:
+    case ZYDIS_MNEMONIC_MOVUPS:
+    case ZYDIS_MNEMONIC_MOVUPD:
+    case ZYDIS_MNEMONIC_MOVAPS:
+    case ZYDIS_MNEMONIC_MOVAPD:
+    case ZYDIS_MNEMONIC_MOVDQA:
+    case ZYDIS_MNEMONIC_MOVDQU:
+    case ZYDIS_MNEMONIC_MOVNTDQ:
+    case ZYDIS_MNEMONIC_MOVNTPS:
+    case ZYDIS_MNEMONIC_MOVNTPD:
+    case ZYDIS_MNEMONIC_VMOVQ:
+    case ZYDIS_MNEMONIC_VMOVLPS:
+    case ZYDIS_MNEMONIC_VMOVLPD:
+    case ZYDIS_MNEMONIC_VMOVSD:
+    case ZYDIS_MNEMONIC_VMOVUPS:
+    case ZYDIS_MNEMONIC_VMOVUPD:
+    case ZYDIS_MNEMONIC_VMOVAPS:
+    case ZYDIS_MNEMONIC_VMOVAPD:
+    case ZYDIS_MNEMONIC_VMOVDQA:
+    case ZYDIS_MNEMONIC_VMOVDQU:
+    case ZYDIS_MNEMONIC_VMOVDQU8:
+    case ZYDIS_MNEMONIC_VMOVDQU16:
+    case ZYDIS_MNEMONIC_VMOVDQU32:
+    case ZYDIS_MNEMONIC_VMOVDQU64:
+    case ZYDIS_MNEMONIC_VMOVDQA32:
+    case ZYDIS_MNEMONIC_VMOVDQA64:
+    case ZYDIS_MNEMONIC_VMOVNTDQ:
+    case ZYDIS_MNEMONIC_VMOVNTPS:
+    case ZYDIS_MNEMONIC_VMOVNTPD:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
+{
+    ZyanI8 id = ZydisRegisterGetId(reg);
+
+    if (id < 0) {
+        return -1;
+    }
+
+    switch (ZydisRegisterGetClass(reg)) {
+    case ZYDIS_REGCLASS_GPR32:
+    case ZYDIS_REGCLASS_GPR64:
+        if (id >= (int)sizeof(emu_insn_gregs)) {
+            return -1;
+        }
+        entry->src   = EMU_INSN_SRC_GPR;
+        entry->index = emu_insn_gregs[id];
+        return 0;
+    case ZYDIS_REGCLASS_XMM:
+    case ZYDIS_REGCLASS_YMM:
+    case ZYDIS_REGCLASS_ZMM:
+        if (id >= 16) {
+            return -1; /* Not in the part of the frame which all CPUs share */
+        }
+        entry->src   = EMU_INSN_SRC_VEC;
+        entry->index = id;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+/* Decode the instruction at ip, which is mapped: it was just being executed.
+ * Only its own bytes may be touched, hence the growing length. */
+static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
+{
+    const uint8_t *code = (const uint8_t*)ip;
+    const size_t in_page = 4096 - (ip & 4095);
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction insn;
+    ZydisDecoder decoder;
+    ZyanStatus status;
+    size_t max;
+
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
+                     ZYDIS_STACK_WIDTH_64);
+    max    = (in_page < ZYDIS_MAX_INSTRUCTION_LENGTH) ?
+             in_page : ZYDIS_MAX_INSTRUCTION_LENGTH;
+    status = ZydisDecoderDecodeFull(&decoder, code, max, &insn, operands);
+    if ((status == ZYDIS_STATUS_NO_MORE_DATA) &&
+        (max < ZYDIS_MAX_INSTRUCTION_LENGTH)) {
+        status = ZydisDecoderDecodeFull(&decoder, code,
+                                        ZYDIS_MAX_INSTRUCTION_LENGTH, &insn,
+                                        operands);
+    }
+
+    if (!ZYAN_SUCCESS(status) || (insn.operand_count_visible < 2) ||
+        (operands[0].type != ZYDIS_OPERAND_TYPE_MEMORY) ||
+        (operands[0].size == 0) || !emu_insn_is_move(insn.mnemonic)) {
+        return -1;
+    }
+
+    memset(entry, 0, sizeof(*entry));
+    entry->length = insn.length;
+    entry->size   = operands[0].size / 8;
+    entry->swap   = (insn.mnemonic == ZYDIS_MNEMONIC_MOVBE);
+    memcpy(entry->code, code, insn.length);
+
+    switch (operands[1].type) {
+    case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+        entry->src = EMU_INSN_SRC_IMM;
+        entry->imm = operands[1].imm.value.u;
+        break;
+    case ZYDIS_OPERAND_TYPE_REGISTER:
+        if (emu_insn_set_register(entry, operands[1].reg.value) != 0) {
+            return -1;
+        }
+        break;
+    default:
+        return -1;
+    }
+
+    entry->ip = ip;
+    return 0;
+}
+
+static const emu_insn_entry_t *emu_insn_lookup(uintptr_t ip)
+{
+    emu_insn_entry_t *entry = &emu_insn_cache[(ip ^ (ip >> 4) ^ (ip >> 8)) %
+                                              EMU_INSN_CACHE_SIZE];
+
+    if ((entry->ip == ip) &&
+        (memcmp(entry->code, (const void*)ip, entry->length) == 0)) {
+        return entry;
+    }
+
+    entry->ip = 0;
+    return (emu_insn_decode(ip, entry) == 0) ? entry : NULL;
+}
+
+int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
+{
+    const uintptr_t ip = uc->uc_mcontext.gregs[REG_RIP];
+    const emu_insn_entry_t *entry;
+    uint64_t value;
+
+    entry = emu_insn_lookup(ip);
+    if (entry == NULL) {
+        return -1;
+    }
+
+    switch (entry->src) {
+    case EMU_INSN_SRC_GPR:
+        value = uc->uc_mcontext.gregs[entry->index];
+        break;
+    case EMU_INSN_SRC_IMM:
+        value = entry->imm;
+        break;
+    case EMU_INSN_SRC_VEC:
+        if (uc->uc_mcontext.fpregs == NULL) {
+            return -1;
+        }
+        memcpy(&value, &uc->uc_mcontext.fpregs->_xmm[entry->index],
+               sizeof(value));
+        break;
+    default:
+        return -1;
+    }
+
+    if (entry->swap) {
+        value = (entry->size == 8) ? __builtin_bswap64(value) :
+                                     __builtin_bswap32(value);
+    }
+
+    store_p->value  = value;
+    store_p->size   = entry->size;
+    store_p->length = entry->length;
+    return 0;
+}
+
+void emu_insn_skip(ucontext_t *uc, const emu_insn_store_t *store)
+{
+    uc->uc_mcontext.gregs[REG_RIP] += store->length;
+}

@@ -1,0 +1,42 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * Decoding of the machine instruction which stored to a doorbell register.
+ * Called by the fault handler (emu_uar.c) only; it runs in signal context, so
+ * it allocates nothing and takes no lock.
+ */
+
+#ifndef EMU_INSN_H_
+#define EMU_INSN_H_
+
+#include <stdint.h>
+#include <ucontext.h>
+
+
+/**
+ * What an instruction wrote, and where execution continues.
+ */
+typedef struct emu_insn_store {
+    uint64_t value;   /* First 8 bytes stored, in memory order */
+    unsigned size;    /* Bytes stored by the instruction */
+    unsigned length;  /* Bytes of the instruction itself */
+} emu_insn_store_t;
+
+
+/**
+ * Decode the instruction at which @a uc was interrupted as a store.
+ *
+ * @param [in]  uc       Interrupted context.
+ * @param [out] store_p  What was stored; set on success only.
+ *
+ * @return 0 on success, -1 if the instruction isn't a store this decoder knows.
+ */
+int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p);
+
+
+/**
+ * Make @a uc continue after the store, as if it had been executed.
+ */
+void emu_insn_skip(ucontext_t *uc, const emu_insn_store_t *store);
+
+#endif

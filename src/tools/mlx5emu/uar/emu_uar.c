@@ -1,0 +1,144 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * UAR pages and their trap, see emu_uar.h.
+ *
+ * All pages come from one region which is reserved once and never unmapped, so
+ * that the fault handler recognizes a doorbell by two comparisons.
+ */
+
+#define _GNU_SOURCE
+#include "emu_uar.h"
+#include "emu_insn.h"
+#include "emu_signal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+
+typedef struct emu_uar_page {
+    emu_uar_store_func_t func;  /* NULL: page is free */
+    void                 *arg;
+} emu_uar_page_t;
+
+
+/* Protects allocation; the fault handler reads func and arg without it */
+static pthread_mutex_t emu_uar_lock = PTHREAD_MUTEX_INITIALIZER;
+static uintptr_t emu_uar_base;
+static emu_uar_page_t emu_uar_pages[EMU_UAR_MAX_PAGES];
+
+
+/* A store which a NIC would see, but this decoder doesn't understand: a line
+ * on stderr by means that are safe in a signal handler, then the program's own
+ * handler takes over. */
+static void emu_uar_complain(const ucontext_t *uc)
+{
+    static const char text[] = "mlx5emu: a doorbell was rung by an instruction "
+                               "which the emulator can't decode, at 0x";
+    uintptr_t ip             = uc->uc_mcontext.gregs[REG_RIP];
+    char line[sizeof(text) + 2 * sizeof(ip) + 1];
+    size_t len               = sizeof(text) - 1;
+    ssize_t written __attribute__((unused));
+    int shift;
+
+    memcpy(line, text, len);
+    for (shift = 60; shift >= 0; shift -= 4) {
+        line[len++] = "0123456789abcdef"[(ip >> shift) & 0xf];
+    }
+    line[len++] = '\n';
+    written     = write(STDERR_FILENO, line, len);
+}
+
+static int emu_uar_fault(siginfo_t *info, void *context)
+{
+    const uintptr_t addr = (uintptr_t)info->si_addr;
+    const uintptr_t base = __atomic_load_n(&emu_uar_base, __ATOMIC_ACQUIRE);
+    emu_insn_store_t store;
+    emu_uar_store_func_t func;
+    emu_uar_page_t *page;
+
+    if ((info->si_code <= 0) || (addr < base) ||
+        (addr >= base + EMU_UAR_MAX_PAGES * EMU_UAR_PAGE_SIZE)) {
+        return 0;
+    }
+
+    if (emu_insn_decode_store(context, &store) != 0) {
+        emu_uar_complain(context);
+        return 0;
+    }
+
+    page = &emu_uar_pages[(addr - base) / EMU_UAR_PAGE_SIZE];
+    func = __atomic_load_n(&page->func, __ATOMIC_ACQUIRE);
+    if (func != NULL) {
+        func(page->arg, addr % EMU_UAR_PAGE_SIZE, store.value, store.size);
+    }
+
+    emu_insn_skip(context, &store);
+    return 1;
+}
+
+static int emu_uar_init(void)
+{
+    void *base;
+    int ret;
+
+    if (emu_uar_base != 0) {
+        return 0;
+    }
+
+    base = mmap(NULL, EMU_UAR_MAX_PAGES * EMU_UAR_PAGE_SIZE, PROT_READ,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        return errno;
+    }
+
+    ret = emu_signal_init(emu_uar_fault);
+    if (ret != 0) {
+        munmap(base, EMU_UAR_MAX_PAGES * EMU_UAR_PAGE_SIZE);
+        return ret;
+    }
+
+    __atomic_store_n(&emu_uar_base, (uintptr_t)base, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int emu_uar_page_create(emu_uar_store_func_t func, void *arg, void **page_p)
+{
+    unsigned i;
+    int ret;
+
+    pthread_mutex_lock(&emu_uar_lock);
+    ret = emu_uar_init();
+    if (ret != 0) {
+        goto out;
+    }
+
+    ret = ENOMEM;
+    for (i = 0; i < EMU_UAR_MAX_PAGES; ++i) {
+        if (emu_uar_pages[i].func == NULL) {
+            emu_uar_pages[i].arg = arg;
+            __atomic_store_n(&emu_uar_pages[i].func, func, __ATOMIC_RELEASE);
+            *page_p = (void*)(emu_uar_base + i * EMU_UAR_PAGE_SIZE);
+            ret     = 0;
+            break;
+        }
+    }
+
+out:
+    pthread_mutex_unlock(&emu_uar_lock);
+    return ret;
+}
+
+void emu_uar_page_destroy(void *page)
+{
+    unsigned i = ((uintptr_t)page - emu_uar_base) / EMU_UAR_PAGE_SIZE;
+
+    pthread_mutex_lock(&emu_uar_lock);
+    __atomic_store_n(&emu_uar_pages[i].func, NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&emu_uar_lock);
+}
