@@ -1,0 +1,290 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * The lookalike of /sys, see emu_sysfs.h.
+ */
+
+#define _GNU_SOURCE
+#include "emu_sysfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EMU_SYSFS_FIRST_BUS 0xa1
+
+
+static void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
+{
+    snprintf(bdf, max, "%04x:%02x:00.0",
+             (EMU_SYSFS_FIRST_BUS + link) >> 8,
+             (EMU_SYSFS_FIRST_BUS + link) & 0xff);
+}
+
+static int emu_sysfs_entry_path(const char *dir, unsigned host, unsigned link,
+                                const char *class_name, const char *dev_name,
+                                char *path, size_t max)
+{
+    char bdf[32];
+    int len;
+
+    emu_sysfs_bdf(link, bdf, sizeof(bdf));
+    len = snprintf(path, max, "%s/host%u/%s/%s/%s%u", dir, host, bdf,
+                   class_name, dev_name, link);
+    return ((len < 0) || ((size_t)len >= max)) ? ENAMETOOLONG : 0;
+}
+
+int emu_sysfs_ibdev_path(const char *dir, unsigned host, unsigned link,
+                         char *path, size_t max)
+{
+    return emu_sysfs_entry_path(dir, host, link, "infiniband", "mlx5_", path,
+                                max);
+}
+
+int emu_sysfs_verbs_path(const char *dir, unsigned host, unsigned link,
+                         char *path, size_t max)
+{
+    return emu_sysfs_entry_path(dir, host, link, "infiniband_verbs", "uverbs",
+                                path, max);
+}
+
+/* Create all directories on the way to a directory below dir */
+static int emu_sysfs_mkdirs(const char *path)
+{
+    char copy[PATH_MAX];
+    char *p;
+
+    if (strlen(path) >= sizeof(copy)) {
+        return ENAMETOOLONG;
+    }
+
+    strcpy(copy, path);
+    for (p = strchr(copy + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
+        *p = '\0';
+        if ((mkdir(copy, 0755) != 0) && (errno != EEXIST)) {
+            return errno;
+        }
+        *p = '/';
+    }
+
+    return ((mkdir(copy, 0755) != 0) && (errno != EEXIST)) ? errno : 0;
+}
+
+static int emu_sysfs_write(const char *dir, const char *name, const char *fmt,
+                           ...) __attribute__((format(printf, 3, 4)));
+
+static int emu_sysfs_write(const char *dir, const char *name, const char *fmt,
+                           ...)
+{
+    char path[PATH_MAX], text[128];
+    va_list ap;
+    int fd, len, ret;
+
+    len = snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if ((len < 0) || ((size_t)len >= sizeof(path))) {
+        return ENAMETOOLONG;
+    }
+
+    va_start(ap, fmt);
+    len = vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return errno;
+    }
+
+    ret = 0;
+    if (write(fd, text, len) != len) {
+        ret = (errno != 0) ? errno : EIO;
+    }
+
+    close(fd);
+    return ret;
+}
+
+static int emu_sysfs_create_port(const char *ibdev, unsigned host,
+                                 unsigned link)
+{
+    char path[PATH_MAX];
+    int ret;
+
+    if (snprintf(path, sizeof(path), "%s/ports/1/gids", ibdev) < 0) {
+        return ENAMETOOLONG;
+    }
+
+    ret = emu_sysfs_mkdirs(path);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(path, "0",
+                          "fec0:0000:0000:%04x:0002:c903:00%02x:%04x\n", link,
+                          link, host + 1);
+    if (ret != 0) {
+        return ret;
+    }
+
+    *strrchr(path, '/') = '\0';
+    ret                 = emu_sysfs_write(path, "lid", "0x%x\n", host + 1);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(path, "link_layer", "InfiniBand\n");
+    if (ret != 0) {
+        return ret;
+    }
+
+    return emu_sysfs_write(path, "rate", "100 Gb/sec (4X EDR)\n");
+}
+
+static int emu_sysfs_create_ibdev(const char *ibdev, unsigned host,
+                                  unsigned link)
+{
+    int ret;
+
+    ret = emu_sysfs_mkdirs(ibdev);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(ibdev, "board_id", EMU_SYSFS_BOARD_ID "\n");
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(ibdev, "fw_ver", EMU_SYSFS_FW_VER "\n");
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(ibdev, "hca_type", "MT%u\n", EMU_SYSFS_PCI_DEVICE);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(ibdev, "node_type", "1: CA\n");
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(ibdev, "node_guid", "0002:c903:00%02x:%04x\n", link,
+                          host + 1);
+    if (ret != 0) {
+        return ret;
+    }
+
+    return emu_sysfs_create_port(ibdev, host, link);
+}
+
+static int emu_sysfs_create_pci(const char *pci)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+    } files[] = {
+        {"vendor",             "0x15b3\n"},
+        {"device",             "0x1017\n"},
+        {"current_link_speed", "8.0 GT/s PCIe\n"},
+        {"current_link_width", "16\n"},
+        {"numa_node",          "-1\n"}
+    };
+    size_t i;
+    int ret;
+
+    for (i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
+        ret = emu_sysfs_write(pci, files[i].name, "%s", files[i].text);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    return 0;
+}
+
+static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
+{
+    char path[PATH_MAX];
+    int ret;
+
+    ret = emu_sysfs_ibdev_path(dir, host, link, path, sizeof(path));
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_create_ibdev(path, host, link);
+    if (ret != 0) {
+        return ret;
+    }
+
+    *strrchr(path, '/') = '\0';
+    *strrchr(path, '/') = '\0';
+    ret                 = emu_sysfs_create_pci(path);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_verbs_path(dir, host, link, path, sizeof(path));
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_mkdirs(path);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_sysfs_write(path, "ibdev", "mlx5_%u\n", link);
+    if (ret != 0) {
+        return ret;
+    }
+
+    return emu_sysfs_write(path, "abi_version", "1\n");
+}
+
+int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links)
+{
+    unsigned host, link;
+    int ret;
+
+    if (mkdir(dir, 0755) != 0) {
+        return errno;
+    }
+
+    for (host = 0; host < hosts; ++host) {
+        for (link = 0; link < links; ++link) {
+            ret = emu_sysfs_create_nic(dir, host, link);
+            if (ret != 0) {
+                emu_sysfs_remove(dir);
+                return ret;
+            }
+        }
+    }
+
+    return 0;
+}
+
+static int emu_sysfs_remove_entry(const char *path, const struct stat *st,
+                                  int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return (remove(path) == 0) ? 0 : -1;
+}
+
+int emu_sysfs_remove(const char *dir)
+{
+    if (nftw(dir, emu_sysfs_remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0) {
+        return 0;
+    }
+
+    return (errno == ENOENT) ? 0 : errno;
+}

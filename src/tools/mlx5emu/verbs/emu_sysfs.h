@@ -1,0 +1,64 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * A directory of plain files which looks like the part of /sys that describes
+ * an InfiniBand device, for programs that read it through
+ * ibv_device.ibdev_path:
+ *
+ *   DIR/host0/0000:a1:00.0/{vendor,device,current_link_speed,...}
+ *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/{board_id,node_guid,...}
+ *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/ports/1/{lid,link_layer,...}
+ *   DIR/host0/0000:a1:00.0/infiniband_verbs/uverbs0/{ibdev,dev,abi_version}
+ *
+ * Created and removed by the `mlx5emu` command, named by verbs/.
+ */
+
+#ifndef EMU_SYSFS_H_
+#define EMU_SYSFS_H_
+
+#include <stddef.h>
+
+/* What every emulated NIC says it is: a ConnectX-5 */
+#define EMU_SYSFS_PCI_VENDOR 0x15b3
+#define EMU_SYSFS_PCI_DEVICE 0x1017
+#define EMU_SYSFS_FW_VER     "16.35.4030"
+#define EMU_SYSFS_BOARD_ID   "EMU0000000001"
+
+
+/**
+ * Create the directory of a fabric.
+ *
+ * @param [in]  dir    Directory to create, must not exist.
+ * @param [in]  hosts  Number of hosts.
+ * @param [in]  links  Number of links, that is NICs of each host.
+ *
+ * @return 0 on success, otherwise a value of errno. On failure nothing is left.
+ */
+int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links);
+
+
+/**
+ * Remove what @ref emu_sysfs_create made. A directory that isn't there is no
+ * error.
+ *
+ * @return 0 on success, otherwise a value of errno.
+ */
+int emu_sysfs_remove(const char *dir);
+
+
+/**
+ * Path of a NIC's "infiniband" entry.
+ *
+ * @return 0 on success, ENAMETOOLONG if @a max is too little.
+ */
+int emu_sysfs_ibdev_path(const char *dir, unsigned host, unsigned link,
+                         char *path, size_t max);
+
+
+/**
+ * Path of a NIC's "infiniband_verbs" entry, see @ref emu_sysfs_ibdev_path.
+ */
+int emu_sysfs_verbs_path(const char *dir, unsigned host, unsigned link,
+                         char *path, size_t max);
+
+#endif
