@@ -1,0 +1,69 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Completion queues, in the format of mlx5: a ring of 64 or 128-byte entries
+ * that the consumer reads by itself.
+ *
+ * Called by: verbs/ and mlx5dv/ (create, arm), proto/ (new completions).
+ *
+ * Doorbell record: dbrec[0] consumer index, dbrec[1] arm word, big endian.
+ */
+
+#ifndef EMU_CQ_H_
+#define EMU_CQ_H_
+
+#include "emu_def.h"
+#include "emu_lock.h"
+
+struct emu_cq {
+    uint32_t          used;
+    uint32_t          cqn;
+    uint32_t          proc;
+    uint32_t          ctx;
+    uint32_t          cqe_cnt;    /* entries, a power of two */
+    uint32_t          cqe_size;   /* 64 or 128 */
+    uint8_t           *buf;
+    volatile uint32_t *dbrec;
+    emu_chan_t        *chan;      /* NULL: no completion channel */
+    uint64_t          cookie;
+    uint64_t          refs;       /* QPs and SRQ-less users, guarded by tables */
+    uint32_t          gen;
+
+    emu_lock_t        lock;       /* guards what follows, and the ring */
+    uint32_t          pi;         /* entries ever written */
+    uint32_t          armed;      /* 0, 1: next, 2: next solicited or error */
+};
+
+/**
+ * Create a completion queue.
+ *
+ * @param [in] cqe       Entries wanted; rounded up to a power of two.
+ * @param [in] cqe_size  64 or 128.
+ * @param [in] chan      Completion channel, or NULL.
+ * @param [in] cookie    Comes back in the events (verbs/: the ibv_cq).
+ */
+int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
+                  emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p);
+
+/** @return -EBUSY while a QP uses it. */
+int emu_cq_destroy(emu_cq_t *cq);
+
+emu_cq_t *emu_cq_find(uint32_t cqn);
+
+/** Arm: the doorbell's two words in host byte order; @a sn_cmd_ci is
+ *  sn << 28 | solicited-only << 24 | consumer index. If a completion that
+ *  counts is there already, the event comes at once. */
+void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci);
+
+/** Arm by verbs' ibv_req_notify_cq: @a ci is the next entry to be polled. */
+static inline void
+emu_cq_req_notify(emu_cq_t *cq, int solicited_only, uint32_t ci)
+{
+    emu_cq_arm(cq->cqn, (solicited_only ? (1u << 24) : 0) | (ci & 0xffffff));
+}
+
+/** Remove a destroyed QP's entries as ibv_destroy_qp does, for verbs-level
+ *  consumers; @a ci is the next entry to be polled. */
+void emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci);
+
+#endif

@@ -1,0 +1,120 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The fabric: one file in shared memory, mapped by all processes at one fixed
+ * address, so that plain pointers into it are good everywhere.
+ *
+ *   EMU_BASE  +----------------+
+ *             | emu_fabric_t   | configuration, locks, fault rules, ports
+ *             +----------------+
+ *             | tables         | processes, contexts, PDs, MRs, CQs, SRQs, QPs
+ *             +----------------+
+ *             | trace ring     |
+ *             +----------------+
+ *             | heap           | queue buffers and doorbell records, by pages
+ *             +----------------+
+ *
+ * Called by: ctl/ (create, destroy, status) and emu_proc.c (open).
+ */
+
+#ifndef EMU_FABRIC_H_
+#define EMU_FABRIC_H_
+
+#include "emu_def.h"
+#include "emu_lock.h"
+#include "emu_port.h"
+#include "../fault/emu_fault_rule.h"
+
+#define EMU_BASE             0x7e9000000000ul
+#define EMU_MAGIC            0x75656d35786c6dul /* "mlx5emu" */
+#define EMU_VERSION          1
+#define EMU_SHM_DIR          "/dev/shm"
+#define EMU_FILE_FMT         EMU_SHM_DIR "/mlx5emu.%s"    /* the file */
+#define EMU_DIR_FMT          EMU_SHM_DIR "/mlx5emu.%s.d"  /* everything else */
+#define EMU_DEFAULT_TRACE    65536
+#define EMU_DEFAULT_HEAP     (4ul << 30)        /* sparse: costs what is used */
+#define EMU_PAGE             4096ul
+
+/** What "mlx5emu up" decides. */
+typedef struct emu_fabric_config {
+    char     name[EMU_NAME_MAX];
+    uint32_t hosts;          /* 1..EMU_MAX_HOSTS */
+    uint32_t links;          /* 1..EMU_MAX_LINKS */
+    uint32_t mtu;            /* 256, 512, 1024, 2048 or 4096 bytes */
+    uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
+    uint64_t trace_entries;  /* 0: no trace */
+    uint64_t heap_size;      /* bytes, a multiple of EMU_PAGE */
+} emu_fabric_config_t;
+
+/** The head of the file. */
+struct emu_fabric {
+    uint64_t            magic;
+    uint32_t            version;
+    uint32_t            ready;         /* 1 once everything is initialized */
+    uint64_t            layout;        /* a hash of structure sizes */
+    uint64_t            uid;           /* unlike any other fabric's */
+    uint64_t            total_size;
+    uint64_t            start_ns;      /* CLOCK_MONOTONIC at creation */
+    emu_fabric_config_t cfg;
+
+    /* Tables, all in this file */
+    emu_proc_t          *procs;
+    emu_ctx_t           *ctxs;
+    emu_chan_t          *chans;
+    emu_pd_t            *pds;
+    emu_mr_t            *mrs;
+    emu_cq_t            *cqs;
+    emu_srq_t           *srqs;
+    emu_qp_t            *qps;
+    struct emu_trace    *trace;
+    uint32_t            *heap_pages;   /* owner of each heap page + 1 */
+    uint8_t             *heap;
+    uint64_t            heap_num_pages;
+    uint64_t            heap_hint;     /* where to search first */
+    uint64_t            heap_top;      /* pages above were never used */
+
+    emu_lock_t          table_lock;    /* guards slots of all tables */
+    emu_lock_t          heap_lock;     /* guards heap_* */
+    uint32_t            hints[16];     /* next slot to try, per table */
+
+    /* Fault rules: guarded by fault_lock; the two words are read without */
+    emu_lock_t          fault_lock;
+    uint32_t            fault_active;  /* number of rules loaded */
+    uint32_t            fault_next_id;
+    emu_fault_rule_t    fault_rules[EMU_FAULT_MAX_RULES];
+
+    emu_port_t          ports[EMU_MAX_PORTS];
+};
+
+/** The fabric of this process, NULL while none is open. */
+extern emu_fabric_t *emu_fabric;
+
+/** Fill a configuration with defaults (2 hosts, 2 links, MTU 4096). */
+void emu_fabric_config_default(emu_fabric_config_t *cfg_p);
+
+/**
+ * Create a fabric's file and directory. Does not leave it mapped.
+ *
+ * @param [out] err  On failure, a sentence for the user.
+ * @return 0, -EEXIST, -EINVAL, ...
+ */
+int emu_fabric_create(const emu_fabric_config_t *cfg, char *err,
+                      size_t err_max);
+
+/** Map a fabric, without becoming a process of it (as the command does). */
+int emu_fabric_open(const char *name, char *err, size_t err_max);
+
+/** Unmap it. */
+void emu_fabric_close(void);
+
+/** Remove a fabric's file and directory, whatever state they are in. */
+int emu_fabric_destroy(const char *name, char *err, size_t err_max);
+
+/** Whether a string can name a fabric: [A-Za-z0-9_.-], not empty, no dot
+ *  first, short enough. */
+int emu_fabric_name_valid(const char *name);
+
+/** CLOCK_MONOTONIC in nanoseconds. */
+uint64_t emu_now_ns(void);
+
+#endif

@@ -1,0 +1,58 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Protection domains and memory regions.
+ *
+ * Called by: verbs/ (alloc, reg, dereg), proto/ (key checks).
+ */
+
+#ifndef EMU_MR_H_
+#define EMU_MR_H_
+
+#include "emu_def.h"
+
+struct emu_pd {
+    uint32_t used;
+    uint32_t index;        /* the PD number */
+    uint32_t proc;
+    uint32_t ctx;
+    uint32_t refs;         /* MRs and QPs */
+};
+
+/** A memory region. Keys are index << 8 | variant, local and remote alike. */
+struct emu_mr {
+    uint32_t used;
+    uint32_t key;
+    uint32_t proc;
+    uint32_t pd;
+    uint32_t port;
+    uint32_t access;       /* enum ibv_access_flags */
+    uint64_t iova;         /* address by which it is named in WQEs */
+    uint64_t addr;         /* address in the owner's memory */
+    uint64_t length;
+    uint8_t  variant;      /* survives the slot's reuse */
+};
+
+int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p);
+/** @return -EBUSY while something uses it. */
+int emu_pd_free(emu_pd_t *pd);
+
+/**
+ * Register memory. Remote write or atomic access needs local write, as verbs
+ * say (-EINVAL). A length of 0 is allowed and matches nothing.
+ */
+int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
+               unsigned access, emu_mr_t **mr_p);
+void emu_mr_dereg(emu_mr_t *mr);
+
+/**
+ * Check a key.
+ *
+ * @param [in] access  Access flags that are needed (0: local read).
+ * @return The region, or NULL if the key, the range, the rights, the PD or the
+ *         port are wrong.
+ */
+emu_mr_t *emu_mr_check(uint32_t key, uint64_t addr, uint64_t length,
+                       unsigned access, uint32_t pd, uint32_t port);
+
+#endif

@@ -1,0 +1,93 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Ports: one per host and link. What a program reads as its port's attributes,
+ * the state of the link, and the counters.
+ *
+ * Called by: verbs/ (query), ctl/ (link command, status), proto/ and wire/.
+ */
+
+#ifndef EMU_PORT_H_
+#define EMU_PORT_H_
+
+#include "emu_def.h"
+#include "emu_lock.h"
+
+/** State of the link between a port and its plane's switch. */
+typedef enum emu_link_state {
+    EMU_LINK_UP,
+    EMU_LINK_DOWN,    /* packets are lost both ways; events were raised */
+    EMU_LINK_SILENT,  /* packets are lost both ways; nothing tells */
+    EMU_LINK_LAST
+} emu_link_state_t;
+
+/** What is counted, for each port and kind of queue pair. */
+typedef enum emu_counter {
+    EMU_CNT_DOORBELLS,     /* send doorbells rung */
+    EMU_CNT_WQES,          /* send work requests fetched */
+    EMU_CNT_TX_PKTS,       /* request packets put on the wire */
+    EMU_CNT_TX_BYTES,      /* their payload */
+    EMU_CNT_TX_ACKS,       /* responses: acknowledgements */
+    EMU_CNT_TX_RESP_PKTS,  /* responses with data: read and atomic */
+    EMU_CNT_TX_NAKS,       /* responses: NAKs, RNR among them */
+    EMU_CNT_RETRANS_PKTS,  /* request packets sent again */
+    EMU_CNT_TIMEOUTS,      /* retry timer expiries */
+    EMU_CNT_RNR_WAITS,     /* RNR NAKs that a requester waited for */
+    EMU_CNT_DROPS_LINK,    /* packets lost since a link was not up */
+    EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
+    EMU_CNT_DROPS_DEST,    /* packets to nobody, or refused in silence */
+    EMU_CNT_DUP_REQS,      /* duplicate requests met by a responder */
+    EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
+    EMU_CNT_CQES,          /* completions written */
+    EMU_CNT_CQE_ERRS,      /* completions with an error, flushes not counted */
+    EMU_CNT_LAST
+} emu_counter_t;
+
+extern const char *emu_counter_names[EMU_CNT_LAST];
+extern const char *emu_qp_type_names[EMU_QPT_LAST];
+extern const char *emu_link_state_names[EMU_LINK_LAST];
+
+/** One port. Index in the table: host * links + link. */
+struct emu_port {
+    uint16_t   index;
+    uint16_t   host;
+    uint16_t   link;
+    uint16_t   lid;          /* host + 1, on the plane of the link */
+    uint16_t   hca;          /* atomics are atomic within one HCA */
+    uint16_t   reserved;
+    uint32_t   link_state;   /* emu_link_state_t; read without a lock */
+    uint64_t   link_changes; /* generation: counts emu_link_set() */
+    uint64_t   gid_prefix;   /* host byte order: fec0:0:0:<plane> */
+    uint64_t   guid;         /* host byte order: EUI-64 of the port */
+    emu_lock_t hca_lock;     /* of HCA number "index": guards atomics */
+    uint64_t   counters[EMU_QPT_LAST][EMU_CNT_LAST]
+               __attribute__((aligned(64)));
+};
+
+/** Port of a host, or NULL. */
+emu_port_t *emu_port_get(unsigned host, unsigned link);
+
+/**
+ * Attributes as ibv_query_port gives them. Reported as PORT_DOWN if the link is
+ * down, as PORT_ACTIVE if it is up or silent.
+ */
+void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p);
+
+/** Attributes as ibv_query_device gives them. */
+void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p);
+
+/** GID number 0 of a port. */
+void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p);
+
+/**
+ * Change a link. Going down or up raises IBV_EVENT_PORT_ERR/PORT_ACTIVE on all
+ * contexts of the port; to and from silent raises nothing, but "down" after
+ * silent does.
+ */
+int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
+
+#define EMU_COUNT(_port, _type, _cnt, _n) \
+    ((void)__atomic_fetch_add(&(_port)->counters[_type][_cnt], (_n), \
+                              __ATOMIC_RELAXED))
+
+#endif

@@ -1,0 +1,184 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Queue pairs: RC, UD, DC initiators and DC targets.
+ *
+ *              requester half                      responder half
+ *      send queue -> packets -> retries     ePSN, MSN, receive queue or SRQ,
+ *      (sq_* and req_* below)               results of atomics (resp_* below)
+ *
+ * Each half has a lock of its own, so that the owner's doorbell and a peer's
+ * packets never wait for each other. The responder half of a DC initiator is
+ * the responder context that its present target keeps for it.
+ *
+ * Called by: verbs/ and mlx5dv/ (create, modify, query, doorbell), proto/.
+ *
+ * Doorbell record: dbrec[0] receive counter, dbrec[1] send counter (in basic
+ * blocks), big endian, 16 bits.
+ */
+
+#ifndef EMU_QP_H_
+#define EMU_QP_H_
+
+#include "emu_def.h"
+#include "emu_lock.h"
+
+/** What emu_qp_create needs. Sizes are rounded up to powers of two. */
+typedef struct emu_qp_init_attr {
+    emu_qp_type_t type;
+    emu_pd_t      *pd;
+    emu_cq_t      *send_cq;      /* NULL for a DCT */
+    emu_cq_t      *recv_cq;
+    emu_srq_t     *srq;          /* NULL: own receive queue */
+    uint32_t      sq_bb_cnt;     /* basic blocks of the send queue */
+    uint32_t      rq_wqe_cnt;    /* receive entries; 0 with an SRQ */
+    uint32_t      rq_max_sge;    /* of one receive entry */
+    int           sq_sig_all;    /* every send WQE is signalled */
+    int           scatter_cqe;   /* received data of <= 32 bytes (<= 64 with
+                                    128-byte CQEs) go into the CQE */
+    uint64_t      dc_key;        /* DCT: access key */
+    uint64_t      cookie;        /* of asynchronous events: the ibv_qp */
+    uint32_t      cqe_uidx;      /* what CQEs carry in srqn_uidx (low 24 bits)
+                                    for QPs without SRQ; normally 0 */
+} emu_qp_init_attr_t;
+
+/** A send WQE in flight; at the index of its first basic block. */
+typedef struct emu_sqe {
+    uint32_t psn;          /* first PSN */
+    uint32_t num_psn;      /* PSNs that it takes; 0: a NOP */
+    uint32_t length;
+    uint16_t num_bb;
+    uint8_t  opcode;       /* MLX5_OPCODE_x */
+    uint8_t  flags;        /* EMU_SQE_x */
+} emu_sqe_t;
+
+/** The result of an atomic, for a request that comes again. */
+typedef struct emu_atomic_result {
+    uint32_t psn;
+    uint32_t valid;
+    uint64_t value;        /* as it was in memory */
+} emu_atomic_result_t;
+
+/** A message that a responder is in the middle of. */
+typedef struct emu_resp_msg {
+    uint8_t  kind;         /* emu_op_kind_t, 0: none */
+    uint8_t  has_wqe;      /* a receive entry was taken */
+    uint16_t wqe_index;
+    uint32_t rkey;
+    uint64_t raddr;        /* where the next byte goes */
+    uint64_t left;         /* bytes to come (writes) */
+    uint64_t offset;       /* bytes that came */
+    uint64_t head;         /* first 8 bytes, for the trace */
+} emu_resp_msg_t;
+
+struct emu_qp {
+    /* Constant after creation */
+    uint32_t            used;
+    uint32_t            qpn;         /* index | generation << EMU_QP_IDX_BITS */
+    uint32_t            gen;
+    uint8_t             type;        /* emu_qp_type_t */
+    uint8_t             sq_sig_all;
+    uint8_t             scatter_cqe;
+    uint8_t             reserved;
+    uint32_t            proc;
+    uint32_t            ctx;
+    uint32_t            pd;
+    uint32_t            port;
+    uint32_t            cqe_uidx;
+    emu_cq_t            *send_cq;
+    emu_cq_t            *recv_cq;
+    emu_srq_t           *srq;
+    uint8_t             *sq_buf;
+    uint32_t            sq_bb_cnt;   /* power of two */
+    uint32_t            rq_wqe_cnt;  /* power of two, or 0 */
+    uint8_t             *rq_buf;
+    uint32_t            rq_stride;   /* bytes: 16 per gather entry */
+    uint32_t            rq_max_sge;
+    volatile uint32_t   *dbrec;
+    emu_sqe_t           *sqes;       /* sq_bb_cnt of them */
+    uint64_t            dc_key;
+    uint64_t            cookie;
+    struct ibv_qp_attr  attr;        /* as modified; PSNs and state live below;
+                                        written with both locks held */
+
+    /* Requester half */
+    emu_lock_t          req_lock __attribute__((aligned(64)));
+    uint32_t            req_state;   /* enum ibv_qp_state */
+    uint16_t            sq_ci;       /* oldest WQE that is not completed */
+    uint16_t            sq_send;     /* WQE that is (to be) sent now */
+    uint16_t            sq_new;      /* first WQE never sent: has no PSN yet */
+    uint16_t            sq_sig_skip; /* reserved */
+    uint32_t            req_psn;     /* next PSN for a new WQE */
+    uint32_t            req_send;    /* next PSN to be sent (<= req_psn) */
+    uint32_t            req_una;     /* oldest PSN that is not acknowledged */
+    uint32_t            req_max;     /* all PSNs below were sent at least once */
+    uint32_t            req_rd_out;  /* reads and atomics in flight */
+    uint32_t            req_read_off;/* bytes that came of the oldest read */
+    uint8_t             req_retry;   /* tries left */
+    uint8_t             req_rnr;     /* RNR tries left; 7: for ever */
+    uint8_t             req_waiting; /* RNR wait: nothing is sent */
+    uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
+    uint64_t            req_deadline;/* of the running timer, 0: none */
+    uint64_t            req_serial;  /* of the DC connection */
+    uint64_t            dc_key_now;  /* ... and its target */
+    uint32_t            dc_dct_now;
+    uint16_t            dc_dlid_now;
+    uint16_t            dc_connected;
+
+    /* Responder half */
+    emu_lock_t          resp_lock __attribute__((aligned(64)));
+    uint32_t            resp_state;  /* enum ibv_qp_state */
+    uint32_t            resp_psn;    /* expected PSN */
+    uint32_t            resp_msn;
+    uint16_t            rq_ci;       /* receive entries taken */
+    uint8_t             resp_nak;    /* a sequence NAK was sent */
+    uint8_t             resp_last_wqe; /* LAST_WQE_REACHED was raised */
+    uint32_t            resp_atomic; /* next slot of resp_atomics */
+    uint64_t            resp_serial; /* DC: connection that this is for */
+    emu_resp_msg_t      resp_msg;
+    emu_atomic_result_t resp_atomics[EMU_MAX_RD_ATOMIC];
+} __attribute__((aligned(64)));
+
+#define EMU_QP_IDX_BITS 14
+#define EMU_SQE_SIGNALED  0x01  /* wants a completion */
+#define EMU_SQE_SOLICITED 0x02
+#define EMU_SQE_RD_ATOMIC 0x04  /* counts in req_rd_out */
+#define EMU_SQE_SENT      0x08  /* all of it was sent once */
+
+/** Create a queue pair in state RESET. */
+int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
+                  emu_qp_t **qp_p);
+
+/** Destroy it, in whatever state: nothing is flushed, packets to it are lost
+ *  from now on. */
+void emu_qp_destroy(emu_qp_t *qp);
+
+/**
+ * Modify, as ibv_modify_qp: -EINVAL for a transition, an attribute or a mask
+ * that is not allowed. To ERR flushes what is posted.
+ */
+int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask);
+
+/**
+ * Query. State, PSNs (rq_psn: the expected PSN of the responder half, sq_psn:
+ * the next PSN of the requester half) and all that was modified.
+ */
+void emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
+
+/** Queue pair by number, NULL if there is none (or no longer). */
+emu_qp_t *emu_qp_find(uint32_t qpn);
+
+/**
+ * The send doorbell: runs all WQEs up to the producer counter in the doorbell
+ * record. Called from the trap of a UAR page, or by verbs-level posts.
+ *
+ * @note In a signal handler, asynchronous signals must be held off (sa_mask):
+ *       locks are taken.
+ */
+void emu_sq_doorbell(uint32_t qpn);
+
+/** Receive doorbell of a QP in ERR: flush what was posted there. Verbs-level
+ *  ibv_post_recv calls it after the doorbell record; otherwise a no-op. */
+void emu_rq_doorbell(emu_qp_t *qp);
+
+#endif

@@ -1,0 +1,53 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Shared receive queues. Entries are linked by next_wqe_index; the producer's
+ * counter is in the doorbell record (dbrec[0], big endian, 16 bits).
+ *
+ * Called by: verbs/ and mlx5dv/ (create), proto/ (takes entries).
+ */
+
+#ifndef EMU_SRQ_H_
+#define EMU_SRQ_H_
+
+#include "emu_def.h"
+#include "emu_lock.h"
+
+struct emu_srq {
+    uint32_t          used;
+    uint32_t          srqn;
+    uint32_t          proc;
+    uint32_t          ctx;
+    uint32_t          pd;
+    uint32_t          wqe_cnt;    /* entries, a power of two */
+    uint32_t          stride;     /* bytes per entry */
+    uint32_t          max_sge;
+    uint8_t           *buf;
+    volatile uint32_t *dbrec;
+    uint64_t          cookie;
+    uint32_t          refs;
+    uint32_t          gen;
+
+    emu_lock_t        lock;       /* guards what follows */
+    uint16_t          next;       /* entry that the next message takes */
+    uint16_t          taken;      /* entries ever taken; posted: dbrec */
+    uint32_t          limit;      /* 0: no limit event */
+};
+
+/**
+ * Create a shared receive queue. Entries are linked 0 -> 1 -> ... -> 0 at
+ * creation. Stride is 16 bytes for the link and 16 per gather entry, rounded
+ * up to a power of two, at least 32.
+ */
+int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
+                   uint64_t cookie, emu_srq_t **srq_p);
+
+/** @return -EBUSY while a QP uses it. */
+int emu_srq_destroy(emu_srq_t *srq);
+
+/** Set the limit of IBV_EVENT_SRQ_LIMIT_REACHED (one shot). */
+void emu_srq_set_limit(emu_srq_t *srq, unsigned limit);
+
+emu_srq_t *emu_srq_find(uint32_t srqn);
+
+#endif
