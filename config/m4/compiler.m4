@@ -1,0 +1,40 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+
+# RCV_ERROR(MESSAGE)
+# ------------------
+# AC_MSG_ERROR of a message that may be broken over several lines here.
+AC_DEFUN([RCV_ERROR], [AC_MSG_ERROR([m4_normalize([$1])])])
+
+
+# RCV_COMPILER
+# ------------
+# Flags that everything is compiled with:
+#   BASE_CPPFLAGS, BASE_CFLAGS, BASE_CXXFLAGS
+AC_DEFUN([RCV_COMPILER], [
+    AC_ARG_ENABLE([werror],
+        [AS_HELP_STRING([--disable-werror],
+            [do not treat compiler warnings as errors])],
+        [], [enable_werror=yes])
+    AC_ARG_ENABLE([sanitizer],
+        [AS_HELP_STRING([--enable-sanitizer=LIST],
+            [compile with -fsanitize=LIST, e.g. address,undefined])],
+        [], [enable_sanitizer=no])
+
+    rcv_warnings="-Wall -Wextra -Wno-unused-parameter"
+    rcv_warnings="$rcv_warnings -Wno-missing-field-initializers"
+    AS_IF([test "x$enable_werror" != xno],
+          [rcv_warnings="$rcv_warnings -Werror"])
+
+    rcv_sanitize=
+    AS_CASE([$enable_sanitizer],
+        [no], [],
+        [yes], [RCV_ERROR([--enable-sanitizer needs a list, for example
+                              --enable-sanitizer=address,undefined])],
+        [rcv_sanitize="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"])
+
+    AC_SUBST([BASE_CPPFLAGS], ["-D_GNU_SOURCE"])
+    AC_SUBST([BASE_CFLAGS],
+             ["-std=gnu11 $rcv_warnings -Wmissing-prototypes $rcv_sanitize"])
+    AC_SUBST([BASE_CXXFLAGS], ["-std=gnu++17 $rcv_warnings $rcv_sanitize"])
+])
