@@ -1,0 +1,128 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Control plane: a private worker with a DC interface per link, progressed by
+ * UCX's async mechanism, so that a peer whose application computes can still
+ * be fenced and opened. Also the responder's side of every vQP (targets).
+ *
+ * Threads: whatever runs in the async context is called with the async lock of
+ * the worker held; the main thread takes it with UCS_ASYNC_BLOCK for each
+ * call of this file. Handlers of the "main" messages run in the main thread,
+ * from uct_varuna_ctl_dispatch().
+ */
+#ifndef UCT_VARUNA_CTL_H_
+#define UCT_VARUNA_CTL_H_
+
+#include "varuna_iface.h"
+
+#include <ucs/datastruct/queue.h>
+#include <ucs/datastruct/list.h>
+
+/* One link of a remote interface, from its address. */
+typedef struct uct_varuna_peer_link {
+    uint8_t                    nic;       /* Remote NIC index */
+    uct_device_addr_t          *device_addr;
+    uct_iface_addr_t           *dc_addr;
+    uct_iface_addr_t           *ctl_addr;
+} uct_varuna_peer_link_t;
+
+/* A remote interface; reference-counted, found by uuid. */
+typedef struct uct_varuna_peer {
+    uint64_t                   uuid;
+    unsigned                   refcount;
+    /* By *local* link index (the remote link which our link reaches). */
+    uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
+    unsigned                   link_map;  /* Local links which reach it */
+    uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    void                       *addr;     /* Copy, which links[] points into */
+    uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
+} uct_varuna_peer_t;
+
+/* A message held until its predecessors have come. */
+typedef struct uct_varuna_held_am {
+    ucs_list_link_t            list;
+    uint32_t                   seq;
+    uint8_t                    am_id;
+    unsigned                   length;
+    /* payload follows */
+} uct_varuna_held_am_t;
+
+/* Responder's side of one vQP. */
+struct uct_varuna_target {
+    uct_varuna_peer_t          *peer;     /* The requester's interface */
+    uint32_t                   vqp;       /* The requester's id */
+    uint32_t                   id;        /* Ours, in AM headers */
+    uint64_t                   *logs;     /* LOG_COUNT rings, registered */
+    uint32_t                   fenced;    /* Incarnations <= this are fenced */
+    /* RC end; created and destroyed in the main thread under the async lock,
+     * fenced in the async context. */
+    uct_ep_h                   rc_ep;
+    uint32_t                   rc_epoch;
+    uint8_t                    rc_link;   /* Local link index */
+    /* Receive side, main thread only */
+    uint32_t                   next_seq;
+    ucs_list_link_t            held;      /* uct_varuna_held_am_t, by seq */
+    unsigned                   num_held;
+};
+
+/**
+ * Open the control plane: worker, inner interfaces, async handlers, arena of
+ * completion logs (registered on all NICs through iface->md).
+ */
+ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
+                                   uct_varuna_ctl_t **ctl_p);
+
+/** Stop async handlers, close everything incl. targets and their RC QPs. */
+void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
+
+/** Control DC address of local link @a link, for the interface address. */
+const void *uct_varuna_ctl_link_addr(uct_varuna_ctl_t *ctl, unsigned link,
+                                     size_t *length_p);
+
+/**
+ * Parse an address which a peer gave and find or make its peer object (a
+ * reference is taken). A truncated or foreign address is refused with a clear
+ * error. Local and remote links are paired by reachability, same NIC index first.
+ *
+ * @param [in] device_addr  Primary's device address, or NULL if @a addr is full.
+ * @param [in] addr         Interface address.
+ * @param [in] length       Its length, or SIZE_MAX where the caller cannot know.
+ */
+ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr, size_t length,
+                                 uct_varuna_peer_t **peer_p);
+
+void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
+/** @return nonzero if any of our links reaches the address; used by
+ *  iface_is_reachable, so it must not log errors. */
+int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr);
+
+/**
+ * Send one control message on @a link (a local link index). Main thread or
+ * async context. No resource: queued inside.
+ */
+ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, uct_varuna_ctl_type_t type,
+                                 uint64_t uuid, uint32_t vqp, uint32_t epoch,
+                                 const void *body, size_t length);
+
+/** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
+int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);
+
+/** Main thread: handle what the async context has queued: CONNECT_REQ and CLOSE
+ *  for targets; OPEN_REP, CONNECT_REP, FENCE_REP, REJECT go to
+ *  uct_varuna_ep_handle_ctl(); link events go to uct_varuna_iface_link_*().
+ *  @return number of events. */
+unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl);
+
+/** File descriptor which is readable while events wait (for wake-up mode). */
+int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl);
+
+/** AM trampoline's look-up; main thread, no lock. @return NULL if unknown. */
+uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id);
+
+#endif

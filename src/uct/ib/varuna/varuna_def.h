@@ -1,0 +1,52 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Forward declarations, limits and names shared by all files of rc_varuna.
+ */
+#ifndef UCT_VARUNA_DEF_H_
+#define UCT_VARUNA_DEF_H_
+
+#include <uct/api/uct.h>
+#include <ucs/sys/compiler_def.h>
+#include <stdint.h>
+
+#define UCT_VARUNA_COMPONENT_NAME    "varuna"
+#define UCT_VARUNA_MD_NAME           "varuna"
+#define UCT_VARUNA_TL_NAME           "rc_varuna"
+
+/* Prefix which makes our devices distinct from the raw ones: UCP keys addresses
+ * by device name, and must not mix our addresses with those of rc_mlx5. */
+#define UCT_VARUNA_DEV_PREFIX        "varuna_"
+
+/* Prefix of all options, as in UCX_RC_VARUNA_LINKS. */
+#define UCT_VARUNA_CONFIG_PREFIX     "RC_VARUNA_"
+
+#define UCT_VARUNA_INNER_COMPONENT   "ib"
+#define UCT_VARUNA_RC_TL             "rc_mlx5"
+#define UCT_VARUNA_DC_TL             "dc_mlx5"
+
+/* Links of one host. Bounded by the packed key, which is <= 255 bytes in UCP. */
+#define UCT_VARUNA_MAX_LINKS         8
+#define UCT_VARUNA_LINK_NONE         UINT8_MAX
+
+/* Entries of a completion log; a power of two, < 2^14 (timestamp window). */
+#define UCT_VARUNA_LOG_SIZE          64
+
+/* Completion logs of a vQP: one for the active lane incarnation, one for the
+ * incarnation which is being recovered or drained. */
+#define UCT_VARUNA_LOG_COUNT         2
+
+/* Unfinished requests of one vQP, logged or not. */
+#define UCT_VARUNA_MAX_REQS          256
+
+typedef struct uct_varuna_md         uct_varuna_md_t;
+typedef struct uct_varuna_mem        uct_varuna_mem_t;
+typedef struct uct_varuna_rkey       uct_varuna_rkey_t;
+typedef struct uct_varuna_link       uct_varuna_link_t;
+typedef struct uct_varuna_iface      uct_varuna_iface_t;
+typedef struct uct_varuna_ep         uct_varuna_ep_t;
+typedef struct uct_varuna_req        uct_varuna_req_t;
+typedef struct uct_varuna_target     uct_varuna_target_t;
+typedef struct uct_varuna_ctl        uct_varuna_ctl_t;
+
+#endif

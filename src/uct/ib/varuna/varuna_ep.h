@@ -1,0 +1,170 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The vQP: one rc_varuna endpoint. Posts on one lane at a time, remembers
+ * what is unfinished, and is moved to another lane by varuna_recovery.c.
+ */
+#ifndef UCT_VARUNA_EP_H_
+#define UCT_VARUNA_EP_H_
+
+#include "varuna_ctl.h"
+#include "varuna_iface.h"
+#include "varuna_oplog.h"
+#include "varuna_plan.h"
+
+#include <ucs/datastruct/queue.h>
+
+/* Short payloads are copied into the request; the inner lanes' inline limits
+ * are below this (asserted when the interface opens). */
+#define UCT_VARUNA_MAX_INLINE        256
+#define UCT_VARUNA_MAX_IOV           8
+#define UCT_VARUNA_MAX_HDR           160
+
+/*
+ *               OPEN_REP              RC connected, old lane empty
+ *   OPENING ---------------> ACTIVE <-------------------- SWAP
+ *                             |   +-------------------------^
+ *                     failure |            (planned change)
+ *                             v
+ *            DRAIN -> FENCE -> REPEAT -> ACTIVE     (any failure: next epoch)
+ *              ^        |        |
+ *              +--------+--------+---- FAILED (no link left for give_up)
+ */
+typedef enum {
+    UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs */
+    UCT_VARUNA_EP_ACTIVE,    /* The only state in which posts are accepted */
+    UCT_VARUNA_EP_SWAP,      /* Planned change: waits for the lane to be empty */
+    UCT_VARUNA_EP_DRAIN,     /* Lane in ERR: waits for its flush to end */
+    UCT_VARUNA_EP_FENCE,     /* Waits for the responder's fence and evidence */
+    UCT_VARUNA_EP_REPEAT,    /* Posts the lost ones again */
+    UCT_VARUNA_EP_FAILED,    /* Terminal; reported to the user */
+    UCT_VARUNA_EP_STATE_LAST
+} uct_varuna_ep_state_t;
+
+extern const char *uct_varuna_ep_state_names[];
+
+/* What kind of inner call posts (and posts again) the request. */
+typedef enum {
+    UCT_VARUNA_REQ_PUT_SHORT,
+    UCT_VARUNA_REQ_PUT_ZCOPY,   /* bcopy too: from its registered buffer */
+    UCT_VARUNA_REQ_GET_ZCOPY,   /* bcopy too: into its registered buffer */
+    UCT_VARUNA_REQ_AM_SHORT,
+    UCT_VARUNA_REQ_AM_ZCOPY,    /* bcopy too */
+    UCT_VARUNA_REQ_ATOMIC_POST,
+    UCT_VARUNA_REQ_ATOMIC_FETCH,
+    UCT_VARUNA_REQ_CSWAP,
+    UCT_VARUNA_REQ_FLUSH,       /* Marker */
+    UCT_VARUNA_REQ_LAST
+} uct_varuna_req_type_t;
+
+enum {
+    UCT_VARUNA_REQ_FLAG_FENCE    = UCS_BIT(0), /* Fence before it */
+    UCT_VARUNA_REQ_FLAG_POSTED   = UCS_BIT(1), /* On the current incarnation */
+    UCT_VARUNA_REQ_FLAG_LOGGED   = UCS_BIT(2), /* Its log write is posted */
+    UCT_VARUNA_REQ_FLAG_DONE     = UCS_BIT(3), /* Finished, waits for its turn */
+    UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4)  /* Atomic width */
+};
+
+/* The saved request: all that a repeat needs. */
+struct uct_varuna_req {
+    uct_completion_t           comp;      /* Ours, given to the inner lane */
+    ucs_queue_elem_t           queue;     /* In ep->reqs, posting order */
+    uct_varuna_ep_t            *ep;
+    uct_completion_t           *user_comp;
+    uint64_t                   remote_addr;
+    uct_rkey_t                 rkey;      /* Outer */
+    uint32_t                   log_sn;
+    uint32_t                   end_psn;
+    uint32_t                   length;    /* Total payload */
+    uint8_t                    type;
+    uint8_t                    flags;
+    uint8_t                    opcode;    /* Atomic */
+    uint8_t                    iovcnt;
+    uint8_t                    header_length;
+    void                       *bcopy;    /* From iface->bcopy_mp, or NULL */
+    union {
+        struct {
+            uct_varuna_am_hdr_t hdr;
+        } am;
+        struct {
+            uct_unpack_callback_t cb;
+            void               *arg;
+        } get;
+        struct {
+            uint64_t           value;
+            uint64_t           compare;
+            void               *result;
+        } atomic;
+    };
+    uct_iov_t                  iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
+    uint8_t                    data[UCT_VARUNA_MAX_INLINE];
+};
+
+/* One physical lane of a vQP. */
+typedef struct uct_varuna_lane {
+    uct_ep_h                   ep;         /* Inner endpoint, NULL: none */
+    uint32_t                   epoch;      /* Incarnation, from 1 */
+    uint32_t                   link_gen;   /* Link generation when made */
+    uint32_t                   psn;        /* Packets posted so far (RC) */
+    uint8_t                    link;       /* Local link index */
+    uint8_t                    kind;       /* uct_varuna_lane_kind_t */
+} uct_varuna_lane_t;
+
+struct uct_varuna_ep {
+    uct_base_ep_t              super;
+    /* Hot: one cache line or two */
+    uct_varuna_ep_state_t      state;
+    uct_varuna_lane_t          lane;       /* The active one */
+    uint32_t                   am_seq;
+    uint32_t                   target;
+    uint32_t                   fence_beat;
+    uint16_t                   silent;     /* Posted since the last signal */
+    uint8_t                    fence_next; /* The next request is fenced */
+    uint8_t                    log_owed;   /* The newest log write waits for
+                                              resources: nothing may pass it */
+    unsigned                   num_reqs;
+    ucs_queue_head_t           reqs;       /* Unfinished, posting order */
+    uct_varuna_oplog_t         oplog;
+    uint64_t                   log_addr;   /* Of the active incarnation's ring */
+    uct_rkey_t                 log_rkey;   /* Outer */
+
+    uint32_t                   id;
+    uint32_t                   epoch;      /* Newest incarnation handed out */
+    uct_varuna_peer_t          *peer;
+    uct_rkey_bundle_t          log_bundle; /* Unpacked key of the logs */
+    uint64_t                   logs_addr;
+    uct_varuna_lane_t          next;       /* RC being connected, ep != NULL */
+    uint8_t                    next_ready; /* ... and connected */
+    uct_varuna_lane_t          dead;       /* Failed, not yet destroyed */
+    ucs_queue_head_t           pending;    /* User's pending requests */
+    uct_pending_req_t          inner_pend; /* Ours, in the inner queue */
+    uint8_t                    inner_pend_queued;
+    uint8_t                    on_work;
+    ucs_list_link_t            work;       /* In iface->work */
+    ucs_time_t                 ctl_sent;   /* Last control request */
+    ucs_time_t                 state_since;
+    ucs_time_t                 next_try;   /* Of background RC connection */
+    uint8_t                    ctl_link;   /* Where it was sent */
+    uct_completion_t           swap_comp;
+    struct {
+        ucs_time_t             start;
+        uint8_t                from_link;
+        uint8_t                from_kind;
+        const char             *reason;
+        uct_varuna_plan_result_t result;
+    } recovery;
+    struct {
+        uint64_t               posted, logged, executed, lost, ambiguous;
+        uint64_t               repeated, repeated_bytes, switches, epochs;
+    } stats;
+};
+
+UCS_CLASS_DECLARE(uct_varuna_ep_t, const uct_ep_params_t*);
+
+/* A control reply for this endpoint; main thread. The body has been checked to
+ * be hdr->length bytes, its contents are the peer's. */
+void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_hdr_t *hdr,
+                              const void *body, unsigned link);
+
+#endif

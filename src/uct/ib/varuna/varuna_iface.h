@@ -1,0 +1,106 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The transport's interface: the inner interfaces of all links, what endpoints
+ * share, and the progress function which drives slow-path work.
+ */
+#ifndef UCT_VARUNA_IFACE_H_
+#define UCT_VARUNA_IFACE_H_
+
+#include "varuna_link.h"
+#include "varuna_md.h"
+#include "varuna_wire.h"
+
+#include <uct/base/uct_iface.h>
+#include <ucs/datastruct/list.h>
+#include <ucs/datastruct/mpool.h>
+#include <ucs/datastruct/ptr_array.h>
+
+typedef enum {
+    UCT_VARUNA_LANE_RC,
+    UCT_VARUNA_LANE_DC,
+    UCT_VARUNA_LANE_LAST
+} uct_varuna_lane_kind_t;
+
+extern const char *uct_varuna_lane_names[];
+
+typedef enum {
+    UCT_VARUNA_RECOVERY_VARUNA,
+    UCT_VARUNA_RECOVERY_LAST
+} uct_varuna_recovery_mode_t;
+
+typedef struct uct_varuna_iface_config {
+    uct_iface_config_t         super;
+    unsigned                   dc_num_dci;     /* DCI pool of each NIC */
+    unsigned                   signal_period;  /* Silent posts per signal */
+    double                     hold_min;       /* Link hold-down, seconds */
+    double                     hold_max;
+    double                     ctl_timeout;    /* Resend control requests */
+    double                     give_up;        /* No link left: then fail */
+    double                     packet_lifetime;/* Unfenced lanes wait it out */
+    int                        return_primary;
+    int                        port_events;    /* Listen to port events */
+} uct_varuna_iface_config_t;
+
+/* One inner data interface; the argument of its AM trampoline. */
+typedef struct uct_varuna_lane_iface {
+    uct_varuna_iface_t         *iface;
+    uct_iface_h                inner;
+    uct_iface_attr_t           attr;
+    uint8_t                    link;   /* Index in iface->links */
+    uint8_t                    kind;   /* uct_varuna_lane_kind_t */
+} uct_varuna_lane_iface_t;
+
+/* One local link, as this interface uses it. */
+struct uct_varuna_link {
+    uint8_t                    nic;    /* Index in md->nics and packed keys */
+    uct_varuna_lane_iface_t    lanes[UCT_VARUNA_LANE_LAST];
+    uct_device_addr_t          *device_addr;
+    size_t                     device_addr_len;
+};
+
+struct uct_varuna_iface {
+    uct_base_iface_t           super;
+    uct_varuna_md_t            *md;
+    uint64_t                   uuid;
+    unsigned                   num_links;
+    uct_varuna_link_t          links[UCT_VARUNA_MAX_LINKS]; /* By priority */
+    uct_varuna_link_table_t    link_table;
+    uct_varuna_ctl_t           *ctl;
+    size_t                     rx_headroom;
+    uct_recv_desc_t            release_desc;  /* Of kept AM descriptors */
+
+    ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
+    ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
+    ucs_ptr_array_t            eps;           /* vQP id -> endpoint */
+    ucs_list_link_t            work;          /* Endpoints with slow-path work */
+    unsigned                   outstanding;   /* Unfinished requests of all */
+    uint32_t                   fence_beat;    /* Bumped by iface_fence */
+    int                        event_fd;      /* epoll over inner fds, or -1 */
+    uct_iface_attr_t           attr;          /* Minimum over all lanes */
+
+    struct {
+        unsigned               signal_period;
+        unsigned               dc_num_dci;
+        ucs_time_t             ctl_timeout;
+        ucs_time_t             give_up;
+        ucs_time_t             packet_lifetime;
+        int                    port_events;
+    } config;
+};
+
+/** The link failed, for whatever reason: mark it and let every endpoint on it
+ *  recover. Main thread. Cost does not grow with the number of endpoints. */
+void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
+                                const char *reason);
+
+/** The link is good again. Main thread. */
+void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link);
+
+/** Pack the interface address: the header and as many link entries as fit.
+ *  With @a full every device address is spelt out, else the primary's is left
+ *  out (it is the UCT device address). @return bytes used. */
+size_t uct_varuna_iface_pack_address(uct_varuna_iface_t *iface, int full,
+                                     void *buffer, size_t max);
+
+#endif

@@ -1,0 +1,70 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The link table of an interface: one path each, its state machine, and the
+ * choice of the link to use. Pure: whoever detects something reports it here
+ * (detector), whoever acts on it reads it here (recovery). Endpoints compare a
+ * generation, so that one store switches them all.
+ *
+ *            report_down              hold-down over (tick)
+ *   UP ----------------------> DOWN ----------------------> UP
+ *    ^                          |  ^ report_up starts the hold-down
+ *    +--------------------------+--+
+ */
+#ifndef UCT_VARUNA_LINK_H_
+#define UCT_VARUNA_LINK_H_
+
+#include "varuna_def.h"
+
+#include <ucs/time/time.h>
+
+typedef enum {
+    UCT_VARUNA_LINK_UP,
+    UCT_VARUNA_LINK_DOWN,      /* Known to be bad: nothing new is posted */
+    UCT_VARUNA_LINK_HOLD,      /* Reported up again, damped: not yet used */
+    UCT_VARUNA_LINK_STATE_LAST
+} uct_varuna_link_state_t;
+
+typedef struct uct_varuna_link_entry {
+    uct_varuna_link_state_t    state;
+    uint32_t                   generation;  /* Bumped by each UP -> DOWN */
+    unsigned                   flaps;       /* Recent failures, for the damping */
+    ucs_time_t                 changed;     /* Time of the last transition */
+    ucs_time_t                 usable_at;   /* In HOLD: end of the hold-down */
+} uct_varuna_link_entry_t;
+
+typedef struct uct_varuna_link_table {
+    unsigned                   num_links;
+    uint8_t                    return_to_primary; /* Policy */
+    ucs_time_t                 hold_min;    /* First hold-down */
+    ucs_time_t                 hold_max;    /* Cap of the exponential one */
+    uct_varuna_link_entry_t    links[UCT_VARUNA_MAX_LINKS]; /* By priority */
+} uct_varuna_link_table_t;
+
+extern const char *uct_varuna_link_state_names[];
+
+void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
+                                unsigned num_links, int return_to_primary,
+                                ucs_time_t hold_min, ucs_time_t hold_max);
+
+/** A link failed. @return nonzero if that was news (UP or HOLD -> DOWN). */
+int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
+                                ucs_time_t now);
+
+/** A link was seen to be good. It becomes usable after its hold-down, which
+ *  doubles with each recent flap. @return nonzero if that was news. */
+int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
+                              ucs_time_t now);
+
+/** Let hold-downs end. @return bit map of links which have become UP. */
+unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now);
+
+/**
+ * @return The link to use for new traffic: @a current while it is UP and policy
+ * does not call for a better one, else the first UP link by priority among
+ * @a usable (bit map), else UCT_VARUNA_LINK_NONE.
+ */
+uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
+                               uint8_t current, unsigned usable);
+
+#endif

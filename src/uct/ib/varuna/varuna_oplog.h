@@ -1,0 +1,82 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The entries and rings of the request log and of the completion log (paper,
+ * section "Log-based Fail Recognition"). Pure: no UCT object is touched.
+ *
+ *   63                                    16 15                    1 0
+ *  +----------------------------------------+-----------------------+-+
+ *  |  48-bit address of the saved request   |  15-bit timestamp     |F|
+ *  +----------------------------------------+-----------------------+-+
+ */
+#ifndef UCT_VARUNA_OPLOG_H_
+#define UCT_VARUNA_OPLOG_H_
+
+#include "varuna_def.h"
+
+#define UCT_VARUNA_LOG_TS_BITS       15
+#define UCT_VARUNA_LOG_TS_MASK       ((1u << UCT_VARUNA_LOG_TS_BITS) - 1)
+#define UCT_VARUNA_LOG_FINISHED      1ul
+
+/**
+ * Compose a log entry.
+ *
+ * @param [in] req       Address of the saved request; user-space, 48 bits.
+ * @param [in] sn        Log sequence number; its low 15 bits are the timestamp.
+ * @param [in] finished  Nonzero in a request log once the request finished.
+ */
+uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished);
+
+/** @return Address of the saved request in @a entry. */
+void *uct_varuna_log_entry_req(uint64_t entry);
+
+/** @return The 15-bit timestamp in @a entry. */
+uint16_t uct_varuna_log_entry_ts(uint64_t entry);
+
+/** @return Nonzero if timestamp @a a is @a b or later, circularly. */
+int uct_varuna_log_ts_ge(uint16_t a, uint16_t b);
+
+/**
+ * Requester's ring. The indices are free-running log sequence numbers, the slot
+ * is (sn % UCT_VARUNA_LOG_SIZE). [tail, head) are unfinished or out of order
+ * finished; a slot is used again only when its request has left the ring.
+ */
+typedef struct uct_varuna_oplog {
+    uint32_t                   head;  /* Next sn to hand out */
+    uint32_t                   tail;  /* Oldest sn which is still in use */
+    uint64_t                   entries[UCT_VARUNA_LOG_SIZE];
+} uct_varuna_oplog_t;
+
+/** Empty the log; the first sn handed out is 1, as an all-zero slot of a
+ *  fresh completion log has timestamp 0 and must match nothing. */
+void uct_varuna_oplog_reset(uct_varuna_oplog_t *log);
+
+/** @return Nonzero if no entry can be added. */
+int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log);
+
+/** Append an entry for @a req; the log must not be full. @return its sn. */
+uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, const void *req);
+
+/** Mark @a sn finished, and advance the tail over finished entries. */
+void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn);
+
+/** Slot of @a sn in its ring. */
+static inline unsigned uct_varuna_log_slot(uint32_t sn)
+{
+    return sn & (UCT_VARUNA_LOG_SIZE - 1);
+}
+
+/**
+ * Tell whether a responder's completion log proves that the operation @a sn of
+ * @a req was executed: the slot holds this very entry, or a later lap's
+ * timestamp (a slot is overwritten only after its request finished, and one lane
+ * executes in order).
+ *
+ * @param [in] ring   UCT_VARUNA_LOG_SIZE entries as read from the responder.
+ * @param [in] req    Saved request.
+ * @param [in] sn     Its log sequence number.
+ */
+int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
+                                uint32_t sn);
+
+#endif

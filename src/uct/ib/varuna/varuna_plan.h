@@ -1,0 +1,83 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Pure: decides for each unfinished request of a failed lane incarnation what
+ * becomes of it, from the evidence of both sides. recovery carries it out.
+ */
+#ifndef UCT_VARUNA_PLAN_H_
+#define UCT_VARUNA_PLAN_H_
+
+#include "varuna_def.h"
+
+typedef enum {
+    UCT_VARUNA_OP_PUT,     /* Logged */
+    UCT_VARUNA_OP_GET,     /* Idempotent */
+    UCT_VARUNA_OP_AM,      /* Idempotent: the receiver drops duplicates */
+    UCT_VARUNA_OP_ATOMIC,  /* Logged; its result may be lost */
+    UCT_VARUNA_OP_FLUSH,   /* A marker, never on the wire */
+    UCT_VARUNA_OP_LAST
+} uct_varuna_op_kind_t;
+
+typedef enum {
+    UCT_VARUNA_VERDICT_REPEAT,     /* Lost, or harmless to repeat */
+    UCT_VARUNA_VERDICT_EXECUTED,   /* Complete it, never repeat it */
+    UCT_VARUNA_VERDICT_AMBIGUOUS,  /* Nobody can say: repeated, and counted */
+    UCT_VARUNA_VERDICT_LOST_DATA   /* Evidence contradicts itself: fail loudly */
+} uct_varuna_verdict_t;
+
+/* One unfinished request, in posting order. */
+typedef struct uct_varuna_plan_op {
+    uct_varuna_op_kind_t       kind;
+    uint8_t                    posted;    /* It was posted on this lane at all */
+    uint8_t                    fenced;    /* A fence stands right before it */
+    uint8_t                    logged;    /* A log write was posted behind it */
+    uint32_t                   log_sn;    /* Valid for PUT and ATOMIC */
+    uint32_t                   end_psn;   /* PSN after its last packet (24 bit),
+                                             its log write not included */
+    const void                 *req;      /* Identity in the log */
+    uct_varuna_verdict_t       verdict;   /* Out */
+} uct_varuna_plan_op_t;
+
+/* What the responder told. */
+typedef struct uct_varuna_evidence {
+    const uint64_t             *log;      /* UCT_VARUNA_LOG_SIZE entries */
+    int                        has_psn;
+    uint32_t                   epsn;      /* Responder QP's expected PSN */
+} uct_varuna_evidence_t;
+
+/* Counts of one recovery, for the user's log line and the counters. */
+typedef struct uct_varuna_plan_result {
+    unsigned                   executed;
+    unsigned                   lost;
+    unsigned                   repeated;
+    unsigned                   ambiguous;
+    unsigned                   lost_data;
+} uct_varuna_plan_result_t;
+
+/**
+ * Classify the unfinished requests of one fenced incarnation.
+ *
+ * Rules (paper, section "Log-based Fail Recognition"; one lane executes in
+ * posting order):
+ *  - PUT/ATOMIC whose log entry is there: EXECUTED; so is every logged-kind
+ *    operation before it.
+ *  - the first PUT/ATOMIC behind those which was posted: it may have been executed
+ *    though its log write was not. With a PSN: EXECUTED if epsn is at or past
+ *    end_psn (circular, 24 bit), else REPEAT. With PSN every later one is decided the same
+ *    way too. Without PSN: AMBIGUOUS; the ones behind it REPEAT.
+ *  - not posted: REPEAT (not ambiguous).
+ *  - GET: REPEAT, but EXECUTED if a fenced operation behind it was executed (its
+ *    data had arrived; reading again would see too new a value).
+ *  - AM: REPEAT (the receiver drops what it has). FLUSH: REPEAT (re-armed).
+ *
+ * @param [in,out] ops       Requests in posting order; verdicts are filled in.
+ * @param [in]     num_ops   Their number.
+ * @param [in]     evidence  The responder's evidence.
+ * @param [out]    result_p  Counts: executed and lost over PUT/ATOMIC, repeated
+ *                           over all that go on the wire again.
+ */
+void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
+                          const uct_varuna_evidence_t *evidence,
+                          uct_varuna_plan_result_t *result_p);
+
+#endif

@@ -1,0 +1,160 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Everything which crosses the wire or stands in an address: structures and
+ * limits, no code. All integers are in the sender's byte order, which the
+ * version byte proves to be ours (a peer of the other endianness would send
+ * the magic reversed and is refused).
+ *
+ *   interface address:  uct_varuna_addr_t  link-entry  link-entry ...
+ *   link entry:         uct_varuna_addr_link_t  device-addr  dc-addr  ctl-addr
+ *   control message:    uct_varuna_ctl_hdr_t  body (by type)
+ *   active message:     uct_varuna_am_hdr_t  the user's header and payload
+ */
+#ifndef UCT_VARUNA_WIRE_H_
+#define UCT_VARUNA_WIRE_H_
+
+#include "varuna_def.h"
+
+#include <ucs/debug/assert.h>
+
+/* Bumped whenever anything in this file changes. */
+#define UCT_VARUNA_WIRE_VERSION      1
+#define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
+
+/* UCP's address format v1 has six bits for the length. */
+#define UCT_VARUNA_IFACE_ADDR_MAX    63
+#define UCT_VARUNA_DEVICE_ADDR_MAX   31
+
+/* AM ids on the inner interfaces: one for the user's messages (the user's own
+ * id is in our header, so that all 32 ids stay the user's), one for control. */
+#define UCT_VARUNA_AM_ID_DATA        1
+#define UCT_VARUNA_AM_ID_CTL         2
+
+typedef struct uct_varuna_addr {
+    uint16_t                   magic;
+    uint8_t                    version;
+    uint8_t                    num_links;  /* Link entries which follow */
+    uint64_t                   uuid;       /* Identifies the interface */
+} UCS_S_PACKED uct_varuna_addr_t;
+
+typedef struct uct_varuna_addr_link {
+    uint8_t                    index;      /* NIC index on its host: the place
+                                              of its key in packed rkeys */
+    uint8_t                    device_len; /* 0: the UCT device address */
+    uint8_t                    dc_len;     /* Data lane's DC address */
+    uint8_t                    ctl_len;    /* Control lane's DC address */
+} UCS_S_PACKED uct_varuna_addr_link_t;
+
+/*
+ * Active message header: the same 8 bytes are the inner AM's short header.
+ * The sequence number makes a repeated message harmless.
+ */
+typedef union uct_varuna_am_hdr {
+    struct {
+        uint32_t               seq;        /* Of this vQP, starts with 0 */
+        uint32_t               target;     /* (target id << 5) | user's AM id */
+    };
+    uint64_t                   u64;
+} uct_varuna_am_hdr_t;
+
+#define UCT_VARUNA_AM_ID_BITS        5
+#define UCT_VARUNA_TARGET_ID_MAX     UCS_BIT(32 - UCT_VARUNA_AM_ID_BITS)
+
+/*
+ * Control messages. Requests are idempotent: a requester which hears nothing
+ * sends again, on the next link. The epoch names the lane incarnation.
+ */
+typedef enum {
+    UCT_VARUNA_CTL_OPEN_REQ    = 1,  /* New vQP: give me a target and logs   */
+    UCT_VARUNA_CTL_OPEN_REP    = 2,
+    UCT_VARUNA_CTL_CONNECT_REQ = 3,  /* Make an RC QP for this incarnation   */
+    UCT_VARUNA_CTL_CONNECT_REP = 4,
+    UCT_VARUNA_CTL_FENCE_REQ   = 5,  /* Stop all up to this incarnation and
+                                        tell what was executed              */
+    UCT_VARUNA_CTL_FENCE_REP   = 6,
+    UCT_VARUNA_CTL_CLOSE       = 7,  /* The vQP is gone                      */
+    UCT_VARUNA_CTL_REJECT      = 8,  /* Unknown vQP: the peer has restarted, or
+                                        refuses; the reason is in the body   */
+    UCT_VARUNA_CTL_LAST
+} uct_varuna_ctl_type_t;
+
+typedef struct uct_varuna_ctl_hdr {
+    uint16_t                   magic;
+    uint8_t                    version;
+    uint8_t                    type;       /* uct_varuna_ctl_type_t */
+    uint32_t                   length;     /* Of the body, bytes */
+    uint64_t                   uuid;       /* The requester's interface */
+    uint32_t                   vqp;        /* The requester's endpoint */
+    uint32_t                   epoch;      /* Lane incarnation, from 1 */
+} UCS_S_PACKED uct_varuna_ctl_hdr_t;
+
+/* OPEN_REQ: followed by the requester's whole interface address (all links,
+ * every device address spelt out), to which replies go. */
+typedef struct uct_varuna_ctl_open_req {
+    uint16_t                   addr_len;
+    uint16_t                   reserved;
+} UCS_S_PACKED uct_varuna_ctl_open_req_t;
+
+/* OPEN_REP: followed by the packed key of the logs (rkey_len), then by the
+ * responder's whole interface address (addr_len). */
+typedef struct uct_varuna_ctl_open_rep {
+    uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
+    uint32_t                   target;     /* Goes into AM headers */
+    uint16_t                   log_size;   /* Entries of each ring */
+    uint16_t                   log_count;
+    uint16_t                   rkey_len;
+    uint16_t                   addr_len;
+} UCS_S_PACKED uct_varuna_ctl_open_rep_t;
+
+/* CONNECT_REQ and _REP: followed by the sender's RC device address
+ * (device_len) and RC endpoint address (ep_len). */
+typedef struct uct_varuna_ctl_connect {
+    uint8_t                    link;       /* NIC index of the *responder* */
+    uint8_t                    status;     /* In REP: 0, or -ucs_status_t */
+    uint8_t                    device_len;
+    uint8_t                    ep_len;
+} UCS_S_PACKED uct_varuna_ctl_connect_t;
+
+enum {
+    UCT_VARUNA_FENCE_FLAG_PSN  = 1, /* epsn is valid */
+    UCT_VARUNA_FENCE_FLAG_QP   = 2  /* A QP of this epoch existed and is in ERR,
+                                       or none will ever be made */
+};
+
+/* FENCE_REP: what the responder knows of the fenced incarnation. Followed by
+ * the log ring of that incarnation (log_size entries of 8 bytes). */
+typedef struct uct_varuna_ctl_fence_rep {
+    uint32_t                   flags;
+    uint32_t                   epsn;       /* Next PSN which the QP expected */
+    uint16_t                   log_size;
+    uint16_t                   reserved;
+    uint32_t                   reserved2;
+} UCS_S_PACKED uct_varuna_ctl_fence_rep_t;
+
+/* REJECT */
+typedef struct uct_varuna_ctl_reject {
+    uint8_t                    type;       /* Of the message refused */
+    uint8_t                    reserved;
+    int16_t                    status;     /* ucs_status_t */
+} UCS_S_PACKED uct_varuna_ctl_reject_t;
+
+/* Packed key of a memory region: one key for each NIC, by NIC index.
+ * Self-describing, since rkey_unpack knows only the component. */
+typedef struct uct_varuna_packed_rkey {
+    uint16_t                   magic;
+    uint8_t                    version;
+    uint8_t                    num_keys;
+    uint8_t                    key_size;   /* Bytes of each inner packed key */
+    uint8_t                    reserved[3];
+    /* num_keys * key_size bytes follow */
+} UCS_S_PACKED uct_varuna_packed_rkey_t;
+
+UCS_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
+UCS_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
+UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
+UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
+UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
+UCS_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
+
+#endif
