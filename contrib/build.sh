@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: contrib/build.sh [PREFIX]
+#
+# Sets up what is needed, builds and installs into PREFIX (default: _install in
+# the checkout). Run again, it builds what has changed.
+
+set -euo pipefail
+prog=build
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case ${1:-} in
+-*)
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
+    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
+    exit 0
+    ;;
+esac
+[ $# -le 1 ] || die "one PREFIX at most"
+prefix=$(readlink -m "${1:-$top/_install}")
+
+# configure_args: one a line
+configure_args() {
+    echo "--prefix=$prefix"
+    echo "--with-ucx-src=$ucx_src"
+    # words, so that several can be given
+    printf '%s\n' ${RC_VARUNA_CONFIGURE:-}
+}
+
+# configure: unless it was configured with the same arguments before
+configure() {
+    local args
+
+    mkdir -p "$build_dir"
+    if [ ! -x "$top/configure" ]; then
+        say "autogen.sh"
+        quietly "$build_dir/autogen.log" "$top/autogen.sh" ||
+            die "autogen.sh failed"
+    fi
+
+    if [ -x "$build_dir/config.status" ] &&
+       configure_args | cmp -s - "$build_dir/configure.args"; then
+        return 0
+    fi
+
+    if [ -e "$top/config.status" ]; then
+        die "the checkout itself was configured: run \"make distclean\" in it" \
+            "(this script builds in $build_dir)"
+    fi
+    say "configure ($build_dir)"
+    mapfile -t args < <(configure_args | sed '/^$/d')
+    rm -f "$build_dir/configure.args"
+    (cd "$build_dir" &&
+     quietly configure.log "$top/configure" "${args[@]}") ||
+        die "configure failed"
+    configure_args >"$build_dir/configure.args"
+}
+
+ucx_src=$("$top/contrib/setup.sh")
+configure
+say "make (a minute when all is new)"
+quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
+    die "make failed"
+say "make install"
+quietly "$build_dir/install.log" make -C "$build_dir" install ||
+    die "make install failed"
+say "installed in $prefix"

@@ -1,0 +1,63 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Shared by the scripts of this directory, which source it after setting
+# "prog". Progress goes to stderr, results to stdout.
+#
+# Environment:
+#   RC_VARUNA_UCX_SRC    a UCX source tree to use instead of fetching one
+#   RC_VARUNA_DEPS       where fetched sources are kept; default
+#                        $XDG_CACHE_HOME/rc_varuna, or ~/.cache/rc_varuna
+#   RC_VARUNA_BUILD      build directory; default _build in the checkout
+#   RC_VARUNA_CONFIGURE  more arguments for ./configure
+
+export LC_ALL=C
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build_dir=${RC_VARUNA_BUILD:-$top/_build}
+
+# say WORDS...: tells what is being done
+say() {
+    echo "[$prog] $*" >&2
+}
+
+# die WORDS...: tells what is wrong, and ends
+die() {
+    echo "[$prog] error: $*" >&2
+    exit 1
+}
+
+# quietly LOG COMMAND...: runs a command with its output in LOG, a sign of life
+# every ten seconds; when it fails, shows the end of LOG and returns its status
+quietly() {
+    local log=$1 pid start=$SECONDS next=10 status=0
+    shift
+    "$@" >"$log" 2>&1 &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        sleep 0.2
+        if ((SECONDS - start >= next)); then
+            say "  ... $((SECONDS - start)) s: $(tail -n 1 "$log" |
+                                               tr -d '\r' | cut -c 1-100)"
+            next=$((next + 10))
+        fi
+    done
+    wait "$pid" || status=$?
+    if ((status != 0)); then
+        tail -n 30 "$log" >&2
+        say "the whole log is in $log"
+    fi
+    return "$status"
+}
+
+# deps_dir: directory for what is fetched, outside the tracked tree
+deps_dir() {
+    if [ -n "${RC_VARUNA_DEPS:-}" ]; then
+        echo "$RC_VARUNA_DEPS"
+    elif [ -n "${XDG_CACHE_HOME:-}" ]; then
+        echo "$XDG_CACHE_HOME/rc_varuna"
+    elif [ -n "${HOME:-}" ] && [ -w "$HOME" ]; then
+        echo "$HOME/.cache/rc_varuna"
+    else
+        echo "$top/_deps"
+    fi
+}
