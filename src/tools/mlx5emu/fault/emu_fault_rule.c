@@ -1,0 +1,145 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Does a fault rule fire? Pure: see emu_fault_rule.h. The text form is in
+ * emu_fault_parse.c.
+ */
+
+#include "emu_fault_rule.h"
+
+#include <string.h>
+
+#define EMU_FAULT_PPM_ONE 1000000u
+
+
+static int emu_fault_is_link_action(unsigned action)
+{
+    return (action == EMU_FAULT_ACTION_DOWN) ||
+           (action == EMU_FAULT_ACTION_SILENT) ||
+           (action == EMU_FAULT_ACTION_UP);
+}
+
+static int emu_fault_selects(uint32_t selector, uint32_t value)
+{
+    return (selector == EMU_FAULT_ANY) || (selector == value);
+}
+
+static int emu_fault_check_pkt(const emu_fault_rule_t *rule,
+                               const emu_fault_event_t *event)
+{
+    switch (rule->pkt) {
+    case EMU_FAULT_ANY:
+        return 1;
+    case EMU_FAULT_PKT_LAST:
+        return event->pkt == event->num_pkts;
+    case EMU_FAULT_PKT_MIDDLE:
+        return (event->pkt > 1) && (event->pkt < event->num_pkts);
+    default:
+        return event->pkt == rule->pkt;
+    }
+}
+
+static int emu_fault_check_try(const emu_fault_rule_t *rule,
+                               const emu_fault_event_t *event)
+{
+    return (rule->try_kind == EMU_FAULT_TRY_ANY) ||
+           ((rule->try_kind == EMU_FAULT_TRY_AGAIN) == !!event->is_retry);
+}
+
+int emu_fault_rule_fits(const emu_fault_rule_t *rule,
+                        const emu_fault_event_t *event)
+{
+    return (rule->id != 0) && (rule->point == event->point) &&
+           ((rule->op_mask == 0) || (rule->op_mask & (1u << event->op))) &&
+           emu_fault_selects(rule->host, event->host) &&
+           emu_fault_selects(rule->peer, event->peer) &&
+           emu_fault_selects(rule->link, event->link) &&
+           emu_fault_selects(rule->qpn, event->qpn) &&
+           emu_fault_selects(rule->wqe, event->wqe_index) &&
+           (event->size >= rule->size_min) &&
+           (event->size <= rule->size_max) &&
+           emu_fault_check_pkt(rule, event) && emu_fault_check_try(rule, event);
+}
+
+/** A number that depends on the seed and on which match this is, and on
+ *  nothing else: a run is replayed by its seed. */
+static uint32_t emu_fault_random_ppm(uint32_t seed, uint64_t n)
+{
+    uint64_t x = ((uint64_t)seed << 32) + (n * 0x9e3779b97f4a7c15ull);
+
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    return x % EMU_FAULT_PPM_ONE;
+}
+
+int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
+{
+    if (!emu_fault_rule_fits(rule, event)) {
+        return 0;
+    }
+
+    ++rule->matched;
+    if ((rule->matched < rule->nth) || (rule->fired >= rule->count)) {
+        return 0;
+    }
+
+    if ((rule->prob_ppm < EMU_FAULT_PPM_ONE) &&
+        (emu_fault_random_ppm(rule->seed, rule->matched) >= rule->prob_ppm)) {
+        return 0;
+    }
+
+    ++rule->fired;
+    return 1;
+}
+
+static void emu_fault_verdict_add(emu_fault_verdict_t *verdict,
+                                  const emu_fault_rule_t *rule,
+                                  const emu_fault_event_t *event)
+{
+    if (emu_fault_is_link_action(rule->action)) {
+        if (verdict->link_op == EMU_FAULT_ACTION_NONE) {
+            verdict->link_op    = rule->action;
+            verdict->link_host  = (rule->at_host == EMU_FAULT_ANY) ?
+                                  event->host : rule->at_host;
+            verdict->link_index = (rule->at_link == EMU_FAULT_ANY) ?
+                                  event->link : rule->at_link;
+        }
+    } else if (verdict->fate == EMU_FAULT_ACTION_NONE) {
+        verdict->fate     = rule->action;
+        verdict->value_ns = rule->value_ns;
+    }
+}
+
+void emu_fault_rules_apply(emu_fault_rule_t *rules, unsigned num_rules,
+                           const emu_fault_event_t *event,
+                           emu_fault_verdict_t *verdict_p)
+{
+    unsigned i;
+
+    memset(verdict_p, 0, sizeof(*verdict_p));
+    for (i = 0; i < num_rules; ++i) {
+        if (emu_fault_rule_match(&rules[i], event)) {
+            emu_fault_verdict_add(verdict_p, &rules[i], event);
+        }
+    }
+}
+
+int emu_fault_rules_need_split(const emu_fault_rule_t *rules,
+                               unsigned num_rules, unsigned host, unsigned link)
+{
+    unsigned i;
+
+    for (i = 0; i < num_rules; ++i) {
+        if ((rules[i].id != 0) && (rules[i].point != EMU_FAULT_POINT_POST) &&
+            (rules[i].point != EMU_FAULT_POINT_EXEC) &&
+            emu_fault_selects(rules[i].host, host) &&
+            emu_fault_selects(rules[i].link, link)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
