@@ -28,7 +28,7 @@ typedef enum {
 typedef struct uct_varuna_link_entry {
     uct_varuna_link_state_t    state;
     uint32_t                   generation;  /* Bumped by each UP -> DOWN */
-    unsigned                   flaps;       /* Recent failures, for the damping */
+    unsigned                   flaps;       /* Recent failures, for damping */
     ucs_time_t                 changed;     /* Time of the last transition */
     ucs_time_t                 usable_at;   /* In HOLD: end of the hold-down */
 } uct_varuna_link_entry_t;
@@ -47,12 +47,14 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, int return_to_primary,
                                 ucs_time_t hold_min, ucs_time_t hold_max);
 
-/** A link failed. @return nonzero if that was news (UP or HOLD -> DOWN). */
+/** A link failed. One which had been UP for longer than hold_max starts with a
+ *  clean record. @return nonzero if that was news (UP or HOLD -> DOWN). */
 int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
                                 ucs_time_t now);
 
 /** A link was seen to be good. It becomes usable after its hold-down, which
- *  doubles with each recent flap. @return nonzero if that was news. */
+ *  doubles with each recent flap, and with the next tick at the earliest.
+ *  @return nonzero if that was news (DOWN -> HOLD). */
 int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
                               ucs_time_t now);
 
@@ -60,9 +62,9 @@ int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
 unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now);
 
 /**
- * @return The link to use for new traffic: @a current while it is UP and policy
- * does not call for a better one, else the first UP link by priority among
- * @a usable (bit map), else UCT_VARUNA_LINK_NONE.
+ * @return The link to use for new traffic: @a current while it is UP, usable,
+ * and policy does not call for a better one, else the first UP link by priority
+ * among @a usable (bit map), else UCT_VARUNA_LINK_NONE.
  */
 uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
                                uint8_t current, unsigned usable);

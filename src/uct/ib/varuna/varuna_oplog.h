@@ -69,8 +69,9 @@ static inline unsigned uct_varuna_log_slot(uint32_t sn)
 /**
  * Tell whether a responder's completion log proves that the operation @a sn of
  * @a req was executed: the slot holds this very entry, or a later lap's
- * timestamp (a slot is overwritten only after its request finished, and one lane
- * executes in order).
+ * timestamp (a slot is overwritten only after its request finished, and one
+ * lane executes in order). An all-zero slot proves nothing, so a ring must be
+ * cleared before another incarnation uses it.
  *
  * @param [in] ring   UCT_VARUNA_LOG_SIZE entries as read from the responder.
  * @param [in] req    Saved request.

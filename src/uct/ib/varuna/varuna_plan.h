@@ -22,18 +22,21 @@ typedef enum {
     UCT_VARUNA_VERDICT_REPEAT,     /* Lost, or harmless to repeat */
     UCT_VARUNA_VERDICT_EXECUTED,   /* Complete it, never repeat it */
     UCT_VARUNA_VERDICT_AMBIGUOUS,  /* Nobody can say: repeated, and counted */
-    UCT_VARUNA_VERDICT_LOST_DATA   /* Evidence contradicts itself: fail loudly */
+    UCT_VARUNA_VERDICT_LOST_DATA   /* Evidence contradicts itself: fail loud */
 } uct_varuna_verdict_t;
 
 /* One unfinished request, in posting order. */
 typedef struct uct_varuna_plan_op {
     uct_varuna_op_kind_t       kind;
-    uint8_t                    posted;    /* It was posted on this lane at all */
+    uint8_t                    posted;    /* It was posted on this lane */
     uint8_t                    fenced;    /* A fence stands right before it */
     uint8_t                    logged;    /* A log write was posted behind it */
     uint32_t                   log_sn;    /* Valid for PUT and ATOMIC */
-    uint32_t                   end_psn;   /* PSN after its last packet (24 bit),
-                                             its log write not included */
+    uint32_t                   end_psn;   /* PSN after its last packet; the low
+                                             24 bits count. Its log write, one
+                                             packet, is not included. Needed
+                                             of all posted kinds wherever a PSN
+                                             may come; GET: after the response */
     const void                 *req;      /* Identity in the log */
     uct_varuna_verdict_t       verdict;   /* Out */
 } uct_varuna_plan_op_t;
@@ -57,24 +60,33 @@ typedef struct uct_varuna_plan_result {
 /**
  * Classify the unfinished requests of one fenced incarnation.
  *
- * Rules (paper, section "Log-based Fail Recognition"; one lane executes in
- * posting order):
+ * What the caller guarantees: @a ops are in posting order, those which were not
+ * posted are the last; a log write stands right behind its operation on the
+ * lane, and nothing passes one which waits for resources; every packet which
+ * the lane sends is counted in end_psn. The lane executes in posting order.
+ *
+ * Rules (paper, section "Log-based Fail Recognition"):
  *  - PUT/ATOMIC whose log entry is there: EXECUTED; so is every logged-kind
- *    operation before it.
- *  - the first PUT/ATOMIC behind those which was posted: it may have been executed
- *    though its log write was not. With a PSN: EXECUTED if epsn is at or past
- *    end_psn (circular, 24 bit), else REPEAT. With PSN every later one is decided the same
- *    way too. Without PSN: AMBIGUOUS; the ones behind it REPEAT.
+ *    operation before it. If the PSN denies that: LOST_DATA.
+ *  - the first PUT/ATOMIC behind those which was posted: it may have been
+ *    executed though its log write was not. With a PSN: EXECUTED if epsn is at
+ *    or past end_psn (circular, 24 bit), else REPEAT, as are all behind it.
+ *    If epsn is even past the log write, then the log contradicts: LOST_DATA.
+ *    Without a PSN: AMBIGUOUS; the ones behind it REPEAT. One without a log
+ *    write is no different from one whose log write was lost, except that
+ *    it does not close the gap: the next one is AMBIGUOUS as well.
  *  - not posted: REPEAT (not ambiguous).
- *  - GET: REPEAT, but EXECUTED if a fenced operation behind it was executed (its
- *    data had arrived; reading again would see too new a value).
+ *  - GET: REPEAT, but EXECUTED if a fenced operation behind it was executed
+ *    (its data had arrived; reading again would see too new a value).
  *  - AM: REPEAT (the receiver drops what it has). FLUSH: REPEAT (re-armed).
  *
  * @param [in,out] ops       Requests in posting order; verdicts are filled in.
  * @param [in]     num_ops   Their number.
  * @param [in]     evidence  The responder's evidence.
- * @param [out]    result_p  Counts: executed and lost over PUT/ATOMIC, repeated
- *                           over all that go on the wire again.
+ * @param [out]    result_p  Counts: executed, lost (posted, not executed),
+ *                           ambiguous and lost_data over PUT/ATOMIC; repeated
+ *                           over all which go on the wire once more, be they
+ *                           lost, ambiguous or idempotent.
  */
 void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
                           const uct_varuna_evidence_t *evidence,

@@ -1,0 +1,152 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Link states, damping and selection. The caller serialises access (it holds
+ * the interface's async block) and brings the time.
+ */
+#include "varuna_link.h"
+
+#include <ucs/debug/assert.h>
+#include <ucs/sys/math.h>
+
+#include <assert.h>
+#include <limits.h>
+#include <string.h>
+
+static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
+              "a link has the number of no link");
+
+const char *uct_varuna_link_state_names[] = {
+    [UCT_VARUNA_LINK_UP]         = "up",
+    [UCT_VARUNA_LINK_DOWN]       = "down",
+    [UCT_VARUNA_LINK_HOLD]       = "hold",
+    [UCT_VARUNA_LINK_STATE_LAST] = NULL
+};
+
+void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
+                                unsigned num_links, int return_to_primary,
+                                ucs_time_t hold_min, ucs_time_t hold_max)
+{
+    unsigned link;
+
+    ucs_assertv((num_links > 0) && (num_links <= UCT_VARUNA_MAX_LINKS),
+                "num_links=%u", num_links);
+
+    memset(table, 0, sizeof(*table));
+    table->num_links         = num_links;
+    table->return_to_primary = !!return_to_primary;
+    table->hold_min          = hold_min;
+    table->hold_max          = hold_max;
+    for (link = 0; link < num_links; ++link) {
+        table->links[link].state = UCT_VARUNA_LINK_UP;
+    }
+}
+
+static uct_varuna_link_entry_t *
+uct_varuna_link_entry(uct_varuna_link_table_t *table, unsigned link)
+{
+    ucs_assertv(link < table->num_links, "link=%u num_links=%u", link,
+                table->num_links);
+    return &table->links[link];
+}
+
+int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
+                                ucs_time_t now)
+{
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+
+    switch (entry->state) {
+    case UCT_VARUNA_LINK_UP:
+        ++entry->generation;
+        if ((now - entry->changed) > table->hold_max) {
+            entry->flaps = 0; /* It had been good for long */
+        }
+        break;
+    case UCT_VARUNA_LINK_HOLD:
+        break; /* Nobody used it, hence there is nobody to switch */
+    default:
+        return 0;
+    }
+
+    if (entry->flaps < UINT_MAX) {
+        ++entry->flaps;
+    }
+    entry->state   = UCT_VARUNA_LINK_DOWN;
+    entry->changed = now;
+    return 1;
+}
+
+/* hold_min * 2^(flaps - 1), not above hold_max */
+static ucs_time_t
+uct_varuna_link_hold_time(const uct_varuna_link_table_t *table, unsigned flaps)
+{
+    ucs_time_t hold = ucs_min(table->hold_min, table->hold_max);
+
+    while ((flaps > 1) && (hold > 0) && (hold < table->hold_max)) {
+        hold = (hold > (table->hold_max / 2)) ? table->hold_max : (hold * 2);
+        --flaps;
+    }
+
+    return hold;
+}
+
+int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
+                              ucs_time_t now)
+{
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+
+    if (entry->state != UCT_VARUNA_LINK_DOWN) {
+        return 0;
+    }
+
+    entry->state     = UCT_VARUNA_LINK_HOLD;
+    entry->changed   = now;
+    entry->usable_at = now + uct_varuna_link_hold_time(table, entry->flaps);
+    return 1;
+}
+
+unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now)
+{
+    unsigned became_up = 0;
+    uct_varuna_link_entry_t *entry;
+    unsigned link;
+
+    for (link = 0; link < table->num_links; ++link) {
+        entry = &table->links[link];
+        if ((entry->state == UCT_VARUNA_LINK_HOLD) &&
+            (now >= entry->usable_at)) {
+            entry->state   = UCT_VARUNA_LINK_UP;
+            entry->changed = now;
+            became_up     |= UCS_BIT(link);
+        }
+    }
+
+    return became_up;
+}
+
+uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
+                               uint8_t current, unsigned usable)
+{
+    unsigned good = 0;
+    unsigned link;
+
+    ucs_assertv((current < table->num_links) ||
+                (current == UCT_VARUNA_LINK_NONE), "current=%u", current);
+
+    for (link = 0; link < table->num_links; ++link) {
+        if (table->links[link].state == UCT_VARUNA_LINK_UP) {
+            good |= UCS_BIT(link) & usable;
+        }
+    }
+
+    if (good == 0) {
+        return UCT_VARUNA_LINK_NONE;
+    }
+
+    if (!table->return_to_primary && (current != UCT_VARUNA_LINK_NONE) &&
+        (good & UCS_BIT(current))) {
+        return current;
+    }
+
+    return ucs_ffs64(good);
+}

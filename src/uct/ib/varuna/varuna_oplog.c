@@ -1,0 +1,118 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Log entries and rings. The posting path appends to the request log, the
+ * completion path finishes entries, and the plan asks what a completion log
+ * proves.
+ */
+#include "varuna_oplog.h"
+
+#include <ucs/debug/assert.h>
+#include <assert.h>
+
+#define UCT_VARUNA_LOG_TS_SHIFT      1
+#define UCT_VARUNA_LOG_REQ_SHIFT     (UCT_VARUNA_LOG_TS_SHIFT + \
+                                      UCT_VARUNA_LOG_TS_BITS)
+
+/* Half of the circle: what is nearer than this ahead of us is later. */
+#define UCT_VARUNA_LOG_TS_WINDOW     (1u << (UCT_VARUNA_LOG_TS_BITS - 1))
+
+/* The slot is a mask of the number, and laps must be told apart by timestamp */
+static_assert((UCT_VARUNA_LOG_SIZE & (UCT_VARUNA_LOG_SIZE - 1)) == 0,
+              "log size is no power of two");
+static_assert(UCT_VARUNA_LOG_SIZE < UCT_VARUNA_LOG_TS_WINDOW,
+              "log does not fit in the timestamp's window");
+static_assert(UCT_VARUNA_LOG_REQ_SHIFT == 16, "address is not 48 bits");
+
+uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished)
+{
+    uint64_t addr = (uintptr_t)req;
+
+    ucs_assertv((addr != 0) && (addr < (1ul << 48)), "req=%p", req);
+    return (addr << UCT_VARUNA_LOG_REQ_SHIFT) |
+           ((uint64_t)(sn & UCT_VARUNA_LOG_TS_MASK) <<
+            UCT_VARUNA_LOG_TS_SHIFT) |
+           (finished ? UCT_VARUNA_LOG_FINISHED : 0);
+}
+
+void *uct_varuna_log_entry_req(uint64_t entry)
+{
+    return (void*)(uintptr_t)(entry >> UCT_VARUNA_LOG_REQ_SHIFT);
+}
+
+uint16_t uct_varuna_log_entry_ts(uint64_t entry)
+{
+    return (entry >> UCT_VARUNA_LOG_TS_SHIFT) & UCT_VARUNA_LOG_TS_MASK;
+}
+
+int uct_varuna_log_ts_ge(uint16_t a, uint16_t b)
+{
+    return ((a - b) & UCT_VARUNA_LOG_TS_MASK) < UCT_VARUNA_LOG_TS_WINDOW;
+}
+
+void uct_varuna_oplog_reset(uct_varuna_oplog_t *log)
+{
+    unsigned slot;
+
+    log->head = 1;
+    log->tail = 1;
+    for (slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
+        log->entries[slot] = 0;
+    }
+}
+
+int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log)
+{
+    return (uint32_t)(log->head - log->tail) == UCT_VARUNA_LOG_SIZE;
+}
+
+uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, const void *req)
+{
+    uint32_t sn = log->head;
+
+    ucs_assertv(!uct_varuna_oplog_is_full(log), "head=%u tail=%u", log->head,
+                log->tail);
+    log->entries[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(req, sn, 0);
+    log->head                             = sn + 1;
+    return sn;
+}
+
+void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn)
+{
+    uint64_t *entry = &log->entries[uct_varuna_log_slot(sn)];
+
+    ucs_assertv((uint32_t)(sn - log->tail) < (uint32_t)(log->head - log->tail),
+                "sn=%u head=%u tail=%u", sn, log->head, log->tail);
+    ucs_assertv(!(*entry & UCT_VARUNA_LOG_FINISHED), "sn=%u", sn);
+
+    *entry |= UCT_VARUNA_LOG_FINISHED;
+    while ((log->tail != log->head) &&
+           (log->entries[uct_varuna_log_slot(log->tail)] &
+            UCT_VARUNA_LOG_FINISHED)) {
+        ++log->tail;
+    }
+}
+
+int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
+                                uint32_t sn)
+{
+    uint64_t entry = ring[uct_varuna_log_slot(sn)];
+    uint16_t ts    = uct_varuna_log_entry_ts(entry);
+
+    if (uct_varuna_log_entry_req(entry) == NULL) {
+        /* Never written: its timestamp 0 is no evidence, although it is later
+         * than those of the last half lap before the wrap-around */
+        return 0;
+    }
+
+    if (uct_varuna_log_slot(ts) != uct_varuna_log_slot(sn)) {
+        /* No lap puts this timestamp here, so it is not of our making */
+        return 0;
+    }
+
+    if (ts == (sn & UCT_VARUNA_LOG_TS_MASK)) {
+        return uct_varuna_log_entry_req(entry) == req;
+    }
+
+    return uct_varuna_log_ts_ge(ts, sn & UCT_VARUNA_LOG_TS_MASK);
+}
