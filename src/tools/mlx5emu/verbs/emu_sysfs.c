@@ -249,26 +249,48 @@ static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
     return emu_sysfs_write(path, "abi_version", "1\n");
 }
 
-int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links)
+static int emu_sysfs_create_all(const char *dir, unsigned hosts, unsigned links)
 {
     unsigned host, link;
     int ret;
-
-    if (mkdir(dir, 0755) != 0) {
-        return errno;
-    }
 
     for (host = 0; host < hosts; ++host) {
         for (link = 0; link < links; ++link) {
             ret = emu_sysfs_create_nic(dir, host, link);
             if (ret != 0) {
-                emu_sysfs_remove(dir);
                 return ret;
             }
         }
     }
 
     return 0;
+}
+
+int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links)
+{
+    char tmp[PATH_MAX];
+    int len, ret;
+
+    if (access(dir, F_OK) == 0) {
+        return 0;
+    }
+
+    len = snprintf(tmp, sizeof(tmp), "%s.%d", dir, (int)gettid());
+    if ((len < 0) || ((size_t)len >= sizeof(tmp))) {
+        return ENAMETOOLONG;
+    }
+
+    ret = emu_sysfs_create_all(tmp, hosts, links);
+    if ((ret == 0) && (rename(tmp, dir) != 0)) {
+        /* Another process may have been faster */
+        ret = (access(dir, F_OK) == 0) ? EEXIST : errno;
+    }
+
+    if (ret != 0) {
+        emu_sysfs_remove(tmp);
+    }
+
+    return (ret == EEXIST) ? 0 : ret;
 }
 
 static int emu_sysfs_remove_entry(const char *path, const struct stat *st,

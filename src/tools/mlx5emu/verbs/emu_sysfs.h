@@ -10,7 +10,8 @@
  *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/ports/1/{lid,link_layer,...}
  *   DIR/host0/0000:a1:00.0/infiniband_verbs/uverbs0/{ibdev,dev,abi_version}
  *
- * Created and removed by the `mlx5emu` command, named by verbs/.
+ * Created by whoever first wants a device list (verbs/), below the fabric's own
+ * directory, and removed together with that.
  */
 
 #ifndef EMU_SYSFS_H_
@@ -26,9 +27,10 @@
 
 
 /**
- * Create the directory of a fabric.
+ * Create the directory of a fabric, if it isn't there. It appears at once with
+ * all of its contents, however many processes call this at a time.
  *
- * @param [in]  dir    Directory to create, must not exist.
+ * @param [in]  dir    Directory to create.
  * @param [in]  hosts  Number of hosts.
  * @param [in]  links  Number of links, that is NICs of each host.
  *

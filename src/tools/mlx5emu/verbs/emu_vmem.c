@@ -1,0 +1,210 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * Protection domains, thread domains and memory regions. Called by programs,
+ * directly and through the operations of verbs_context.
+ */
+
+#include "emu_verbs.h"
+
+#include <stdlib.h>
+
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    emu_vpd_t *vpd;
+    int ret;
+
+    if ((context == NULL) || !emu_vctx_is_mine(context)) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    vpd = calloc(1, sizeof(*vpd));
+    if (vpd == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    ret = emu_pd_alloc(emu_vctx(context)->ctx, &vpd->pd);
+    if (ret != 0) {
+        free(vpd);
+        return emu_verbs_fail(ret);
+    }
+
+    vpd->ibv.context = context;
+    vpd->ibv.handle  = vpd->pd->index;
+    return &vpd->ibv;
+}
+
+struct ibv_pd *emu_vpd_alloc_parent(struct ibv_context *context,
+                                    struct ibv_parent_domain_init_attr *attr)
+{
+    emu_vpd_t *vpd;
+
+    if ((context == NULL) || (attr == NULL) || (attr->pd == NULL) ||
+        (attr->pd->context != context) ||
+        (emu_vpd(attr->pd)->parent != NULL)) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    if (attr->comp_mask & ~IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+        return emu_verbs_fail(EOPNOTSUPP); /* Allocators of the program */
+    }
+
+    vpd = calloc(1, sizeof(*vpd));
+    if (vpd == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    vpd->ibv    = *attr->pd;
+    vpd->pd     = emu_vpd(attr->pd)->pd;
+    vpd->parent = emu_vpd(attr->pd);
+    __atomic_add_fetch(&vpd->parent->refs, 1, __ATOMIC_RELAXED);
+    return &vpd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    emu_vpd_t *vpd;
+    int ret;
+
+    if (pd == NULL) {
+        return emu_verbs_error(EINVAL);
+    }
+
+    vpd = emu_vpd(pd);
+    if (vpd->parent != NULL) {
+        __atomic_sub_fetch(&vpd->parent->refs, 1, __ATOMIC_RELAXED);
+    } else if (__atomic_load_n(&vpd->refs, __ATOMIC_RELAXED) != 0) {
+        return emu_verbs_error(EBUSY);
+    } else if (emu_vctx_is_mine(pd->context)) {
+        ret = emu_pd_free(vpd->pd);
+        if (ret != 0) {
+            return emu_verbs_error(ret);
+        }
+    }
+
+    free(vpd);
+    return 0;
+}
+
+struct ibv_td *emu_vtd_alloc(struct ibv_context *context,
+                             struct ibv_td_init_attr *attr)
+{
+    struct ibv_td *td;
+
+    if ((context == NULL) || (attr == NULL) || (attr->comp_mask != 0)) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    td = calloc(1, sizeof(*td));
+    if (td == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    td->context = context;
+    return td;
+}
+
+int emu_vtd_dealloc(struct ibv_td *td)
+{
+    free(td);
+    return 0;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+                                uint64_t iova, unsigned int access)
+{
+    emu_vmr_t *vmr;
+    int ret;
+
+    if ((pd == NULL) || !emu_vctx_is_mine(pd->context)) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    /* Optional flags may be ignored, by their definition */
+    access &= ~IBV_ACCESS_OPTIONAL_RANGE;
+    if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
+                  IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB)) {
+        return emu_verbs_fail(EOPNOTSUPP);
+    }
+
+    if ((uintptr_t)addr + length < (uintptr_t)addr) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    vmr = calloc(1, sizeof(*vmr));
+    if (vmr == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    ret = emu_mr_reg(emu_vpd(pd)->pd, (uintptr_t)addr, length, iova, access,
+                     &vmr->mr);
+    if (ret != 0) {
+        free(vmr);
+        return emu_verbs_fail(ret);
+    }
+
+    vmr->ibv.context = pd->context;
+    vmr->ibv.pd      = pd;
+    vmr->ibv.addr    = addr;
+    vmr->ibv.length  = length;
+    vmr->ibv.handle  = vmr->mr->key >> 8;
+    vmr->ibv.lkey    = vmr->mr->key;
+    vmr->ibv.rkey    = vmr->mr->key;
+    return &vmr->ibv;
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length,
+                               uint64_t iova, int access)
+{
+    return ibv_reg_mr_iova2(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+                          int access)
+{
+    return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+                                 size_t length, uint64_t iova, int fd,
+                                 int access)
+{
+    (void)pd;
+    (void)offset;
+    (void)length;
+    (void)iova;
+    (void)fd;
+    (void)access;
+    return emu_verbs_fail(EOPNOTSUPP);
+}
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+                 size_t length, int access)
+{
+    (void)mr;
+    (void)flags;
+    (void)pd;
+    (void)addr;
+    (void)length;
+    (void)access;
+    errno = EOPNOTSUPP;
+    return IBV_REREG_MR_ERR_INPUT;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    emu_vmr_t *vmr;
+
+    if (mr == NULL) {
+        return emu_verbs_error(EINVAL);
+    }
+
+    vmr = emu_container_of(mr, emu_vmr_t, ibv);
+    if (emu_vctx_is_mine(mr->context)) {
+        emu_mr_dereg(vmr->mr);
+    }
+
+    free(vmr);
+    return 0;
+}
