@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 
@@ -114,10 +115,14 @@ static char *run_plugin_check(const char *path)
     const char *name = strrchr(path, '/');
     char *directory;
     char *absolute;
+    struct stat st;
     char *result;
 
     if (access(path, R_OK) != 0) {
         run_fatal("the plugin %s cannot be read: %s", path, strerror(errno));
+    }
+    if ((stat(path, &st) != 0) || !S_ISREG(st.st_mode)) {
+        run_fatal("the plugin %s is not a file", path);
     }
 
     /* The file's own name is kept: it may be a link, and UCX goes by names */

@@ -1,0 +1,84 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Reads the output of test suites. Sourced by contrib/test.sh, and by the test
+# of these functions. Each count_ function prints "PASSED FAILED".
+#
+# A suite is judged by what it was expected to run: what has no "OK" has
+# failed, whatever became of it. A suite that runs nothing is one failure, and
+# so is one that ends badly although all its tests passed.
+
+# gtest_expected LIST: names of the tests in the output of --gtest_list_tests
+gtest_expected() {
+    awk '/^[^ \t].*\.([ \t]|$)/ { suite = $1; next }
+         /^  [^ \t]/ && suite   { print suite $1 }' "$1" | sort -u
+}
+
+# gtest_passed LOG: names of the tests that passed and were not skipped
+gtest_passed() {
+    awk '{ sub(/\r$/, "") }
+         match($0, /\[ RUN      \] /)  { skipped = 0 }
+         match($0, /\[ +SKIP/)         { skipped = 1 }
+         match($0, /\[       OK \] /) && !skipped {
+             name = substr($0, RSTART + RLENGTH)
+             sub(/[ ,].*/, "", name)
+             print name
+         }' "$1" | sort -u
+}
+
+# count_gtest LIST LOG STATUS
+count_gtest() {
+    local list=$1 log=$2 status=$3 expected passed
+
+    gtest_expected "$list" >"$log.expected"
+    gtest_passed "$log" >"$log.passed"
+    expected=$(wc -l <"$log.expected")
+    passed=$(comm -12 "$log.expected" "$log.passed" | wc -l)
+    finish_count "$passed" "$((expected - passed))" "$status"
+}
+
+# count_tap LOG STATUS
+count_tap() {
+    local log=$1 status=$2 plan passed seen failed
+
+    plan=$(sed -n 's/^1\.\.\([0-9]\{1,\}\)$/\1/p' "$log" | head -n 1)
+    seen=$(grep -cE '^(not )?ok( |$)' "$log" || true)
+    passed=$(grep -E '^ok( |$)' "$log" | grep -vciE '# *(skip|todo)' || true)
+    failed=$((seen - passed))
+    if [ -z "$plan" ]; then
+        # No plan: the suite ended before it was written
+        failed=$((failed + 1))
+    elif ((plan > seen)); then
+        failed=$((failed + plan - seen))
+    fi
+    finish_count "$passed" "$failed" "$status"
+}
+
+finish_count() {
+    local passed=$1 failed=$2 status=$3
+
+    if ((failed == 0 && (passed == 0 || status != 0))); then
+        failed=1
+    fi
+    echo "$passed $failed"
+}
+
+# failed_names LOG: of the suite that count_gtest or count_tap has counted
+failed_names() {
+    local log=$1
+
+    if [ -e "$log.expected" ]; then
+        comm -23 "$log.expected" "$log.passed"
+    else
+        grep -E '^not ok|^ok.*# *(skip|todo)' "$log" || true
+    fi
+}
+
+# progress_line LOG: what it is at
+progress_line() {
+    local line
+
+    line=$(grep -E '\[ RUN      \]|^(not )?ok ' "$1" | tail -n 1 || true)
+    [ -n "$line" ] || line=$(tail -n 1 "$1")
+    echo "$line" | tr -d '\r' | cut -c 1-100
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The counting of test results (contrib/test_count.sh): no way to lose a
+# failure.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$top/contrib/test_count.sh"
+
+write_list() {
+    cat >list <<EOF
+[     INFO ] Using random seed of 7
+a.
+  one
+  two
+b/typed.  # TypeParam = int
+  three/0  # GetParam() = 4
+EOF
+}
+
+write_all_ok() {
+    cat >log <<EOF
+[ RUN      ] a.one
+[       OK ] a.one (0 ms)
+[ RUN      ] a.two
+noise without a newline[       OK ] a.two (1 ms)
+[ RUN      ] b/typed.three/0
+[       OK ] b/typed.three/0 (1 ms)
+EOF
+}
+
+# counts EXPECTED COMMAND...
+counts() {
+    local want=$1 got
+    shift
+    got=$("$@")
+    [ "$got" = "$want" ] || fail "\"$got\" instead of \"$want\": $*"
+}
+
+test_gtest_all_pass() {
+    write_list
+    write_all_ok
+    counts "3 0" count_gtest list log 0
+}
+
+test_gtest_failure() {
+    write_list
+    write_all_ok
+    sed -i 's/.*OK ] a.two/[  FAILED  ] a.two/' log
+    counts "2 1" count_gtest list log 1
+    counts "a.two" failed_names log
+}
+
+test_gtest_crash_takes_the_rest_along() {
+    write_list
+    write_all_ok
+    sed -i '3,$d' log
+    counts "1 2" count_gtest list log 139
+}
+
+test_gtest_ends_early_with_success() {
+    write_list
+    write_all_ok
+    sed -i '3,$d' log
+    counts "1 2" count_gtest list log 0
+}
+
+test_gtest_bad_exit_after_success() {
+    write_list
+    write_all_ok
+    counts "3 1" count_gtest list log 1
+}
+
+test_gtest_no_tests() {
+    : >list
+    : >log
+    counts "0 1" count_gtest list log 0
+}
+
+test_gtest_skip_is_no_pass() {
+    write_list
+    write_all_ok
+    sed -i 's/^noise/[     SKIP ] (why)\n/' log
+    counts "2 1" count_gtest list log 0
+}
+
+test_gtest_googletest_skip_is_no_pass() {
+    write_list
+    write_all_ok
+    sed -i 's/.*OK ] a.two/[  SKIPPED ] a.two/' log
+    counts "2 1" count_gtest list log 0
+}
+
+test_tap_all_pass() {
+    printf '1..2\nok 1 - a\nok 2 - b\n' >log
+    counts "2 0" count_tap log 0
+}
+
+test_tap_failure() {
+    printf '1..2\nok 1 - a\nnot ok 2 - b\n' >log
+    counts "1 1" count_tap log 1
+    counts "not ok 2 - b" failed_names log
+}
+
+test_tap_ends_early() {
+    printf '1..3\nok 1 - a\n' >log
+    counts "1 2" count_tap log 0
+}
+
+test_tap_no_plan() {
+    printf 'ok 1 - a\n' >log
+    counts "1 1" count_tap log 0
+}
+
+test_tap_empty() {
+    : >log
+    counts "0 1" count_tap log 0
+}
+
+test_tap_skip_is_no_pass() {
+    printf '1..2\nok 1 - a\nok 2 - b # SKIP no reason\n' >log
+    counts "1 1" count_tap log 0
+}
+
+test_tap_bad_exit_after_success() {
+    printf '1..1\nok 1 - a\n' >log
+    counts "1 1" count_tap log 3
+}
+
+run_tests

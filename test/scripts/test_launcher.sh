@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# rc_varuna_run: the installed one, and beside stand-ins for UCX of other
+# versions.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+run=$RCV_PREFIX/bin/rc_varuna_run
+plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+read -r major minor patch < <("$top/config/ucx_version.sh" installed ucx_info |
+                              tr . ' ')
+
+# fake_ucx MAJOR MINOR PATCH: ./lib/libucp.so.0 that tells this version
+fake_ucx() {
+    mkdir -p lib
+    cat >ucp.c <<EOF
+void ucp_get_version(unsigned *major, unsigned *minor, unsigned *patch)
+{
+    *major = $1;
+    *minor = $2;
+    *patch = $3;
+}
+EOF
+    gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
+    export LD_LIBRARY_PATH=$PWD/lib
+}
+
+test_preloads_into_an_old_ucx() {
+    ((major == 1 && minor < 22)) || return 0
+    fails 0 "^LD_PRELOAD=$plugin\$" "$run" env
+    fails 0 "^LD_PRELOAD=$plugin\$" "$run" -p
+}
+
+test_keeps_what_is_preloaded() {
+    ((major == 1 && minor < 22)) || return 0
+    export LD_PRELOAD=libm.so.6
+    fails 0 "^LD_PRELOAD=libm.so.6:$plugin\$" "$run" -p
+}
+
+test_plugin_path_for_a_new_ucx() {
+    # A launcher that was built for 1.22.3
+    gcc -D_GNU_SOURCE -DPACKAGE_VERSION='"0"' -DRUN_MODULE_DIR='"/nowhere"' \
+        -DRC_VARUNA_UCX_MAJOR=1 -DRC_VARUNA_UCX_MINOR=22 \
+        -DRC_VARUNA_UCX_PATCH=3 -o launcher \
+        "$top/src/tools/rc_varuna_run/rc_varuna_run.c"
+    fake_ucx 1 22 3
+    fails 0 "^UCX_PLUGIN_PATH=${plugin%/*}\$" ./launcher -l "$plugin" -p
+    export UCX_PLUGIN_PATH=/some/where
+    fails 0 "^UCX_PLUGIN_PATH=/some/where,${plugin%/*}\$" \
+        ./launcher -l "$plugin" -p
+}
+
+test_refuses_another_ucx() {
+    fake_ucx 1 7 5
+    fails 125 "built for UCX $major.$minor.$patch, .* finds is 1.7.5" \
+        "$run" true
+}
+
+test_refuses_what_is_no_ucx() {
+    mkdir lib
+    echo "int nothing;" >ucp.c
+    gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
+    export LD_LIBRARY_PATH=$PWD/lib
+    fails 125 'does not tell its version' "$run" true
+}
+
+test_plugin_is_missing() {
+    fails 125 'no-such-plugin cannot be read: No such file' \
+        "$run" -l no-such-plugin true
+    fails 125 'is not a file' "$run" -l / true
+}
+
+test_plugin_path_that_cannot_be_expressed() {
+    mkdir "a b"
+    cp "$plugin" "a b/"
+    fails 125 'has a space' "$run" -l "a b/libuct_varuna.so.0" true
+}
+
+test_command_is_missing() {
+    fails 125 'no command was given' "$run"
+    fails 127 'cannot run no-such-command' "$run" no-such-command
+    fails 126 'cannot run /: ' "$run" /
+    fails 125 '-p takes no command' "$run" -p true
+    fails 125 'Usage' "$run" -Z
+}
+
+test_passes_arguments_and_status() {
+    fails 7 '^-h x$' "$run" sh -c 'echo "$@"; exit 7' sh -h x
+}
+
+test_help_and_version() {
+    fails 0 'UCX_TLS=rc_varuna' "$run" -h
+    fails 0 "for UCX $major.$minor.$patch" "$run" -V
+}
+
+test_man_page() {
+    local page=$RCV_PREFIX/share/man/man1/rc_varuna_run.1
+    [ -s "$page" ] || fail "$page is not installed"
+    # Every option that the help names is in it
+    for option in $("$run" -h | sed -n 's/^  \(-[a-zA-Z]\).*/\1/p'); do
+        grep -q -- "\\\\${option}" "$page" || fail "$option is not in $page"
+    done
+}
+
+run_tests
