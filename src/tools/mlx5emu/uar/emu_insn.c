@@ -9,7 +9,6 @@
  * use: code at one address may change when libraries are unloaded.
  */
 
-#define _GNU_SOURCE
 #include "emu_insn.h"
 
 #include <Zydis/Zydis.h>

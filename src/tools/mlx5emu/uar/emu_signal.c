@@ -17,7 +17,6 @@
  * out of every mask which the program sets.
  */
 
-#define _GNU_SOURCE
 #include "emu_signal.h"
 
 #include <dlfcn.h>

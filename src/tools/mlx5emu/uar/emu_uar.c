@@ -7,7 +7,6 @@
  * that the fault handler recognizes a doorbell by two comparisons.
  */
 
-#define _GNU_SOURCE
 #include "emu_uar.h"
 #include "emu_insn.h"
 #include "emu_signal.h"

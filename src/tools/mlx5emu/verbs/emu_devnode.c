@@ -7,7 +7,6 @@
  * properties of /dev/null.
  */
 
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

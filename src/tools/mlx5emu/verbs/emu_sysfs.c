@@ -4,7 +4,6 @@
  * The lookalike of /sys, see emu_sysfs.h.
  */
 
-#define _GNU_SOURCE
 #include "emu_sysfs.h"
 
 #include <errno.h>

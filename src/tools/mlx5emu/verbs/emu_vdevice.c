@@ -7,7 +7,6 @@
  * when it first asks for devices. A process which never does isn't touched.
  */
 
-#define _GNU_SOURCE
 #include "emu_verbs.h"
 #include "emu_sysfs.h"
 #include "../uar/emu_uar.h"
@@ -37,6 +36,14 @@ static void emu_vdevice_fork_child(void)
 static void __attribute__((constructor)) emu_vdevice_init(void)
 {
     pthread_atfork(NULL, NULL, emu_vdevice_fork_child);
+}
+
+/* Leave the fabric. Libraries of the program may be cleaned up later than this:
+ * what they still destroy is then only memory of their own. */
+static void __attribute__((destructor)) emu_vdevice_cleanup(void)
+{
+    ++emu_verbs_fork_gen;
+    emu_proc_detach();
 }
 
 static int emu_vdevice_parse_host(const char *str, unsigned *host_p)
