@@ -141,6 +141,7 @@ AC_DEFUN([RCV_UCX_FLAGS], [
     UCX_IB_LIBS="-L$UCX_LIBDIR/ucx -l:libuct_ib.so.0"
     UCX_IB_LIBS="$UCX_IB_LIBS -Wl,-rpath,$UCX_LIBDIR/ucx"
     AC_SUBST([UCX_CPPFLAGS])
+    AC_SUBST([UCX_PUBLIC_CPPFLAGS], ["$rcv_ucx_installed"])
     AC_SUBST([UCX_LDFLAGS])
     AC_SUBST([UCX_LIBS])
     AC_SUBST([UCX_IB_LIBS])
