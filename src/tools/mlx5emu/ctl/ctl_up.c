@@ -1,0 +1,171 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Verb "up": make a fabric.
+ */
+
+#include "ctl.h"
+#include "../core/emu_fabric.h"
+
+#include <stdlib.h>
+
+enum {
+    CTL_UP_HOSTS = 256,
+    CTL_UP_LINKS,
+    CTL_UP_MTU,
+    CTL_UP_TRACE,
+    CTL_UP_SHARED_HCA,
+    CTL_UP_FAULTS
+};
+
+static const struct option ctl_up_options[] = {
+    {"hosts",      required_argument, NULL, CTL_UP_HOSTS},
+    {"links",      required_argument, NULL, CTL_UP_LINKS},
+    {"mtu",        required_argument, NULL, CTL_UP_MTU},
+    {"trace",      required_argument, NULL, CTL_UP_TRACE},
+    {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
+    {"faults",     required_argument, NULL, CTL_UP_FAULTS},
+    {NULL,         0,                 NULL, 0}
+};
+
+
+static int ctl_up_parse_u32(const char *name, uint64_t min, uint64_t max,
+                            uint32_t *value_p)
+{
+    uint64_t value;
+
+    if (ctl_parse_number(optarg, min, max, &value)) {
+        return ctl_usage_fail(&ctl_verb_up, "--%s is a number from %lu to %lu,"
+                              " not \"%s\"", name, min, max, optarg);
+    }
+
+    *value_p = value;
+    return 0;
+}
+
+static int ctl_up_parse_mtu(uint32_t *mtu_p)
+{
+    uint32_t mtu = 0;
+    int status;
+
+    status = ctl_up_parse_u32("mtu", 256, 4096, &mtu);
+    if (status) {
+        return status;
+    }
+
+    if (mtu & (mtu - 1)) {
+        return ctl_usage_fail(&ctl_verb_up, "--mtu is 256, 512, 1024, 2048 or"
+                              " 4096, not %u", mtu);
+    }
+
+    *mtu_p = mtu;
+    return 0;
+}
+
+static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
+                        const char **faults_p, int *done_p)
+{
+    uint32_t trace = 0;
+    int status     = 0;
+    int c;
+
+    *done_p = 1;
+    while ((c = ctl_getopt(&ctl_verb_up, argc, argv, "", ctl_up_options,
+                           &status)) != -1) {
+        switch (c) {
+        case CTL_UP_HOSTS:
+            status = ctl_up_parse_u32("hosts", 1, EMU_MAX_HOSTS, &cfg->hosts);
+            break;
+        case CTL_UP_LINKS:
+            status = ctl_up_parse_u32("links", 1, EMU_MAX_LINKS, &cfg->links);
+            break;
+        case CTL_UP_MTU:
+            status = ctl_up_parse_mtu(&cfg->mtu);
+            break;
+        case CTL_UP_TRACE:
+            status = ctl_up_parse_u32("trace", 0, 100000000, &trace);
+            cfg->trace_entries = trace;
+            break;
+        case CTL_UP_SHARED_HCA:
+            cfg->shared_hca = 1;
+            break;
+        case CTL_UP_FAULTS:
+            *faults_p = optarg;
+            break;
+        default:
+            return status;
+        }
+
+        if (status) {
+            return status;
+        }
+    }
+
+    if (optind != argc) {
+        return ctl_usage_fail(&ctl_verb_up, "unexpected \"%s\"", argv[optind]);
+    }
+
+    *done_p = 0;
+    return 0;
+}
+
+static int ctl_up_load_faults(const char *path)
+{
+    char err[512];
+    int status;
+
+    status = ctl_fabric_open();
+    if (status == 0) {
+        status = ctl_fault_load(path, 0);
+        emu_fabric_close();
+    }
+
+    if (status != 0) {
+        /* The sentence about the rules has been printed */
+        (void)emu_fabric_destroy(ctl_fabric_name(), err, sizeof(err));
+    }
+
+    return status;
+}
+
+static int ctl_up_run(int argc, char **argv)
+{
+    const char *faults = getenv(CTL_ENV_FAULTS);
+    emu_fabric_config_t cfg;
+    char err[512];
+    int status, done;
+
+    emu_fabric_config_default(&cfg);
+    status = ctl_up_parse(argc, argv, &cfg, &faults, &done);
+    if (done) {
+        return status;
+    }
+
+    snprintf(cfg.name, sizeof(cfg.name), "%s", ctl_fabric_name());
+    if (emu_fabric_create(&cfg, err, sizeof(err))) {
+        return ctl_fail("%s", err);
+    }
+
+    if ((faults != NULL) && (faults[0] != '\0')) {
+        return ctl_up_load_faults(faults);
+    }
+
+    return CTL_OK;
+}
+
+const ctl_verb_t ctl_verb_up = {
+    .name    = "up",
+    .run     = ctl_up_run,
+    .usage   = "[-n NAME] [--hosts H] [--links L] [OPTIONS]",
+    .help    = "Make a fabric of hosts, each with a port on every link",
+    .details =
+    "  -n NAME        Name of the fabric\n"
+    "  --hosts H      Hosts, numbered from 0 (2)\n"
+    "  --links L      Links of each host: devices mlx5_0 to mlx5_<L-1> (2)\n"
+    "  --mtu BYTES    256, 512, 1024, 2048 or 4096 (4096)\n"
+    "  --trace N      Entries that the trace holds; 0 for no trace (65536)\n"
+    "  --shared-hca   All links of a host are ports of one NIC, with common\n"
+    "                 atomicity; otherwise each is a NIC of its own\n"
+    "  --faults FILE  Load fault rules, one a line (else from the file that\n"
+    "                 $MLX5EMU_FAULTS names)\n"
+};
