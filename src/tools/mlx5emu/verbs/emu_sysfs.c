@@ -5,6 +5,7 @@
  */
 
 #include "emu_sysfs.h"
+#include "../core/emu_port.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #define EMU_SYSFS_FIRST_BUS 0xa1
+#define EMU_SYSFS_EUI64_LEN 20
 
 
 static void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
@@ -108,9 +110,17 @@ static int emu_sysfs_write(const char *dir, const char *name, const char *fmt,
     return ret;
 }
 
-static int emu_sysfs_create_port(const char *ibdev, unsigned host,
-                                 unsigned link)
+/* 64 bits as sysfs shows them */
+static void emu_sysfs_eui64(uint64_t value, char str[EMU_SYSFS_EUI64_LEN])
 {
+    snprintf(str, EMU_SYSFS_EUI64_LEN, "%04x:%04x:%04x:%04x",
+             (unsigned)(value >> 48) & 0xffff, (unsigned)(value >> 32) & 0xffff,
+             (unsigned)(value >> 16) & 0xffff, (unsigned)value & 0xffff);
+}
+
+static int emu_sysfs_create_port(const char *ibdev, const emu_port_t *port)
+{
+    char prefix[EMU_SYSFS_EUI64_LEN], guid[EMU_SYSFS_EUI64_LEN];
     char path[PATH_MAX];
     int ret;
 
@@ -123,15 +133,15 @@ static int emu_sysfs_create_port(const char *ibdev, unsigned host,
         return ret;
     }
 
-    ret = emu_sysfs_write(path, "0",
-                          "fec0:0000:0000:%04x:0002:c903:00%02x:%04x\n", link,
-                          link, host + 1);
+    emu_sysfs_eui64(port->gid_prefix, prefix);
+    emu_sysfs_eui64(port->guid, guid);
+    ret = emu_sysfs_write(path, "0", "%s:%s\n", prefix, guid);
     if (ret != 0) {
         return ret;
     }
 
     *strrchr(path, '/') = '\0';
-    ret                 = emu_sysfs_write(path, "lid", "0x%x\n", host + 1);
+    ret                 = emu_sysfs_write(path, "lid", "0x%x\n", port->lid);
     if (ret != 0) {
         return ret;
     }
@@ -144,9 +154,9 @@ static int emu_sysfs_create_port(const char *ibdev, unsigned host,
     return emu_sysfs_write(path, "rate", "100 Gb/sec (4X EDR)\n");
 }
 
-static int emu_sysfs_create_ibdev(const char *ibdev, unsigned host,
-                                  unsigned link)
+static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
 {
+    char guid[EMU_SYSFS_EUI64_LEN];
     int ret;
 
     ret = emu_sysfs_mkdirs(ibdev);
@@ -174,13 +184,13 @@ static int emu_sysfs_create_ibdev(const char *ibdev, unsigned host,
         return ret;
     }
 
-    ret = emu_sysfs_write(ibdev, "node_guid", "0002:c903:00%02x:%04x\n", link,
-                          host + 1);
+    emu_sysfs_eui64(port->guid, guid);
+    ret = emu_sysfs_write(ibdev, "node_guid", "%s\n", guid);
     if (ret != 0) {
         return ret;
     }
 
-    return emu_sysfs_create_port(ibdev, host, link);
+    return emu_sysfs_create_port(ibdev, port);
 }
 
 static int emu_sysfs_create_pci(const char *pci)
@@ -218,7 +228,7 @@ static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
         return ret;
     }
 
-    ret = emu_sysfs_create_ibdev(path, host, link);
+    ret = emu_sysfs_create_ibdev(path, emu_port_get(host, link));
     if (ret != 0) {
         return ret;
     }

@@ -22,13 +22,14 @@
 /* What every emulated NIC says it is: a ConnectX-5 */
 #define EMU_SYSFS_PCI_VENDOR 0x15b3
 #define EMU_SYSFS_PCI_DEVICE 0x1017
-#define EMU_SYSFS_FW_VER     "16.35.4030"
+#define EMU_SYSFS_FW_VER     "16.35.1012"
 #define EMU_SYSFS_BOARD_ID   "EMU0000000001"
 
 
 /**
  * Create the directory of a fabric, if it isn't there. It appears at once with
- * all of its contents, however many processes call this at a time.
+ * all of its contents, however many processes call this at a time. The fabric
+ * must be mapped: identifiers are those of its ports.
  *
  * @param [in]  dir    Directory to create.
  * @param [in]  hosts  Number of hosts.
