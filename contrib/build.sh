@@ -29,12 +29,20 @@ configure_args() {
     printf '%s\n' ${RC_VARUNA_CONFIGURE:-}
 }
 
+# needs_autogen: configure is missing, or older than what it is made from
+needs_autogen() {
+    [ ! -x "$top/configure" ] ||
+        [ -n "$(find "$top/configure.ac" "$top/config/m4" -name '*.m4' \
+                     -newer "$top/configure" -o -name configure.ac \
+                     -newer "$top/configure")" ]
+}
+
 # configure: unless it was configured with the same arguments before
 configure() {
     local args
 
     mkdir -p "$build_dir"
-    if [ ! -x "$top/configure" ]; then
+    if needs_autogen; then
         say "autogen.sh"
         quietly "$build_dir/autogen.log" "$top/autogen.sh" ||
             die "autogen.sh failed"

@@ -61,3 +61,12 @@ deps_dir() {
         echo "$top/_deps"
     fi
 }
+
+# ensure_built: builds and installs what is not, or not up to date; sets
+#   prefix     where it is installed: bin/mlx5emu, bin/rc_varuna_run
+#   build_dir  where programs that are not installed are, as under src/
+# For scripts that run things (demo, benchmarks); quick when nothing changed.
+ensure_built() {
+    "$top/contrib/build.sh"
+    prefix=$(sed -n 's/^--prefix=//p' "$build_dir/configure.args")
+}

@@ -35,7 +35,7 @@ logs=$build_dir/test-logs
 started=$SECONDS
 
 build() {
-    "$top/contrib/build.sh"
+    ensure_built
     mkdir -p "$logs"
     say "make check (the test programs; some minutes when all is new)"
     quietly "$logs/make-check.log" \
@@ -132,7 +132,6 @@ select_suites() {
 }
 
 build
-prefix=$(sed -n 's/^--prefix=//p' "$build_dir/configure.args")
 
 # What the user has set for UCX is not for the tests
 unset "${!UCX_@}"
