@@ -18,6 +18,7 @@
 #   UCX_INFO        the runtime's ucx_info
 #   UCX_LIBDIR      directory of the runtime's libraries
 #   UCX_CPPFLAGS    for what includes UCX's internal headers
+#   UCX_PUBLIC_CPPFLAGS  for what uses UCX as any application does
 #   UCX_LDFLAGS     }
 #   UCX_LIBS        } for what links to libuct and libucs
 #   UCX_IB_LIBS     for the one who needs symbols of libuct_ib as well
