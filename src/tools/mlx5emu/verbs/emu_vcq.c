@@ -65,9 +65,7 @@ struct ibv_cq_ex *emu_vcq_create(struct ibv_context *context,
         chan = emu_container_of(attr->channel, emu_vchan_t, ibv)->chan;
     }
 
-    /* One entry more than wanted: a full ring and an empty one differ */
-    ret = emu_cq_create(emu_vctx(context)->ctx,
-                        emu_roundup_pow2(attr->cqe + 1), cqe_size, chan,
+    ret = emu_cq_create(emu_vctx(context)->ctx, attr->cqe, cqe_size, chan,
                         vcq->cookie, &vcq->cq);
     if (ret != 0) {
         goto err_remove;

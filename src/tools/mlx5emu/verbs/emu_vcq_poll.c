@@ -13,19 +13,20 @@
 #define EMU_VCQ_QPN_MASK    0xffffffu
 
 
-/* Next entry if it is ours, otherwise NULL. The lock must be held. */
-static struct mlx5_cqe64 *emu_vcq_next_cqe(emu_vcq_t *vcq)
+/* Entry with that index if it was written, otherwise NULL. The lock must be
+ * held. */
+static struct mlx5_cqe64 *emu_vcq_cqe(const emu_vcq_t *vcq, uint32_t index)
 {
     const emu_cq_t *cq = vcq->cq;
     struct mlx5_cqe64 *cqe;
     uint8_t op_own;
 
     cqe    = (struct mlx5_cqe64*)(cq->buf +
-                                  (size_t)(vcq->ci & (cq->cqe_cnt - 1)) *
+                                  (size_t)(index & (cq->cqe_cnt - 1)) *
                                   cq->cqe_size + cq->cqe_size - sizeof(*cqe));
     op_own = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
     if (((op_own >> 4) == MLX5_CQE_INVALID) ||
-        ((op_own & MLX5_CQE_OWNER_MASK) != !!(vcq->ci & cq->cqe_cnt))) {
+        ((op_own & MLX5_CQE_OWNER_MASK) != !!(index & cq->cqe_cnt))) {
         return NULL;
     }
 
@@ -208,7 +209,7 @@ static int emu_vcq_poll_one(emu_vcq_t *vcq, struct ibv_wc *wc)
     emu_vqp_t *vqp;
 
     for (;;) {
-        cqe = emu_vcq_next_cqe(vcq);
+        cqe = emu_vcq_cqe(vcq, vcq->ci);
         if (cqe == NULL) {
             return 0;
         }
@@ -238,6 +239,43 @@ static int emu_vcq_poll_one(emu_vcq_t *vcq, struct ibv_wc *wc)
         ++vcq->ci;
         return 1;
     }
+}
+
+static int emu_vcq_is_recv(const struct mlx5_cqe64 *cqe)
+{
+    uint8_t opcode = cqe->op_own >> 4;
+
+    return (opcode != MLX5_CQE_REQ) && (opcode != MLX5_CQE_REQ_ERR);
+}
+
+/* Remove what a queue pair, which makes no more of them, left in the queue */
+void emu_vcq_clean(emu_vcq_t *vcq, const emu_vqp_t *vqp)
+{
+    const struct mlx5_cqe64 *cqe;
+    uint32_t i;
+
+    pthread_mutex_lock(&vcq->lock);
+    if (vcq->direct) {
+        goto out; /* Only the program knows what it polled */
+    }
+
+    for (i = vcq->ci; i - vcq->ci < vcq->cq->cqe_cnt; ++i) {
+        cqe = emu_vcq_cqe(vcq, i);
+        if (cqe == NULL) {
+            break;
+        }
+
+        if ((vqp->ibv.srq != NULL) && emu_vcq_is_recv(cqe) &&
+            ((be32toh(cqe->sop_drop_qpn) & EMU_VCQ_QPN_MASK) ==
+             vqp->ibv.qp_num)) {
+            emu_vsrq_free_wqe(emu_vsrq(vqp->ibv.srq),
+                              be16toh(cqe->wqe_counter));
+        }
+    }
+
+    vcq->ci += emu_cq_clean(vcq->cq, vqp->ibv.qp_num, vcq->ci);
+out:
+    pthread_mutex_unlock(&vcq->lock);
 }
 
 static void emu_vcq_update_dbrec(emu_vcq_t *vcq)

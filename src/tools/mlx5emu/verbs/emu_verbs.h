@@ -249,6 +249,7 @@ int emu_vcq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int emu_vcq_req_notify(struct ibv_cq *cq, int solicited_only);
 int emu_vcq_poll(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 void emu_vcq_init_ex(emu_vcq_t *vcq);
+void emu_vcq_clean(emu_vcq_t *vcq, const emu_vqp_t *vqp);
 
 /* emu_vmem.c */
 struct ibv_td *emu_vtd_alloc(struct ibv_context *context,

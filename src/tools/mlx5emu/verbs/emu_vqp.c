@@ -93,6 +93,7 @@ static int emu_vqp_size_sq(emu_qp_type_t type, struct ibv_qp_cap *cap,
     }
 
     if (cap->max_send_wr == 0) {
+        *bb_cnt_p = 1; /* A queue has a block, even if it's never used */
         return 0;
     }
 
@@ -357,20 +358,15 @@ static void emu_vqp_reset(emu_vqp_t *vqp)
     pthread_mutex_unlock(&vqp->rq_lock);
 }
 
-static void emu_vqp_clean_cq(emu_vqp_t *vqp, struct ibv_cq *cq)
+static void emu_vqp_clean_cqs(const emu_vqp_t *vqp)
 {
-    emu_vcq_t *vcq;
-
-    if (cq == NULL) {
-        return;
+    if (vqp->ibv.recv_cq != NULL) {
+        emu_vcq_clean(emu_vcq(vqp->ibv.recv_cq), vqp);
     }
 
-    vcq = emu_vcq(cq);
-    pthread_mutex_lock(&vcq->lock);
-    if (!vcq->direct) {
-        emu_cq_clean(vcq->cq, vqp->ibv.qp_num, vcq->ci);
+    if ((vqp->ibv.send_cq != NULL) && (vqp->ibv.send_cq != vqp->ibv.recv_cq)) {
+        emu_vcq_clean(emu_vcq(vqp->ibv.send_cq), vqp);
     }
-    pthread_mutex_unlock(&vcq->lock);
 }
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
@@ -391,10 +387,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
     if (attr_mask & IBV_QP_STATE) {
         qp->state = attr->qp_state;
         if (attr->qp_state == IBV_QPS_RESET) {
-            emu_vqp_clean_cq(vqp, qp->recv_cq);
-            if (qp->send_cq != qp->recv_cq) {
-                emu_vqp_clean_cq(vqp, qp->send_cq);
-            }
+            emu_vqp_clean_cqs(vqp);
             emu_vqp_reset(vqp);
         }
     }
@@ -443,10 +436,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     emu_vqp_publish(qp->qp_num, NULL); /* Before the number is free */
     if (emu_vctx_is_mine(qp->context)) {
         emu_qp_destroy(vqp->qp);
-        emu_vqp_clean_cq(vqp, qp->recv_cq);
-        if (qp->send_cq != qp->recv_cq) {
-            emu_vqp_clean_cq(vqp, qp->send_cq);
-        }
+        emu_vqp_clean_cqs(vqp);
     }
 
     emu_vreg_remove(vqp->cookie);
