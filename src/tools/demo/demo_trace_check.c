@@ -6,7 +6,7 @@
  * Every put must have been executed once, as a whole, and in posting order on
  * its endpoint. Called by contrib/demo.sh:
  *
- *     mlx5emu trace --json | demo_trace_check LEDGER
+ *     mlx5emu trace --json | demo_trace_check LEDGER HOST
  *
  * A put may travel as several messages (UCX cuts it), which must then cover it
  * from the front to the end without an overlap. A message that was cut in the
@@ -53,6 +53,7 @@ typedef struct {
 
 typedef struct {
     uint64_t   seq;
+    uint64_t   host;
     const char *op;
     uint64_t   address;
     uint64_t   length;
@@ -69,6 +70,7 @@ typedef struct {
     check_ep_t      eps[DEMO_MAX_EPS];
     check_partial_t *partials;
     size_t          num_partials;
+    uint64_t        host;        /* Of the server */
     uint64_t        area;        /* Where the client puts: address, length */
     uint64_t        area_length;
     uint64_t        last_seq;    /* Of the trace */
@@ -209,12 +211,13 @@ static void check_parse_entry(json_t *object, check_entry_t *entry_p)
     }
 
     entry_p->seq       = check_number(object, "seq", 1);
+    entry_p->host      = check_number(object, "host", 1);
     entry_p->address   = check_number(object, "addr", 1);
     entry_p->length    = check_number(object, "length", 1);
     entry_p->data      = check_number(object, "data", 1);
     entry_p->qpn       = check_number(object, "qpn", 1);
     entry_p->src_qpn   = check_number(object, "src_qpn", 1);
-    entry_p->duplicate = check_number(object, "dup", 1);
+    entry_p->duplicate = check_number(object, "duplicate", 1);
     entry_p->partial   = check_number(object, "partial", 1);
     entry_p->last      = check_number(object, "last", 1);
 }
@@ -370,7 +373,8 @@ static void check_entry(check_t *check, check_entry_t *entry)
     }
 
     check->last_seq = entry->seq;
-    if (strncmp(entry->op, "write", strlen("write")) ||
+    if ((entry->host != check->host) ||
+        strncmp(entry->op, "write", strlen("write")) ||
         (entry->address + entry->length <= check->area) ||
         (entry->address >= check->area + check->area_length)) {
         return; /* Not to where the puts go */
@@ -455,12 +459,18 @@ static void check_finish(check_t *check)
 int main(int argc, char **argv)
 {
     static check_t check;
+    char *end;
     int ok;
 
-    if (argc != 2) {
+    if (argc != 3) {
         fprintf(stderr, "usage: mlx5emu trace --json | demo_trace_check "
-                        "LEDGER\n");
+                        "LEDGER HOST\n");
         return 2;
+    }
+
+    check.host = strtoul(argv[2], &end, 10);
+    if ((end == argv[2]) || (*end != '\0')) {
+        check_fatal("'%s' is not the number of a host", argv[2]);
     }
 
     check_read_ledger(&check, argv[1]);
