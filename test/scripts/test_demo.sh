@@ -199,8 +199,8 @@ test_program_fails_with_its_server() {
 test_program_fails_with_its_client() {
     local status=0
     start_server
-    timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; echo nonsense, \
-                       longer than a header of the demo's messages >&3; \
+    timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port
+                       echo nonsense, longer than the header of a message >&3
                        cat <&3" >/dev/null || fail "the server does not end"
     wait "$server" || status=$?
     [ "$status" -eq 1 ] || fail "status $status: $(cat server.log)"
