@@ -180,15 +180,19 @@ out:
 static int emu_signal_replace(const struct sigaction *act,
                               struct sigaction *oldact)
 {
-    struct sigaction previous;
+    struct sigaction previous, next;
     sigset_t all, saved;
+
+    if (act != NULL) {
+        next = *act; /* May fault, so not with the lock held */
+    }
 
     sigfillset(&all);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &saved, _NSIG / 8);
     pthread_mutex_lock(&emu_signal_lock);
     previous = emu_signal_program;
     if (act != NULL) {
-        emu_signal_program = *act;
+        emu_signal_program = next;
     }
     pthread_mutex_unlock(&emu_signal_lock);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, _NSIG / 8);

@@ -13,16 +13,13 @@
 #include <unistd.h>
 
 
-/* Read one event. Blocks unless the program made the descriptor non-blocking.
+/* Read one event. Blocks unless the program made the descriptor non-blocking;
+ * a signal ends that, as programs expect which stop that way.
  *
  * @return 0, or -1 with errno set. */
 static int emu_vevent_read(int fd, emu_event_t *event_p)
 {
-    ssize_t nread;
-
-    do {
-        nread = read(fd, event_p, sizeof(*event_p));
-    } while ((nread < 0) && (errno == EINTR));
+    ssize_t nread = read(fd, event_p, sizeof(*event_p));
 
     if (nread == (ssize_t)sizeof(*event_p)) {
         return 0;
