@@ -39,6 +39,13 @@
 /* Unfinished requests of one vQP, logged or not. */
 #define UCT_VARUNA_MAX_REQS          256
 
+/* At file scope, where UCS_STATIC_ASSERT (a statement) can't stand. */
+#ifdef __cplusplus
+#  define UCT_VARUNA_STATIC_ASSERT(_cond) static_assert(_cond, #_cond)
+#else
+#  define UCT_VARUNA_STATIC_ASSERT(_cond) _Static_assert(_cond, #_cond)
+#endif
+
 typedef struct uct_varuna_md         uct_varuna_md_t;
 typedef struct uct_varuna_mem        uct_varuna_mem_t;
 typedef struct uct_varuna_rkey       uct_varuna_rkey_t;

@@ -1,40 +1,35 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Memory domain: opens the inner memory domain of every NIC, registers each
- * user region on all of them, and packs one key per NIC (paper, section "Memory
- * Management"). Nothing here depends on which link is up.
+ * Memory domain: opens the inner memory domain of every link's NIC, registers
+ * each user region on all of them, and packs one key per NIC (paper, section
+ * "Memory Management"). Nothing here depends on which link is up.
  */
 #ifndef UCT_VARUNA_MD_H_
 #define UCT_VARUNA_MD_H_
 
-#include "varuna_def.h"
+#include "varuna_nic.h"
+#include "varuna_rkey.h"
 
 #include <uct/base/uct_component.h>
+#include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
 
 extern uct_component_t uct_varuna_component;
 
+/* The transport: defined by varuna_iface.c (UCT_TL_DEFINE_ENTRY), registered
+ * together with the component by varuna_component.c and nowhere else, as
+ * nothing may be registered with an UCX which we weren't built for. */
+extern uct_tl_t UCT_TL_NAME(rc_varuna);
+
+extern ucs_config_field_t uct_varuna_md_config_table[];
+
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
     unsigned                   num_nics;
-    uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS];
+    uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
+                                                               is no link */
 };
-
-/* Unpacked remote key: inner keys by NIC index of the *remote* host. */
-struct uct_varuna_rkey {
-    unsigned                   num_keys;
-    uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
-};
-
-/* One NIC port which has both rc_mlx5 and dc_mlx5. */
-typedef struct uct_varuna_nic {
-    uct_md_h                   md;        /* Inner memory domain */
-    uct_md_attr_t              md_attr;
-    char                       md_name[UCT_MD_NAME_MAX];
-    char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
-    ucs_sys_device_t           sys_device;
-} uct_varuna_nic_t;
 
 typedef struct uct_varuna_md_config {
     uct_md_config_t            super;
@@ -46,13 +41,14 @@ struct uct_varuna_md {
     uct_component_h            ib;        /* Inner component */
     unsigned                   num_nics;
     /* In canonical order (by device name), so that NIC k of one host is NIC k of
-     * another; two ports of one device have two entries which share the md
-     * handle only if they are opened from one md. */
+     * another, whatever links each was told to use. Two ports of one device have
+     * two entries which share the md handle. */
     uct_varuna_nic_t           nics[UCT_VARUNA_MAX_LINKS];
-    /* NIC indices by priority: the configured order, else canonical. */
+    /* NIC indices by priority: the configured order, else canonical. Only
+     * these NICs have an open md. */
     unsigned                   num_links;
     uint8_t                    links[UCT_VARUNA_MAX_LINKS];
-    size_t                     key_size;  /* Largest inner packed key */
+    uct_md_attr_t              attr;      /* What all links can do */
 };
 
 /** @return Inner memory handle of @a memh for @a nic, NULL-safe
@@ -63,15 +59,17 @@ static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
            ((uct_varuna_mem_t*)memh)->inner[nic];
 }
 
-/** @return Inner remote key for the remote host's @a nic, UCT_INVALID_RKEY if
- *  the peer registered the memory on no such NIC. */
-static inline uct_rkey_t uct_varuna_rkey_inner(uct_rkey_t rkey, unsigned nic)
-{
-    const uct_varuna_rkey_t *vrkey = (const uct_varuna_rkey_t*)rkey;
+/**
+ * Find UCX's component for InfiniBand and RoCE. It is looked for only once it
+ * is needed, as it may be loaded after us.
+ *
+ * @return UCS_ERR_NO_DEVICE if this UCX has none; nothing is logged then.
+ */
+ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p);
 
-    return ucs_likely(nic < vrkey->num_keys) ? vrkey->inner[nic].rkey :
-           UCT_INVALID_RKEY;
-}
+/* uct_component_t::md_open */
+ucs_status_t uct_varuna_md_open(uct_component_t *component, const char *md_name,
+                                const uct_md_config_t *config, uct_md_h *md_p);
 
 /* uct_tl_t::query_devices, used by varuna_iface.c. */
 ucs_status_t uct_varuna_query_devices(uct_md_h md,

@@ -16,8 +16,6 @@
 
 #include "varuna_def.h"
 
-#include <ucs/debug/assert.h>
-
 /* Bumped whenever anything in this file changes. */
 #define UCT_VARUNA_WIRE_VERSION      1
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
@@ -38,10 +36,15 @@ typedef struct uct_varuna_addr {
     uint64_t                   uuid;       /* Identifies the interface */
 } UCS_S_PACKED uct_varuna_addr_t;
 
+/* In uct_varuna_addr_link_t::device_len, besides the length: the device address
+ * is left out, since it is the UCT device address. */
+#define UCT_VARUNA_ADDR_DEVICE_OUTER 0x80
+
 typedef struct uct_varuna_addr_link {
     uint8_t                    index;      /* NIC index on its host: the place
                                               of its key in packed rkeys */
-    uint8_t                    device_len; /* 0: the UCT device address */
+    uint8_t                    device_len; /* Or _OUTER: it isn't here, but is
+                                              the UCT device address */
     uint8_t                    dc_len;     /* Data lane's DC address */
     uint8_t                    ctl_len;    /* Control lane's DC address */
 } UCS_S_PACKED uct_varuna_addr_link_t;
@@ -139,22 +142,26 @@ typedef struct uct_varuna_ctl_reject {
     int16_t                    status;     /* ucs_status_t */
 } UCS_S_PACKED uct_varuna_ctl_reject_t;
 
-/* Packed key of a memory region: one key for each NIC, by NIC index.
- * Self-describing, since rkey_unpack knows only the component. */
+/* Packed key of a memory region: one key for each NIC which is a link of its
+ * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
+ * only the component. */
 typedef struct uct_varuna_packed_rkey {
     uint16_t                   magic;
     uint8_t                    version;
-    uint8_t                    num_keys;
+    uint8_t                    num_keys;   /* Keys which follow */
     uint8_t                    key_size;   /* Bytes of each inner packed key */
-    uint8_t                    reserved[3];
+    uint8_t                    nic_map;    /* NICs which they belong to; as many
+                                              bits are set as there are keys */
+    uint8_t                    reserved[2];/* Zero */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
-UCS_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
-UCS_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
-UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
-UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
-UCS_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
-UCS_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 
 #endif

@@ -1,0 +1,550 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Memory domain operations: each is done on the inner memory domains of all
+ * links, through the public UCT API. Called by UCT.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_md.h"
+#include "varuna_compat.h"
+
+#include <ucs/arch/atomic.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/type/param.h>
+
+/* Loop over NICs which have a memory domain of their own: of the ports of one
+ * device, only over the first which is a link */
+#define uct_varuna_md_for_each_inner(_md, _nic) \
+    for ((_nic) = 0; (_nic) < (_md)->num_nics; ++(_nic)) \
+        if (uct_varuna_md_inner_owner((_md), (_nic)) == (_nic))
+
+/* An invalidation of all inner handles of one region */
+typedef struct {
+    uct_completion_t *comp;      /* User's */
+    volatile int32_t count;      /* Inner invalidations which aren't complete */
+    struct uct_varuna_inner_invalidation {
+        uct_completion_t comp;
+        void             *parent;
+    }                inner[UCT_VARUNA_MAX_LINKS];
+} uct_varuna_invalidation_t;
+
+ucs_config_field_t uct_varuna_md_config_table[] = {
+    {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
+    {"LINKS", "all",
+     "Network devices which are used as links, in order of priority: the first "
+     "one is the\nprimary, the others take over when it fails. The k-th link of "
+     "a host should reach the\nk-th link of every other host.\n"
+     " - <device>:<port> (e.g. mlx5_0:1) : this port.\n"
+     " - <device> (e.g. mlx5_0)          : all ports of this device.\n"
+     " - all                             : all ports which are not named before "
+     "it, in order of\n"
+     "                                     their names.\n"
+     "Only ports on which both rc_mlx5 and dc_mlx5 can be used are links, at most "
+     "8 of them.",
+     ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
+
+    {NULL}
+};
+
+
+/* @return The first NIC whose memory domain is that of @a nic, or a number that
+ * is none if @a nic has no memory domain. */
+static unsigned uct_varuna_md_inner_owner(const uct_varuna_md_t *md,
+                                          unsigned nic)
+{
+    unsigned owner;
+
+    if (md->nics[nic].md == NULL) {
+        return UCT_VARUNA_MAX_LINKS;
+    }
+
+    for (owner = 0; md->nics[owner].md != md->nics[nic].md; ++owner);
+    return owner;
+}
+
+static ucs_status_t uct_varuna_md_query_common(uct_md_h tl_md,
+                                               uct_md_attr_t *attr)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+
+    *attr = md->attr;
+    return UCS_OK;
+}
+
+UCT_VARUNA_COMPAT_MD_QUERY(uct_varuna_md_query, uct_varuna_md_query_common)
+
+static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
+                                              uct_varuna_mem_t *mem,
+                                              unsigned nic)
+{
+    ucs_status_t status;
+
+    status = uct_md_mem_dereg(md->nics[nic].md, mem->inner[nic]);
+    if (status != UCS_OK) {
+        ucs_warn("failed to deregister memory from %s: %s",
+                 md->nics[nic].md_name, ucs_status_string(status));
+    }
+    return status;
+}
+
+static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
+                                          size_t length,
+                                          uct_varuna_reg_arg_t arg,
+                                          uct_mem_h *memh_p)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem;
+    ucs_status_t status;
+    unsigned nic, owner;
+
+    mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
+    if (mem == NULL) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to allocate a memory handle");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    mem->num_nics = md->num_nics;
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        owner = uct_varuna_md_inner_owner(md, nic);
+        if (owner == nic) {
+            status = uct_varuna_compat_mem_reg(md->nics[nic].md, address, length,
+                                               arg, &mem->inner[nic]);
+            if (status != UCS_OK) {
+                goto err_dereg;
+            }
+        } else if (owner < nic) {
+            mem->inner[nic] = mem->inner[owner];
+        }
+    }
+
+    *memh_p = mem;
+    return UCS_OK;
+
+err_dereg:
+    while (nic-- > 0) {
+        if (uct_varuna_md_inner_owner(md, nic) == nic) {
+            (void)uct_varuna_md_dereg_inner(md, mem, nic);
+        }
+    }
+    ucs_free(mem);
+    return status;
+}
+
+static void uct_varuna_invalidation_put(uct_varuna_invalidation_t *inv)
+{
+    uct_completion_t *comp = inv->comp;
+
+    if (ucs_atomic_fsub32((volatile uint32_t*)&inv->count, 1) != 1) {
+        return;
+    }
+
+    ucs_free(inv);
+    uct_invoke_completion(comp, UCS_OK);
+}
+
+static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
+{
+    struct uct_varuna_inner_invalidation *inner =
+            ucs_container_of(comp, struct uct_varuna_inner_invalidation, comp);
+
+    uct_varuna_invalidation_put(inner->parent);
+}
+
+/* Deregister and invalidate all inner handles. The user's completion is called
+ * once, when the last inner invalidation is complete. */
+static ucs_status_t uct_varuna_md_mem_invalidate(uct_varuna_md_t *md,
+                                                 uct_varuna_mem_t *mem,
+                                                 uct_completion_t *comp)
+{
+    ucs_status_t result = UCS_OK;
+    uct_md_mem_dereg_params_t params;
+    uct_varuna_invalidation_t *inv;
+    ucs_status_t status;
+    unsigned nic;
+
+    inv = ucs_calloc(1, sizeof(*inv), "varuna_invalidation");
+    if (inv == NULL) {
+        ucs_error("failed to allocate an invalidation");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    inv->comp  = comp;
+    inv->count = 1; /* This function's, so that it can't end before */
+    uct_varuna_md_for_each_inner(md, nic) {
+        ucs_atomic_add32((volatile uint32_t*)&inv->count, 1);
+        inv->inner[nic].parent      = inv;
+        inv->inner[nic].comp.func   = uct_varuna_inner_invalidate_cb;
+        inv->inner[nic].comp.count  = 1;
+        inv->inner[nic].comp.status = UCS_OK;
+
+        params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                            UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                            UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+        params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+        params.memh       = mem->inner[nic];
+        params.comp       = &inv->inner[nic].comp;
+        status            = uct_md_mem_dereg_v2(md->nics[nic].md, &params);
+        if (status == UCS_OK) {
+            continue;
+        }
+
+        ucs_warn("failed to invalidate memory on %s: %s", md->nics[nic].md_name,
+                 ucs_status_string(status));
+        result = status;
+        if (inv->inner[nic].comp.count > 0) {
+            /* It wasn't called, and won't be */
+            uct_varuna_invalidation_put(inv);
+        }
+    }
+
+    uct_varuna_invalidation_put(inv);
+    return result;
+}
+
+static ucs_status_t
+uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    uct_varuna_md_t *md    = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem  = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             memh, MEMH, NULL);
+    unsigned flags         = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             flags, FLAGS, 0);
+    uct_completion_t *comp = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             comp, COMPLETION, NULL);
+    ucs_status_t result    = UCS_OK;
+    ucs_status_t status;
+    unsigned nic;
+
+    if (mem == NULL) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
+        if (!(md->attr.cap.flags & UCT_MD_FLAG_INVALIDATE)) {
+            return UCS_ERR_UNSUPPORTED;
+        } else if (comp == NULL) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+
+        result = uct_varuna_md_mem_invalidate(md, mem, comp);
+        if (result == UCS_ERR_NO_MEMORY) {
+            return result; /* Nothing was done */
+        }
+    } else {
+        uct_varuna_md_for_each_inner(md, nic) {
+            status = uct_varuna_md_dereg_inner(md, mem, nic);
+            result = (status == UCS_OK) ? result : status;
+        }
+    }
+
+    ucs_free(mem);
+    return result;
+}
+
+/* Advice is a hint: it is given to all NICs, and fails only if none takes it. */
+static ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
+                                             void *addr, size_t length,
+                                             unsigned advice)
+{
+    uct_varuna_md_t *md   = ucs_derived_of(tl_md, uct_varuna_md_t);
+    ucs_status_t result   = UCS_ERR_UNSUPPORTED;
+    unsigned num_advised  = 0;
+    ucs_status_t status;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE)) {
+            continue;
+        }
+
+        status = uct_md_mem_advise(md->nics[nic].md,
+                                   uct_varuna_mem_inner(memh, nic), addr, length,
+                                   (uct_mem_advice_t)advice);
+        if (status == UCS_OK) {
+            ++num_advised;
+        } else {
+            result = status;
+        }
+    }
+
+    return (num_advised > 0) ? UCS_OK : result;
+}
+
+static ucs_status_t
+uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
+                               size_t length,
+                               const uct_md_mkey_pack_params_t *params,
+                               void *buffer)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uint8_t nic_map     = 0;
+    uint64_t inner_key; /* ib stores it aligned */
+    ucs_status_t status;
+    unsigned nic;
+    uint8_t *key;
+
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (md->nics[nic].is_link) {
+            nic_map |= UCS_BIT(nic);
+        }
+    }
+
+    key = uct_varuna_rkey_pack_header(nic_map, buffer);
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (!md->nics[nic].is_link) {
+            continue;
+        }
+
+        status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
+                                             uct_varuna_mem_inner(memh, nic),
+                                             address, length, params,
+                                             &inner_key);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        memcpy(key, &inner_key, sizeof(inner_key));
+        key += sizeof(inner_key);
+    }
+
+    return UCS_OK;
+}
+
+UCT_VARUNA_COMPAT_MKEY_PACK(uct_varuna_md_mkey_pack,
+                            uct_varuna_md_mkey_pack_common)
+
+static void uct_varuna_md_close(uct_md_h tl_md)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    unsigned nic;
+
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        md->nics[nic].is_link = 0;
+    }
+    uct_varuna_nics_close_unused(md->nics, md->num_nics);
+    ucs_free(md);
+}
+
+static uct_md_ops_t uct_varuna_md_ops = {
+    .close              = uct_varuna_md_close,
+    .query              = uct_varuna_md_query,
+    .mem_alloc          = (uct_md_mem_alloc_func_t)
+            ucs_empty_function_return_unsupported,
+    .mem_free           = (uct_md_mem_free_func_t)
+            ucs_empty_function_return_unsupported,
+    .mem_advise         = uct_varuna_md_mem_advise,
+    .mem_reg            = uct_varuna_md_mem_reg,
+    .mem_dereg          = uct_varuna_md_mem_dereg,
+    .mem_query          = (uct_md_mem_query_func_t)
+            ucs_empty_function_return_unsupported,
+    .mkey_pack          = uct_varuna_md_mkey_pack,
+    .detect_memory_type = (uct_md_detect_memory_type_func_t)
+            ucs_empty_function_return_unsupported,
+    UCT_VARUNA_COMPAT_MD_OPS
+};
+
+/* What all links can do, at the cost of them all. */
+static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
+{
+    uct_md_attr_t *attr = &md->attr;
+    const uct_md_attr_t *inner;
+    unsigned nic;
+
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                                 UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
+                                 UCT_MD_FLAG_INVALIDATE;
+    attr->cap.max_reg          = SIZE_MAX;
+    attr->cap.reg_mem_types    = UINT64_MAX;
+    attr->cap.access_mem_types = UINT64_MAX;
+    attr->rkey_packed_size     = uct_varuna_rkey_packed_size(md->num_links);
+    attr->local_cpus           = md->nics[md->links[0]].md_attr.local_cpus;
+    ucs_strncpy_zero(attr->component_name, UCT_VARUNA_COMPONENT_NAME,
+                     sizeof(attr->component_name));
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        inner                       = &md->nics[nic].md_attr;
+        attr->cap.flags            &= inner->cap.flags | UCT_MD_FLAG_NEED_MEMH |
+                                      UCT_MD_FLAG_NEED_RKEY;
+        attr->cap.max_reg           = ucs_min(attr->cap.max_reg,
+                                              inner->cap.max_reg);
+        attr->cap.reg_mem_types    &= inner->cap.reg_mem_types;
+        attr->cap.access_mem_types &= inner->cap.access_mem_types;
+        attr->reg_cost              = ucs_linear_func_add(attr->reg_cost,
+                                                          inner->reg_cost);
+    }
+}
+
+/*
+ * Take over those NICs which are needed. They keep their canonical numbers;
+ * on a host with more NICs than there are numbers, only links get one.
+ */
+static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
+                                   const uct_varuna_nic_t *nics,
+                                   unsigned num_nics, const unsigned *links,
+                                   unsigned num_links)
+{
+    unsigned i, link;
+
+    md->num_nics = 0;
+    for (i = 0; i < num_nics; ++i) {
+        if ((num_nics > UCT_VARUNA_MAX_LINKS) && !nics[i].is_link) {
+            continue;
+        }
+
+        for (link = 0; link < num_links; ++link) {
+            if (links[link] == i) {
+                md->links[link] = md->num_nics;
+            }
+        }
+        md->nics[md->num_nics++] = nics[i];
+    }
+    md->num_links = num_links;
+}
+
+static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
+                                                 unsigned num_nics)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (nics[i].md_attr.rkey_packed_size != UCT_VARUNA_INNER_KEY_SIZE) {
+            ucs_error("%s packs remote keys in %zu bytes, this UCX is not "
+                      "supported (expected %zu)", nics[i].md_name,
+                      nics[i].md_attr.rkey_packed_size,
+                      UCT_VARUNA_INNER_KEY_SIZE);
+            return UCS_ERR_UNSUPPORTED;
+        }
+    }
+    return UCS_OK;
+}
+
+static void uct_varuna_md_warn_single_link(const uct_varuna_md_t *md)
+{
+    static uint32_t warned = 0;
+
+    if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
+        ucs_warn("rc_varuna has one link only (%s), so it cannot survive a "
+                 "link failure", md->nics[md->links[0]].dev_name);
+    }
+}
+
+/* Open all NICs, choose links. */
+static ucs_status_t
+uct_varuna_md_open_nics(uct_varuna_md_t *md,
+                        const uct_varuna_md_config_t *config)
+{
+    unsigned links[UCT_VARUNA_MAX_LINKS];
+    unsigned i, num_nics, num_links;
+    uct_varuna_nic_t *nics;
+    ucs_status_t status;
+
+    status = uct_varuna_nics_open(md->ib, &nics, &num_nics);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_md_check_key_size(nics, num_nics);
+    if (status != UCS_OK) {
+        goto out_close;
+    }
+
+    status = uct_varuna_nics_select(nics, num_nics, config->links.names,
+                                    config->links.count, links, &num_links);
+    if (status != UCS_OK) {
+        goto out_close;
+    }
+
+    if (num_links == 0) {
+        ucs_debug("there is no port with " UCT_VARUNA_RC_TL " and "
+                  UCT_VARUNA_DC_TL);
+        status = UCS_ERR_NO_DEVICE;
+        goto out_close;
+    }
+
+    uct_varuna_nics_close_unused(nics, num_nics);
+    uct_varuna_md_set_nics(md, nics, num_nics, links, num_links);
+    goto out_free;
+
+out_close:
+    for (i = 0; i < num_nics; ++i) {
+        nics[i].is_link = 0;
+    }
+    uct_varuna_nics_close_unused(nics, num_nics);
+out_free:
+    ucs_free(nics);
+    return status;
+}
+
+ucs_status_t uct_varuna_md_open(uct_component_t *component, const char *md_name,
+                                const uct_md_config_t *config, uct_md_h *md_p)
+{
+    uct_varuna_md_t *md;
+    ucs_status_t status;
+
+    ucs_debug("opening memory domain %s", md_name);
+    md = ucs_calloc(1, sizeof(*md), "varuna_md");
+    if (md == NULL) {
+        ucs_error("failed to allocate a memory domain");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    md->super.ops       = &uct_varuna_md_ops;
+    md->super.component = component;
+    status              = uct_varuna_inner_component(&md->ib);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_md_open_nics(md, ucs_derived_of(config,
+                                                        uct_varuna_md_config_t));
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    uct_varuna_md_init_attr(md);
+    uct_varuna_md_warn_single_link(md);
+    *md_p = &md->super;
+    return UCS_OK;
+
+err_free:
+    ucs_free(md);
+    return status;
+}
+
+ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,
+                                      uct_tl_device_resource_t **devices_p,
+                                      unsigned *num_devices_p)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_tl_device_resource_t *devices;
+    const uct_varuna_nic_t *nic;
+    unsigned i;
+
+    devices = ucs_calloc(md->num_links, sizeof(*devices), "varuna_devices");
+    if (devices == NULL) {
+        ucs_error("failed to allocate a list of %u devices", md->num_links);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    for (i = 0; i < md->num_links; ++i) {
+        nic                   = &md->nics[md->links[i]];
+        devices[i].type       = UCT_DEVICE_TYPE_NET;
+        devices[i].sys_device = nic->sys_device;
+        ucs_snprintf_safe(devices[i].name, sizeof(devices[i].name), "%s%s",
+                          UCT_VARUNA_DEV_PREFIX, nic->dev_name);
+    }
+
+    *devices_p     = devices;
+    *num_devices_p = md->num_links;
+    return UCS_OK;
+}
