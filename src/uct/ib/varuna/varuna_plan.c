@@ -73,8 +73,8 @@ static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
 
 /*
  * Move a frontier to where the PSN puts it. The walk starts where the log ends,
- * so that each step compares PSNs which are at most one request apart: what is
- * posted altogether may exceed the window of a circular comparison.
+ * so that what is posted altogether may exceed the window of a circular
+ * comparison; only what is executed behind the log's end may not (2^23 packets).
  */
 static int uct_varuna_plan_psn_frontier(const uct_varuna_plan_op_t *ops,
                                         unsigned num_ops,
@@ -129,8 +129,7 @@ uct_varuna_plan_judge_logged(const uct_varuna_plan_op_t *op, int index,
         /* It may be that only its log write was lost. But if the PSN says that
          * the log write arrived as well, then it should be in the log. */
         return (op->logged &&
-                ((index < frontier->executed) ||
-                 uct_varuna_plan_psn_covers(evidence, op->end_psn + 1))) ?
+                uct_varuna_plan_psn_covers(evidence, op->end_psn + 1)) ?
                UCT_VARUNA_VERDICT_LOST_DATA : UCT_VARUNA_VERDICT_EXECUTED;
     }
 
