@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/setup.sh [-h]
+# usage: contrib/setup.sh [-h | --derive-sources DIR]
 #
 # Installs the Debian packages that are missing, and gets the source tree of the
 # UCX version that is installed. Prints the directory of that tree on stdout;
@@ -11,16 +11,11 @@
 # The source package comes from where this machine's own packages come from: a
 # private apt configuration is derived from the system's, with source entries
 # in place of the binary ones. The system's configuration is not touched.
+# --derive-sources writes that configuration to DIR, and does nothing else.
 
 set -euo pipefail
 prog=setup
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-
-if [ $# -gt 0 ]; then
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
-    exit 0
-fi
 
 packages=(
     # the build system
@@ -160,7 +155,7 @@ ucx_source() {
             "tree of your UCX by RC_VARUNA_UCX_SRC=DIR"
     deps=$(deps_dir)
     dest=$deps/$package-$version
-    mkdir -p "$deps" || die "cannot write to $deps; set RC_VARUNA_DEPS=DIR"
+    mkdir -p "$deps" 2>/dev/null || die "cannot write to $deps; set RC_VARUNA_DEPS=DIR"
 
     (
         # Several set-ups may share the directory
@@ -173,5 +168,16 @@ ucx_source() {
     echo "$dest"
 }
 
-install_packages
-ucx_source
+case ${1:-} in
+'')
+    install_packages
+    ucx_source
+    ;;
+--derive-sources)
+    private_apt "$(readlink -m "${2:?DIR is missing}")"
+    ;;
+*)
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0" >&2
+    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
+    ;;
+esac
