@@ -130,7 +130,7 @@ AC_DEFUN([RCV_UCX_FLAGS], [
     rcv_ucx_installed=
     UCX_LDFLAGS=
     AS_CASE([$with_ucx],
-        [yes], [],
+        [yes|/usr], [],
         [rcv_ucx_installed="-isystem $with_ucx/include"
          UCX_LDFLAGS="-L$UCX_LIBDIR -Wl,-rpath,$UCX_LIBDIR"])
 

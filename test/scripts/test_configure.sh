@@ -62,6 +62,17 @@ test_runtime_prefix_without_ucx() {
         configure --with-ucx="$PWD" --with-ucx-src="$ucx_src"
 }
 
+test_runtime_named_by_its_prefix() {
+    local bin
+    bin=$(dirname "$(command -v ucx_info)")
+    check configure --with-ucx="${bin%/bin}" --with-ucx-src="$ucx_src" >log
+}
+
+test_runtime_prefix_is_relative() {
+    fails 1 'is not an absolute path' \
+        configure --with-ucx=usr --with-ucx-src="$ucx_src"
+}
+
 test_source_tree_configured_with_stats() {
     mirror_tree
     { cat "$RCV_BUILD/ucx-config/config.h"; echo "#define ENABLE_STATS 1"; } \
