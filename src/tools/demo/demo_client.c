@@ -404,6 +404,7 @@ static int demo_client_work(demo_client_t *client)
     } else {
         printf("client: %u endpoints, %.1f s of load\n", client->load.num_eps,
                opts->seconds);
+        fflush(stdout);
         demo_client_run_load(client);
         if (!demo_load_failed(&client->load)) {
             demo_client_drain(client);

@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: contrib/bench/run.sh [-n ITERATIONS] [-t TRANSPORT]... [-q] [-k]
+#
+# What rc_varuna costs, beside UCX's own rc_mlx5 and dc_mlx5, on emulated NICs:
+# for 8-byte and 4 KB puts, gets and active messages
+#
+#   instr      instructions per operation in the client, post and completion,
+#              by callgrind; the emulator's own are told apart
+#   doorbells  and wire messages (work requests), packets per operation, counted
+#              by the emulator
+#   latency    in microseconds and rate in thousand operations a second, by
+#              ucx_perftest; the emulator's time is in both, so only the
+#              differences between transports mean something
+#
+#   -n ITERATIONS  of each latency and rate test (20000)
+#   -t TRANSPORT   rc_mlx5, dc_mlx5 or rc_varuna; may be repeated (all three)
+#   -q             quick: no callgrind
+#   -k             keep the logs
+#
+# A benchmark, not a test: its exit status tells only whether everything ran.
+
+set -euo pipefail
+prog=bench
+. "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
+
+iterations=20000
+transports=()
+quick=no
+keep=no
+while getopts n:t:qkh opt; do
+    case $opt in
+    n) iterations=$OPTARG ;;
+    t) transports+=("$OPTARG") ;;
+    q) quick=yes ;;
+    k) keep=yes ;;
+    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    *) exit 2 ;;
+    esac
+done
+[ $OPTIND -gt $# ] || die "unexpected \"${!OPTIND}\" (-h shows the usage)"
+[[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is no number"
+[ ${#transports[@]} -gt 0 ] || transports=(rc_mlx5 dc_mlx5 rc_varuna)
+for transport in "${transports[@]}"; do
+    case $transport in
+    rc_mlx5 | dc_mlx5 | rc_varuna) ;;
+    *) die "-t $transport is neither rc_mlx5 nor dc_mlx5 nor rc_varuna" ;;
+    esac
+done
+[ $quick = yes ] || [ -n "$(command -v valgrind)" ] ||
+    die "valgrind is missing: install it (apt-get install valgrind), or give -q"
+
+# Two runs of different lengths under callgrind: their difference is the cost
+# of the operations alone, without starting and ending
+few=1000
+many=3000
+
+# name, test for latency, test for rate, size, layout
+cases=(
+    "put 8 B|put_lat|put_bw|8|short"
+    "get 8 B|get|get|8|bcopy"
+    "message 8 B|am_lat|am_bw|8|short"
+    "put 4 KB|put_lat|put_bw|4096|zcopy"
+    "get 4 KB|get|get|4096|zcopy"
+    "message 4 KB|am_lat|am_bw|4096|zcopy"
+)
+
+unset "${!UCX_@}"
+ensure_built
+emu=$prefix/bin/mlx5emu
+launcher=$prefix/bin/rc_varuna_run
+dir=$(mktemp -d)
+fabric=bench-$$
+server=
+port=$((20000 + $$ % 20000))
+
+cleanup() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    "$emu" down -n "$fabric" 2>/dev/null || true
+    [ $keep = yes ] || rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS [WRAPPER...]: runs it between
+# host 1 (client, in the wrapper) and host 0; its output is in $dir/log
+perftest() {
+    local transport=$1 test=$2 size=$3 layout=$4 count=$5 device=mlx5_0:1
+    local start=() status=0
+    shift 5
+    if [ "$transport" = rc_varuna ]; then
+        device=varuna_mlx5_0:1
+        start=("$launcher")
+    fi
+    set -- "${start[@]}" "$@"
+
+    # Another port each time: the last one may not be free yet
+    port=$((port + 1))
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "${start[@]}" \
+        ucx_perftest -p $port >"$dir/server.log" 2>&1 &
+    server=$!
+    sleep 0.3
+    timeout 600 "$emu" exec -n "$fabric" 1 -- "$@" ucx_perftest 127.0.0.1 \
+        -p $port -f -v -d $device -x "$transport" -t "$test" -s "$size" \
+        -D "$layout" -n "$count" -w 100 >"$dir/log" 2>&1 || status=$?
+    if [ $status -ne 0 ]; then
+        keep=yes
+        tail -n 20 "$dir/log" "$dir/server.log" >&2
+        die "$transport: $test of $size bytes ($layout) failed: status" \
+            "$status; logs are in $dir"
+    fi
+    wait "$server" || die "$transport: the server of $test failed"
+    server=
+}
+
+# The functions from here on leave what they found in "result": in a subshell
+# they could not clean up.
+
+# counters: DOORBELLS REQUESTS PACKETS of the client's first link until now
+counters() {
+    result=$("$emu" status -n "$fabric" | awk '
+        /^link / { mine = ($2 == "1:0"); next }
+        /^[^ ]/  { mine = 0 }
+        mine     { gsub(/,/, ""); for (i = 1; i < NF; i += 2) n[$i] = $(i + 1) }
+        END      { print n["doorbells"] + 0, n["wqes"] + 0, n["tx_pkts"] + 0 }')
+}
+
+# instructions TRANSPORT TEST SIZE LAYOUT COUNT: REST EMULATOR, altogether
+instructions() {
+    rm -f "$dir"/callgrind.out.*
+    perftest "$@" valgrind --tool=callgrind --vex-iropt-level=0 \
+        --vex-iropt-register-updates=allregs-at-mem-access \
+        --callgrind-out-file="$dir/callgrind.out.%p"
+    result=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
+             "$dir"/callgrind.out.*)
+}
+
+# differences FROM TO DIVISOR FORMAT: of two lists of numbers
+differences() {
+    awk -v from="$1" -v to="$2" -v divisor="$3" -v format="$4" 'BEGIN {
+        n = split(from, a)
+        split(to, b)
+        for (i = 1; i <= n; ++i)
+            printf format " ", (b[i] - a[i]) / divisor
+    }'
+}
+
+# counted TRANSPORT TEST SIZE LAYOUT: doorbells, requests, packets per operation
+counted() {
+    local first second third
+    counters
+    first=$result
+    perftest "$@" $few
+    counters
+    second=$result
+    perftest "$@" $many
+    counters
+    third=$result
+    first=$(differences "$first" "$second" 1 %d)
+    second=$(differences "$second" "$third" 1 %d)
+    result=$(differences "$first" "$second" $((many - few)) %.2f)
+}
+
+# profiled TRANSPORT TEST SIZE LAYOUT: instructions per operation
+profiled() {
+    local first
+    result="- -"
+    [ $quick = no ] || return 0
+    instructions "$@" $few
+    first=$result
+    instructions "$@" $many
+    result=$(differences "$first" "$result" $((many - few)) %.0f)
+}
+
+# timed TRANSPORT LATENCY-TEST RATE-TEST SIZE LAYOUT: microseconds, thousand/s
+# In perftest's CSV: iterations, percentile, average and overall latency,
+# bandwidth twice, rate twice; the last of each pair is that of the whole run
+timed() {
+    local latency
+    perftest "$1" "$2" "$4" "$5" "$iterations"
+    latency=$(awk -F, '/^[0-9]/ { value = $4 } END { printf "%.2f", value }' \
+              "$dir/log")
+    [ "$2" = "$3" ] || perftest "$1" "$3" "$4" "$5" "$iterations"
+    result=$(awk -F, -v latency="$latency" '/^[0-9]/ { value = $NF }
+        END { printf "%s %.1f", latency, value / 1000 }' "$dir/log")
+}
+
+"$emu" up -n "$fabric" --hosts 2 --links 2 --trace 0
+
+# Progress goes to stderr, the table to stdout as it grows
+printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
+    "" "" "instr" "instr" doorbells messages packets latency rate
+printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
+    operation transport "UCX" "emulator" /op /op /op us "k op/s"
+for case in "${cases[@]}"; do
+    IFS='|' read -r name latency_test rate_test size layout <<<"$case"
+    for transport in "${transports[@]}"; do
+        say "$name ($layout) over $transport"
+        profiled "$transport" "$rate_test" "$size" "$layout"
+        row=$result
+        counted "$transport" "$rate_test" "$size" "$layout"
+        row+=" $result"
+        timed "$transport" "$latency_test" "$rate_test" "$size" "$layout"
+        row+=" $result"
+        # shellcheck disable=SC2086
+        printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' "$name" \
+            "$transport" $row
+        name=
+    done
+done

@@ -1,0 +1,307 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: contrib/demo.sh [-r RATE] [-s SEED] [-k]
+#
+# Builds everything, and shows a UCX program that survives the loss of links.
+# Two emulated hosts with two links each; a program over plain UCP
+# (src/tools/demo) puts, gets and sends messages between them. First over
+# rc_varuna, while links are cut and come back; then the same job over UCX's own
+# rc_mlx5, which dies of the first cut.
+#
+#   -r RATE  operations per second (4000)
+#   -s SEED  of the load (1)
+#   -k       keep the logs, also if all is well
+#
+# The exit status is 0 only if the contents of memory and messages, the
+# completions, and the emulator's trace of what was executed all say that each
+# operation ran exactly once.
+
+set -euo pipefail
+prog=demo
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+rate=4000
+seed=1
+keep=no
+while getopts r:s:kh opt; do
+    case $opt in
+    r) rate=$OPTARG ;;
+    s) seed=$OPTARG ;;
+    k) keep=yes ;;
+    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    *) exit 2 ;;
+    esac
+done
+[ $OPTIND -gt $# ] || die "unexpected \"${!OPTIND}\" (-h shows the usage)"
+
+load_seconds=14
+trace_entries=2000000
+
+# UCX waits about a second for each of seven retries by default, before it
+# takes a silent link for dead. Here it is 4 x 67 ms, in both runs alike.
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=60ms UCX_RC_MLX5_RETRY_COUNT=3
+export UCX_DC_MLX5_TIMEOUT=60ms UCX_DC_MLX5_RETRY_COUNT=3
+
+ensure_built
+emu=$prefix/bin/mlx5emu
+launcher=$prefix/bin/rc_varuna_run
+program=$build_dir/src/tools/demo/varuna_demo
+judge=$build_dir/src/tools/demo/demo_trace_check
+dir=$(mktemp -d)
+fabric=
+server=
+client=
+failures=()
+
+# failed WORDS...: one reason why the demo fails in the end
+failed() {
+    failures+=("$*")
+}
+
+end_processes() {
+    local pid
+    for pid in $client $server; do
+        kill "$pid" 2>/dev/null || true
+    done
+    [ -z "$client$server" ] || wait $client $server 2>/dev/null || true
+    client=
+    server=
+}
+
+# Leaves nothing behind, whatever happens
+cleanup() {
+    end_processes
+    [ -z "$fabric" ] || "$emu" down -n "$fabric" || true
+    fabric=
+    [ "$keep" = yes ] || rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# field KEY FILE: from the line "summary: ..." or "trace: ..." of a file
+field() {
+    sed -nE "s/^(summary|trace): (.* )?$1=(\"([^\"]*)\"|([^ ]*)).*/\4\5/p" \
+        "$2" 2>/dev/null | tail -n 1
+}
+
+# show: what a person wants to see of a log
+show() {
+    sed -unE -e '/^summary:/d' \
+        -e 's/.*(rc_varuna: switched .*)/            \1/p;t' \
+        -e '/^\[[0-9]+\.[0-9]+\]/{/ (ERROR|FATAL) /p;d}' -e p
+}
+
+# start_job NAME TRANSPORT [LAUNCHER]: a fabric of its own, server on host 0,
+# client on host 1; returns when the load has started
+start_job() {
+    local name=$1 i
+    export UCX_TLS=$2
+    shift 2
+
+    fabric=demo-$$-$name
+    "$emu" up -n "$fabric" --hosts 2 --links 2 --trace $trace_entries
+    "$emu" exec -n "$fabric" 0 -- "$@" "$program" server -p 0 \
+        -P "$dir/$name.port" -g 20 >"$dir/$name.server.log" 2>&1 &
+    server=$!
+    for ((i = 0; i < 200; ++i)); do
+        [ ! -s "$dir/$name.port" ] || break
+        kill -0 $server 2>/dev/null || break
+        sleep 0.1
+    done
+    if [ ! -s "$dir/$name.port" ]; then
+        cat "$dir/$name.server.log" >&2
+        die "the server did not start"
+    fi
+
+    log=$dir/$name.client.log
+    : >"$log"
+    "$emu" exec -n "$fabric" 1 -- "$@" "$program" client 127.0.0.1 \
+        -p "$(cat "$dir/$name.port")" -t $load_seconds -r "$rate" -s "$seed" \
+        -g 20 -l "$dir/$name.ledger" -S "$dir/$name.summary" >"$log" 2>&1 &
+    client=$!
+    tail -n +1 -s 0.1 -f --pid=$client "$log" 2>/dev/null | show &
+    viewer=$!
+    while ! grep -qs '^client: ' "$log" && kill -0 $client 2>/dev/null; do
+        sleep 0.02
+    done
+    started=$(date +%s%N)
+}
+
+# at SECONDS TEXT: waits for that time of the load, and tells what happens
+# then; fails if the client has ended before
+at() {
+    local when=$((started + (${1%.*} * 10 + ${1#*.}) * 100000000))
+    while (($(date +%s%N) < when)) && kill -0 $client 2>/dev/null; do
+        sleep 0.05
+    done
+    kill -0 $client 2>/dev/null || return 1
+    echo "   >>> $1 s  $2"
+}
+
+# rule RULE...: a fault for the emulator; it must be seen to fire
+rule() {
+    "$emu" fault add -n "$fabric" "$@" >/dev/null
+}
+
+# rules_fired: fails the demo if a rule had no effect, and removes them
+rules_fired() {
+    "$emu" fault list -n "$fabric" --check >"$dir/faults.log" 2>&1 ||
+        failed "a fault had no effect: $(tr '\n' ';' <"$dir/faults.log")"
+    "$emu" fault clear -n "$fabric" >/dev/null
+}
+
+link() {
+    "$emu" link -n "$fabric" "$@"
+}
+
+# The same for both jobs. A job that dies ends it early.
+cut_links() {
+    at 2.0 "the primary link is cut: acknowledgements get lost, then a port \
+event" || return 0
+    rule ack link=0 count=all drop
+    sleep 0.01
+    link 1:0 down
+    rules_fired
+
+    at 5.0 "the primary link comes back" || return 0
+    link 1:0 up
+
+    at 7.0 "the other link is cut, with a port event" || return 0
+    link 1:1 down
+
+    at 9.0 "the other link comes back" || return 0
+    link 1:1 up
+
+    at 10.0 "the primary link falls silent in the middle of a large put: no \
+event" || return 0
+    rule packet op=write size=64k- link=0 pkt=middle silent=1:0
+    at 12.0 "the primary link comes back" || return 0
+    rules_fired
+    link 1:0 up
+}
+
+# finish_job NAME: sets client_status and server_status
+finish_job() {
+    client_status=0
+    server_status=0
+    wait $client || client_status=$?
+    client=
+    wait $server || server_status=$?
+    server=
+    wait $viewer || true
+}
+
+end_fabric() {
+    "$emu" down -n "$fabric"
+    fabric=
+}
+
+# switch_sum KEY: over all switches that the client logged
+switch_sum() {
+    grep 'rc_varuna: switched' "$dir/varuna.client.log" |
+        sed -nE "s/.* $1=([0-9]+).*/\1/p" | awk '{ sum += $1 }
+                                                END { print sum + 0 }'
+}
+
+run_varuna() {
+    echo
+    echo "=== Over rc_varuna: two hosts, two links, a put-get-message job ==="
+    start_job varuna rc_varuna "$launcher"
+    cut_links
+    finish_job
+    [ $client_status -eq 0 ] ||
+        failed "rc_varuna: the client ended with status $client_status"
+    [ $server_status -eq 0 ] ||
+        failed "rc_varuna: the server ended with status $server_status:" \
+               "$(tail -n 1 "$dir/varuna.server.log")"
+    switches=$(grep -c 'rc_varuna: switched' "$log" || true)
+    [ "$switches" -ge 2 ] ||
+        failed "rc_varuna: it should have switched links, and says nothing"
+
+    say "comparing the puts with what the emulator executed"
+    # The judge says what is wrong; a trace that was too short is wrong, too
+    "$emu" trace -n "$fabric" --json 2>"$dir/trace.err" |
+        "$judge" "$dir/varuna.ledger" 0 >"$dir/varuna.trace" 2>&1 ||
+        failed "rc_varuna: the trace does not agree:" \
+               "$(cat "$dir/varuna.trace" "$dir/trace.err" | head -n 1)"
+    end_fabric
+}
+
+run_plain() {
+    echo
+    echo "=== The same over UCX's rc_mlx5 ==="
+    start_job plain rc_x
+    cut_links
+    finish_job
+    [ $client_status -ne 0 ] ||
+        failed "rc_mlx5 survived, so the links were not cut"
+    end_fabric
+}
+
+# row NAME VARUNA PLAIN
+row() {
+    printf '  %-28s %-34s %s\n' "$@"
+}
+
+total_ops() {
+    field completed "$dir/$1.summary"
+}
+
+summary() {
+    local v=$dir/varuna.summary p=$dir/plain.summary t=$dir/varuna.trace bytes
+    bytes=$(($(field puts_bytes "$v") + $(field gets_bytes "$v") + \
+             $(field readbacks_bytes "$v") + $(field messages_bytes "$v")))
+
+    echo
+    echo "=== Summary ==="
+    echo
+    row "" rc_varuna rc_mlx5
+    row "operations completed" \
+        "$(($(field completed "$v") - $(field failed "$v"))) of $(field posted "$v")" \
+        "$(($(field completed "$p") - $(field failed "$p"))) of $(field posted "$p")"
+    row "  puts, gets, messages" \
+        "$(field puts "$v"), $(($(field gets "$v") + $(field readbacks "$v"))), $(field messages "$v")"
+    row "  megabytes" $((bytes / 1000000))
+    row "completed with an error" "$(field failed "$v")" "$(field failed "$p")"
+    row "completed twice" "$(field doubled "$v")" "$(field doubled "$p")"
+    row "switches of the link" "$switches" none
+    row "  executed, though in flight" "$(switch_sum executed) (not repeated)"
+    row "  lost in flight" "$(switch_sum lost)"
+    row "  repeated" "$(switch_sum repeated)"
+    row "  ambiguous" "$(switch_sum ambiguous)"
+    row "longest pause" "$(($(field pause_us "$v") / 1000)) ms" \
+        "for ever"
+    row "contents of memory" \
+        "$(field slots "$v") slots, $(field bad_slots "$v") wrong" unknown
+    row "gets compared" "$(field bad_gets "$v") wrong" \
+        "$(field bad_gets "$p") wrong"
+    row "messages in order, once" \
+        "$(field received "$v") of $(field messages "$v")" unknown
+    row "puts executed, by the trace" \
+        "$(field executed "$t") of $(field puts "$t"), $(field errors "$t") errors"
+    row "  suppressed duplicates" "$(field suppressed "$t")"
+    row "  cut in the middle, repeated" "$(field cut "$t")"
+    row "the job" \
+        "$([ "$(field ok "$v")" = 1 ] && echo finished || echo FAILED)" \
+        "died: $(field error "$p")"
+    echo
+}
+
+run_varuna
+run_plain
+[ ! -s "$dir/varuna.summary" ] || [ ! -s "$dir/plain.summary" ] || summary
+
+if [ ${#failures[@]} -gt 0 ]; then
+    keep=yes
+    for failure in "${failures[@]}"; do
+        say "FAILED: $failure"
+    done
+    say "logs are in $dir"
+    exit 1
+fi
+[ "$keep" = no ] || say "logs are in $dir"
+say "each operation was executed exactly once, and completed once"
