@@ -127,7 +127,14 @@ static inline void
 uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
                                 uct_md_attr_v2_t *attr_v2)
 {
+#  if UCT_VARUNA_UCX_AT_LEAST(1, 17)
     uct_md_base_md_query(attr_v2);
+#  else
+    memset(attr_v2, 0, sizeof(*attr_v2));
+#    if UCT_VARUNA_UCX_AT_LEAST(1, 16)
+    attr_v2->reg_alignment = 1;
+#    endif
+#  endif
     attr_v2->max_alloc        = attr->cap.max_alloc;
     attr_v2->max_reg          = attr->cap.max_reg;
     attr_v2->flags            = attr->cap.flags;
@@ -159,16 +166,14 @@ uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 14)
 #  define UCT_VARUNA_COMPAT_MD_OPS_ATTACH \
-    .mem_attach = (uct_md_mem_attach_func_t) \
-            ucs_empty_function_return_unsupported,
+    .mem_attach = (void*)ucs_empty_function_return_unsupported,
 #else
 #  define UCT_VARUNA_COMPAT_MD_OPS_ATTACH
 #endif
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 21)
 #  define UCT_VARUNA_COMPAT_MD_OPS_ELEM \
-    .mem_elem_pack = (uct_md_mem_elem_pack_func_t) \
-            ucs_empty_function_return_unsupported,
+    .mem_elem_pack = (void*)ucs_empty_function_return_unsupported,
 #else
 #  define UCT_VARUNA_COMPAT_MD_OPS_ELEM
 #endif

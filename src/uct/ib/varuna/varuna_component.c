@@ -37,7 +37,9 @@ static int uct_varuna_component_has_name(uct_component_h component,
            !strcmp(attr.name, name);
 }
 
-ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p)
+/* It is looked for only once it is needed, as it may be loaded after us.
+ * UCS_ERR_NO_DEVICE if this UCX has none, nothing is logged then. */
+static ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p)
 {
     /* Components are never unloaded. Several threads may look at once, and
      * find the same. */
@@ -98,6 +100,24 @@ uct_varuna_query_md_resources(uct_component_t *component UCS_V_UNUSED,
     return UCS_OK;
 }
 
+static ucs_status_t
+uct_varuna_md_open(uct_component_t *component, const char *md_name,
+                   const uct_md_config_t *config, uct_md_h *md_p)
+{
+    uct_component_h ib;
+    ucs_status_t status;
+
+    ucs_debug("opening memory domain %s", md_name);
+    status = uct_varuna_inner_component(&ib);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_varuna_md_create(component, ib,
+                                ucs_derived_of(config, uct_varuna_md_config_t),
+                                md_p);
+}
+
 static ucs_status_t uct_varuna_component_rkey_unpack(const void *rkey_buffer,
                                                      uct_rkey_t *rkey_p,
                                                      void **handle_p)
@@ -143,11 +163,9 @@ uct_varuna_component_rkey_release(uct_component_t *component UCS_V_UNUSED,
 uct_component_t uct_varuna_component = {
     .query_md_resources = uct_varuna_query_md_resources,
     .md_open            = uct_varuna_md_open,
-    .cm_open            = (uct_component_cm_open_func_t)
-            ucs_empty_function_return_unsupported,
+    .cm_open            = (void*)ucs_empty_function_return_unsupported,
     .rkey_unpack        = uct_varuna_component_rkey_unpack_op,
-    .rkey_ptr           = (uct_component_rkey_ptr_func_t)
-            ucs_empty_function_return_unsupported,
+    .rkey_ptr           = (void*)ucs_empty_function_return_unsupported,
     .rkey_release       = uct_varuna_component_rkey_release,
     UCT_VARUNA_COMPAT_COMPONENT_OPS
     .name               = UCT_VARUNA_COMPONENT_NAME,
@@ -161,7 +179,7 @@ uct_component_t uct_varuna_component = {
     .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
                                   &uct_varuna_component),
     .flags              = 0,
-    .md_vfs_init        = (uct_component_md_vfs_init_func_t)ucs_empty_function
+    .md_vfs_init        = (void*)ucs_empty_function
 };
 
 

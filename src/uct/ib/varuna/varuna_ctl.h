@@ -26,6 +26,19 @@ typedef struct uct_varuna_peer_link {
     uct_iface_addr_t           *ctl_addr;
 } uct_varuna_peer_link_t;
 
+/*
+ * The path over one local link to one peer, judged by what happens to our own
+ * traffic there. Main thread only. Endpoints compare the generation, so that one
+ * store moves all endpoints to that peer, and no other ones: a dead peer must not
+ * condemn the local link.
+ */
+typedef struct uct_varuna_path {
+    uint32_t                   generation; /* Bumped by each failure */
+    uint8_t                    down;
+    uint8_t                    flaps;      /* Doubles the hold-down */
+    ucs_time_t                 retry_at;   /* Not probed before */
+} uct_varuna_path_t;
+
 /* A remote interface; reference-counted, found by uuid. */
 typedef struct uct_varuna_peer {
     uint64_t                   uuid;
@@ -33,6 +46,7 @@ typedef struct uct_varuna_peer {
     /* By *local* link index (the remote link which our link reaches). */
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
+    uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */

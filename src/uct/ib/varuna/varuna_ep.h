@@ -78,7 +78,7 @@ struct uct_varuna_req {
     uint32_t                   length;    /* Total payload */
     uint8_t                    type;
     uint8_t                    flags;
-    uint8_t                    opcode;    /* Atomic */
+    uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags */
     uint8_t                    iovcnt;
     uint8_t                    header_length;
     void                       *bcopy;    /* From iface->bcopy_mp, or NULL */
@@ -105,7 +105,9 @@ typedef struct uct_varuna_lane {
     uct_ep_h                   ep;         /* Inner endpoint, NULL: none */
     uint32_t                   epoch;      /* Incarnation, from 1 */
     uint32_t                   link_gen;   /* Link generation when made */
-    uint32_t                   psn;        /* Packets posted so far (RC) */
+    uint32_t                   path_gen;   /* Path generation when made */
+    uint32_t                   psn;        /* Next PSN to be posted (RC) */
+    uint32_t                   mtu;        /* Bytes; 0: PSN is not known */
     uint8_t                    link;       /* Local link index */
     uint8_t                    kind;       /* uct_varuna_lane_kind_t */
 } uct_varuna_lane_t;
@@ -120,8 +122,9 @@ struct uct_varuna_ep {
     uint32_t                   fence_beat;
     uint16_t                   silent;     /* Posted since the last signal */
     uint8_t                    fence_next; /* The next request is fenced */
-    uint8_t                    log_owed;   /* The newest log write waits for
-                                              resources: nothing may pass it */
+    uct_varuna_req_t           *owed;      /* Its log write waits for resources:
+                                              nothing may pass it */
+    uct_varuna_req_t           *last_silent; /* Newest of them */
     unsigned                   num_reqs;
     ucs_queue_head_t           reqs;       /* Unfinished, posting order */
     uct_varuna_oplog_t         oplog;
@@ -140,11 +143,19 @@ struct uct_varuna_ep {
     uct_pending_req_t          inner_pend; /* Ours, in the inner queue */
     uint8_t                    inner_pend_queued;
     uint8_t                    on_work;
+    uint8_t                    dispatching;
+    uint8_t                    want_signal; /* Somebody waits for the silent */
+    uint8_t                    reported;    /* The user knows of FAILED */
     ucs_list_link_t            work;       /* In iface->work */
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;
     ucs_time_t                 next_try;   /* Of background RC connection */
     uint8_t                    ctl_link;   /* Where it was sent */
+    uint8_t                    swap_read;  /* The flushing read: 0 not posted,
+                                              1 in flight, 2 complete */
+    uint8_t                    next_failed;/* Destroy it in the next step */
+    ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
+    uint64_t                   swap_word;
     uct_completion_t           swap_comp;
     struct {
         ucs_time_t             start;
@@ -159,7 +170,11 @@ struct uct_varuna_ep {
     } stats;
 };
 
-UCS_CLASS_DECLARE(uct_varuna_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);
+
+/** @return The endpoint with this vQP id, NULL if it is gone. */
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id);
 
 /* A control reply for this endpoint; main thread. The body has been checked to
  * be hdr->length bytes, its contents are the peer's. */

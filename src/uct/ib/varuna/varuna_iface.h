@@ -12,6 +12,7 @@
 #include "varuna_wire.h"
 
 #include <uct/base/uct_iface.h>
+#include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/mpool.h>
 #include <ucs/datastruct/ptr_array.h>
@@ -51,6 +52,9 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    kind;   /* uct_varuna_lane_kind_t */
 } uct_varuna_lane_iface_t;
 
+/* Inner endpoint -> outer endpoint, for errors. */
+KHASH_MAP_INIT_INT64(uct_varuna_inner_eps, uct_varuna_ep_t*)
+
 /* One local link, as this interface uses it. */
 struct uct_varuna_link {
     uint8_t                    nic;    /* Index in md->nics and packed keys */
@@ -58,6 +62,13 @@ struct uct_varuna_link {
     uct_device_addr_t          *device_addr;
     size_t                     device_addr_len;
 };
+
+/* An inner RC endpoint whose owner is gone: destroyed once it is drained, as
+ * UCX does not expect a success completion of a destroyed one. */
+typedef struct uct_varuna_grave {
+    ucs_list_link_t            list;
+    uct_ep_h                   inner;
+} uct_varuna_grave_t;
 
 struct uct_varuna_iface {
     uct_base_iface_t           super;
@@ -73,9 +84,16 @@ struct uct_varuna_iface {
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint */
+    khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
+    ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
+    unsigned                   scan_next;     /* Background scan's position */
+    unsigned                   scan_countdown;/* Progress calls until the next */
+    ucs_time_t                 scan_at;
     unsigned                   outstanding;   /* Unfinished requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
+    uint32_t                   ep_salt;       /* Makes vQP ids unique */
+    size_t                     addr_len;      /* Of the interface address */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
 
@@ -96,6 +114,9 @@ void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
 
 /** The link is good again. Main thread. */
 void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link);
+
+/** Destroy an inner RC endpoint, now or when it is drained. */
+void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner);
 
 /** Pack the interface address: the header and as many link entries as fit.
  *  With @a full every device address is spelt out, else the primary's is left

@@ -337,18 +337,14 @@ static void uct_varuna_md_close(uct_md_h tl_md)
 static uct_md_ops_t uct_varuna_md_ops = {
     .close              = uct_varuna_md_close,
     .query              = uct_varuna_md_query,
-    .mem_alloc          = (uct_md_mem_alloc_func_t)
-            ucs_empty_function_return_unsupported,
-    .mem_free           = (uct_md_mem_free_func_t)
-            ucs_empty_function_return_unsupported,
+    .mem_alloc          = (void*)ucs_empty_function_return_unsupported,
+    .mem_free           = (void*)ucs_empty_function_return_unsupported,
     .mem_advise         = uct_varuna_md_mem_advise,
     .mem_reg            = uct_varuna_md_mem_reg,
     .mem_dereg          = uct_varuna_md_mem_dereg,
-    .mem_query          = (uct_md_mem_query_func_t)
-            ucs_empty_function_return_unsupported,
+    .mem_query          = (void*)ucs_empty_function_return_unsupported,
     .mkey_pack          = uct_varuna_md_mkey_pack,
-    .detect_memory_type = (uct_md_detect_memory_type_func_t)
-            ucs_empty_function_return_unsupported,
+    .detect_memory_type = (void*)ucs_empty_function_return_unsupported,
     UCT_VARUNA_COMPAT_MD_OPS
 };
 
@@ -485,13 +481,14 @@ out_free:
     return status;
 }
 
-ucs_status_t uct_varuna_md_open(uct_component_t *component, const char *md_name,
-                                const uct_md_config_t *config, uct_md_h *md_p)
+ucs_status_t uct_varuna_md_create(uct_component_t *component,
+                                  uct_component_h ib,
+                                  const uct_varuna_md_config_t *config,
+                                  uct_md_h *md_p)
 {
     uct_varuna_md_t *md;
     ucs_status_t status;
 
-    ucs_debug("opening memory domain %s", md_name);
     md = ucs_calloc(1, sizeof(*md), "varuna_md");
     if (md == NULL) {
         ucs_error("failed to allocate a memory domain");
@@ -500,25 +497,17 @@ ucs_status_t uct_varuna_md_open(uct_component_t *component, const char *md_name,
 
     md->super.ops       = &uct_varuna_md_ops;
     md->super.component = component;
-    status              = uct_varuna_inner_component(&md->ib);
+    md->ib              = ib;
+    status              = uct_varuna_md_open_nics(md, config);
     if (status != UCS_OK) {
-        goto err_free;
-    }
-
-    status = uct_varuna_md_open_nics(md, ucs_derived_of(config,
-                                                        uct_varuna_md_config_t));
-    if (status != UCS_OK) {
-        goto err_free;
+        ucs_free(md);
+        return status;
     }
 
     uct_varuna_md_init_attr(md);
     uct_varuna_md_warn_single_link(md);
     *md_p = &md->super;
     return UCS_OK;
-
-err_free:
-    ucs_free(md);
-    return status;
 }
 
 ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,

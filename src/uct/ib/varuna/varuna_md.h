@@ -60,16 +60,20 @@ static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
 }
 
 /**
- * Find UCX's component for InfiniBand and RoCE. It is looked for only once it
- * is needed, as it may be loaded after us.
+ * Open a memory domain over those of the links.
  *
- * @return UCS_ERR_NO_DEVICE if this UCX has none; nothing is logged then.
+ * @param [in]  component  Our component.
+ * @param [in]  ib         Inner component.
+ * @param [in]  config     Which NICs are links.
+ * @param [out] md_p       Memory domain, to be closed by uct_md_close().
+ *
+ * @return UCS_ERR_NO_DEVICE if no NIC can be a link; it is logged only if one
+ *         was asked for by name.
  */
-ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p);
-
-/* uct_component_t::md_open */
-ucs_status_t uct_varuna_md_open(uct_component_t *component, const char *md_name,
-                                const uct_md_config_t *config, uct_md_h *md_p);
+ucs_status_t uct_varuna_md_create(uct_component_t *component,
+                                  uct_component_h ib,
+                                  const uct_varuna_md_config_t *config,
+                                  uct_md_h *md_p);
 
 /* uct_tl_t::query_devices, used by varuna_iface.c. */
 ucs_status_t uct_varuna_query_devices(uct_md_h md,

@@ -1,0 +1,137 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Receive side of active messages. The lanes of a vQP are polled through several
+ * CQs, so after a switch a newer message may be seen before an older one, and
+ * a repeated message may be seen twice. The sequence number sorts both out: the
+ * next one is delivered, an older one is dropped, a newer one is held.
+ *
+ *   inner descriptor:  | inner headroom | am_hdr | user's header and payload |
+ *                      ^ desc           ^ data
+ *   what the user has:         | headroom        | data
+ *                              ^ desc + 8
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_am.h"
+#include "varuna_ctl.h"
+
+/* Held messages of one vQP; beyond that the peer is broken or hostile. */
+#define UCT_VARUNA_MAX_HELD          (4 * UCT_VARUNA_MAX_REQS)
+
+void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
+{
+    uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
+                                               -(ptrdiff_t)
+                                               sizeof(uct_varuna_am_hdr_t)));
+}
+
+static void uct_varuna_am_hold(uct_varuna_target_t *target, uint32_t seq,
+                               uint8_t am_id, const void *data, size_t length)
+{
+    uct_varuna_held_am_t *held, *pos;
+
+    ucs_list_for_each(pos, &target->held, list) {
+        if (UCS_CIRCULAR_COMPARE32(pos->seq, >=, seq)) {
+            break;
+        }
+    }
+
+    if ((&pos->list != &target->held) && (pos->seq == seq)) {
+        return; /* Held already */
+    }
+
+    if (target->num_held >= UCT_VARUNA_MAX_HELD) {
+        ucs_error("rc_varuna: vQP %u of peer %" PRIx64 ": %u messages came "
+                  "without their predecessor %u: dropping the newest",
+                  target->vqp, target->peer->uuid, target->num_held,
+                  target->next_seq);
+        return;
+    }
+
+    held = ucs_malloc(sizeof(*held) + length, "varuna_held_am");
+    if (held == NULL) {
+        ucs_fatal("rc_varuna: no memory to hold a message of %zu bytes",
+                  length);
+    }
+
+    held->seq    = seq;
+    held->am_id  = am_id;
+    held->length = length;
+    memcpy(held + 1, data, length);
+    ucs_list_insert_before(&pos->list, &held->list);
+    ++target->num_held;
+}
+
+static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
+                                       uct_varuna_target_t *target)
+{
+    uct_varuna_held_am_t *held;
+
+    while (!ucs_list_is_empty(&target->held)) {
+        held = ucs_list_head(&target->held, uct_varuna_held_am_t, list);
+        if (held->seq != target->next_seq) {
+            break;
+        }
+
+        ucs_list_del(&held->list);
+        --target->num_held;
+        ++target->next_seq;
+        uct_iface_invoke_am(&iface->super, held->am_id, held + 1, held->length,
+                            0);
+        ucs_free(held);
+    }
+}
+
+ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags)
+{
+    uct_varuna_lane_iface_t *lane  = arg;
+    uct_varuna_iface_t *iface      = lane->iface;
+    const uct_varuna_am_hdr_t *hdr = data;
+    uct_varuna_target_t *target;
+    ucs_status_t status;
+    uint8_t am_id;
+    uint32_t seq;
+    void *desc;
+
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("rc_varuna: dropped a message of %zu bytes: too short", length);
+        return UCS_OK;
+    }
+
+    target = uct_varuna_target_find(iface->ctl,
+                                    hdr->target >> UCT_VARUNA_AM_ID_BITS);
+    if (ucs_unlikely(target == NULL)) {
+        ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
+                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
+        return UCS_OK;
+    }
+
+    am_id   = hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS);
+    seq     = hdr->seq;
+    data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
+    length -= sizeof(*hdr);
+    if (ucs_unlikely(seq != target->next_seq)) {
+        if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
+            uct_varuna_am_hold(target, seq, am_id, data, length);
+        }
+        return UCS_OK;
+    }
+
+    ++target->next_seq;
+    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
+    if (status == UCS_INPROGRESS) {
+        desc                = UCS_PTR_BYTE_OFFSET(data,
+                                                  -(ptrdiff_t)iface->rx_headroom);
+        uct_recv_desc(desc) = &iface->release_desc;
+    }
+
+    if (ucs_unlikely(target->num_held > 0)) {
+        uct_varuna_am_deliver_held(iface, target);
+    }
+
+    return status;
+}

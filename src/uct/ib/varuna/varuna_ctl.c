@@ -1,0 +1,1138 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Control plane: inner interfaces, their progress in the async context, sending
+ * and receiving of control messages, inbox of the main thread. Called by iface
+ * (create, dispatch), ep and recovery (send).
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include "varuna_ep.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Rounds of progress before others get the lock; the handler calls itself again
+ * then. */
+#define UCT_VARUNA_CTL_MAX_ROUNDS    256
+
+/* What is still on its way when we close gets this long (seconds) */
+#define UCT_VARUNA_CTL_LINGER        0.1
+
+/* Complaints about peers, seconds between two */
+#define UCT_VARUNA_CTL_WARN_PERIOD   1.0
+
+/*
+ * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
+ * interfaces: messages are small and few, a dead peer must soon release its DCI,
+ * and no acknowledgement of flow control may stand between two of them.
+ */
+static const struct {
+    const char                 *name;
+    const char                 *value;
+} uct_varuna_ctl_config[] = {
+    {"NUM_DCI",      "4"},
+    {"TX_POLICY",    "dcs_quota"},
+    {"TX_QUEUE_LEN", "64"},
+    {"RX_QUEUE_LEN", "256"},
+    {"SEG_SIZE",     "8256"},
+    {"FC_ENABLE",    "n"},
+    {"TM_ENABLE",    "n"},
+    {"TIMEOUT",      "50ms"},
+    {"RETRY_COUNT",  "4"}
+};
+
+
+static void uct_varuna_ctl_signal(int fd)
+{
+    uint64_t one = 1;
+    ssize_t ret;
+
+    do {
+        ret = write(fd, &one, sizeof(one));
+    } while ((ret < 0) && (errno == EINTR));
+
+    /* EAGAIN: it is signalled 2^64 - 1 times already */
+    if ((ret < 0) && (errno != EAGAIN)) {
+        ucs_error("failed to signal eventfd %d: %m", fd);
+    }
+}
+
+static void uct_varuna_ctl_drain_signal(int fd)
+{
+    uint64_t value;
+    ssize_t ret;
+
+    do {
+        ret = read(fd, &value, sizeof(value));
+    } while ((ret < 0) && (errno == EINTR));
+}
+
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((ctl->warned_at != 0) &&
+        (now < (ctl->warned_at +
+                ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
+        ++ctl->unwarned;
+        ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
+        return;
+    }
+
+    ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
+             "warning)", what, uuid, reason, ctl->unwarned);
+    ctl->warned_at = now;
+    ctl->unwarned  = 0;
+}
+
+
+/* --- Endpoints --- */
+
+static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link)
+{
+    uct_varuna_ctl_ep_t *ep;
+    uct_ep_params_t params;
+    ucs_status_t status;
+    khiter_t iter;
+    int ret;
+
+    ep = ucs_malloc(sizeof(*ep), "varuna_ctl_ep");
+    if (ep == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                        UCT_EP_PARAM_FIELD_DEV_ADDR |
+                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
+    params.iface      = ctl->links[link].inner;
+    params.dev_addr   = peer->links[link].device_addr;
+    params.iface_addr = peer->links[link].ctl_addr;
+    status            = uct_ep_create(&params, &ep->inner);
+    if (status != UCS_OK) {
+        ucs_debug("failed to create a control endpoint to peer 0x%lx on link "
+                  "%u: %s", peer->uuid, link, ucs_status_string(status));
+        goto err_free;
+    }
+
+    iter = kh_put(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy;
+    }
+
+    ep->peer                  = peer;
+    ep->link                  = link;
+    kh_val(&ctl->eps, iter)   = ep;
+    peer->ctl_eps[link]       = ep->inner;
+    return UCS_OK;
+
+err_destroy:
+    uct_ep_destroy(ep->inner);
+err_free:
+    ucs_free(ep);
+    return status;
+}
+
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link)
+{
+    uct_ep_h inner = peer->ctl_eps[link];
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    if (inner == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    ucs_assert(iter != kh_end(&ctl->eps));
+    ep = kh_val(&ctl->eps, iter);
+    kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
+
+    peer->ctl_eps[link] = NULL;
+    ep->peer            = NULL;
+    ucs_list_add_tail(&ctl->dead_eps, &ep->list);
+}
+
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_ep_t *ep;
+
+    if (ctl->progressing) {
+        return; /* A callback of such an endpoint may be running */
+    }
+
+    while (!ucs_list_is_empty(&ctl->dead_eps)) {
+        ep = ucs_list_extract_head(&ctl->dead_eps, uct_varuna_ctl_ep_t, list);
+        uct_ep_destroy(ep->inner);
+        ucs_free(ep);
+    }
+}
+
+/* A control endpoint failed: the next message makes a new one. Who sent a request
+ * sends it again, on another link if it likes. */
+static ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                               ucs_status_t status)
+{
+    uct_varuna_ctl_link_t *link = arg;
+    uct_varuna_ctl_t *ctl       = link->ctl;
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    if (iter != kh_end(&ctl->eps)) {
+        ep = kh_val(&ctl->eps, iter);
+        ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
+                  ep->peer->uuid, ep->link, ucs_status_string(status));
+        uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link);
+    }
+
+    return UCS_OK;
+}
+
+
+/* --- Sending --- */
+
+typedef struct uct_varuna_ctl_pack_arg {
+    const void                 *data;
+    size_t                     length;
+} uct_varuna_ctl_pack_arg_t;
+
+static size_t uct_varuna_ctl_pack_cb(void *dest, void *arg)
+{
+    const uct_varuna_ctl_pack_arg_t *pack = arg;
+
+    memcpy(dest, pack->data, pack->length);
+    return pack->length;
+}
+
+/* Post now, or tell UCS_ERR_NO_RESOURCE. */
+static ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl,
+                                        uct_varuna_peer_t *peer, unsigned link,
+                                        const void *data, size_t length)
+{
+    uct_varuna_ctl_pack_arg_t pack = {data, length};
+    ucs_status_t status;
+    ssize_t packed;
+    int retry;
+
+    for (retry = 0; retry < 2; ++retry) {
+        if (peer->ctl_eps[link] == NULL) {
+            status = uct_varuna_ctl_open_ep(ctl, peer, link);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+
+        packed = uct_ep_am_bcopy(peer->ctl_eps[link], UCT_VARUNA_AM_ID_CTL,
+                                 uct_varuna_ctl_pack_cb, &pack, 0);
+        if (packed >= 0) {
+            return UCS_OK;
+        }
+
+        status = (ucs_status_t)packed;
+        if (status == UCS_ERR_NO_RESOURCE) {
+            return status;
+        }
+
+        /* It has failed since its last message */
+        uct_varuna_ctl_drop_ep(ctl, peer, link);
+    }
+
+    ucs_debug("failed to send a control message to peer 0x%lx on link %u: %s",
+              peer->uuid, link, ucs_status_string(status));
+    return status;
+}
+
+static void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                                    uct_varuna_ctl_msg_t *msg)
+{
+    ucs_list_del(&msg->list);
+    --ctl->queue_len;
+    uct_varuna_peer_put(ctl, msg->peer);
+    ucs_free(msg);
+}
+
+static int uct_varuna_ctl_is_reply(uint8_t type)
+{
+    return (type == UCT_VARUNA_CTL_OPEN_REP) ||
+           (type == UCT_VARUNA_CTL_CONNECT_REP) ||
+           (type == UCT_VARUNA_CTL_FENCE_REP) ||
+           (type == UCT_VARUNA_CTL_REJECT);
+}
+
+/* Make room: a dropped reply is asked for again. */
+static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_msg_t *msg, *victim;
+    const uct_varuna_ctl_hdr_t *hdr;
+
+    victim = NULL;
+    ucs_list_for_each(msg, &ctl->queue, list) {
+        hdr = (const uct_varuna_ctl_hdr_t*)msg->data;
+        if (uct_varuna_ctl_is_reply(hdr->type)) {
+            victim = msg;
+            break;
+        }
+    }
+
+    if (victim == NULL) {
+        victim = ucs_list_head(&ctl->queue, uct_varuna_ctl_msg_t, list);
+    }
+
+    hdr = (const uct_varuna_ctl_hdr_t*)victim->data;
+    ucs_debug("%u control messages wait for resources: dropped %s to peer "
+              "0x%lx", ctl->queue_len, uct_varuna_ctl_type_name(hdr->type),
+              victim->peer->uuid);
+    uct_varuna_ctl_msg_free(ctl, victim);
+}
+
+static ucs_status_t uct_varuna_ctl_enqueue(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link, const void *data,
+                                           size_t length)
+{
+    uct_varuna_ctl_msg_t *msg;
+
+    msg = ucs_malloc(sizeof(*msg) + length, "varuna_ctl_msg");
+    if (msg == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    while (ctl->queue_len >= UCT_VARUNA_CTL_MAX_QUEUE) {
+        uct_varuna_ctl_queue_trim(ctl);
+    }
+
+    ++peer->refcount;
+    msg->peer   = peer;
+    msg->link   = link;
+    msg->length = length;
+    memcpy(msg->data, data, length);
+    ucs_list_add_tail(&ctl->queue, &msg->list);
+    ++ctl->queue_len;
+    return UCS_OK;
+}
+
+/* Try the queue again. One peer which can't be sent to doesn't hold up the
+ * others; messages to one peer stay in order on a link. */
+static void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_msg_t *msg, *tmp;
+    ucs_status_t status;
+
+    ucs_list_for_each_safe(msg, tmp, &ctl->queue, list) {
+        status = uct_varuna_ctl_post(ctl, msg->peer, msg->link, msg->data,
+                                     msg->length);
+        if (status != UCS_ERR_NO_RESOURCE) {
+            uct_varuna_ctl_msg_free(ctl, msg);
+        }
+    }
+}
+
+ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, uct_varuna_ctl_type_t type,
+                                 uint64_t uuid, uint32_t vqp, uint32_t epoch,
+                                 const void *body, size_t length)
+{
+    char data[UCT_VARUNA_CTL_MAX_MSG];
+    uct_varuna_ctl_hdr_t *hdr = (uct_varuna_ctl_hdr_t*)data;
+    size_t total              = sizeof(*hdr) + length;
+    ucs_status_t status;
+
+    if ((link >= ctl->num_links) || !(peer->link_map & UCS_BIT(link))) {
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    if (total > sizeof(data)) {
+        ucs_error("control message %s is too long: %zu bytes",
+                  uct_varuna_ctl_type_name(type), total);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
+    hdr->version = UCT_VARUNA_WIRE_VERSION;
+    hdr->type    = type;
+    hdr->length  = length;
+    hdr->uuid    = uuid;
+    hdr->vqp     = vqp;
+    hdr->epoch   = epoch;
+    if (length > 0) {
+        memcpy(hdr + 1, body, length);
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    ucs_trace("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
+              uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid);
+    status = uct_varuna_ctl_post(ctl, peer, link, data, total);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
+    }
+    uct_varuna_ctl_reap_eps(ctl);
+    uct_varuna_ctl_unlock(ctl);
+    return status;
+}
+
+void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                          uct_varuna_ctl_type_t type, const void *body,
+                          size_t length)
+{
+    /* If it can't be sent, it is asked for again */
+    (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
+                              type, hdr->uuid, hdr->vqp, hdr->epoch, body,
+                              length);
+}
+
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr, ucs_status_t status)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid);
+    uct_varuna_ctl_reject_t body;
+
+    ucs_debug("refused %s vqp %u epoch %u of peer 0x%lx: %s",
+              uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
+              hdr->uuid, ucs_status_string(status));
+    if (peer == NULL) {
+        return;
+    }
+
+    body.type     = hdr->type;
+    body.reserved = 0;
+    body.status   = status;
+    uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_REJECT, &body,
+                         sizeof(body));
+}
+
+
+/* --- Receiving --- */
+
+static void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
+{
+    if (!ctl->has_events) {
+        __atomic_store_n(&ctl->has_events, 1, __ATOMIC_RELEASE);
+        uct_varuna_ctl_signal(ctl->event_fd);
+    }
+}
+
+void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body, uct_varuna_target_t *closed)
+{
+    uct_varuna_ctl_item_t *item;
+
+    /* CLOSE is never sent again, and there is one for each target at most */
+    if ((ctl->inbox_len >= UCT_VARUNA_CTL_MAX_INBOX) && (closed == NULL)) {
+        uct_varuna_ctl_complain(ctl, hdr->uuid, "a control message",
+                                "too many wait for this process to call its "
+                                "progress function");
+        return;
+    }
+
+    item = ucs_malloc(sizeof(*item) + hdr->length, "varuna_ctl_item");
+    if (item == NULL) {
+        ucs_error("failed to allocate a received control message");
+        return;
+    }
+
+    item->closed = closed;
+    item->link   = link;
+    item->hdr    = *hdr;
+    memcpy(item->body, body, hdr->length);
+    ucs_list_add_tail(&ctl->inbox, &item->list);
+    ++ctl->inbox_len;
+    uct_varuna_ctl_notify(ctl);
+}
+
+static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
+{
+    uct_varuna_target_t *target;
+
+    ucs_trace("link %u: received %s vqp %u epoch %u of 0x%lx", link,
+              uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
+              hdr->uuid);
+
+    switch (hdr->type) {
+    case UCT_VARUNA_CTL_OPEN_REQ:
+        uct_varuna_target_handle_open(ctl, link, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_FENCE_REQ:
+        uct_varuna_target_handle_fence(ctl, link, hdr);
+        break;
+    case UCT_VARUNA_CTL_CLOSE:
+        target = uct_varuna_target_handle_close(ctl, hdr);
+        if (target != NULL) {
+            uct_varuna_ctl_post_inbox(ctl, link, hdr, body, target);
+        }
+        break;
+    case UCT_VARUNA_CTL_CONNECT_REQ:
+        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+        break;
+    default: /* Replies */
+        if (hdr->uuid == ctl->iface->uuid) {
+            uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+        } else {
+            ucs_debug("dropped %s for 0x%lx, which we are not",
+                      uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
+        }
+        break;
+    }
+}
+
+static ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
+                                              size_t length, unsigned flags)
+{
+    uct_varuna_ctl_link_t *link     = arg;
+    uct_varuna_ctl_t *ctl           = link->ctl;
+    const uct_varuna_ctl_hdr_t *hdr = data;
+    const char *reason;
+    ucs_status_t status;
+
+    (void)flags;
+    if (ctl->iface->ctl != ctl) {
+        return UCS_OK; /* We are not open yet, so it is not for us */
+    }
+
+    status = uct_varuna_parse_ctl(data, length, &reason);
+    if (status == UCS_OK) {
+        uct_varuna_ctl_handle_msg(ctl, link->index, hdr, hdr + 1);
+        return UCS_OK;
+    }
+
+    uct_varuna_ctl_complain(ctl, (length >= sizeof(*hdr)) ? hdr->uuid : 0,
+                            "a control message", reason);
+    if ((status == UCS_ERR_UNSUPPORTED) &&
+        !uct_varuna_ctl_is_reply(hdr->type)) {
+        uct_varuna_ctl_reject(ctl, link->index, hdr, status);
+    }
+
+    return UCS_OK;
+}
+
+
+/* --- Progress, async context --- */
+
+static unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
+{
+    unsigned count;
+
+    if (ctl->progressing) {
+        return 0;
+    }
+
+    ctl->progressing = 1;
+    count            = uct_worker_progress(ctl->worker);
+    ctl->progressing = 0;
+
+    uct_varuna_ctl_reap_eps(ctl);
+    if ((count > 0) && !ucs_list_is_empty(&ctl->queue)) {
+        uct_varuna_ctl_flush_queue(ctl);
+        uct_varuna_ctl_reap_eps(ctl);
+    }
+
+    return count;
+}
+
+static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned i;
+
+    for (i = 0; (i < ctl->num_links) && (status == UCS_OK); ++i) {
+        status = uct_iface_event_arm(ctl->links[i].inner,
+                                     UCT_EVENT_SEND_COMP | UCT_EVENT_RECV);
+    }
+
+    return status;
+}
+
+/* Progress all links until they are idle and armed. */
+static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
+{
+    unsigned rounds = 0;
+    ucs_status_t status;
+
+    do {
+        while (uct_varuna_ctl_progress(ctl) > 0) {
+            if (++rounds >= UCT_VARUNA_CTL_MAX_ROUNDS) {
+                goto kick;
+            }
+        }
+
+        status = uct_varuna_ctl_arm(ctl);
+        if ((status != UCS_OK) && (status != UCS_ERR_BUSY)) {
+            /* A dead NIC: the others go on when their events come */
+            ucs_debug("failed to arm a control interface: %s",
+                      ucs_status_string(status));
+            return;
+        }
+
+        if (++rounds >= UCT_VARUNA_CTL_MAX_ROUNDS) {
+            goto kick;
+        }
+    } while ((status == UCS_ERR_BUSY) || (uct_varuna_ctl_progress(ctl) > 0));
+
+    return;
+
+kick:
+    uct_varuna_ctl_signal(ctl->kick_fd);
+}
+
+static void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
+                                         void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+
+    (void)events;
+    if (fd == ctl->kick_fd) {
+        uct_varuna_ctl_drain_signal(fd);
+    }
+
+    uct_varuna_ctl_progress_and_arm(ctl);
+}
+
+/* Port event: the main thread is told */
+static void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
+{
+    uct_varuna_ctl_t *ctl = arg;
+
+    if (is_up) {
+        ctl->up_map   |= UCS_BIT(port);
+    } else {
+        ctl->down_map |= UCS_BIT(port);
+        ctl->up_map   &= ~UCS_BIT(port);
+    }
+
+    uct_varuna_ctl_notify(ctl);
+}
+
+
+/* --- Dispatch, main thread --- */
+
+int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
+{
+    /* Nobody but us progresses the control plane where there is no thread */
+    return __atomic_load_n(&ctl->has_events, __ATOMIC_RELAXED) ||
+           (ctl->async->mode == UCS_ASYNC_MODE_POLL);
+}
+
+int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
+{
+    return ctl->event_fd;
+}
+
+static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
+                                         const uct_varuna_ctl_item_t *item)
+{
+    const uct_varuna_ctl_hdr_t *hdr = &item->hdr;
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_peer_t *peer;
+    uct_varuna_ep_t *ep;
+    const char *reason;
+
+    switch (hdr->type) {
+    case UCT_VARUNA_CTL_OPEN_REQ:
+        /* Links of a known peer which were not known */
+        uct_varuna_ctl_lock(ctl);
+        if ((uct_varuna_parse_addr(item->body +
+                                   sizeof(uct_varuna_ctl_open_req_t),
+                                   hdr->length -
+                                   sizeof(uct_varuna_ctl_open_req_t),
+                                   &parsed, &reason) == UCS_OK) &&
+            (uct_varuna_peer_open(ctl, NULL, &parsed, 1, &peer) == UCS_OK)) {
+            uct_varuna_peer_put(ctl, peer);
+        }
+        uct_varuna_ctl_unlock(ctl);
+        break;
+    case UCT_VARUNA_CTL_CONNECT_REQ:
+        uct_varuna_target_handle_connect(ctl, item->link, hdr, item->body);
+        break;
+    case UCT_VARUNA_CTL_CLOSE:
+        uct_varuna_target_destroy(ctl, item->closed);
+        break;
+    default:
+        if (ucs_ptr_array_lookup(&ctl->iface->eps, hdr->vqp, ep)) {
+            uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
+        } else {
+            ucs_debug("dropped %s for the closed vqp %u",
+                      uct_varuna_ctl_type_name(hdr->type), hdr->vqp);
+        }
+        break;
+    }
+}
+
+static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
+                                              unsigned down_map,
+                                              unsigned up_map)
+{
+    unsigned count = 0;
+    unsigned i;
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        if (down_map & UCS_BIT(i)) {
+            uct_varuna_iface_link_down(ctl->iface, i, "port event");
+            ++count;
+        }
+        if (up_map & UCS_BIT(i)) {
+            uct_varuna_iface_link_up(ctl->iface, i);
+            ++count;
+        }
+    }
+
+    return count;
+}
+
+unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
+{
+    unsigned count, down_map, up_map;
+    uct_varuna_ctl_item_t *item;
+    ucs_list_link_t items;
+
+    ucs_list_head_init(&items);
+    uct_varuna_ctl_lock(ctl);
+    if (ctl->async->mode == UCS_ASYNC_MODE_POLL) {
+        uct_varuna_ctl_progress(ctl);
+    }
+
+    if (ctl->has_events) {
+        uct_varuna_ctl_drain_signal(ctl->event_fd);
+        __atomic_store_n(&ctl->has_events, 0, __ATOMIC_RELAXED);
+    }
+
+    ucs_list_splice_tail(&items, &ctl->inbox);
+    ucs_list_head_init(&ctl->inbox);
+    ctl->inbox_len = 0;
+    down_map       = ctl->down_map;
+    up_map         = ctl->up_map;
+    ctl->down_map  = 0;
+    ctl->up_map    = 0;
+    uct_varuna_ctl_unlock(ctl);
+
+    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map);
+    while (!ucs_list_is_empty(&items)) {
+        item = ucs_list_extract_head(&items, uct_varuna_ctl_item_t, list);
+        uct_varuna_ctl_dispatch_item(ctl, item);
+        ucs_free(item);
+        ++count;
+    }
+
+    return count;
+}
+
+
+/* --- Opening and closing --- */
+
+const void *uct_varuna_ctl_link_addr(uct_varuna_ctl_t *ctl, unsigned link,
+                                     size_t *length_p)
+{
+    *length_p = ctl->links[link].attr.iface_addr_len;
+    return ctl->links[link].addr;
+}
+
+static ucs_status_t
+uct_varuna_ctl_read_config(uct_md_h md, uct_iface_config_t **config_p)
+{
+    uct_iface_config_t *config;
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_md_iface_config_read(md, UCT_VARUNA_DC_TL, NULL, NULL,
+                                      &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ucs_static_array_size(uct_varuna_ctl_config); ++i) {
+        status = uct_config_modify(config, uct_varuna_ctl_config[i].name,
+                                   uct_varuna_ctl_config[i].value);
+        if (status != UCS_OK) {
+            ucs_error("failed to set %s=%s for the control plane's %s: %s",
+                      uct_varuna_ctl_config[i].name,
+                      uct_varuna_ctl_config[i].value, UCT_VARUNA_DC_TL,
+                      ucs_status_string(status));
+            uct_config_release(config);
+            return status;
+        }
+    }
+
+    *config_p = config;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
+                                              const uct_varuna_nic_t *nic)
+{
+    uct_iface_config_t *config;
+    uct_iface_params_t params;
+    ucs_status_t status;
+
+    status = uct_varuna_ctl_read_config(nic->md, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    memset(&params, 0, sizeof(params));
+    params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                  UCT_IFACE_PARAM_FIELD_DEVICE |
+                                  UCT_IFACE_PARAM_FIELD_RX_HEADROOM |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                                  UCT_IFACE_PARAM_FIELD_FEATURES;
+    params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name  = UCT_VARUNA_DC_TL;
+    params.mode.device.dev_name = nic->dev_name;
+    params.rx_headroom          = 0;
+    params.err_handler          = uct_varuna_ctl_err_handler;
+    params.err_handler_arg      = link;
+    params.err_handler_flags    = UCT_CB_FLAG_ASYNC;
+    params.features             = UCT_IFACE_FEATURE_AM;
+
+    status = uct_iface_open(nic->md, link->ctl->worker, &params, config,
+                            &link->inner);
+    uct_config_release(config);
+    if (status != UCS_OK) {
+        ucs_error("failed to open %s on %s for the control plane: %s",
+                  UCT_VARUNA_DC_TL, nic->dev_name, ucs_status_string(status));
+    }
+
+    return status;
+}
+
+static void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+{
+    uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL, NULL, NULL, 0);
+    uct_iface_close(link->inner);
+    ucs_free(link->addr);
+}
+
+static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl,
+                                             unsigned index)
+{
+    uct_varuna_iface_t *iface   = ctl->iface;
+    const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[index].nic];
+    uct_varuna_ctl_link_t *link = &ctl->links[index];
+    ucs_status_t status;
+
+    link->ctl   = ctl;
+    link->index = index;
+    link->fd    = -1;
+    status      = uct_varuna_ctl_open_iface(link, nic);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_iface_query(link->inner, &link->attr);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!ucs_test_all_flags(link->attr.cap.flags, UCT_IFACE_FLAG_AM_BCOPY) ||
+        !ucs_test_all_flags(link->attr.cap.event_flags,
+                            UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD) ||
+        (link->attr.cap.am.max_bcopy < UCT_VARUNA_CTL_MAX_MSG)) {
+        ucs_error("%s on %s can't carry control messages: messages of %d bytes "
+                  "and events are needed", UCT_VARUNA_DC_TL, nic->dev_name,
+                  UCT_VARUNA_CTL_MAX_MSG);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    link->addr = ucs_calloc(1, link->attr.iface_addr_len, "varuna_ctl_addr");
+    if (link->addr == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_close;
+    }
+
+    status = uct_iface_get_address(link->inner, link->addr);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                      uct_varuna_ctl_am_handler, link,
+                                      UCT_CB_FLAG_ASYNC);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    uct_iface_progress_enable(link->inner,
+                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return UCS_OK;
+
+err_free:
+    ucs_free(link->addr);
+err_close:
+    uct_iface_close(link->inner);
+    return status;
+}
+
+static void uct_varuna_ctl_links_cleanup(uct_varuna_ctl_t *ctl)
+{
+    while (ctl->num_links > 0) {
+        uct_varuna_ctl_link_cleanup(&ctl->links[--ctl->num_links]);
+    }
+}
+
+static ucs_status_t uct_varuna_ctl_links_init(uct_varuna_ctl_t *ctl)
+{
+    ucs_status_t status;
+
+    for (ctl->num_links = 0; ctl->num_links < ctl->iface->num_links;
+         ++ctl->num_links) {
+        status = uct_varuna_ctl_link_init(ctl, ctl->num_links);
+        if (status != UCS_OK) {
+            uct_varuna_ctl_links_cleanup(ctl);
+            return status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* Stop all calls from the async context. The lock must not be held. */
+static void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
+{
+    unsigned i;
+
+    if (ctl->detector != NULL) {
+        uct_varuna_detector_destroy(ctl->detector);
+        ctl->detector = NULL;
+    }
+
+    ucs_async_remove_handler(ctl->kick_fd, 1);
+    for (i = 0; i < ctl->num_links; ++i) {
+        if (ctl->links[i].fd != -1) {
+            ucs_async_remove_handler(ctl->links[i].fd, 1);
+            ctl->links[i].fd = -1;
+        }
+    }
+}
+
+static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
+{
+    const uct_varuna_iface_t *iface = ctl->iface;
+    ucs_status_t status;
+    unsigned i;
+
+    if (!iface->config.port_events) {
+        return UCS_OK;
+    }
+
+    status = uct_varuna_detector_create(ctl->async, uct_varuna_ctl_port_event,
+                                        ctl, &ctl->detector);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        status = uct_varuna_detector_add(
+                ctl->detector, i, iface->md->nics[iface->links[i].nic].dev_name);
+        if (status != UCS_OK) {
+            return status; /* Destroyed by unlisten */
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* Start calls from the async context. */
+static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
+{
+    ucs_async_mode_t mode = ctl->async->mode;
+    ucs_status_t status;
+    unsigned i;
+    int fd;
+
+    status = ucs_async_set_event_handler(mode, ctl->kick_fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_varuna_ctl_event_handler, ctl,
+                                         ctl->async);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        status = uct_iface_event_fd_get(ctl->links[i].inner, &fd);
+        if (status != UCS_OK) {
+            goto err_unlisten;
+        }
+
+        status = ucs_async_set_event_handler(mode, fd, UCS_EVENT_SET_EVREAD,
+                                             uct_varuna_ctl_event_handler, ctl,
+                                             ctl->async);
+        if (status != UCS_OK) {
+            goto err_unlisten;
+        }
+
+        ctl->links[i].fd = fd;
+    }
+
+    status = uct_varuna_ctl_listen_ports(ctl);
+    if (status != UCS_OK) {
+        goto err_unlisten;
+    }
+
+    /* Arm for the first time */
+    uct_varuna_ctl_signal(ctl->kick_fd);
+    return UCS_OK;
+
+err_unlisten:
+    uct_varuna_ctl_unlisten(ctl);
+    return status;
+}
+
+static ucs_status_t uct_varuna_ctl_eventfd_create(int *fd_p)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+    if (fd < 0) {
+        ucs_error("failed to create an eventfd: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    *fd_p = fd;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
+                                   uct_varuna_ctl_t **ctl_p)
+{
+    uct_varuna_ctl_t *ctl;
+    ucs_status_t status;
+
+    ctl = ucs_calloc(1, sizeof(*ctl), "varuna_ctl");
+    if (ctl == NULL) {
+        ucs_error("failed to allocate the control plane");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ctl->iface = iface;
+    ctl->async = iface->super.worker->async;
+    ucs_list_head_init(&ctl->dead_eps);
+    ucs_list_head_init(&ctl->queue);
+    ucs_list_head_init(&ctl->inbox);
+    kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    kh_init_inplace(uct_varuna_peers, &ctl->peers);
+
+    status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_ctl_eventfd_create(&ctl->kick_fd);
+    if (status != UCS_OK) {
+        goto err_close_event_fd;
+    }
+
+    status = uct_worker_create(ctl->async, UCS_THREAD_MODE_SINGLE,
+                               &ctl->worker);
+    if (status != UCS_OK) {
+        goto err_close_kick_fd;
+    }
+
+    status = uct_varuna_ctl_links_init(ctl);
+    if (status != UCS_OK) {
+        goto err_destroy_worker;
+    }
+
+    status = uct_varuna_targets_init(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup_links;
+    }
+
+    status = uct_varuna_ctl_listen(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup_targets;
+    }
+
+    *ctl_p = ctl;
+    return UCS_OK;
+
+err_cleanup_targets:
+    uct_varuna_targets_cleanup(ctl);
+err_cleanup_links:
+    uct_varuna_ctl_links_cleanup(ctl);
+err_destroy_worker:
+    uct_worker_destroy(ctl->worker);
+err_close_kick_fd:
+    close(ctl->kick_fd);
+err_close_event_fd:
+    close(ctl->event_fd);
+err_free:
+    ucs_free(ctl);
+    return status;
+}
+
+/* Let the last messages, CLOSE among them, leave; not for ever, as a peer may be
+ * dead. */
+static void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
+{
+    ucs_time_t deadline = ucs_get_time() +
+                          ucs_time_from_sec(UCT_VARUNA_CTL_LINGER);
+    int busy;
+    unsigned i;
+
+    do {
+        uct_varuna_ctl_progress(ctl);
+        busy = !ucs_list_is_empty(&ctl->queue);
+        for (i = 0; i < ctl->num_links; ++i) {
+            if (uct_iface_flush(ctl->links[i].inner, 0, NULL) != UCS_OK) {
+                busy = 1;
+            }
+        }
+    } while (busy && (ucs_get_time() < deadline));
+}
+
+static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_item_t *item;
+
+    while (!ucs_list_is_empty(&ctl->queue)) {
+        uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue,
+                                                   uct_varuna_ctl_msg_t, list));
+    }
+
+    while (!ucs_list_is_empty(&ctl->inbox)) {
+        item = ucs_list_extract_head(&ctl->inbox, uct_varuna_ctl_item_t, list);
+        if (item->closed != NULL) {
+            uct_varuna_target_destroy(ctl, item->closed);
+        }
+        ucs_free(item);
+    }
+}
+
+void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_unlisten(ctl);
+
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_ctl_linger(ctl);
+    uct_varuna_ctl_purge(ctl);
+    uct_varuna_targets_cleanup(ctl);
+    uct_varuna_peers_cleanup(ctl);
+    uct_varuna_ctl_reap_eps(ctl);
+    uct_varuna_ctl_links_cleanup(ctl);
+    uct_varuna_ctl_unlock(ctl);
+
+    kh_destroy_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    uct_worker_destroy(ctl->worker);
+    close(ctl->kick_fd);
+    close(ctl->event_fd);
+    ucs_free(ctl);
+}

@@ -1,0 +1,259 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Shared by the files of the control plane and by nobody else: varuna_ctl.c
+ * (inner interfaces, messages, inbox), varuna_peer.c (remote interfaces),
+ * varuna_target.c (responder's side of vQPs).
+ *
+ *   async context                         main thread
+ *   -------------                         -----------
+ *   inner DC ifaces -> receive
+ *     OPEN_REQ, FENCE_REQ: answered
+ *     all others ------> inbox, eventfd -> uct_varuna_ctl_dispatch()
+ *   port events ------------^
+ *
+ * Everything here is protected by the async lock of the worker, unless a field
+ * says otherwise. It is recursive.
+ */
+#ifndef UCT_VARUNA_CTL_PRIV_H_
+#define UCT_VARUNA_CTL_PRIV_H_
+
+#include "varuna_ctl.h"
+#include "varuna_detector.h"
+#include "varuna_parse.h"
+
+#include <ucs/async/async.h>
+#include <ucs/datastruct/khash.h>
+#include <uct/base/uct_worker.h>
+
+/* Largest control message; the inner interface must be able to send it. */
+#define UCT_VARUNA_CTL_MAX_MSG       4096
+
+/* Messages which wait for send resources, and received ones which wait for the
+ * main thread. A flood is dropped beyond that: requests are sent again. */
+#define UCT_VARUNA_CTL_MAX_QUEUE     1024
+#define UCT_VARUNA_CTL_MAX_INBOX     65536
+
+/* Targets: chunks of 256, since one chunk's logs are 256 KB. */
+#define UCT_VARUNA_TARGET_CHUNK_BITS 8
+#define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
+#define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
+#define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
+
+/* Bytes of all logs of one target */
+#define UCT_VARUNA_TARGET_LOG_BYTES \
+    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
+
+typedef struct uct_varuna_target_key {
+    uint64_t                   uuid;
+    uint32_t                   vqp;
+} uct_varuna_target_key_t;
+
+static inline khint_t uct_varuna_target_key_hash(uct_varuna_target_key_t key)
+{
+    return kh_int64_hash_func(key.uuid ^ (key.vqp * 0x9e3779b97f4a7c15ul));
+}
+
+static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
+                                              uct_varuna_target_key_t b)
+{
+    return (a.uuid == b.uuid) && (a.vqp == b.vqp);
+}
+
+KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
+           uct_varuna_target_key_hash, uct_varuna_target_key_equal)
+KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
+KHASH_MAP_INIT_INT64(uct_varuna_peers, uct_varuna_peer_t*)
+
+/* An inner endpoint of the control plane, by which errors find its peer. */
+typedef struct uct_varuna_ctl_ep {
+    ucs_list_link_t            list;       /* In ctl->dead_eps once it failed */
+    uct_ep_h                   inner;
+    uct_varuna_peer_t          *peer;
+    uint8_t                    link;
+} uct_varuna_ctl_ep_t;
+
+KHASH_MAP_INIT_INT64(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
+
+/* A message which waits for send resources. */
+typedef struct uct_varuna_ctl_msg {
+    ucs_list_link_t            list;
+    uct_varuna_peer_t          *peer;      /* A reference */
+    size_t                     length;
+    uint8_t                    link;
+    char                       data[];
+} uct_varuna_ctl_msg_t;
+
+/* A received message which waits for the main thread. */
+typedef struct uct_varuna_ctl_item {
+    ucs_list_link_t            list;
+    uct_varuna_target_t        *closed;    /* CLOSE: the target, already out of
+                                              the table of names */
+    uint8_t                    link;
+    uct_varuna_ctl_hdr_t       hdr;
+    char                       body[];
+} uct_varuna_ctl_item_t;
+
+typedef struct uct_varuna_ctl_link {
+    uct_varuna_ctl_t           *ctl;
+    uct_iface_h                inner;
+    uct_iface_attr_t           attr;
+    uct_iface_addr_t           *addr;      /* attr.iface_addr_len bytes */
+    int                        fd;         /* Event fd, -1 if not listening */
+    uint8_t                    index;
+} uct_varuna_ctl_link_t;
+
+/* A chunk of targets and their logs: the log of a target is found by its id. */
+typedef struct uct_varuna_target_chunk {
+    uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
+    uint32_t                   next_free[UCT_VARUNA_TARGET_CHUNK];
+    ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
+    uint64_t                   *logs;
+    uct_mem_h                  memh;
+    void                       *rkey;      /* Packed */
+} uct_varuna_target_chunk_t;
+
+typedef struct uct_varuna_target_table {
+    /* Written under the lock with release stores, read by the main thread
+     * without it. */
+    uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
+    unsigned                   num_chunks;
+    uint32_t                   next_id;    /* First which was never used */
+    uint32_t                   free_head;  /* Freed ids, oldest first: late AMs */
+    uint32_t                   free_tail;  /* and late log writes die out */
+    size_t                     rkey_len;
+    khash_t(uct_varuna_targets) by_name;   /* Open targets by (uuid, vqp) */
+    khash_t(uct_varuna_rc_eps) rc_eps;     /* Main thread only */
+} uct_varuna_target_table_t;
+
+/* What a fenced or replaced incarnation left, kept until its ring is due for
+ * another one. */
+typedef struct uct_varuna_target_evidence {
+    uint32_t                   epoch;      /* 0: none */
+    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
+    uint32_t                   epsn;
+} uct_varuna_target_evidence_t;
+
+typedef struct uct_varuna_target_impl {
+    uct_varuna_target_t        super;
+    uct_varuna_target_evidence_t evidence[UCT_VARUNA_LOG_COUNT];
+    uint8_t                    rc_failed;  /* Main thread only, for logs */
+} uct_varuna_target_impl_t;
+
+struct uct_varuna_ctl {
+    uct_varuna_iface_t         *iface;
+    ucs_async_context_t        *async;
+    uct_worker_h               worker;
+    unsigned                   num_links;
+    uct_varuna_ctl_link_t      links[UCT_VARUNA_MAX_LINKS];
+    int                        progressing; /* Inside uct_worker_progress() */
+    int                        kick_fd;    /* Calls the handler again */
+
+    khash_t(uct_varuna_ctl_eps) eps;       /* By inner endpoint */
+    ucs_list_link_t            dead_eps;
+    ucs_list_link_t            queue;      /* uct_varuna_ctl_msg_t */
+    unsigned                   queue_len;
+
+    khash_t(uct_varuna_peers)  peers;      /* By uuid */
+    uct_varuna_target_table_t  targets;
+
+    ucs_list_link_t            inbox;      /* uct_varuna_ctl_item_t */
+    unsigned                   inbox_len;
+    uint8_t                    down_map;   /* Link events for the main thread, */
+    uint8_t                    up_map;     /* down before up */
+    int                        event_fd;
+    int                        has_events; /* Read without the lock */
+
+    uct_varuna_detector_t      *detector;  /* NULL if not asked for */
+    ucs_time_t                 warned_at;  /* Rate limit of complaints */
+    unsigned                   unwarned;
+};
+
+static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)
+{
+    UCS_ASYNC_BLOCK(ctl->async);
+}
+
+static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
+{
+    UCS_ASYNC_UNBLOCK(ctl->async);
+}
+
+/* --- varuna_ctl.c: lock held in all --- */
+
+/* Tell the user that a peer's message or address is refused; at most once in a
+ * while, since a broken peer repeats itself. */
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason);
+
+/* Answer the request @a hdr, which came over @a link. */
+void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                          uct_varuna_ctl_type_t type, const void *body,
+                          size_t length);
+
+/* Refuse the request @a hdr. A peer which we don't know can't be told. */
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr,
+                           ucs_status_t status);
+
+/* Put a message in the inbox of the main thread. */
+void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body, uct_varuna_target_t *closed);
+
+/* Forget the control endpoint of @a peer on @a link; it is destroyed once no
+ * callback runs. */
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link);
+
+/* Drop what waits to be sent to @a peer on its last reference. */
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl);
+
+/* --- varuna_peer.c: lock held in all --- */
+
+/* As uct_varuna_peer_get() for a parsed address. With @a learn, links which a
+ * known peer did not tell before are merged: main thread only, which reads
+ * them without the lock. */
+ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
+                                  const uct_device_addr_t *device_addr,
+                                  const uct_varuna_parsed_addr_t *parsed,
+                                  int learn, uct_varuna_peer_t **peer_p);
+
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid);
+
+/* Local link over which to answer: @a link if it reaches the peer. */
+unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
+                                    unsigned link);
+
+void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
+
+/* --- varuna_target.c --- */
+
+ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread, no other user is left. */
+void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Async context, lock held. The message has been checked. */
+void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const void *body);
+
+void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr);
+
+/* Take the target out of the table of names. @return NULL if there is none. */
+uct_varuna_target_t *
+uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
+                               const uct_varuna_ctl_hdr_t *hdr);
+
+/* Main thread, lock not held. The message has been checked. */
+void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body);
+
+void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+                               uct_varuna_target_t *target);
+
+#endif

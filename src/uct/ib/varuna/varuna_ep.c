@@ -1,0 +1,136 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Creation and destruction of the vQP.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ep.h"
+#include "varuna_ep_ops.h"
+#include "varuna_mlx5.h"
+#include "varuna_recovery.h"
+
+/* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
+ * endpoint does not reach its slot's next owner. */
+#define UCT_VARUNA_EP_SLOT_BITS      20
+
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
+{
+    void *ptr;
+
+    if (!ucs_ptr_array_lookup(&iface->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
+                              ptr)) {
+        return NULL;
+    }
+
+    return (((uct_varuna_ep_t*)ptr)->id == id) ? ptr : NULL;
+}
+
+static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(params->iface,
+                                               uct_varuna_iface_t);
+    ucs_status_t status;
+    unsigned slot;
+
+    UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    ucs_queue_head_init(&self->reqs);
+    ucs_queue_head_init(&self->pending);
+    uct_varuna_oplog_reset(&self->oplog);
+    self->lane.link  = UCT_VARUNA_LINK_NONE;
+    self->fence_beat = iface->fence_beat;
+
+    status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
+                                 params->iface_addr, SIZE_MAX, &self->peer);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    slot = ucs_ptr_array_insert(&iface->eps, self);
+    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
+        ucs_ptr_array_remove(&iface->eps, slot);
+        uct_varuna_peer_put(iface->ctl, self->peer);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    self->id          = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+    self->state       = UCT_VARUNA_EP_OPENING;
+    self->state_since = ucs_get_time();
+    uct_varuna_ep_add_work(self);
+    uct_varuna_ep_step(self, self->state_since);
+    return UCS_OK;
+}
+
+/* The lane's completions must not find us any more. */
+static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
+                                       uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    khiter_t iter;
+
+    if (lane->ep == NULL) {
+        return;
+    }
+
+    if (lane->kind == UCT_VARUNA_LANE_DC) {
+        uct_varuna_lane_destroy(ep, lane); /* DC detaches its DCI itself */
+        return;
+    }
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
+    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
+    uct_varuna_iface_bury(iface, lane->ep);
+    lane->ep = NULL;
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(self->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_lane_t lane    = self->lane;
+
+    if (self->num_reqs > 0) {
+        ucs_debug("ep %p: destroyed with %u unfinished requests", self,
+                  self->num_reqs);
+    }
+
+    if (self->lane.ep != NULL) {
+        uct_varuna_ep_leave_inner_pending(self, self->lane.ep);
+    }
+
+    self->state   = UCT_VARUNA_EP_FAILED;
+    self->lane.ep = NULL;
+    uct_varuna_ep_abandon_lane(self, &lane);
+    uct_varuna_ep_abandon_lane(self, &self->dead);
+    uct_varuna_lane_destroy(self, &self->next);
+    uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
+    uct_varuna_ep_release_reqs(self);
+
+    if (self->on_work) {
+        ucs_list_del(&self->work);
+    }
+
+    if (self->logs_addr != 0) {
+        uct_varuna_ctl_send(iface->ctl, self->peer,
+                            (lane.link != UCT_VARUNA_LINK_NONE) ? lane.link :
+                            ucs_ffs64(self->peer->link_map),
+                            UCT_VARUNA_CTL_CLOSE, iface->uuid, self->id,
+                            self->epoch, NULL, 0);
+        uct_rkey_release(&uct_varuna_component, &self->log_bundle);
+    }
+
+    ucs_ptr_array_remove(&iface->eps,
+                         self->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
+    uct_varuna_peer_put(iface->ctl, self->peer);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_ep_t, uct_base_ep_t)
+UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);

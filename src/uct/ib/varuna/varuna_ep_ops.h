@@ -1,0 +1,119 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Data path of the endpoint: UCT operations, posting a saved request (again),
+ * and finishing requests in order.
+ */
+#ifndef UCT_VARUNA_EP_OPS_H_
+#define UCT_VARUNA_EP_OPS_H_
+
+#include "varuna_ep.h"
+
+ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                     unsigned length, uint64_t remote_addr,
+                                     uct_rkey_t rkey);
+ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                                void *arg, uint64_t remote_addr,
+                                uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
+                                     uct_unpack_callback_t unpack_cb, void *arg,
+                                     size_t length, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                    const void *payload, unsigned length);
+ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                        const uct_iov_t *iov, size_t iovcnt);
+ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                               uct_pack_callback_t pack_cb, void *arg,
+                               unsigned flags);
+ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
+                                    const void *header, unsigned header_length,
+                                    const uct_iov_t *iov, size_t iovcnt,
+                                    unsigned flags, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,
+                                          uint64_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint64_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare,
+                                          uint32_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint32_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode,
+                                         uint64_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode,
+                                         uint32_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode,
+                                          uint64_t value, uint64_t *result,
+                                          uint64_t remote_addr, uct_rkey_t rkey,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode,
+                                          uint32_t value, uint32_t *result,
+                                          uint64_t remote_addr, uct_rkey_t rkey,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                       unsigned flags);
+void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
+                                 uct_pending_purge_callback_t cb, void *arg);
+
+
+/** Post the newest log write which had no resources. @return nonzero if posted
+ *  or no longer needed. */
+int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
+
+/** Ask the lane to tell when all which was posted silently is complete. */
+ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
+
+/** Finish the request at the head of the queue with @a status: call the user,
+ *  free it. */
+void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
+
+/** Finish all requests at the head which are DONE, and markers behind them. */
+void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
+
+/** Free what a destroyed endpoint left unfinished; the users are not called. */
+void uct_varuna_ep_release_reqs(uct_varuna_ep_t *ep);
+
+/** Try the user's pending requests. */
+void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep);
+
+/** Wait for resources of the inner lane in its own queue. @return UCS_ERR_BUSY if
+ *  it has resources. */
+ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep);
+
+/** Take our element out of the inner lane's pending queue. */
+void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
+
+/** Object constructor of iface->bcopy_mp. */
+void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh);
+
+/* Bytes which a packing buffer needs besides its payload. */
+#define UCT_VARUNA_BCOPY_OVERHEAD    sizeof(uct_mem_h)
+
+static inline uct_pending_req_priv_queue_t *
+uct_varuna_pending_priv(uct_pending_req_t *req)
+{
+    return (uct_pending_req_priv_queue_t*)req->priv;
+}
+
+/** Address of the ring of an incarnation. */
+static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
+                                               uint32_t epoch)
+{
+    return ep->logs_addr + ((epoch % UCT_VARUNA_LOG_COUNT) *
+                            UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
+}
+
+#endif

@@ -1,0 +1,996 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The transport rc_varuna: opens the inner interfaces of all links, offers what
+ * all of them can do, receives messages for its targets.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_iface.h"
+#include "varuna_am.h"
+#include "varuna_ctl.h"
+#include "varuna_ep.h"
+#include "varuna_ep_ops.h"
+#include "varuna_mlx5.h"
+#include "varuna_recovery.h"
+
+#include <sys/epoll.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/sys.h>
+
+/* How often endpoints are looked at for a better lane. */
+#define UCT_VARUNA_SCAN_PERIOD       1e-3 /* seconds */
+#define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads */
+#define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan: paced rebuild */
+
+const char *uct_varuna_lane_names[] = {
+    [UCT_VARUNA_LANE_RC]   = "rc",
+    [UCT_VARUNA_LANE_DC]   = "dc",
+    [UCT_VARUNA_LANE_LAST] = NULL
+};
+
+static const char *uct_varuna_lane_tls[] = {
+    [UCT_VARUNA_LANE_RC] = UCT_VARUNA_RC_TL,
+    [UCT_VARUNA_LANE_DC] = UCT_VARUNA_DC_TL
+};
+
+static ucs_config_field_t uct_varuna_iface_config_table[] = {
+  {"", "ALLOC=heap", NULL,
+   ucs_offsetof(uct_varuna_iface_config_t, super),
+   UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+  {"DC_NUM_DCI", "1",
+   "Number of DC initiators (DCI) on each NIC, shared by all endpoints while\n"
+   "their RC queue pairs are being built. More of them mean less waiting for\n"
+   "one another right after a failure.",
+   ucs_offsetof(uct_varuna_iface_config_t, dc_num_dci), UCS_CONFIG_TYPE_UINT},
+
+  {"SIGNAL_PERIOD", "16",
+   "Ask for a completion after so many short operations which nobody waits\n"
+   "for, so that their log entries can be used again.",
+   ucs_offsetof(uct_varuna_iface_config_t, signal_period),
+   UCS_CONFIG_TYPE_UINT},
+
+  {"HOLD_MIN", "100ms",
+   "A link that failed is not used again for this time at least. The time\n"
+   "doubles with each further failure, up to HOLD_MAX.",
+   ucs_offsetof(uct_varuna_iface_config_t, hold_min), UCS_CONFIG_TYPE_TIME},
+
+  {"HOLD_MAX", "10s",
+   "Longest time for which a link that keeps failing is left alone.",
+   ucs_offsetof(uct_varuna_iface_config_t, hold_max), UCS_CONFIG_TYPE_TIME},
+
+  {"CTL_TIMEOUT", "50ms",
+   "Send a control request again, over the next link, when it has not been\n"
+   "answered for this time.",
+   ucs_offsetof(uct_varuna_iface_config_t, ctl_timeout), UCS_CONFIG_TYPE_TIME},
+
+  {"GIVE_UP", "60s",
+   "Endpoints wait this long for a link to come back when none is left, and\n"
+   "for a peer that does not answer. Then they fail with an error.",
+   ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
+
+  {"PACKET_LIFETIME", "100ms",
+   "Longest time for which the fabric may delay a packet. A failed DC lane\n"
+   "cannot be fenced by the responder, so it is waited out for this time\n"
+   "before anything is repeated.",
+   ucs_offsetof(uct_varuna_iface_config_t, packet_lifetime),
+   UCS_CONFIG_TYPE_TIME},
+
+  {"RETURN_PRIMARY", "y",
+   "Move the traffic back to a link of higher priority when it works again.",
+   ucs_offsetof(uct_varuna_iface_config_t, return_primary),
+   UCS_CONFIG_TYPE_BOOL},
+
+  {"PORT_EVENTS", "y",
+   "Take a port's going down as a failure of its link at once. Otherwise the\n"
+   "failure is noticed when requests run out of retries.",
+   ucs_offsetof(uct_varuna_iface_config_t, port_events), UCS_CONFIG_TYPE_BOOL},
+
+  {NULL}
+};
+
+/* --- Link events --- */
+
+void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
+                                const char *reason)
+{
+    /* The one store which moves all endpoints on the link: they compare the
+     * generation when they post, and in the background scan */
+    if (uct_varuna_link_report_down(&iface->link_table, link, ucs_get_time())) {
+        ucs_info("rc_varuna: link %s is down: %s",
+                 iface->md->nics[iface->links[link].nic].dev_name, reason);
+    }
+}
+
+void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link)
+{
+    if (uct_varuna_link_report_up(&iface->link_table, link, ucs_get_time())) {
+        ucs_info("rc_varuna: link %s is up again",
+                 iface->md->nics[iface->links[link].nic].dev_name);
+    }
+}
+
+static ucs_status_t
+uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
+{
+    uct_varuna_lane_iface_t *lane_iface = arg;
+    uct_varuna_iface_t *iface           = lane_iface->iface;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner);
+    if (iter != kh_end(&iface->inner_eps)) {
+        uct_varuna_ep_lane_error(kh_val(&iface->inner_eps, iter), inner,
+                                 status);
+    } else {
+        uct_varuna_target_ep_failed(iface->ctl, inner);
+    }
+
+    return UCS_OK; /* Ours to repair: nobody else needs to hear of it */
+}
+
+/* --- Progress --- */
+
+static void uct_varuna_iface_scan(uct_varuna_iface_t *iface, ucs_time_t now)
+{
+    unsigned num_eps = iface->eps.size;
+    unsigned i;
+    void *ptr;
+
+    if (now < iface->scan_at) {
+        return;
+    }
+
+    iface->scan_at = now + ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD);
+    uct_varuna_link_tick(&iface->link_table, now);
+    for (i = 0; i < ucs_min(num_eps, UCT_VARUNA_SCAN_EPS); ++i) {
+        iface->scan_next = (iface->scan_next + 1) % num_eps;
+        if (ucs_ptr_array_lookup(&iface->eps, iface->scan_next, ptr)) {
+            uct_varuna_ep_scan(ptr, now);
+        }
+    }
+}
+
+static void uct_varuna_iface_progress_work(uct_varuna_iface_t *iface,
+                                           ucs_time_t now)
+{
+    uct_varuna_ep_t *ep;
+    ucs_list_link_t todo;
+
+    /* Steps may put endpoints into the list again: look at each once. They may
+     * also destroy any of them, so elements stay in one list or the other */
+    ucs_list_head_init(&todo);
+    ucs_list_splice_tail(&todo, &iface->work);
+    ucs_list_head_init(&iface->work);
+    while (!ucs_list_is_empty(&todo)) {
+        ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, work);
+        ep->on_work = 0;
+        if (uct_varuna_ep_step(ep, now)) {
+            uct_varuna_ep_add_work(ep);
+        }
+    }
+}
+
+static void uct_varuna_iface_progress_graves(uct_varuna_iface_t *iface)
+{
+    uct_varuna_grave_t *grave, *tmp;
+
+    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
+        if (uct_varuna_mlx5_rc_is_drained(grave->inner)) {
+            ucs_list_del(&grave->list);
+            uct_ep_destroy(grave->inner);
+            ucs_free(grave);
+        }
+    }
+}
+
+void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner)
+{
+    uct_varuna_grave_t *grave;
+
+    uct_ep_invalidate(inner, 0);
+    if (uct_varuna_mlx5_rc_is_drained(inner)) {
+        uct_ep_destroy(inner);
+        return;
+    }
+
+    grave = ucs_malloc(sizeof(*grave), "varuna_grave");
+    ucs_assert_always(grave != NULL);
+    grave->inner = inner;
+    ucs_list_add_tail(&iface->graveyard, &grave->list);
+}
+
+/* Everything beyond the inner interfaces' own progress. */
+static unsigned uct_varuna_iface_progress_slow(void *arg)
+{
+    uct_varuna_iface_t *iface = arg;
+    unsigned count            = 0;
+    ucs_time_t now;
+
+    if (ucs_likely(ucs_list_is_empty(&iface->work) &&
+                   !uct_varuna_ctl_has_events(iface->ctl) &&
+                   (--iface->scan_countdown > 0))) {
+        return 0;
+    }
+
+    iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
+    if (uct_varuna_ctl_has_events(iface->ctl)) {
+        count += uct_varuna_ctl_dispatch(iface->ctl);
+    }
+
+    now = ucs_get_time();
+    uct_varuna_iface_scan(iface, now);
+    uct_varuna_iface_progress_work(iface, now);
+    if (ucs_unlikely(!ucs_list_is_empty(&iface->graveyard))) {
+        uct_varuna_iface_progress_graves(iface);
+    }
+
+    return count;
+}
+
+static unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    unsigned count            = uct_varuna_iface_progress_slow(iface);
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            count += uct_iface_progress(iface->links[link].lanes[kind].inner);
+        }
+    }
+
+    return count;
+}
+
+static void uct_varuna_iface_progress_enable(uct_iface_h tl_iface,
+                                             unsigned flags)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    unsigned link, kind;
+
+    uct_base_iface_progress_enable_cb(&iface->super,
+                                      uct_varuna_iface_progress_slow, flags);
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            uct_iface_progress_enable(iface->links[link].lanes[kind].inner,
+                                      flags);
+        }
+    }
+}
+
+static void uct_varuna_iface_progress_disable(uct_iface_h tl_iface,
+                                              unsigned flags)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            uct_iface_progress_disable(iface->links[link].lanes[kind].inner,
+                                       flags);
+        }
+    }
+    uct_base_iface_progress_disable(tl_iface, flags);
+}
+
+/* --- Attributes --- */
+
+static void uct_varuna_iface_min_attr(uct_iface_attr_t *attr,
+                                      const uct_iface_attr_t *lane)
+{
+#define UCT_VARUNA_ATTR_MIN(_field) \
+    attr->cap._field = ucs_min(attr->cap._field, lane->cap._field)
+    UCT_VARUNA_ATTR_MIN(put.max_short);
+    UCT_VARUNA_ATTR_MIN(put.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(put.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(put.max_iov);
+    UCT_VARUNA_ATTR_MIN(get.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(get.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(get.max_iov);
+    UCT_VARUNA_ATTR_MIN(am.max_short);
+    UCT_VARUNA_ATTR_MIN(am.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(am.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(am.max_hdr);
+    UCT_VARUNA_ATTR_MIN(am.max_iov);
+#undef UCT_VARUNA_ATTR_MIN
+    attr->cap.get.min_zcopy        = ucs_max(attr->cap.get.min_zcopy,
+                                             lane->cap.get.min_zcopy);
+    attr->cap.flags               &= lane->cap.flags;
+    attr->cap.event_flags         &= lane->cap.event_flags;
+    attr->cap.atomic32.op_flags   &= lane->cap.atomic32.op_flags;
+    attr->cap.atomic32.fop_flags  &= lane->cap.atomic32.fop_flags;
+    attr->cap.atomic64.op_flags   &= lane->cap.atomic64.op_flags;
+    attr->cap.atomic64.fop_flags  &= lane->cap.atomic64.fop_flags;
+    attr->max_num_eps              = ucs_min(attr->max_num_eps,
+                                             lane->max_num_eps);
+}
+
+/* What all lanes can do, less our header, and less what we cannot guard. */
+static void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
+{
+    const uct_varuna_lane_iface_t *primary =
+            &iface->links[0].lanes[UCT_VARUNA_LANE_RC];
+    uct_iface_attr_t *attr = &iface->attr;
+    size_t am_max;
+    unsigned link, kind;
+    uint64_t cm_flags;
+
+    *attr            = primary->attr;
+    cm_flags         = UCT_IFACE_FLAG_CONNECT_TO_EP;
+    attr->cap.flags &= ~cm_flags;
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            uct_varuna_iface_min_attr(attr,
+                                      &iface->links[link].lanes[kind].attr);
+        }
+    }
+
+    attr->cap.flags &= UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                       UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
+                       UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                       UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
+                       UCT_IFACE_FLAG_ATOMIC_DEVICE | UCT_IFACE_FLAG_PENDING |
+                       UCT_IFACE_FLAG_CB_SYNC |
+                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                       UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                       UCT_IFACE_FLAG_EP_CHECK;
+    attr->cap.flags |= UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                       UCT_IFACE_FLAG_EP_CHECK;
+    attr->cap.event_flags &= UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                             UCT_IFACE_FLAG_EVENT_RECV |
+                             UCT_IFACE_FLAG_EVENT_FD;
+    memset(&attr->cap.tag, 0, sizeof(attr->cap.tag));
+
+    /* bcopy messages are packed once, into a buffer of ours, and sent from it */
+    am_max = ucs_min(attr->cap.am.max_bcopy, attr->cap.am.max_zcopy) -
+             sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_short  -= sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_short   = ucs_min(attr->cap.am.max_short,
+                                       UCT_VARUNA_MAX_INLINE);
+    attr->cap.am.max_bcopy   = am_max;
+    attr->cap.am.max_zcopy  -= sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_hdr     = ucs_min(attr->cap.am.max_hdr,
+                                       UCT_VARUNA_MAX_INLINE) -
+                               sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_iov     = ucs_min(attr->cap.am.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+    attr->cap.put.max_short  = ucs_min(attr->cap.put.max_short,
+                                       UCT_VARUNA_MAX_INLINE);
+    attr->cap.put.max_iov    = ucs_min(attr->cap.put.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+    attr->cap.get.max_iov    = ucs_min(attr->cap.get.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+    attr->cap.get.max_short  = 0;
+    attr->ep_addr_len        = 0;
+    attr->max_conn_priv      = 0;
+    attr->device_addr_len    = iface->links[0].device_addr_len;
+    attr->iface_addr_len     = iface->addr_len;
+}
+
+static ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
+                                           uct_iface_attr_t *attr)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    *attr = iface->attr;
+    return UCS_OK;
+}
+
+/* --- Addresses --- */
+
+static ucs_status_t
+uct_varuna_iface_get_device_address(uct_iface_h tl_iface,
+                                    uct_device_addr_t *addr)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    memcpy(addr, iface->links[0].device_addr, iface->links[0].device_addr_len);
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_iface_get_address(uct_iface_h tl_iface,
+                                                 uct_iface_addr_t *addr)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    uct_varuna_iface_pack_address(iface, 0, addr, UCT_VARUNA_IFACE_ADDR_MAX);
+    return UCS_OK;
+}
+
+size_t uct_varuna_iface_pack_address(uct_varuna_iface_t *iface, int full,
+                                     void *buffer, size_t max)
+{
+    uct_varuna_addr_t *addr = buffer;
+    size_t length           = sizeof(*addr);
+    uct_varuna_addr_link_t *entry;
+    uct_varuna_link_t *link;
+    const void *ctl_addr;
+    size_t ctl_len, dc_len, device_len;
+    unsigned i;
+
+    addr->magic     = UCT_VARUNA_WIRE_MAGIC;
+    addr->version   = UCT_VARUNA_WIRE_VERSION;
+    addr->num_links = 0;
+    addr->uuid      = iface->uuid;
+    for (i = 0; i < iface->num_links; ++i) {
+        link       = &iface->links[i];
+        ctl_addr   = uct_varuna_ctl_link_addr(iface->ctl, i, &ctl_len);
+        dc_len     = link->lanes[UCT_VARUNA_LANE_DC].attr.iface_addr_len;
+        device_len = (full || (i > 0)) ? link->device_addr_len : 0;
+        if (length + sizeof(*entry) + device_len + dc_len + ctl_len > max) {
+            break; /* The peer learns the others from OPEN_REP */
+        }
+
+        entry             = UCS_PTR_BYTE_OFFSET(buffer, length);
+        entry->index      = link->nic;
+        entry->device_len = device_len;
+        entry->dc_len     = dc_len;
+        entry->ctl_len    = ctl_len;
+        length           += sizeof(*entry);
+        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device_addr,
+               device_len);
+        length           += device_len;
+        uct_iface_get_address(link->lanes[UCT_VARUNA_LANE_DC].inner,
+                              UCS_PTR_BYTE_OFFSET(buffer, length));
+        length           += dc_len;
+        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), ctl_addr, ctl_len);
+        length           += ctl_len;
+        ++addr->num_links;
+    }
+
+    return length;
+}
+
+static int
+uct_varuna_iface_is_reachable(const uct_iface_h tl_iface,
+                              const uct_device_addr_t *device_addr,
+                              const uct_iface_addr_t *iface_addr)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    return uct_varuna_peer_is_reachable(iface, device_addr, iface_addr);
+}
+
+/* --- Synchronization and events --- */
+
+static ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                           uct_completion_t *comp)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    uct_varuna_ep_t *ep;
+    unsigned i;
+
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (iface->outstanding == 0) {
+        UCT_TL_IFACE_STAT_FLUSH(&iface->super);
+        return UCS_OK;
+    }
+
+    ucs_ptr_array_for_each(ep, i, &iface->eps) {
+        if (ep->state == UCT_VARUNA_EP_ACTIVE) {
+            uct_varuna_ep_signal(ep);
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
+    return UCS_INPROGRESS;
+}
+
+static ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    ++iface->fence_beat;
+    UCT_TL_IFACE_STAT_FENCE(&iface->super);
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface,
+                                                  int *fd_p)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    *fd_p = iface->event_fd;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface,
+                                               unsigned events)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    ucs_status_t status;
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            status = uct_iface_event_arm(iface->links[link].lanes[kind].inner,
+                                         events);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+    }
+
+    /* A recovery in progress has timers: do not sleep through them */
+    return (ucs_list_is_empty(&iface->work) &&
+            ucs_list_is_empty(&iface->graveyard) &&
+            !uct_varuna_ctl_has_events(iface->ctl)) ? UCS_OK : UCS_ERR_BUSY;
+}
+
+static ucs_status_t uct_varuna_iface_add_event_fd(uct_varuna_iface_t *iface,
+                                                  int fd)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+    if (epoll_ctl(iface->event_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        ucs_error("epoll_ctl(ADD, fd=%d) failed: %m", fd);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+/* One descriptor for all: an epoll set is itself readable. */
+static ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_iface_t *iface)
+{
+    ucs_status_t status;
+    unsigned link, kind;
+    int fd;
+
+    iface->event_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (iface->event_fd < 0) {
+        ucs_error("epoll_create1() failed: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    status = uct_varuna_iface_add_event_fd(iface,
+                                           uct_varuna_ctl_event_fd(iface->ctl));
+    for (link = 0; (status == UCS_OK) && (link < iface->num_links); ++link) {
+        for (kind = 0; (status == UCS_OK) && (kind < UCT_VARUNA_LANE_LAST);
+             ++kind) {
+            status = uct_iface_event_fd_get(
+                    iface->links[link].lanes[kind].inner, &fd);
+            if (status == UCS_OK) {
+                status = uct_varuna_iface_add_event_fd(iface, fd);
+            }
+        }
+    }
+
+    if (status != UCS_OK) {
+        close(iface->event_fd);
+    }
+
+    return status;
+}
+
+/* --- Inner interfaces --- */
+
+/* Options of the inner transports which we must override; everything else they
+ * read as they do without us. */
+static ucs_status_t
+uct_varuna_iface_override(const uct_varuna_iface_t *iface,
+                          uct_varuna_lane_kind_t kind,
+                          uct_iface_config_t *config)
+{
+    char value[32];
+
+    if (kind != UCT_VARUNA_LANE_DC) {
+        return UCS_OK;
+    }
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
+    return uct_config_modify(config, "NUM_DCI", value);
+}
+
+static ucs_status_t
+uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
+                           const uct_iface_params_t *params, unsigned link,
+                           uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
+    const uct_varuna_nic_t *nic   = &iface->md->nics[iface->links[link].nic];
+    uct_iface_params_t inner      = *params;
+    uct_iface_config_t *config;
+    ucs_status_t status;
+
+    lane->iface = iface;
+    lane->link  = link;
+    lane->kind  = kind;
+
+    status = uct_md_iface_config_read(nic->md, uct_varuna_lane_tls[kind], NULL,
+                                      NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_iface_override(iface, kind, config);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    inner.field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB);
+    inner.field_mask |= UCT_IFACE_PARAM_FIELD_DEVICE |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                        UCT_IFACE_PARAM_FIELD_FEATURES;
+    inner.mode.device.tl_name  = uct_varuna_lane_tls[kind];
+    inner.mode.device.dev_name = nic->dev_name;
+    inner.err_handler          = uct_varuna_iface_inner_error;
+    inner.err_handler_arg      = lane;
+    inner.err_handler_flags    = 0;
+    /* Logs are written by PUT and read by GET whatever the user asked for */
+    inner.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                 UCT_IFACE_FEATURE_GET |
+                                 UCT_IFACE_FEATURE_AMO32 |
+                                 UCT_IFACE_FEATURE_AMO64;
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
+        inner.am_align_offset += sizeof(uct_varuna_am_hdr_t);
+    }
+
+    status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
+    if (status != UCS_OK) {
+        ucs_error("rc_varuna: failed to open %s on %s: %s",
+                  uct_varuna_lane_tls[kind], nic->dev_name,
+                  ucs_status_string(status));
+        goto out;
+    }
+
+    status = uct_iface_query(lane->inner, &lane->attr);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
+        ucs_error("rc_varuna: %s on %s cannot handle errors: use a "
+                  "UCX_DC_MLX5_TX_POLICY other than 'rand'",
+                  uct_varuna_lane_tls[kind], nic->dev_name);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
+                                      uct_varuna_am_handler, lane, 0);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    goto out;
+
+err_close:
+    uct_iface_close(lane->inner);
+    lane->inner = NULL;
+out:
+    uct_config_release(config);
+    return status;
+}
+
+static void uct_varuna_iface_close_links(uct_varuna_iface_t *iface)
+{
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            if (iface->links[link].lanes[kind].inner != NULL) {
+                uct_iface_close(iface->links[link].lanes[kind].inner);
+            }
+        }
+        ucs_free(iface->links[link].device_addr);
+    }
+}
+
+static ucs_status_t
+uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
+{
+    uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
+
+    link->device_addr_len = dc->attr.device_addr_len;
+    link->device_addr     = ucs_malloc(link->device_addr_len,
+                                       "varuna_device_addr");
+    if (link->device_addr == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return uct_iface_get_device_address(dc->inner, link->device_addr);
+}
+
+static ucs_status_t
+uct_varuna_iface_open_links(uct_varuna_iface_t *iface, uct_worker_h worker,
+                            const uct_iface_params_t *params)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            status = uct_varuna_iface_open_lane(iface, worker, params, link,
+                                                kind);
+            if (status != UCS_OK) {
+                goto err;
+            }
+        }
+
+        status = uct_varuna_iface_get_link_address(&iface->links[link]);
+        if (status != UCS_OK) {
+            goto err;
+        }
+    }
+
+    return UCS_OK;
+
+err:
+    uct_varuna_iface_close_links(iface);
+    return status;
+}
+
+/* Priority of the links: the device which was asked for, then the others in the
+ * configured order. */
+static ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
+                                                 const char *dev_name)
+{
+    const uct_varuna_md_t *md = iface->md;
+    size_t prefix_len         = strlen(UCT_VARUNA_DEV_PREFIX);
+    unsigned i, primary;
+
+    if (strncmp(dev_name, UCT_VARUNA_DEV_PREFIX, prefix_len) == 0) {
+        dev_name += prefix_len;
+    }
+
+    for (primary = 0; primary < md->num_links; ++primary) {
+        if (!strcmp(md->nics[md->links[primary]].dev_name, dev_name)) {
+            break;
+        }
+    }
+
+    if (primary == md->num_links) {
+        ucs_error("rc_varuna: no link is called %s", dev_name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    iface->links[0].nic = md->links[primary];
+    iface->num_links    = 1;
+    for (i = 0; i < md->num_links; ++i) {
+        if (i != primary) {
+            iface->links[iface->num_links++].nic = md->links[i];
+        }
+    }
+
+    return UCS_OK;
+}
+
+static ucs_mpool_ops_t uct_varuna_req_mpool_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free,
+    .obj_init      = NULL,
+    .obj_cleanup   = NULL,
+    .obj_str       = NULL
+};
+
+static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
+{
+    uct_iface_mpool_config_t config = { .max_bufs = UINT_MAX, .bufs_grow = 256 };
+    size_t bcopy_size;
+    ucs_status_t status;
+
+    status = ucs_mpool_init(&iface->req_mp, 0, sizeof(uct_varuna_req_t), 0,
+                            UCS_SYS_CACHE_LINE_SIZE, 256, UINT_MAX,
+                            &uct_varuna_req_mpool_ops, "varuna_req");
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    bcopy_size = ucs_max(iface->attr.cap.put.max_bcopy,
+                         ucs_max(iface->attr.cap.get.max_bcopy,
+                                 iface->attr.cap.am.max_bcopy));
+    status = uct_iface_mpool_init(&iface->super, &iface->bcopy_mp,
+                                  bcopy_size + UCT_VARUNA_BCOPY_OVERHEAD,
+                                  UCT_VARUNA_BCOPY_OVERHEAD,
+                                  UCS_SYS_CACHE_LINE_SIZE, &config, 256,
+                                  uct_varuna_bcopy_init, "varuna_bcopy");
+    if (status != UCS_OK) {
+        ucs_mpool_cleanup(&iface->req_mp, 0);
+    }
+
+    return status;
+}
+
+static uct_iface_ops_t uct_varuna_iface_ops;
+static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
+    .iface_estimate_perf = uct_base_iface_estimate_perf,
+    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .ep_query            = (uct_ep_query_func_t)
+                           ucs_empty_function_return_unsupported,
+    .ep_invalidate       = (uct_ep_invalidate_func_t)
+                           ucs_empty_function_return_unsupported
+};
+
+static void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                        const uct_varuna_iface_config_t *config)
+{
+    iface->config.signal_period   = ucs_max(1, ucs_min(config->signal_period,
+                                                       UCT_VARUNA_LOG_SIZE / 2));
+    iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
+    iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
+    iface->config.give_up         = ucs_time_from_sec(config->give_up);
+    iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);
+    iface->config.port_events     = config->port_events;
+}
+
+static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
+                           uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_iface_config_t *tl_config)
+{
+    uct_varuna_iface_config_t *config = ucs_derived_of(tl_config,
+                                                       uct_varuna_iface_config_t);
+    uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
+    ucs_status_t status;
+
+    if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE) ||
+        !(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_varuna_iface_ops,
+                              &uct_varuna_iface_internal_ops, tl_md, worker,
+                              params,
+                              tl_config UCS_STATS_ARG(params->stats_root)
+                              UCS_STATS_ARG(UCT_VARUNA_TL_NAME));
+
+    self->md          = ucs_derived_of(tl_md, uct_varuna_md_t);
+    self->uuid        = ucs_generate_uuid((uintptr_t)self);
+    self->rx_headroom = (params->field_mask &
+                         UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
+                        params->rx_headroom : 0;
+    self->outstanding = 0;
+    self->fence_beat  = 0;
+    self->ep_salt     = 0;
+    self->scan_next   = 0;
+    self->scan_at     = 0;
+    self->scan_countdown = UCT_VARUNA_SCAN_CALLS;
+    self->ctl         = NULL;
+    self->release_desc.cb = uct_varuna_am_release;
+    memset(self->links, 0, sizeof(self->links));
+    ucs_list_head_init(&self->work);
+    ucs_list_head_init(&self->graveyard);
+    ucs_ptr_array_init(&self->eps, "varuna_eps");
+    kh_init_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    uct_varuna_iface_set_config(self, config);
+
+    status = uct_varuna_iface_order_links(self, params->mode.device.dev_name);
+    if (status != UCS_OK) {
+        goto err_tables;
+    }
+
+    uct_varuna_link_table_init(&self->link_table, self->num_links,
+                               config->return_primary,
+                               ucs_time_from_sec(config->hold_min),
+                               ucs_time_from_sec(config->hold_max));
+    status = uct_varuna_iface_open_links(self, worker, params);
+    if (status != UCS_OK) {
+        goto err_tables;
+    }
+
+    uct_varuna_iface_init_attr(self);
+    status = uct_varuna_iface_init_mpools(self);
+    if (status != UCS_OK) {
+        goto err_close_links;
+    }
+
+    status = uct_varuna_ctl_create(self, &self->ctl);
+    if (status != UCS_OK) {
+        goto err_mpools;
+    }
+
+    self->addr_len            = uct_varuna_iface_pack_address(self, 0, addr,
+                                                              sizeof(addr));
+    self->attr.iface_addr_len = self->addr_len;
+    status                    = uct_varuna_iface_open_event_fd(self);
+    if (status != UCS_OK) {
+        goto err_ctl;
+    }
+
+    return UCS_OK;
+
+err_ctl:
+    uct_varuna_ctl_destroy(self->ctl);
+err_mpools:
+    ucs_mpool_cleanup(&self->bcopy_mp, 0);
+    ucs_mpool_cleanup(&self->req_mp, 0);
+err_close_links:
+    uct_varuna_iface_close_links(self);
+err_tables:
+    kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    ucs_ptr_array_cleanup(&self->eps, 0);
+    return status;
+}
+
+/* Endpoints which were still draining when the user closed the interface. */
+static void uct_varuna_iface_empty_graveyard(uct_varuna_iface_t *iface)
+{
+    ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(1.0);
+    uct_varuna_grave_t *grave, *tmp;
+
+    while (!ucs_list_is_empty(&iface->graveyard) &&
+           (ucs_get_time() < deadline)) {
+        uct_varuna_iface_progress(&iface->super.super);
+    }
+
+    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
+        ucs_debug("inner ep %p was not drained", grave->inner);
+        ucs_list_del(&grave->list);
+        uct_ep_destroy(grave->inner);
+        ucs_free(grave);
+    }
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
+{
+    uct_varuna_iface_progress_disable(&self->super.super,
+                                      UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_varuna_iface_empty_graveyard(self);
+    close(self->event_fd);
+    uct_varuna_ctl_destroy(self->ctl);
+    uct_varuna_iface_close_links(self);
+    ucs_mpool_cleanup(&self->bcopy_mp, 1);
+    ucs_mpool_cleanup(&self->req_mp, 1);
+    kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    ucs_ptr_array_cleanup(&self->eps, 1);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_iface_t, uct_base_iface_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_iface_t, uct_iface_t, uct_md_h,
+                                 uct_worker_h, const uct_iface_params_t*,
+                                 const uct_iface_config_t*);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_iface_t, uct_iface_t);
+
+static uct_iface_ops_t uct_varuna_iface_ops = {
+    .ep_put_short             = uct_varuna_ep_put_short,
+    .ep_put_bcopy             = uct_varuna_ep_put_bcopy,
+    .ep_put_zcopy             = uct_varuna_ep_put_zcopy,
+    .ep_get_bcopy             = uct_varuna_ep_get_bcopy,
+    .ep_get_zcopy             = uct_varuna_ep_get_zcopy,
+    .ep_am_short              = uct_varuna_ep_am_short,
+    .ep_am_short_iov          = uct_varuna_ep_am_short_iov,
+    .ep_am_bcopy              = uct_varuna_ep_am_bcopy,
+    .ep_am_zcopy              = uct_varuna_ep_am_zcopy,
+    .ep_atomic_cswap64        = uct_varuna_ep_atomic_cswap64,
+    .ep_atomic_cswap32        = uct_varuna_ep_atomic_cswap32,
+    .ep_atomic64_post         = uct_varuna_ep_atomic64_post,
+    .ep_atomic32_post         = uct_varuna_ep_atomic32_post,
+    .ep_atomic64_fetch        = uct_varuna_ep_atomic64_fetch,
+    .ep_atomic32_fetch        = uct_varuna_ep_atomic32_fetch,
+    .ep_pending_add           = uct_varuna_ep_pending_add,
+    .ep_pending_purge         = uct_varuna_ep_pending_purge,
+    .ep_flush                 = uct_varuna_ep_flush,
+    .ep_fence                 = uct_varuna_ep_fence,
+    .ep_check                 = uct_varuna_ep_check,
+    .ep_create                = UCS_CLASS_NEW_FUNC_NAME(uct_varuna_ep_t),
+    .ep_destroy               = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_ep_t),
+    .iface_flush              = uct_varuna_iface_flush,
+    .iface_fence              = uct_varuna_iface_fence,
+    .iface_progress_enable    = uct_varuna_iface_progress_enable,
+    .iface_progress_disable   = uct_varuna_iface_progress_disable,
+    .iface_progress           = uct_varuna_iface_progress,
+    .iface_event_fd_get       = uct_varuna_iface_event_fd_get,
+    .iface_event_arm          = uct_varuna_iface_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_iface_t),
+    .iface_query              = uct_varuna_iface_query,
+    .iface_get_device_address = uct_varuna_iface_get_device_address,
+    .iface_get_address        = uct_varuna_iface_get_address,
+    .iface_is_reachable       = uct_varuna_iface_is_reachable
+};
+
+UCT_TL_DEFINE_ENTRY(&uct_varuna_component, rc_varuna, uct_varuna_query_devices,
+                    uct_varuna_iface_t, UCT_VARUNA_CONFIG_PREFIX,
+                    uct_varuna_iface_config_table, uct_varuna_iface_config_t);

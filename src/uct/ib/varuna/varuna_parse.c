@@ -1,0 +1,331 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Checks of everything which a peer sends or publishes. See varuna_parse.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_parse.h"
+
+#include <ucs/sys/math.h>
+#include <string.h>
+
+#define UCT_VARUNA_REASON_VERSION \
+    "it speaks another wire version of rc_varuna: install the same rc_varuna " \
+    "on all hosts"
+
+#define UCT_VARUNA_REASON_MAGIC \
+    "it is not of rc_varuna, or of a host of the other byte order"
+
+
+/* A cursor over bytes which somebody else wrote. */
+typedef struct uct_varuna_reader {
+    const char                 *pos;
+    size_t                     left;
+} uct_varuna_reader_t;
+
+/* Take @a size bytes. @return NULL if there are not so many. */
+static const void *uct_varuna_reader_take(uct_varuna_reader_t *reader,
+                                          size_t size)
+{
+    const char *pos = reader->pos;
+
+    if (size > reader->left) {
+        return NULL;
+    }
+
+    reader->pos  += size;
+    reader->left -= size;
+    return pos;
+}
+
+static ucs_status_t
+uct_varuna_parse_link(uct_varuna_reader_t *reader,
+                      uct_varuna_parsed_link_t *link)
+{
+    uct_varuna_addr_link_t entry;
+    const void *ptr;
+    int is_outer;
+
+    ptr = uct_varuna_reader_take(reader, sizeof(entry));
+    if (ptr == NULL) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    memcpy(&entry, ptr, sizeof(entry));
+    link->nic         = entry.index;
+    is_outer          = !!(entry.device_len & UCT_VARUNA_ADDR_DEVICE_OUTER);
+    link->device_len  = entry.device_len & ~UCT_VARUNA_ADDR_DEVICE_OUTER;
+    link->dc_len      = entry.dc_len;
+    link->ctl_len     = entry.ctl_len;
+    link->device_addr = is_outer ? NULL :
+                        uct_varuna_reader_take(reader, link->device_len);
+    link->dc_addr     = uct_varuna_reader_take(reader, entry.dc_len);
+    link->ctl_addr    = uct_varuna_reader_take(reader, entry.ctl_len);
+    if (((link->device_addr == NULL) && !is_outer) ||
+        (link->dc_addr == NULL) || (link->ctl_addr == NULL) ||
+        (entry.index >= UCT_VARUNA_MAX_LINKS) || (link->device_len == 0) ||
+        (link->device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_parse_addr(const void *addr, size_t length,
+                                   uct_varuna_parsed_addr_t *parsed,
+                                   const char **reason_p)
+{
+    uct_varuna_reader_t reader;
+    uct_varuna_addr_t hdr;
+    unsigned i, nic_map;
+    const void *ptr;
+    ucs_status_t status;
+
+    reader.pos  = addr;
+    reader.left = (length == SIZE_MAX) ? UCT_VARUNA_IFACE_ADDR_MAX : length;
+
+    ptr = uct_varuna_reader_take(&reader, sizeof(hdr));
+    if (ptr == NULL) {
+        *reason_p = "it is too short";
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    memcpy(&hdr, ptr, sizeof(hdr));
+    if (hdr.magic != UCT_VARUNA_WIRE_MAGIC) {
+        *reason_p = UCT_VARUNA_REASON_MAGIC;
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    if (hdr.version != UCT_VARUNA_WIRE_VERSION) {
+        *reason_p = UCT_VARUNA_REASON_VERSION;
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if ((hdr.num_links == 0) || (hdr.num_links > UCT_VARUNA_MAX_LINKS)) {
+        *reason_p = "its number of links is out of range";
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    nic_map = 0;
+    for (i = 0; i < hdr.num_links; ++i) {
+        status = uct_varuna_parse_link(&reader, &parsed->links[i]);
+        if (status != UCS_OK) {
+            *reason_p = "a link in it is cut off or out of range";
+            return status;
+        }
+
+        if (nic_map & UCS_BIT(parsed->links[i].nic)) {
+            *reason_p = "it names one link twice";
+            return UCS_ERR_INVALID_ADDR;
+        }
+
+        nic_map |= UCS_BIT(parsed->links[i].nic);
+    }
+
+    if ((length != SIZE_MAX) && (reader.left > 0)) {
+        *reason_p = "bytes are left behind its last link";
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    parsed->uuid      = hdr.uuid;
+    parsed->num_links = hdr.num_links;
+    parsed->length    = UCS_PTR_BYTE_DIFF(addr, reader.pos);
+    return UCS_OK;
+}
+
+
+/*
+ * Bodies. Each check gets the body as a cursor, takes the fixed part and tells
+ * how many bytes must follow it; -1 if the fixed part is wrong.
+ */
+typedef ssize_t (*uct_varuna_check_func_t)(uct_varuna_reader_t *body);
+
+static ssize_t uct_varuna_check_empty(uct_varuna_reader_t *body)
+{
+    (void)body;
+    return 0;
+}
+
+static ssize_t uct_varuna_check_open_req(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_open_req_t req;
+
+    ptr = uct_varuna_reader_take(body, sizeof(req));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&req, ptr, sizeof(req));
+    return req.addr_len;
+}
+
+static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_open_rep_t rep;
+
+    ptr = uct_varuna_reader_take(body, sizeof(rep));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&rep, ptr, sizeof(rep));
+    if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
+        (rep.log_count != UCT_VARUNA_LOG_COUNT) ||
+        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.rkey_len == 0) ||
+        (rep.addr_len == 0)) {
+        return -1;
+    }
+
+    return (ssize_t)rep.rkey_len + rep.addr_len;
+}
+
+static ssize_t uct_varuna_check_connect(uct_varuna_reader_t *body, int is_rep)
+{
+    const void *ptr;
+    uct_varuna_ctl_connect_t msg;
+
+    ptr = uct_varuna_reader_take(body, sizeof(msg));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&msg, ptr, sizeof(msg));
+    if (is_rep && (msg.status != 0)) {
+        return ((msg.device_len == 0) && (msg.ep_len == 0)) ? 0 : -1;
+    }
+
+    if ((msg.status != 0) || (msg.link >= UCT_VARUNA_MAX_LINKS) ||
+        (msg.device_len == 0) || (msg.ep_len == 0) ||
+        (msg.device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
+        return -1;
+    }
+
+    return (ssize_t)msg.device_len + msg.ep_len;
+}
+
+static ssize_t uct_varuna_check_connect_req(uct_varuna_reader_t *body)
+{
+    return uct_varuna_check_connect(body, 0);
+}
+
+static ssize_t uct_varuna_check_connect_rep(uct_varuna_reader_t *body)
+{
+    return uct_varuna_check_connect(body, 1);
+}
+
+static ssize_t uct_varuna_check_fence_rep(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_fence_rep_t rep;
+
+    ptr = uct_varuna_reader_take(body, sizeof(rep));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&rep, ptr, sizeof(rep));
+    if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
+        (rep.flags & ~(UCT_VARUNA_FENCE_FLAG_PSN | UCT_VARUNA_FENCE_FLAG_QP)) ||
+        (rep.epsn & ~UCS_MASK(24))) {
+        return -1;
+    }
+
+    return rep.log_size * sizeof(uint64_t);
+}
+
+static ssize_t uct_varuna_check_reject(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_reject_t msg;
+
+    ptr = uct_varuna_reader_take(body, sizeof(msg));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&msg, ptr, sizeof(msg));
+    return (msg.status < 0) ? 0 : -1;
+}
+
+/* Facts of each message type */
+static const struct {
+    const char                 *name;
+    uct_varuna_check_func_t    check;
+    uint8_t                    has_epoch; /* It is about one incarnation */
+} uct_varuna_ctl_types[UCT_VARUNA_CTL_LAST] = {
+    [UCT_VARUNA_CTL_OPEN_REQ]    = {"OPEN_REQ", uct_varuna_check_open_req, 0},
+    [UCT_VARUNA_CTL_OPEN_REP]    = {"OPEN_REP", uct_varuna_check_open_rep, 0},
+    [UCT_VARUNA_CTL_CONNECT_REQ] = {"CONNECT_REQ",
+                                    uct_varuna_check_connect_req, 1},
+    [UCT_VARUNA_CTL_CONNECT_REP] = {"CONNECT_REP",
+                                    uct_varuna_check_connect_rep, 1},
+    [UCT_VARUNA_CTL_FENCE_REQ]   = {"FENCE_REQ", uct_varuna_check_empty, 1},
+    [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep, 1},
+    [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
+    [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0}
+};
+
+const char *uct_varuna_ctl_type_name(unsigned type)
+{
+    if ((type >= UCT_VARUNA_CTL_LAST) ||
+        (uct_varuna_ctl_types[type].name == NULL)) {
+        return "unknown";
+    }
+
+    return uct_varuna_ctl_types[type].name;
+}
+
+ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
+                                  const char **reason_p)
+{
+    uct_varuna_reader_t reader;
+    uct_varuna_ctl_hdr_t hdr;
+    ssize_t rest;
+
+    if (length < sizeof(hdr)) {
+        *reason_p = "it is shorter than its header";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    memcpy(&hdr, data, sizeof(hdr));
+    if (hdr.magic != UCT_VARUNA_WIRE_MAGIC) {
+        *reason_p = UCT_VARUNA_REASON_MAGIC;
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (hdr.version != UCT_VARUNA_WIRE_VERSION) {
+        *reason_p = UCT_VARUNA_REASON_VERSION;
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if ((hdr.type >= UCT_VARUNA_CTL_LAST) ||
+        (uct_varuna_ctl_types[hdr.type].check == NULL)) {
+        *reason_p = "its type is unknown";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (hdr.length != (length - sizeof(hdr))) {
+        *reason_p = "its length differs from what its header says";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (uct_varuna_ctl_types[hdr.type].has_epoch && (hdr.epoch == 0)) {
+        *reason_p = "it names no incarnation";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    reader.pos  = UCS_PTR_BYTE_OFFSET(data, sizeof(hdr));
+    reader.left = hdr.length;
+    rest        = uct_varuna_ctl_types[hdr.type].check(&reader);
+    if ((rest < 0) || ((size_t)rest != reader.left)) {
+        *reason_p = "its body is not as its type demands";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}

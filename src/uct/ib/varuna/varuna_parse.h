@@ -1,0 +1,63 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Checks of everything which a peer sends or publishes, before anybody uses it.
+ * Pure: bytes in, verdict out; peer and ctl call it and tell the user.
+ */
+#ifndef UCT_VARUNA_PARSE_H_
+#define UCT_VARUNA_PARSE_H_
+
+#include "varuna_wire.h"
+
+/* One link entry of an interface address; the pointers are into the address. */
+typedef struct uct_varuna_parsed_link {
+    uint8_t                    nic;        /* Remote NIC index */
+    uint8_t                    dc_len;
+    uint8_t                    ctl_len;
+    uint8_t                    device_len;
+    const void                 *device_addr; /* NULL: the UCT device address */
+    const void                 *dc_addr;
+    const void                 *ctl_addr;
+} uct_varuna_parsed_link_t;
+
+typedef struct uct_varuna_parsed_addr {
+    uint64_t                   uuid;
+    size_t                     length;     /* Bytes used */
+    unsigned                   num_links;
+    uct_varuna_parsed_link_t   links[UCT_VARUNA_MAX_LINKS];
+} uct_varuna_parsed_addr_t;
+
+/**
+ * Parse an interface address.
+ *
+ * @param [in]  addr      Interface address.
+ * @param [in]  length    Its length, or SIZE_MAX where the caller cannot know: it
+ *                        is then at most UCT_VARUNA_IFACE_ADDR_MAX.
+ * @param [out] parsed    Filled in case of success.
+ * @param [out] reason_p  A sentence for the user in case of failure.
+ *
+ * @return UCS_ERR_UNSUPPORTED for another wire version,
+ *         UCS_ERR_INVALID_ADDR if it is malformed.
+ */
+ucs_status_t uct_varuna_parse_addr(const void *addr, size_t length,
+                                   uct_varuna_parsed_addr_t *parsed,
+                                   const char **reason_p);
+
+/**
+ * Check a control message: its header, and that its body is as long as its type
+ * and the lengths in it say. Inner addresses and keys are not looked into.
+ *
+ * @param [in]  data      Message.
+ * @param [in]  length    Its length.
+ * @param [out] reason_p  A sentence for the user in case of failure.
+ *
+ * @return UCS_ERR_UNSUPPORTED for another wire version, of which nothing but
+ *         the header may be read; UCS_ERR_INVALID_PARAM if it is malformed.
+ */
+ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
+                                  const char **reason_p);
+
+/** @return Name of a control message type, for logs. */
+const char *uct_varuna_ctl_type_name(unsigned type);
+
+#endif

@@ -1,0 +1,44 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Moves a vQP from lane to lane: failure recovery in epochs, background
+ * (re)connection of RC, planned swaps. Main thread only.
+ */
+#ifndef UCT_VARUNA_RECOVERY_H_
+#define UCT_VARUNA_RECOVERY_H_
+
+#include "varuna_ep.h"
+
+/**
+ * The active lane failed, or is to be left at once. Idempotent per incarnation:
+ * an error of an older one never starts a new epoch. Callable from inner
+ * call-backs; the work is done by uct_varuna_ep_step().
+ */
+void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason);
+
+/** Run the endpoint's state machine. @return nonzero if it has more to do and
+ *  must stay in the work list. */
+int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** Put the endpoint in the interface's work list. */
+void uct_varuna_ep_add_work(uct_varuna_ep_t *ep);
+
+/** Start connecting RC in the background if a better lane may be had. */
+void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** An inner endpoint of ours reported an error. */
+void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
+                              ucs_status_t status);
+
+/** Give the endpoint up. Its requests are completed with @a status when its
+ *  lane is drained, then the user's error handler is called (not for UCS_OK,
+ *  which is flush(CANCEL)). */
+void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status);
+
+/** Destroy an inner endpoint, and forget whose it was. */
+void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
+
+/** The path of @a link to the peer failed: all endpoints on it recover. */
+void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
+
+#endif
