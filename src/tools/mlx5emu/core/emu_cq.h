@@ -15,6 +15,8 @@
 #include "emu_def.h"
 #include "emu_lock.h"
 
+struct emu_cqe;
+
 struct emu_cq {
     uint32_t          used;
     uint32_t          cqn;
@@ -28,10 +30,12 @@ struct emu_cq {
     uint64_t          cookie;
     uint64_t          refs;       /* QPs and SRQ-less users, guarded by tables */
     uint32_t          gen;
+    uint32_t          lock_ready; /* the lock outlives the slot's users */
 
     emu_lock_t        lock;       /* guards what follows, and the ring */
     uint32_t          pi;         /* entries ever written */
     uint32_t          armed;      /* 0, 1: next, 2: next solicited or error */
+    uint32_t          sol_pi;     /* pi behind the last that is solicited */
 };
 
 /**
@@ -62,8 +66,15 @@ emu_cq_req_notify(emu_cq_t *cq, int solicited_only, uint32_t ci)
     emu_cq_arm(cq->cqn, (solicited_only ? (1u << 24) : 0) | (ci & 0xffffff));
 }
 
-/** Remove a destroyed QP's entries as ibv_destroy_qp does, for verbs-level
- *  consumers; @a ci is the next entry to be polled. */
-void emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci);
+/**
+ * Remove a destroyed QP's entries as ibv_destroy_qp does, for verbs-level
+ * consumers; @a ci is the next entry to be polled. What stays moves up.
+ *
+ * @return By how much the consumer must advance its index.
+ */
+uint32_t emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci);
+
+/** Append a completion. Called by proto/, with no other CQ's lock held. */
+void emu_cq_push(emu_cq_t *cq, const struct emu_cqe *cqe);
 
 #endif

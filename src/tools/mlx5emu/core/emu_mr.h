@@ -30,7 +30,8 @@ struct emu_mr {
     uint64_t iova;         /* address by which it is named in WQEs */
     uint64_t addr;         /* address in the owner's memory */
     uint64_t length;
-    uint8_t  variant;      /* survives the slot's reuse */
+    uint32_t users;        /* accesses by peers that go on now */
+    uint32_t variant;      /* low byte of the key; survives the slot's reuse */
 };
 
 int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p);
@@ -43,6 +44,8 @@ int emu_pd_free(emu_pd_t *pd);
  */
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
                unsigned access, emu_mr_t **mr_p);
+
+/** Deregister: waits until nobody is in the middle of an access. */
 void emu_mr_dereg(emu_mr_t *mr);
 
 /**
@@ -54,5 +57,11 @@ void emu_mr_dereg(emu_mr_t *mr);
  */
 emu_mr_t *emu_mr_check(uint32_t key, uint64_t addr, uint64_t length,
                        unsigned access, uint32_t pd, uint32_t port);
+
+/** As emu_mr_check, and keep the region from being deregistered until
+ *  emu_mr_put: for memory of other processes. */
+emu_mr_t *emu_mr_get(uint32_t key, uint64_t addr, uint64_t length,
+                     unsigned access, uint32_t pd, uint32_t port);
+void emu_mr_put(emu_mr_t *mr);
 
 #endif

@@ -79,7 +79,7 @@ struct emu_qp {
     uint8_t             type;        /* emu_qp_type_t */
     uint8_t             sq_sig_all;
     uint8_t             scatter_cqe;
-    uint8_t             reserved;
+    uint8_t             locks_ready; /* locks outlive the slot's users */
     uint32_t            proc;
     uint32_t            ctx;
     uint32_t            pd;
@@ -107,23 +107,23 @@ struct emu_qp {
     uint16_t            sq_ci;       /* oldest WQE that is not completed */
     uint16_t            sq_send;     /* WQE that is (to be) sent now */
     uint16_t            sq_new;      /* first WQE never sent: has no PSN yet */
-    uint16_t            sq_sig_skip; /* reserved */
+    uint16_t            sq_posted;   /* shown to fault rules up to here */
     uint32_t            req_psn;     /* next PSN for a new WQE */
     uint32_t            req_send;    /* next PSN to be sent (<= req_psn) */
     uint32_t            req_una;     /* oldest PSN that is not acknowledged */
     uint32_t            req_max;     /* all PSNs below were sent at least once */
     uint32_t            req_rd_out;  /* reads and atomics in flight */
-    uint32_t            req_read_off;/* bytes that came of the oldest read */
     uint8_t             req_retry;   /* tries left */
     uint8_t             req_rnr;     /* RNR tries left; 7: for ever */
     uint8_t             req_waiting; /* RNR wait: nothing is sent */
     uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
     uint64_t            req_deadline;/* of the running timer, 0: none */
-    uint64_t            req_serial;  /* of the DC connection */
-    uint64_t            dc_key_now;  /* ... and its target */
+    uint64_t            req_timer_due;/* earliest entry of the service thread */
+    uint64_t            req_serial;  /* of the DC connection, 0: none */
+    uint64_t            dc_key_now;  /* ... its target */
     uint32_t            dc_dct_now;
-    uint16_t            dc_dlid_now;
-    uint16_t            dc_connected;
+    uint32_t            dc_dlid_now;
+    uint32_t            dc_psn;      /* ... and its first PSN */
 
     /* Responder half */
     emu_lock_t          resp_lock __attribute__((aligned(64)));
@@ -176,6 +176,9 @@ emu_qp_t *emu_qp_find(uint32_t qpn);
  *       locks are taken.
  */
 void emu_sq_doorbell(uint32_t qpn);
+
+/** The path MTU of a QP, in bytes. */
+unsigned emu_qp_mtu(const emu_qp_t *qp);
 
 /** Receive doorbell of a QP in ERR: flush what was posted there. Verbs-level
  *  ibv_post_recv calls it after the doorbell record; otherwise a no-op. */

@@ -27,6 +27,7 @@ struct emu_srq {
     uint64_t          cookie;
     uint32_t          refs;
     uint32_t          gen;
+    uint32_t          lock_ready; /* the lock outlives the slot's users */
 
     emu_lock_t        lock;       /* guards what follows */
     uint16_t          next;       /* entry that the next message takes */
@@ -49,5 +50,19 @@ int emu_srq_destroy(emu_srq_t *srq);
 void emu_srq_set_limit(emu_srq_t *srq, unsigned limit);
 
 emu_srq_t *emu_srq_find(uint32_t srqn);
+
+/**
+ * Take the next receive entry.
+ *
+ * @param [out] index_p  Its index.
+ * @return Its gather entries (max_sge of them), or NULL if none is posted.
+ */
+const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p);
+
+/** Whether an entry is posted, without taking it. */
+int emu_srq_has_entry(emu_srq_t *srq);
+
+/** The gather entries of an entry that was taken. */
+const void *emu_srq_entry(const emu_srq_t *srq, uint16_t index);
 
 #endif

@@ -1,0 +1,207 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Completion queues. See emu_cq.h.
+ */
+
+#include "emu_cq.h"
+#include "emu_fabric.h"
+#include "emu_heap.h"
+#include "emu_proc.h"
+#include "emu_table.h"
+#include "../wqe/emu_cqe.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+
+/* The CQN holds a generation above the index, so that stale ones show */
+#define EMU_CQ_IDX_BITS 13
+
+_Static_assert(EMU_MAX_CQS == (1 << EMU_CQ_IDX_BITS), "CQN layout");
+
+static unsigned emu_cq_round(unsigned value)
+{
+    unsigned pow2 = 1;
+
+    while (pow2 < value) {
+        pow2 <<= 1;
+    }
+    return pow2;
+}
+
+static size_t emu_cq_mem_size(const emu_cq_t *cq)
+{
+    return (size_t)cq->cqe_cnt * cq->cqe_size + 64;
+}
+
+static void *emu_cq_slot(const emu_cq_t *cq, uint32_t index)
+{
+    return cq->buf + (size_t)(index & (cq->cqe_cnt - 1)) * cq->cqe_size;
+}
+
+static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
+                        emu_chan_t *chan, uint64_t cookie)
+{
+    uint32_t i;
+
+    cq->gen    = (cq->gen + 1) & 0x3ff;
+    cq->cqn    = index | (cq->gen << EMU_CQ_IDX_BITS);
+    cq->proc   = emu_self->index;
+    cq->ctx    = ctx->index;
+    cq->chan   = chan;
+    cq->cookie = cookie;
+    cq->refs   = 0;
+    cq->pi     = 0;
+    cq->armed  = 0;
+    cq->sol_pi = 0;
+    cq->dbrec  = (uint32_t*)(cq->buf + (size_t)cq->cqe_cnt * cq->cqe_size);
+    for (i = 0; i < cq->cqe_cnt; i++) {
+        emu_cqe_init(emu_cq_slot(cq, i), cq->cqe_size);
+    }
+    if (!cq->lock_ready) {
+        emu_lock_init(&cq->lock);
+        cq->lock_ready = 1;
+    }
+}
+
+int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
+                  emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p)
+{
+    emu_cq_t *cq;
+    int index, ret;
+
+    if ((cqe < 1) || (cqe >= EMU_CQ_MAX_CQE) ||
+        ((cqe_size != 64) && (cqe_size != 128))) {
+        return -EINVAL;
+    }
+
+    emu_lock(&emu_fabric->table_lock);
+    ret   = -ENOMEM;
+    index = emu_table_find(EMU_TABLE_CQ, emu_fabric->cqs, sizeof(*cq), 1,
+                           EMU_MAX_CQS);
+    if (index >= 0) {
+        cq           = &emu_fabric->cqs[index];
+        cq->cqe_cnt  = emu_cq_round(cqe + 1);
+        cq->cqe_size = cqe_size;
+        cq->buf      = emu_heap_alloc(emu_cq_mem_size(cq));
+        if (cq->buf != NULL) {
+            emu_cq_init(cq, index, ctx, chan, cookie);
+            __atomic_store_n(&cq->used, 1, __ATOMIC_RELEASE);
+            *cq_p = cq;
+            ret   = 0;
+        }
+    }
+    emu_unlock(&emu_fabric->table_lock);
+    return ret;
+}
+
+int emu_cq_destroy(emu_cq_t *cq)
+{
+    int is_first;
+
+    if (__atomic_load_n(&cq->refs, __ATOMIC_ACQUIRE) != 0) {
+        return -EBUSY;
+    }
+
+    emu_lock(&cq->lock);
+    is_first = (cq->used == 1); /* else its owner died in here */
+    __atomic_store_n(&cq->used, 2, __ATOMIC_RELEASE);
+    emu_unlock(&cq->lock);
+    if (is_first) {
+        emu_heap_free(cq->buf, emu_cq_mem_size(cq));
+    }
+    __atomic_store_n(&cq->used, 0, __ATOMIC_RELEASE);
+    return 0;
+}
+
+emu_cq_t *emu_cq_find(uint32_t cqn)
+{
+    emu_cq_t *cq = &emu_fabric->cqs[cqn & (EMU_MAX_CQS - 1)];
+
+    return ((cq->used == 1) && (cq->cqn == (cqn & 0xffffff))) ? cq : NULL;
+}
+
+/* If the last writer died between an entry and the count of it */
+static void emu_cq_lock(emu_cq_t *cq)
+{
+    if (emu_lock(&cq->lock) &&
+        emu_cqe_is_valid(emu_cq_slot(cq, cq->pi), cq->cqe_size, cq->pi,
+                         cq->cqe_cnt)) {
+        cq->pi++;
+    }
+}
+
+void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
+{
+    int is_err   = (cqe->opcode == MLX5_CQE_REQ_ERR) ||
+                   (cqe->opcode == MLX5_CQE_RESP_ERR);
+    int is_event = 0;
+
+    emu_cq_lock(cq);
+    emu_cqe_write(emu_cq_slot(cq, cq->pi), cq->cqe_size, cqe,
+                  !!(cq->pi & cq->cqe_cnt));
+    cq->pi++;
+    if (is_err || cqe->solicited) {
+        cq->sol_pi = cq->pi;
+    }
+    if (emu_unlikely(cq->armed != 0) &&
+        ((cq->armed == 1) || is_err || cqe->solicited)) {
+        cq->armed = 0;
+        is_event  = 1;
+    }
+    emu_unlock(&cq->lock);
+
+    if (is_event) {
+        emu_chan_post(cq->chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
+    }
+}
+
+void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
+{
+    emu_cq_t *cq       = emu_cq_find(cqn);
+    uint32_t ci        = sn_cmd_ci & 0xffffff;
+    int solicited_only = !!(sn_cmd_ci & MLX5_CQ_DB_REQ_NOT_SOL);
+    int is_event       = 0;
+    uint32_t pi;
+
+    if (cq == NULL) {
+        return;
+    }
+
+    emu_cq_lock(cq);
+    pi = solicited_only ? cq->sol_pi : cq->pi;
+    if ((int32_t)((pi - ci) << 8) > 0) {
+        is_event = 1;
+    } else {
+        cq->armed = solicited_only ? 2 : 1;
+    }
+    emu_unlock(&cq->lock);
+
+    if (is_event) {
+        emu_chan_post(cq->chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
+    }
+}
+
+uint32_t emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci)
+{
+    uint32_t removed = 0;
+    uint32_t num, index, i;
+
+    emu_cq_lock(cq);
+    num = (cq->pi - ci) & 0xffffff;
+    if (num > cq->cqe_cnt) {
+        num = 0;
+    }
+    for (i = 0; i < num; i++) {
+        index = cq->pi - 1 - i;
+        if (emu_cqe_qpn(emu_cq_slot(cq, index), cq->cqe_size) == qpn) {
+            removed++;
+        } else if (removed > 0) {
+            emu_cqe_move(emu_cq_slot(cq, index + removed),
+                         emu_cq_slot(cq, index), cq->cqe_size);
+        }
+    }
+    emu_unlock(&cq->lock);
+    return removed;
+}

@@ -1,0 +1,172 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Ports and links. See emu_port.h.
+ */
+
+#include "emu_port.h"
+#include "emu_fabric.h"
+#include "emu_proc.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+const char *emu_counter_names[EMU_CNT_LAST] = {
+    [EMU_CNT_DOORBELLS]    = "doorbells",
+    [EMU_CNT_WQES]         = "wqes",
+    [EMU_CNT_TX_PKTS]      = "tx_packets",
+    [EMU_CNT_TX_BYTES]     = "tx_bytes",
+    [EMU_CNT_TX_ACKS]      = "tx_acks",
+    [EMU_CNT_TX_RESP_PKTS] = "tx_response_packets",
+    [EMU_CNT_TX_NAKS]      = "tx_naks",
+    [EMU_CNT_RETRANS_PKTS] = "retransmitted_packets",
+    [EMU_CNT_TIMEOUTS]     = "timeouts",
+    [EMU_CNT_RNR_WAITS]    = "rnr_waits",
+    [EMU_CNT_DROPS_LINK]   = "dropped_by_link",
+    [EMU_CNT_DROPS_FAULT]  = "dropped_by_fault",
+    [EMU_CNT_DROPS_DEST]   = "dropped_at_destination",
+    [EMU_CNT_DUP_REQS]     = "duplicate_requests",
+    [EMU_CNT_SEQ_ERRS]     = "sequence_errors",
+    [EMU_CNT_CQES]         = "cqes",
+    [EMU_CNT_CQE_ERRS]     = "error_cqes"
+};
+
+const char *emu_qp_type_names[EMU_QPT_LAST] = {
+    [EMU_QPT_RC]  = "rc",
+    [EMU_QPT_UD]  = "ud",
+    [EMU_QPT_DCI] = "dci",
+    [EMU_QPT_DCT] = "dct"
+};
+
+const char *emu_link_state_names[EMU_LINK_LAST] = {
+    [EMU_LINK_UP]     = "up",
+    [EMU_LINK_DOWN]   = "down",
+    [EMU_LINK_SILENT] = "silent"
+};
+
+emu_port_t *emu_port_get(unsigned host, unsigned link)
+{
+    if ((host >= emu_fabric->cfg.hosts) || (link >= emu_fabric->cfg.links)) {
+        return NULL;
+    }
+
+    return &emu_fabric->ports[host * emu_fabric->cfg.links + link];
+}
+
+static enum ibv_mtu emu_port_mtu(void)
+{
+    switch (emu_fabric->cfg.mtu) {
+    case 256:
+        return IBV_MTU_256;
+    case 512:
+        return IBV_MTU_512;
+    case 1024:
+        return IBV_MTU_1024;
+    case 2048:
+        return IBV_MTU_2048;
+    default:
+        return IBV_MTU_4096;
+    }
+}
+
+void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
+{
+    int is_down = (port->link_state == EMU_LINK_DOWN);
+
+    memset(attr_p, 0, sizeof(*attr_p));
+    attr_p->state           = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+    attr_p->max_mtu         = IBV_MTU_4096;
+    attr_p->active_mtu      = emu_port_mtu();
+    attr_p->gid_tbl_len     = 1;
+    attr_p->port_cap_flags  = IBV_PORT_CM_SUP;
+    attr_p->max_msg_sz      = EMU_MAX_MSG;
+    attr_p->pkey_tbl_len    = 1;
+    attr_p->lid             = port->lid;
+    attr_p->sm_lid          = 1;
+    attr_p->lmc             = 0;
+    attr_p->max_vl_num      = 4;
+    attr_p->subnet_timeout  = 18;
+    attr_p->active_width    = 2;                   /* 4x */
+    attr_p->active_speed    = 32;                  /* EDR */
+    attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */
+    attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+}
+
+void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)
+{
+    memset(attr_p, 0, sizeof(*attr_p));
+    strcpy(attr_p->fw_ver, "16.35.1012");
+    attr_p->node_guid           = htobe64(port->guid);
+    attr_p->sys_image_guid      = htobe64(port->guid);
+    attr_p->max_mr_size         = UINT64_MAX;
+    attr_p->page_size_cap       = ~0xffful;
+    attr_p->vendor_id           = 0x2c9;
+    attr_p->vendor_part_id      = 0x1017;
+    attr_p->hw_ver              = 0;
+    attr_p->max_qp              = EMU_MAX_QPS - 1;
+    attr_p->max_qp_wr           = EMU_SQ_MAX_BB;
+    attr_p->device_cap_flags    = IBV_DEVICE_RC_RNR_NAK_GEN |
+                                  IBV_DEVICE_SRQ_RESIZE |
+                                  IBV_DEVICE_PORT_ACTIVE_EVENT |
+                                  IBV_DEVICE_SYS_IMAGE_GUID;
+    attr_p->max_sge             = 30;
+    attr_p->max_sge_rd          = 30;
+    attr_p->max_cq              = EMU_MAX_CQS - 1;
+    attr_p->max_cqe             = EMU_CQ_MAX_CQE - 1;
+    attr_p->max_mr              = EMU_MAX_MRS - 1;
+    attr_p->max_pd              = EMU_MAX_PDS - 1;
+    attr_p->max_qp_rd_atom      = EMU_MAX_RD_ATOMIC;
+    attr_p->max_res_rd_atom     = EMU_MAX_RD_ATOMIC * EMU_MAX_QPS;
+    attr_p->max_qp_init_rd_atom = EMU_MAX_RD_ATOMIC;
+    attr_p->atomic_cap          = IBV_ATOMIC_HCA;
+    attr_p->max_ah              = INT32_MAX;
+    attr_p->max_srq             = EMU_MAX_SRQS - 1;
+    attr_p->max_srq_wr          = EMU_RQ_MAX_WQE - 1;
+    attr_p->max_srq_sge         = EMU_SRQ_MAX_SGE;
+    attr_p->max_pkeys           = 1;
+    attr_p->local_ca_ack_delay  = 16;
+    attr_p->phys_port_cnt       = 1;
+}
+
+void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p)
+{
+    gid_p->global.subnet_prefix = htobe64(port->gid_prefix);
+    gid_p->global.interface_id  = htobe64(port->guid);
+}
+
+static void emu_port_raise(const emu_port_t *port, enum ibv_event_type type)
+{
+    emu_ctx_t *ctx;
+    unsigned i;
+
+    for (i = 0; i < EMU_MAX_CTXS; i++) {
+        ctx = &emu_fabric->ctxs[i];
+        if (ctx->used && (ctx->port == port->index)) {
+            emu_chan_post(ctx->async, type, 1, 0);
+        }
+    }
+}
+
+int emu_link_set(unsigned host, unsigned link, emu_link_state_t state)
+{
+    emu_port_t *port = emu_port_get(host, link);
+    uint32_t old;
+
+    if ((port == NULL) || (state >= EMU_LINK_LAST)) {
+        return -EINVAL;
+    }
+
+    old = __atomic_exchange_n(&port->link_state, state, __ATOMIC_SEQ_CST);
+    if (old == state) {
+        return 0;
+    }
+
+    __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
+    if (state == EMU_LINK_DOWN) {
+        emu_port_raise(port, IBV_EVENT_PORT_ERR);
+    } else if (old == EMU_LINK_DOWN) {
+        emu_port_raise(port, IBV_EVENT_PORT_ACTIVE);
+    }
+    return 0;
+}

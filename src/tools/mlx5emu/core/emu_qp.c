@@ -1,0 +1,385 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Queue pairs: their memory, their states and attributes. What they do is in
+ * proto/. See emu_qp.h.
+ */
+
+#include "emu_qp.h"
+#include "emu_cq.h"
+#include "emu_fabric.h"
+#include "emu_heap.h"
+#include "emu_mr.h"
+#include "emu_proc.h"
+#include "emu_srq.h"
+#include "emu_table.h"
+#include "../proto/emu_proto.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define EMU_QP_GEN_MASK 0x3ff
+
+_Static_assert(EMU_MAX_QPS == (1 << EMU_QP_IDX_BITS), "QPN layout");
+
+static unsigned emu_qp_round(unsigned value)
+{
+    unsigned pow2 = 1;
+
+    while (pow2 < value) {
+        pow2 <<= 1;
+    }
+    return pow2;
+}
+
+/* [send queue][receive queue][emu_sqe_t array][doorbell record] */
+static size_t emu_qp_mem_size(const emu_qp_t *qp)
+{
+    return (size_t)qp->sq_bb_cnt * (EMU_SEND_BB + sizeof(emu_sqe_t)) +
+           (size_t)qp->rq_wqe_cnt * qp->rq_stride + 64;
+}
+
+static int emu_qp_alloc_mem(emu_qp_t *qp)
+{
+    uint8_t *ptr = emu_heap_alloc(emu_qp_mem_size(qp));
+
+    if (ptr == NULL) {
+        return -ENOMEM;
+    }
+
+    qp->sq_buf = ptr;
+    qp->rq_buf = qp->sq_buf + (size_t)qp->sq_bb_cnt * EMU_SEND_BB;
+    qp->sqes   = (void*)(qp->rq_buf + (size_t)qp->rq_wqe_cnt * qp->rq_stride);
+    qp->dbrec  = (void*)(qp->sqes + qp->sq_bb_cnt);
+    return 0;
+}
+
+static int emu_qp_check_init(const emu_qp_init_attr_t *init)
+{
+    if ((init->type >= EMU_QPT_LAST) || (init->pd == NULL) ||
+        (init->recv_cq == NULL) || (init->sq_bb_cnt > EMU_SQ_MAX_BB) ||
+        (init->rq_wqe_cnt > EMU_RQ_MAX_WQE) || (init->rq_max_sge > 64)) {
+        return -EINVAL;
+    }
+
+    if (init->type == EMU_QPT_DCT) {
+        return (init->srq != NULL) ? 0 : -EINVAL;
+    }
+
+    return ((init->send_cq != NULL) && (init->sq_bb_cnt > 0)) ? 0 : -EINVAL;
+}
+
+static void emu_qp_init_sizes(emu_qp_t *qp, const emu_qp_init_attr_t *init)
+{
+    qp->sq_bb_cnt  = 0;
+    qp->rq_wqe_cnt = 0;
+    qp->rq_stride  = 0;
+    qp->rq_max_sge = 0;
+    if (init->type != EMU_QPT_DCT) {
+        qp->sq_bb_cnt = emu_qp_round(init->sq_bb_cnt);
+    }
+    if ((init->srq == NULL) && (init->rq_wqe_cnt > 0)) {
+        qp->rq_wqe_cnt = emu_qp_round(init->rq_wqe_cnt);
+        qp->rq_max_sge = emu_qp_round(emu_max(init->rq_max_sge, 1));
+        qp->rq_stride  = qp->rq_max_sge * 16;
+    }
+}
+
+static void emu_qp_ref(emu_qp_t *qp, int add)
+{
+    __atomic_fetch_add(&emu_fabric->pds[qp->pd].refs, add, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&qp->recv_cq->refs, add, __ATOMIC_RELAXED);
+    if (qp->send_cq != NULL) {
+        __atomic_fetch_add(&qp->send_cq->refs, add, __ATOMIC_RELAXED);
+    }
+    if (qp->srq != NULL) {
+        __atomic_fetch_add(&qp->srq->refs, add, __ATOMIC_RELAXED);
+    }
+}
+
+/* Both halves as they are in RESET. Both locks are held, or not needed yet. */
+static void emu_qp_reset(emu_qp_t *qp)
+{
+    memset(&qp->attr, 0, sizeof(qp->attr));
+    memset(&qp->resp_msg, 0, sizeof(qp->resp_msg));
+    memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
+    qp->dbrec[0]      = 0;
+    qp->dbrec[1]      = 0;
+    qp->req_state     = IBV_QPS_RESET;
+    qp->resp_state    = IBV_QPS_RESET;
+    qp->sq_ci         = qp->sq_send = qp->sq_new = qp->sq_posted = 0;
+    qp->req_psn       = qp->req_send = qp->req_una = qp->req_max = 0;
+    qp->req_rd_out    = 0;
+    qp->req_waiting   = 0;
+    qp->req_flushed   = 0;
+    qp->req_deadline  = 0;
+    qp->dc_dct_now    = 0;
+    qp->resp_psn      = 0;
+    qp->resp_msn      = 0;
+    qp->resp_nak      = 0;
+    qp->resp_last_wqe = 0;
+    qp->resp_atomic   = 0;
+    qp->rq_ci         = 0;
+}
+
+static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
+                        const emu_qp_init_attr_t *init)
+{
+    qp->gen           = (qp->gen + 1) & EMU_QP_GEN_MASK;
+    qp->qpn           = index | (qp->gen << EMU_QP_IDX_BITS);
+    qp->type          = init->type;
+    qp->sq_sig_all    = !!init->sq_sig_all;
+    qp->scatter_cqe   = !!init->scatter_cqe;
+    qp->proc          = emu_self->index;
+    qp->ctx           = ctx->index;
+    qp->pd            = init->pd->index;
+    qp->port          = ctx->port;
+    qp->cqe_uidx      = init->cqe_uidx;
+    qp->send_cq       = init->send_cq;
+    qp->recv_cq       = init->recv_cq;
+    qp->srq           = init->srq;
+    qp->dc_key        = init->dc_key;
+    qp->cookie        = init->cookie;
+    qp->req_serial    = 0;
+    qp->resp_serial   = 0;
+    qp->req_timer_due = 0;
+    if (!qp->locks_ready) {
+        /* Once: a timer of an earlier user may still try one of them */
+        emu_lock_init(&qp->req_lock);
+        emu_lock_init(&qp->resp_lock);
+        qp->locks_ready = 1;
+    }
+    emu_qp_reset(qp);
+}
+
+int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
+                  emu_qp_t **qp_p)
+{
+    emu_qp_t *qp;
+    int index, ret;
+
+    ret = emu_qp_check_init(init);
+    if (ret != 0) {
+        return ret;
+    }
+
+    emu_lock(&emu_fabric->table_lock);
+    ret   = -ENOMEM;
+    index = emu_table_find(EMU_TABLE_QP, emu_fabric->qps, sizeof(*qp), 2,
+                           EMU_MAX_QPS);
+    if (index >= 0) {
+        qp = &emu_fabric->qps[index];
+        emu_qp_init_sizes(qp, init);
+        ret = emu_qp_alloc_mem(qp);
+        if (ret == 0) {
+            emu_qp_init(qp, index, ctx, init);
+            emu_qp_ref(qp, 1);
+            __atomic_store_n(&qp->used, 1, __ATOMIC_RELEASE);
+            *qp_p = qp;
+        }
+    }
+    emu_unlock(&emu_fabric->table_lock);
+    return ret;
+}
+
+void emu_qp_destroy(emu_qp_t *qp)
+{
+    int is_first;
+
+    emu_lock(&qp->req_lock);
+    emu_lock(&qp->resp_lock);
+    is_first         = (qp->used == 1); /* else its owner died in here */
+    qp->req_state    = IBV_QPS_RESET;
+    qp->resp_state   = IBV_QPS_RESET;
+    qp->req_deadline = 0;
+    __atomic_store_n(&qp->used, 2, __ATOMIC_RELEASE);
+    emu_unlock(&qp->resp_lock);
+    emu_unlock(&qp->req_lock);
+
+    /* From here on nobody touches the queues: all look at "used" or at the
+     * states with a lock held */
+    if (is_first) {
+        emu_heap_free(qp->sq_buf, emu_qp_mem_size(qp));
+        emu_qp_ref(qp, -1);
+    }
+    __atomic_store_n(&qp->used, 0, __ATOMIC_RELEASE);
+}
+
+emu_qp_t *emu_qp_find(uint32_t qpn)
+{
+    emu_qp_t *qp = &emu_fabric->qps[qpn & (EMU_MAX_QPS - 1)];
+
+    return ((__atomic_load_n(&qp->used, __ATOMIC_ACQUIRE) == 1) &&
+            (qp->qpn == (qpn & 0xffffff))) ? qp : NULL;
+}
+
+unsigned emu_qp_mtu(const emu_qp_t *qp)
+{
+    return 128u << qp->attr.path_mtu;
+}
+
+/* Which states can be reached from which: bit masks by the old state */
+#define EMU_S(_state) (1u << IBV_QPS_##_state)
+#define EMU_S_ALWAYS  (EMU_S(RESET) | EMU_S(ERR))
+
+static const uint32_t emu_qp_next_states[] = {
+    [IBV_QPS_RESET] = EMU_S_ALWAYS | EMU_S(INIT),
+    [IBV_QPS_INIT]  = EMU_S_ALWAYS | EMU_S(INIT) | EMU_S(RTR),
+    [IBV_QPS_RTR]   = EMU_S_ALWAYS | EMU_S(RTS),
+    [IBV_QPS_RTS]   = EMU_S_ALWAYS | EMU_S(RTS) | EMU_S(SQD),
+    [IBV_QPS_SQD]   = EMU_S_ALWAYS | EMU_S(RTS) | EMU_S(SQD),
+    [IBV_QPS_SQE]   = EMU_S_ALWAYS | EMU_S(RTS),
+    [IBV_QPS_ERR]   = EMU_S_ALWAYS
+};
+
+/* The state of the whole, from the states of the halves. The responder half of
+ * a DC initiator belongs to its target. */
+static enum ibv_qp_state emu_qp_state(const emu_qp_t *qp)
+{
+    if ((qp->type != EMU_QPT_DCI) && (qp->resp_state == IBV_QPS_ERR)) {
+        return IBV_QPS_ERR;
+    }
+    return qp->req_state;
+}
+
+/* What must be given for a transition */
+static int emu_qp_needed_mask(const emu_qp_t *qp, enum ibv_qp_state to,
+                              enum ibv_qp_state from)
+{
+    if ((to == IBV_QPS_RTR) && (qp->type == EMU_QPT_RC)) {
+        return IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    } else if ((to == IBV_QPS_RTR) && (qp->type == EMU_QPT_DCT)) {
+        return IBV_QP_PATH_MTU;
+    } else if ((to == IBV_QPS_RTS) && (from == IBV_QPS_RTR) &&
+               (qp->type == EMU_QPT_RC)) {
+        return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+               IBV_QP_RNR_RETRY;
+    }
+    return 0;
+}
+
+static int emu_qp_check_attr(const emu_qp_t *qp, const struct ibv_qp_attr *attr,
+                             int mask)
+{
+    enum ibv_qp_state from = emu_qp_state(qp);
+    enum ibv_qp_state to   = (mask & IBV_QP_STATE) ? attr->qp_state : from;
+    int needed             = emu_qp_needed_mask(qp, to, from);
+
+    if ((mask & IBV_QP_CUR_STATE) && (attr->cur_qp_state != from)) {
+        return -EINVAL;
+    }
+    if ((mask & IBV_QP_STATE) &&
+        ((to > IBV_QPS_ERR) || !(emu_qp_next_states[from] & (1u << to)) ||
+         ((qp->type == EMU_QPT_DCT) && (to == IBV_QPS_RTS)) ||
+         ((mask & needed) != needed))) {
+        return -EINVAL;
+    }
+    if ((mask & IBV_QP_PORT) && (attr->port_num != 1)) {
+        return -EINVAL;
+    }
+    if ((mask & IBV_QP_PATH_MTU) && ((attr->path_mtu < IBV_MTU_256) ||
+                                     (attr->path_mtu > IBV_MTU_4096))) {
+        return -EINVAL;
+    }
+    if (((mask & IBV_QP_TIMEOUT) && (attr->timeout > 31)) ||
+        ((mask & IBV_QP_RETRY_CNT) && (attr->retry_cnt > 7)) ||
+        ((mask & IBV_QP_RNR_RETRY) && (attr->rnr_retry > 7)) ||
+        ((mask & IBV_QP_MIN_RNR_TIMER) && (attr->min_rnr_timer > 31)) ||
+        ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
+         (attr->max_rd_atomic > EMU_MAX_RD_ATOMIC)) ||
+        ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
+         (attr->max_dest_rd_atomic > EMU_MAX_RD_ATOMIC))) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
+#define EMU_QP_COPY(_dst, _src, _mask, _flag, _field) \
+    do { \
+        if ((_mask) & (_flag)) { \
+            (_dst)->_field = (_src)->_field; \
+        } \
+    } while (0)
+
+static void emu_qp_copy_attr(struct ibv_qp_attr *dst,
+                             const struct ibv_qp_attr *src, int mask)
+{
+    EMU_QP_COPY(dst, src, mask, IBV_QP_ACCESS_FLAGS, qp_access_flags);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_PKEY_INDEX, pkey_index);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_PORT, port_num);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_QKEY, qkey);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_AV, ah_attr);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_PATH_MTU, path_mtu);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_TIMEOUT, timeout);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_RETRY_CNT, retry_cnt);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_RNR_RETRY, rnr_retry);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_PATH_MIG_STATE, path_mig_state);
+    EMU_QP_COPY(dst, src, mask, IBV_QP_DEST_QPN, dest_qp_num);
+}
+
+static void emu_qp_enter(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
+                         enum ibv_qp_state from, enum ibv_qp_state to)
+{
+    if ((mask & IBV_QP_RQ_PSN) && (to == IBV_QPS_RTR)) {
+        qp->resp_psn = attr->rq_psn & EMU_PSN_MASK;
+    }
+    if ((to == IBV_QPS_RTS) && (from == IBV_QPS_RTR)) {
+        qp->req_psn   = (mask & IBV_QP_SQ_PSN) ? attr->sq_psn & EMU_PSN_MASK : 0;
+        qp->req_send  = qp->req_una = qp->req_max = qp->req_psn;
+        qp->req_retry = qp->attr.retry_cnt;
+        qp->req_rnr   = qp->attr.rnr_retry;
+    }
+
+    qp->req_state = to;
+    if (qp->type != EMU_QPT_DCI) {
+        qp->resp_state = to;
+    }
+}
+
+int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    enum ibv_qp_state from, to;
+    int ret;
+
+    emu_lock(&qp->req_lock);
+    emu_lock(&qp->resp_lock);
+    from = emu_qp_state(qp);
+    to   = (mask & IBV_QP_STATE) ? attr->qp_state : from;
+    ret  = emu_qp_check_attr(qp, attr, mask);
+    if (ret == 0) {
+        if ((mask & IBV_QP_STATE) && (to == IBV_QPS_RESET)) {
+            emu_qp_reset(qp);
+        } else if ((mask & IBV_QP_STATE) && (to == IBV_QPS_ERR)) {
+            emu_qp_fail_locked(qp);
+        } else {
+            emu_qp_copy_attr(&qp->attr, attr, mask);
+            if (mask & IBV_QP_STATE) {
+                emu_qp_enter(qp, attr, mask, from, to);
+            }
+        }
+    }
+    emu_unlock(&qp->resp_lock);
+    if ((ret == 0) && (qp->req_state == IBV_QPS_RTS)) {
+        emu_req_run(qp);
+    }
+    emu_unlock(&qp->req_lock);
+    emu_run_deferred();
+    return ret;
+}
+
+void emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
+{
+    emu_lock(&qp->req_lock);
+    emu_lock(&qp->resp_lock);
+    *attr_p                 = qp->attr;
+    attr_p->qp_state        = emu_qp_state(qp);
+    attr_p->cur_qp_state    = attr_p->qp_state;
+    attr_p->sq_psn          = qp->req_psn;
+    attr_p->rq_psn          = qp->resp_psn;
+    attr_p->port_num        = 1;
+    emu_unlock(&qp->resp_lock);
+    emu_unlock(&qp->req_lock);
+}

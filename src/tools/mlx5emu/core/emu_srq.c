@@ -1,0 +1,182 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Shared receive queues. See emu_srq.h.
+ */
+
+#include "emu_srq.h"
+#include "emu_fabric.h"
+#include "emu_heap.h"
+#include "emu_mr.h"
+#include "emu_proc.h"
+#include "emu_table.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+
+#define EMU_SRQ_IDX_BITS 12
+
+_Static_assert(EMU_MAX_SRQS == (1 << EMU_SRQ_IDX_BITS), "SRQN layout");
+
+static unsigned emu_srq_round(unsigned value, unsigned pow2)
+{
+    while (pow2 < value) {
+        pow2 <<= 1;
+    }
+    return pow2;
+}
+
+static size_t emu_srq_mem_size(const emu_srq_t *srq)
+{
+    return (size_t)srq->wqe_cnt * srq->stride + 64;
+}
+
+static struct mlx5_wqe_srq_next_seg *
+emu_srq_seg(const emu_srq_t *srq, uint16_t index)
+{
+    return (void*)(srq->buf +
+                   (size_t)(index & (srq->wqe_cnt - 1)) * srq->stride);
+}
+
+static void emu_srq_init(emu_srq_t *srq, int index, emu_pd_t *pd,
+                         uint64_t cookie)
+{
+    uint32_t i;
+
+    srq->gen    = (srq->gen + 1) & 0x7ff;
+    srq->srqn   = index | (srq->gen << EMU_SRQ_IDX_BITS);
+    srq->proc   = emu_self->index;
+    srq->ctx    = pd->ctx;
+    srq->pd     = pd->index;
+    srq->cookie = cookie;
+    srq->refs   = 0;
+    srq->next   = 0;
+    srq->taken  = 0;
+    srq->limit  = 0;
+    srq->dbrec  = (uint32_t*)(srq->buf + (size_t)srq->wqe_cnt * srq->stride);
+    for (i = 0; i < srq->wqe_cnt; i++) {
+        emu_srq_seg(srq, i)->next_wqe_index =
+                htobe16((i + 1) & (srq->wqe_cnt - 1));
+    }
+    if (!srq->lock_ready) {
+        emu_lock_init(&srq->lock);
+        srq->lock_ready = 1;
+    }
+}
+
+int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
+                   uint64_t cookie, emu_srq_t **srq_p)
+{
+    emu_srq_t *srq;
+    int index, ret;
+
+    if ((max_wr < 1) || (max_wr >= EMU_RQ_MAX_WQE) || (max_sge < 1) ||
+        (max_sge > EMU_SRQ_MAX_SGE)) {
+        return -EINVAL;
+    }
+
+    emu_lock(&emu_fabric->table_lock);
+    ret   = -ENOMEM;
+    index = emu_table_find(EMU_TABLE_SRQ, emu_fabric->srqs, sizeof(*srq), 1,
+                           EMU_MAX_SRQS);
+    if (index >= 0) {
+        srq          = &emu_fabric->srqs[index];
+        srq->wqe_cnt = emu_srq_round(max_wr + 1, 2);
+        srq->stride  = emu_srq_round(16 + 16 * max_sge, 32);
+        srq->max_sge = srq->stride / 16 - 1;
+        srq->buf     = emu_heap_alloc(emu_srq_mem_size(srq));
+        if (srq->buf != NULL) {
+            emu_srq_init(srq, index, pd, cookie);
+            __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&srq->used, 1, __ATOMIC_RELEASE);
+            *srq_p = srq;
+            ret    = 0;
+        }
+    }
+    emu_unlock(&emu_fabric->table_lock);
+    return ret;
+}
+
+int emu_srq_destroy(emu_srq_t *srq)
+{
+    int is_first;
+
+    if (__atomic_load_n(&srq->refs, __ATOMIC_ACQUIRE) != 0) {
+        return -EBUSY;
+    }
+
+    emu_lock(&srq->lock);
+    is_first = (srq->used == 1); /* else its owner died in here */
+    __atomic_store_n(&srq->used, 2, __ATOMIC_RELEASE);
+    emu_unlock(&srq->lock);
+    if (is_first) {
+        emu_heap_free(srq->buf, emu_srq_mem_size(srq));
+        __atomic_fetch_sub(&emu_fabric->pds[srq->pd].refs, 1,
+                           __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&srq->used, 0, __ATOMIC_RELEASE);
+    return 0;
+}
+
+emu_srq_t *emu_srq_find(uint32_t srqn)
+{
+    emu_srq_t *srq = &emu_fabric->srqs[srqn & (EMU_MAX_SRQS - 1)];
+
+    return ((srq->used == 1) && (srq->srqn == (srqn & 0xffffff))) ? srq : NULL;
+}
+
+void emu_srq_set_limit(emu_srq_t *srq, unsigned limit)
+{
+    emu_lock(&srq->lock);
+    srq->limit = limit;
+    emu_unlock(&srq->lock);
+}
+
+static uint16_t emu_srq_posted(const emu_srq_t *srq)
+{
+    return (uint16_t)be32toh(__atomic_load_n(&srq->dbrec[0],
+                                             __ATOMIC_ACQUIRE)) - srq->taken;
+}
+
+const void *emu_srq_entry(const emu_srq_t *srq, uint16_t index)
+{
+    return emu_srq_seg(srq, index) + 1;
+}
+
+int emu_srq_has_entry(emu_srq_t *srq)
+{
+    int ret;
+
+    emu_lock(&srq->lock);
+    ret = (emu_srq_posted(srq) != 0);
+    emu_unlock(&srq->lock);
+    return ret;
+}
+
+const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p)
+{
+    const void *entry = NULL;
+    int is_limit      = 0;
+    uint16_t posted;
+
+    emu_lock(&srq->lock);
+    posted = emu_srq_posted(srq);
+    if (posted != 0) {
+        *index_p  = srq->next & (srq->wqe_cnt - 1);
+        entry     = emu_srq_entry(srq, *index_p);
+        srq->next = be16toh(emu_srq_seg(srq, srq->next)->next_wqe_index);
+        srq->taken++;
+        if ((srq->limit != 0) && (posted - 1u < srq->limit)) {
+            srq->limit = 0;
+            is_limit   = 1;
+        }
+    }
+    emu_unlock(&srq->lock);
+
+    if (emu_unlikely(is_limit)) {
+        emu_chan_post(emu_fabric->ctxs[srq->ctx].async,
+                      IBV_EVENT_SRQ_LIMIT_REACHED, srq->srqn, srq->cookie);
+    }
+    return entry;
+}

@@ -1,0 +1,217 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A binary heap of due times behind a private mutex. See emu_svc.h.
+ */
+
+#include "emu_svc.h"
+#include "emu_fabric.h"
+#include "emu_proc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct emu_svc_item {
+    uint64_t       due_ns;
+    uint64_t       order;      /* same due time: first come, first served */
+    emu_svc_func_t func;
+    void           *arg;
+    uint64_t       cookie;
+} emu_svc_item_t;
+
+static struct {
+    pthread_mutex_t mutex;     /* guards all of this */
+    pthread_cond_t  cond;
+    pthread_t       thread;
+    int             running;   /* 0 no, 1 starting, 2 holds the life lock */
+    int             stop;
+    uint64_t        order;
+    emu_svc_item_t  *items;
+    size_t          count;
+    size_t          max;
+} emu_svc = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static int emu_svc_before(const emu_svc_item_t *a, const emu_svc_item_t *b)
+{
+    return (a->due_ns != b->due_ns) ? (a->due_ns < b->due_ns) :
+                                      (a->order < b->order);
+}
+
+static void emu_svc_swap(size_t i, size_t j)
+{
+    emu_svc_item_t tmp = emu_svc.items[i];
+
+    emu_svc.items[i] = emu_svc.items[j];
+    emu_svc.items[j] = tmp;
+}
+
+static void emu_svc_sift_up(size_t i)
+{
+    while ((i > 0) &&
+           emu_svc_before(&emu_svc.items[i], &emu_svc.items[(i - 1) / 2])) {
+        emu_svc_swap(i, (i - 1) / 2);
+        i = (i - 1) / 2;
+    }
+}
+
+static void emu_svc_sift_down(size_t i)
+{
+    size_t child;
+
+    while ((child = 2 * i + 1) < emu_svc.count) {
+        if ((child + 1 < emu_svc.count) &&
+            emu_svc_before(&emu_svc.items[child + 1], &emu_svc.items[child])) {
+            child++;
+        }
+        if (!emu_svc_before(&emu_svc.items[child], &emu_svc.items[i])) {
+            break;
+        }
+        emu_svc_swap(i, child);
+        i = child;
+    }
+}
+
+/* mutex is held; waits until the first item is due, and takes it */
+static int emu_svc_next(emu_svc_item_t *item_p)
+{
+    struct timespec ts;
+    uint64_t due;
+
+    while (!emu_svc.stop) {
+        if (emu_svc.count == 0) {
+            pthread_cond_wait(&emu_svc.cond, &emu_svc.mutex);
+            continue;
+        }
+
+        due = emu_svc.items[0].due_ns;
+        if (due > emu_now_ns()) {
+            ts.tv_sec  = due / 1000000000ul;
+            ts.tv_nsec = due % 1000000000ul;
+            pthread_cond_timedwait(&emu_svc.cond, &emu_svc.mutex, &ts);
+            continue;
+        }
+
+        *item_p          = emu_svc.items[0];
+        emu_svc.items[0] = emu_svc.items[--emu_svc.count];
+        emu_svc_sift_down(0);
+        return 1;
+    }
+
+    return 0;
+}
+
+static void *emu_svc_thread(void *arg)
+{
+    emu_proc_t *proc = arg;
+    emu_svc_item_t item;
+
+    emu_lock(&proc->life);
+    pthread_mutex_lock(&emu_svc.mutex);
+    emu_svc.running = 2;
+    pthread_cond_broadcast(&emu_svc.cond);
+    while (emu_svc_next(&item)) {
+        pthread_mutex_unlock(&emu_svc.mutex);
+        item.func(item.arg, item.cookie);
+        pthread_mutex_lock(&emu_svc.mutex);
+    }
+    pthread_mutex_unlock(&emu_svc.mutex);
+    emu_unlock(&proc->life);
+    return NULL;
+}
+
+int emu_svc_start(void)
+{
+    pthread_condattr_t cond_attr;
+    sigset_t all, old;
+    int ret;
+
+    pthread_condattr_init(&cond_attr);
+    pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&emu_svc.cond, &cond_attr);
+    pthread_condattr_destroy(&cond_attr);
+
+    /* Asynchronous signals are the program's own business */
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    emu_svc.stop    = 0;
+    emu_svc.running = 1;
+    ret = pthread_create(&emu_svc.thread, NULL, emu_svc_thread, emu_self);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (ret != 0) {
+        emu_svc.running = 0;
+        return -ret;
+    }
+
+    pthread_mutex_lock(&emu_svc.mutex);
+    while (emu_svc.running != 2) {
+        pthread_cond_wait(&emu_svc.cond, &emu_svc.mutex);
+    }
+    pthread_mutex_unlock(&emu_svc.mutex);
+    return 0;
+}
+
+void emu_svc_stop(void)
+{
+    if (emu_svc.running == 0) {
+        return;
+    }
+
+    pthread_mutex_lock(&emu_svc.mutex);
+    emu_svc.stop = 1;
+    pthread_cond_broadcast(&emu_svc.cond);
+    pthread_mutex_unlock(&emu_svc.mutex);
+    pthread_join(emu_svc.thread, NULL);
+    emu_svc.running = 0;
+    emu_svc.count   = 0;
+}
+
+void emu_svc_forget(void)
+{
+    pthread_mutex_init(&emu_svc.mutex, NULL);
+    emu_svc.running = 0;
+    emu_svc.count   = 0;
+}
+
+int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
+                uint64_t cookie)
+{
+    emu_svc_item_t *items;
+    int is_first;
+    size_t max;
+
+    pthread_mutex_lock(&emu_svc.mutex);
+    if (emu_svc.count == emu_svc.max) {
+        max   = emu_max(64, emu_svc.max * 2);
+        items = realloc(emu_svc.items, max * sizeof(*items));
+        if (items == NULL) {
+            pthread_mutex_unlock(&emu_svc.mutex);
+            return -ENOMEM;
+        }
+        emu_svc.items = items;
+        emu_svc.max   = max;
+    }
+
+    emu_svc.items[emu_svc.count] = (emu_svc_item_t) {
+        .due_ns = due_ns,
+        .order  = emu_svc.order++,
+        .func   = func,
+        .arg    = arg,
+        .cookie = cookie
+    };
+    emu_svc_sift_up(emu_svc.count++);
+    is_first = (emu_svc.items[0].due_ns == due_ns);
+    if (is_first) {
+        pthread_cond_broadcast(&emu_svc.cond);
+    }
+    pthread_mutex_unlock(&emu_svc.mutex);
+    return 0;
+}

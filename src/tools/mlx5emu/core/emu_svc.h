@@ -1,0 +1,32 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The service thread: one per process, asleep until something is due. It holds
+ * the process's life lock, so that its end is the process's end.
+ *
+ * Called by: emu_proc.c (start), proto/ and wire/ (timers, delayed packets).
+ */
+
+#ifndef EMU_SVC_H_
+#define EMU_SVC_H_
+
+#include <stdint.h>
+
+typedef void (*emu_svc_func_t)(void *arg, uint64_t cookie);
+
+/** Start the thread. Returns when it holds the life lock. */
+int emu_svc_start(void);
+
+/** Stop the thread; releases the life lock. What is queued is dropped. */
+void emu_svc_stop(void);
+
+/** Forget a parent's thread, in a forked child. */
+void emu_svc_forget(void);
+
+/** Have a function called by the thread at or after a time (emu_now_ns).
+ *  Nothing can be cancelled: the function checks whether it is still wanted.
+ *  Locks may be held by the caller. */
+int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
+                uint64_t cookie);
+
+#endif

@@ -1,0 +1,113 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Memory of this and of other processes.
+ */
+
+#include "emu_proto.h"
+#include "../core/emu_fabric.h"
+#include "../core/emu_proc.h"
+
+#include <errno.h>
+#include <string.h>
+
+unsigned emu_iov_slice(const emu_sge_t *sge, unsigned num_sge, uint32_t offset,
+                       uint32_t length, struct iovec *iov)
+{
+    unsigned count = 0;
+    const uint8_t *base;
+    uint32_t part;
+    unsigned i;
+
+    for (i = 0; (i < num_sge) && (length > 0); i++) {
+        if (offset >= sge[i].length) {
+            offset -= sge[i].length;
+            continue;
+        }
+
+        base = (sge[i].inl != NULL) ? sge[i].inl :
+                                      (const void*)(uintptr_t)sge[i].addr;
+        part = emu_min(sge[i].length - offset, length);
+        iov[count].iov_base = (void*)(base + offset);
+        iov[count].iov_len  = part;
+        count++;
+        length -= part;
+        offset  = 0;
+    }
+
+    return count;
+}
+
+/* Both lists are in this process */
+static void emu_mem_copy_local(const struct iovec *dst, const struct iovec *src,
+                               size_t length)
+{
+    size_t dst_off = 0, src_off = 0;
+    size_t part;
+
+    while (length > 0) {
+        part = emu_min(dst->iov_len - dst_off, src->iov_len - src_off);
+        part = emu_min(part, length);
+        memcpy((uint8_t*)dst->iov_base + dst_off,
+               (const uint8_t*)src->iov_base + src_off, part);
+        length  -= part;
+        dst_off += part;
+        src_off += part;
+        if (dst_off == dst->iov_len) {
+            dst++;
+            dst_off = 0;
+        }
+        if (src_off == src->iov_len) {
+            src++;
+            src_off = 0;
+        }
+    }
+}
+
+static int emu_mem_result(ssize_t ret, size_t length)
+{
+    if (ret == (ssize_t)length) {
+        return 0;
+    }
+    return ((ret < 0) && (errno == ESRCH)) ? -ESRCH : -EFAULT;
+}
+
+int emu_mem_put(uint32_t proc, const struct iovec *dst, unsigned num_dst,
+                const struct iovec *src, unsigned num_src, size_t length)
+{
+    if (length == 0) {
+        return 0;
+    }
+    if (proc == emu_self->index) {
+        emu_mem_copy_local(dst, src, length);
+        return 0;
+    }
+    return emu_mem_result(process_vm_writev(emu_fabric->procs[proc].pid, src,
+                                            num_src, dst, num_dst, 0), length);
+}
+
+int emu_mem_get(uint32_t proc, const struct iovec *dst, unsigned num_dst,
+                const struct iovec *src, unsigned num_src, size_t length)
+{
+    if (length == 0) {
+        return 0;
+    }
+    if (proc == emu_self->index) {
+        emu_mem_copy_local(dst, src, length);
+        return 0;
+    }
+    return emu_mem_result(process_vm_readv(emu_fabric->procs[proc].pid, dst,
+                                           num_dst, src, num_src, 0), length);
+}
+
+void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
+                      uint32_t length)
+{
+    struct iovec src[EMU_MAX_SGE];
+    struct iovec dst = { .iov_base = buf, .iov_len = length };
+
+    if ((length > 0) && (emu_iov_slice(pkt->sge, pkt->num_sge,
+                                       pkt->offset + skip, length, src) > 0)) {
+        emu_mem_copy_local(&dst, src, length);
+    }
+}

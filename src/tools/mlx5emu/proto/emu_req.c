@@ -1,0 +1,470 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The requester: turns send WQEs into packets, and sends them again where
+ * needed. The send queue, oldest first:
+ *
+ *     sq_ci          sq_send           sq_new           producer
+ *       | unacknowledged | to be sent again | never sent    |
+ *     req_una         req_send           req_psn
+ *
+ * Without loss all four are together whenever a doorbell returns. Everything
+ * here runs with req_lock held.
+ */
+
+#include "emu_proto.h"
+#include "../core/emu_fabric.h"
+#include "../core/emu_mr.h"
+#include "../core/emu_proc.h"
+#include "../core/emu_svc.h"
+#include "../fault/emu_fault.h"
+#include "../wire/emu_wire.h"
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+
+static uint16_t emu_req_producer(const emu_qp_t *qp)
+{
+    return be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
+                                   __ATOMIC_ACQUIRE));
+}
+
+static emu_sqe_t *emu_req_sqe(emu_qp_t *qp, uint16_t index)
+{
+    return &qp->sqes[index & (qp->sq_bb_cnt - 1)];
+}
+
+static emu_port_t *emu_req_port(const emu_qp_t *qp)
+{
+    return &emu_fabric->ports[qp->port];
+}
+
+/* Checks keys, and replaces the addresses of WQEs by those of memory */
+static int emu_req_check_local(const emu_qp_t *qp, emu_op_t *op)
+{
+    unsigned access = ((op->kind == EMU_OP_READ) || (op->kind == EMU_OP_CAS) ||
+                       (op->kind == EMU_OP_FAA)) ? IBV_ACCESS_LOCAL_WRITE : 0;
+    emu_sge_t *sge;
+    emu_mr_t *mr;
+    unsigned i;
+
+    for (i = 0; i < op->num_sge; i++) {
+        sge = &op->sge[i];
+        if ((sge->inl != NULL) || (sge->length == 0)) {
+            continue;
+        }
+
+        mr = emu_mr_check(sge->lkey, sge->addr, sge->length, access, qp->pd,
+                          qp->port);
+        if (mr == NULL) {
+            return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+        }
+        sge->addr += mr->addr - mr->iova;
+    }
+
+    return 0;
+}
+
+int emu_req_load(emu_qp_t *qp, uint16_t index, emu_op_t *op_p)
+{
+    int has_av = (qp->type == EMU_QPT_UD) || (qp->type == EMU_QPT_DCI);
+    int ret;
+
+    ret = emu_wqe_parse(qp->sq_buf, qp->sq_bb_cnt, index, has_av, op_p);
+    if (emu_unlikely(ret != 0)) {
+        return ret;
+    }
+
+    return emu_req_check_local(qp, op_p);
+}
+
+static int emu_req_is_rd_atomic(const emu_op_t *op)
+{
+    return (op->kind == EMU_OP_READ) || (op->kind == EMU_OP_CAS) ||
+           (op->kind == EMU_OP_FAA);
+}
+
+/* What a QP of this kind can not do */
+static int emu_req_check_op(const emu_qp_t *qp, const emu_op_t *op)
+{
+    if ((op->qpn != qp->qpn) ||
+        ((qp->type == EMU_QPT_UD) && (op->kind != EMU_OP_SEND) &&
+         (op->kind != EMU_OP_NONE))) {
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if (emu_req_is_rd_atomic(op) && (qp->attr.max_rd_atomic == 0)) {
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if ((qp->type == EMU_QPT_UD) && (op->length > emu_fabric->cfg.mtu)) {
+        return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    return 0;
+}
+
+/* Connect a DC initiator. 0: it must wait, since its present connection has
+ * something in flight. */
+static int emu_req_connect(emu_qp_t *qp, const emu_op_t *op)
+{
+    if (emu_likely((qp->dc_dct_now == op->dqpn) &&
+                   (qp->dc_dlid_now == op->dlid) &&
+                   (qp->dc_key_now == op->dc_key))) {
+        return 1;
+    }
+
+    if (qp->req_una != qp->req_psn) {
+        return 0;
+    }
+
+    qp->req_serial++;
+    qp->dc_dct_now  = op->dqpn;
+    qp->dc_dlid_now = op->dlid;
+    qp->dc_key_now  = op->dc_key;
+    qp->dc_psn      = qp->req_psn;
+    return 1;
+}
+
+static void emu_req_show_post(emu_qp_t *qp, const emu_op_t *op)
+{
+    emu_fault_event_t event;
+    emu_fault_verdict_t verdict;
+
+    if (qp->sq_posted == (uint16_t)(qp->sq_send + op->num_bb)) {
+        return;
+    }
+
+    qp->sq_posted = qp->sq_send + op->num_bb;
+    emu_wire_op_event(qp, op, &event);
+    emu_fault_check(&event, &verdict);
+}
+
+static uint32_t emu_req_num_psn(const emu_qp_t *qp, const emu_op_t *op)
+{
+    unsigned mtu = emu_qp_mtu(qp);
+
+    if (op->kind == EMU_OP_NONE) {
+        return 0;
+    }
+    if ((op->kind == EMU_OP_CAS) || (op->kind == EMU_OP_FAA)) {
+        return 1;
+    }
+    return emu_max((op->length + mtu - 1) / mtu, 1);
+}
+
+/* Give a WQE its PSNs */
+static void emu_req_admit(emu_qp_t *qp, const emu_op_t *op)
+{
+    emu_sqe_t *sqe = emu_req_sqe(qp, qp->sq_new);
+
+    sqe->psn     = qp->req_psn;
+    sqe->num_psn = emu_req_num_psn(qp, op);
+    sqe->length  = op->length;
+    sqe->num_bb  = op->num_bb;
+    sqe->opcode  = op->opcode;
+    sqe->flags   = ((op->signaled || qp->sq_sig_all) ? EMU_SQE_SIGNALED : 0) |
+                   (op->solicited ? EMU_SQE_SOLICITED : 0);
+    if (emu_req_is_rd_atomic(op)) {
+        sqe->flags |= EMU_SQE_RD_ATOMIC;
+        qp->req_rd_out++;
+    }
+
+    qp->req_psn = emu_psn_add(qp->req_psn, sqe->num_psn);
+    qp->sq_new += op->num_bb;
+    EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_WQES, 1);
+}
+
+/* A WQE that was never sent. 0: it has to wait, or the QP has failed */
+static int emu_req_begin(emu_qp_t *qp, const emu_op_t *op, int error)
+{
+    if (emu_likely(error == 0)) {
+        error = emu_req_check_op(qp, op);
+    }
+    if (emu_unlikely(error != 0)) {
+        /* Errors come in order */
+        if (qp->sq_ci == qp->sq_send) {
+            emu_comp_fail(qp, error);
+        }
+        return 0;
+    }
+
+    if ((op->fence && (qp->req_rd_out > 0)) ||
+        (emu_req_is_rd_atomic(op) &&
+         (qp->req_rd_out >= qp->attr.max_rd_atomic)) ||
+        ((qp->type == EMU_QPT_DCI) && (op->kind != EMU_OP_NONE) &&
+         !emu_req_connect(qp, op))) {
+        return 0;
+    }
+
+    if (emu_fault_active()) {
+        emu_req_show_post(qp, op);
+    }
+
+    emu_req_admit(qp, op);
+    return 1;
+}
+
+static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
+{
+    if (qp->type == EMU_QPT_DCI) {
+        pkt->dst_qpn  = qp->dc_dct_now;
+        pkt->dlid     = qp->dc_dlid_now;
+        pkt->dc_key   = qp->dc_key_now;
+        pkt->serial   = qp->req_serial;
+        pkt->conn_psn = qp->dc_psn;
+    } else {
+        pkt->dst_qpn = qp->attr.dest_qp_num;
+        pkt->dlid    = qp->attr.ah_attr.dlid;
+        pkt->sl      = qp->attr.ah_attr.sl;
+    }
+}
+
+/* How many packets of a message may go at once */
+static uint32_t emu_req_train(const emu_qp_t *qp, uint32_t num_psn,
+                              unsigned mtu)
+{
+    const emu_port_t *port = emu_req_port(qp);
+
+    if ((num_psn > 1) && emu_fault_active() &&
+        emu_fault_need_split(port->host, port->link)) {
+        return 1;
+    }
+    return emu_min(num_psn, EMU_TRAIN_MAX / mtu);
+}
+
+/* The packets of a WQE from req_send on */
+static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
+                          const emu_sqe_t *sqe, uint16_t index, emu_pkt_t *pkt)
+{
+    unsigned mtu   = emu_qp_mtu(qp);
+    uint32_t first = emu_psn_diff(qp->req_send, sqe->psn);
+    uint32_t num   = sqe->num_psn - first;
+
+    if (op->kind != EMU_OP_READ) {
+        num = emu_req_train(qp, num, mtu);
+    }
+
+    pkt->kind      = op->kind;
+    pkt->qp_type   = qp->type;
+    pkt->sl        = op->sl;
+    pkt->flags     = (((first == 0) || (op->kind == EMU_OP_READ)) ?
+                      EMU_PKT_FIRST : 0) |
+                     ((first + num == sqe->num_psn) ? EMU_PKT_LAST : 0) |
+                     (op->has_imm ? EMU_PKT_IMM : 0) |
+                     (op->solicited ? EMU_PKT_SOLICITED : 0) |
+                     (op->is_inline ? EMU_PKT_INLINE : 0) |
+                     ((emu_psn_diff(qp->req_send, qp->req_max) < 0) ?
+                      EMU_PKT_RETRY : 0);
+    pkt->wqe_index = index;
+    pkt->src_port  = qp->port;
+    pkt->slid      = emu_req_port(qp)->lid;
+    pkt->mtu       = mtu;
+    pkt->psn       = qp->req_send;
+    pkt->num_psn   = num;
+    pkt->num_pkts  = (op->kind == EMU_OP_READ) ? 1 : num;
+    pkt->pkt_no    = (op->kind == EMU_OP_READ) ? 1 : (first + 1);
+    pkt->msg_pkts  = (op->kind == EMU_OP_READ) ? 1 : sqe->num_psn;
+    pkt->msg_total = op->length;
+    pkt->src_qpn   = qp->qpn;
+    pkt->rkey      = op->rkey;
+    pkt->raddr     = op->raddr + (uint64_t)first * mtu;
+    pkt->left      = op->length - first * mtu;
+    pkt->swap_add  = op->swap_add;
+    pkt->compare   = op->compare;
+    pkt->imm       = op->imm;
+    pkt->offset    = first * mtu;
+    pkt->length    = ((op->kind == EMU_OP_SEND) || (op->kind == EMU_OP_WRITE)) ?
+                     emu_min(pkt->left, num * mtu) : 0;
+    pkt->sge       = op->sge;
+    pkt->num_sge   = op->num_sge;
+    emu_req_fill_dest(qp, pkt);
+}
+
+/* Send the packets of a WQE, until it ends or something comes in between */
+static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
+{
+    emu_sqe_t *sqe = emu_req_sqe(qp, index);
+    uint32_t end   = emu_psn_add(sqe->psn, sqe->num_psn);
+    uint32_t next  = qp->req_send;
+    emu_pkt_t pkt;
+    emu_rsp_t rsp;
+
+    do {
+        emu_req_build(qp, op, sqe, index, &pkt);
+        next         = emu_psn_add(next, pkt.num_psn);
+        qp->req_send = next;
+        if (emu_psn_diff(next, qp->req_max) > 0) {
+            qp->req_max = next;
+        }
+        if (next == end) {
+            qp->sq_send = index + op->num_bb;
+        }
+
+        if (emu_wire_send(&pkt, &rsp)) {
+            emu_comp_receive(qp, &rsp);
+            emu_rsp_release(&rsp);
+        }
+    } while ((next != end) && (qp->req_send == next) &&
+             (qp->sq_send == index) && (qp->req_state == IBV_QPS_RTS) &&
+             !qp->req_waiting);
+}
+
+/* @return whether to go on */
+static int emu_req_step(emu_qp_t *qp)
+{
+    uint16_t index = qp->sq_send;
+    emu_op_t op;
+    int error;
+
+    if ((index == emu_req_producer(qp)) || qp->req_waiting ||
+        (qp->req_state != IBV_QPS_RTS)) {
+        return 0;
+    }
+
+    error = emu_req_load(qp, index, &op);
+    if ((index == qp->sq_new) && !emu_req_begin(qp, &op, error)) {
+        return 0;
+    }
+    if (emu_unlikely(error != 0)) {
+        /* It was sent before, and its memory is gone since */
+        emu_comp_fail(qp, error);
+        return 0;
+    }
+
+    if (op.kind == EMU_OP_NONE) {
+        qp->sq_send = index + op.num_bb;
+        emu_comp_nops(qp);
+    } else if (qp->type == EMU_QPT_UD) {
+        qp->sq_send = index + op.num_bb;
+        emu_ud_send(qp, &op);
+        qp->req_send = qp->req_una = qp->req_max = qp->req_psn;
+        emu_comp_one(qp);
+    } else {
+        emu_req_send(qp, &op, index);
+    }
+    return 1;
+}
+
+static void emu_req_timer(void *arg, uint64_t qpn);
+
+static uint64_t emu_req_timeout_ns(const emu_qp_t *qp)
+{
+    return 4096ul << qp->attr.timeout;
+}
+
+/* Have the service thread look at this QP when req_deadline comes */
+static void emu_req_schedule(emu_qp_t *qp)
+{
+    if ((qp->req_timer_due == 0) || (qp->req_deadline < qp->req_timer_due)) {
+        if (emu_svc_add(qp->req_deadline, emu_req_timer, qp, qp->qpn) == 0) {
+            qp->req_timer_due = qp->req_deadline;
+        }
+    }
+}
+
+static void emu_req_arm(emu_qp_t *qp)
+{
+    if (emu_likely((qp->req_una == qp->req_max) && !qp->req_waiting)) {
+        qp->req_deadline = 0;
+        return;
+    }
+
+    if (qp->req_state != IBV_QPS_RTS) {
+        qp->req_deadline = 0;
+        return;
+    }
+
+    if ((qp->req_deadline == 0) && (qp->attr.timeout != 0)) {
+        qp->req_deadline = emu_now_ns() + emu_req_timeout_ns(qp);
+    }
+    if (qp->req_deadline != 0) {
+        emu_req_schedule(qp);
+    }
+}
+
+void emu_req_run(emu_qp_t *qp)
+{
+    while (emu_req_step(qp)) {
+    }
+    emu_req_arm(qp);
+}
+
+void emu_req_rewind(emu_qp_t *qp, uint32_t psn)
+{
+    uint16_t index = qp->sq_ci;
+    emu_sqe_t *sqe;
+
+    while (index != qp->sq_new) {
+        sqe = emu_req_sqe(qp, index);
+        if (emu_psn_diff(psn, emu_psn_add(sqe->psn, sqe->num_psn)) < 0) {
+            break;
+        }
+        index += sqe->num_bb;
+    }
+
+    qp->sq_send  = index;
+    qp->req_send = psn;
+}
+
+static void emu_req_expired(emu_qp_t *qp)
+{
+    qp->req_deadline = 0;
+    if (qp->req_waiting) {
+        qp->req_waiting = 0;
+    } else {
+        EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_TIMEOUTS, 1);
+        if (qp->req_retry == 0) {
+            emu_comp_fail(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+            return;
+        }
+        qp->req_retry--;
+        emu_req_rewind(qp, qp->req_una);
+    }
+    emu_req_run(qp);
+}
+
+/* Service thread */
+static void emu_req_timer(void *arg, uint64_t qpn)
+{
+    emu_qp_t *qp = arg;
+
+    emu_lock(&qp->req_lock);
+    if ((qp->used == 1) && (qp->qpn == qpn)) {
+        qp->req_timer_due = 0;
+        if ((qp->req_deadline != 0) && (qp->req_state == IBV_QPS_RTS)) {
+            if (emu_now_ns() < qp->req_deadline) {
+                emu_req_schedule(qp);
+            } else {
+                emu_req_expired(qp);
+            }
+        }
+    }
+    emu_unlock(&qp->req_lock);
+    emu_run_deferred();
+}
+
+void emu_sq_doorbell(uint32_t qpn)
+{
+    emu_qp_t *qp = emu_qp_find(qpn);
+
+    /* A doorbell for a QP that is not ours is a program's mistake; hardware
+     * ignores it as well */
+    if (emu_unlikely((qp == NULL) || (emu_self == NULL) ||
+                     (qp->proc != emu_self->index) ||
+                     (qp->type == EMU_QPT_DCT))) {
+        return;
+    }
+
+    if (emu_unlikely(emu_lock(&qp->req_lock))) {
+        /* Only a fork of ours can have died in there */
+        emu_qp_fail_requester(qp);
+    }
+    EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_DOORBELLS, 1);
+    if (emu_likely(qp->req_state == IBV_QPS_RTS)) {
+        emu_req_run(qp);
+    } else if ((qp->req_state == IBV_QPS_ERR) ||
+               (qp->req_state == IBV_QPS_SQE)) {
+        emu_req_flush(qp);
+    }
+    emu_unlock(&qp->req_lock);
+    emu_run_deferred();
+}

@@ -1,0 +1,249 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder: takes a request through a table of steps, each of which lets
+ * it pass, drops it, or answers. PSNs move only behind the last step, so that
+ * whoever dies in the middle leaves a request that was not executed as far as
+ * the protocol is concerned.
+ */
+
+#include "emu_resp.h"
+#include "../core/emu_fabric.h"
+#include "../core/emu_mr.h"
+#include "../core/emu_proc.h"
+
+#include <string.h>
+
+emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type)
+{
+    rx->rsp->type = type;
+    rx->rsp->psn  = rx->pkt->psn;
+    return EMU_RX_NAK;
+}
+
+static emu_rx_verdict_t emu_rx_check_state(emu_rx_t *rx)
+{
+    switch (rx->qp->resp_state) {
+    case IBV_QPS_RTR:
+    case IBV_QPS_RTS:
+    case IBV_QPS_SQD:
+    case IBV_QPS_SQE:
+        return EMU_RX_NEXT;
+    default:
+        return EMU_RX_DROP;
+    }
+}
+
+/* RC: the packet must come from the peer */
+static emu_rx_verdict_t emu_rx_check_peer(emu_rx_t *rx)
+{
+    const struct ibv_qp_attr *attr = &rx->qp->attr;
+
+    if (rx->qp->type == EMU_QPT_DCT) {
+        return EMU_RX_NEXT;
+    }
+    return ((attr->dest_qp_num == rx->pkt->src_qpn) &&
+            (attr->ah_attr.dlid == rx->pkt->slid)) ? EMU_RX_NEXT : EMU_RX_DROP;
+}
+
+/* DC: the context must be that of this connection, or of an older one */
+static emu_rx_verdict_t emu_rx_check_connection(emu_rx_t *rx)
+{
+    const emu_pkt_t *pkt = rx->pkt;
+    emu_qp_t *ctx        = rx->ctx;
+
+    if (rx->qp->type != EMU_QPT_DCT) {
+        return EMU_RX_NEXT;
+    }
+
+    if (pkt->serial < ctx->resp_serial) {
+        return EMU_RX_DROP;
+    }
+
+    if (pkt->serial > ctx->resp_serial) {
+        ctx->resp_serial = pkt->serial;
+        ctx->resp_psn    = pkt->conn_psn;
+        ctx->resp_msn    = 0;
+        ctx->resp_nak    = 0;
+        ctx->resp_atomic = 0;
+        memset(&ctx->resp_msg, 0, sizeof(ctx->resp_msg));
+        memset(ctx->resp_atomics, 0, sizeof(ctx->resp_atomics));
+    }
+
+    if (pkt->dc_key != rx->qp->dc_key) {
+        return emu_rx_nak(rx, EMU_RSP_NAK_INV);
+    }
+    return EMU_RX_NEXT;
+}
+
+/* A run of packets of which some came before: keep the others */
+static void emu_rx_trim(emu_pkt_t *pkt, uint32_t count)
+{
+    pkt->flags   &= ~EMU_PKT_FIRST;
+    pkt->psn      = emu_psn_add(pkt->psn, count);
+    pkt->num_psn -= count;
+    pkt->num_pkts -= count;
+    pkt->pkt_no  += count;
+    pkt->raddr   += (uint64_t)count * pkt->mtu;
+    pkt->left    -= count * pkt->mtu;
+    pkt->offset  += count * pkt->mtu;
+    pkt->length  -= count * pkt->mtu;
+}
+
+static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
+{
+    int32_t diff = emu_psn_diff(rx->pkt->psn, rx->ctx->resp_psn);
+
+    if (emu_likely(diff == 0)) {
+        rx->ctx->resp_nak = 0;
+        return EMU_RX_NEXT;
+    }
+
+    if (diff > 0) {
+        EMU_COUNT(rx->port, rx->pkt->qp_type, EMU_CNT_SEQ_ERRS, 1);
+        if (rx->ctx->resp_nak) {
+            return EMU_RX_DROP;
+        }
+        rx->ctx->resp_nak = 1;
+        rx->rsp->type     = EMU_RSP_NAK_SEQ;
+        rx->rsp->psn      = rx->ctx->resp_psn;
+        return EMU_RX_REPLY;
+    }
+
+    if ((rx->pkt->kind != EMU_OP_READ) &&
+        ((uint32_t)-diff < rx->pkt->num_psn)) {
+        rx->ctx->resp_nak = 0;
+        emu_rx_trim(rx->pkt, -diff);
+        return EMU_RX_NEXT;
+    }
+
+    EMU_COUNT(rx->port, rx->pkt->qp_type, EMU_CNT_DUP_REQS, 1);
+    return emu_rx_duplicate(rx);
+}
+
+/* A message must begin with a first packet, and go on with its own kind */
+static emu_rx_verdict_t emu_rx_check_sequence(emu_rx_t *rx)
+{
+    const emu_resp_msg_t *msg = &rx->ctx->resp_msg;
+    int is_first              = !!(rx->pkt->flags & EMU_PKT_FIRST);
+
+    if ((is_first && (msg->kind != EMU_OP_NONE)) ||
+        (!is_first && (msg->kind != rx->pkt->kind))) {
+        return emu_rx_nak(rx, EMU_RSP_NAK_INV);
+    }
+    return EMU_RX_NEXT;
+}
+
+static emu_rx_verdict_t emu_rx_acknowledge(emu_rx_t *rx)
+{
+    emu_pkt_t *pkt = rx->pkt;
+
+    rx->ctx->resp_psn = emu_psn_add(pkt->psn, pkt->num_psn);
+    if (!(pkt->flags & EMU_PKT_LAST)) {
+        return EMU_RX_DROP; /* only a message's end is acknowledged */
+    }
+
+    rx->ctx->resp_msn = emu_psn_add(rx->ctx->resp_msn, 1);
+    rx->rsp->executed = 1;
+    if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
+        rx->rsp->type = EMU_RSP_ACK;
+        rx->rsp->psn  = emu_psn_add(pkt->psn, pkt->num_psn - 1);
+    }
+    return EMU_RX_REPLY;
+}
+
+static emu_rx_verdict_t (*const emu_rx_steps[])(emu_rx_t *rx) = {
+    emu_rx_check_state,
+    emu_rx_check_peer,
+    emu_rx_check_connection,
+    emu_rx_check_psn,
+    emu_rx_check_sequence,
+    emu_rx_check_rights,
+    emu_rx_check_resource,
+    emu_rx_execute,
+    emu_rx_acknowledge
+};
+
+#define EMU_RX_NUM_STEPS (sizeof(emu_rx_steps) / sizeof(emu_rx_steps[0]))
+
+/* resp_lock (DC: of the target and of the context) is held */
+static int emu_rx_run(emu_rx_t *rx)
+{
+    emu_rx_verdict_t verdict = EMU_RX_NEXT;
+    unsigned i;
+
+    for (i = 0; (i < EMU_RX_NUM_STEPS) && (verdict == EMU_RX_NEXT); i++) {
+        verdict = emu_rx_steps[i](rx);
+    }
+
+    if (rx->mr != NULL) {
+        emu_mr_put(rx->mr);
+    }
+
+    switch (verdict) {
+    case EMU_RX_REPLY:
+        return 1;
+    case EMU_RX_NAK:
+        /* A DC target serves others too: only the connection ends */
+        rx->ctx->resp_msg.kind = EMU_OP_NONE;
+        if (rx->qp->type == EMU_QPT_RC) {
+            emu_qp_fail_responder(rx->qp);
+        }
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int emu_rx_run_dc(emu_rx_t *rx)
+{
+    int ret;
+
+    emu_lock(&rx->ctx->resp_lock);
+    ret = emu_rx_run(rx);
+    emu_unlock(&rx->ctx->resp_lock);
+    return ret;
+}
+
+/* Does a packet of this kind of QP belong to a QP of that kind? */
+static int emu_rx_types_match(const emu_pkt_t *pkt, const emu_qp_t *qp)
+{
+    return (pkt->qp_type == EMU_QPT_DCI) ? (qp->type == EMU_QPT_DCT) :
+                                           (qp->type == pkt->qp_type);
+}
+
+int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    emu_port_t *src = &emu_fabric->ports[pkt->src_port];
+    emu_rx_t rx     = { .pkt = pkt, .rsp = rsp_p };
+    int ret         = 0;
+
+    memset(rsp_p, 0, sizeof(*rsp_p));
+    rx.port = emu_port_get(pkt->dlid - 1, src->link);
+    rx.qp   = emu_qp_find(pkt->dst_qpn);
+    if ((rx.port == NULL) || (rx.qp == NULL) ||
+        (rx.qp->port != rx.port->index) || !emu_rx_types_match(pkt, rx.qp) ||
+        !emu_proc_alive(&emu_fabric->procs[rx.qp->proc])) {
+        EMU_COUNT(src, pkt->qp_type, EMU_CNT_DROPS_DEST, 1);
+        return 0;
+    }
+
+    emu_lock(&rx.qp->resp_lock);
+    if ((rx.qp->used == 1) && (rx.qp->qpn == pkt->dst_qpn)) {
+        if (pkt->qp_type == EMU_QPT_UD) {
+            if (emu_rx_check_state(&rx) == EMU_RX_NEXT) {
+                emu_ud_receive(rx.qp, pkt);
+            }
+        } else if (pkt->qp_type == EMU_QPT_DCI) {
+            rx.ctx = &emu_fabric->qps[pkt->src_qpn & (EMU_MAX_QPS - 1)];
+            if (rx.ctx->qpn == pkt->src_qpn) {
+                ret = emu_rx_run_dc(&rx);
+            }
+        } else {
+            rx.ctx = rx.qp;
+            ret    = emu_rx_run(&rx);
+        }
+    }
+    emu_unlock(&rx.qp->resp_lock);
+    return ret;
+}

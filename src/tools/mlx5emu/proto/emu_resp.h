@@ -1,0 +1,39 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the two files of the responder share.
+ */
+
+#ifndef EMU_RESP_H_
+#define EMU_RESP_H_
+
+#include "emu_proto.h"
+
+/** What a step of the responder decides. */
+typedef enum emu_rx_verdict {
+    EMU_RX_NEXT,               /* go on with the next step */
+    EMU_RX_DROP,               /* no response */
+    EMU_RX_REPLY,              /* rsp is filled in: done */
+    EMU_RX_NAK                 /* rsp has a fatal NAK: the QP fails */
+} emu_rx_verdict_t;
+
+/** A request that is being handled. */
+typedef struct emu_rx {
+    emu_pkt_t  *pkt;
+    emu_rsp_t  *rsp;
+    emu_qp_t   *qp;            /* whose memory and receive queue: RC QP or DCT */
+    emu_qp_t   *ctx;           /* whose PSNs: the RC QP or the DC initiator */
+    emu_port_t *port;
+    emu_mr_t   *mr;            /* remote memory of the request, referenced */
+    uint8_t    is_dup;
+} emu_rx_t;
+
+emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type);
+
+/* Steps in emu_resp_ops.c */
+emu_rx_verdict_t emu_rx_check_rights(emu_rx_t *rx);
+emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx);
+emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx);
+emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx);
+
+#endif

@@ -1,0 +1,90 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Datagrams: one packet, no acknowledgement. What does not fit is lost.
+ */
+
+#include "emu_proto.h"
+#include "../core/emu_cq.h"
+#include "../core/emu_fabric.h"
+#include "../wire/emu_wire.h"
+#include "../wqe/emu_cqe.h"
+
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+
+#define EMU_UD_GRH_LEN 40
+
+void emu_ud_send(emu_qp_t *qp, const emu_op_t *op)
+{
+    const emu_port_t *port = &emu_fabric->ports[qp->port];
+    emu_pkt_t pkt;
+    emu_rsp_t rsp;
+
+    memset(&pkt, 0, sizeof(pkt));
+    pkt.kind      = op->kind;
+    pkt.flags     = EMU_PKT_FIRST | EMU_PKT_LAST |
+                    (op->has_imm ? EMU_PKT_IMM : 0) |
+                    (op->solicited ? EMU_PKT_SOLICITED : 0) |
+                    (op->is_inline ? EMU_PKT_INLINE : 0);
+    pkt.qp_type   = EMU_QPT_UD;
+    pkt.sl        = op->sl;
+    pkt.wqe_index = qp->sq_ci;
+    pkt.slid      = port->lid;
+    pkt.dlid      = op->dlid;
+    pkt.src_port  = qp->port;
+    pkt.mtu       = emu_fabric->cfg.mtu;
+    pkt.psn       = emu_psn_add(qp->req_psn, EMU_PSN_MASK);
+    pkt.num_psn   = 1;
+    pkt.num_pkts  = 1;
+    pkt.pkt_no    = 1;
+    pkt.msg_pkts  = 1;
+    pkt.msg_total = op->length;
+    pkt.src_qpn   = qp->qpn;
+    pkt.dst_qpn   = op->dqpn;
+    /* The high bit asks for the QP's own key */
+    pkt.qkey      = (op->qkey & 0x80000000u) ? qp->attr.qkey : op->qkey;
+    pkt.imm       = op->imm;
+    pkt.left      = op->length;
+    pkt.length    = op->length;
+    pkt.sge       = op->sge;
+    pkt.num_sge   = op->num_sge;
+    emu_wire_send(&pkt, &rsp);
+}
+
+void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
+{
+    emu_rq_entry_t entry;
+    emu_cqe_t cqe;
+    int ret;
+
+    if ((pkt->qkey != qp->attr.qkey) || !emu_rq_take(qp, &entry)) {
+        EMU_COUNT(&emu_fabric->ports[qp->port], EMU_QPT_UD, EMU_CNT_DROPS_DEST,
+                  1);
+        return;
+    }
+
+    memset(&cqe, 0, sizeof(cqe));
+    cqe.wqe_counter = entry.index;
+    cqe.qpn         = qp->qpn;
+    cqe.srqn_uidx   = qp->cqe_uidx;
+    ret             = emu_rq_scatter(qp, &entry, EMU_UD_GRH_LEN, pkt);
+    if (ret == 0) {
+        cqe.opcode    = (pkt->flags & EMU_PKT_IMM) ? MLX5_CQE_RESP_SEND_IMM :
+                                                     MLX5_CQE_RESP_SEND;
+        cqe.byte_cnt  = pkt->length + EMU_UD_GRH_LEN;
+        cqe.imm       = pkt->imm;
+        cqe.slid      = pkt->slid;
+        cqe.sl        = pkt->sl;
+        cqe.src_qpn   = pkt->src_qpn;
+        cqe.solicited = !!(pkt->flags & EMU_PKT_SOLICITED);
+    } else {
+        cqe.opcode   = MLX5_CQE_RESP_ERR;
+        cqe.syndrome = (ret == -EMSGSIZE) ? MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
+                                            MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+    }
+    emu_cq_push(qp->recv_cq, &cqe);
+    EMU_COUNT(&emu_fabric->ports[qp->port], EMU_QPT_UD,
+              (ret == 0) ? EMU_CNT_CQES : EMU_CNT_CQE_ERRS, 1);
+}

@@ -1,0 +1,82 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The trace ring. See emu_trace.h.
+ */
+
+#include "emu_trace.h"
+#include "../core/emu_fabric.h"
+
+#include <string.h>
+
+/* An entry that so many later ones followed will never be finished: its writer
+ * has died */
+#define EMU_TRACE_PATIENCE 256
+
+const char *emu_trace_op_names[EMU_TRACE_LAST] = {
+    [EMU_TRACE_SEND]      = "send",
+    [EMU_TRACE_SEND_IMM]  = "send_imm",
+    [EMU_TRACE_WRITE]     = "write",
+    [EMU_TRACE_WRITE_IMM] = "write_imm",
+    [EMU_TRACE_READ]      = "read",
+    [EMU_TRACE_CAS]       = "cas",
+    [EMU_TRACE_FAA]       = "faa"
+};
+
+void emu_trace_add(emu_trace_entry_t *entry)
+{
+    emu_trace_t *trace = emu_fabric->trace;
+    emu_trace_entry_t *slot;
+    uint64_t seq;
+
+    if (trace->num_entries == 0) {
+        return;
+    }
+
+    seq            = __atomic_add_fetch(&trace->next, 1, __ATOMIC_RELAXED);
+    slot           = &trace->entries[(seq - 1) % trace->num_entries];
+    entry->time_ns = emu_now_ns() - emu_fabric->start_ns;
+    entry->seq     = 0;
+    __atomic_store_n(&slot->seq, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    *slot = *entry;
+    __atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
+}
+
+uint64_t emu_trace_count(void)
+{
+    return __atomic_load_n(&emu_fabric->trace->next, __ATOMIC_ACQUIRE);
+}
+
+unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
+                        unsigned max, uint64_t *lost_p)
+{
+    emu_trace_t *trace = emu_fabric->trace;
+    uint64_t next      = emu_trace_count();
+    unsigned count     = 0;
+    const emu_trace_entry_t *slot;
+    uint64_t seq;
+
+    if (next > *pos_p + trace->num_entries) {
+        *lost_p += next - trace->num_entries - *pos_p;
+        *pos_p   = next - trace->num_entries;
+    }
+
+    while ((*pos_p < next) && (count < max)) {
+        slot           = &trace->entries[*pos_p % trace->num_entries];
+        entries[count] = *slot;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        seq = __atomic_load_n(&slot->seq, __ATOMIC_RELAXED);
+        if ((seq == 0) && (next < *pos_p + EMU_TRACE_PATIENCE)) {
+            break; /* it is being written: come again */
+        }
+        if ((seq == *pos_p + 1) && (entries[count].seq == seq)) {
+            count++;
+        } else {
+            ++*lost_p;
+        }
+        ++*pos_p;
+    }
+
+    return count;
+}

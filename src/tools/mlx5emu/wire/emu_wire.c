@@ -1,0 +1,386 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * See emu_wire.h. Locks: the requester's req_lock may be held, no responder's.
+ */
+
+#include "emu_wire.h"
+#include "../core/emu_fabric.h"
+#include "../core/emu_mr.h"
+#include "../core/emu_proc.h"
+#include "../core/emu_svc.h"
+#include "../fault/emu_fault.h"
+
+#include <infiniband/mlx5dv.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A packet that arrives later; owns its payload */
+typedef struct emu_wire_late {
+    emu_pkt_t pkt;
+    emu_rsp_t rsp;           /* what is late if is_rsp */
+    int       is_rsp;
+    emu_sge_t sge;
+    uint8_t   payload[];
+} emu_wire_late_t;
+
+static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
+{
+    return &emu_fabric->ports[pkt->src_port];
+}
+
+static emu_port_t *emu_wire_dst(const emu_pkt_t *pkt)
+{
+    return emu_port_get(pkt->dlid - 1, emu_wire_src(pkt)->link);
+}
+
+static int emu_wire_is_up(const emu_port_t *port)
+{
+    return (port != NULL) && (__atomic_load_n(&port->link_state,
+                                              __ATOMIC_ACQUIRE) == EMU_LINK_UP);
+}
+
+/* A loopback packet does not leave the NIC */
+static int emu_wire_passes(const emu_pkt_t *pkt)
+{
+    return (pkt->slid == pkt->dlid) ||
+           (emu_wire_is_up(emu_wire_src(pkt)) &&
+            emu_wire_is_up(emu_wire_dst(pkt)));
+}
+
+static uint8_t emu_wire_fault_op(uint8_t kind, int has_imm)
+{
+    switch (kind) {
+    case EMU_OP_WRITE:
+        return has_imm ? EMU_FAULT_OP_WRITE_IMM : EMU_FAULT_OP_WRITE;
+    case EMU_OP_READ:
+        return EMU_FAULT_OP_READ;
+    case EMU_OP_CAS:
+        return EMU_FAULT_OP_CAS;
+    case EMU_OP_FAA:
+        return EMU_FAULT_OP_FAA;
+    default:
+        return has_imm ? EMU_FAULT_OP_SEND_IMM : EMU_FAULT_OP_SEND;
+    }
+}
+
+void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
+                       emu_fault_event_t *event_p)
+{
+    const emu_port_t *port = &emu_fabric->ports[qp->port];
+    uint16_t dlid          = op->has_av ? op->dlid : qp->attr.ah_attr.dlid;
+
+    memset(event_p, 0, sizeof(*event_p));
+    event_p->point     = EMU_FAULT_POINT_POST;
+    event_p->op        = emu_wire_fault_op(op->kind, op->has_imm);
+    event_p->host      = port->host;
+    event_p->peer      = dlid - 1;
+    event_p->link      = port->link;
+    event_p->wqe_index = qp->sq_send;
+    event_p->qpn       = qp->qpn;
+    event_p->size      = op->length;
+}
+
+static void emu_wire_check(const emu_pkt_t *pkt, emu_fault_point_t point,
+                           uint32_t pkt_no, uint32_t num_pkts,
+                           emu_fault_verdict_t *verdict_p)
+{
+    const emu_port_t *src = emu_wire_src(pkt);
+    emu_fault_event_t event;
+
+    memset(&event, 0, sizeof(event));
+    event.point     = point;
+    event.op        = emu_wire_fault_op(pkt->kind, pkt->flags & EMU_PKT_IMM);
+    event.host      = src->host;
+    event.peer      = pkt->dlid - 1;
+    event.link      = src->link;
+    event.is_retry  = !!(pkt->flags & EMU_PKT_RETRY);
+    event.wqe_index = pkt->wqe_index;
+    event.qpn       = pkt->src_qpn;
+    event.pkt       = pkt_no;
+    event.num_pkts  = num_pkts;
+    event.size      = pkt->msg_total;
+    emu_fault_check(&event, verdict_p);
+}
+
+static void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
+{
+    EMU_COUNT(emu_wire_src(pkt), pkt->qp_type, why, pkt->num_pkts);
+}
+
+/* Responses */
+
+static void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
+{
+    emu_port_t *port = emu_wire_dst(pkt);
+
+    switch (rsp->type) {
+    case EMU_RSP_ACK:
+        EMU_COUNT(port, pkt->qp_type, EMU_CNT_TX_ACKS, 1);
+        break;
+    case EMU_RSP_READ:
+    case EMU_RSP_ATOMIC:
+        EMU_COUNT(port, pkt->qp_type, EMU_CNT_TX_RESP_PKTS, rsp->num_psn);
+        break;
+    default:
+        EMU_COUNT(port, pkt->qp_type, EMU_CNT_TX_NAKS, 1);
+        break;
+    }
+}
+
+static void emu_wire_late_func(void *arg, uint64_t cookie);
+
+/* The data of a response as they are now */
+static int emu_wire_own_rsp(emu_rsp_t *rsp)
+{
+    struct iovec src = { (void*)(uintptr_t)rsp->addr, rsp->length };
+    struct iovec dst = { NULL, rsp->length };
+
+    if ((rsp->type != EMU_RSP_READ) || (rsp->length == 0) ||
+        (rsp->copy != NULL)) {
+        return 1;
+    }
+
+    dst.iov_base = malloc(rsp->length);
+    if ((dst.iov_base == NULL) ||
+        (emu_mem_get(rsp->proc, &dst, 1, &src, 1, rsp->length) != 0)) {
+        free(dst.iov_base);
+        return 0;
+    }
+
+    emu_mr_put(rsp->mr);
+    rsp->mr   = NULL;
+    rsp->copy = dst.iov_base;
+    return 1;
+}
+
+/* Takes the response over, or releases it */
+static void emu_wire_delay_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
+                               uint64_t delay_ns)
+{
+    emu_wire_late_t *late = calloc(1, sizeof(*late));
+
+    if ((late == NULL) || !emu_wire_own_rsp(rsp)) {
+        free(late);
+        emu_rsp_release(rsp);
+        return;
+    }
+
+    late->pkt         = *pkt;
+    late->pkt.sge     = NULL;
+    late->pkt.num_sge = 0;
+    late->rsp         = *rsp;
+    late->is_rsp      = 1;
+    if (emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0) !=
+        0) {
+        emu_rsp_release(&late->rsp);
+        free(late);
+    }
+}
+
+/* A response's own copy of everything, for a duplicate */
+static int emu_wire_clone_rsp(emu_rsp_t *rsp, emu_rsp_t *clone_p)
+{
+    if (!emu_wire_own_rsp(rsp)) {
+        return 0;
+    }
+
+    *clone_p = *rsp;
+    if (rsp->copy != NULL) {
+        clone_p->copy = malloc(rsp->length);
+        if (clone_p->copy == NULL) {
+            return 0;
+        }
+        memcpy(clone_p->copy, rsp->copy, rsp->length);
+    }
+    return 1;
+}
+
+/* Only the first packets of a read response arrive */
+static int emu_wire_cut_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
+                            uint32_t num_pkts)
+{
+    if (num_pkts == 0) {
+        emu_rsp_release(rsp);
+        return 0;
+    }
+
+    rsp->num_psn = num_pkts;
+    rsp->length  = emu_min(rsp->length, num_pkts * pkt->mtu);
+    return 1;
+}
+
+/* Show each packet of a response to the rules */
+static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+{
+    uint32_t num = (rsp->type == EMU_RSP_READ) ? rsp->num_psn : 1;
+    emu_fault_verdict_t verdict;
+    emu_rsp_t clone;
+    uint32_t i;
+
+    for (i = 0; i < num; i++) {
+        emu_wire_check(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
+        if (!emu_wire_passes(pkt)) {
+            EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
+            return emu_wire_cut_rsp(pkt, rsp, i);
+        }
+
+        switch (verdict.fate) {
+        case EMU_FAULT_ACTION_DROP:
+            EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
+            return emu_wire_cut_rsp(pkt, rsp, i);
+        case EMU_FAULT_ACTION_DELAY:
+            emu_wire_delay_rsp(pkt, rsp, verdict.value_ns);
+            return 0;
+        case EMU_FAULT_ACTION_DUP:
+            if (emu_wire_clone_rsp(rsp, &clone)) {
+                emu_wire_delay_rsp(pkt, &clone, verdict.value_ns);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+
+    return 1;
+}
+
+/* The way back. @return whether it arrived; otherwise it is released */
+static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+{
+    emu_fault_verdict_t verdict;
+
+    if (emu_fault_active()) {
+        if (rsp->executed) {
+            emu_wire_check(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
+                           &verdict);
+            if (verdict.fate == EMU_FAULT_ACTION_DROP) {
+                EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT,
+                          1);
+                emu_rsp_release(rsp);
+                return 0;
+            }
+        }
+        emu_wire_count_rsp(pkt, rsp);
+        return emu_wire_fault_rsp(pkt, rsp);
+    }
+
+    emu_wire_count_rsp(pkt, rsp);
+    if (emu_unlikely(!emu_wire_passes(pkt))) {
+        EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
+        emu_rsp_release(rsp);
+        return 0;
+    }
+    return 1;
+}
+
+/* Requests */
+
+static int emu_wire_deliver(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    if (emu_unlikely(!emu_wire_passes(pkt))) {
+        emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
+        return 0;
+    }
+    return emu_resp_receive(pkt, rsp_p) && emu_wire_reply(pkt, rsp_p);
+}
+
+static void emu_wire_delay_pkt(const emu_pkt_t *pkt, uint64_t delay_ns)
+{
+    emu_wire_late_t *late = calloc(1, sizeof(*late) + pkt->length);
+
+    if (late == NULL) {
+        return;
+    }
+
+    late->pkt         = *pkt;
+    late->pkt.sge     = &late->sge;
+    late->pkt.num_sge = 1;
+    late->pkt.offset  = 0;
+    late->sge.inl     = late->payload;
+    late->sge.length  = pkt->length;
+    emu_pkt_copy_out(pkt, 0, late->payload, pkt->length);
+    if (emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0) !=
+        0) {
+        free(late);
+    }
+}
+
+/* A late response, or the response to a late request, reaches its requester,
+ * if that still waits for one */
+static void emu_wire_late_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+{
+    emu_qp_t *qp = emu_qp_find(pkt->src_qpn);
+
+    if (qp != NULL) {
+        emu_lock(&qp->req_lock);
+        if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
+            (qp->req_state == IBV_QPS_RTS) &&
+            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial))) {
+            emu_comp_receive(qp, rsp);
+            if (qp->req_state == IBV_QPS_RTS) {
+                emu_req_run(qp);
+            }
+        }
+        emu_unlock(&qp->req_lock);
+    }
+    emu_rsp_release(rsp);
+}
+
+/* Service thread */
+static void emu_wire_late_func(void *arg, uint64_t cookie)
+{
+    emu_wire_late_t *late = arg;
+    emu_rsp_t rsp;
+
+    (void)cookie;
+    if (late->is_rsp) {
+        if (emu_wire_passes(&late->pkt)) {
+            emu_wire_late_reply(&late->pkt, &late->rsp);
+        } else {
+            emu_rsp_release(&late->rsp);
+        }
+    } else if (emu_wire_deliver(&late->pkt, &rsp)) {
+        emu_wire_late_reply(&late->pkt, &rsp);
+    }
+    free(late);
+    emu_run_deferred();
+}
+
+/* @return whether the packet is to be delivered now */
+static int emu_wire_fault_pkt(emu_pkt_t *pkt)
+{
+    emu_fault_verdict_t verdict;
+
+    emu_wire_check(pkt, EMU_FAULT_POINT_PACKET, pkt->pkt_no, pkt->msg_pkts,
+                   &verdict);
+    switch (verdict.fate) {
+    case EMU_FAULT_ACTION_DROP:
+        emu_wire_lost(pkt, EMU_CNT_DROPS_FAULT);
+        return 0;
+    case EMU_FAULT_ACTION_DELAY:
+        emu_wire_delay_pkt(pkt, verdict.value_ns);
+        return 0;
+    case EMU_FAULT_ACTION_DUP:
+        emu_wire_delay_pkt(pkt, verdict.value_ns);
+        return 1;
+    default:
+        return 1;
+    }
+}
+
+int emu_wire_send(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    emu_port_t *src = emu_wire_src(pkt);
+
+    EMU_COUNT(src, pkt->qp_type, EMU_CNT_TX_PKTS, pkt->num_pkts);
+    EMU_COUNT(src, pkt->qp_type, EMU_CNT_TX_BYTES, pkt->length);
+    if (emu_unlikely(pkt->flags & EMU_PKT_RETRY)) {
+        EMU_COUNT(src, pkt->qp_type, EMU_CNT_RETRANS_PKTS, pkt->num_pkts);
+    }
+
+    if (emu_fault_active() && !emu_wire_fault_pkt(pkt)) {
+        return 0;
+    }
+    return emu_wire_deliver(pkt, rsp_p);
+}

@@ -1,0 +1,246 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Parser of send WQEs. A WQE is a control segment and then, depending on the
+ * operation: an address vector, a remote address, atomic operands, data.
+ * Everything is in units of 16 bytes and wraps at the end of the queue.
+ */
+
+#include "emu_wqe.h"
+
+#include <endian.h>
+#include <infiniband/mlx5dv.h>
+#include <string.h>
+
+#define EMU_WQE_DS        16
+#define EMU_WQE_FENCE(_f) (((_f) >> 5) & 7)
+
+/* What follows the control segment, by opcode */
+typedef struct emu_wqe_format {
+    uint8_t kind;
+    uint8_t has_imm;
+    uint8_t has_raddr;
+    uint8_t has_atomic;
+    uint8_t is_known;
+} emu_wqe_format_t;
+
+static const emu_wqe_format_t emu_wqe_formats[256] = {
+    [MLX5_OPCODE_NOP]            = { EMU_OP_NONE, 0, 0, 0, 1 },
+    [MLX5_OPCODE_SEND]           = { EMU_OP_SEND, 0, 0, 0, 1 },
+    [MLX5_OPCODE_SEND_IMM]       = { EMU_OP_SEND, 1, 0, 0, 1 },
+    [MLX5_OPCODE_RDMA_WRITE]     = { EMU_OP_WRITE, 0, 1, 0, 1 },
+    [MLX5_OPCODE_RDMA_WRITE_IMM] = { EMU_OP_WRITE, 1, 1, 0, 1 },
+    [MLX5_OPCODE_RDMA_READ]      = { EMU_OP_READ, 0, 1, 0, 1 },
+    [MLX5_OPCODE_ATOMIC_CS]      = { EMU_OP_CAS, 0, 1, 1, 1 },
+    [MLX5_OPCODE_ATOMIC_FA]      = { EMU_OP_FAA, 0, 1, 1, 1 }
+};
+
+/* Where the parser is in the ring */
+typedef struct emu_wqe_pos {
+    const uint8_t *buf;
+    const uint8_t *end;
+    const uint8_t *ptr;      /* next segment */
+    unsigned      left;      /* segments that are left */
+} emu_wqe_pos_t;
+
+static const void *emu_wqe_next(emu_wqe_pos_t *pos, unsigned num_ds)
+{
+    const void *seg = pos->ptr;
+
+    pos->left -= num_ds;
+    pos->ptr  += num_ds * EMU_WQE_DS;
+    if (pos->ptr >= pos->end) {
+        pos->ptr -= pos->end - pos->buf;
+    }
+    return seg;
+}
+
+static const struct mlx5_wqe_ctrl_seg *
+emu_wqe_ctrl(const uint8_t *buf, uint32_t bb_cnt, uint16_t index)
+{
+    return (const void*)(buf + (size_t)(index & (bb_cnt - 1)) * EMU_SEND_BB);
+}
+
+uint16_t emu_wqe_peek(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
+                      uint8_t *opcode_p)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = emu_wqe_ctrl(buf, bb_cnt, index);
+    unsigned ds                          = be32toh(ctrl->qpn_ds) & 0x3f;
+
+    *opcode_p = be32toh(ctrl->opmod_idx_opcode) & 0xff;
+    return emu_max((ds + 3) / 4, 1);
+}
+
+static int emu_wqe_parse_av(emu_wqe_pos_t *pos, emu_op_t *op)
+{
+    const struct mlx5_wqe_av *av;
+    unsigned num_ds;
+
+    if (pos->left < 1) {
+        return -1;
+    }
+
+    /* The first 16 bytes say whether there are 32 more */
+    av         = (const void*)pos->ptr;
+    num_ds     = (be32toh(av->dqp_dct) & MLX5_EXTENDED_UD_AV) ? 3 : 1;
+    op->has_av = 1;
+    op->dc_key = be64toh(av->key.dc_key);
+    op->qkey   = be32toh(av->key.qkey.qkey);
+    op->dqpn   = be32toh(av->dqp_dct) & 0xffffff;
+    op->dlid   = be16toh(av->rlid);
+    op->sl     = av->stat_rate_sl & 0xf;
+    if (pos->left < num_ds) {
+        return -1;
+    }
+
+    emu_wqe_next(pos, num_ds);
+    return 0;
+}
+
+static int emu_wqe_parse_remote(emu_wqe_pos_t *pos, emu_op_t *op,
+                                const emu_wqe_format_t *format)
+{
+    const struct mlx5_wqe_raddr_seg *raddr;
+    const struct mlx5_wqe_atomic_seg *atomic;
+
+    if (pos->left < 1u + format->has_atomic) {
+        return -1;
+    }
+
+    raddr     = emu_wqe_next(pos, 1);
+    op->raddr = be64toh(raddr->raddr);
+    op->rkey  = be32toh(raddr->rkey);
+    if (format->has_atomic) {
+        atomic       = emu_wqe_next(pos, 1);
+        op->swap_add = be64toh(atomic->swap_add);
+        op->compare  = be64toh(atomic->compare);
+    }
+    return 0;
+}
+
+static int emu_wqe_add_sge(emu_op_t *op, uint64_t addr, uint32_t length,
+                           uint32_t lkey, const void *inl)
+{
+    if ((op->num_sge == EMU_MAX_SGE) || (length > EMU_MAX_MSG - op->length)) {
+        return -1;
+    }
+
+    op->sge[op->num_sge++] = (emu_sge_t) {
+        .addr = addr, .length = length, .lkey = lkey, .inl = inl
+    };
+    op->length += length;
+    return 0;
+}
+
+/* Inline data may wrap: two pieces then */
+static int emu_wqe_parse_inline(emu_wqe_pos_t *pos, emu_op_t *op)
+{
+    uint32_t length    = be32toh(*(const uint32_t*)pos->ptr) & 0x3ff;
+    const uint8_t *ptr = pos->ptr + 4;
+    unsigned num_ds    = (length + 4 + EMU_WQE_DS - 1) / EMU_WQE_DS;
+    uint32_t first     = emu_min(length, (size_t)(pos->end - ptr));
+
+    if (num_ds > pos->left) {
+        return -1;
+    }
+
+    if ((emu_wqe_add_sge(op, 0, first, 0, ptr) != 0) ||
+        ((first < length) &&
+         (emu_wqe_add_sge(op, 0, length - first, 0, pos->buf) != 0))) {
+        return -1;
+    }
+
+    emu_wqe_next(pos, num_ds);
+    return 0;
+}
+
+static int emu_wqe_parse_data(emu_wqe_pos_t *pos, emu_op_t *op)
+{
+    const struct mlx5_wqe_data_seg *data;
+    uint32_t byte_count;
+
+    op->is_inline = 1;
+    while (pos->left > 0) {
+        data       = (const void*)pos->ptr;
+        byte_count = be32toh(data->byte_count);
+        if (byte_count & MLX5_INLINE_SEG) {
+            if (emu_wqe_parse_inline(pos, op) != 0) {
+                return -1;
+            }
+            continue;
+        }
+
+        /* A count of zero means 2 GB, too much for any message here, but
+         * programs use it for empty ones */
+        op->is_inline = 0;
+        if (emu_wqe_add_sge(op, be64toh(data->addr), byte_count,
+                            be32toh(data->lkey), NULL) != 0) {
+            return -1;
+        }
+        emu_wqe_next(pos, 1);
+    }
+    return 0;
+}
+
+static void emu_wqe_parse_ctrl(const struct mlx5_wqe_ctrl_seg *ctrl,
+                               const emu_wqe_format_t *format, emu_op_t *op)
+{
+    uint32_t word = be32toh(ctrl->opmod_idx_opcode);
+    uint8_t flags = ctrl->fm_ce_se;
+
+    op->opcode    = word & 0xff;
+    op->wqe_index = (word >> 8) & 0xffff;
+    op->qpn       = be32toh(ctrl->qpn_ds) >> 8;
+    op->kind      = format->kind;
+    op->has_imm   = format->has_imm;
+    op->imm       = ctrl->imm;
+    op->signaled  = !!(flags & MLX5_WQE_CTRL_CQ_UPDATE);
+    op->solicited = !!(flags & MLX5_WQE_CTRL_SOLICITED);
+    op->fence     = (EMU_WQE_FENCE(flags) >= 2);
+    op->has_av    = 0;
+    op->is_inline = 0;
+    op->num_sge   = 0;
+    op->length    = 0;
+    op->rkey      = 0;
+    op->raddr     = 0;
+    op->swap_add  = 0;
+    op->compare   = 0;
+}
+
+int emu_wqe_parse(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
+                  int has_av, emu_op_t *op_p)
+{
+    const struct mlx5_wqe_ctrl_seg *ctrl = emu_wqe_ctrl(buf, bb_cnt, index);
+    const emu_wqe_format_t *format;
+    emu_wqe_pos_t pos;
+    uint8_t opcode;
+
+    op_p->num_bb = emu_wqe_peek(buf, bb_cnt, index, &opcode);
+    format       = &emu_wqe_formats[opcode];
+    emu_wqe_parse_ctrl(ctrl, format, op_p);
+
+    pos.buf  = buf;
+    pos.end  = buf + (size_t)bb_cnt * EMU_SEND_BB;
+    pos.ptr  = (const uint8_t*)ctrl;
+    pos.left = be32toh(ctrl->qpn_ds) & 0x3f;
+    if (!format->is_known || (pos.left < 1) || (op_p->num_bb > bb_cnt)) {
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+
+    emu_wqe_next(&pos, 1);
+    if (op_p->kind == EMU_OP_NONE) {
+        return 0;
+    }
+    if ((has_av && (emu_wqe_parse_av(&pos, op_p) != 0)) ||
+        (format->has_raddr &&
+         (emu_wqe_parse_remote(&pos, op_p, format) != 0))) {
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    if (emu_wqe_parse_data(&pos, op_p) != 0) {
+        return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    if (format->has_atomic && (op_p->length != 8)) {
+        return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
+    }
+    return 0;
+}
