@@ -215,6 +215,39 @@ test_program_fails_with_its_client() {
     check grep -q "the other side is gone" server.log
 }
 
+# Each way to do one operation wrong is noticed, and named
+test_program_notices_sabotage() {
+    local mode text status
+    gcc -shared -fPIC -D_GNU_SOURCE -o sabotage.so \
+        "$top/test/scripts/demo_sabotage.c" -ldl
+    while read -r mode text; do
+        rm -f port
+        start_server -g 2
+        status=0
+        UCX_TLS=tcp SABOTAGE=$mode LD_PRELOAD=$PWD/sabotage.so timeout 60 \
+            "$demo" client 127.0.0.1 -p "$port" -n 6000 >client.log 2>&1 ||
+            status=$?
+        [ $status -eq 1 ] || fail "$mode: status $status: $(cat client.log)"
+        grep -q "FAILED: .*$text" client.log ||
+            fail "$mode: no \"$text\": $(cat client.log)"
+        wait "$server" || true
+    done <<END
+put-lost wrong
+put-repeated wrong
+completion-twice completed twice
+get-lost get returned wrong data
+message-lost came where .* was expected
+message-twice came again
+message-torn wrong contents
+END
+    # and without any, it is fine
+    rm -f port
+    start_server
+    UCX_TLS=tcp LD_PRELOAD=$PWD/sabotage.so timeout 60 \
+        "$demo" client 127.0.0.1 -p "$port" -n 6000 >client.log 2>&1 ||
+        fail "$(cat client.log)"
+}
+
 test_program_refuses_bad_arguments() {
     fails 2 "'server' or 'client HOST'" "$demo"
     fails 2 "'server' or 'client HOST'" "$demo" client
