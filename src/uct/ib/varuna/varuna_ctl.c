@@ -375,9 +375,15 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     uct_varuna_ctl_lock(ctl);
     ucs_trace("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
               uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid);
-    status = uct_varuna_ctl_post(ctl, peer, link, data, total);
-    if (status == UCS_ERR_NO_RESOURCE) {
+    if (ucs_list_is_empty(&ctl->queue)) {
+        status = uct_varuna_ctl_post(ctl, peer, link, data, total);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
+        }
+    } else {
+        /* Don't overtake what waits */
         status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
+        uct_varuna_ctl_flush_queue(ctl);
     }
     uct_varuna_ctl_reap_eps(ctl);
     uct_varuna_ctl_unlock(ctl);
@@ -1127,9 +1133,9 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_targets_cleanup(ctl);
     uct_varuna_peers_cleanup(ctl);
     uct_varuna_ctl_reap_eps(ctl);
-    uct_varuna_ctl_links_cleanup(ctl);
     uct_varuna_ctl_unlock(ctl);
 
+    uct_varuna_ctl_links_cleanup(ctl);
     kh_destroy_inplace(uct_varuna_ctl_eps, &ctl->eps);
     uct_worker_destroy(ctl->worker);
     close(ctl->kick_fd);

@@ -139,4 +139,9 @@ int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl);
 /** AM trampoline's look-up; main thread, no lock. @return NULL if unknown. */
 uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id);
 
+/** Error handler of the inner RC interfaces, for endpoints which are no
+ *  requester's lane: main thread. The passive side waits for the requester.
+ *  @return nonzero if the endpoint is a target's. */
+int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner);
+
 #endif

@@ -1,0 +1,795 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Responder's side of vQPs: opens, connects, fences and closes them at the
+ * requester's wish, and owns their completion logs. It may never call its
+ * progress function, so what recovery needs runs in the async context.
+ *
+ * Incarnation e writes its log into ring (e % UCT_VARUNA_LOG_COUNT). Rings are
+ * never cleared: log sequence numbers go on across incarnations, so entries of
+ * incarnation e - UCT_VARUNA_LOG_COUNT are told apart by them.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include "varuna_mlx5.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+#include <string.h>
+
+/* Polls of an inner interface which end a queue pair's last completions */
+#define UCT_VARUNA_TARGET_MAX_POLLS  10000
+
+#define UCT_VARUNA_TARGET_ADDR_ROOM  64
+
+
+static inline uct_varuna_target_impl_t *
+uct_varuna_target_impl(uct_varuna_target_t *target)
+{
+    return ucs_derived_of(target, uct_varuna_target_impl_t);
+}
+
+static inline uct_varuna_target_chunk_t *
+uct_varuna_target_chunk(uct_varuna_target_table_t *table, uint32_t id)
+{
+    return table->chunks[id >> UCT_VARUNA_TARGET_CHUNK_BITS];
+}
+
+static inline unsigned uct_varuna_target_slot(uint32_t id)
+{
+    return id & UCS_MASK(UCT_VARUNA_TARGET_CHUNK_BITS);
+}
+
+
+/* --- Table and log arena --- */
+
+/* Make the next chunk. The main thread sees it once num_chunks says so. */
+static ucs_status_t uct_varuna_target_chunk_add(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    size_t length                    = UCT_VARUNA_TARGET_CHUNK *
+                                       UCT_VARUNA_TARGET_LOG_BYTES;
+    uct_varuna_target_chunk_t *chunk;
+    ucs_status_t status;
+    void *logs;
+    int ret;
+
+    if (table->num_chunks == UCT_VARUNA_TARGET_MAX_CHUNKS) {
+        ucs_error("peers have more than %u endpoints to this process",
+                  UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    chunk = ucs_calloc(1, sizeof(*chunk), "varuna_target_chunk");
+    if (chunk == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err;
+    }
+
+    ret = ucs_posix_memalign(&logs, ucs_get_page_size(), length, "varuna_logs");
+    if (ret != 0) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free_chunk;
+    }
+
+    memset(logs, 0, length);
+    chunk->logs = logs;
+    chunk->rkey = ucs_calloc(1, table->rkey_len, "varuna_log_rkey");
+    if (chunk->rkey == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free_logs;
+    }
+
+    /* UCX registers a strictly ordered key besides a relaxed one where the user
+     * wants relaxed ordering; the lanes use what the plain key gives */
+    status = uct_md_mem_reg(&ctl->iface->md->super, logs, length,
+                            UCT_MD_MEM_ACCESS_REMOTE_PUT |
+                            UCT_MD_MEM_ACCESS_REMOTE_GET |
+                            UCT_MD_MEM_ACCESS_LOCAL_READ |
+                            UCT_MD_MEM_ACCESS_LOCAL_WRITE, &chunk->memh);
+    if (status != UCS_OK) {
+        goto err_free_rkey;
+    }
+
+    status = uct_md_mkey_pack(&ctl->iface->md->super, chunk->memh, chunk->rkey);
+    if (status != UCS_OK) {
+        goto err_dereg;
+    }
+
+    __atomic_store_n(&table->chunks[table->num_chunks], chunk,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&table->num_chunks, table->num_chunks + 1,
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+
+err_dereg:
+    uct_md_mem_dereg(&ctl->iface->md->super, chunk->memh);
+err_free_rkey:
+    ucs_free(chunk->rkey);
+err_free_logs:
+    ucs_free(logs);
+err_free_chunk:
+    ucs_free(chunk);
+err:
+    ucs_error("failed to make completion logs for peers: %s",
+              ucs_status_string(status));
+    return status;
+}
+
+static void uct_varuna_target_chunk_free(uct_varuna_ctl_t *ctl,
+                                         uct_varuna_target_chunk_t *chunk)
+{
+    uct_md_mem_dereg(&ctl->iface->md->super, chunk->memh);
+    ucs_free(chunk->rkey);
+    ucs_free(chunk->logs);
+    ucs_free(chunk);
+}
+
+/* An id is used again only after what the network may still hold of its last
+ * use has died. */
+static ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl,
+                                             uint32_t *id_p)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uint32_t id                      = table->free_head;
+    uct_varuna_target_chunk_t *chunk;
+    ucs_status_t status;
+
+    if (id != UCT_VARUNA_TARGET_ID_NONE) {
+        chunk = uct_varuna_target_chunk(table, id);
+        if ((chunk->freed_at[uct_varuna_target_slot(id)] +
+             ctl->iface->config.packet_lifetime) < ucs_get_time()) {
+            table->free_head = chunk->next_free[uct_varuna_target_slot(id)];
+            if (table->free_head == UCT_VARUNA_TARGET_ID_NONE) {
+                table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
+            }
+
+            *id_p = id;
+            return UCS_OK;
+        }
+    }
+
+    if (table->next_id ==
+        (table->num_chunks << UCT_VARUNA_TARGET_CHUNK_BITS)) {
+        status = uct_varuna_target_chunk_add(ctl);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    *id_p = table->next_id++;
+    return UCS_OK;
+}
+
+static void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(table, id);
+    uint32_t tail                    = table->free_tail;
+    unsigned slot                    = uct_varuna_target_slot(id);
+
+    chunk->next_free[slot] = UCT_VARUNA_TARGET_ID_NONE;
+    chunk->freed_at[slot]  = ucs_get_time();
+    table->free_tail       = id;
+    if (tail == UCT_VARUNA_TARGET_ID_NONE) {
+        table->free_head = id;
+    } else {
+        uct_varuna_target_chunk(table, tail)
+                ->next_free[uct_varuna_target_slot(tail)] = id;
+    }
+}
+
+static void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
+                                      uct_varuna_target_t *target)
+{
+    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&ctl->targets,
+                                                               id);
+
+    __atomic_store_n(&chunk->targets[uct_varuna_target_slot(id)], target,
+                     __ATOMIC_RELEASE);
+}
+
+uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_chunk_t *chunk;
+
+    if ((id >> UCT_VARUNA_TARGET_CHUNK_BITS) >=
+        __atomic_load_n(&table->num_chunks, __ATOMIC_ACQUIRE)) {
+        return NULL;
+    }
+
+    chunk = uct_varuna_target_chunk(table, id);
+    return __atomic_load_n(&chunk->targets[uct_varuna_target_slot(id)],
+                           __ATOMIC_ACQUIRE);
+}
+
+static uct_varuna_target_t *
+uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
+                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
+{
+    uct_varuna_target_key_t key = {.uuid = hdr->uuid, .vqp = hdr->vqp};
+
+    *iter_p = kh_get(uct_varuna_targets, &ctl->targets.by_name, key);
+    return (*iter_p == kh_end(&ctl->targets.by_name)) ? NULL :
+           kh_val(&ctl->targets.by_name, *iter_p);
+}
+
+
+/* --- OPEN_REQ, async context --- */
+
+/* Takes over the reference to @a peer in case of success. */
+static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
+                                             uct_varuna_peer_t *peer,
+                                             uint32_t vqp,
+                                             uct_varuna_target_t **target_p)
+{
+    uct_varuna_target_key_t key = {.uuid = peer->uuid, .vqp = vqp};
+    uct_varuna_target_t *target;
+    ucs_status_t status;
+    khiter_t iter;
+    uint32_t id;
+    int ret;
+
+    target = ucs_calloc(1, sizeof(uct_varuna_target_impl_t), "varuna_target");
+    if (target == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err;
+    }
+
+    status = uct_varuna_target_id_get(ctl, &id);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    iter = kh_put(uct_varuna_targets, &ctl->targets.by_name, key, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_put_id;
+    }
+
+    target->peer    = peer;
+    target->vqp     = vqp;
+    target->id      = id;
+    target->logs    = UCS_PTR_BYTE_OFFSET(
+            uct_varuna_target_chunk(&ctl->targets, id)->logs,
+            uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
+    target->rc_link = UCT_VARUNA_LINK_NONE;
+    ucs_list_head_init(&target->held);
+    memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
+
+    kh_val(&ctl->targets.by_name, iter) = target;
+    uct_varuna_target_publish(ctl, id, target);
+    ucs_debug("opened target %u for vqp %u of peer 0x%lx", id, vqp, peer->uuid);
+    *target_p = target;
+    return UCS_OK;
+
+err_put_id:
+    uct_varuna_target_id_put(ctl, id);
+err_free:
+    ucs_free(target);
+err:
+    return status;
+}
+
+static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                         const uct_varuna_ctl_hdr_t *hdr,
+                                         const uct_varuna_target_t *target)
+{
+    const uct_varuna_target_chunk_t *chunk =
+            uct_varuna_target_chunk(&ctl->targets, target->id);
+    char body[UCT_VARUNA_CTL_MAX_MSG - sizeof(*hdr)];
+    uct_varuna_ctl_open_rep_t *rep = (uct_varuna_ctl_open_rep_t*)body;
+    size_t length                  = sizeof(*rep);
+
+    rep->log_addr  = (uintptr_t)target->logs;
+    rep->target    = target->id;
+    rep->log_size  = UCT_VARUNA_LOG_SIZE;
+    rep->log_count = UCT_VARUNA_LOG_COUNT;
+    rep->rkey_len  = ctl->targets.rkey_len;
+    memcpy(body + length, chunk->rkey, rep->rkey_len);
+    length        += rep->rkey_len;
+    rep->addr_len  = uct_varuna_iface_pack_address(ctl->iface, 1, body + length,
+                                                   sizeof(body) - length);
+    length        += rep->addr_len;
+
+    uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_OPEN_REP,
+                         body, length);
+}
+
+void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const void *body)
+{
+    const uct_varuna_ctl_open_req_t *req = body;
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_target_t *target;
+    uct_varuna_peer_t *peer;
+    ucs_status_t status;
+    const char *reason;
+    khiter_t iter;
+
+    status = uct_varuna_parse_addr(req + 1, req->addr_len, &parsed, &reason);
+    if ((status == UCS_OK) && (parsed.uuid != hdr->uuid)) {
+        reason = "its address is another peer's";
+        status = UCS_ERR_INVALID_ADDR;
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+                                reason);
+        return;
+    }
+
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    if (target != NULL) {
+        uct_varuna_target_reply_open(ctl, link, hdr, target);
+        return;
+    }
+
+    if (uct_varuna_peer_find(ctl, hdr->uuid) != NULL) {
+        /* The main thread learns its links, see varuna_peer.c */
+        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+    }
+
+    status = uct_varuna_peer_open(ctl, NULL, &parsed, 0, &peer);
+    if (status != UCS_OK) {
+        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+                                "none of its links can be reached from here");
+        return;
+    }
+
+    status = uct_varuna_target_create(ctl, peer, hdr->vqp, &target);
+    if (status != UCS_OK) {
+        uct_varuna_ctl_reject(ctl, link, hdr, status);
+        uct_varuna_peer_put(ctl, peer);
+        return;
+    }
+
+    uct_varuna_target_reply_open(ctl, link, hdr, target);
+}
+
+
+/* --- FENCE_REQ, async context --- */
+
+static uct_varuna_target_evidence_t *
+uct_varuna_target_evidence(uct_varuna_target_t *target, uint32_t epoch)
+{
+    return &uct_varuna_target_impl(target)
+                    ->evidence[epoch % UCT_VARUNA_LOG_COUNT];
+}
+
+/*
+ * Move the QP of @a target to ERR and note what it leaves. After this nothing of
+ * its incarnation is executed here. The expected PSN is asked for only now, as
+ * before it may still move. If the NIC doesn't answer, the next request tries
+ * again.
+ */
+static void uct_varuna_target_fence_qp(uct_varuna_target_t *target)
+{
+    uct_varuna_target_evidence_t *evidence =
+            uct_varuna_target_evidence(target, target->rc_epoch);
+    ucs_status_t status;
+
+    if ((evidence->epoch == target->rc_epoch) &&
+        (evidence->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
+        return; /* Once */
+    }
+
+    status = uct_ep_invalidate(target->rc_ep, 0);
+    if (status != UCS_OK) {
+        ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
+                 target->rc_epoch, ucs_status_string(status));
+        return;
+    }
+
+    evidence->epoch = target->rc_epoch;
+    evidence->flags = UCT_VARUNA_FENCE_FLAG_QP;
+    evidence->epsn  = 0;
+    status          = uct_varuna_mlx5_ep_query_epsn(target->rc_ep,
+                                                    &evidence->epsn);
+    if (status == UCS_OK) {
+        evidence->epsn  &= UCS_MASK(24);
+        evidence->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
+    }
+
+    ucs_debug("target %u: fenced incarnation %u, expected psn %s%u", target->id,
+              target->rc_epoch,
+              (evidence->flags & UCT_VARUNA_FENCE_FLAG_PSN) ? "" : "unknown ",
+              evidence->epsn);
+}
+
+void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr)
+{
+    size_t ring_size = UCT_VARUNA_LOG_SIZE * sizeof(uint64_t);
+    char body[sizeof(uct_varuna_ctl_fence_rep_t) +
+              (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
+    uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)body;
+    const uct_varuna_target_evidence_t *evidence;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
+        return;
+    }
+
+    target->fenced = ucs_max(target->fenced, hdr->epoch);
+    if ((target->rc_ep != NULL) && (target->rc_epoch <= hdr->epoch)) {
+        uct_varuna_target_fence_qp(target);
+    }
+
+    memset(rep, 0, sizeof(*rep));
+    rep->log_size = UCT_VARUNA_LOG_SIZE;
+    evidence      = uct_varuna_target_evidence(target, hdr->epoch);
+    if (evidence->epoch == hdr->epoch) {
+        rep->flags = evidence->flags;
+        rep->epsn  = evidence->epsn;
+    }
+
+    /* Behind the fence, so that nothing lands between */
+    ucs_memory_cpu_load_fence();
+    memcpy(rep + 1,
+           target->logs +
+           ((hdr->epoch % UCT_VARUNA_LOG_COUNT) * UCT_VARUNA_LOG_SIZE),
+           ring_size);
+    uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
+                         body, sizeof(body));
+}
+
+
+/* --- CONNECT_REQ, main thread --- */
+
+/* Destroy a QP whose incarnation is over. Its last completions are polled first:
+ * UCX wants none of a QP which it doesn't know. */
+static void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
+{
+    unsigned i;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep);
+    if (iter != kh_end(&ctl->targets.rc_eps)) {
+        kh_del(uct_varuna_rc_eps, &ctl->targets.rc_eps, iter);
+    }
+
+    (void)uct_ep_invalidate(ep, 0);
+    for (i = 0; (i < UCT_VARUNA_TARGET_MAX_POLLS) &&
+         !uct_varuna_mlx5_rc_is_drained(ep); ++i) {
+        uct_iface_progress(ep->iface);
+    }
+
+    uct_ep_destroy(ep);
+}
+
+/* Take the QP of an older incarnation away. What it proved is kept. */
+static uct_ep_h uct_varuna_target_detach_ep(uct_varuna_target_t *target)
+{
+    uct_ep_h ep = target->rc_ep;
+
+    if (ep != NULL) {
+        uct_varuna_target_fence_qp(target);
+        target->rc_ep   = NULL;
+        target->rc_link = UCT_VARUNA_LINK_NONE;
+        uct_varuna_target_impl(target)->rc_failed = 0;
+    }
+
+    return ep;
+}
+
+static ucs_status_t
+uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
+                            unsigned *link_p)
+{
+    unsigned i;
+
+    for (i = 0; i < iface->num_links; ++i) {
+        if (iface->links[i].nic == nic) {
+            *link_p = i;
+            return UCS_OK;
+        }
+    }
+
+    ucs_debug("nic %u is no link of ours", nic);
+    return UCS_ERR_NO_DEVICE;
+}
+
+/* Make a QP and connect it to the requester's. */
+static ucs_status_t
+uct_varuna_target_make_ep(uct_varuna_ctl_t *ctl, unsigned link,
+                          const uct_varuna_ctl_connect_t *req, uct_ep_h *ep_p)
+{
+    const uct_varuna_lane_iface_t *rc =
+            &ctl->iface->links[link].lanes[UCT_VARUNA_LANE_RC];
+    char device_addr[UCT_VARUNA_TARGET_ADDR_ROOM] = {0};
+    char ep_addr[UCT_VARUNA_TARGET_ADDR_ROOM]     = {0};
+    uct_ep_params_t params;
+    ucs_status_t status;
+    uct_ep_h ep;
+
+    /* In rooms of their own: inner code reads as much as it likes */
+    if ((req->ep_len != rc->attr.ep_addr_len) ||
+        (req->ep_len > sizeof(ep_addr))) {
+        ucs_debug("the peer's RC address has %u bytes, ours %zu", req->ep_len,
+                  rc->attr.ep_addr_len);
+        return UCS_ERR_INVALID_ADDR;
+    }
+
+    memcpy(device_addr, req + 1, req->device_len);
+    memcpy(ep_addr, UCS_PTR_BYTE_OFFSET(req + 1, req->device_len), req->ep_len);
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
+    params.iface      = rc->inner;
+    status            = uct_ep_create(&params, &ep);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_ep_connect_to_ep(ep, (uct_device_addr_t*)device_addr,
+                                  (uct_ep_addr_t*)ep_addr);
+    if (status != UCS_OK) {
+        uct_ep_destroy(ep);
+        return status;
+    }
+
+    *ep_p = ep;
+    return UCS_OK;
+}
+
+/* Tell the requester, lock held. */
+static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
+                                            unsigned link,
+                                            const uct_varuna_ctl_hdr_t *hdr,
+                                            uct_varuna_target_t *target,
+                                            uint8_t nic, ucs_status_t status)
+{
+    const uct_varuna_link_t *rc_link;
+    char body[sizeof(uct_varuna_ctl_connect_t) +
+              (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
+    uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)body;
+    size_t length                 = sizeof(*rep);
+
+    memset(rep, 0, sizeof(*rep));
+    if (status == UCS_OK) {
+        rc_link         = &ctl->iface->links[target->rc_link];
+        rep->device_len = rc_link->device_addr_len;
+        rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+        ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
+        memcpy(body + length, rc_link->device_addr, rep->device_len);
+        length += rep->device_len;
+        status  = uct_ep_get_address(target->rc_ep,
+                                     (uct_ep_addr_t*)(body + length));
+        length += rep->ep_len;
+    }
+
+    rep->link = nic;
+    if (status != UCS_OK) {
+        length          = sizeof(*rep);
+        rep->device_len = 0;
+        rep->ep_len     = 0;
+        rep->status     = -status;
+    }
+
+    uct_varuna_ctl_reply(ctl, target->peer, link, hdr,
+                         UCT_VARUNA_CTL_CONNECT_REP, body, length);
+}
+
+/* Lock held. @return UCS_INPROGRESS if a QP is to be made, else what to answer. */
+static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
+                                                    uint32_t epoch)
+{
+    if (epoch <= target->fenced) {
+        return UCS_ERR_REJECTED;
+    }
+
+    if (target->rc_ep == NULL) {
+        return UCS_INPROGRESS;
+    }
+
+    return (epoch == target->rc_epoch) ? UCS_OK :
+           (epoch < target->rc_epoch) ? UCS_ERR_REJECTED : UCS_INPROGRESS;
+}
+
+/* Make the QP of incarnation @a epoch the target's, unless it was fenced in the
+ * meantime. Lock held. */
+static ucs_status_t
+uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
+                            uct_ep_h ep, unsigned link, uint32_t epoch)
+{
+    khiter_t iter;
+    int ret;
+
+    if (epoch <= target->fenced) {
+        return UCS_ERR_REJECTED;
+    }
+
+    iter = kh_put(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    kh_val(&ctl->targets.rc_eps, iter) = target;
+    target->rc_ep                      = ep;
+    target->rc_link                    = link;
+    target->rc_epoch                   = epoch;
+    ucs_debug("target %u: connected incarnation %u on link %u", target->id,
+              epoch, link);
+    return UCS_OK;
+}
+
+void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
+{
+    const uct_varuna_ctl_connect_t *req = body;
+    uct_varuna_target_t *target;
+    uct_ep_h ep, old_ep;
+    ucs_status_t status;
+    unsigned rc_link;
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(ctl);
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
+        goto out_unlock;
+    }
+
+    status = uct_varuna_target_check_connect(target, hdr->epoch);
+    if (status != UCS_INPROGRESS) {
+        goto out_reply;
+    }
+
+    old_ep = uct_varuna_target_detach_ep(target);
+    uct_varuna_ctl_unlock(ctl);
+
+    /* QPs are made and destroyed without the lock: fences don't wait for that,
+     * and only this thread touches the RC interfaces and destroys targets */
+    if (old_ep != NULL) {
+        uct_varuna_target_destroy_ep(ctl, old_ep);
+    }
+
+    status = uct_varuna_target_find_link(ctl->iface, req->link, &rc_link);
+    if (status == UCS_OK) {
+        status = uct_varuna_target_make_ep(ctl, rc_link, req, &ep);
+    }
+
+    if (status == UCS_OK) {
+        uct_varuna_ctl_lock(ctl);
+        status = uct_varuna_target_attach_ep(ctl, target, ep, rc_link,
+                                             hdr->epoch);
+        uct_varuna_ctl_unlock(ctl);
+        if (status != UCS_OK) {
+            uct_varuna_target_destroy_ep(ctl, ep);
+        }
+    }
+
+    uct_varuna_ctl_lock(ctl);
+out_reply:
+    uct_varuna_target_reply_connect(ctl, link, hdr, target, req->link, status);
+out_unlock:
+    uct_varuna_ctl_unlock(ctl);
+}
+
+int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)
+{
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)inner);
+    if (iter == kh_end(&ctl->targets.rc_eps)) {
+        return 0;
+    }
+
+    /* The requester finds out by itself, and decides */
+    target = kh_val(&ctl->targets.rc_eps, iter);
+    uct_varuna_target_impl(target)->rc_failed = 1;
+    ucs_debug("target %u: incarnation %u failed on link %u", target->id,
+              target->rc_epoch, target->rc_link);
+    return 1;
+}
+
+
+/* --- CLOSE --- */
+
+uct_varuna_target_t *
+uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
+                               const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    if (target != NULL) {
+        kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
+    }
+
+    return target;
+}
+
+void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+                               uct_varuna_target_t *target)
+{
+    uct_varuna_held_am_t *held;
+    uct_ep_h ep;
+
+    ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
+    uct_varuna_target_publish(ctl, target->id, NULL);
+    while (!ucs_list_is_empty(&target->held)) {
+        held = ucs_list_extract_head(&target->held, uct_varuna_held_am_t, list);
+        ucs_free(held);
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    ep            = target->rc_ep;
+    target->rc_ep = NULL;
+    uct_varuna_target_id_put(ctl, target->id);
+    uct_varuna_peer_put(ctl, target->peer);
+    uct_varuna_ctl_unlock(ctl);
+
+    if (ep != NULL) {
+        uct_varuna_target_destroy_ep(ctl, ep);
+    }
+
+    ucs_free(target);
+}
+
+ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_md_attr_t attr;
+    ucs_status_t status;
+
+    status = uct_md_query(&ctl->iface->md->super, &attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    table->chunks = ucs_calloc(UCT_VARUNA_TARGET_MAX_CHUNKS,
+                               sizeof(*table->chunks), "varuna_targets");
+    if (table->chunks == NULL) {
+        ucs_error("failed to allocate the table of targets");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    table->rkey_len  = attr.rkey_packed_size;
+    table->next_id   = 1; /* 0 is nobody's */
+    table->free_head = UCT_VARUNA_TARGET_ID_NONE;
+    table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
+    kh_init_inplace(uct_varuna_targets, &table->by_name);
+    kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
+
+    /* The first chunk is made here, in the main thread and where its failure can
+     * be told to the user */
+    status = uct_varuna_target_chunk_add(ctl);
+    if (status != UCS_OK) {
+        ucs_free(table->chunks);
+    }
+
+    return status;
+}
+
+void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_t *target;
+    unsigned i;
+
+    kh_foreach_value(&table->by_name, target, {
+        uct_varuna_target_destroy(ctl, target);
+    });
+    kh_destroy_inplace(uct_varuna_targets, &table->by_name);
+    kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
+
+    for (i = 0; i < table->num_chunks; ++i) {
+        uct_varuna_target_chunk_free(ctl, table->chunks[i]);
+    }
+
+    ucs_free(table->chunks);
+}
