@@ -319,9 +319,8 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
     ep->last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->dead.ep);
     uct_ep_invalidate(ep->dead.ep, 0);
-    if ((ep->next.ep != NULL) && (ep->next.link == ep->dead.link)) {
-        ep->next_failed = 1;
-    }
+    /* The new lane takes its log ring, so what was being built is given up */
+    ep->next_failed = (ep->next.ep != NULL);
     uct_varuna_ep_add_work(ep);
 }
 
@@ -474,7 +473,7 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                const uct_varuna_ctl_hdr_t *hdr,
                                const uct_varuna_ctl_fence_rep_t *rep)
 {
-    uct_varuna_plan_op_t ops[UCT_VARUNA_MAX_REQS + 1];
+    uct_varuna_plan_op_t *ops;
     uint64_t ring[UCT_VARUNA_LOG_SIZE];
     uct_varuna_evidence_t evidence;
     uct_varuna_plan_result_t result;
@@ -489,6 +488,11 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    ops = ucs_malloc((ep->num_reqs + 1) * sizeof(*ops), "varuna_plan");
+    if (ops == NULL) {
+        return; /* Asked again after the control timeout */
+    }
+
     memcpy(ring, rep + 1, sizeof(ring));
     evidence.log     = ring;
     evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
@@ -498,6 +502,7 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
     uct_varuna_ep_add_result(ep, &result);
     status = uct_varuna_ep_apply_plan(ep, ops);
+    ucs_free(ops);
     if (status != UCS_OK) {
         uct_varuna_ep_fail(ep, status);
         return;
