@@ -35,6 +35,6 @@ AC_DEFUN([RCV_COMPILER], [
 
     AC_SUBST([BASE_CPPFLAGS], ["-D_GNU_SOURCE"])
     AC_SUBST([BASE_CFLAGS],
-             ["-std=gnu11 $rcv_warnings -Wmissing-prototypes $rcv_sanitize"])
+             ["-std=gnu11 $rcv_warnings $rcv_sanitize"])
     AC_SUBST([BASE_CXXFLAGS], ["-std=gnu++17 $rcv_warnings $rcv_sanitize"])
 ])
