@@ -427,7 +427,9 @@ size_t uct_varuna_iface_pack_address(uct_varuna_iface_t *iface, int full,
 
         entry             = UCS_PTR_BYTE_OFFSET(buffer, length);
         entry->index      = link->nic;
-        entry->device_len = device_len;
+        entry->device_len = (device_len > 0) ? device_len :
+                            (link->device_addr_len |
+                             UCT_VARUNA_ADDR_DEVICE_OUTER);
         entry->dc_len     = dc_len;
         entry->ctl_len    = ctl_len;
         length           += sizeof(*entry);
