@@ -392,12 +392,12 @@ static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
     unsigned i, link;
 
     md->num_nics = 0;
-    for (i = 0; i < num_nics; ++i) {
+    for (i = 0; (i < num_nics) && (md->num_nics < UCT_VARUNA_MAX_LINKS); ++i) {
         if ((num_nics > UCT_VARUNA_MAX_LINKS) && !nics[i].is_link) {
             continue;
         }
 
-        for (link = 0; link < num_links; ++link) {
+        for (link = 0; link < ucs_min(num_links, UCT_VARUNA_MAX_LINKS); ++link) {
             if (links[link] == i) {
                 md->links[link] = md->num_nics;
             }
