@@ -1,0 +1,79 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * An inner component for the tests of the memory domain, which need no NIC: it
+ * counts what is open, registered, unpacked, and fails where it is told to.
+ */
+#ifndef FAKE_IB_H_
+#define FAKE_IB_H_
+
+extern "C" {
+#include <uct/ib/varuna/varuna_md.h>
+}
+
+#include <string>
+#include <vector>
+
+class fake_ib {
+public:
+    struct device {
+        std::string name;
+        unsigned    num_ports;
+        bool        has_dc;
+        bool        can_open;
+        uint64_t    md_flags;
+        size_t      max_reg;
+
+        device(const std::string &_name, unsigned _num_ports = 1);
+    };
+
+    struct mem {
+        std::string md_name;
+        uint64_t    key;
+        bool        advised;
+    };
+
+    fake_ib();
+    ~fake_ib();
+
+    uct_component_h component()
+    {
+        return &m_component;
+    }
+
+    /* Complete the invalidations which are held back. */
+    void complete_invalidations();
+
+    /* What there is */
+    std::vector<device>            devices;
+
+    /* What is to fail: the n-th call from 1 on, 0 never */
+    unsigned                       fail_reg;
+    unsigned                       fail_dereg;
+    unsigned                       fail_pack;
+    unsigned                       fail_unpack;
+    bool                           fail_advise;
+    bool                           hold_invalidations;
+    bool                           complete_failed_dereg;
+
+    /* What was done */
+    unsigned                       num_open_mds;
+    unsigned                       num_mems;      /* Registered now */
+    unsigned                       num_rkeys;     /* Unpacked now */
+    unsigned                       num_regs;      /* Calls */
+    unsigned                       num_deregs;
+    unsigned                       num_packs;
+    unsigned                       num_unpacks;
+    unsigned                       num_advised;
+    unsigned                       pack_flags;    /* Of the last call */
+    std::vector<uct_completion_t*> held;
+
+private:
+    fake_ib(const fake_ib&);
+
+    uct_component_t m_component = {};
+    uct_tl_t        m_rc        = {};
+    uct_tl_t        m_dc        = {};
+};
+
+#endif
