@@ -1,0 +1,351 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the tests of the emulator share; see test_emu.h.
+ */
+
+#include "test_emu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sstream>
+
+namespace emu {
+
+/* An agent that says nothing for so long has hung */
+static const int answer_timeout_ms = 60000;
+
+typedef std::unique_ptr<json_t, void (*)(json_t*)> json_ptr;
+
+static json_ptr parse_json(const std::string &text)
+{
+    json_error_t error;
+    json_t *root = json_loads(text.c_str(), 0, &error);
+
+    if (root == NULL) {
+        throw std::runtime_error(std::string("not JSON: ") + error.text +
+                                 ": " + text);
+    }
+    return json_ptr(root, json_decref);
+}
+
+/* A value that has to be there */
+static json_t *get_json(const json_t *root, const char *key)
+{
+    json_t *value = json_object_get(root, key);
+
+    if (value == NULL) {
+        throw std::runtime_error(std::string("no \"") + key + "\" in JSON");
+    }
+    return value;
+}
+
+static uint64_t get_number(const json_t *root, const char *key)
+{
+    json_t *value = get_json(root, key);
+
+    return json_is_string(value) ?
+           strtoull(json_string_value(value), NULL, 0) :
+           json_integer_value(value);
+}
+
+
+agent::agent(const rcv::fabric &fabric, unsigned host) :
+    m_pid(-1), m_in(-1), m_out(-1)
+{
+    std::string tool     = rcv::fabric::tool();
+    std::string number   = std::to_string(host);
+    const char *program  = RCV_TOP_BUILDDIR "/test/gtest/verbs_agent";
+    const char *argv[]   = {tool.c_str(), "exec", "-n", fabric.name().c_str(),
+                            number.c_str(), "--", program, NULL};
+    int in[2], out[2];
+
+    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) {
+        throw std::runtime_error("pipe2 failed");
+    }
+
+    m_pid = fork();
+    if (m_pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execvp(argv[0], (char**)argv);
+        _exit(127);
+    }
+
+    close(in[0]);
+    close(out[1]);
+    m_in  = in[1];
+    m_out = out[0];
+}
+
+agent::~agent()
+{
+    close(m_in);
+    close(m_out);
+    if (m_pid > 0) {
+        /* The end of its input ends it; a stopped or hung one is killed */
+        for (int i = 0; i < 1000; ++i) {
+            if (waitpid(m_pid, NULL, WNOHANG) == m_pid) {
+                return;
+            }
+            usleep(2000);
+        }
+        ADD_FAILURE() << "an agent did not end";
+        kill();
+    }
+}
+
+void agent::kill()
+{
+    ::kill(m_pid, SIGKILL);
+    waitpid(m_pid, NULL, 0);
+    m_pid = -1;
+}
+
+void agent::signal(int signum)
+{
+    ::kill(m_pid, signum);
+}
+
+std::string agent::read_line()
+{
+    struct pollfd pfd = {m_out, POLLIN, 0};
+    char buffer[4096];
+    ssize_t length;
+    size_t end;
+
+    while ((end = m_buffer.find('\n')) == std::string::npos) {
+        if (::poll(&pfd, 1, answer_timeout_ms) != 1) {
+            throw std::runtime_error("an agent does not answer");
+        }
+
+        length = ::read(m_out, buffer, sizeof(buffer));
+        if (length <= 0) {
+            throw std::runtime_error("an agent has died");
+        }
+        m_buffer.append(buffer, length);
+    }
+
+    std::string line = m_buffer.substr(0, end);
+    m_buffer.erase(0, end + 1);
+    return line;
+}
+
+numbers_t agent::command(const std::string &line)
+{
+    std::string text = line + "\n";
+    std::string word;
+    numbers_t result;
+
+    /* A dead agent is told by read_line */
+    if (::write(m_in, text.c_str(), text.size()) != (ssize_t)text.size()) {
+        throw std::runtime_error("an agent does not listen to: " + line);
+    }
+
+    std::istringstream answer(read_line());
+    answer >> word;
+    if (word != "ok") {
+        int code = 0;
+
+        answer >> code;
+        std::getline(answer, word);
+        throw agent_error(code, line + ":" + word);
+    }
+
+    while (answer >> word) {
+        result.push_back(strtoull(word.c_str(), NULL, 10));
+    }
+    return result;
+}
+
+
+side::side(const rcv::fabric &fabric, unsigned host, unsigned link,
+           bool use_srq, bool sig_all, int type) :
+    host(host), srq(-1), m_agent(new agent(fabric, host))
+{
+    agent &agent = *m_agent;
+    numbers_t result;
+
+    ctx    = agent("open", link).at(0);
+    lid    = agent("port", ctx).at(1);
+    result = agent("mr", ctx, mem_size, all_access);
+    mem    = result.at(0);
+    addr   = result.at(1);
+    lkey   = result.at(2);
+    rkey   = result.at(3);
+    cq     = agent("cq", ctx, 256, 1).at(0);
+    if (use_srq) {
+        srq = agent("srq", ctx, 64).at(0);
+    }
+    result = agent("qp", ctx, type, cq, srq, (int)sig_all);
+    qp     = result.at(0);
+    qpn    = result.at(1);
+}
+
+void side::connect(const side &peer, unsigned timeout, unsigned retry,
+                   unsigned rnr_retry)
+{
+    (*m_agent)("connect", qp, peer.qpn, peer.lid, timeout, retry, rnr_retry);
+}
+
+void side::send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
+                uint64_t local, uint64_t length, uint64_t remote, uint64_t a,
+                uint64_t b, unsigned flags)
+{
+    (*m_agent)("send", qp, wr_id, (int)opcode, flags, addr + local, length,
+               lkey, peer.addr + remote, peer.rkey, a, b);
+}
+
+void side::recv(uint64_t wr_id, uint64_t offset, uint64_t length)
+{
+    if (srq >= 0) {
+        (*m_agent)("srq_recv", srq, wr_id, addr + offset, length, lkey);
+    } else {
+        (*m_agent)("recv", qp, wr_id, addr + offset, length, lkey);
+    }
+}
+
+completion side::poll(unsigned timeout_ms)
+{
+    numbers_t n = (*m_agent)("poll", cq, timeout_ms);
+
+    if (n.empty()) {
+        return completion();
+    }
+    return completion{true,    n.at(0), n.at(1), n.at(2),
+                      n.at(3), n.at(4), n.at(5)};
+}
+
+::testing::AssertionResult side::completes(uint64_t wr_id,
+                                           ibv_wc_status status)
+{
+    completion c = poll();
+
+    if (!c.found) {
+        return ::testing::AssertionFailure() << "no completion of request "
+                                             << wr_id;
+    }
+
+    if ((c.wr_id != wr_id) || (c.status != (uint64_t)status)) {
+        return ::testing::AssertionFailure()
+               << "request " << c.wr_id << " with status " << c.status << " ("
+               << ibv_wc_status_str((ibv_wc_status)c.status)
+               << "), not request " << wr_id << " with status " << status
+               << " (" << ibv_wc_status_str(status) << ")";
+    }
+    return ::testing::AssertionSuccess();
+}
+
+
+void test_emu::init()
+{
+    ucs::test::init();
+    ::signal(SIGPIPE, SIG_IGN);
+    m_fabric.reset(new rcv::fabric(2, 2, fabric_options()));
+}
+
+void test_emu::cleanup()
+{
+    /* A fault that did not happen has tested nothing */
+    for (const auto &rule : m_fires) {
+        EXPECT_EQ(rule.second, fired(rule.first)) << "fault " << rule.first;
+    }
+    m_fires.clear();
+    a.reset();
+    b.reset();
+    m_fabric.reset();
+    ucs::test::cleanup();
+}
+
+void test_emu::make_pair(unsigned link, unsigned timeout, unsigned retry,
+                         unsigned rnr_retry, bool use_srq)
+{
+    a.reset(new side(fabric(), 0, link, use_srq));
+    b.reset(new side(fabric(), 1, link, use_srq));
+    a->connect(*b, timeout, retry, rnr_retry);
+    b->connect(*a, timeout, retry, rnr_retry);
+}
+
+void test_emu::fault(const std::string &rule, uint64_t fires)
+{
+    std::string answer = fabric().command("fault", {"add", rule});
+
+    m_fires[strtoull(answer.c_str(), NULL, 10)] = fires;
+}
+
+uint64_t test_emu::fired(uint64_t id)
+{
+    json_ptr root = parse_json(fabric().command("fault", {"list", "--json"}));
+    json_t *rule;
+    size_t i;
+
+    json_array_foreach(root.get(), i, rule) {
+        if (get_number(rule, "id") == id) {
+            return get_number(rule, "fired");
+        }
+    }
+    throw std::runtime_error("there is no such rule");
+}
+
+std::vector<trace_entry> test_emu::trace(unsigned host)
+{
+    std::istringstream lines(fabric().command("trace", {"--json",
+                                              std::to_string(host)}));
+    std::vector<trace_entry> result;
+    std::string line;
+
+    while (std::getline(lines, line)) {
+        json_ptr root = parse_json(line);
+        const json_t *r = root.get();
+
+        result.push_back(trace_entry{
+                (unsigned)get_number(r, "host"),
+                (unsigned)get_number(r, "link"),
+                (unsigned)get_number(r, "src_host"),
+                json_string_value(get_json(r, "op")),
+                get_number(r, "src_qpn"), get_number(r, "wqe"),
+                get_number(r, "length"), get_number(r, "addr"),
+                get_number(r, "data"),
+                json_is_true(get_json(r, "duplicate")),
+                json_is_true(get_json(r, "partial")),
+                json_is_true(get_json(r, "last"))});
+    }
+    return result;
+}
+
+unsigned test_emu::executed(unsigned host, const std::string &op)
+{
+    unsigned count = 0;
+
+    for (const trace_entry &entry : trace(host)) {
+        count += (entry.op == op) && !entry.duplicate && !entry.partial;
+    }
+    return count;
+}
+
+uint64_t test_emu::counter(unsigned host, unsigned link,
+                           const std::string &name)
+{
+    json_ptr root = parse_json(fabric().command("status", {"--json"}));
+    json_t *port;
+    size_t i;
+
+    json_array_foreach(get_json(root.get(), "ports"), i, port) {
+        if ((get_number(port, "host") == host) &&
+            (get_number(port, "link") == link)) {
+            return get_number(get_json(port, "counters"), name.c_str());
+        }
+    }
+    throw std::runtime_error("there is no such port");
+}
+
+} /* namespace emu */

@@ -1,0 +1,255 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the tests of the emulator share: agents (programs on emulated hosts that
+ * do as they are told, see verbs_agent.h), queue pairs between them, fault
+ * rules and the trace.
+ */
+
+#ifndef MLX5EMU_TEST_EMU_H
+#define MLX5EMU_TEST_EMU_H
+
+#include <common/test.h>
+
+#include "common/emu_fabric.h"
+
+#include <infiniband/verbs.h>
+
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace emu {
+
+typedef std::vector<uint64_t> numbers_t;
+
+const unsigned all_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+/** A command that an agent could not do. */
+class agent_error : public std::runtime_error {
+public:
+    agent_error(int code, const std::string &text) :
+        std::runtime_error(text), m_code(code)
+    {
+    }
+
+    /** Value of errno */
+    int code() const
+    {
+        return m_code;
+    }
+
+private:
+    int m_code;
+};
+
+
+/** A program on a host. Commands and answers are in verbs_agent.cc. */
+class agent {
+public:
+    agent(const rcv::fabric &fabric, unsigned host);
+    ~agent();
+
+    agent(const agent &)            = delete;
+    agent &operator=(const agent &) = delete;
+
+    /** Does a command; throws agent_error if it failed. */
+    template<typename... T> numbers_t operator()(const char *name, T... args)
+    {
+        std::string line = name;
+
+        (void)std::initializer_list<int>{
+                (line += " " + std::to_string(args), 0)...};
+        return command(line);
+    }
+
+    numbers_t command(const std::string &line);
+
+    /** Ends it as "kill -9" does, and waits until it is gone. */
+    void kill();
+
+    /** SIGSTOP, SIGCONT */
+    void signal(int signum);
+
+private:
+    std::string read_line();
+
+    pid_t       m_pid;
+    int         m_in;
+    int         m_out;
+    std::string m_buffer;
+};
+
+
+/** A completion; found is false if there was none in time. */
+struct completion {
+    bool     found;
+    uint64_t status;
+    uint64_t opcode;
+    uint64_t wr_id;
+    uint64_t length;
+    uint64_t imm;
+    uint64_t qpn;
+};
+
+
+/** One process with one device, memory, a CQ and one queue pair. */
+class side {
+public:
+    side(const rcv::fabric &fabric, unsigned host, unsigned link,
+         bool use_srq = false, bool sig_all = true, int type = IBV_QPT_RC);
+
+    void connect(const side &peer, unsigned timeout = 8, unsigned retry = 3,
+                 unsigned rnr_retry = 7);
+
+    /** Addresses here are offsets into the memory of either side. */
+    void send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
+              uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
+              uint64_t b = 0, unsigned flags = IBV_SEND_SIGNALED);
+
+    void write(const side &peer, uint64_t wr_id, uint64_t local,
+               uint64_t length, uint64_t remote)
+    {
+        send(IBV_WR_RDMA_WRITE, peer, wr_id, local, length, remote);
+    }
+
+    void read(const side &peer, uint64_t wr_id, uint64_t local,
+              uint64_t length, uint64_t remote)
+    {
+        send(IBV_WR_RDMA_READ, peer, wr_id, local, length, remote);
+    }
+
+    void cas(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
+             uint64_t compare, uint64_t swap)
+    {
+        send(IBV_WR_ATOMIC_CMP_AND_SWP, peer, wr_id, local, 8, remote, compare,
+             swap);
+    }
+
+    void faa(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
+             uint64_t add)
+    {
+        send(IBV_WR_ATOMIC_FETCH_AND_ADD, peer, wr_id, local, 8, remote, add);
+    }
+
+    void recv(uint64_t wr_id, uint64_t offset, uint64_t length);
+
+    completion poll(unsigned timeout_ms = 10000);
+
+    /** Next completion is of this request, with this status. */
+    ::testing::AssertionResult completes(uint64_t wr_id, ibv_wc_status status);
+
+    /** No completion comes for some time. */
+    bool is_quiet(unsigned ms = 100)
+    {
+        return !poll(ms).found;
+    }
+
+    uint64_t get(uint64_t offset)
+    {
+        return (*m_agent)("get", mem, offset).at(0);
+    }
+
+    void put(uint64_t offset, uint64_t value)
+    {
+        (*m_agent)("put", mem, offset, value);
+    }
+
+    void fill(uint64_t offset, uint64_t length, uint64_t seed)
+    {
+        (*m_agent)("fill", mem, offset, length, seed);
+    }
+
+    /** Bytes that have the contents which fill() gives. */
+    uint64_t match(uint64_t offset, uint64_t length, uint64_t seed)
+    {
+        return (*m_agent)("match", mem, offset, length, seed).at(0);
+    }
+
+    uint64_t zeroes(uint64_t offset, uint64_t length)
+    {
+        return (*m_agent)("zeroes", mem, offset, length).at(0);
+    }
+
+    /** Next asynchronous event: {type, object}, or nothing. */
+    numbers_t async(unsigned timeout_ms)
+    {
+        return (*m_agent)("async", ctx, timeout_ms);
+    }
+
+    uint64_t state()
+    {
+        return (*m_agent)("query", qp).at(0);
+    }
+
+    agent &operator*()
+    {
+        return *m_agent;
+    }
+
+    static const uint64_t mem_size = 4ul << 20;
+
+    unsigned host;
+    uint64_t ctx, mem, addr, lkey, rkey, cq, qp, qpn, lid;
+    int64_t  srq;
+
+private:
+    std::shared_ptr<agent> m_agent;
+};
+
+
+/** An entry of the trace. */
+struct trace_entry {
+    unsigned    host, link, src_host;
+    std::string op;
+    uint64_t    src_qpn, wqe, length, addr, data;
+    bool        duplicate, partial, last;
+};
+
+
+/** A fabric for each test, and what is said about it. */
+class test_emu : public ucs::test {
+protected:
+    void init() override;
+    void cleanup() override;
+
+    virtual rcv::args_t fabric_options() const
+    {
+        return rcv::args_t();
+    }
+
+    rcv::fabric &fabric()
+    {
+        return *m_fabric;
+    }
+
+    /** Two sides of a connection between hosts 0 and 1. */
+    void make_pair(unsigned link = 0, unsigned timeout = 8, unsigned retry = 3,
+                   unsigned rnr_retry = 7, bool use_srq = false);
+
+    /** Loads a rule. cleanup() fails the test if it did not fire so often. */
+    void fault(const std::string &rule, uint64_t fires = 1);
+
+    uint64_t fired(uint64_t id);
+
+    /** What a host executed. Duplicates are among them, marked. */
+    std::vector<trace_entry> trace(unsigned host);
+
+    /** How often a kind of operation was really executed on a host. */
+    unsigned executed(unsigned host, const std::string &op);
+
+    uint64_t counter(unsigned host, unsigned link, const std::string &name);
+
+    std::unique_ptr<side> a, b;
+
+private:
+    std::unique_ptr<rcv::fabric> m_fabric;
+    std::map<uint64_t, uint64_t> m_fires;
+};
+
+} /* namespace emu */
+
+#endif

@@ -1,0 +1,216 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The mlx5emu command: what it makes, what it leaves, what it refuses.
+ */
+
+#include "test_emu.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+class test_emu_cmd : public emu::test_emu {
+protected:
+    struct result {
+        int         status;
+        std::string output;
+    };
+
+    static result run(const rcv::args_t &args)
+    {
+        rcv::args_t full = {rcv::fabric::tool()};
+
+        full.insert(full.end(), args.begin(), args.end());
+        rcv::process process(full);
+        int status = process.wait(30);
+        return result{status, process.output()};
+    }
+
+    /* Fails with a status, and says something */
+    static void refuses(const rcv::args_t &args, int status,
+                        const std::string &words)
+    {
+        result r = run(args);
+
+        EXPECT_EQ(status, r.status) << args[0] << ": " << r.output;
+        EXPECT_NE(std::string::npos, r.output.find(words))
+                << args[0] << ": \"" << words << "\" is not in: " << r.output;
+    }
+
+    /* Files that a fabric of that name has */
+    static unsigned files(const std::string &name)
+    {
+        return (access(("/dev/shm/mlx5emu." + name).c_str(), F_OK) == 0) +
+               (access(("/dev/shm/mlx5emu." + name + ".d").c_str(), F_OK) ==
+                0);
+    }
+
+    static std::string other_name()
+    {
+        return "test.cmd." + std::to_string(getpid());
+    }
+};
+
+UCS_TEST_F(test_emu_cmd, help) {
+    EXPECT_EQ(0, run({"--help"}).status);
+    for (const char *verb : {"up", "exec", "link", "fault", "trace", "status",
+                             "down"}) {
+        result r = run({verb, "--help"});
+
+        EXPECT_EQ(0, r.status) << verb;
+        EXPECT_NE(std::string::npos, r.output.find(verb));
+    }
+}
+
+UCS_TEST_F(test_emu_cmd, errors) {
+    const std::string &name = fabric().name();
+
+    refuses({}, 2, "Usage");
+    refuses({"fly"}, 2, "unknown verb \"fly\"");
+    refuses({"-n", "x", "up"}, 2, "follow the verb");
+    refuses({"up", "-n", name}, 1, "exists already");
+    refuses({"up", "-n", "a/b"}, 2, "cannot name a fabric");
+    refuses({"up", "-n", ".."}, 2, "cannot name a fabric");
+    refuses({"up", "-n", std::string(100, 'x')}, 2, "cannot name a fabric");
+    refuses({"up", "-n"}, 2, "needs a value");
+    refuses({"up", "-n", "x", "--hosts", "0"}, 2, "from 1 to");
+    refuses({"up", "-n", "x", "--hosts", "two"}, 2, "from 1 to");
+    refuses({"up", "-n", "x", "--links", "99"}, 2, "from 1 to");
+    refuses({"up", "-n", "x", "--mtu", "1500"}, 2, "2048");
+    refuses({"up", "-n", "x", "--colour"}, 2, "unknown option --colour");
+    refuses({"up", "-n", "x", "more"}, 2, "unexpected \"more\"");
+    refuses({"link", "-n", name, "0:0"}, 2, "a link and a state");
+    refuses({"link", "-n", name, "0:0", "red"}, 2, "up, down or silent");
+    refuses({"link", "-n", name, "0:2", "up"}, 2, "links 0 to 1");
+    refuses({"link", "-n", name, "7:0", "up"}, 2, "hosts 0 to 1");
+    refuses({"link", "-n", name, "1", "up"}, 2, "HOST:LINK");
+    refuses({"fault", "-n", name}, 2, "add, list or clear");
+    refuses({"fault", "-n", name, "sing"}, 2, "add, list or clear");
+    refuses({"fault", "-n", name, "add", "packet", "host=2", "drop"}, 2,
+            "hosts 0 to 1");
+    refuses({"fault", "-n", name, "add", "packet", "down=0:5"}, 2,
+            "links 0 to 1");
+    refuses({"fault", "-n", name, "clear", "77"}, 1, "no rule 77");
+    refuses({"fault", "-n", name, "add", "--file", "/no/such"}, 1, "/no/such");
+    refuses({"trace", "-n", name, "5"}, 2, "hosts 0 to 1");
+    refuses({"status", "-n", name, "all"}, 2, "unexpected \"all\"");
+    EXPECT_EQ(0u, files("x"));
+}
+
+UCS_TEST_F(test_emu_cmd, no_such_fabric) {
+    std::string name = other_name();
+
+    for (const rcv::args_t &args :
+         {rcv::args_t{"status", "-n", name}, rcv::args_t{"trace", "-n", name},
+          rcv::args_t{"down", "-n", name},
+          rcv::args_t{"link", "-n", name, "0:0", "up"},
+          rcv::args_t{"fault", "-n", name, "list"},
+          rcv::args_t{"exec", "-n", name, "0", "--", "true"}}) {
+        refuses(args, 1, "there is no fabric \"" + name + "\"");
+    }
+}
+
+UCS_TEST_F(test_emu_cmd, down_leaves_nothing) {
+    std::string name = other_name();
+
+    EXPECT_EQ(0, run({"up", "-n", name, "--hosts", "3", "--links", "1"}).status);
+    EXPECT_GT(files(name), 0u);
+    EXPECT_EQ(0, run({"exec", "-n", name, "2", "--",
+                      RCV_TOP_BUILDDIR "/test/gtest/verbs_agent"}).status);
+    EXPECT_EQ(0, run({"down", "-n", name}).status);
+    EXPECT_EQ(0u, files(name));
+}
+
+UCS_TEST_F(test_emu_cmd, exec_has_the_status_of_the_program) {
+    const std::string &name = fabric().name();
+
+    EXPECT_EQ(0, run({"exec", "-n", name, "0", "--", "true"}).status);
+    EXPECT_EQ(7, run({"exec", "-n", name, "0", "--", "sh", "-c",
+                      "exit 7"}).status);
+    EXPECT_EQ(5, run({"exec", "-n", name, "1", "sh", "-c", "exit 5"}).status);
+    EXPECT_EQ(128 + SIGTERM, run({"exec", "-n", name, "0", "--", "sh", "-c",
+                                  "kill -TERM $$"}).status);
+    refuses({"exec", "-n", name, "0", "--", "/no/such/program"}, 127,
+            "/no/such/program");
+    refuses({"exec", "-n", name, "0", "--", "/dev/null"}, 126, "/dev/null");
+    refuses({"exec", "-n", name, "2", "--", "true"}, 2, "hosts 0 to 1");
+    refuses({"exec", "-n", name, "0"}, 2, "no command");
+    refuses({"exec", "-n", name}, 2, "no host");
+}
+
+UCS_TEST_F(test_emu_cmd, exec_knows_host_and_fabric) {
+    result r = run({"exec", "-n", fabric().name(), "1", "--", "sh", "-c",
+                    "echo $MLX5EMU_FABRIC $MLX5EMU_HOST; " +
+                    rcv::fabric::tool() + " link 1:1 silent"});
+
+    EXPECT_EQ(0, r.status) << r.output;
+    EXPECT_EQ(fabric().name() + " 1\n", r.output);
+    EXPECT_NE(std::string::npos, fabric().command("status").find("silent"));
+}
+
+UCS_TEST_F(test_emu_cmd, down_refuses_while_used) {
+    std::string name = other_name();
+    result r;
+
+    ASSERT_EQ(0, run({"up", "-n", name}).status);
+    rcv::process user({rcv::fabric::tool(), "exec", "-n", name, "0", "--",
+                       "sh", "-c", "(echo devices; sleep 30) | " RCV_TOP_BUILDDIR
+                       "/test/gtest/verbs_agent"});
+    ASSERT_TRUE(user.wait_for("ok", 20));
+
+    r = run({"down", "-n", name});
+    EXPECT_EQ(1, r.status);
+    EXPECT_NE(std::string::npos, r.output.find("verbs_agent")) << r.output;
+    EXPECT_NE(std::string::npos, r.output.find("--force")) << r.output;
+    EXPECT_GT(files(name), 0u);
+    EXPECT_EQ(1, run({"down", "-n", name, "--wait", "1"}).status);
+
+    EXPECT_EQ(0, run({"down", "-n", name, "--force"}).status);
+    EXPECT_EQ(0u, files(name));
+}
+
+UCS_TEST_F(test_emu_cmd, fault_list_and_clear) {
+    const std::string &name = fabric().name();
+
+    EXPECT_EQ("1: packet op=write drop\n",
+              fabric().command("fault", {"add", "packet", "op=write", "drop"}));
+    EXPECT_EQ("2: ack delay=1ms\n",
+              fabric().command("fault", {"add", "ack delay=1ms"}));
+    EXPECT_EQ("3: exec down\n", fabric().command("fault", {"add", "exec down"}));
+    refuses({"fault", "-n", name, "list", "--check"}, 3, "3 of 3 rules never");
+    EXPECT_EQ("", fabric().command("fault", {"clear", "2"}));
+
+    std::string list = fabric().command("fault", {"list"});
+    EXPECT_NE(std::string::npos, list.find("packet op=write drop"));
+    EXPECT_EQ(std::string::npos, list.find("delay"));
+    EXPECT_NE(std::string::npos, list.find("exec down"));
+    EXPECT_EQ("", fabric().command("fault", {"clear"}));
+    EXPECT_EQ("", fabric().command("fault", {"list", "--check"}));
+}
+
+UCS_TEST_F(test_emu_cmd, faults_from_a_file) {
+    char path[] = "/tmp/test_emu_faults_XXXXXX";
+    int fd      = mkstemp(path);
+
+    ASSERT_GE(fd, 0);
+    dprintf(fd, "# two rules\n\npacket drop   # one\n\tack op=cas drop\n");
+    EXPECT_EQ("1: packet drop\n2: ack op=cas drop\n",
+              fabric().command("fault", {"add", "--file", path}));
+
+    /* All or none */
+    dprintf(fd, "packet fly\n");
+    refuses({"fault", "-n", fabric().name(), "add", "--file", path}, 1,
+            std::string(path) + ":5: ");
+    EXPECT_EQ(std::string::npos,
+              fabric().command("fault", {"list"}).find("   3 "));
+    close(fd);
+    unlink(path);
+}
+
+UCS_TEST_F(test_emu_cmd, too_many_faults) {
+    for (int i = 0; i < 64; ++i) {
+        fabric().command("fault", {"add", "packet nth=1000000 drop"});
+    }
+    refuses({"fault", "-n", fabric().name(), "add", "packet", "drop"}, 1,
+            "fault clear");
+}

@@ -1,0 +1,267 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Completion channels, SRQs, asynchronous events, and processes that die.
+ */
+
+#include "test_emu.h"
+
+class test_emu_event : public emu::test_emu {
+protected:
+    void arm(emu::side &s, bool solicited_only = false)
+    {
+        (*s)("arm", s.cq, (int)solicited_only);
+    }
+
+    bool has_event(emu::side &s, unsigned timeout_ms = 10000)
+    {
+        return !(*s)("event", s.ctx, timeout_ms).empty();
+    }
+};
+
+UCS_TEST_F(test_emu_event, wake_up_across_processes) {
+    make_pair();
+    for (int i = 0; i < 3; ++i) {
+        b->recv(i, 0, 64);
+        EXPECT_FALSE(has_event(*b, 50));
+        arm(*b);
+        EXPECT_FALSE(has_event(*b, 50));
+        a->send(IBV_WR_SEND, *b, i, 0, 8, 0);
+        EXPECT_TRUE(has_event(*b));
+        EXPECT_TRUE(b->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+}
+
+UCS_TEST_F(test_emu_event, one_event_for_one_arming) {
+    make_pair();
+    arm(*a);
+    for (int i = 0; i < 5; ++i) {
+        a->write(*b, i, 0, 8, 0);
+    }
+    EXPECT_TRUE(has_event(*a));
+    EXPECT_FALSE(has_event(*a, 100));
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+}
+
+UCS_TEST_F(test_emu_event, not_armed) {
+    make_pair();
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_FALSE(has_event(*a, 100));
+}
+
+UCS_TEST_F(test_emu_event, solicited_only) {
+    make_pair();
+    b->recv(1, 0, 64);
+    b->recv(2, 0, 64);
+    arm(*b, true);
+    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
+    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_FALSE(has_event(*b, 100));
+    a->send(IBV_WR_SEND, *b, 2, 0, 8, 0, 0, 0,
+            IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
+    EXPECT_TRUE(has_event(*b));
+}
+
+UCS_TEST_F(test_emu_event, error_wakes_up) {
+    make_pair();
+    fabric().link(0, 0, "silent");
+    arm(*a);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(has_event(*a));
+    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+}
+
+UCS_TEST_F(test_emu_event, srq) {
+    make_pair(0, 8, 3, 7, true);
+    emu::completion c;
+
+    for (int i = 0; i < 10; ++i) {
+        b->recv(100 + i, 4096 * i, 4096);
+    }
+    for (int i = 0; i < 10; ++i) {
+        a->fill(0, 3000, i);
+        a->send(IBV_WR_SEND, *b, i, 0, 3000, 0);
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    for (int i = 0; i < 10; ++i) {
+        c = b->poll();
+        ASSERT_TRUE(c.found);
+        ASSERT_GE(c.wr_id, 100ul);
+        ASSERT_LT(c.wr_id, 110ul);
+        EXPECT_EQ(3000ul, c.length);
+        EXPECT_EQ(b->qpn, c.qpn);
+        EXPECT_EQ(3000ul, b->match(4096 * (c.wr_id - 100), 3000, i));
+    }
+}
+
+UCS_TEST_F(test_emu_event, srq_goes_round) {
+    make_pair(0, 8, 3, 7, true);
+    for (int i = 0; i < 200; ++i) {
+        b->recv(i, 0, 64);
+        a->put(0, i);
+        a->send(IBV_WR_SEND, *b, i, 0, 8, 0);
+        ASSERT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        ASSERT_TRUE(b->completes(i, IBV_WC_SUCCESS));
+        ASSERT_EQ((uint64_t)i, b->get(0));
+    }
+}
+
+UCS_TEST_F(test_emu_event, empty_srq_is_rnr) {
+    make_pair(0, 8, 3, 1, true);
+    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RNR_RETRY_EXC_ERR));
+}
+
+UCS_TEST_F(test_emu_event, last_wqe_reached_once) {
+    emu::numbers_t event;
+
+    make_pair(0, 8, 3, 7, true);
+    b->recv(1, 0, 64);
+    for (int i = 0; i < 2; ++i) {
+        (**b)("state", b->qp, (int)IBV_QPS_ERR);
+        (**b)("state", b->qp, (int)IBV_QPS_ERR);
+        EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_LAST_WQE_REACHED, b->qpn}),
+                  b->async(10000));
+        EXPECT_TRUE(b->async(200).empty());
+
+        /* Receive entries belong to the SRQ, they are not flushed */
+        EXPECT_TRUE(b->is_quiet());
+        (**b)("state", b->qp, (int)IBV_QPS_RESET);
+        b->connect(*a);
+    }
+}
+
+UCS_TEST_F(test_emu_event, no_last_wqe_without_srq) {
+    make_pair();
+    (**b)("state", b->qp, (int)IBV_QPS_ERR);
+    EXPECT_TRUE(b->async(200).empty());
+}
+
+
+class test_emu_proc : public test_emu_event {
+};
+
+UCS_TEST_F(test_emu_proc, killed_peer) {
+    make_pair();
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    (**b).kill();
+    a->write(*b, 2, 0, 8, 0);
+    a->read(*b, 3, 0, 8, 0);
+    EXPECT_TRUE(a->completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
+    b.reset();
+
+    /* Others are not touched, and what it had is free again */
+    make_pair();
+    a->write(*b, 4, 0, 8, 0);
+    EXPECT_TRUE(a->completes(4, IBV_WC_SUCCESS));
+    EXPECT_EQ(std::string::npos, fabric().command("status").find("dead"));
+}
+
+UCS_TEST_F(test_emu_proc, killed_again_and_again_in_the_middle) {
+    /* Someone always dies while others work with the same host */
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+
+    c.connect(d);
+    d.connect(c);
+    for (int i = 0; i < 15; ++i) {
+        make_pair();
+        for (int k = 0; k < 20; ++k) {
+            a->write(*b, k, 0, 1 << 20, 0);
+        }
+        (i % 2 ? **a : **b).kill();
+        c.faa(d, i, 0, 0, 1);
+        ASSERT_TRUE(c.completes(i, IBV_WC_SUCCESS));
+    }
+    EXPECT_EQ(15ul, d.get(0));
+}
+
+UCS_TEST_F(test_emu_proc, nothing_is_left_of_the_killed) {
+    rcv::args_t json = {"--json"};
+
+    for (int i = 0; i < 5; ++i) {
+        make_pair();
+        (**a).kill();
+        (**b).kill();
+    }
+    a.reset();
+    b.reset();
+    fabric().command("status");
+
+    std::string status = fabric().command("status", json);
+    EXPECT_NE(std::string::npos, status.find("\"qps\": []")) << status;
+    EXPECT_NE(std::string::npos, status.find("\"processes\": []")) << status;
+}
+
+UCS_TEST_F(test_emu_proc, two_fabrics_side_by_side) {
+    rcv::fabric other;
+
+    make_pair();
+    emu::side c(other, 0, 0), d(other, 1, 0);
+    c.connect(d);
+    d.connect(c);
+    other.link(0, 0, "down");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    c.write(d, 2, 0, 8, 0);
+    EXPECT_TRUE(c.completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->async(100).empty());
+    EXPECT_EQ(1u, trace(1).size());
+    EXPECT_EQ("", other.command("trace"));
+}
+
+UCS_TEST_F(test_emu_proc, memory_within_one_process) {
+    /* Loopback: host to itself, and two QPs of one host */
+    emu::side c(fabric(), 0, 0);
+
+    c.connect(c);
+    c.fill(0, 5000, 1);
+    c.write(c, 1, 0, 5000, 8192);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(5000ul, c.match(8192, 5000, 1));
+    c.faa(c, 2, 0, 16384, 3);
+    EXPECT_TRUE(c.completes(2, IBV_WC_SUCCESS));
+    EXPECT_EQ(3ul, c.get(16384));
+}
+
+
+class test_emu_trace : public emu::test_emu {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--trace", "16"};
+    }
+};
+
+UCS_TEST_F(test_emu_trace, overflow_is_told) {
+    make_pair();
+    for (int i = 0; i < 20; ++i) {
+        a->write(*b, i, 0, 8, 8 * i);
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    rcv::process command({rcv::fabric::tool(), "trace", "-n", fabric().name(),
+                          "--json"});
+    EXPECT_EQ(3, command.wait(20));
+    EXPECT_NE(std::string::npos, command.output().find("{\"lost\":4}"))
+            << command.output();
+    EXPECT_NE(std::string::npos, command.output().find("larger --trace"));
+}
+
+UCS_TEST_F(test_emu_trace, follow) {
+    rcv::process command({rcv::fabric::tool(), "trace", "-n", fabric().name(),
+                          "--follow", "1"});
+
+    make_pair();
+    for (int i = 0; i < 10; ++i) {
+        a->write(*b, i, 0, 8, 8 * i);
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    EXPECT_TRUE(command.wait_for("10 ", 20)) << command.output();
+    command.kill(SIGINT);
+    EXPECT_EQ(0, command.wait(20)) << command.output();
+}

@@ -1,0 +1,264 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Fault rules: text form and matching. Needs no fabric.
+ */
+
+#include <common/test.h>
+
+#include "tools/mlx5emu/fault/emu_fault_rule.h"
+
+#include <string.h>
+
+class test_emu_rule : public ucs::test {
+protected:
+    static std::string error_of(const std::string &line)
+    {
+        emu_fault_rule_t rule;
+        char err[512] = "";
+
+        return emu_fault_rule_parse(line.c_str(), &rule, err, sizeof(err)) ?
+               err : "";
+    }
+
+    static emu_fault_rule_t make(const std::string &line)
+    {
+        emu_fault_rule_t rule = {};
+        char err[512]         = "";
+
+        EXPECT_EQ(0, emu_fault_rule_parse(line.c_str(), &rule, err,
+                                          sizeof(err))) << line << ": " << err;
+        rule.id = 1;
+        return rule;
+    }
+
+    static std::string reformat(const std::string &line)
+    {
+        emu_fault_rule_t rule = make(line);
+        char buf[EMU_FAULT_LINE_MAX];
+
+        return emu_fault_rule_format(&rule, buf, sizeof(buf));
+    }
+
+    static emu_fault_event_t event(emu_fault_point_t point, emu_fault_op_t op)
+    {
+        emu_fault_event_t e = {};
+
+        e.point    = point;
+        e.op       = op;
+        e.peer     = 1;
+        e.qpn      = 0x100;
+        e.pkt      = 1;
+        e.num_pkts = 1;
+        e.size     = 8;
+        return e;
+    }
+
+    static emu_fault_event_t packet(unsigned pkt, unsigned num_pkts)
+    {
+        emu_fault_event_t e = event(EMU_FAULT_POINT_PACKET,
+                                    EMU_FAULT_OP_WRITE);
+
+        e.pkt      = pkt;
+        e.num_pkts = num_pkts;
+        e.size     = num_pkts * 1024;
+        return e;
+    }
+
+    /* Which of the first matches fire, as "0100..." */
+    static std::string fires(const std::string &line, unsigned num)
+    {
+        emu_fault_rule_t rule = make(line);
+        emu_fault_event_t e   = packet(1, 1);
+        std::string result;
+
+        for (unsigned i = 0; i < num; ++i) {
+            result += emu_fault_rule_match(&rule, &e) ? "1" : "0";
+        }
+        EXPECT_EQ(num, rule.matched);
+        return result;
+    }
+
+    static bool fits(const std::string &line, const emu_fault_event_t &e)
+    {
+        emu_fault_rule_t rule = make(line);
+
+        return emu_fault_rule_fits(&rule, &e);
+    }
+};
+
+UCS_TEST_F(test_emu_rule, text_is_kept) {
+    static const char *lines[] = {
+        "packet drop",
+        "packet count",
+        "ack op=cas host=0 nth=3 drop",
+        "packet op=write size=64k- pkt=7 silent",
+        "packet op=send,write_imm peer=1 link=1 qp=70 wqe=3 count=all drop",
+        "packet size=-4k pkt=last try=first count=2 delay=20ms",
+        "packet size=8 pkt=middle try=again dup=1500us",
+        "packet size=0 prob=0.01 seed=7 dup",
+        "packet size=1-100 up=1:0",
+        "exec op=faa down=1:0",
+        "post nth=2 silent"
+    };
+
+    for (const char *line : lines) {
+        EXPECT_EQ(line, reformat(line));
+    }
+}
+
+UCS_TEST_F(test_emu_rule, other_spellings) {
+    EXPECT_EQ("packet size=4k drop", reformat("  packet\tsize=4096   drop\n"));
+    EXPECT_EQ("packet pkt=1 drop", reformat("packet drop pkt=first"));
+    EXPECT_EQ("packet op=write,read drop", reformat("packet drop op=read,write"));
+    EXPECT_EQ("packet qp=255 delay=1s", reformat("packet qp=0xff delay=1000ms"));
+}
+
+UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
+    static const char *bad[][2] = {
+        {"",                           "empty"},
+        {"drop",                       "post, packet, exec or ack"},
+        {"nowhere drop",               "\"nowhere\""},
+        {"packet",                     "no action"},
+        {"packet drop up",             "second one"},
+        {"packet drop=1",              "takes no value"},
+        {"packet delay",               "needs a time"},
+        {"packet delay=5",             "20ms"},
+        {"packet delay=-5ms",          "20ms"},
+        {"packet delay=99999999999s",  "20ms"},
+        {"packet host drop",           "needs a value"},
+        {"packet host=x drop",         "number"},
+        {"packet host=-1 drop",        "number"},
+        {"packet host=0 host=1 drop",  "twice"},
+        {"packet colour=red drop",     "\"colour\""},
+        {"packet op=poke drop",        "write_imm"},
+        {"packet op= drop",            "needs a kind"},
+        {"packet size=9-3 drop",       "larger"},
+        {"packet size=- drop",         "MIN-MAX"},
+        {"packet size=3q drop",        "MIN-MAX"},
+        {"packet pkt=0 drop",          "first, middle"},
+        {"packet nth=0 drop",          "1, 2, 3"},
+        {"packet count=0 drop",        "or all"},
+        {"packet prob=1.5 drop",       "from 0 to 1"},
+        {"packet prob=nan drop",       "from 0 to 1"},
+        {"packet try=twice drop",      "retransmission"},
+        {"packet down=1 drop",         "HOST:LINK"},
+        {"post drop",                  "no packet"},
+        {"exec delay=1ms",             "no packet"},
+        {"exec pkt=1 silent",          "packet or ack"},
+        {"post try=first silent",      "packet or ack"}
+    };
+
+    for (auto &line : bad) {
+        EXPECT_NE(std::string::npos, error_of(line[0]).find(line[1]))
+                << line[0] << ": " << error_of(line[0]);
+    }
+    EXPECT_NE("", error_of("packet drop " + std::string(300, ' ')));
+}
+
+UCS_TEST_F(test_emu_rule, selectors) {
+    emu_fault_event_t e = event(EMU_FAULT_POINT_ACK, EMU_FAULT_OP_CAS);
+
+    e.host      = 2;
+    e.peer      = 3;
+    e.link      = 1;
+    e.wqe_index = 9;
+    EXPECT_TRUE(fits("ack drop", e));
+    EXPECT_FALSE(fits("packet drop", e));
+    EXPECT_FALSE(fits("exec down", e));
+    EXPECT_TRUE(fits("ack op=cas drop", e));
+    EXPECT_TRUE(fits("ack op=write,cas drop", e));
+    EXPECT_FALSE(fits("ack op=faa drop", e));
+    EXPECT_TRUE(fits("ack host=2 peer=3 link=1 qp=0x100 wqe=9 drop", e));
+    EXPECT_FALSE(fits("ack host=3 drop", e));
+    EXPECT_FALSE(fits("ack peer=2 drop", e));
+    EXPECT_FALSE(fits("ack link=0 drop", e));
+    EXPECT_FALSE(fits("ack qp=1 drop", e));
+    EXPECT_FALSE(fits("ack wqe=8 drop", e));
+    EXPECT_TRUE(fits("ack size=8 drop", e));
+    EXPECT_TRUE(fits("ack size=8- drop", e));
+    EXPECT_TRUE(fits("ack size=-8 drop", e));
+    EXPECT_FALSE(fits("ack size=9- drop", e));
+    EXPECT_FALSE(fits("ack size=-7 drop", e));
+    EXPECT_TRUE(fits("ack try=first drop", e));
+    EXPECT_FALSE(fits("ack try=again drop", e));
+    e.is_retry = 1;
+    EXPECT_FALSE(fits("ack try=first drop", e));
+    EXPECT_TRUE(fits("ack try=again drop", e));
+}
+
+UCS_TEST_F(test_emu_rule, packets_of_a_message) {
+    EXPECT_TRUE(fits("packet pkt=first drop", packet(1, 1)));
+    EXPECT_TRUE(fits("packet pkt=last drop", packet(1, 1)));
+    EXPECT_FALSE(fits("packet pkt=middle drop", packet(1, 1)));
+    EXPECT_TRUE(fits("packet pkt=first drop", packet(1, 5)));
+    EXPECT_FALSE(fits("packet pkt=middle drop", packet(1, 5)));
+    EXPECT_TRUE(fits("packet pkt=middle drop", packet(2, 5)));
+    EXPECT_TRUE(fits("packet pkt=middle drop", packet(4, 5)));
+    EXPECT_FALSE(fits("packet pkt=middle drop", packet(5, 5)));
+    EXPECT_TRUE(fits("packet pkt=last drop", packet(5, 5)));
+    EXPECT_TRUE(fits("packet pkt=3 drop", packet(3, 5)));
+    EXPECT_FALSE(fits("packet pkt=3 drop", packet(4, 5)));
+}
+
+UCS_TEST_F(test_emu_rule, when_it_fires) {
+    EXPECT_EQ("100000", fires("packet drop", 6));
+    EXPECT_EQ("001000", fires("packet nth=3 drop", 6));
+    EXPECT_EQ("011000", fires("packet nth=2 count=2 drop", 6));
+    EXPECT_EQ("000111", fires("packet nth=4 count=all drop", 6));
+    EXPECT_EQ("000000", fires("packet prob=0 count=all drop", 6));
+}
+
+UCS_TEST_F(test_emu_rule, chance_is_replayed_by_its_seed) {
+    std::string first = fires("packet prob=0.25 seed=5 count=all drop", 4000);
+    size_t ones       = std::count(first.begin(), first.end(), '1');
+
+    EXPECT_EQ(first, fires("packet prob=0.25 seed=5 count=all drop", 4000));
+    EXPECT_NE(first, fires("packet prob=0.25 seed=6 count=all drop", 4000));
+    EXPECT_GT(ones, 850u);
+    EXPECT_LT(ones, 1150u);
+}
+
+UCS_TEST_F(test_emu_rule, several_rules) {
+    emu_fault_rule_t rules[4] = {make("packet nth=2 drop"),
+                                 make("packet delay=1ms count=all"),
+                                 make("packet silent=1:0"), {}};
+    emu_fault_event_t e       = packet(1, 1);
+    emu_fault_verdict_t v;
+
+    emu_fault_rules_apply(rules, 4, &e, &v);
+    EXPECT_EQ(EMU_FAULT_ACTION_DELAY, v.fate);
+    EXPECT_EQ(1000000ul, v.value_ns);
+    EXPECT_EQ(EMU_FAULT_ACTION_SILENT, v.link_op);
+    EXPECT_EQ(1, v.link_host);
+    EXPECT_EQ(0, v.link_index);
+
+    emu_fault_rules_apply(rules, 4, &e, &v);
+    EXPECT_EQ(EMU_FAULT_ACTION_DROP, v.fate);
+    EXPECT_EQ(EMU_FAULT_ACTION_NONE, v.link_op);
+    EXPECT_EQ(2ul, rules[2].matched);
+    EXPECT_EQ(0ul, rules[3].matched);
+}
+
+UCS_TEST_F(test_emu_rule, link_of_the_requester_by_default) {
+    emu_fault_rule_t rule = make("exec down");
+    emu_fault_event_t e   = event(EMU_FAULT_POINT_EXEC, EMU_FAULT_OP_WRITE);
+    emu_fault_verdict_t v;
+
+    e.host = 4;
+    e.link = 2;
+    emu_fault_rules_apply(&rule, 1, &e, &v);
+    EXPECT_EQ(EMU_FAULT_ACTION_DOWN, v.link_op);
+    EXPECT_EQ(4, v.link_host);
+    EXPECT_EQ(2, v.link_index);
+}
+
+UCS_TEST_F(test_emu_rule, who_must_split_trains) {
+    emu_fault_rule_t rules[2] = {make("exec down"), make("post down")};
+
+    EXPECT_FALSE(emu_fault_rules_need_split(rules, 2, 0, 0));
+    rules[1] = make("packet host=1 link=0 pkt=3 drop");
+    EXPECT_FALSE(emu_fault_rules_need_split(rules, 2, 0, 0));
+    EXPECT_TRUE(emu_fault_rules_need_split(rules, 2, 1, 0));
+    EXPECT_FALSE(emu_fault_rules_need_split(rules, 2, 1, 1));
+}

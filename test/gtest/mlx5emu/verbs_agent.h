@@ -1,0 +1,93 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A program that does with verbs what its standard input says, one command a
+ * line, and answers each with one line:
+ *
+ *     ok [NUMBER]...      or      err ERRNO WORDS...
+ *
+ * Tests start it on emulated hosts (see agent.h), so that each step of several
+ * processes happens when the test wants it to. It knows nothing of the
+ * emulator: only verbs and mlx5 direct verbs.
+ */
+
+#ifndef MLX5EMU_VERBS_AGENT_H
+#define MLX5EMU_VERBS_AGENT_H
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+#include <stdint.h>
+#include <string>
+#include <vector>
+
+namespace agent {
+
+typedef std::vector<std::string> words_t;
+
+/** What a command answers, or throws if it failed. */
+typedef std::vector<uint64_t> numbers_t;
+
+/** A command that failed. */
+struct failure {
+    int         error;
+    std::string text;
+};
+
+struct context {
+    ibv_context      *ibv;
+    ibv_pd           *pd;
+    ibv_comp_channel *channel;
+};
+
+struct memory {
+    ibv_mr   *mr;
+    uint8_t  *addr;
+    uint64_t size;
+};
+
+/** A queue pair, and its send queue for whoever fills it by hand. */
+struct queue_pair {
+    ibv_qp    *ibv;
+    unsigned  context;
+    bool      is_dct;
+    bool      is_dci;
+    mlx5dv_qp dv;
+    bool      dv_ready;
+    uint16_t  raw_pi;     /* next basic block */
+};
+
+extern std::vector<context>    contexts;
+extern std::vector<memory>     memories;
+extern std::vector<ibv_cq*>    cqs;
+extern std::vector<ibv_srq*>   srqs;
+extern std::vector<queue_pair> qps;
+extern std::vector<ibv_ah*>    ahs;
+
+/** Word number @a index as a number; throws if it is missing. */
+uint64_t number(const words_t &words, size_t index);
+
+/** Element of a table, named by a word; throws if there is none. */
+template<typename T>
+T &item(std::vector<T> &table, const words_t &words, size_t index)
+{
+    uint64_t i = number(words, index);
+
+    if (i >= table.size()) {
+        throw failure{22, "no such object: " + words[0] + " " + words[index]};
+    }
+    return table[i];
+}
+
+void check(bool condition, const char *what);
+
+/* Commands in verbs_agent_raw.cc: direct verbs */
+numbers_t cmd_dct(const words_t &words);
+numbers_t cmd_dci(const words_t &words);
+numbers_t cmd_dc_modify(const words_t &words);
+numbers_t cmd_raw(const words_t &words);
+numbers_t cmd_raw_bytes(const words_t &words);
+
+} /* namespace agent */
+
+#endif
