@@ -640,28 +640,64 @@ int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
     return ctl->event_fd;
 }
 
+/* Learn the links which peer @a uuid, a known one, tells in its full address. */
+static void uct_varuna_ctl_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                 const void *addr, size_t length)
+{
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_peer_t *peer;
+    const char *reason;
+    ucs_status_t status;
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_parse_addr(addr, length, &parsed, &reason);
+    if ((status == UCS_OK) && (parsed.uuid != uuid)) {
+        reason = "it is another peer's";
+        status = UCS_ERR_INVALID_ADDR;
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_ctl_complain(ctl, uuid, "an address", reason);
+    } else if (uct_varuna_peer_open(ctl, NULL, &parsed, 1, &peer) == UCS_OK) {
+        uct_varuna_peer_put(ctl, peer);
+    }
+    uct_varuna_ctl_unlock(ctl);
+}
+
+static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_ctl_item_t *item)
+{
+    const uct_varuna_ctl_hdr_t *hdr = &item->hdr;
+    const uct_varuna_ctl_open_rep_t *rep;
+    uct_varuna_ep_t *ep;
+
+    ep = uct_varuna_ep_find(ctl->iface, hdr->vqp);
+    if (ep == NULL) {
+        ucs_debug("dropped %s for the closed vqp %u",
+                  uct_varuna_ctl_type_name(hdr->type), hdr->vqp);
+        return;
+    }
+
+    if (hdr->type == UCT_VARUNA_CTL_OPEN_REP) {
+        rep = (const uct_varuna_ctl_open_rep_t*)item->body;
+        uct_varuna_ctl_learn(ctl, ep->peer->uuid,
+                             UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len),
+                             rep->addr_len);
+    }
+
+    uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
+}
+
 static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
                                          const uct_varuna_ctl_item_t *item)
 {
     const uct_varuna_ctl_hdr_t *hdr = &item->hdr;
-    uct_varuna_parsed_addr_t parsed;
-    uct_varuna_peer_t *peer;
-    uct_varuna_ep_t *ep;
-    const char *reason;
+    const uct_varuna_ctl_open_req_t *req;
 
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REQ:
-        /* Links of a known peer which were not known */
-        uct_varuna_ctl_lock(ctl);
-        if ((uct_varuna_parse_addr(item->body +
-                                   sizeof(uct_varuna_ctl_open_req_t),
-                                   hdr->length -
-                                   sizeof(uct_varuna_ctl_open_req_t),
-                                   &parsed, &reason) == UCS_OK) &&
-            (uct_varuna_peer_open(ctl, NULL, &parsed, 1, &peer) == UCS_OK)) {
-            uct_varuna_peer_put(ctl, peer);
-        }
-        uct_varuna_ctl_unlock(ctl);
+        req = (const uct_varuna_ctl_open_req_t*)item->body;
+        uct_varuna_ctl_learn(ctl, hdr->uuid, req + 1, req->addr_len);
         break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
         uct_varuna_target_handle_connect(ctl, item->link, hdr, item->body);
@@ -670,12 +706,7 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
         uct_varuna_target_destroy(ctl, item->closed);
         break;
     default:
-        if (ucs_ptr_array_lookup(&ctl->iface->eps, hdr->vqp, ep)) {
-            uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
-        } else {
-            ucs_debug("dropped %s for the closed vqp %u",
-                      uct_varuna_ctl_type_name(hdr->type), hdr->vqp);
-        }
+        uct_varuna_ctl_dispatch_reply(ctl, item);
         break;
     }
 }

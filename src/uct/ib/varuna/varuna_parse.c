@@ -167,6 +167,7 @@ static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
 {
     const void *ptr;
     uct_varuna_ctl_open_rep_t rep;
+    uct_varuna_packed_rkey_t rkey;
 
     ptr = uct_varuna_reader_take(body, sizeof(rep));
     if (ptr == NULL) {
@@ -175,13 +176,23 @@ static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
 
     memcpy(&rep, ptr, sizeof(rep));
     if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
-        (rep.log_count != UCT_VARUNA_LOG_COUNT) ||
-        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.rkey_len == 0) ||
-        (rep.addr_len == 0)) {
+        (rep.log_count != UCT_VARUNA_LOG_COUNT) || (rep.log_addr == 0) ||
+        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.addr_len == 0)) {
         return -1;
     }
 
-    return (ssize_t)rep.rkey_len + rep.addr_len;
+    /* The key will be unpacked without its length */
+    ptr = uct_varuna_reader_take(body, sizeof(rkey));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&rkey, ptr, sizeof(rkey));
+    if (rep.rkey_len != (sizeof(rkey) + (rkey.num_keys * rkey.key_size))) {
+        return -1;
+    }
+
+    return ((ssize_t)rep.rkey_len - (ssize_t)sizeof(rkey)) + rep.addr_len;
 }
 
 static ssize_t uct_varuna_check_connect(uct_varuna_reader_t *body, int is_rep)
