@@ -61,12 +61,14 @@ int ctl_getopt(const ctl_verb_t *verb, int argc, char **argv,
     };
     struct option all[CTL_MAX_OPTIONS + 1];
     char all_shorts[CTL_MAX_OPTIONS * 2 + 8];
+    const struct option *option;
     unsigned num = 0;
     int c;
 
     memset(all, 0, sizeof(all));
-    for (; (longs != NULL) && (longs->name != NULL); ++longs) {
-        all[num++] = *longs;
+    for (option = longs; (option != NULL) && (option->name != NULL);
+         ++option) {
+        all[num++] = *option;
     }
 
     memcpy(&all[num], common, sizeof(common));
