@@ -94,10 +94,11 @@ void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn)
 }
 
 int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
-                                uint32_t sn)
+                                uint32_t sn, uint32_t newest)
 {
     uint64_t entry = ring[uct_varuna_log_slot(sn)];
     uint16_t ts    = uct_varuna_log_entry_ts(entry);
+    uint32_t later = (ts - sn) & UCT_VARUNA_LOG_TS_MASK;
 
     if (uct_varuna_log_entry_req(entry) == NULL) {
         /* Never written: its timestamp 0 is no evidence, although it is later
@@ -105,14 +106,17 @@ int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
         return 0;
     }
 
-    if (uct_varuna_log_slot(ts) != uct_varuna_log_slot(sn)) {
+    if ((later % UCT_VARUNA_LOG_SIZE) != 0) {
         /* No lap puts this timestamp here, so it is not of our making */
         return 0;
     }
 
-    if (ts == (sn & UCT_VARUNA_LOG_TS_MASK)) {
+    if (later == 0) {
         return uct_varuna_log_entry_req(entry) == req;
     }
 
-    return uct_varuna_log_ts_ge(ts, sn & UCT_VARUNA_LOG_TS_MASK);
+    /* An earlier lap's is "later" than the newest. So is what an incarnation of
+     * long ago left, when the numbers have wrapped around since. */
+    return uct_varuna_log_ts_ge(ts, sn & UCT_VARUNA_LOG_TS_MASK) &&
+           (later <= (uint32_t)(newest - sn));
 }

@@ -57,13 +57,21 @@ static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
                                         unsigned num_ops,
                                         const uct_varuna_evidence_t *evidence)
 {
+    int newest = UCT_VARUNA_PLAN_NOTHING;
     int i;
 
     for (i = (int)num_ops - 1; i >= 0; --i) {
-        if (uct_varuna_plan_is_logged_kind(&ops[i]) && ops[i].posted &&
-            ops[i].logged &&
+        if (!uct_varuna_plan_is_logged_kind(&ops[i]) || !ops[i].posted) {
+            continue;
+        }
+
+        if (newest == UCT_VARUNA_PLAN_NOTHING) {
+            newest = i;
+        }
+
+        if (ops[i].logged &&
             uct_varuna_complog_executed(evidence->log, ops[i].req,
-                                        ops[i].log_sn)) {
+                                        ops[i].log_sn, ops[newest].log_sn)) {
             return i;
         }
     }
@@ -74,7 +82,7 @@ static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
 /*
  * Move a frontier to where the PSN puts it. The walk starts where the log ends,
  * so that what is posted altogether may exceed the window of a circular
- * comparison; only what is executed behind the log's end may not (2^23 packets).
+ * comparison, 2^23 packets; only what is executed behind the log may not.
  */
 static int uct_varuna_plan_psn_frontier(const uct_varuna_plan_op_t *ops,
                                         unsigned num_ops,

@@ -36,7 +36,7 @@ typedef struct uct_varuna_plan_op {
                                              24 bits count. Its log write, one
                                              packet, is not included. Needed
                                              of all posted kinds wherever a PSN
-                                             may come; GET: after the response */
+                                             may come; GET: after its answer */
     const void                 *req;      /* Identity in the log */
     uct_varuna_verdict_t       verdict;   /* Out */
 } uct_varuna_plan_op_t;

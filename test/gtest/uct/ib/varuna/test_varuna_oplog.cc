@@ -42,9 +42,11 @@ protected:
         m_ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(r, sn, 0);
     }
 
-    bool executed(const void *r, uint32_t sn)
+    /* @a ahead: how many were posted on this lane behind @a sn */
+    bool executed(const void *r, uint32_t sn, uint32_t ahead = 1u << 30)
     {
-        return uct_varuna_complog_executed(m_ring.data(), r, sn) != 0;
+        return uct_varuna_complog_executed(m_ring.data(), r, sn,
+                                           sn + ahead) != 0;
     }
 
     uct_varuna_oplog_t    m_log;
@@ -197,6 +199,34 @@ UCS_TEST_F(test_varuna_oplog, later_lap_proves_earlier) {
     }
 }
 
+UCS_TEST_F(test_varuna_oplog, later_lap_must_have_been_posted) {
+    log_write(req(9), 3 + (2 * SIZE));
+    EXPECT_TRUE(executed(req(3), 3, 2 * SIZE));
+    EXPECT_FALSE(executed(req(3), 3, (2 * SIZE) - 1));
+    EXPECT_FALSE(executed(req(3), 3, 0));
+
+    log_write(req(3), 3);
+    EXPECT_TRUE(executed(req(3), 3, 0));
+}
+
+/* The ring was used by an incarnation before, and not cleared: no matter how
+ * many numbers were spent elsewhere since, its entries prove nothing. */
+UCS_TEST_F(test_varuna_oplog, left_over_proves_nothing) {
+    static const uint32_t period = 1u << UCT_VARUNA_LOG_TS_BITS;
+
+    for (uint32_t sn = 1; sn <= SIZE; ++sn) {
+        log_write(req(0), sn);
+    }
+    for (uint32_t sn = SIZE + 1; sn < period + 1; ++sn) {
+        for (uint32_t ahead : {0u, 1u, SIZE - 1}) {
+            ASSERT_FALSE(executed(req(0), sn, ahead)) << sn;
+        }
+    }
+    for (uint32_t sn = period + 1; sn <= period + SIZE; ++sn) {
+        ASSERT_FALSE(executed(req(1), sn, SIZE - 1)) << sn;
+    }
+}
+
 UCS_TEST_F(test_varuna_oplog, foreign_timestamp_proves_nothing) {
     /* No lap of ours puts this timestamp into this slot */
     m_ring[3] = uct_varuna_log_entry(req(3), 4, 0);
@@ -286,7 +316,7 @@ UCS_TEST_F(test_varuna_oplog, random_laps) {
 
         ASSERT_EQ(inflight.size(), m_log.head - m_log.tail);
         for (const entry &e : inflight) {
-            ASSERT_EQ(e.written, executed(e.r, e.sn))
+            ASSERT_EQ(e.written, executed(e.r, e.sn, m_log.head - 1 - e.sn))
                     << "step " << step << " sn " << e.sn;
         }
     }

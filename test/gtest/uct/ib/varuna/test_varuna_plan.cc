@@ -191,7 +191,24 @@ UCS_TEST_F(test_varuna_plan, later_lap_proves) {
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
             uct_varuna_log_entry((void*)0x5000,
                                  m_ops[i].log_sn + UCT_VARUNA_LOG_SIZE, 0);
-    expect({EXECUTED});
+    expect({AMBIGUOUS}); /* Nobody has posted that */
+
+    m_sn += UCT_VARUNA_LOG_SIZE;
+    add(PUT);
+    expect({EXECUTED, AMBIGUOUS});
+}
+
+UCS_TEST_F(test_varuna_plan, left_over_proves_nothing) {
+    /* The ring's last user is more than half of all numbers ago */
+    for (unsigned i = 1; i <= UCT_VARUNA_LOG_SIZE; ++i) {
+        m_ring[uct_varuna_log_slot(i)] = uct_varuna_log_entry((void*)0x5000, i,
+                                                              0);
+    }
+    m_sn = 1 + (1 << 14) + (1 << 12);
+    add(PUT);
+    add(PUT);
+    psn_is(0);
+    expect({REPEAT, REPEAT});
 }
 
 UCS_TEST_F(test_varuna_plan, earlier_lap_proves_nothing) {
@@ -346,10 +363,11 @@ UCS_TEST_F(test_varuna_plan, unposted_only) {
 
 UCS_TEST_F(test_varuna_plan, unposted_has_no_evidence) {
     /* What an earlier lane left behind is no evidence */
+    add(PUT);
     size_t i = add(PUT);
     log_has(i);
     m_ops[i].posted = 0;
-    expect({REPEAT});
+    expect({AMBIGUOUS, REPEAT});
     EXPECT_EQ(0u, m_result.executed);
 
     /* No fence can have waited for a read which was never sent */
@@ -545,6 +563,20 @@ protected:
         }
     }
 
+    /* What an earlier incarnation left in the ring: same requests, numbers up
+     * to nearly the whole range ago */
+    void add_left_overs()
+    {
+        for (unsigned slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
+            unsigned laps = 1 + random((1u << UCT_VARUNA_LOG_TS_BITS) /
+                                       UCT_VARUNA_LOG_SIZE - 2);
+            const void *r = (void*)(0x10000ul + (random(64) * 0x100));
+            uint32_t sn   = m_sn + ((slot - m_sn) % UCT_VARUNA_LOG_SIZE) -
+                            (laps * UCT_VARUNA_LOG_SIZE);
+            m_ring[slot]  = uct_varuna_log_entry(r, sn, 0);
+        }
+    }
+
     /* Give all unfinished requests to a new lane. The ring has seen some laps
      * of requests which are finished by now. */
     void post_lane()
@@ -559,6 +591,9 @@ protected:
               random(2) ? m_rng() : (PSN_MASK - random(64)));
         uct_varuna_oplog_reset(&oplog);
         oplog.head = oplog.tail = m_sn;
+        if (random(3) == 0) {
+            add_left_overs();
+        }
         for (i = random(3) ? random(3 * UCT_VARUNA_LOG_SIZE) : 0; i > 0; --i) {
             const void *r = (void*)(0x900000ul + (random(64) * 0x100));
             uint32_t sn   = uct_varuna_oplog_push(&oplog, r);
