@@ -374,23 +374,31 @@ UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
 }
 
 UCS_TEST_F(test_emu_rc, malformed_requests) {
-    static const char *bytes[] = {
+    static const struct {
+        const char    *hex;
+        ibv_wc_status status;
+    } requests[] = {
         /* opcode that does not exist, two segments */
-        "000000ff00000002000000080000000000000000000000000000000000000000",
+        {"000000ff00000002000000080000000000000000000000000000000000000000",
+         IBV_WC_LOC_QP_OP_ERR},
         /* write with a single segment */
-        "0000000800000001000000080000000000000000000000000000000000000000",
+        {"0000000800000001000000080000000000000000000000000000000000000000",
+         IBV_WC_LOC_QP_OP_ERR},
         /* no segments at all */
-        "0000000800000000000000080000000000000000000000000000000000000000",
-        /* 63 segments that are not there */
-        "000000080000003f000000080000000000000000000000000000000000000000"
+        {"0000000800000000000000080000000000000000000000000000000000000000",
+         IBV_WC_LOC_QP_OP_ERR},
+        /* 61 data segments of zeroes, which mean 2 GB each */
+        {"000000080000003f000000080000000000000000000000000000000000000000",
+         IBV_WC_LOC_LEN_ERR}
     };
 
-    for (const char *hex : bytes) {
+    for (const auto &request : requests) {
         make_pair();
-        (**a).command("raw_bytes " + std::to_string(a->qp) + " " + hex);
+        (**a).command("raw_bytes " + std::to_string(a->qp) + " " +
+                      request.hex);
         emu::completion c = a->poll();
-        ASSERT_TRUE(c.found) << hex;
-        EXPECT_EQ((uint64_t)IBV_WC_LOC_QP_OP_ERR, c.status) << hex;
+        ASSERT_TRUE(c.found) << request.hex;
+        EXPECT_EQ((uint64_t)request.status, c.status) << request.hex;
         EXPECT_EQ((uint64_t)IBV_QPS_ERR, a->state());
     }
     EXPECT_EQ(0u, trace(1).size());

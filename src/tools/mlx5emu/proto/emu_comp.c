@@ -130,6 +130,9 @@ static int emu_comp_ack(emu_qp_t *qp, uint32_t psn)
             break;
         }
         if (sqe->flags & EMU_SQE_RD_ATOMIC) {
+            if (emu_psn_diff(psn, qp->req_una) < 0) {
+                break; /* the part of a read that came already */
+            }
             emu_comp_nak_seq(qp, qp->req_una);
             return 0;
         }
@@ -197,7 +200,6 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
 
 static void emu_comp_nak_rnr(emu_qp_t *qp, const emu_rsp_t *rsp)
 {
-    EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_RNR_WAITS, 1);
     if (qp->attr.rnr_retry != 7) {
         if (qp->req_rnr == 0) {
             emu_comp_fail(qp, MLX5_CQE_SYNDROME_RNR_RETRY_EXC_ERR);
@@ -206,6 +208,7 @@ static void emu_comp_nak_rnr(emu_qp_t *qp, const emu_rsp_t *rsp)
         qp->req_rnr--;
     }
 
+    EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_RNR_WAITS, 1);
     emu_req_rewind(qp, rsp->psn);
     qp->req_waiting  = 1;
     qp->req_deadline = emu_now_ns() +
