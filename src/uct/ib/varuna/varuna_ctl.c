@@ -39,15 +39,15 @@ static const struct {
     const char                 *name;
     const char                 *value;
 } uct_varuna_ctl_config[] = {
-    {"NUM_DCI",      "4"},
-    {"TX_POLICY",    "dcs_quota"},
-    {"TX_QUEUE_LEN", "64"},
-    {"RX_QUEUE_LEN", "256"},
-    {"SEG_SIZE",     "8256"},
-    {"FC_ENABLE",    "n"},
-    {"TM_ENABLE",    "n"},
-    {"TIMEOUT",      "50ms"},
-    {"RETRY_COUNT",  "4"}
+    {"DC_NUM_DCI",      "4"},
+    {"DC_TX_POLICY",    "dcs_quota"},
+    {"IB_TX_QUEUE_LEN", "64"},
+    {"IB_RX_QUEUE_LEN", "256"},
+    {"IB_SEG_SIZE",     "8256"},
+    {"RC_FC_ENABLE",    "n"},
+    {"RC_TM_ENABLE",    "n"},
+    {"RC_TIMEOUT",      "50ms"},
+    {"RC_RETRY_COUNT",  "4"}
 };
 
 

@@ -47,7 +47,8 @@ extern const char *uct_varuna_ep_state_names[];
 typedef enum {
     UCT_VARUNA_REQ_PUT_SHORT,
     UCT_VARUNA_REQ_PUT_ZCOPY,   /* bcopy too: from its registered buffer */
-    UCT_VARUNA_REQ_GET_ZCOPY,   /* bcopy too: into its registered buffer */
+    UCT_VARUNA_REQ_GET_BCOPY,
+    UCT_VARUNA_REQ_GET_ZCOPY,
     UCT_VARUNA_REQ_AM_SHORT,
     UCT_VARUNA_REQ_AM_ZCOPY,    /* bcopy too */
     UCT_VARUNA_REQ_ATOMIC_POST,

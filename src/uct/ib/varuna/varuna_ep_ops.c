@@ -279,18 +279,13 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.get.max_bcopy, "get_bcopy");
     UCT_SKIP_ZERO_LENGTH(length);
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_BCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
-    if (ucs_unlikely(uct_varuna_req_get_bcopy(iface, req) == NULL)) {
-        uct_varuna_req_release(req);
-        return UCS_ERR_NO_RESOURCE;
-    }
-
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_bcopy_iov(req, length);
+    req->length  = length;
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
     UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
@@ -595,12 +590,6 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     if (uct_varuna_req_info(req)->logged &&
         (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
         uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
-    }
-
-    if ((req->type == UCT_VARUNA_REQ_GET_ZCOPY) && (req->bcopy != NULL) &&
-        (status == UCS_OK)) {
-        req->get.cb(req->get.arg, (uct_varuna_bcopy_t*)req->bcopy + 1,
-                    req->length);
     }
 
     uct_varuna_req_release(req);

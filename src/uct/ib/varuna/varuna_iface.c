@@ -588,7 +588,7 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface,
     }
 
     ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
-    return uct_config_modify(config, "NUM_DCI", value);
+    return uct_config_modify(config, "DC_NUM_DCI", value);
 }
 
 static ucs_status_t

@@ -62,6 +62,14 @@ uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
 }
 
 static ucs_status_t
+uct_varuna_req_post_get_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    return uct_ep_get_bcopy(req->ep->lane.ep, req->get.cb, req->get.arg,
+                            req->length, req->remote_addr,
+                            uct_varuna_req_rkey(req), comp);
+}
+
+static ucs_status_t
 uct_varuna_req_post_get_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
@@ -149,6 +157,8 @@ const uct_varuna_req_info_t uct_varuna_req_infos[] = {
                                       uct_varuna_req_post_put_short },
     [UCT_VARUNA_REQ_PUT_ZCOPY]    = { "put_zcopy", UCT_VARUNA_OP_PUT, 1, 0,
                                       uct_varuna_req_post_put_zcopy },
+    [UCT_VARUNA_REQ_GET_BCOPY]    = { "get_bcopy", UCT_VARUNA_OP_GET, 0, 0,
+                                      uct_varuna_req_post_get_bcopy },
     [UCT_VARUNA_REQ_GET_ZCOPY]    = { "get_zcopy", UCT_VARUNA_OP_GET, 0, 0,
                                       uct_varuna_req_post_get_zcopy },
     [UCT_VARUNA_REQ_AM_SHORT]     = { "am_short", UCT_VARUNA_OP_AM, 0, 1,
