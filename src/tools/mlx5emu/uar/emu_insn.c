@@ -13,11 +13,23 @@
 
 #include <Zydis/Zydis.h>
 
+#include <cpuid.h>
 #include <signal.h>
 #include <string.h>
 
-#define EMU_INSN_CACHE_SIZE 16
-#define EMU_INSN_TLS        __thread __attribute__((tls_model("initial-exec")))
+#define EMU_INSN_CACHE_SIZE  16
+#define EMU_INSN_NUM_XMM     16   /* In the part which FXSAVE knows */
+#define EMU_INSN_NUM_VEC     32
+#define EMU_INSN_ZMM_SIZE    64
+
+/* Layout of the floating point part of a signal frame: what FXSAVE writes, with
+ * some words of the kernel in it, then what XSAVE adds */
+#define EMU_INSN_FP_SW_OFFSET     464
+#define EMU_INSN_FP_MAGIC         0x46505853u
+#define EMU_INSN_FP_XSTATE_BV     512
+#define EMU_INSN_FP_HI16_ZMM      7
+
+#define EMU_INSN_TLS __thread __attribute__((tls_model("initial-exec")))
 
 
 typedef enum emu_insn_src {
@@ -114,8 +126,8 @@ static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
     case ZYDIS_REGCLASS_XMM:
     case ZYDIS_REGCLASS_YMM:
     case ZYDIS_REGCLASS_ZMM:
-        if (id >= 16) {
-            return -1; /* Not in the part of the frame which all CPUs share */
+        if (id >= EMU_INSN_NUM_VEC) {
+            return -1;
         }
         entry->src   = EMU_INSN_SRC_VEC;
         entry->index = id;
@@ -132,6 +144,7 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     const uint8_t *code = (const uint8_t*)ip;
     const size_t in_page = 4096 - (ip & 4095);
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    const ZydisDecodedOperand *src;
     ZydisDecodedInstruction insn;
     ZydisDecoder decoder;
     ZyanStatus status;
@@ -161,13 +174,21 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     entry->swap   = (insn.mnemonic == ZYDIS_MNEMONIC_MOVBE);
     memcpy(entry->code, code, insn.length);
 
-    switch (operands[1].type) {
+    /* AVX-512 has a mask between destination and source; K0 masks nothing */
+    src = &operands[1];
+    if ((insn.operand_count_visible > 2) &&
+        (src->type == ZYDIS_OPERAND_TYPE_REGISTER) &&
+        (src->reg.value == ZYDIS_REGISTER_K0)) {
+        src = &operands[2];
+    }
+
+    switch (src->type) {
     case ZYDIS_OPERAND_TYPE_IMMEDIATE:
         entry->src = EMU_INSN_SRC_IMM;
-        entry->imm = operands[1].imm.value.u;
+        entry->imm = src->imm.value.u;
         break;
     case ZYDIS_OPERAND_TYPE_REGISTER:
-        if (emu_insn_set_register(entry, operands[1].reg.value) != 0) {
+        if (emu_insn_set_register(entry, src->reg.value) != 0) {
             return -1;
         }
         break;
@@ -176,6 +197,45 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     }
 
     entry->ip = ip;
+    return 0;
+}
+
+/* First bytes of a vector register, from the signal frame */
+static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
+                             uint64_t *value_p)
+{
+    const uint8_t *fp = (const uint8_t*)uc->uc_mcontext.fpregs;
+    unsigned eax, ebx, ecx, edx;
+    uint32_t magic, extended_size;
+    uint64_t xstate_bv;
+
+    if (fp == NULL) {
+        return -1;
+    }
+
+    if (index < EMU_INSN_NUM_XMM) {
+        memcpy(value_p, &uc->uc_mcontext.fpregs->_xmm[index], sizeof(*value_p));
+        return 0;
+    }
+
+    memcpy(&magic, fp + EMU_INSN_FP_SW_OFFSET, sizeof(magic));
+    memcpy(&extended_size, fp + EMU_INSN_FP_SW_OFFSET + sizeof(magic),
+           sizeof(extended_size));
+    if ((magic != EMU_INSN_FP_MAGIC) ||
+        !__get_cpuid_count(0xd, EMU_INSN_FP_HI16_ZMM, &eax, &ebx, &ecx, &edx) ||
+        (eax == 0) || (ebx + eax > extended_size)) {
+        return -1;
+    }
+
+    memcpy(&xstate_bv, fp + EMU_INSN_FP_XSTATE_BV, sizeof(xstate_bv));
+    if (!(xstate_bv & (1ul << EMU_INSN_FP_HI16_ZMM))) {
+        *value_p = 0; /* Never written: registers are in their first state */
+        return 0;
+    }
+
+    memcpy(value_p,
+           fp + ebx + (index - EMU_INSN_NUM_XMM) * EMU_INSN_ZMM_SIZE,
+           sizeof(*value_p));
     return 0;
 }
 
@@ -212,11 +272,9 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
         value = entry->imm;
         break;
     case EMU_INSN_SRC_VEC:
-        if (uc->uc_mcontext.fpregs == NULL) {
+        if (emu_insn_read_vec(uc, entry->index, &value) != 0) {
             return -1;
         }
-        memcpy(&value, &uc->uc_mcontext.fpregs->_xmm[entry->index],
-               sizeof(value));
         break;
     default:
         return -1;
