@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define EMU_UAR_PAGE_SIZE     4096
-#define EMU_UAR_MAX_PAGES     256
+#define EMU_UAR_MAX_PAGES     4096
 #define EMU_UAR_OFFSET_CQ_ARM 0x20
 #define EMU_UAR_OFFSET_SQ     0x800
 #define EMU_UAR_SQ_REG_SIZE   0x100
