@@ -130,46 +130,49 @@ static void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
 
 static void emu_wire_late_func(void *arg, uint64_t cookie);
 
-/* The data of a response as they are now */
-static int emu_wire_own_rsp(emu_rsp_t *rsp)
+/* One packet of a response, with data of its own */
+static int emu_wire_copy_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                             uint32_t index, emu_rsp_t *copy_p)
 {
-    struct iovec src = { (void*)(uintptr_t)rsp->addr, rsp->length };
-    struct iovec dst = { NULL, rsp->length };
+    uint32_t offset  = index * pkt->mtu;
+    struct iovec src = { (void*)(uintptr_t)(rsp->addr + offset), 0 };
+    struct iovec dst = { NULL, 0 };
 
-    if ((rsp->type != EMU_RSP_READ) || (rsp->length == 0) ||
-        (rsp->copy != NULL)) {
+    *copy_p    = *rsp;
+    copy_p->mr = NULL;
+    if (rsp->type != EMU_RSP_READ) {
         return 1;
     }
 
-    dst.iov_base = malloc(rsp->length);
-    if ((dst.iov_base == NULL) ||
-        (emu_mem_get(rsp->proc, &dst, 1, &src, 1, rsp->length) != 0)) {
-        free(dst.iov_base);
+    copy_p->psn     = emu_psn_add(rsp->psn, index);
+    copy_p->num_psn = 1;
+    copy_p->length  = emu_min(rsp->length - offset, pkt->mtu);
+    copy_p->copy    = malloc(emu_max(copy_p->length, 1));
+    src.iov_len     = copy_p->length;
+    dst.iov_base    = copy_p->copy;
+    dst.iov_len     = copy_p->length;
+    if ((copy_p->copy == NULL) ||
+        (emu_mem_get(rsp->proc, &dst, 1, &src, 1, copy_p->length) != 0)) {
+        free(copy_p->copy);
         return 0;
     }
-
-    emu_mr_put(rsp->mr);
-    rsp->mr   = NULL;
-    rsp->copy = dst.iov_base;
     return 1;
 }
 
-/* Takes the response over, or releases it */
-static void emu_wire_delay_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
-                               uint64_t delay_ns)
+/* Have one packet of a response arrive later; it is lost if memory is short */
+static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                               uint32_t index, uint64_t delay_ns)
 {
     emu_wire_late_t *late = calloc(1, sizeof(*late));
 
-    if ((late == NULL) || !emu_wire_own_rsp(rsp)) {
+    if ((late == NULL) || !emu_wire_copy_rsp(pkt, rsp, index, &late->rsp)) {
         free(late);
-        emu_rsp_release(rsp);
         return;
     }
 
     late->pkt         = *pkt;
     late->pkt.sge     = NULL;
     late->pkt.num_sge = 0;
-    late->rsp         = *rsp;
     late->is_rsp      = 1;
     if (emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0) !=
         0) {
@@ -178,25 +181,8 @@ static void emu_wire_delay_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
     }
 }
 
-/* A response's own copy of everything, for a duplicate */
-static int emu_wire_clone_rsp(emu_rsp_t *rsp, emu_rsp_t *clone_p)
-{
-    if (!emu_wire_own_rsp(rsp)) {
-        return 0;
-    }
-
-    *clone_p = *rsp;
-    if (rsp->copy != NULL) {
-        clone_p->copy = malloc(rsp->length);
-        if (clone_p->copy == NULL) {
-            return 0;
-        }
-        memcpy(clone_p->copy, rsp->copy, rsp->length);
-    }
-    return 1;
-}
-
-/* Only the first packets of a read response arrive */
+/* Only the first packets of a read response arrive in order; the requester
+ * asks again for the others */
 static int emu_wire_cut_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
                             uint32_t num_pkts)
 {
@@ -215,7 +201,6 @@ static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
 {
     uint32_t num = (rsp->type == EMU_RSP_READ) ? rsp->num_psn : 1;
     emu_fault_verdict_t verdict;
-    emu_rsp_t clone;
     uint32_t i;
 
     for (i = 0; i < num; i++) {
@@ -230,12 +215,10 @@ static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
             return emu_wire_cut_rsp(pkt, rsp, i);
         case EMU_FAULT_ACTION_DELAY:
-            emu_wire_delay_rsp(pkt, rsp, verdict.value_ns);
-            return 0;
+            emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
+            return emu_wire_cut_rsp(pkt, rsp, i);
         case EMU_FAULT_ACTION_DUP:
-            if (emu_wire_clone_rsp(rsp, &clone)) {
-                emu_wire_delay_rsp(pkt, &clone, verdict.value_ns);
-            }
+            emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
             break;
         default:
             break;
@@ -254,12 +237,6 @@ static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
         if (rsp->executed) {
             emu_wire_check(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
                            &verdict);
-            if (verdict.fate == EMU_FAULT_ACTION_DROP) {
-                EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT,
-                          1);
-                emu_rsp_release(rsp);
-                return 0;
-            }
         }
         emu_wire_count_rsp(pkt, rsp);
         return emu_wire_fault_rsp(pkt, rsp);
