@@ -9,9 +9,10 @@
 # only if something passed and nothing failed. What should have run and did not
 # counts as failed: tests that a crash took along, skipped tests, disabled ones.
 #
-# A suite is a gtest program (test/gtest) or a script that prints TAP
-# (test/scripts/test_*.sh). Their output is kept in test-logs/ of the build
-# directory. RC_VARUNA_SUITE_TIMEOUT: seconds that one suite may take.
+# A suite is a gtest program (test/gtest), UCX's own tests for one transport
+# (test/gtest/ucx_suites), or a script that prints TAP (test/scripts). Their
+# output is kept in test-logs/ of the build directory. RC_VARUNA_SUITE_TIMEOUT:
+# seconds that one suite may take.
 
 set -euo pipefail
 prog=test
@@ -41,6 +42,10 @@ build() {
     quietly "$logs/make-check.log" \
         make -C "$build_dir" -j"$(nproc)" check TESTS= ||
         die "the tests do not build"
+    say "UCX's own UCT tests (a minute or two when all is new)"
+    quietly "$logs/make-ucx.log" \
+        make -C "$build_dir/test/gtest" -j"$(nproc)" gtest_ucx ||
+        die "UCX's own UCT tests do not build"
 }
 
 # all_suites: the path of one suite a line
@@ -51,6 +56,9 @@ all_suites() {
         [ ! -e "$script" ] || echo "$script"
     done
     make -s --no-print-directory -C "$build_dir/test/gtest" list-suites
+    for script in "$top"/test/gtest/ucx_suites/ucx_*; do
+        [ "${script%.skips}" != "$script" ] || echo "$script"
+    done
 }
 
 suite_name() {
@@ -59,16 +67,17 @@ suite_name() {
 
 # run_suite PATH: runs it, and adds to total_passed and total_failed
 run_suite() {
-    local path=$1 name log status=0 start=$SECONDS passed failed
+    local path=$1 name log status=0 start=$SECONDS passed failed skips
     name=$(suite_name "$path")
     log=$logs/$name.log
-    rm -f "$log.expected"
+    rm -f "$log".*
+    skips=$path.skips
+    [ -e "$skips" ] || skips=/dev/null
 
     say "$name"
     case $path in
     *.sh)
-        RCV_BUILD=$build_dir RCV_PREFIX=$prefix \
-            watch "$log" timeout -k 10 "$limit" bash "$path" || status=$?
+        watch "$log" timeout -k 10 "$limit" bash "$path" || status=$?
         read -r passed failed < <(count_tap "$log" "$status")
         ;;
     *)
@@ -76,7 +85,8 @@ run_suite() {
             >"$log.list" 2>/dev/null || true
         watch "$log" timeout -k 10 "$limit" "$path" \
             --gtest_filter="$filter" || status=$?
-        read -r passed failed < <(count_gtest "$log.list" "$log" "$status")
+        read -r passed failed < <(count_gtest "$log.list" "$log" "$status" \
+                                    "$skips")
         ;;
     esac
 
@@ -91,6 +101,9 @@ run_suite() {
         tail -n 25 "$log" | sed 's/^/    | /' >&2
     fi
     say "  $name: $passed passed, $failed failed, $((SECONDS - start)) s"
+    if [ -s "$log.skipped" ]; then
+        say "  $(wc -l <"$log.skipped") more skipped themselves, as $skips has it"
+    fi
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
 }
@@ -136,6 +149,7 @@ build
 # What the user has set for UCX is not for the tests
 unset "${!UCX_@}"
 export UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn
+export RCV_BUILD=$build_dir RCV_PREFIX=$prefix
 
 selected=$(select_suites "$@")
 if [ "$list" = yes ]; then

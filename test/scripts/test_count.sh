@@ -92,6 +92,30 @@ test_gtest_googletest_skip_is_no_pass() {
     counts "2 1" count_gtest list log 0
 }
 
+test_gtest_skip_that_is_allowed() {
+    write_list
+    write_all_ok
+    sed -i 's/^noise/[     SKIP ] (why)\n/' log
+    echo "a.two (why)" >skips
+    counts "2 0" count_gtest list log 0 skips
+}
+
+test_gtest_allowed_to_skip_is_not_allowed_to_fail() {
+    write_list
+    write_all_ok
+    sed -i 's/.*OK ] a.two/[  FAILED  ] a.two/' log
+    echo "a.two (why)" >skips
+    counts "2 1" count_gtest list log 1 skips
+}
+
+test_gtest_allowed_to_skip_is_not_allowed_to_vanish() {
+    write_list
+    write_all_ok
+    sed -i '/a.two/d' log
+    echo "a.two (why)" >skips
+    counts "2 1" count_gtest list log 0 skips
+}
+
 test_tap_all_pass() {
     printf '1..2\nok 1 - a\nok 2 - b\n' >log
     counts "2 0" count_tap log 0

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: run.sh TRANSPORT [GTEST_ARGUMENT]...
+#
+# Runs UCX's own UCT tests (gtest_ucx) for one transport, on a host of an
+# emulated fabric. Called by the suites beside it, which contrib/test.sh calls
+# as if they were gtest programs; it sets RCV_BUILD and RCV_PREFIX.
+
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+: "${RCV_BUILD:=$top/_build}"
+: "${RCV_PREFIX:=$top/_install}"
+
+transport=$1
+shift
+args=()
+for arg in "$@"; do
+    # No filter means all of this transport, not all transports
+    [ "$arg" != '--gtest_filter=*' ] || arg="--gtest_filter=$transport/*"
+    args+=("$arg")
+done
+
+emu=$RCV_BUILD/src/tools/mlx5emu/mlx5emu
+fabric=ucx.$transport.$$
+launcher=()
+links=1
+if [ "$transport" = rc_varuna ]; then
+    launcher=("$RCV_PREFIX/bin/rc_varuna_run")
+    links=2
+fi
+
+"$emu" up -n "$fabric" --hosts 1 --links "$links" >&2
+trap '"$emu" down -n "$fabric" >&2' EXIT
+"$emu" exec -n "$fabric" 0 -- "${launcher[@]}" \
+    "$RCV_BUILD/test/gtest/gtest_ucx" "${args[@]}"
