@@ -105,7 +105,7 @@ start_job() {
     fabric=demo-$$-$name
     "$emu" up -n "$fabric" --hosts 2 --links 2 --trace $trace_entries
     "$emu" exec -n "$fabric" 0 -- "$@" "$program" server -p 0 \
-        -P "$dir/$name.port" -g 20 >"$dir/$name.server.log" 2>&1 &
+        -P "$dir/$name.port" -g 12 >"$dir/$name.server.log" 2>&1 &
     server=$!
     for ((i = 0; i < 200; ++i)); do
         [ ! -s "$dir/$name.port" ] || break
@@ -121,7 +121,7 @@ start_job() {
     : >"$log"
     "$emu" exec -n "$fabric" 1 -- "$@" "$program" client 127.0.0.1 \
         -p "$(cat "$dir/$name.port")" -t $load_seconds -r "$rate" -s "$seed" \
-        -g 20 -l "$dir/$name.ledger" -S "$dir/$name.summary" >"$log" 2>&1 &
+        -g 12 -l "$dir/$name.ledger" -S "$dir/$name.summary" >"$log" 2>&1 &
     client=$!
     tail -n +1 -s 0.1 -f --pid=$client "$log" 2>/dev/null | show &
     viewer=$!
@@ -217,7 +217,7 @@ run_varuna() {
         failed "rc_varuna: the client ended with status $client_status"
     [ $server_status -eq 0 ] ||
         failed "rc_varuna: the server ended with status $server_status:" \
-               "$(tail -n 1 "$dir/varuna.server.log")"
+               "$(grep "^varuna_demo: " "$dir/varuna.server.log" | tail -n 1)"
     switches=$(grep -c 'rc_varuna: switched' "$log" || true)
     [ "$switches" -ge 2 ] ||
         failed "rc_varuna: it should have switched links, and says nothing"
@@ -268,7 +268,7 @@ summary() {
     row "  megabytes" $((bytes / 1000000))
     row "completed with an error" "$(field failed "$v")" "$(field failed "$p")"
     row "completed twice" "$(field doubled "$v")" "$(field doubled "$p")"
-    row "switches of the link" "$switches" none
+    row "endpoints switched" "$switches times" never
     row "  executed, though in flight" "$(switch_sum executed) (not repeated)"
     row "  lost in flight" "$(switch_sum lost)"
     row "  repeated" "$(switch_sum repeated)"

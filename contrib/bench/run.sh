@@ -127,7 +127,7 @@ counters() {
         /^link / { mine = ($2 == "1:0"); next }
         /^[^ ]/  { mine = 0 }
         mine     { gsub(/,/, ""); for (i = 1; i < NF; i += 2) n[$i] = $(i + 1) }
-        END      { print n["doorbells"] + 0, n["wqes"] + 0, n["tx_pkts"] + 0 }')
+        END      { print n["doorbells"] + 0, n["wqes"] + 0, n["tx_packets"] + 0 }')
 }
 
 # instructions TRANSPORT TEST SIZE LAYOUT COUNT: REST EMULATOR, altogether
@@ -200,7 +200,7 @@ printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
 for case in "${cases[@]}"; do
     IFS='|' read -r name latency_test rate_test size layout <<<"$case"
     for transport in "${transports[@]}"; do
-        say "$name ($layout) over $transport"
+        say "${name:-the same} ($layout) over $transport"
         profiled "$transport" "$rate_test" "$size" "$layout"
         row=$result
         counted "$transport" "$rate_test" "$size" "$layout"
