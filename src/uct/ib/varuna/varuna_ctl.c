@@ -373,7 +373,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     uct_varuna_ctl_lock(ctl);
-    ucs_trace("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
+    ucs_debug("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
               uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid);
     if (ucs_list_is_empty(&ctl->queue)) {
         status = uct_varuna_ctl_post(ctl, peer, link, data, total);
@@ -467,7 +467,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
 {
     uct_varuna_target_t *target;
 
-    ucs_trace("link %u: received %s vqp %u epoch %u of 0x%lx", link,
+    ucs_debug("link %u: received %s vqp %u epoch %u of 0x%lx", link,
               uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
               hdr->uuid);
 

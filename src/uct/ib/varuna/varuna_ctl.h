@@ -68,11 +68,6 @@ struct uct_varuna_target {
     uint32_t                   id;        /* Ours, in AM headers */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
-    /* RC end; created and destroyed in the main thread under the async lock,
-     * fenced in the async context. */
-    uct_ep_h                   rc_ep;
-    uint32_t                   rc_epoch;
-    uint8_t                    rc_link;   /* Local link index */
     /* Receive side, main thread only */
     uint32_t                   next_seq;
     ucs_list_link_t            held;      /* uct_varuna_held_am_t, by seq */

@@ -126,18 +126,24 @@ typedef struct uct_varuna_target_table {
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Main thread only */
 } uct_varuna_target_table_t;
 
-/* What a fenced or replaced incarnation left, kept until its ring is due for
- * another one. */
-typedef struct uct_varuna_target_evidence {
+/*
+ * RC end of one incarnation, and what it left. There is one for each ring: while
+ * a planned change is on its way, the new incarnation is connected and the old
+ * one still works. Its evidence is kept until its ring is due for another.
+ * Attached and detached in the main thread, fenced in the async context.
+ */
+typedef struct uct_varuna_target_qp {
+    uct_ep_h                   ep;         /* NULL if it was never made, or is
+                                              destroyed */
     uint32_t                   epoch;      /* 0: none */
     uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
     uint32_t                   epsn;
-} uct_varuna_target_evidence_t;
+    uint8_t                    link;       /* Local link index */
+} uct_varuna_target_qp_t;
 
 typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
-    uct_varuna_target_evidence_t evidence[UCT_VARUNA_LOG_COUNT];
-    uint8_t                    rc_failed;  /* Main thread only, for logs */
+    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
 } uct_varuna_target_impl_t;
 
 struct uct_varuna_ctl {

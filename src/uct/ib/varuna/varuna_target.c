@@ -259,7 +259,6 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->logs    = UCS_PTR_BYTE_OFFSET(
             uct_varuna_target_chunk(&ctl->targets, id)->logs,
             uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
-    target->rc_link = UCT_VARUNA_LINK_NONE;
     ucs_list_head_init(&target->held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
@@ -357,63 +356,57 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
 
 /* --- FENCE_REQ, async context --- */
 
-static uct_varuna_target_evidence_t *
-uct_varuna_target_evidence(uct_varuna_target_t *target, uint32_t epoch)
+static uct_varuna_target_qp_t *
+uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
 {
-    return &uct_varuna_target_impl(target)
-                    ->evidence[epoch % UCT_VARUNA_LOG_COUNT];
+    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
 }
 
 /*
- * Move the QP of @a target to ERR and note what it leaves. After this nothing of
- * its incarnation is executed here. The expected PSN is asked for only now, as
- * before it may still move. If the NIC doesn't answer, the next request tries
- * again.
+ * Move a QP to ERR and note what it leaves. After this nothing of its incarnation
+ * is executed here. The expected PSN is asked for only now, as before it may
+ * still move. If the NIC doesn't obey, the next request tries again.
  */
-static void uct_varuna_target_fence_qp(uct_varuna_target_t *target)
+static void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
+                                       uct_varuna_target_qp_t *qp)
 {
-    uct_varuna_target_evidence_t *evidence =
-            uct_varuna_target_evidence(target, target->rc_epoch);
     ucs_status_t status;
 
-    if ((evidence->epoch == target->rc_epoch) &&
-        (evidence->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
+    if ((qp->ep == NULL) || (qp->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
         return; /* Once */
     }
 
-    status = uct_ep_invalidate(target->rc_ep, 0);
+    status = uct_ep_invalidate(qp->ep, 0);
     if (status != UCS_OK) {
         ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
-                 target->rc_epoch, ucs_status_string(status));
+                 qp->epoch, ucs_status_string(status));
         return;
     }
 
-    evidence->epoch = target->rc_epoch;
-    evidence->flags = UCT_VARUNA_FENCE_FLAG_QP;
-    evidence->epsn  = 0;
-    status          = uct_varuna_mlx5_ep_query_epsn(target->rc_ep,
-                                                    &evidence->epsn);
+    qp->flags = UCT_VARUNA_FENCE_FLAG_QP;
+    status    = uct_varuna_mlx5_ep_query_epsn(qp->ep, &qp->epsn);
     if (status == UCS_OK) {
-        evidence->epsn  &= UCS_MASK(24);
-        evidence->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
+        qp->epsn  &= UCS_MASK(24);
+        qp->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
+    } else {
+        qp->epsn   = 0;
     }
 
     ucs_debug("target %u: fenced incarnation %u, expected psn %s%u", target->id,
-              target->rc_epoch,
-              (evidence->flags & UCT_VARUNA_FENCE_FLAG_PSN) ? "" : "unknown ",
-              evidence->epsn);
+              qp->epoch, (status == UCS_OK) ? "" : "unknown ", qp->epsn);
 }
 
 void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr)
 {
-    size_t ring_size = UCT_VARUNA_LOG_SIZE * sizeof(uint64_t);
     char body[sizeof(uct_varuna_ctl_fence_rep_t) +
               (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
     uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)body;
-    const uct_varuna_target_evidence_t *evidence;
+    unsigned ring                   = hdr->epoch % UCT_VARUNA_LOG_COUNT;
     uct_varuna_target_t *target;
+    uct_varuna_target_qp_t *qp;
     khiter_t iter;
+    unsigned i;
 
     target = uct_varuna_target_by_name(ctl, hdr, &iter);
     if (target == NULL) {
@@ -422,24 +415,25 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     target->fenced = ucs_max(target->fenced, hdr->epoch);
-    if ((target->rc_ep != NULL) && (target->rc_epoch <= hdr->epoch)) {
-        uct_varuna_target_fence_qp(target);
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        qp = &uct_varuna_target_impl(target)->qps[i];
+        if (qp->epoch <= hdr->epoch) {
+            uct_varuna_target_fence_qp(target, qp);
+        }
     }
 
     memset(rep, 0, sizeof(*rep));
     rep->log_size = UCT_VARUNA_LOG_SIZE;
-    evidence      = uct_varuna_target_evidence(target, hdr->epoch);
-    if (evidence->epoch == hdr->epoch) {
-        rep->flags = evidence->flags;
-        rep->epsn  = evidence->epsn;
+    qp            = uct_varuna_target_qp(target, hdr->epoch);
+    if (qp->epoch == hdr->epoch) {
+        rep->flags = qp->flags;
+        rep->epsn  = qp->epsn;
     }
 
     /* Behind the fence, so that nothing lands between */
     ucs_memory_cpu_load_fence();
-    memcpy(rep + 1,
-           target->logs +
-           ((hdr->epoch % UCT_VARUNA_LOG_COUNT) * UCT_VARUNA_LOG_SIZE),
-           ring_size);
+    memcpy(rep + 1, target->logs + (ring * UCT_VARUNA_LOG_SIZE),
+           sizeof(body) - sizeof(*rep));
     uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
                          body, sizeof(body));
 }
@@ -468,18 +462,14 @@ static void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
     uct_ep_destroy(ep);
 }
 
-/* Take the QP of an older incarnation away. What it proved is kept. */
-static uct_ep_h uct_varuna_target_detach_ep(uct_varuna_target_t *target)
+/* Take a QP away. What it proved is kept. Lock held. */
+static uct_ep_h uct_varuna_target_detach_ep(const uct_varuna_target_t *target,
+                                            uct_varuna_target_qp_t *qp)
 {
-    uct_ep_h ep = target->rc_ep;
+    uct_ep_h ep = qp->ep;
 
-    if (ep != NULL) {
-        uct_varuna_target_fence_qp(target);
-        target->rc_ep   = NULL;
-        target->rc_link = UCT_VARUNA_LINK_NONE;
-        uct_varuna_target_impl(target)->rc_failed = 0;
-    }
-
+    uct_varuna_target_fence_qp(target, qp);
+    qp->ep = NULL;
     return ep;
 }
 
@@ -549,6 +539,7 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
                                             uct_varuna_target_t *target,
                                             uint8_t nic, ucs_status_t status)
 {
+    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, hdr->epoch);
     const uct_varuna_link_t *rc_link;
     char body[sizeof(uct_varuna_ctl_connect_t) +
               (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
@@ -557,13 +548,13 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
 
     memset(rep, 0, sizeof(*rep));
     if (status == UCS_OK) {
-        rc_link         = &ctl->iface->links[target->rc_link];
+        rc_link         = &ctl->iface->links[qp->link];
         rep->device_len = rc_link->device_addr_len;
         rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
         ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
         memcpy(body + length, rc_link->device_addr, rep->device_len);
         length += rep->device_len;
-        status  = uct_ep_get_address(target->rc_ep,
+        status  = uct_ep_get_address(qp->ep,
                                      (uct_ep_addr_t*)(body + length));
         length += rep->ep_len;
     }
@@ -584,16 +575,13 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
 static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
                                                     uint32_t epoch)
 {
-    if (epoch <= target->fenced) {
+    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
+
+    if ((epoch <= target->fenced) || (epoch < qp->epoch)) {
         return UCS_ERR_REJECTED;
     }
 
-    if (target->rc_ep == NULL) {
-        return UCS_INPROGRESS;
-    }
-
-    return (epoch == target->rc_epoch) ? UCS_OK :
-           (epoch < target->rc_epoch) ? UCS_ERR_REJECTED : UCS_INPROGRESS;
+    return ((epoch == qp->epoch) && (qp->ep != NULL)) ? UCS_OK : UCS_INPROGRESS;
 }
 
 /* Make the QP of incarnation @a epoch the target's, unless it was fenced in the
@@ -602,6 +590,7 @@ static ucs_status_t
 uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
                             uct_ep_h ep, unsigned link, uint32_t epoch)
 {
+    uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
     khiter_t iter;
     int ret;
 
@@ -615,9 +604,11 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     }
 
     kh_val(&ctl->targets.rc_eps, iter) = target;
-    target->rc_ep                      = ep;
-    target->rc_link                    = link;
-    target->rc_epoch                   = epoch;
+    qp->ep                             = ep;
+    qp->epoch                          = epoch;
+    qp->flags                          = 0;
+    qp->epsn                           = 0;
+    qp->link                           = link;
     ucs_debug("target %u: connected incarnation %u on link %u", target->id,
               epoch, link);
     return UCS_OK;
@@ -646,7 +637,10 @@ void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
         goto out_reply;
     }
 
-    old_ep = uct_varuna_target_detach_ep(target);
+    /* Of an incarnation whose ring is needed: it is over */
+    old_ep = uct_varuna_target_detach_ep(target,
+                                         uct_varuna_target_qp(target,
+                                                              hdr->epoch));
     uct_varuna_ctl_unlock(ctl);
 
     /* QPs are made and destroyed without the lock: fences don't wait for that,
@@ -689,9 +683,7 @@ int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)
 
     /* The requester finds out by itself, and decides */
     target = kh_val(&ctl->targets.rc_eps, iter);
-    uct_varuna_target_impl(target)->rc_failed = 1;
-    ucs_debug("target %u: incarnation %u failed on link %u", target->id,
-              target->rc_epoch, target->rc_link);
+    ucs_debug("target %u: endpoint %p failed", target->id, inner);
     return 1;
 }
 
@@ -717,7 +709,8 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
                                uct_varuna_target_t *target)
 {
     uct_varuna_held_am_t *held;
-    uct_ep_h ep;
+    uct_varuna_target_qp_t *qp;
+    unsigned i;
 
     ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
     uct_varuna_target_publish(ctl, target->id, NULL);
@@ -726,17 +719,18 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
         ucs_free(held);
     }
 
+    /* Its name is gone, so the async context doesn't find it any more */
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        qp = &uct_varuna_target_impl(target)->qps[i];
+        if (qp->ep != NULL) {
+            uct_varuna_target_destroy_ep(ctl, qp->ep);
+        }
+    }
+
     uct_varuna_ctl_lock(ctl);
-    ep            = target->rc_ep;
-    target->rc_ep = NULL;
     uct_varuna_target_id_put(ctl, target->id);
     uct_varuna_peer_put(ctl, target->peer);
     uct_varuna_ctl_unlock(ctl);
-
-    if (ep != NULL) {
-        uct_varuna_target_destroy_ep(ctl, ep);
-    }
-
     ucs_free(target);
 }
 
