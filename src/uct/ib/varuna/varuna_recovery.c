@@ -500,6 +500,13 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     evidence.epsn    = rep->epsn;
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
+    ucs_debug("ep %p: vQP %u: epoch %u: %u requests, log up to %u, next psn %u,"
+              " the peer's log %s, expected psn %s%u: executed %u lost %u "
+              "repeated %u ambiguous %u", ep, ep->id, hdr->epoch, ep->num_reqs,
+              ep->oplog.head - 1, ep->dead.psn,
+              (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
+              evidence.has_psn ? "" : "unknown ", evidence.epsn,
+              result.executed, result.lost, result.repeated, result.ambiguous);
     uct_varuna_ep_add_result(ep, &result);
     status = uct_varuna_ep_apply_plan(ep, ops);
     ucs_free(ops);
