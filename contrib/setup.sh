@@ -18,8 +18,9 @@ prog=setup
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
-    # the build system
+    # the build system, and what the scripts use
     autoconf automake libtool pkg-config make gcc g++ libc6-dev
+    procps
     # the runtime and its headers
     libucx0 libucx-dev ucx-utils libnuma-dev
     # the emulator

@@ -83,6 +83,39 @@ test_no_package_sources() {
     fails 1 'has no package sources' derive
 }
 
+# fake_machine UID: in ./bin, a machine without libzydis-dev, where the user is
+# UID and apt-get only writes down what it is asked for
+fake_machine() {
+    mkdir bin
+    cat >bin/dpkg-query <<EOF
+#!/bin/sh
+for last; do :; done
+[ "\$last" != libzydis-dev ] || exit 1
+exec $(command -v dpkg-query) "\$@"
+EOF
+    printf '#!/bin/sh\necho %s\n' "$1" >bin/id
+    printf '#!/bin/sh\necho "$@" >>%s/asked\n' "$PWD" >bin/apt-get
+    chmod +x bin/*
+    mkdir tree
+    export PATH=$PWD/bin:$PATH RC_VARUNA_UCX_SRC=$PWD/tree
+}
+
+test_missing_package_is_named_to_a_user() {
+    fake_machine 1000
+    fails 1 'Install them as root:  apt-get install libzydis-dev$' "$setup"
+    [ ! -e asked ] || fail "apt-get $(cat asked)"
+}
+
+test_missing_package_is_installed_by_root() {
+    fake_machine 0
+    check "$setup" >out 2>err
+    check diff - asked <<EOF
+update
+install -y --no-install-recommends libzydis-dev
+EOF
+    check diff - out <<<"$PWD/tree"
+}
+
 test_given_source_tree() {
     mkdir tree
     [ "$(RC_VARUNA_UCX_SRC=$PWD/tree "$setup" 2>/dev/null)" = "$PWD/tree" ] ||
