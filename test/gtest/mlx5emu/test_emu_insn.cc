@@ -1,0 +1,213 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Decoding of the instructions which ring doorbells: each is executed against a
+ * page that can't be written, as on a real doorbell. Needs no fabric.
+ */
+
+#include <common/test.h>
+
+extern "C" {
+#include "tools/mlx5emu/uar/emu_insn.h"
+}
+
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define EMU_INSN_VALUE 0x1122334455667788ul
+
+
+class test_emu_insn : public ucs::test {
+protected:
+    virtual void init()
+    {
+        struct sigaction act = {};
+
+        ucs::test::init();
+        m_page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
+        ASSERT_NE(MAP_FAILED, m_page);
+
+        act.sa_sigaction = handler;
+        act.sa_flags     = SA_SIGINFO | SA_NODEFER;
+        ASSERT_EQ(0, sigaction(SIGSEGV, &act, &m_saved));
+        m_faults  = 0;
+        m_refused = 0;
+        memset(&m_store, 0, sizeof(m_store));
+    }
+
+    virtual void cleanup()
+    {
+        sigaction(SIGSEGV, &m_saved, NULL);
+        munmap(m_page, 4096);
+        ucs::test::cleanup();
+    }
+
+    static void handler(int, siginfo_t *, void *context)
+    {
+        ucontext_t *uc = reinterpret_cast<ucontext_t*>(context);
+
+        ++m_faults;
+        if (emu_insn_decode_store(uc, &m_store) == 0) {
+            emu_insn_skip(uc, &m_store);
+        } else {
+            ++m_refused;
+            siglongjmp(m_jump, 1);
+        }
+    }
+
+    void expect_store(uint64_t value, unsigned size) const
+    {
+        EXPECT_EQ(1, m_faults);
+        EXPECT_EQ(0, m_refused);
+        EXPECT_EQ(size, m_store.size);
+        EXPECT_EQ(value, m_store.value);
+    }
+
+    static sigjmp_buf            m_jump;
+    static emu_insn_store_t      m_store;
+    static volatile int          m_faults;
+    static volatile int          m_refused;
+    void                         *m_page;
+    struct sigaction             m_saved;
+};
+
+sigjmp_buf       test_emu_insn::m_jump;
+emu_insn_store_t test_emu_insn::m_store;
+volatile int     test_emu_insn::m_faults;
+volatile int     test_emu_insn::m_refused;
+
+
+UCS_TEST_F(test_emu_insn, mov_register)
+{
+    asm volatile("movq %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
+                 : "memory");
+    expect_store(EMU_INSN_VALUE, 8);
+}
+
+UCS_TEST_F(test_emu_insn, mov_high_register)
+{
+    asm volatile("movq %0, %%r13\n\tmovq %%r13, 0x20(%1)"
+                 : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory", "r13");
+    expect_store(EMU_INSN_VALUE, 8);
+}
+
+UCS_TEST_F(test_emu_insn, mov_immediate)
+{
+    asm volatile("movq $-2, (%0)" : : "r"(m_page) : "memory");
+    expect_store(-2ul, 8);
+}
+
+UCS_TEST_F(test_emu_insn, mov_32_bits)
+{
+    asm volatile("movl %0, (%1)" : : "r"(0x12345678), "r"(m_page) : "memory");
+    EXPECT_EQ(1, m_faults);
+    EXPECT_EQ(4u, m_store.size);
+    EXPECT_EQ(0x12345678u, static_cast<uint32_t>(m_store.value));
+}
+
+UCS_TEST_F(test_emu_insn, movnti)
+{
+    asm volatile("movnti %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
+                 : "memory");
+    expect_store(EMU_INSN_VALUE, 8);
+}
+
+UCS_TEST_SKIP_COND_F(test_emu_insn, movbe, !__builtin_cpu_supports("movbe"))
+{
+    asm volatile("movbe %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
+                 : "memory");
+    expect_store(__builtin_bswap64(EMU_INSN_VALUE), 8);
+}
+
+UCS_TEST_F(test_emu_insn, sse)
+{
+    asm volatile("movq %0, %%xmm9\n\tmovups %%xmm9, (%1)"
+                 : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory", "xmm9");
+    expect_store(EMU_INSN_VALUE, 16);
+}
+
+UCS_TEST_SKIP_COND_F(test_emu_insn, avx, !__builtin_cpu_supports("avx"))
+{
+    asm volatile("vmovq %0, %%xmm5\n\tvmovdqu %%ymm5, (%1)"
+                 : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory", "xmm5");
+    expect_store(EMU_INSN_VALUE, 32);
+}
+
+UCS_TEST_SKIP_COND_F(test_emu_insn, avx512, !__builtin_cpu_supports("avx512f"))
+{
+    asm volatile("vmovq %0, %%xmm17\n\tvmovdqu64 %%zmm17, (%1)"
+                 : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory");
+    expect_store(EMU_INSN_VALUE, 64);
+}
+
+UCS_TEST_F(test_emu_insn, same_address_again)
+{
+    uint64_t value;
+
+    for (value = 1; value < 100; ++value) {
+        asm volatile("movq %0, (%1)" : : "r"(value), "r"(m_page) : "memory");
+        ASSERT_EQ(value, m_store.value);
+    }
+    EXPECT_EQ(99, m_faults);
+}
+
+/* One address may hold another instruction later: what is remembered of the
+ * first must not be taken for the second */
+UCS_TEST_F(test_emu_insn, code_changes)
+{
+    static const uint8_t rsi[] = {0x48, 0x89, 0x37, 0xc3}; /* mov %rsi,(%rdi) */
+    static const uint8_t rdx[] = {0x48, 0x89, 0x17, 0xc3}; /* mov %rdx,(%rdi) */
+    typedef void (*func_t)(void*, uint64_t, uint64_t);
+    void *code;
+
+    code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(MAP_FAILED, code);
+
+    memcpy(code, rsi, sizeof(rsi));
+    reinterpret_cast<func_t>(code)(m_page, 1, 2);
+    EXPECT_EQ(1ul, m_store.value);
+
+    memcpy(code, rdx, sizeof(rdx));
+    reinterpret_cast<func_t>(code)(m_page, 1, 2);
+    EXPECT_EQ(2ul, m_store.value);
+    munmap(code, 4096);
+}
+
+/* The decoder must not read past the instruction, into a page that isn't there
+ */
+UCS_TEST_F(test_emu_insn, end_of_mapping)
+{
+    static const uint8_t code[] = {0x48, 0x89, 0x37, 0xc3};
+    typedef void (*func_t)(void*, uint64_t);
+    uint8_t *page, *start;
+
+    page = reinterpret_cast<uint8_t*>(mmap(NULL, 8192,
+                                           PROT_READ | PROT_WRITE | PROT_EXEC,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(MAP_FAILED, reinterpret_cast<void*>(page));
+    ASSERT_EQ(0, munmap(page + 4096, 4096));
+
+    start = page + 4096 - sizeof(code);
+    memcpy(start, code, sizeof(code));
+    reinterpret_cast<func_t>(start)(m_page, 5);
+    expect_store(5, 8);
+    munmap(page, 4096);
+}
+
+UCS_TEST_F(test_emu_insn, not_a_move)
+{
+    if (sigsetjmp(m_jump, 1) == 0) {
+        asm volatile("addq %0, (%1)" : : "r"(1ul), "r"(m_page) : "memory");
+    }
+    EXPECT_EQ(1, m_refused);
+
+    if (sigsetjmp(m_jump, 1) == 0) {
+        asm volatile("lock xaddq %0, (%1)" : : "r"(1ul), "r"(m_page)
+                     : "memory");
+    }
+    EXPECT_EQ(2, m_refused);
+}
