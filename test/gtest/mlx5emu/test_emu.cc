@@ -140,31 +140,41 @@ std::string agent::read_line()
     return line;
 }
 
-numbers_t agent::command(const std::string &line)
+void agent::begin(const std::string &line)
 {
     std::string text = line + "\n";
-    std::string word;
-    numbers_t result;
 
-    /* A dead agent is told by read_line */
+    m_line = line;
     if (::write(m_in, text.c_str(), text.size()) != (ssize_t)text.size()) {
         throw std::runtime_error("an agent does not listen to: " + line);
     }
+}
 
+numbers_t agent::finish()
+{
     std::istringstream answer(read_line());
+    std::string word;
+    numbers_t result;
+
     answer >> word;
     if (word != "ok") {
         int code = 0;
 
         answer >> code;
         std::getline(answer, word);
-        throw agent_error(code, line + ":" + word);
+        throw agent_error(code, m_line + ":" + word);
     }
 
     while (answer >> word) {
         result.push_back(strtoull(word.c_str(), NULL, 10));
     }
     return result;
+}
+
+numbers_t agent::command(const std::string &line)
+{
+    begin(line);
+    return finish();
 }
 
 
@@ -212,6 +222,15 @@ void side::recv(uint64_t wr_id, uint64_t offset, uint64_t length)
     } else {
         (*m_agent)("recv", qp, wr_id, addr + offset, length, lkey);
     }
+}
+
+void side::begin_storm(const side &peer)
+{
+    std::ostringstream line;
+
+    line << "storm " << qp << " " << cq << " " << addr << " " << lkey << " "
+         << peer.addr << " " << peer.rkey;
+    m_agent->begin(line.str());
 }
 
 completion side::poll(unsigned timeout_ms)

@@ -68,6 +68,12 @@ public:
 
     numbers_t command(const std::string &line);
 
+    /** Begins a command, without waiting for its answer. */
+    void begin(const std::string &line);
+
+    /** The answer of the command that was begun. */
+    numbers_t finish();
+
     /** Ends it as "kill -9" does, and waits until it is gone. */
     void kill();
 
@@ -80,6 +86,7 @@ private:
     pid_t       m_pid;
     int         m_in;
     int         m_out;
+    std::string m_line;
     std::string m_buffer;
 };
 
@@ -179,6 +186,9 @@ public:
     {
         return (*m_agent)("async", ctx, timeout_ms);
     }
+
+    /** Begins atomics and writes to the other side, until that fails. */
+    void begin_storm(const side &peer);
 
     uint64_t state()
     {

@@ -181,6 +181,76 @@ UCS_TEST_F(test_emu_proc, killed_again_and_again_in_the_middle) {
     EXPECT_EQ(15ul, d.get(0));
 }
 
+UCS_TEST_F(test_emu_proc, requester_killed_inside_its_doorbell) {
+    unsigned seed = ucs::rand();
+
+    UCS_TEST_MESSAGE << "seed " << seed;
+    for (int i = 0; i < 30; ++i) {
+        a.reset(new emu::side(fabric(), 0, 0));
+        emu::side witness(fabric(), 0, 0), c(fabric(), 1, 0), d(fabric(), 1, 0);
+
+        a->connect(c);
+        c.connect(*a);
+        witness.connect(d);
+        d.connect(witness);
+        a->begin_storm(c);
+        usleep(rand_r(&seed) % 5000);
+        (**a).kill();
+
+        /* The same NIC still does atomics, for others */
+        witness.faa(d, 1, 0, 0, 1);
+        ASSERT_TRUE(witness.completes(1, IBV_WC_SUCCESS)) << i;
+        ASSERT_EQ(1ul, d.get(0));
+    }
+}
+
+UCS_TEST_F(test_emu_proc, responder_killed_under_fire) {
+    unsigned seed = ucs::rand();
+
+    UCS_TEST_MESSAGE << "seed " << seed;
+    for (int i = 0; i < 20; ++i) {
+        make_pair();
+        a->begin_storm(*b);
+        usleep(rand_r(&seed) % 5000);
+        (**b).kill();
+        emu::numbers_t result = (**a).finish();
+        ASSERT_EQ((uint64_t)IBV_WC_RETRY_EXC_ERR, result.at(0)) << i;
+    }
+}
+
+UCS_TEST_F(test_emu_proc, atomics_of_several_processes_add_up) {
+    static const int num = 3;
+    emu::side target(fabric(), 1, 0);
+    std::vector<std::unique_ptr<emu::side>> from;
+    uint64_t rounds = 0;
+
+    /* One word, and a QP for each requester */
+    for (int i = 0; i < num; ++i) {
+        from.emplace_back(new emu::side(fabric(), 0, 0));
+        emu::side &side   = *from.back();
+        emu::numbers_t qp = (*target)("qp", target.ctx, (int)IBV_QPT_RC,
+                                      target.cq, -1, 1);
+
+        (*target)("connect", qp.at(0), side.qpn, side.lid, 8, 3, 7);
+        (*side)("connect", side.qp, qp.at(1), target.lid, 10, 7, 7);
+    }
+    for (auto &side : from) {
+        side->begin_storm(target);
+    }
+    usleep(300000);
+    fabric().link(1, 0, "silent");
+    for (auto &side : from) {
+        emu::numbers_t result = (**side).finish();
+
+        EXPECT_EQ((uint64_t)IBV_WC_RETRY_EXC_ERR, result.at(0));
+        EXPECT_GT(result.at(1), 0ul);
+        rounds += result.at(1);
+    }
+    /* Of the last round of each, the atomic may have been executed */
+    EXPECT_GE(target.get(0), rounds);
+    EXPECT_LE(target.get(0), rounds + num);
+}
+
 UCS_TEST_F(test_emu_proc, nothing_is_left_of_the_killed) {
     rcv::args_t json = {"--json"};
 

@@ -535,7 +535,48 @@ static numbers_t cmd_async(const words_t &words)
     return {(uint64_t)event.event_type, what};
 }
 
-/* stop: no CPU for this process until somebody sends SIGCONT */
+/* storm QP CQ LADDR LKEY RADDR RKEY: adds 1 to a remote word and writes 64 KB
+ * behind it, over and over, until that fails -> status, rounds */
+static numbers_t cmd_storm(const words_t &words)
+{
+    static const unsigned size = 65536;
+    queue_pair &qp             = item(qps, words, 1);
+    ibv_cq *cq                 = item(cqs, words, 2);
+    uint64_t rounds            = 0;
+
+    for (;; ++rounds) {
+        ibv_sge sge[2]    = {{number(words, 3), 8, (uint32_t)number(words, 4)},
+                             {number(words, 3) + 64, size,
+                              (uint32_t)number(words, 4)}};
+        ibv_send_wr wr[2] = {};
+        ibv_send_wr *bad;
+        ibv_wc wc;
+
+        wr[0].opcode                = IBV_WR_ATOMIC_FETCH_AND_ADD;
+        wr[0].sg_list               = &sge[0];
+        wr[0].num_sge               = 1;
+        wr[0].next                  = &wr[1];
+        wr[0].wr.atomic.remote_addr = number(words, 5);
+        wr[0].wr.atomic.rkey        = number(words, 6);
+        wr[0].wr.atomic.compare_add = 1;
+        wr[1].opcode                = IBV_WR_RDMA_WRITE;
+        wr[1].sg_list               = &sge[1];
+        wr[1].num_sge               = 1;
+        wr[1].wr.rdma.remote_addr   = number(words, 5) + 64;
+        wr[1].wr.rdma.rkey          = number(words, 6);
+        check_ret(ibv_post_send(qp.ibv, wr, &bad), "ibv_post_send");
+        for (int left = 2; left > 0;) {
+            int ret = ibv_poll_cq(cq, 1, &wc);
+
+            check(ret >= 0, "ibv_poll_cq");
+            if ((ret == 1) && (wc.status != IBV_WC_SUCCESS)) {
+                return {(uint64_t)wc.status, rounds};
+            }
+            left -= ret;
+        }
+    }
+}
+
 static numbers_t cmd_pid(const words_t &words)
 {
     return {(uint64_t)getpid()};
@@ -554,7 +595,8 @@ static const std::map<std::string, command_t> commands = {
     {"srq_recv", cmd_recv},   {"poll", cmd_poll},     {"arm", cmd_arm},
     {"event", cmd_event},     {"async", cmd_async},   {"pid", cmd_pid},
     {"dct", cmd_dct},         {"dci", cmd_dci},       {"raw", cmd_raw},
-    {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes}
+    {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
+    {"storm", cmd_storm}
 };
 
 static std::string run(const words_t &words)
