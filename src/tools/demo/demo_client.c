@@ -429,18 +429,17 @@ int demo_client_run(const demo_opts_t *opts)
     }
 
     closed = demo_client_work(&client);
-    if ((client.oob.fd >= 0) && !demo_load_failed(&client.load)) {
-        demo_oob_send(&client.oob, DEMO_OOB_BYE, NULL, 0);
+    ok     = demo_report_summary(&client.load.stats,
+                                 client.judged ? &client.verdict : NULL,
+                                 opts->summary_file);
+    if ((closed != 0) || demo_load_failed(&client.load)) {
+        /* A lost job ends as it is: what UCX holds goes with the process */
+        return EXIT_FAILURE;
     }
 
-    if (closed == 0) {
-        demo_load_cleanup(&client.load);
-        demo_oob_close(&client.oob);
-        demo_ucp_cleanup(&client.ucp);
-    }
-
-    ok = demo_report_summary(&client.load.stats,
-                             client.judged ? &client.verdict : NULL,
-                             opts->summary_file);
+    demo_oob_send(&client.oob, DEMO_OOB_BYE, NULL, 0);
+    demo_load_cleanup(&client.load);
+    demo_oob_close(&client.oob);
+    demo_ucp_cleanup(&client.ucp);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
