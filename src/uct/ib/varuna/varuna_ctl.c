@@ -25,7 +25,7 @@
 #define UCT_VARUNA_CTL_MAX_ROUNDS    256
 
 /* What is still on its way when we close gets this long (seconds) */
-#define UCT_VARUNA_CTL_LINGER        0.1
+#define UCT_VARUNA_CTL_LINGER        0.02
 
 /* Complaints about peers, seconds between two */
 #define UCT_VARUNA_CTL_WARN_PERIOD   1.0
@@ -134,6 +134,7 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
 
     ep->peer                  = peer;
     ep->link                  = link;
+    ep->failed                = 0;
     kh_val(&ctl->eps, iter)   = ep;
     peer->ctl_eps[link]       = ep->inner;
     return UCS_OK;
@@ -146,7 +147,7 @@ err_free:
 }
 
 void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                            unsigned link)
+                            unsigned link, int failed)
 {
     uct_ep_h inner = peer->ctl_eps[link];
     uct_varuna_ctl_ep_t *ep;
@@ -158,24 +159,32 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
     ucs_assert(iter != kh_end(&ctl->eps));
-    ep = kh_val(&ctl->eps, iter);
-    kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
-
-    peer->ctl_eps[link] = NULL;
+    ep                  = kh_val(&ctl->eps, iter);
     ep->peer            = NULL;
+    ep->failed          = failed;
+    peer->ctl_eps[link] = NULL;
     ucs_list_add_tail(&ctl->dead_eps, &ep->list);
 }
 
-void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl)
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
 {
-    uct_varuna_ctl_ep_t *ep;
+    uct_varuna_ctl_ep_t *ep, *tmp;
+    khiter_t iter;
 
     if (ctl->progressing) {
         return; /* A callback of such an endpoint may be running */
     }
 
-    while (!ucs_list_is_empty(&ctl->dead_eps)) {
-        ep = ucs_list_extract_head(&ctl->dead_eps, uct_varuna_ctl_ep_t, list);
+    ucs_list_for_each_safe(ep, tmp, &ctl->dead_eps, list) {
+        /* UCX would use the buffer of a message again which is on its way */
+        if (!ep->failed && !force &&
+            (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) != UCS_OK)) {
+            continue;
+        }
+
+        iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
+        kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
+        ucs_list_del(&ep->list);
         uct_ep_destroy(ep->inner);
         ucs_free(ep);
     }
@@ -192,13 +201,19 @@ static ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
     khiter_t iter;
 
     iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
-    if (iter != kh_end(&ctl->eps)) {
-        ep = kh_val(&ctl->eps, iter);
-        ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
-                  ep->peer->uuid, ep->link, ucs_status_string(status));
-        uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link);
+    if (iter == kh_end(&ctl->eps)) {
+        return UCS_OK;
     }
 
+    ep = kh_val(&ctl->eps, iter);
+    if (ep->peer == NULL) {
+        ep->failed = 1; /* It was to be destroyed anyway */
+        return UCS_OK;
+    }
+
+    ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
+              ep->peer->uuid, ep->link, ucs_status_string(status));
+    uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
     return UCS_OK;
 }
 
@@ -248,7 +263,7 @@ static ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl,
         }
 
         /* It has failed since its last message */
-        uct_varuna_ctl_drop_ep(ctl, peer, link);
+        uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
     }
 
     ucs_debug("failed to send a control message to peer 0x%lx on link %u: %s",
@@ -385,7 +400,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
         uct_varuna_ctl_flush_queue(ctl);
     }
-    uct_varuna_ctl_reap_eps(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 0);
     uct_varuna_ctl_unlock(ctl);
     return status;
 }
@@ -543,10 +558,10 @@ static unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
     count            = uct_worker_progress(ctl->worker);
     ctl->progressing = 0;
 
-    uct_varuna_ctl_reap_eps(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 0);
     if ((count > 0) && !ucs_list_is_empty(&ctl->queue)) {
         uct_varuna_ctl_flush_queue(ctl);
-        uct_varuna_ctl_reap_eps(ctl);
+        uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
     return count;
@@ -740,9 +755,9 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
 
     ucs_list_head_init(&items);
     uct_varuna_ctl_lock(ctl);
-    if (ctl->async->mode == UCS_ASYNC_MODE_POLL) {
-        uct_varuna_ctl_progress(ctl);
-    }
+
+    /* On a busy machine we are here long before the async thread gets a CPU */
+    uct_varuna_ctl_progress(ctl);
 
     if (ctl->has_events) {
         uct_varuna_ctl_drain_signal(ctl->event_fd);
@@ -1163,7 +1178,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_purge(ctl);
     uct_varuna_targets_cleanup(ctl);
     uct_varuna_peers_cleanup(ctl);
-    uct_varuna_ctl_reap_eps(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 1);
     uct_varuna_ctl_unlock(ctl);
 
     uct_varuna_ctl_links_cleanup(ctl);

@@ -122,7 +122,8 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);
 
-/** Main thread: handle what the async context has queued: CONNECT_REQ and CLOSE
+/** Main thread: handle what the async context has queued, and poll on its behalf
+ *  (worth calling now and then without an event): CONNECT_REQ and CLOSE
  *  for targets; OPEN_REP, CONNECT_REP, FENCE_REP, REJECT go to
  *  uct_varuna_ep_handle_ctl(); link events go to uct_varuna_iface_link_*().
  *  @return number of events. */

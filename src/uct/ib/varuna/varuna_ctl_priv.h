@@ -67,10 +67,11 @@ KHASH_MAP_INIT_INT64(uct_varuna_peers, uct_varuna_peer_t*)
 
 /* An inner endpoint of the control plane, by which errors find its peer. */
 typedef struct uct_varuna_ctl_ep {
-    ucs_list_link_t            list;       /* In ctl->dead_eps once it failed */
+    ucs_list_link_t            list;       /* In ctl->dead_eps if dropped */
     uct_ep_h                   inner;
-    uct_varuna_peer_t          *peer;
+    uct_varuna_peer_t          *peer;      /* NULL if dropped */
     uint8_t                    link;
+    uint8_t                    failed;
 } uct_varuna_ctl_ep_t;
 
 KHASH_MAP_INIT_INT64(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
@@ -208,13 +209,13 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
                                const uct_varuna_ctl_hdr_t *hdr,
                                const void *body, uct_varuna_target_t *closed);
 
-/* Forget the control endpoint of @a peer on @a link; it is destroyed once no
- * callback runs. */
+/* Forget the control endpoint of @a peer on @a link. It is destroyed once no
+ * callback runs and, unless it @a failed, its messages have left. */
 void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                            unsigned link);
+                            unsigned link, int failed);
 
-/* Drop what waits to be sent to @a peer on its last reference. */
-void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl);
+/* Destroy the dropped endpoints for which that is true, or all by @a force. */
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
 
 /* --- varuna_peer.c: lock held in all --- */
 

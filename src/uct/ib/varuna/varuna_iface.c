@@ -216,9 +216,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     }
 
     iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
-    if (uct_varuna_ctl_has_events(iface->ctl)) {
-        count += uct_varuna_ctl_dispatch(iface->ctl);
-    }
+    count                += uct_varuna_ctl_dispatch(iface->ctl);
 
     now = ucs_get_time();
     uct_varuna_iface_scan(iface, now);

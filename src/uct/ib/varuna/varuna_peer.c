@@ -176,7 +176,7 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     unsigned link;
 
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        uct_varuna_ctl_drop_ep(ctl, peer, link);
+        uct_varuna_ctl_drop_ep(ctl, peer, link, 0);
     }
 
     while (peer->addr != NULL) {
@@ -311,7 +311,7 @@ void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
         ucs_assert(iter != kh_end(&ctl->peers));
         kh_del(uct_varuna_peers, &ctl->peers, iter);
         uct_varuna_peer_free(ctl, peer);
-        uct_varuna_ctl_reap_eps(ctl);
+        uct_varuna_ctl_reap_eps(ctl, 0);
     }
     uct_varuna_ctl_unlock(ctl);
 }
