@@ -10,9 +10,10 @@
 #include "emu_table.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
-/* A peer that dies in the middle of an access never ends it */
+/* A peer that is stopped in the middle of an access may never end it */
 #define EMU_MR_WAIT_NS 1000000000ul
 
 int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p)
@@ -75,7 +76,6 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         mr->iova    = iova;
         mr->addr    = addr;
         mr->length  = length;
-        mr->users   = 0;
         __atomic_store_n(&mr->used, 1, __ATOMIC_RELEASE);
         __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
         *mr_p = mr;
@@ -84,15 +84,35 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
     return (index >= 0) ? 0 : -ENOMEM;
 }
 
+/* Whether a living process is in the middle of an access to a region */
+static int emu_mr_is_held(const emu_mr_t *mr)
+{
+    uint32_t index = mr - emu_fabric->mrs;
+    const emu_proc_t *proc;
+    unsigned i, slot;
+
+    for (i = 0; i < EMU_MAX_PROCS; i++) {
+        proc = &emu_fabric->procs[i];
+        for (slot = 0; proc->used && (slot < EMU_PROC_MR_HOLDS); slot++) {
+            if ((__atomic_load_n(&proc->mr_held[slot], __ATOMIC_SEQ_CST) ==
+                 index) && emu_proc_alive(proc)) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
 void emu_mr_dereg(emu_mr_t *mr)
 {
     struct timespec pause = { .tv_nsec = 20000 };
     uint64_t end          = 0;
     uint64_t now;
 
-    /* Whoever takes a reference after this store sees it, and gives up */
+    /* Whoever begins an access after this store sees it, and gives up */
     __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&mr->users, __ATOMIC_SEQ_CST) != 0) {
+    while (emu_mr_is_held(mr)) {
         now = emu_now_ns();
         if (end == 0) {
             end = now + EMU_MR_WAIT_NS;
@@ -128,6 +148,24 @@ emu_mr_t *emu_mr_check(uint32_t key, uint64_t addr, uint64_t length,
     return mr;
 }
 
+/* Tell others that a thread of this process begins an access. There are as many
+ * slots as threads may be inside the engine; one more waits. */
+static void emu_mr_hold(uint32_t index)
+{
+    static __thread unsigned slot = 0;
+    uint32_t expected             = 0;
+
+    while (!__atomic_compare_exchange_n(&emu_self->mr_held[slot], &expected,
+                                        index, 0, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED)) {
+        expected = 0;
+        slot     = (slot + 1) % EMU_PROC_MR_HOLDS;
+        if (slot == 0) {
+            sched_yield();
+        }
+    }
+}
+
 emu_mr_t *emu_mr_get(uint32_t key, uint64_t addr, uint64_t length,
                      unsigned access, uint32_t pd, uint32_t port)
 {
@@ -137,7 +175,7 @@ emu_mr_t *emu_mr_get(uint32_t key, uint64_t addr, uint64_t length,
         return NULL;
     }
 
-    __atomic_fetch_add(&mr->users, 1, __ATOMIC_SEQ_CST);
+    emu_mr_hold(key >> 8);
     if (emu_unlikely((__atomic_load_n(&mr->used, __ATOMIC_SEQ_CST) != 1) ||
                      (mr->key != key))) {
         emu_mr_put(mr);
@@ -149,5 +187,19 @@ emu_mr_t *emu_mr_get(uint32_t key, uint64_t addr, uint64_t length,
 
 void emu_mr_put(emu_mr_t *mr)
 {
-    __atomic_fetch_sub(&mr->users, 1, __ATOMIC_RELEASE);
+    uint32_t index = mr - emu_fabric->mrs;
+    uint32_t expected;
+    unsigned slot;
+
+    /* Any slot with this region will do: holds are all alike */
+    for (slot = 0; slot < EMU_PROC_MR_HOLDS; slot++) {
+        expected = index;
+        if ((__atomic_load_n(&emu_self->mr_held[slot], __ATOMIC_RELAXED) ==
+             index) &&
+            __atomic_compare_exchange_n(&emu_self->mr_held[slot], &expected, 0,
+                                        0, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
 }

@@ -30,7 +30,6 @@ struct emu_mr {
     uint64_t iova;         /* address by which it is named in WQEs */
     uint64_t addr;         /* address in the owner's memory */
     uint64_t length;
-    uint32_t users;        /* accesses by peers that go on now */
     uint32_t variant;      /* low byte of the key; survives the slot's reuse */
 };
 

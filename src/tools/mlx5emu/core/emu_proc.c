@@ -45,6 +45,7 @@ static void emu_proc_release(emu_proc_t *proc)
     unsigned i;
 
     proc->dead = 1;
+    memset(proc->mr_held, 0, sizeof(proc->mr_held));
     for (i = 0; i < EMU_MAX_QPS; i++) {
         if (f->qps[i].used && (f->qps[i].proc == proc->index)) {
             emu_qp_destroy(&f->qps[i]);

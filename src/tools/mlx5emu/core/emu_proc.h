@@ -13,7 +13,8 @@
 #include "emu_def.h"
 #include "emu_lock.h"
 
-#define EMU_COMM_MAX 32
+#define EMU_COMM_MAX      32
+#define EMU_PROC_MR_HOLDS 64
 
 /** A process. It is alive while its service thread holds @a life. */
 struct emu_proc {
@@ -25,6 +26,8 @@ struct emu_proc {
     uint32_t   dead;       /* being reaped */
     emu_lock_t life;
     char       comm[EMU_COMM_MAX];
+    uint32_t   mr_held[EMU_PROC_MR_HOLDS]; /* memory regions (indices) that its
+                                              threads access now; 0: free */
 };
 
 /** An opened device: ibv_open_device makes one. */
