@@ -113,6 +113,13 @@ typedef struct uct_varuna_lane {
     uint8_t                    kind;       /* uct_varuna_lane_kind_t */
 } uct_varuna_lane_t;
 
+/* Count packets which were posted on the lane. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
+{
+    lane->psn = (lane->psn + num_psns) & UCS_MASK(24);
+}
+
 struct uct_varuna_ep {
     uct_base_ep_t              super;
     /* Hot: one cache line or two */

@@ -178,7 +178,7 @@ static void uct_varuna_iface_progress_graves(uct_varuna_iface_t *iface)
     uct_varuna_grave_t *grave, *tmp;
 
     ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
-        if (uct_varuna_mlx5_rc_is_drained(grave->inner)) {
+        if (uct_varuna_mlx5_rc_drain(grave->inner)) {
             ucs_list_del(&grave->list);
             uct_ep_destroy(grave->inner);
             ucs_free(grave);
@@ -190,8 +190,7 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner)
 {
     uct_varuna_grave_t *grave;
 
-    uct_ep_invalidate(inner, 0);
-    if (uct_varuna_mlx5_rc_is_drained(inner)) {
+    if (uct_varuna_mlx5_rc_drain(inner)) {
         uct_ep_destroy(inner);
         return;
     }

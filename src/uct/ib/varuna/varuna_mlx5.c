@@ -11,6 +11,7 @@
 
 #include <uct/ib/dc/dc_mlx5.h>
 #include <uct/ib/dc/dc_mlx5_ep.h>
+#include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <uct/ib/rc/accel/rc_mlx5.h>
 
 int uct_varuna_mlx5_rc_is_drained(uct_ep_h tl_ep)
@@ -20,6 +21,17 @@ int uct_varuna_mlx5_rc_is_drained(uct_ep_h tl_ep)
     return ep->super.txqp.available == ep->tx.wq.bb_max;
 }
 
+int uct_varuna_mlx5_rc_drain(uct_ep_h tl_ep)
+{
+    if (!uct_varuna_mlx5_rc_is_drained(tl_ep)) {
+        /* What had completed silently before the QP went to ERR has no
+         * completion of its own: a NOP behind it has one */
+        (void)uct_ep_flush(tl_ep, UCT_FLUSH_FLAG_CANCEL, NULL);
+    }
+
+    return uct_varuna_mlx5_rc_is_drained(tl_ep);
+}
+
 int uct_varuna_mlx5_dc_is_drained(uct_ep_h tl_ep)
 {
     const uct_dc_mlx5_ep_t *ep = ucs_derived_of(tl_ep, uct_dc_mlx5_ep_t);
@@ -27,58 +39,100 @@ int uct_varuna_mlx5_dc_is_drained(uct_ep_h tl_ep)
     return ep->dci == UCT_DC_MLX5_EP_NO_DCI;
 }
 
-static ucs_status_t
-uct_varuna_mlx5_ep_query(uct_ep_h tl_ep, int mask, struct ibv_qp_attr *attr)
+/* PSNs of an RC QP, as the device tells them. */
+typedef struct uct_varuna_mlx5_psns {
+    uint32_t                   rq_psn;  /* Next expected */
+    uint32_t                   sq_psn;  /* Next to send */
+    uint32_t                   mtu;     /* Bytes */
+} uct_varuna_mlx5_psns_t;
+
+static ucs_status_t uct_varuna_mlx5_query_verbs(const uct_ib_mlx5_qp_t *qp,
+                                                uct_varuna_mlx5_psns_t *psns)
 {
-    uct_rc_mlx5_ep_t *ep = ucs_derived_of(tl_ep, uct_rc_mlx5_ep_t);
     struct ibv_qp_init_attr init_attr;
+    struct ibv_qp_attr attr;
+    int mask = IBV_QP_STATE | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN | IBV_QP_PATH_MTU;
 
-    if (ep->tx.wq.super.type != UCT_IB_MLX5_OBJ_TYPE_VERBS) {
-        return UCS_ERR_UNSUPPORTED; /* DEVX QP: no verbs handle to ask */
-    }
-
-    if (ibv_query_qp(ep->tx.wq.super.verbs.qp, attr, mask, &init_attr) != 0) {
-        ucs_debug("ibv_query_qp(qpn=0x%x) failed: %m",
-                  ep->tx.wq.super.qp_num);
+    if (ibv_query_qp(qp->verbs.qp, &attr, mask, &init_attr) != 0) {
+        ucs_debug("ibv_query_qp(qpn=0x%x) failed: %m", qp->qp_num);
         return UCS_ERR_IO_ERROR;
     }
 
+    psns->rq_psn = attr.rq_psn;
+    psns->sq_psn = attr.sq_psn;
+    psns->mtu    = 128u << attr.path_mtu;
     return UCS_OK;
+}
+
+/* A QP which UCX made through DEVX has no verbs handle to ask; the device's
+ * own command tells the same (PRM, QUERY_QP). */
+static ucs_status_t uct_varuna_mlx5_query_devx(const uct_ib_mlx5_qp_t *qp,
+                                               uct_varuna_mlx5_psns_t *psns)
+{
+#if HAVE_DEVX
+    char in[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_in)]   = {};
+    char out[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_out)] = {};
+
+    UCT_IB_MLX5DV_SET(query_qp_in, in, opcode, UCT_IB_MLX5_CMD_OP_QUERY_QP);
+    UCT_IB_MLX5DV_SET(query_qp_in, in, qpn, qp->qp_num);
+    if (mlx5dv_devx_obj_query(qp->devx.obj, in, sizeof(in), out,
+                              sizeof(out)) != 0) {
+        ucs_debug("QUERY_QP(qpn=0x%x) failed, syndrome 0x%x: %m", qp->qp_num,
+                  UCT_IB_MLX5DV_GET(query_qp_out, out, syndrome));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    psns->rq_psn = UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.next_rcv_psn);
+    psns->sq_psn = UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.next_send_psn);
+    psns->mtu    = 128u << UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.mtu);
+    return UCS_OK;
+#else
+    return UCS_ERR_UNSUPPORTED;
+#endif
+}
+
+static ucs_status_t uct_varuna_mlx5_ep_query(uct_ep_h tl_ep,
+                                             uct_varuna_mlx5_psns_t *psns)
+{
+    const uct_ib_mlx5_qp_t *qp =
+            &ucs_derived_of(tl_ep, uct_rc_mlx5_ep_t)->tx.wq.super;
+
+    switch (qp->type) {
+    case UCT_IB_MLX5_OBJ_TYPE_VERBS:
+        return uct_varuna_mlx5_query_verbs(qp, psns);
+    case UCT_IB_MLX5_OBJ_TYPE_DEVX:
+        return uct_varuna_mlx5_query_devx(qp, psns);
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
 }
 
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
 {
-    struct ibv_qp_attr attr;
+    uct_varuna_mlx5_psns_t psns;
     ucs_status_t status;
 
-    status = uct_varuna_mlx5_ep_query(ep, IBV_QP_STATE | IBV_QP_RQ_PSN, &attr);
-    if (status != UCS_OK) {
-        return status;
+    status = uct_varuna_mlx5_ep_query(ep, &psns);
+    if (status == UCS_OK) {
+        *epsn_p = psns.rq_psn;
     }
 
-    if (attr.qp_state != IBV_QPS_ERR) {
-        return UCS_ERR_BUSY; /* Still moving: proves nothing */
-    }
-
-    *epsn_p = attr.rq_psn;
-    return UCS_OK;
+    return status;
 }
 
 ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
                                          uint32_t *mtu_p)
 {
-    struct ibv_qp_attr attr;
+    uct_varuna_mlx5_psns_t psns;
     ucs_status_t status;
 
-    status = uct_varuna_mlx5_ep_query(ep, IBV_QP_SQ_PSN | IBV_QP_PATH_MTU,
-                                      &attr);
-    if (status != UCS_OK) {
-        return status;
+    status = uct_varuna_mlx5_ep_query(ep, &psns);
+    if (status == UCS_OK) {
+        *psn_p = psns.sq_psn;
+        *mtu_p = psns.mtu;
     }
 
-    *psn_p = attr.sq_psn;
-    *mtu_p = 128u << attr.path_mtu;
-    return UCS_OK;
+    return status;
 }
 
 unsigned uct_varuna_mlx5_am_overhead(void)

@@ -13,6 +13,13 @@
 /** @return nonzero if no posted WQE of the RC endpoint awaits its completion. */
 int uct_varuna_mlx5_rc_is_drained(uct_ep_h ep);
 
+/**
+ * Move an RC endpoint to ERR and drain it; to be called until it says so.
+ *
+ * @return nonzero once no posted WQE awaits its completion.
+ */
+int uct_varuna_mlx5_rc_drain(uct_ep_h ep);
+
 /** @return nonzero if the DC endpoint holds no DCI, so nothing is in flight. */
 int uct_varuna_mlx5_dc_is_drained(uct_ep_h ep);
 

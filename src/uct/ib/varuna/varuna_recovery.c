@@ -113,13 +113,14 @@ static void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
     }
 }
 
-/* A new incarnation; its log ring must not be the active lane's. */
+/* A new incarnation. Its log ring must be neither the active lane's nor that of
+ * the lane which was just recovered: the responder clears the other one. */
 static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
 {
+    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->dead.epoch;
+
     ++ep->epoch;
-    if ((ep->lane.ep != NULL) &&
-        ((ep->epoch % UCT_VARUNA_LOG_COUNT) ==
-         (ep->lane.epoch % UCT_VARUNA_LOG_COUNT))) {
+    if ((ep->epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
         ++ep->epoch;
     }
 
@@ -195,6 +196,14 @@ static int uct_varuna_lane_is_drained(const uct_varuna_lane_t *lane)
 {
     return (lane->kind == UCT_VARUNA_LANE_RC) ?
            uct_varuna_mlx5_rc_is_drained(lane->ep) :
+           uct_varuna_mlx5_dc_is_drained(lane->ep);
+}
+
+/* The lane is in ERR: whether all its completions have come. */
+static int uct_varuna_lane_drain(const uct_varuna_lane_t *lane)
+{
+    return (lane->kind == UCT_VARUNA_LANE_RC) ?
+           uct_varuna_mlx5_rc_drain(lane->ep) :
            uct_varuna_mlx5_dc_is_drained(lane->ep);
 }
 
@@ -359,7 +368,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (!uct_varuna_lane_is_drained(&ep->dead)) {
+    if (!uct_varuna_lane_drain(&ep->dead)) {
         return 1;
     }
 
@@ -444,7 +453,7 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
             status = UCS_ERR_IO_ERROR;
             break;
         default:
-            if (req->type != UCT_VARUNA_REQ_FLUSH) {
+            if (ops[i].posted) {
                 ep->stats.repeated_bytes += req->length;
             }
             break;
@@ -485,6 +494,15 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 
     if (rep->log_size != UCT_VARUNA_LOG_SIZE) {
         uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        return;
+    }
+
+    /* The responder could not stop its QP (its NIC is dead?): only time can.
+     * The request goes out again, and the log counts when the time is over */
+    if ((ep->dead.kind == UCT_VARUNA_LANE_RC) &&
+        !(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) &&
+        (ucs_get_time() - ep->state_since <
+         uct_varuna_ep_iface(ep)->config.packet_lifetime)) {
         return;
     }
 
@@ -738,8 +756,9 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         if (status == UCS_OK) {
             status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
                                                  &ep->next.mtu);
-            if (status == UCS_ERR_UNSUPPORTED) {
-                status = UCS_OK; /* No PSN: the log alone decides */
+            if (status != UCS_OK) {
+                ep->next.mtu = 0; /* No PSN: the log alone decides */
+                status       = UCS_OK;
             }
         }
     } else {
@@ -793,8 +812,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
                               ep->log_addr, rkey, &ep->swap_comp);
     if (status == UCS_INPROGRESS) {
         ep->swap_read = 1;
-    } else if (status == UCS_OK) {
-        ep->swap_read = 2;
+        uct_varuna_lane_advance_psn(&ep->lane, 1);
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_recovery_start(ep, ucs_status_string(status));
     }
@@ -804,6 +822,13 @@ static int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_lane_failed(ep)) {
         uct_varuna_recovery_start(ep, "link down");
+        return 1;
+    }
+
+    if (!ep->next_ready) {
+        /* The new lane failed meanwhile: stay where we are */
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+        uct_varuna_ep_finish_done(ep);
         return 1;
     }
 
@@ -892,7 +917,7 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = ep->fail_status;
 
-    if ((ep->dead.ep != NULL) && !uct_varuna_lane_is_drained(&ep->dead)) {
+    if ((ep->dead.ep != NULL) && !uct_varuna_lane_drain(&ep->dead)) {
         return 1;
     }
 

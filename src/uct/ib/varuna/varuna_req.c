@@ -200,12 +200,6 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
     return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
 }
 
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
-{
-    lane->psn = (lane->psn + num_psns) & UCS_MASK(24);
-}
-
 /* Write the newest log entry behind what was posted. Inline, so it needs no local
  * key and no buffer. */
 static UCS_F_ALWAYS_INLINE ucs_status_t

@@ -396,6 +396,16 @@ static void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
               qp->epoch, (status == UCS_OK) ? "" : "unknown ", qp->epsn);
 }
 
+/* Leftovers of an older incarnation in the ring prove nothing. */
+static void uct_varuna_target_clear_ring(uct_varuna_target_t *target,
+                                         uint32_t epoch)
+{
+    unsigned ring = epoch % UCT_VARUNA_LOG_COUNT;
+
+    memset(target->logs + (ring * UCT_VARUNA_LOG_SIZE), 0,
+           UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
+}
+
 void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr)
 {
@@ -414,7 +424,12 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    target->fenced = ucs_max(target->fenced, hdr->epoch);
+    if (hdr->epoch > target->fenced) {
+        /* The next incarnation logs in the other ring, which has been read */
+        uct_varuna_target_clear_ring(target, hdr->epoch + 1);
+        target->fenced = hdr->epoch;
+    }
+
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &uct_varuna_target_impl(target)->qps[i];
         if (qp->epoch <= hdr->epoch) {
@@ -606,6 +621,7 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     kh_val(&ctl->targets.rc_eps, iter) = target;
     qp->ep                             = ep;
     qp->epoch                          = epoch;
+    uct_varuna_target_clear_ring(target, epoch);
     qp->flags                          = 0;
     qp->epsn                           = 0;
     qp->link                           = link;
