@@ -97,16 +97,29 @@ static void emu_qp_ref(emu_qp_t *qp, int add)
     }
 }
 
+/* What a DC initiator's target knows survives the initiator's reset: a packet
+ * of its last connection that is still on its way is executed, as in reality,
+ * until the next connection begins */
+static void emu_qp_reset_responder(emu_qp_t *qp)
+{
+    emu_rq_abandon(qp);
+    memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
+    qp->resp_state    = IBV_QPS_RESET;
+    qp->resp_psn      = 0;
+    qp->resp_msn      = 0;
+    qp->resp_nak      = 0;
+    qp->resp_last_wqe = 0;
+    qp->resp_atomic   = 0;
+    qp->rq_ci         = 0;
+}
+
 /* Both halves as they are in RESET. Both locks are held, or not needed yet. */
 static void emu_qp_reset(emu_qp_t *qp)
 {
     memset(&qp->attr, 0, sizeof(qp->attr));
-    memset(&qp->resp_msg, 0, sizeof(qp->resp_msg));
-    memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
     qp->dbrec[0]      = 0;
     qp->dbrec[1]      = 0;
     qp->req_state     = IBV_QPS_RESET;
-    qp->resp_state    = IBV_QPS_RESET;
     qp->sq_ci         = qp->sq_send = qp->sq_new = qp->sq_posted = 0;
     qp->req_psn       = qp->req_send = qp->req_una = qp->req_max = 0;
     qp->req_rd_out    = 0;
@@ -114,12 +127,9 @@ static void emu_qp_reset(emu_qp_t *qp)
     qp->req_flushed   = 0;
     qp->req_deadline  = 0;
     qp->dc_dct_now    = 0;
-    qp->resp_psn      = 0;
-    qp->resp_msn      = 0;
-    qp->resp_nak      = 0;
-    qp->resp_last_wqe = 0;
-    qp->resp_atomic   = 0;
-    qp->rq_ci         = 0;
+    if (qp->type != EMU_QPT_DCI) {
+        emu_qp_reset_responder(qp);
+    }
 }
 
 static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
@@ -149,6 +159,8 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
         emu_lock_init(&qp->resp_lock);
         qp->locks_ready = 1;
     }
+    memset(&qp->resp_msg, 0, sizeof(qp->resp_msg));
+    emu_qp_reset_responder(qp);
     emu_qp_reset(qp);
 }
 
@@ -189,6 +201,7 @@ void emu_qp_destroy(emu_qp_t *qp)
     emu_lock(&qp->req_lock);
     emu_lock(&qp->resp_lock);
     is_first         = (qp->used == 1); /* else its owner died in here */
+    emu_rq_abandon(qp);
     qp->req_state    = IBV_QPS_RESET;
     qp->resp_state   = IBV_QPS_RESET;
     qp->req_deadline = 0;

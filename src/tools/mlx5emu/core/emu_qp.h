@@ -62,13 +62,10 @@ typedef struct emu_atomic_result {
 /** A message that a responder is in the middle of. */
 typedef struct emu_resp_msg {
     uint8_t  kind;         /* emu_op_kind_t, 0: none */
-    uint8_t  has_wqe;      /* a receive entry was taken */
-    uint16_t wqe_index;
-    uint32_t rkey;
-    uint64_t raddr;        /* where the next byte goes */
-    uint64_t left;         /* bytes to come (writes) */
-    uint64_t offset;       /* bytes that came */
-    uint64_t head;         /* first 8 bytes, for the trace */
+    uint8_t  reserved;
+    uint16_t wqe_index;    /* sends: the receive entry that was taken ... */
+    uint32_t srqn;         /* ... and its SRQ, or 0 */
+    uint32_t offset;       /* sends: bytes that came */
 } emu_resp_msg_t;
 
 struct emu_qp {

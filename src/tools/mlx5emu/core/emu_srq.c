@@ -44,17 +44,19 @@ static void emu_srq_init(emu_srq_t *srq, int index, emu_pd_t *pd,
 {
     uint32_t i;
 
-    srq->gen    = (srq->gen + 1) & 0x7ff;
-    srq->srqn   = index | (srq->gen << EMU_SRQ_IDX_BITS);
-    srq->proc   = emu_self->index;
-    srq->ctx    = pd->ctx;
-    srq->pd     = pd->index;
-    srq->cookie = cookie;
-    srq->refs   = 0;
-    srq->next   = 0;
-    srq->taken  = 0;
-    srq->limit  = 0;
-    srq->dbrec  = (uint32_t*)(srq->buf + (size_t)srq->wqe_cnt * srq->stride);
+    srq->gen          = (srq->gen + 1) & 0x7ff;
+    srq->srqn         = index | (srq->gen << EMU_SRQ_IDX_BITS);
+    srq->proc         = emu_self->index;
+    srq->ctx          = pd->ctx;
+    srq->pd           = pd->index;
+    srq->cookie       = cookie;
+    srq->refs         = 0;
+    srq->next         = 0;
+    srq->taken        = 0;
+    srq->limit        = 0;
+    srq->num_returned = 0;
+    srq->dbrec        = (uint32_t*)(srq->buf +
+                                    (size_t)srq->wqe_cnt * srq->stride);
     for (i = 0; i < srq->wqe_cnt; i++) {
         emu_srq_seg(srq, i)->next_wqe_index =
                 htobe16((i + 1) & (srq->wqe_cnt - 1));
@@ -129,7 +131,7 @@ emu_srq_t *emu_srq_find(uint32_t srqn)
 void emu_srq_set_limit(emu_srq_t *srq, unsigned limit)
 {
     emu_lock(&srq->lock);
-    srq->limit = limit;
+    srq->limit        = limit;
     emu_unlock(&srq->lock);
 }
 
@@ -149,9 +151,18 @@ int emu_srq_has_entry(emu_srq_t *srq)
     int ret;
 
     emu_lock(&srq->lock);
-    ret = (emu_srq_posted(srq) != 0);
+    ret = (srq->num_returned != 0) || (emu_srq_posted(srq) != 0);
     emu_unlock(&srq->lock);
     return ret;
+}
+
+void emu_srq_return(emu_srq_t *srq, uint16_t index)
+{
+    emu_lock(&srq->lock);
+    if ((srq->used == 1) && (srq->num_returned < EMU_SRQ_MAX_RETURNED)) {
+        srq->returned[srq->num_returned++] = index;
+    }
+    emu_unlock(&srq->lock);
 }
 
 const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p)
@@ -162,13 +173,18 @@ const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p)
 
     emu_lock(&srq->lock);
     posted = emu_srq_posted(srq);
-    if (posted != 0) {
+    if (srq->num_returned != 0) {
+        *index_p = srq->returned[--srq->num_returned];
+        entry    = emu_srq_entry(srq, *index_p);
+    } else if (posted != 0) {
+        /* Counted first: who dies in between makes the queue shorter by one,
+         * instead of handing out an entry that nobody posted */
+        srq->taken++;
         *index_p  = srq->next & (srq->wqe_cnt - 1);
         entry     = emu_srq_entry(srq, *index_p);
         srq->next = be16toh(emu_srq_seg(srq, srq->next)->next_wqe_index);
-        srq->taken++;
         if ((srq->limit != 0) && (posted - 1u < srq->limit)) {
-            srq->limit = 0;
+            srq->limit        = 0;
             is_limit   = 1;
         }
     }

@@ -13,6 +13,8 @@
 #include "emu_def.h"
 #include "emu_lock.h"
 
+#define EMU_SRQ_MAX_RETURNED 64
+
 struct emu_srq {
     uint32_t          used;
     uint32_t          srqn;
@@ -33,6 +35,9 @@ struct emu_srq {
     uint16_t          next;       /* entry that the next message takes */
     uint16_t          taken;      /* entries ever taken; posted: dbrec */
     uint32_t          limit;      /* 0: no limit event */
+    uint32_t          num_returned;
+    uint16_t          returned[EMU_SRQ_MAX_RETURNED]; /* given back unused:
+                                                         taken first */
 };
 
 /**
@@ -51,10 +56,13 @@ void emu_srq_set_limit(emu_srq_t *srq, unsigned limit);
 
 emu_srq_t *emu_srq_find(uint32_t srqn);
 
+/** Give an entry back that was taken, but of which no completion came. */
+void emu_srq_return(emu_srq_t *srq, uint16_t index);
+
 /**
  * Take the next receive entry.
  *
- * @param [out] index_p  Its index.
+ * @param [out] index_p  Its index; written before the lock is released.
  * @return Its gather entries (max_sge of them), or NULL if none is posted.
  */
 const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p);

@@ -171,6 +171,11 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
         return;
     }
 
+    if (rsp->num_psn == 0) {
+        emu_comp_nak_seq(qp, qp->req_una);
+        return;
+    }
+
     if (rsp->type == EMU_RSP_ATOMIC) {
         src.iov_base = (void*)&rsp->value;
         src.iov_len  = sizeof(rsp->value);
@@ -195,6 +200,8 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
     if (qp->req_una == emu_psn_add(sqe->psn, sqe->num_psn)) {
         emu_comp_one(qp);
         emu_comp_nops(qp);
+    } else if (rsp->has_gap) {
+        emu_comp_nak_seq(qp, qp->req_una);
     }
 }
 

@@ -67,6 +67,10 @@ static void emu_resp_flush(emu_qp_t *qp)
     cqe.vendor    = EMU_FLUSH_VENDOR;
     cqe.qpn       = qp->qpn;
     cqe.srqn_uidx = qp->cqe_uidx;
+    if (qp->resp_msg.kind == EMU_OP_SEND) {
+        cqe.wqe_counter = qp->resp_msg.wqe_index;
+        emu_cq_push(qp->recv_cq, &cqe);
+    }
     while (emu_rq_take(qp, &entry)) {
         cqe.wqe_counter = entry.index;
         emu_cq_push(qp->recv_cq, &cqe);
@@ -80,11 +84,13 @@ static void emu_resp_enter_err(emu_qp_t *qp)
         return;
     }
 
-    qp->resp_state    = IBV_QPS_ERR;
-    qp->resp_msg.kind = EMU_OP_NONE;
+    qp->resp_state = IBV_QPS_ERR;
     if (qp->srq == NULL) {
         emu_resp_flush(qp);
-    } else if ((qp->type == EMU_QPT_RC) && !qp->resp_last_wqe) {
+    }
+    emu_rq_abandon(qp);
+    if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
+        !qp->resp_last_wqe) {
         qp->resp_last_wqe = 1;
         emu_chan_post(emu_fabric->ctxs[qp->ctx].async,
                       IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn, qp->cookie);

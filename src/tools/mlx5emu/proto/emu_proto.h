@@ -89,6 +89,8 @@ typedef struct emu_rsp {
     uint8_t  type;             /* emu_rsp_type_t */
     uint8_t  rnr_timer;
     uint8_t  executed;         /* a whole operation was executed just now */
+    uint8_t  has_gap;          /* reads: packets behind these came, and show
+                                  that some are missing */
     uint32_t psn;
     uint32_t num_psn;          /* reads */
     uint64_t value;            /* atomics */
@@ -158,6 +160,10 @@ void emu_req_flush(emu_qp_t *qp);
 void emu_run_deferred(void);
 
 /* receive queues */
+
+/** A message ends in the middle: its receive entry is given back. resp_lock is
+ *  held. */
+void emu_rq_abandon(emu_qp_t *ctx);
 
 /** A receive entry that was taken. */
 typedef struct emu_rq_entry {

@@ -66,7 +66,7 @@ static emu_rx_verdict_t emu_rx_check_connection(emu_rx_t *rx)
         ctx->resp_msn    = 0;
         ctx->resp_nak    = 0;
         ctx->resp_atomic = 0;
-        memset(&ctx->resp_msg, 0, sizeof(ctx->resp_msg));
+        emu_rq_abandon(ctx);
         memset(ctx->resp_atomics, 0, sizeof(ctx->resp_atomics));
     }
 
@@ -185,9 +185,10 @@ static int emu_rx_run(emu_rx_t *rx)
         return 1;
     case EMU_RX_NAK:
         /* A DC target serves others too: only the connection ends */
-        rx->ctx->resp_msg.kind = EMU_OP_NONE;
         if (rx->qp->type == EMU_QPT_RC) {
             emu_qp_fail_responder(rx->qp);
+        } else {
+            emu_rq_abandon(rx->ctx);
         }
         return 1;
     default:

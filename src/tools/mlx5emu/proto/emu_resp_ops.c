@@ -201,6 +201,7 @@ static emu_rx_verdict_t emu_rx_recv_failed(emu_rx_t *rx, uint16_t index,
         return emu_rx_memory_failed(rx, error);
     }
 
+    rx->ctx->resp_msg.kind = EMU_OP_NONE; /* the entry is used up */
     emu_rx_push_recv(rx, index, MLX5_CQE_RESP_ERR,
                      (error == -EMSGSIZE) ? MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
                                             MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
@@ -231,9 +232,10 @@ static emu_rx_verdict_t emu_rx_send(emu_rx_t *rx)
         if (!emu_rq_take(rx->qp, &entry)) {
             return EMU_RX_DROP; /* another connection was quicker: DC */
         }
-        msg->kind      = EMU_OP_SEND;
         msg->wqe_index = entry.index;
+        msg->srqn      = (rx->qp->srq != NULL) ? rx->qp->srq->srqn : 0;
         msg->offset    = 0;
+        msg->kind      = EMU_OP_SEND;
     } else {
         emu_rq_get(rx->qp, msg->wqe_index, &entry);
     }

@@ -182,11 +182,12 @@ static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
 }
 
 /* Only the first packets of a read response arrive in order; the requester
- * asks again for the others */
+ * asks again for the others: at once if it sees later ones (can_tell) */
 static int emu_wire_cut_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
-                            uint32_t num_pkts)
+                            uint32_t num_pkts, int can_tell)
 {
-    if (num_pkts == 0) {
+    rsp->has_gap = can_tell && (num_pkts + 1 < rsp->num_psn);
+    if ((num_pkts == 0) && !rsp->has_gap) {
         emu_rsp_release(rsp);
         return 0;
     }
@@ -207,16 +208,16 @@ static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
         emu_wire_check(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
         if (!emu_wire_passes(pkt)) {
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
-            return emu_wire_cut_rsp(pkt, rsp, i);
+            return emu_wire_cut_rsp(pkt, rsp, i, 0);
         }
 
         switch (verdict.fate) {
         case EMU_FAULT_ACTION_DROP:
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
-            return emu_wire_cut_rsp(pkt, rsp, i);
+            return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DELAY:
             emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
-            return emu_wire_cut_rsp(pkt, rsp, i);
+            return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DUP:
             emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
             break;
