@@ -664,6 +664,11 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
         goto err_close;
     }
 
+    /* RC posts its receives here, DC has done so already: UCP leaves an
+     * interface without endpoints disabled until an event wakes it up, and the
+     * first message would find no receive to raise that event */
+    uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
+    uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
     goto out;
 
 err_close:
