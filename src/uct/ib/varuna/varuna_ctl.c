@@ -27,6 +27,10 @@
 /* What is still on its way when we close gets this long (seconds) */
 #define UCT_VARUNA_CTL_LINGER        0.02
 
+/* Zeros behind a received body: the inner addresses in it are read by foreign
+ * code, which takes their lengths from their contents */
+#define UCT_VARUNA_CTL_PADDING       64
+
 /* Complaints about peers, seconds between two */
 #define UCT_VARUNA_CTL_WARN_PERIOD   1.0
 
@@ -461,7 +465,8 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    item = ucs_malloc(sizeof(*item) + hdr->length, "varuna_ctl_item");
+    item = ucs_calloc(1, sizeof(*item) + hdr->length + UCT_VARUNA_CTL_PADDING,
+                      "varuna_ctl_item");
     if (item == NULL) {
         ucs_error("failed to allocate a received control message");
         return;
