@@ -207,6 +207,78 @@ UCS_TEST_F(test_emu_cmd, faults_from_a_file) {
     unlink(path);
 }
 
+UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
+    std::string name = other_name();
+    char path[]      = "/tmp/test_emu_faults_XXXXXX";
+    int fd           = mkstemp(path);
+
+    ASSERT_GE(fd, 0);
+    dprintf(fd, "packet drop\n");
+    for (const char *how : {"option", "environment"}) {
+        bool by_option = !strcmp(how, "option");
+        rcv::args_t args = {rcv::fabric::tool(), "up", "-n", name};
+        rcv::args_t env;
+
+        if (by_option) {
+            args.insert(args.end(), {"--faults", path});
+        } else {
+            env.push_back(std::string("MLX5EMU_FAULTS=") + path);
+        }
+        rcv::process up(args, env);
+        ASSERT_EQ(0, up.wait(20)) << up.output();
+        EXPECT_NE(std::string::npos, run({"fault", "-n", name, "list"})
+                                             .output.find("packet drop"))
+                << how;
+        EXPECT_EQ(0, run({"down", "-n", name}).status);
+    }
+
+    /* A fabric with bad rules is not made */
+    dprintf(fd, "packet fly\n");
+    refuses({"up", "-n", name, "--faults", path}, 1, "\"fly\"");
+    EXPECT_EQ(0u, files(name));
+    close(fd);
+    unlink(path);
+}
+
+UCS_TEST_F(test_emu_cmd, down_removes_what_is_damaged) {
+    std::string name = other_name();
+    std::string path = "/dev/shm/mlx5emu." + name;
+
+    for (const char *contents : {"", "rubbish"}) {
+        FILE *file = fopen(path.c_str(), "w");
+
+        ASSERT_TRUE(file != NULL);
+        fputs(contents, file);
+        fclose(file);
+        refuses({"status", "-n", name}, 1, "not a fabric");
+        refuses({"exec", "-n", name, "0", "--", "true"}, 1, "not a fabric");
+        refuses({"down", "-n", name}, 1, "--force");
+        EXPECT_EQ(0, run({"down", "-n", name, "--force"}).status);
+        EXPECT_EQ(0u, files(name));
+    }
+}
+
+UCS_TEST_F(test_emu_cmd, counters) {
+    make_pair();
+    a->write(*b, 1, 0, 10 * 1024, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    a->read(*b, 2, 0, 3 * 1024, 0);
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    a->faa(*b, 3, 0, 0, 1);
+    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+
+    EXPECT_EQ(3ul, counter(0, 0, "doorbells"));
+    EXPECT_EQ(3ul, counter(0, 0, "wqes"));
+    EXPECT_EQ(12ul, counter(0, 0, "tx_packets"));
+    EXPECT_EQ(10ul * 1024, counter(0, 0, "tx_bytes"));
+    EXPECT_EQ(3ul, counter(0, 0, "cqes"));
+    EXPECT_EQ(1ul, counter(1, 0, "tx_acks"));
+    EXPECT_EQ(4ul, counter(1, 0, "tx_response_packets"));
+    EXPECT_EQ(0ul, counter(0, 0, "retransmitted_packets"));
+    EXPECT_EQ(0ul, counter(0, 1, "tx_packets"));
+    EXPECT_EQ(0ul, counter(1, 0, "doorbells"));
+}
+
 UCS_TEST_F(test_emu_cmd, too_many_faults) {
     for (int i = 0; i < 64; ++i) {
         fabric().command("fault", {"add", "packet nth=1000000 drop"});

@@ -335,3 +335,82 @@ UCS_TEST_F(test_emu_trace, follow) {
     command.kill(SIGINT);
     EXPECT_EQ(0, command.wait(20)) << command.output();
 }
+
+
+/* Atomics of two processes on one word, through different links of its host */
+class test_emu_hca : public emu::test_emu {
+protected:
+    struct result {
+        uint64_t rounds;
+        uint64_t value;
+    };
+
+    result storm_on_both_links(unsigned ms)
+    {
+        emu::side target(fabric(), 1, 0);
+        emu::side from[2] = {emu::side(fabric(), 0, 0),
+                             emu::side(fabric(), 0, 1)};
+        result r          = {0, 0};
+
+        for (int link = 0; link < 2; ++link) {
+            emu::side view   = target;
+            emu::side &side  = from[link];
+            emu::numbers_t n;
+
+            view.ctx  = (*target)("open", link).at(0);
+            n         = (*target)("alias", view.ctx, target.mem,
+                                  emu::all_access);
+            view.rkey = n.at(1);
+            view.cq   = (*target)("cq", view.ctx, 16, 0).at(0);
+            n         = (*target)("qp", view.ctx, (int)IBV_QPT_RC, view.cq, -1,
+                                  1);
+            view.qp   = n.at(0);
+            view.qpn  = n.at(1);
+            view.connect(side);
+            side.connect(view, 10, 7);
+            side.begin_storm(view);
+        }
+        usleep(ms * 1000);
+        for (int link = 0; link < 2; ++link) {
+            fabric().link(1, link, "silent");
+        }
+        for (emu::side &side : from) {
+            r.rounds += (*side).finish().at(1);
+        }
+        for (int link = 0; link < 2; ++link) {
+            fabric().link(1, link, "up");
+        }
+        r.value = target.get(0);
+        return r;
+    }
+};
+
+class test_emu_hca_shared : public test_emu_hca {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--shared-hca", "--trace", "0"};
+    }
+};
+
+UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
+    result r = storm_on_both_links(500);
+
+    EXPECT_GT(r.rounds, 0ul);
+    EXPECT_GE(r.value, r.rounds);
+    EXPECT_LE(r.value, r.rounds + 2);
+}
+
+UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {
+    /* As real ones do: atomicity is per NIC. How soon depends on the machine's
+     * scheduler only. */
+    for (int i = 0; i < 60; ++i) {
+        result r = storm_on_both_links(500);
+
+        EXPECT_LE(r.value, r.rounds + 2);
+        if (r.value < r.rounds) {
+            return;
+        }
+    }
+    ADD_FAILURE() << "no update was lost";
+}

@@ -151,6 +151,17 @@ static numbers_t cmd_mr(const words_t &words)
     return {memories.size() - 1, (uint64_t)m.addr, m.mr->lkey, m.mr->rkey};
 }
 
+/* alias CONTEXT MEMORY ACCESS -> lkey, rkey: the same memory on another device */
+static numbers_t cmd_alias(const words_t &words)
+{
+    context &c = item(contexts, words, 1);
+    memory &m  = item(memories, words, 2);
+    ibv_mr *mr = ibv_reg_mr(c.pd, m.addr, m.size, number(words, 3));
+
+    check(mr != NULL, "ibv_reg_mr");
+    return {mr->lkey, mr->rkey};
+}
+
 /* dereg MEMORY */
 static numbers_t cmd_dereg(const words_t &words)
 {
@@ -596,7 +607,7 @@ static const std::map<std::string, command_t> commands = {
     {"event", cmd_event},     {"async", cmd_async},   {"pid", cmd_pid},
     {"dct", cmd_dct},         {"dci", cmd_dci},       {"raw", cmd_raw},
     {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
-    {"storm", cmd_storm}
+    {"storm", cmd_storm},     {"alias", cmd_alias}
 };
 
 static std::string run(const words_t &words)
