@@ -103,9 +103,34 @@ UCS_TEST_F(test_emu_insn, mov_immediate)
 UCS_TEST_F(test_emu_insn, mov_32_bits)
 {
     asm volatile("movl %0, (%1)" : : "r"(0x12345678), "r"(m_page) : "memory");
-    EXPECT_EQ(1, m_faults);
-    EXPECT_EQ(4u, m_store.size);
-    EXPECT_EQ(0x12345678u, static_cast<uint32_t>(m_store.value));
+    expect_store(0x12345678, 4);
+}
+
+UCS_TEST_F(test_emu_insn, mov_16_bits)
+{
+    asm volatile("movw %w0, (%1)" : : "r"(0x12345678), "r"(m_page) : "memory");
+    expect_store(0x5678, 2);
+}
+
+UCS_TEST_F(test_emu_insn, mov_8_bits)
+{
+    asm volatile("movb %%al, (%1)" : : "a"(0x12345678), "r"(m_page)
+                 : "memory");
+    expect_store(0x78, 1);
+}
+
+UCS_TEST_F(test_emu_insn, mov_second_byte)
+{
+    asm volatile("movb %%dh, (%1)" : : "d"(0x12345678), "b"(m_page)
+                 : "memory");
+    expect_store(0x56, 1);
+}
+
+UCS_TEST_F(test_emu_insn, mov_low_byte_of_rsi)
+{
+    asm volatile("movb %%sil, (%1)" : : "S"(0x12345678), "r"(m_page)
+                 : "memory");
+    expect_store(0x78, 1);
 }
 
 UCS_TEST_F(test_emu_insn, movnti)
@@ -120,6 +145,13 @@ UCS_TEST_SKIP_COND_F(test_emu_insn, movbe, !__builtin_cpu_supports("movbe"))
     asm volatile("movbe %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
                  : "memory");
     expect_store(__builtin_bswap64(EMU_INSN_VALUE), 8);
+}
+
+UCS_TEST_SKIP_COND_F(test_emu_insn, movbe_32, !__builtin_cpu_supports("movbe"))
+{
+    asm volatile("movbe %0, (%1)" : : "r"(0x12345678), "r"(m_page)
+                 : "memory");
+    expect_store(0x78563412, 4);
 }
 
 UCS_TEST_F(test_emu_insn, sse)

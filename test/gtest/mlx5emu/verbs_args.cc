@@ -1,0 +1,448 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Gives wrong arguments to the entry points of the emulator: each must answer
+ * with an error, and what is used rightly afterwards must still work. Started
+ * on an emulated host by test_emu_args.cc, with the name of a group of checks.
+ * What isn't as it should be is printed; the exit status is then 1.
+ */
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int failures = 0;
+
+/* errno is compared too, where a function fails by returning NULL or -1 */
+#define CHECK(_expr) \
+    do { \
+        errno = 0; \
+        if (!(_expr)) { \
+            int saved_errno = errno; \
+            printf("line %d: %s (errno is %d)\n", __LINE__, #_expr, \
+                   saved_errno); \
+            ++failures; \
+        } \
+    } while (0)
+
+namespace {
+
+/* A device with one of each object */
+struct device {
+    device(int index = 0)
+    {
+        int num           = 0;
+        ibv_device **list = ibv_get_device_list(&num);
+
+        CHECK((list != NULL) && (num == 2) && (list[2] == NULL));
+        ctx = ibv_open_device(list[index]);
+        ibv_free_device_list(list);
+        CHECK(ctx != NULL);
+
+        channel = ibv_create_comp_channel(ctx);
+        pd      = ibv_alloc_pd(ctx);
+        mr      = ibv_reg_mr(pd, buffer, sizeof(buffer),
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        cq      = ibv_create_cq(ctx, 100, this, channel, 0);
+        CHECK((channel != NULL) && (pd != NULL) && (mr != NULL) &&
+              (cq != NULL));
+
+        ibv_srq_init_attr srq_attr = {};
+        srq_attr.attr.max_wr       = 10;
+        srq_attr.attr.max_sge      = 1;
+        srq                        = ibv_create_srq(pd, &srq_attr);
+        srq_size                   = srq_attr.attr.max_wr;
+        CHECK((srq != NULL) && (srq_size >= 10));
+
+        ibv_qp_init_attr attr = qp_attr();
+        qp                    = ibv_create_qp(pd, &attr);
+        CHECK((qp != NULL) && (attr.cap.max_send_wr >= 10) &&
+              (attr.cap.max_inline_data >= 64));
+    }
+
+    ~device()
+    {
+        CHECK(ibv_destroy_qp(qp) == 0);
+        CHECK(ibv_destroy_srq(srq) == 0);
+        CHECK(ibv_destroy_cq(cq) == 0);
+        CHECK(ibv_dereg_mr(mr) == 0);
+        CHECK(ibv_dealloc_pd(pd) == 0);
+        CHECK(ibv_destroy_comp_channel(channel) == 0);
+        CHECK(ibv_close_device(ctx) == 0);
+    }
+
+    ibv_qp_init_attr qp_attr() const
+    {
+        ibv_qp_init_attr attr    = {};
+        attr.send_cq             = cq;
+        attr.recv_cq             = cq;
+        attr.qp_type             = IBV_QPT_RC;
+        attr.cap.max_send_wr     = 10;
+        attr.cap.max_recv_wr     = 10;
+        attr.cap.max_send_sge    = 2;
+        attr.cap.max_recv_sge    = 2;
+        attr.cap.max_inline_data = 64;
+        return attr;
+    }
+
+    char             buffer[4096];
+    ibv_context      *ctx;
+    ibv_comp_channel *channel;
+    ibv_pd           *pd;
+    ibv_mr           *mr;
+    ibv_cq           *cq;
+    ibv_srq          *srq;
+    ibv_qp           *qp;
+    unsigned         srq_size;
+};
+
+void check_device()
+{
+    device d;
+    ibv_port_attr port;
+    ibv_gid_entry entry;
+    ibv_gid gid;
+    __be16 pkey;
+
+    CHECK((ibv_open_device(NULL) == NULL) && (errno == EINVAL));
+    CHECK(ibv_close_device(NULL) == EINVAL);
+    CHECK(!strcmp(ibv_get_device_name(d.ctx->device), "mlx5_0"));
+    CHECK(ibv_query_port(d.ctx, 0, &port) == EINVAL);
+    CHECK(ibv_query_port(d.ctx, 2, &port) == EINVAL);
+    CHECK(ibv_query_port(d.ctx, 1, &port) == 0);
+    CHECK(ibv_query_gid(d.ctx, 1, port.gid_tbl_len, &gid) == -1);
+    CHECK(ibv_query_gid(d.ctx, 1, -1, &gid) == -1);
+    CHECK(ibv_query_gid(d.ctx, 1, 0, &gid) == 0);
+    CHECK(ibv_query_gid_ex(d.ctx, 1, 0, &entry, 0) == 0);
+    CHECK(!memcmp(&entry.gid, &gid, sizeof(gid)));
+    CHECK(ibv_query_gid_ex(d.ctx, 1, 99, &entry, 0) == EINVAL);
+    CHECK(ibv_query_pkey(d.ctx, 1, 0, &pkey) == 0);
+    CHECK(ibv_query_pkey(d.ctx, 1, port.pkey_tbl_len, &pkey) == -1);
+}
+
+void check_memory()
+{
+    device d;
+
+    CHECK((ibv_alloc_pd(NULL) == NULL) && (errno == EINVAL));
+    CHECK(ibv_dealloc_pd(NULL) == EINVAL);
+    CHECK(ibv_dealloc_pd(d.pd) == EBUSY);
+    CHECK((ibv_reg_mr(d.pd, d.buffer, 8, IBV_ACCESS_REMOTE_WRITE) == NULL) &&
+          (errno == EINVAL));
+    CHECK((ibv_reg_mr(d.pd, d.buffer, 8, IBV_ACCESS_ON_DEMAND) == NULL) &&
+          (errno == EOPNOTSUPP));
+    CHECK((ibv_reg_mr(d.pd, (void*)-4096, 8192, 0) == NULL) &&
+          (errno == EINVAL));
+    CHECK(ibv_dereg_mr(NULL) == EINVAL);
+}
+
+void check_cq()
+{
+    device d;
+    ibv_wc wc;
+
+    CHECK((ibv_create_cq(NULL, 1, NULL, NULL, 0) == NULL) && (errno == EINVAL));
+    CHECK((ibv_create_cq(d.ctx, 0, NULL, NULL, 0) == NULL) &&
+          (errno == EINVAL));
+    CHECK(ibv_create_cq(d.ctx, -1, NULL, NULL, 0) == NULL);
+    CHECK(ibv_create_cq(d.ctx, 1 << 30, NULL, NULL, 0) == NULL);
+    CHECK(ibv_create_cq(d.ctx, 1, NULL, NULL, 1000) == NULL);
+    CHECK(ibv_destroy_cq(NULL) == EINVAL);
+    CHECK(ibv_destroy_cq(d.cq) == EBUSY);
+    CHECK(ibv_destroy_comp_channel(d.channel) == EBUSY);
+    CHECK(ibv_poll_cq(d.cq, 1, &wc) == 0);
+    CHECK(ibv_poll_cq(d.cq, 1, NULL) == -1);
+}
+
+void check_qp()
+{
+    device d;
+    ibv_qp_init_attr attr;
+    ibv_qp_attr modify;
+
+    attr         = d.qp_attr();
+    attr.qp_type = IBV_QPT_UC;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EOPNOTSUPP));
+    attr.qp_type = static_cast<ibv_qp_type>(77);
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EOPNOTSUPP));
+    attr.qp_type = IBV_QPT_DRIVER;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EINVAL));
+
+    attr                     = d.qp_attr();
+    attr.cap.max_inline_data = 100000;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EINVAL));
+    attr                 = d.qp_attr();
+    attr.cap.max_send_wr = 1u << 31;
+    CHECK(ibv_create_qp(d.pd, &attr) == NULL);
+    attr                  = d.qp_attr();
+    attr.cap.max_recv_sge = 1000;
+    CHECK(ibv_create_qp(d.pd, &attr) == NULL);
+    attr         = d.qp_attr();
+    attr.recv_cq = NULL;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EINVAL));
+    attr         = d.qp_attr();
+    attr.send_cq = NULL;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EINVAL));
+    CHECK((ibv_create_qp(NULL, &attr) == NULL) && (errno == EINVAL));
+
+    device other(1);
+    attr         = d.qp_attr();
+    attr.send_cq = other.cq;
+    CHECK((ibv_create_qp(d.pd, &attr) == NULL) && (errno == EINVAL));
+
+    memset(&modify, 0, sizeof(modify));
+    modify.qp_state = IBV_QPS_RTS;
+    CHECK(ibv_modify_qp(d.qp, &modify, IBV_QP_STATE) == EINVAL);
+    modify.qp_state = static_cast<ibv_qp_state>(99);
+    CHECK(ibv_modify_qp(d.qp, &modify, IBV_QP_STATE) == EINVAL);
+    CHECK(ibv_modify_qp(d.qp, NULL, IBV_QP_STATE) == EINVAL);
+    CHECK(ibv_query_qp(d.qp, NULL, 0, NULL) == EINVAL);
+    CHECK(ibv_destroy_qp(NULL) == EINVAL);
+}
+
+void check_srq()
+{
+    device d;
+    ibv_srq_init_attr attr = {};
+    ibv_srq_attr modify    = {};
+    ibv_recv_wr wr         = {};
+    ibv_recv_wr *bad       = NULL;
+    unsigned i;
+
+    CHECK((ibv_create_srq(d.pd, &attr) == NULL) && (errno == EINVAL));
+    attr.attr.max_wr  = 1u << 30;
+    attr.attr.max_sge = 1;
+    CHECK((ibv_create_srq(d.pd, &attr) == NULL) && (errno == EINVAL));
+    attr.attr.max_wr  = 1;
+    attr.attr.max_sge = 1000;
+    CHECK((ibv_create_srq(d.pd, &attr) == NULL) && (errno == EINVAL));
+
+    wr.num_sge = 100;
+    CHECK((ibv_post_srq_recv(d.srq, &wr, &bad) == EINVAL) && (bad == &wr));
+    wr.num_sge = 0;
+    for (i = 0; i < d.srq_size; ++i) {
+        CHECK(ibv_post_srq_recv(d.srq, &wr, &bad) == 0);
+    }
+    CHECK((ibv_post_srq_recv(d.srq, &wr, &bad) == ENOMEM) && (bad == &wr));
+
+    modify.srq_limit = 1u << 20;
+    CHECK(ibv_modify_srq(d.srq, &modify, IBV_SRQ_LIMIT) == EINVAL);
+    CHECK(ibv_destroy_srq(NULL) == EINVAL);
+}
+
+void check_post()
+{
+    device d;
+    ibv_send_wr send      = {};
+    ibv_recv_wr recv      = {};
+    ibv_send_wr *bad_send = NULL;
+    ibv_recv_wr *bad_recv = NULL;
+    ibv_ah_attr ah        = {};
+
+    send.opcode = IBV_WR_SEND;
+    CHECK((ibv_post_send(d.qp, &send, &bad_send) == EINVAL) &&
+          (bad_send == &send));
+    CHECK((ibv_post_recv(d.qp, &recv, &bad_recv) == EINVAL) &&
+          (bad_recv == &recv));
+
+    ah.port_num = 2;
+    CHECK((ibv_create_ah(d.pd, &ah) == NULL) && (errno == EINVAL));
+    ah.port_num       = 1;
+    ah.is_global      = 1;
+    ah.grh.sgid_index = 9;
+    CHECK((ibv_create_ah(d.pd, &ah) == NULL) && (errno == EINVAL));
+    CHECK(ibv_destroy_ah(NULL) == EINVAL);
+}
+
+void check_direct()
+{
+    device d;
+    mlx5dv_obj obj              = {};
+    mlx5dv_qp qp                = {};
+    mlx5dv_srq srq              = {};
+    mlx5dv_context_attr attr    = {};
+    ibv_cq_init_attr_ex cq      = {};
+    mlx5dv_cq_init_attr dv_cq   = {};
+    ibv_qp_init_attr_ex dct     = {};
+    mlx5dv_qp_init_attr dv_dct  = {};
+
+    CHECK(mlx5dv_is_supported(d.ctx->device));
+    attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
+    CHECK((mlx5dv_open_device(d.ctx->device, &attr) == NULL) &&
+          (errno == EOPNOTSUPP));
+    CHECK((mlx5dv_devx_alloc_uar(d.ctx, 0) == NULL) && (errno == EOPNOTSUPP));
+
+    obj.qp.in  = d.qp;
+    obj.qp.out = &qp;
+    CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
+    CHECK((qp.bf.size == 0) && (qp.sq.stride == 64));
+    CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == EINVAL);
+    CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_DM) == EOPNOTSUPP);
+    CHECK(mlx5dv_init_obj(NULL, MLX5DV_OBJ_QP) == EINVAL);
+
+    obj.srq.in    = d.srq;
+    obj.srq.out   = &srq;
+    srq.comp_mask = MLX5DV_SRQ_MASK_SRQN;
+    CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ) == 0);
+    CHECK((srq.stride == 32) && (srq.head == 0) && (srq.srqn != 0));
+
+    cq.cqe          = 10;
+    dv_cq.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;
+    dv_cq.cqe_size  = 100;
+    CHECK((mlx5dv_create_cq(d.ctx, &cq, &dv_cq) == NULL) && (errno == EINVAL));
+    dv_cq.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE;
+    CHECK((mlx5dv_create_cq(d.ctx, &cq, &dv_cq) == NULL) &&
+          (errno == EOPNOTSUPP));
+
+    /* A DC target without a shared receive queue */
+    dct.qp_type                 = IBV_QPT_DRIVER;
+    dct.comp_mask               = IBV_QP_INIT_ATTR_PD;
+    dct.pd                      = d.pd;
+    dct.send_cq                 = d.cq;
+    dct.recv_cq                 = d.cq;
+    dv_dct.comp_mask            = MLX5DV_QP_INIT_ATTR_MASK_DC;
+    dv_dct.dc_init_attr.dc_type = MLX5DV_DCTYPE_DCT;
+    CHECK((mlx5dv_create_qp(d.ctx, &dct, &dv_dct) == NULL) &&
+          (errno == EINVAL));
+    dv_dct.dc_init_attr.dc_type = static_cast<mlx5dv_dc_type>(9);
+    CHECK((mlx5dv_create_qp(d.ctx, &dct, &dv_dct) == NULL) &&
+          (errno == EINVAL));
+}
+
+/* Stores which no driver makes: of numbers that nothing has, of other sizes,
+ * at other places of the page */
+void check_doorbell()
+{
+    device d;
+    mlx5dv_obj obj = {};
+    mlx5dv_qp qp   = {};
+    volatile uint64_t *page;
+    unsigned i;
+
+    obj.qp.in  = d.qp;
+    obj.qp.out = &qp;
+    CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP) == 0);
+
+    page = reinterpret_cast<uint64_t*>(reinterpret_cast<uintptr_t>(qp.bf.reg) &
+                                       ~4095ul);
+    for (i = 0; i < 4096 / sizeof(*page); ++i) {
+        page[i] = 0;
+        page[i] = ~0ul;
+        *reinterpret_cast<volatile uint32_t*>(&page[i]) = i;
+        *reinterpret_cast<volatile uint8_t*>(&page[i])  = i;
+    }
+
+    /* Of a queue pair that isn't connected, with nonsense as its index */
+    *qp.dbrec = ~0u;
+    page[0x800 / sizeof(*page)] = htobe64(0x0800ul << 32 |
+                                          (uint64_t)d.qp->qp_num << 8 | 1);
+}
+
+void check_unsupported()
+{
+    device d;
+    ibv_xrcd_init_attr xrcd = {};
+    ibv_alloc_dm_attr dm    = {};
+    ibv_gid gid             = {};
+
+    dm.length = 64;
+    CHECK((ibv_open_xrcd(d.ctx, &xrcd) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((ibv_alloc_dm(d.ctx, &dm) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((ibv_alloc_mw(d.pd, IBV_MW_TYPE_1) == NULL) && (errno == EOPNOTSUPP));
+    CHECK(ibv_attach_mcast(d.qp, &gid, 1) == EOPNOTSUPP);
+    CHECK((rdma_create_event_channel() == NULL) && (errno == ENODEV));
+}
+
+/* A child has nothing of its parent, may clean up, and may start anew */
+void check_fork()
+{
+    device *parent = new device();
+    ibv_wc wc;
+    int status;
+    pid_t pid;
+
+    pid = fork();
+    if (pid == 0) {
+        CHECK(ibv_poll_cq(parent->cq, 1, &wc) == -1);
+        CHECK((ibv_alloc_pd(parent->ctx) == NULL) && (errno == EINVAL));
+        delete parent;
+        check_qp();
+        fflush(stdout);
+        _exit(failures ? 1 : 0);
+    }
+
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0));
+    CHECK(ibv_poll_cq(parent->cq, 1, &wc) == 0);
+    delete parent;
+}
+
+volatile int num_faults = 0;
+
+void on_fault(int)
+{
+    ++num_faults;
+    signal(SIGSEGV, SIG_DFL);
+}
+
+/* The program's own handler gets its own faults, and only those */
+void check_signal()
+{
+    struct sigaction act = {}, current = {};
+
+    act.sa_handler = on_fault;
+    CHECK(sigaction(SIGSEGV, &act, NULL) == 0);
+    check_doorbell();
+    CHECK(num_faults == 0);
+    CHECK(sigaction(SIGSEGV, NULL, &current) == 0);
+    CHECK(current.sa_handler == on_fault);
+
+    raise(SIGSEGV);
+    CHECK(num_faults == 1);
+    check_doorbell();
+    CHECK(num_faults == 1);
+
+    sigset_t all;
+    sigfillset(&all);
+    CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
+    check_doorbell();
+}
+
+const struct {
+    const char *name;
+    void       (*func)();
+} groups[] = {
+    {"device",      check_device},
+    {"memory",      check_memory},
+    {"cq",          check_cq},
+    {"qp",          check_qp},
+    {"srq",         check_srq},
+    {"post",        check_post},
+    {"direct",      check_direct},
+    {"doorbell",    check_doorbell},
+    {"unsupported", check_unsupported},
+    {"fork",        check_fork},
+    {"signal",      check_signal}
+};
+
+} /* namespace */
+
+int main(int argc, char **argv)
+{
+    for (const auto &group : groups) {
+        if ((argc == 2) && !strcmp(argv[1], group.name)) {
+            group.func();
+            return failures ? 1 : 0;
+        }
+    }
+
+    fprintf(stderr, "usage: verbs_args GROUP\n");
+    return 2;
+}
