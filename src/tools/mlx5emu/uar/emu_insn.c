@@ -46,6 +46,7 @@ typedef struct emu_insn_entry {
     uint8_t        length;
     uint8_t        size;
     uint8_t        swap;   /* MOVBE: bytes are reversed on their way */
+    uint8_t        shift;  /* Second byte of a register: AH and the like */
     emu_insn_src_t src;
     unsigned       index;  /* Register */
     uint64_t       imm;
@@ -108,13 +109,17 @@ static int emu_insn_is_move(ZydisMnemonic mnemonic)
 
 static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
 {
-    ZyanI8 id = ZydisRegisterGetId(reg);
+    ZydisRegister full = ZydisRegisterGetLargestEnclosing(
+                                 ZYDIS_MACHINE_MODE_LONG_64, reg);
+    ZyanI8 id          = ZydisRegisterGetId(full);
 
     if (id < 0) {
         return -1;
     }
 
     switch (ZydisRegisterGetClass(reg)) {
+    case ZYDIS_REGCLASS_GPR8:
+    case ZYDIS_REGCLASS_GPR16:
     case ZYDIS_REGCLASS_GPR32:
     case ZYDIS_REGCLASS_GPR64:
         if (id >= (int)sizeof(emu_insn_gregs)) {
@@ -122,6 +127,8 @@ static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
         }
         entry->src   = EMU_INSN_SRC_GPR;
         entry->index = emu_insn_gregs[id];
+        entry->shift = ((reg >= ZYDIS_REGISTER_AH) &&
+                        (reg <= ZYDIS_REGISTER_BH)) ? 8 : 0;
         return 0;
     case ZYDIS_REGCLASS_XMM:
     case ZYDIS_REGCLASS_YMM:
@@ -266,7 +273,7 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
 
     switch (entry->src) {
     case EMU_INSN_SRC_GPR:
-        value = uc->uc_mcontext.gregs[entry->index];
+        value = (uint64_t)uc->uc_mcontext.gregs[entry->index] >> entry->shift;
         break;
     case EMU_INSN_SRC_IMM:
         value = entry->imm;
@@ -281,8 +288,9 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
     }
 
     if (entry->swap) {
-        value = (entry->size == 8) ? __builtin_bswap64(value) :
-                                     __builtin_bswap32(value);
+        value = __builtin_bswap64(value) >> (64 - entry->size * 8);
+    } else if (entry->size < sizeof(value)) {
+        value &= (1ul << (entry->size * 8)) - 1;
     }
 
     store_p->value  = value;

@@ -17,7 +17,7 @@
  * What an instruction wrote, and where execution continues.
  */
 typedef struct emu_insn_store {
-    uint64_t value;   /* First 8 bytes stored, in memory order */
+    uint64_t value;   /* Bytes stored, the first 8 of them, in memory order */
     unsigned size;    /* Bytes stored by the instruction */
     unsigned length;  /* Bytes of the instruction itself */
 } emu_insn_store_t;
