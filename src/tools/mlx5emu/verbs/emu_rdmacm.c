@@ -1,78 +1,51 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * librdmacm's entry points. No connection manager is emulated: they report that
- * there is no RDMA device, which programs take as "not available". Without
- * these functions the real library would look for the kernel counterparts of
- * the emulated devices.
+ * librdmacm's entry points. No connection manager is emulated: the functions by
+ * which its use begins report that there is no RDMA device, which programs take
+ * as "not available". Without them the real library would look for the kernel
+ * counterparts of the emulated devices.
  *
- * Called by programs, and by libuct_rdmacm.
+ * None looks at its arguments, so none declares them: headers of librdmacm are
+ * not needed. Called by programs, and by libuct_rdmacm.
  */
-
-#include <rdma/rdma_cma.h>
-#include <rdma/rsocket.h>
 
 #include <errno.h>
 #include <stddef.h>
 
+/* Functions which return zero, or -1 and errno */
+#define EMU_RDMACM_NO_INT(_name) \
+    int _name(void); \
+    int _name(void) \
+    { \
+        errno = ENODEV; \
+        return -1; \
+    }
 
-static int emu_rdmacm_no_device(void)
-{
-    errno = ENODEV;
-    return -1;
-}
+/* Functions which return a new object */
+#define EMU_RDMACM_NO_OBJ(_name) \
+    void *_name(void); \
+    void *_name(void) \
+    { \
+        errno = ENODEV; \
+        return NULL; \
+    }
 
-struct rdma_event_channel *rdma_create_event_channel(void)
-{
-    emu_rdmacm_no_device();
-    return NULL;
-}
+EMU_RDMACM_NO_OBJ(rdma_create_event_channel)
+EMU_RDMACM_NO_INT(rdma_create_id)
+EMU_RDMACM_NO_INT(rdma_create_ep)
+EMU_RDMACM_NO_INT(rdma_getaddrinfo)
+EMU_RDMACM_NO_INT(rsocket)
 
-int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id,
-                   void *context, enum rdma_port_space ps)
-{
-    (void)channel;
-    (void)id;
-    (void)context;
-    (void)ps;
-    return emu_rdmacm_no_device();
-}
+/** As the others, but the number of devices is set too. */
+void *rdma_get_devices(int *num_devices);
 
-int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res,
-                   struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
-{
-    (void)id;
-    (void)res;
-    (void)pd;
-    (void)qp_init_attr;
-    return emu_rdmacm_no_device();
-}
-
-struct ibv_context **rdma_get_devices(int *num_devices)
+void *rdma_get_devices(int *num_devices)
 {
     if (num_devices != NULL) {
         *num_devices = 0;
     }
 
-    emu_rdmacm_no_device();
+    errno = ENODEV;
     return NULL;
-}
-
-int rdma_getaddrinfo(const char *node, const char *service,
-                     const struct rdma_addrinfo *hints,
-                     struct rdma_addrinfo **res)
-{
-    (void)node;
-    (void)service;
-    (void)hints;
-    (void)res;
-    return emu_rdmacm_no_device();
-}
-
-int rsocket(int domain, int type, int protocol)
-{
-    (void)domain;
-    (void)type;
-    (void)protocol;
-    return emu_rdmacm_no_device();
 }
