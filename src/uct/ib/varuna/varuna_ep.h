@@ -161,6 +161,7 @@ struct uct_varuna_ep {
     uint8_t                    ctl_link;   /* Where it was sent */
     uint8_t                    swap_read;  /* The flushing read: 0 not posted,
                                               1 in flight, 2 complete */
+    uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */
     uint8_t                    next_failed;/* Destroy it in the next step */
     ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
     uint64_t                   swap_word;

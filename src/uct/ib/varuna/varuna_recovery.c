@@ -18,6 +18,9 @@
 #include <uct/api/v2/uct_v2.h>
 #include <inttypes.h>
 
+/* The time between CONNECT_REQs doubles so often at most. */
+#define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
+
 const char *uct_varuna_ep_state_names[] = {
     [UCT_VARUNA_EP_OPENING]    = "opening",
     [UCT_VARUNA_EP_ACTIVE]     = "active",
@@ -692,6 +695,27 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
                         sizeof(body.msg) + body.msg.device_len + ep_len);
 }
 
+/* No answer to CONNECT_REQ: a peer which computes answers when its application
+ * calls progress, so that is no failure of a path which was good; a path that
+ * is being probed has not come back. */
+static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (ep->peer->paths[ep->next.link].down) {
+        uct_varuna_path_down(ep, ep->next.link);
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ep->connect_tries = ucs_min(ep->connect_tries + 1,
+                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
+    ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
+                               ep->connect_tries);
+    uct_varuna_ep_send_connect(ep);
+}
+
 void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
@@ -715,10 +739,7 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
         if (ep->next_ready) {
             return;
         }
-        /* No answer over that link */
-        uct_varuna_path_down(ep, ep->next.link);
-        ep->next_failed = 1;
-        uct_varuna_ep_add_work(ep);
+        uct_varuna_ep_connect_again(ep, now);
         return;
     }
 
@@ -728,7 +749,8 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    ep->next_try = now + (4 * iface->config.ctl_timeout);
+    ep->connect_tries = 0;
+    ep->next_try      = now + (4 * iface->config.ctl_timeout);
     if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
         UCS_OK) {
         uct_varuna_ep_send_connect(ep);
