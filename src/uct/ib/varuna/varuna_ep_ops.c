@@ -60,13 +60,22 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
            !uct_varuna_oplog_is_full(&ep->oplog);
 }
 
+/* Whether requests wait which came first: nothing may pass them, or a fence
+ * would not hold between the two */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
+{
+    return !ucs_queue_is_empty(&ep->pending) && !ep->dispatching;
+}
+
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                    uct_varuna_req_type_t type, uct_completion_t *comp)
 {
     uct_varuna_req_t *req;
 
-    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep))) {
+    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep) ||
+                     uct_varuna_ep_has_pending(ep))) {
         /* What fills the ring may have been posted silently */
         if (ep->silent > 0) {
             uct_varuna_ep_signal(ep);
@@ -639,6 +648,10 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
         (ep->state != UCT_VARUNA_EP_FAILED)) {
         uct_varuna_ep_fail(ep, UCS_OK);
+    }
+
+    if (uct_varuna_ep_has_pending(ep) && (ep->state != UCT_VARUNA_EP_FAILED)) {
+        return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
     if (ep->num_reqs == 0) {
