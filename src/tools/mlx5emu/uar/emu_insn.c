@@ -144,31 +144,42 @@ static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
     }
 }
 
-/* Decode the instruction at ip, which is mapped: it was just being executed.
- * Only its own bytes may be touched, hence the growing length. */
-static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
+/* Decode the instruction at ip, which is mapped: it was just being executed. A
+ * page behind it need not be, so that is looked at only if it must be. */
+static ZyanStatus emu_insn_decode_raw(uintptr_t ip,
+                                      ZydisDecodedInstruction *insn,
+                                      ZydisDecodedOperand *operands)
 {
     const uint8_t *code = (const uint8_t*)ip;
-    const size_t in_page = 4096 - (ip & 4095);
-    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    const ZydisDecodedOperand *src;
-    ZydisDecodedInstruction insn;
+    size_t max          = 4096 - (ip & 4095);
     ZydisDecoder decoder;
     ZyanStatus status;
-    size_t max;
+
+    if (max > ZYDIS_MAX_INSTRUCTION_LENGTH) {
+        max = ZYDIS_MAX_INSTRUCTION_LENGTH;
+    }
 
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
                      ZYDIS_STACK_WIDTH_64);
-    max    = (in_page < ZYDIS_MAX_INSTRUCTION_LENGTH) ?
-             in_page : ZYDIS_MAX_INSTRUCTION_LENGTH;
-    status = ZydisDecoderDecodeFull(&decoder, code, max, &insn, operands);
+    status = ZydisDecoderDecodeFull(&decoder, code, max, insn, operands);
     if ((status == ZYDIS_STATUS_NO_MORE_DATA) &&
         (max < ZYDIS_MAX_INSTRUCTION_LENGTH)) {
         status = ZydisDecoderDecodeFull(&decoder, code,
-                                        ZYDIS_MAX_INSTRUCTION_LENGTH, &insn,
+                                        ZYDIS_MAX_INSTRUCTION_LENGTH, insn,
                                         operands);
     }
 
+    return status;
+}
+
+static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
+{
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    const ZydisDecodedOperand *src;
+    ZydisDecodedInstruction insn;
+    ZyanStatus status;
+
+    status = emu_insn_decode_raw(ip, &insn, operands);
     if (!ZYAN_SUCCESS(status) || (insn.operand_count_visible < 2) ||
         (operands[0].type != ZYDIS_OPERAND_TYPE_MEMORY) ||
         (operands[0].size == 0) || !emu_insn_is_move(insn.mnemonic)) {
@@ -179,7 +190,7 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     entry->length = insn.length;
     entry->size   = operands[0].size / 8;
     entry->swap   = (insn.mnemonic == ZYDIS_MNEMONIC_MOVBE);
-    memcpy(entry->code, code, insn.length);
+    memcpy(entry->code, (const void*)ip, insn.length);
 
     /* AVX-512 has a mask between destination and source; K0 masks nothing */
     src = &operands[1];

@@ -17,8 +17,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EMU_SYSFS_FIRST_BUS 0xa1
-#define EMU_SYSFS_EUI64_LEN 20
+#define EMU_SYSFS_FIRST_BUS  0xa1
+#define EMU_SYSFS_EUI64_LEN  20
+#define EMU_SYSFS_STR_(_x)   #_x
+#define EMU_SYSFS_STR(_x)    EMU_SYSFS_STR_(_x)
+
+/* What every emulated NIC says it is: a ConnectX-5 */
+#define EMU_SYSFS_PCI_VENDOR 0x15b3
+#define EMU_SYSFS_PCI_DEVICE 0x1017
+#define EMU_SYSFS_FW_VER     "16.35.1012"
+#define EMU_SYSFS_BOARD_ID   "EMU0000000001"
 
 
 static void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
@@ -199,8 +207,8 @@ static int emu_sysfs_create_pci(const char *pci)
         const char *name;
         const char *text;
     } files[] = {
-        {"vendor",             "0x15b3\n"},
-        {"device",             "0x1017\n"},
+        {"vendor",             EMU_SYSFS_STR(EMU_SYSFS_PCI_VENDOR) "\n"},
+        {"device",             EMU_SYSFS_STR(EMU_SYSFS_PCI_DEVICE) "\n"},
         {"current_link_speed", "8.0 GT/s PCIe\n"},
         {"current_link_width", "16\n"},
         {"numa_node",          "-1\n"}
@@ -275,6 +283,20 @@ static int emu_sysfs_create_all(const char *dir, unsigned hosts, unsigned links)
     return 0;
 }
 
+static int emu_sysfs_remove_entry(const char *path, const struct stat *st,
+                                  int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return (remove(path) == 0) ? 0 : -1;
+}
+
+static void emu_sysfs_remove(const char *dir)
+{
+    (void)nftw(dir, emu_sysfs_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links)
 {
     char tmp[PATH_MAX];
@@ -300,22 +322,4 @@ int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links)
     }
 
     return (ret == EEXIST) ? 0 : ret;
-}
-
-static int emu_sysfs_remove_entry(const char *path, const struct stat *st,
-                                  int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return (remove(path) == 0) ? 0 : -1;
-}
-
-int emu_sysfs_remove(const char *dir)
-{
-    if (nftw(dir, emu_sysfs_remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0) {
-        return 0;
-    }
-
-    return (errno == ENOENT) ? 0 : errno;
 }

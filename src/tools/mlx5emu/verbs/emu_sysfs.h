@@ -8,7 +8,7 @@
  *   DIR/host0/0000:a1:00.0/{vendor,device,current_link_speed,...}
  *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/{board_id,node_guid,...}
  *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/ports/1/{lid,link_layer,...}
- *   DIR/host0/0000:a1:00.0/infiniband_verbs/uverbs0/{ibdev,dev,abi_version}
+ *   DIR/host0/0000:a1:00.0/infiniband_verbs/uverbs0/{ibdev,abi_version}
  *
  * Created by whoever first wants a device list (verbs/), below the fabric's own
  * directory, and removed together with that.
@@ -18,12 +18,6 @@
 #define EMU_SYSFS_H_
 
 #include <stddef.h>
-
-/* What every emulated NIC says it is: a ConnectX-5 */
-#define EMU_SYSFS_PCI_VENDOR 0x15b3
-#define EMU_SYSFS_PCI_DEVICE 0x1017
-#define EMU_SYSFS_FW_VER     "16.35.1012"
-#define EMU_SYSFS_BOARD_ID   "EMU0000000001"
 
 
 /**
@@ -38,15 +32,6 @@
  * @return 0 on success, otherwise a value of errno. On failure nothing is left.
  */
 int emu_sysfs_create(const char *dir, unsigned hosts, unsigned links);
-
-
-/**
- * Remove what @ref emu_sysfs_create made. A directory that isn't there is no
- * error.
- *
- * @return 0 on success, otherwise a value of errno.
- */
-int emu_sysfs_remove(const char *dir);
 
 
 /**

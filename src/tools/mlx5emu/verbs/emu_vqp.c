@@ -233,6 +233,58 @@ static void emu_vqp_init_public(emu_vqp_t *vqp, struct ibv_context *context,
     pthread_mutex_init(&vqp->rq_lock, NULL);
 }
 
+/* What the engine needs, from what the program wants; sizes that the program
+ * gets go to cap */
+static int emu_vqp_init_attr(struct ibv_context *context,
+                             const struct ibv_qp_init_attr_ex *attr,
+                             const struct mlx5dv_qp_init_attr *dv_attr,
+                             struct ibv_qp_cap *cap, emu_qp_init_attr_t *init)
+{
+    int ret;
+
+    ret = emu_vqp_check_attr(context, attr);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_vqp_type(attr, dv_attr, &init->type);
+    if (ret != 0) {
+        return ret;
+    }
+
+    if ((attr->recv_cq == NULL) ||
+        ((attr->send_cq == NULL) && (init->type != EMU_QPT_DCT)) ||
+        ((attr->srq == NULL) && (init->type == EMU_QPT_DCT))) {
+        return EINVAL;
+    }
+
+    *cap = attr->cap;
+    ret  = emu_vqp_size_sq(init->type, cap, &init->sq_bb_cnt);
+    if (ret != 0) {
+        return ret;
+    }
+
+    ret = emu_vqp_size_rq(init->type, attr->srq != NULL, cap,
+                          &init->rq_wqe_cnt);
+    if (ret != 0) {
+        return ret;
+    }
+
+    init->pd          = emu_vpd(attr->pd)->pd;
+    init->recv_cq     = emu_vcq(attr->recv_cq)->cq;
+    init->send_cq     = (init->type == EMU_QPT_DCT) ?
+                        NULL : emu_vcq(attr->send_cq)->cq;
+    init->srq         = (attr->srq == NULL) ? NULL : emu_vsrq(attr->srq)->srq;
+    init->rq_max_sge  = cap->max_recv_sge;
+    init->sq_sig_all  = attr->sq_sig_all;
+    init->scatter_cqe = emu_vqp_scatter_cqe(init->type, dv_attr);
+    if (init->type == EMU_QPT_DCT) {
+        init->dc_key = dv_attr->dc_init_attr.dct_access_key;
+    }
+
+    return 0;
+}
+
 struct ibv_qp *emu_vqp_create(struct ibv_context *context,
                               struct ibv_qp_init_attr_ex *attr,
                               const struct mlx5dv_qp_init_attr *dv_attr)
@@ -242,29 +294,7 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
     emu_vqp_t *vqp;
     int ret;
 
-    ret = emu_vqp_check_attr(context, attr);
-    if (ret != 0) {
-        return emu_verbs_fail(ret);
-    }
-
-    cap = attr->cap;
-    ret = emu_vqp_type(attr, dv_attr, &init.type);
-    if (ret != 0) {
-        return emu_verbs_fail(ret);
-    }
-
-    if ((attr->recv_cq == NULL) ||
-        ((attr->send_cq == NULL) && (init.type != EMU_QPT_DCT)) ||
-        ((attr->srq == NULL) && (init.type == EMU_QPT_DCT))) {
-        return emu_verbs_fail(EINVAL);
-    }
-
-    ret = emu_vqp_size_sq(init.type, &cap, &init.sq_bb_cnt);
-    if (ret != 0) {
-        return emu_verbs_fail(ret);
-    }
-
-    ret = emu_vqp_size_rq(init.type, attr->srq != NULL, &cap, &init.rq_wqe_cnt);
+    ret = emu_vqp_init_attr(context, attr, dv_attr, &cap, &init);
     if (ret != 0) {
         return emu_verbs_fail(ret);
     }
@@ -280,21 +310,9 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
         goto err_free;
     }
 
-    vqp->type        = init.type;
-    init.pd          = emu_vpd(attr->pd)->pd;
-    init.recv_cq     = emu_vcq(attr->recv_cq)->cq;
-    init.send_cq     = (init.type == EMU_QPT_DCT) ?
-                       NULL : emu_vcq(attr->send_cq)->cq;
-    init.srq         = (attr->srq == NULL) ? NULL : emu_vsrq(attr->srq)->srq;
-    init.rq_max_sge  = cap.max_recv_sge;
-    init.sq_sig_all  = attr->sq_sig_all;
-    init.scatter_cqe = emu_vqp_scatter_cqe(init.type, dv_attr);
-    init.cookie      = vqp->cookie;
-    if (init.type == EMU_QPT_DCT) {
-        init.dc_key = dv_attr->dc_init_attr.dct_access_key;
-    }
-
-    ret = emu_vqp_create_queues(vqp, emu_vctx(context)->ctx, &init);
+    vqp->type   = init.type;
+    init.cookie = vqp->cookie;
+    ret         = emu_vqp_create_queues(vqp, emu_vctx(context)->ctx, &init);
     if (ret != 0) {
         goto err_remove;
     }
