@@ -46,7 +46,8 @@ static void emu_cqe_fill_err(emu_err_cqe_t *err, const emu_cqe_t *cqe)
     err->hw_err_synd      = cqe->vendor;
     err->vendor_err_synd  = cqe->vendor;
     err->syndrome         = cqe->syndrome;
-    err->s_wqe_opcode_qpn = htobe32((cqe->wqe_opcode << 24) | cqe->qpn);
+    err->s_wqe_opcode_qpn = htobe32(((uint32_t)cqe->wqe_opcode << 24) |
+                                    cqe->qpn);
     err->wqe_counter      = htobe16(cqe->wqe_counter);
 }
 
