@@ -403,3 +403,50 @@ UCS_TEST_F(test_emu_rc, malformed_requests) {
     }
     EXPECT_EQ(0u, trace(1).size());
 }
+
+UCS_TEST_F(test_emu_rc, requests_with_random_bytes) {
+    static const unsigned num_bytes = 64;
+    unsigned seed = ucs::rand(), num_errors = 0;
+
+    UCS_TEST_MESSAGE << "seed " << seed;
+    for (int i = 0; i < 400; ++i) {
+        uint8_t bytes[num_bytes] = {};
+        char hex[2 * num_bytes + 1];
+
+        /* A good one: write of 8 bytes, with the keys that there are ... */
+        bytes[3]  = 0x08;
+        bytes[7]  = 3;
+        bytes[11] = 0x08;
+        for (int k = 0; k < 8; ++k) {
+            bytes[16 + k] = b->addr >> (56 - 8 * k);
+            bytes[40 + k] = a->addr >> (56 - 8 * k);
+        }
+        for (int k = 0; k < 4; ++k) {
+            bytes[24 + k] = b->rkey >> (24 - 8 * k);
+            bytes[36 + k] = a->lkey >> (24 - 8 * k);
+        }
+        bytes[35] = 8;
+
+        /* ... of which some bytes are anything */
+        for (int n = rand_r(&seed) % 6; n >= 0; --n) {
+            bytes[rand_r(&seed) % num_bytes] = rand_r(&seed);
+        }
+        for (unsigned k = 0; k < num_bytes; ++k) {
+            snprintf(hex + 2 * k, 3, "%02x", bytes[k]);
+        }
+
+        (**a).command("raw_bytes " + std::to_string(a->qp) + " " + hex);
+        while (a->poll(0).found) {
+        }
+        if (a->state() == IBV_QPS_ERR) {
+            ++num_errors;
+            for (emu::side *s : {a.get(), b.get()}) {
+                (**s)("state", s->qp, (int)IBV_QPS_RESET);
+            }
+            a->connect(*b);
+            b->connect(*a);
+        }
+    }
+    EXPECT_GT(num_errors, 50u);
+    EXPECT_LT(num_errors, 400u);
+}
