@@ -131,11 +131,15 @@ void emu_qp_fail_locked(emu_qp_t *qp)
     }
 }
 
-void emu_qp_fail_responder(emu_qp_t *qp)
+void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why)
 {
     emu_resp_enter_err(qp);
-    emu_chan_post(emu_fabric->ctxs[qp->ctx].async, IBV_EVENT_QP_ACCESS_ERR,
-                  qp->qpn, qp->cookie);
+    if ((why == EMU_RSP_NAK_ACCESS) || (why == EMU_RSP_NAK_INV)) {
+        emu_chan_post(emu_fabric->ctxs[qp->ctx].async,
+                      (why == EMU_RSP_NAK_ACCESS) ? IBV_EVENT_QP_ACCESS_ERR :
+                                                    IBV_EVENT_QP_REQ_ERR,
+                      qp->qpn, qp->cookie);
+    }
     if (emu_num_deferred < EMU_MAX_DEFERRED) {
         emu_deferred[emu_num_deferred++] = qp->qpn;
     }

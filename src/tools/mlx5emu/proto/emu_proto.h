@@ -150,8 +150,8 @@ void emu_qp_fail_locked(emu_qp_t *qp);
 void emu_qp_fail_requester(emu_qp_t *qp);
 
 /** The responder half only, and the requester half as soon as no locks are
- *  held (emu_run_deferred). resp_lock is held. */
-void emu_qp_fail_responder(emu_qp_t *qp);
+ *  held (emu_run_deferred). resp_lock is held. @a why: the NAK that was sent. */
+void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why);
 
 /** Flush what is posted to the send queue of a QP in ERR. req_lock is held. */
 void emu_req_flush(emu_qp_t *qp);

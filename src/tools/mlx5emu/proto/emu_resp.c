@@ -186,7 +186,7 @@ static int emu_rx_run(emu_rx_t *rx)
     case EMU_RX_NAK:
         /* A DC target serves others too: only the connection ends */
         if (rx->qp->type == EMU_QPT_RC) {
-            emu_qp_fail_responder(rx->qp);
+            emu_qp_fail_responder(rx->qp, rx->rsp->type);
         } else {
             emu_rq_abandon(rx->ctx);
         }
