@@ -225,51 +225,55 @@ int sigaction(int signum, const struct sigaction *act, struct sigaction *oldact)
     return emu_signal_sigaction_next(signum, act, oldact);
 }
 
-static sighandler_t emu_signal_set(int signum, sighandler_t handler, int flags)
+/* The older ways of setting a handler. Only SIGSEGV's is of interest: for others
+ * libc knows best, it keeps what siginterrupt() said. */
+static sighandler_t emu_signal_set(const char *name, void **cache, int signum,
+                                   sighandler_t handler, int flags)
 {
+    sighandler_t (*func)(int, sighandler_t);
     struct sigaction act, oldact;
+
+    if ((signum != SIGSEGV) || !emu_signal_is_active()) {
+        func = (sighandler_t (*)(int, sighandler_t))emu_signal_next(name,
+                                                                    cache);
+        if (func == NULL) {
+            errno = ENOSYS;
+            return SIG_ERR;
+        }
+
+        return func(signum, handler);
+    }
 
     memset(&act, 0, sizeof(act));
     act.sa_handler = handler;
     act.sa_flags   = flags;
     sigemptyset(&act.sa_mask);
-    if (!(flags & SA_NODEFER)) {
-        sigaddset(&act.sa_mask, signum);
+    emu_signal_replace(&act, &oldact);
+    return oldact.sa_handler;
+}
+
+#define EMU_SIGNAL_SETTER(_name, _flags) \
+    sighandler_t _name(int signum, sighandler_t handler) \
+    { \
+        static void *cache; \
+        \
+        return emu_signal_set(#_name, &cache, signum, handler, _flags); \
     }
 
-    return (sigaction(signum, &act, &oldact) == 0) ? oldact.sa_handler :
-                                                     SIG_ERR;
-}
+/** Interposed, see @ref sigaction. */
+EMU_SIGNAL_SETTER(signal, SA_RESTART)
 
 /** Interposed, see @ref sigaction. */
-sighandler_t signal(int signum, sighandler_t handler)
-{
-    return emu_signal_set(signum, handler, SA_RESTART);
-}
+EMU_SIGNAL_SETTER(ssignal, SA_RESTART)
 
 /** Interposed, see @ref sigaction. */
-sighandler_t ssignal(int signum, sighandler_t handler)
-{
-    return emu_signal_set(signum, handler, SA_RESTART);
-}
+EMU_SIGNAL_SETTER(bsd_signal, SA_RESTART)
 
 /** Interposed, see @ref sigaction. */
-sighandler_t bsd_signal(int signum, sighandler_t handler)
-{
-    return emu_signal_set(signum, handler, SA_RESTART);
-}
+EMU_SIGNAL_SETTER(sysv_signal, SA_RESETHAND | SA_NODEFER)
 
 /** Interposed, see @ref sigaction. */
-sighandler_t sysv_signal(int signum, sighandler_t handler)
-{
-    return emu_signal_set(signum, handler, SA_RESETHAND | SA_NODEFER);
-}
-
-/** Interposed, see @ref sigaction. */
-sighandler_t __sysv_signal(int signum, sighandler_t handler)
-{
-    return emu_signal_set(signum, handler, SA_RESETHAND | SA_NODEFER);
-}
+EMU_SIGNAL_SETTER(__sysv_signal, SA_RESETHAND | SA_NODEFER)
 
 static int emu_signal_mask(emu_signal_sigmask_func_t func, int how,
                            const sigset_t *set, sigset_t *oldset)
