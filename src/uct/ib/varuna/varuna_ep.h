@@ -134,6 +134,7 @@ struct uct_varuna_ep {
                                               nothing may pass it */
     uct_varuna_req_t           *last_silent; /* Newest of them */
     unsigned                   num_reqs;
+    unsigned                   num_reads;  /* Of these, reads */
     ucs_queue_head_t           reqs;       /* Unfinished, posting order */
     uct_varuna_oplog_t         oplog;
     uint64_t                   log_addr;   /* Of the active incarnation's ring */

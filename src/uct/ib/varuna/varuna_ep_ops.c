@@ -42,6 +42,14 @@ uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
            (ep->peer->paths[link].generation != ep->lane.path_gen);
 }
 
+/* Whether a fence stands before the next request. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
+                        const uct_varuna_ep_t *ep)
+{
+    return ep->fence_next || (ep->fence_beat != iface->fence_beat);
+}
+
 /* Whether a request may be posted as far as we are concerned; the inner lane
  * may still have no resources. */
 static UCS_F_ALWAYS_INLINE int
@@ -53,6 +61,15 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 
     if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
         uct_varuna_recovery_start(ep, "link down");
+        return 0;
+    }
+
+    /* A read is complete when its data has come, not when the responder has
+     * sent it. If a fenced operation were executed while that data got lost,
+     * reading again would see too new a value; and UCX's fence modes do not
+     * always make the NIC wait. */
+    if (ucs_unlikely((ep->num_reads > 0) &&
+                     uct_varuna_ep_is_fenced(iface, ep))) {
         return 0;
     }
 
@@ -95,7 +112,7 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     req->iovcnt    = 0;
     req->bcopy     = NULL;
     req->user_comp = comp;
-    if (ucs_unlikely(ep->fence_next || (ep->fence_beat != iface->fence_beat))) {
+    if (ucs_unlikely(uct_varuna_ep_is_fenced(iface, ep))) {
         req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
     }
 
@@ -133,6 +150,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     ++ep->num_reqs;
     ++iface->outstanding;
     ++ep->stats.posted;
+    ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
     if (ucs_unlikely(ep->silent >= iface->config.signal_period)) {
         uct_varuna_ep_signal(ep);
     }
@@ -591,6 +609,7 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     comp = req->user_comp;
     --ep->num_reqs;
     --iface->outstanding;
+    ep->num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
     if (req == ep->last_silent) {
         ep->last_silent = NULL;
         ep->silent      = 0;

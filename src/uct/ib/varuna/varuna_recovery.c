@@ -577,10 +577,16 @@ static void uct_varuna_ep_log_switch(uct_varuna_ep_t *ep)
 /* Post the lost ones in order, with their fences. */
 static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
 {
+    unsigned reads = 0;
     uct_varuna_req_t *req;
     ucs_status_t status;
 
     ucs_queue_for_each(req, &ep->reqs, queue) {
+        if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
+            return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
+        }
+
+        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
         if ((req->type == UCT_VARUNA_REQ_FLUSH) ||
             (req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
                            UCT_VARUNA_REQ_FLAG_DONE))) {
@@ -763,10 +769,22 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_connect_t *rep)
 {
     const uint8_t *addr = (const uint8_t*)(rep + 1);
+    const uct_varuna_link_t *link;
     ucs_status_t status;
 
     if ((ep->next.ep == NULL) || (hdr->epoch != ep->next.epoch) ||
         ep->next_ready || ep->next_failed) {
+        return;
+    }
+
+    link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
+    if ((rep->status == 0) &&
+        ((rep->device_len == 0) ||
+         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
+        ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
+                 " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
         return;
     }
 
@@ -914,6 +932,13 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
 {
     if (ep->state == UCT_VARUNA_EP_FAILED) {
         return;
+    }
+
+    if (status != UCS_OK) {
+        ucs_diag("ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
+                 ep->id, uct_varuna_ep_state_names[ep->state],
+                 uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
+                 ucs_status_string(status));
     }
 
     if (ep->lane.ep != NULL) {
