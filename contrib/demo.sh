@@ -36,7 +36,7 @@ while getopts r:s:kh opt; do
 done
 [ $OPTIND -gt $# ] || die "unexpected \"${!OPTIND}\" (-h shows the usage)"
 
-load_seconds=14
+load_seconds=15
 trace_entries=2000000
 
 # UCX waits about a second for each of seven retries by default, before it
@@ -179,9 +179,11 @@ event" || return 0
     at 10.0 "the primary link falls silent in the middle of a large put: no \
 event" || return 0
     rule packet op=write size=64k- link=0 pkt=middle silent=1:0
-    at 12.0 "the primary link comes back" || return 0
+    at 12.0 "the primary link comes back, and the other one, which is in use, \
+is cut" || return 0
     rules_fired
     link 1:0 up
+    link 1:1 down
 }
 
 # finish_job NAME: sets client_status and server_status
