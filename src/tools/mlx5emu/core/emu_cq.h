@@ -28,7 +28,7 @@ struct emu_cq {
     volatile uint32_t *dbrec;
     emu_chan_t        *chan;      /* NULL: no completion channel */
     uint64_t          cookie;
-    uint64_t          refs;       /* QPs and SRQ-less users, guarded by tables */
+    uint64_t          refs;       /* queue pairs; atomic */
     uint32_t          gen;
     uint32_t          lock_ready; /* the lock outlives the slot's users */
 

@@ -65,7 +65,8 @@ int emu_fabric_name_valid(const char *name)
     }
 
     for (i = 0; name[i] != '\0'; i++) {
-        if (!isalnum((unsigned char)name[i]) && (strchr("_.-", name[i]) == NULL)) {
+        if (!isalnum((unsigned char)name[i]) &&
+            (strchr("_.-", name[i]) == NULL)) {
             return 0;
         }
     }

@@ -108,7 +108,7 @@ struct emu_qp {
     uint32_t            req_psn;     /* next PSN for a new WQE */
     uint32_t            req_send;    /* next PSN to be sent (<= req_psn) */
     uint32_t            req_una;     /* oldest PSN that is not acknowledged */
-    uint32_t            req_max;     /* all PSNs below were sent at least once */
+    uint32_t            req_max;     /* all PSNs below were sent before */
     uint32_t            req_rd_out;  /* reads and atomics in flight */
     uint8_t             req_retry;   /* tries left */
     uint8_t             req_rnr;     /* RNR tries left; 7: for ever */

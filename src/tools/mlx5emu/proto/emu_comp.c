@@ -179,8 +179,8 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
     if (rsp->type == EMU_RSP_ATOMIC) {
         src.iov_base = (void*)&rsp->value;
         src.iov_len  = sizeof(rsp->value);
-        num_dst      = emu_iov_slice(op.sge, op.num_sge, 0, 8, dst);
-        ret = emu_mem_put(emu_self->index, dst, num_dst, &src, 1, 8);
+        num_dst      = emu_iov_slice(op.sge, op.num_sge, 0, op.length, dst);
+        ret = emu_mem_put(emu_self->index, dst, num_dst, &src, 1, op.length);
     } else {
         src.iov_base = (rsp->copy != NULL) ? rsp->copy : (void*)rsp->addr;
         src.iov_len  = rsp->length;

@@ -64,6 +64,9 @@ typedef struct emu_pkt {
     uint32_t        left;      /* bytes from here to the message's end */
     uint64_t        swap_add;
     uint64_t        compare;
+    uint64_t        swap_mask;
+    uint64_t        compare_mask;
+    uint32_t        atomic_size;
     uint32_t        imm;
     uint32_t        offset;    /* payload: from here in the gather list, */
     uint32_t        length;    /*     so much of it */
@@ -93,7 +96,7 @@ typedef struct emu_rsp {
                                   that some are missing */
     uint32_t psn;
     uint32_t num_psn;          /* reads */
-    uint64_t value;            /* atomics */
+    uint64_t value;            /* atomics: what was in memory */
     uint32_t proc;             /* reads: where the data are ... */
     uint64_t addr;
     uint32_t length;
@@ -150,7 +153,7 @@ void emu_qp_fail_locked(emu_qp_t *qp);
 void emu_qp_fail_requester(emu_qp_t *qp);
 
 /** The responder half only, and the requester half as soon as no locks are
- *  held (emu_run_deferred). resp_lock is held. @a why: the NAK that was sent. */
+ *  held (emu_run_deferred). resp_lock is held. @a why: the NAK sent. */
 void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why);
 
 /** Flush what is posted to the send queue of a QP in ERR. req_lock is held. */

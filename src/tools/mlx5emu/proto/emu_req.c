@@ -212,9 +212,12 @@ static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
         pkt->serial   = qp->req_serial;
         pkt->conn_psn = qp->dc_psn;
     } else {
-        pkt->dst_qpn = qp->attr.dest_qp_num;
-        pkt->dlid    = qp->attr.ah_attr.dlid;
-        pkt->sl      = qp->attr.ah_attr.sl;
+        pkt->dst_qpn  = qp->attr.dest_qp_num;
+        pkt->dlid     = qp->attr.ah_attr.dlid;
+        pkt->sl       = qp->attr.ah_attr.sl;
+        pkt->dc_key   = 0;
+        pkt->serial   = 0;
+        pkt->conn_psn = 0;
     }
 }
 
@@ -231,6 +234,11 @@ static uint32_t emu_req_train(const emu_qp_t *qp, uint32_t num_psn,
     return emu_min(num_psn, EMU_TRAIN_MAX / mtu);
 }
 
+static int emu_req_has_payload(const emu_op_t *op)
+{
+    return (op->kind == EMU_OP_SEND) || (op->kind == EMU_OP_WRITE);
+}
+
 /* The packets of a WQE from req_send on */
 static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
                           const emu_sqe_t *sqe, uint16_t index, emu_pkt_t *pkt)
@@ -243,39 +251,43 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
         num = emu_req_train(qp, num, mtu);
     }
 
-    pkt->kind      = op->kind;
-    pkt->qp_type   = qp->type;
-    pkt->sl        = op->sl;
-    pkt->flags     = (((first == 0) || (op->kind == EMU_OP_READ)) ?
-                      EMU_PKT_FIRST : 0) |
-                     ((first + num == sqe->num_psn) ? EMU_PKT_LAST : 0) |
-                     (op->has_imm ? EMU_PKT_IMM : 0) |
-                     (op->solicited ? EMU_PKT_SOLICITED : 0) |
-                     (op->is_inline ? EMU_PKT_INLINE : 0) |
-                     ((emu_psn_diff(qp->req_send, qp->req_max) < 0) ?
-                      EMU_PKT_RETRY : 0);
-    pkt->wqe_index = index;
-    pkt->src_port  = qp->port;
-    pkt->slid      = emu_req_port(qp)->lid;
-    pkt->mtu       = mtu;
-    pkt->psn       = qp->req_send;
-    pkt->num_psn   = num;
-    pkt->num_pkts  = (op->kind == EMU_OP_READ) ? 1 : num;
-    pkt->pkt_no    = (op->kind == EMU_OP_READ) ? 1 : (first + 1);
-    pkt->msg_pkts  = (op->kind == EMU_OP_READ) ? 1 : sqe->num_psn;
-    pkt->msg_total = op->length;
-    pkt->src_qpn   = qp->qpn;
-    pkt->rkey      = op->rkey;
-    pkt->raddr     = op->raddr + (uint64_t)first * mtu;
-    pkt->left      = op->length - first * mtu;
-    pkt->swap_add  = op->swap_add;
-    pkt->compare   = op->compare;
-    pkt->imm       = op->imm;
-    pkt->offset    = first * mtu;
-    pkt->length    = ((op->kind == EMU_OP_SEND) || (op->kind == EMU_OP_WRITE)) ?
-                     emu_min(pkt->left, num * mtu) : 0;
-    pkt->sge       = op->sge;
-    pkt->num_sge   = op->num_sge;
+    pkt->kind         = op->kind;
+    pkt->qp_type      = qp->type;
+    pkt->sl           = op->sl;
+    pkt->qkey         = 0;
+    pkt->flags        = (((first == 0) || (op->kind == EMU_OP_READ)) ?
+                         EMU_PKT_FIRST : 0) |
+                        ((first + num == sqe->num_psn) ? EMU_PKT_LAST : 0) |
+                        (op->has_imm ? EMU_PKT_IMM : 0) |
+                        (op->solicited ? EMU_PKT_SOLICITED : 0) |
+                        (op->is_inline ? EMU_PKT_INLINE : 0) |
+                        ((emu_psn_diff(qp->req_send, qp->req_max) < 0) ?
+                         EMU_PKT_RETRY : 0);
+    pkt->wqe_index    = index;
+    pkt->src_port     = qp->port;
+    pkt->slid         = emu_req_port(qp)->lid;
+    pkt->mtu          = mtu;
+    pkt->psn          = qp->req_send;
+    pkt->num_psn      = num;
+    pkt->num_pkts     = (op->kind == EMU_OP_READ) ? 1 : num;
+    pkt->pkt_no       = (op->kind == EMU_OP_READ) ? 1 : (first + 1);
+    pkt->msg_pkts     = (op->kind == EMU_OP_READ) ? 1 : sqe->num_psn;
+    pkt->msg_total    = op->length;
+    pkt->src_qpn      = qp->qpn;
+    pkt->rkey         = op->rkey;
+    pkt->raddr        = op->raddr + (uint64_t)first * mtu;
+    pkt->left         = op->length - first * mtu;
+    pkt->swap_add     = op->swap_add;
+    pkt->compare      = op->compare;
+    pkt->swap_mask    = op->swap_mask;
+    pkt->compare_mask = op->compare_mask;
+    pkt->atomic_size  = op->atomic_size;
+    pkt->imm          = op->imm;
+    pkt->offset       = first * mtu;
+    pkt->length       = emu_req_has_payload(op) ?
+                        emu_min(pkt->left, num * mtu) : 0;
+    pkt->sge          = op->sge;
+    pkt->num_sge      = op->num_sge;
     emu_req_fill_dest(qp, pkt);
 }
 

@@ -21,7 +21,7 @@ typedef enum emu_rx_verdict {
 typedef struct emu_rx {
     emu_pkt_t  *pkt;
     emu_rsp_t  *rsp;
-    emu_qp_t   *qp;            /* whose memory and receive queue: RC QP or DCT */
+    emu_qp_t   *qp;            /* memory and receive queue: RC QP or DCT */
     emu_qp_t   *ctx;           /* whose PSNs: the RC QP or the DC initiator */
     emu_port_t *port;
     emu_mr_t   *mr;            /* remote memory of the request, referenced */

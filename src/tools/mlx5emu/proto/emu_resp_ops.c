@@ -33,7 +33,7 @@ static uint64_t emu_rx_remote_length(const emu_pkt_t *pkt)
     case EMU_OP_READ:
         return pkt->left;
     default:
-        return 8;
+        return pkt->atomic_size;
     }
 }
 
@@ -61,7 +61,7 @@ emu_rx_verdict_t emu_rx_check_rights(emu_rx_t *rx)
         return emu_rx_nak(rx, EMU_RSP_NAK_ACCESS);
     }
     if (((pkt->kind == EMU_OP_CAS) || (pkt->kind == EMU_OP_FAA)) &&
-        ((pkt->raddr & 7) != 0)) {
+        ((pkt->raddr & (pkt->atomic_size - 1)) != 0)) {
         return emu_rx_nak(rx, EMU_RSP_NAK_INV);
     }
     return EMU_RX_NEXT;
@@ -148,7 +148,7 @@ static void emu_rx_trace(const emu_rx_t *rx, uint64_t value)
         entry.rkey = pkt->rkey;
     }
     if ((pkt->kind == EMU_OP_CAS) || (pkt->kind == EMU_OP_FAA)) {
-        entry.length = 8;
+        entry.length = pkt->atomic_size;
         entry.arg[0] = (pkt->kind == EMU_OP_CAS) ? pkt->compare : pkt->swap_add;
         entry.arg[1] = (pkt->kind == EMU_OP_CAS) ? pkt->swap_add : 0;
     } else {
@@ -312,12 +312,25 @@ static emu_rx_verdict_t emu_rx_read(emu_rx_t *rx)
     return EMU_RX_NEXT;
 }
 
+/* Fields end at the bits that are set in pkt->compare: those are added without
+ * the carry that they would pass on */
+static uint64_t emu_rx_masked_add(const emu_pkt_t *pkt, uint64_t old)
+{
+    uint64_t ends = pkt->compare;
+
+    return ((old & ~ends) + (pkt->swap_add & ~ends)) ^
+           ((old ^ pkt->swap_add) & ends);
+}
+
 static uint64_t emu_rx_atomic_result(const emu_pkt_t *pkt, uint64_t old)
 {
     if (pkt->kind == EMU_OP_FAA) {
-        return old + pkt->swap_add;
+        return emu_rx_masked_add(pkt, old);
     }
-    return (old == pkt->compare) ? pkt->swap_add : old;
+    if (((old ^ pkt->compare) & pkt->compare_mask) != 0) {
+        return old;
+    }
+    return (old & ~pkt->swap_mask) | (pkt->swap_add & pkt->swap_mask);
 }
 
 /* Read, modify, write: atomic among the NIC's own, by the lock of the HCA */
@@ -325,18 +338,20 @@ static int emu_rx_atomic_memory(emu_rx_t *rx, uint64_t *old_p)
 {
     uint64_t addr        = rx->pkt->raddr - rx->mr->iova + rx->mr->addr;
     emu_lock_t *hca_lock = &emu_fabric->ports[rx->port->hca].hca_lock;
-    struct iovec remote  = { (void*)(uintptr_t)addr, 8 };
-    struct iovec local   = { old_p, 8 };
+    uint32_t size        = rx->pkt->atomic_size;
+    struct iovec remote  = { (void*)(uintptr_t)addr, size };
+    struct iovec local   = { old_p, size };
     uint64_t new_value;
     int ret;
 
+    *old_p = 0; /* 4 bytes fill the low half only */
     emu_lock(hca_lock);
-    ret = emu_mem_get(rx->mr->proc, &local, 1, &remote, 1, 8);
+    ret = emu_mem_get(rx->mr->proc, &local, 1, &remote, 1, size);
     if (ret == 0) {
         new_value = emu_rx_atomic_result(rx->pkt, *old_p);
         if (new_value != *old_p) {
             local.iov_base = &new_value;
-            ret = emu_mem_put(rx->mr->proc, &remote, 1, &local, 1, 8);
+            ret = emu_mem_put(rx->mr->proc, &remote, 1, &local, 1, size);
         }
     }
     emu_unlock(hca_lock);

@@ -15,24 +15,31 @@
 #define EMU_WQE_DS        16
 #define EMU_WQE_FENCE(_f) (((_f) >> 5) & 7)
 
+/* Modifiers of extended atomics: 8 | log2(size / 4) */
+#define EMU_WQE_OPMOD_EXT_4 0x08
+#define EMU_WQE_OPMOD_EXT_8 0x09
+
 /* What follows the control segment, by opcode */
 typedef struct emu_wqe_format {
     uint8_t kind;
     uint8_t has_imm;
     uint8_t has_raddr;
     uint8_t has_atomic;
+    uint8_t is_masked;       /* operands have masks, and a size */
     uint8_t is_known;
 } emu_wqe_format_t;
 
 static const emu_wqe_format_t emu_wqe_formats[256] = {
-    [MLX5_OPCODE_NOP]            = { EMU_OP_NONE, 0, 0, 0, 1 },
-    [MLX5_OPCODE_SEND]           = { EMU_OP_SEND, 0, 0, 0, 1 },
-    [MLX5_OPCODE_SEND_IMM]       = { EMU_OP_SEND, 1, 0, 0, 1 },
-    [MLX5_OPCODE_RDMA_WRITE]     = { EMU_OP_WRITE, 0, 1, 0, 1 },
-    [MLX5_OPCODE_RDMA_WRITE_IMM] = { EMU_OP_WRITE, 1, 1, 0, 1 },
-    [MLX5_OPCODE_RDMA_READ]      = { EMU_OP_READ, 0, 1, 0, 1 },
-    [MLX5_OPCODE_ATOMIC_CS]      = { EMU_OP_CAS, 0, 1, 1, 1 },
-    [MLX5_OPCODE_ATOMIC_FA]      = { EMU_OP_FAA, 0, 1, 1, 1 }
+    [MLX5_OPCODE_NOP]              = { EMU_OP_NONE, 0, 0, 0, 0, 1 },
+    [MLX5_OPCODE_SEND]             = { EMU_OP_SEND, 0, 0, 0, 0, 1 },
+    [MLX5_OPCODE_SEND_IMM]         = { EMU_OP_SEND, 1, 0, 0, 0, 1 },
+    [MLX5_OPCODE_RDMA_WRITE]       = { EMU_OP_WRITE, 0, 1, 0, 0, 1 },
+    [MLX5_OPCODE_RDMA_WRITE_IMM]   = { EMU_OP_WRITE, 1, 1, 0, 0, 1 },
+    [MLX5_OPCODE_RDMA_READ]        = { EMU_OP_READ, 0, 1, 0, 0, 1 },
+    [MLX5_OPCODE_ATOMIC_CS]        = { EMU_OP_CAS, 0, 1, 1, 0, 1 },
+    [MLX5_OPCODE_ATOMIC_FA]        = { EMU_OP_FAA, 0, 1, 1, 0, 1 },
+    [MLX5_OPCODE_ATOMIC_MASKED_CS] = { EMU_OP_CAS, 0, 1, 1, 1, 1 },
+    [MLX5_OPCODE_ATOMIC_MASKED_FA] = { EMU_OP_FAA, 0, 1, 1, 1, 1 }
 };
 
 /* Where the parser is in the ring */
@@ -97,11 +104,62 @@ static int emu_wqe_parse_av(emu_wqe_pos_t *pos, emu_op_t *op)
     return 0;
 }
 
+/* Masked atomics of 4 bytes have all operands in one segment; those of 8 bytes
+ * have a second one with the masks of a compare and swap */
+static int emu_wqe_parse_masked(emu_wqe_pos_t *pos, emu_op_t *op)
+{
+    const uint32_t *words;
+    const uint64_t *quads;
+
+    if (op->atomic_size == 4) {
+        words            = emu_wqe_next(pos, 1);
+        op->swap_add     = be32toh(words[0]);
+        op->compare      = be32toh(words[1]);
+        op->swap_mask    = be32toh(words[2]);
+        op->compare_mask = be32toh(words[3]);
+        return 0;
+    }
+
+    quads        = emu_wqe_next(pos, 1);
+    op->swap_add = be64toh(quads[0]);
+    op->compare  = be64toh(quads[1]);
+    if (op->kind == EMU_OP_CAS) {
+        if (pos->left < 1) {
+            return -1;
+        }
+        quads            = emu_wqe_next(pos, 1);
+        op->swap_mask    = be64toh(quads[0]);
+        op->compare_mask = be64toh(quads[1]);
+    }
+    return 0;
+}
+
+static int emu_wqe_parse_atomic(emu_wqe_pos_t *pos, emu_op_t *op,
+                                const emu_wqe_format_t *format, uint8_t opmod)
+{
+    const struct mlx5_wqe_atomic_seg *atomic;
+
+    if (format->is_masked) {
+        if ((opmod != EMU_WQE_OPMOD_EXT_4) && (opmod != EMU_WQE_OPMOD_EXT_8)) {
+            return -1;
+        }
+        op->atomic_size = (opmod == EMU_WQE_OPMOD_EXT_4) ? 4 : 8;
+        return emu_wqe_parse_masked(pos, op);
+    }
+
+    atomic           = emu_wqe_next(pos, 1);
+    op->atomic_size  = 8;
+    op->swap_add     = be64toh(atomic->swap_add);
+    op->compare      = (op->kind == EMU_OP_CAS) ? be64toh(atomic->compare) : 0;
+    op->swap_mask    = UINT64_MAX;
+    op->compare_mask = UINT64_MAX;
+    return 0;
+}
+
 static int emu_wqe_parse_remote(emu_wqe_pos_t *pos, emu_op_t *op,
-                                const emu_wqe_format_t *format)
+                                const emu_wqe_format_t *format, uint8_t opmod)
 {
     const struct mlx5_wqe_raddr_seg *raddr;
-    const struct mlx5_wqe_atomic_seg *atomic;
 
     if (pos->left < 1u + format->has_atomic) {
         return -1;
@@ -110,12 +168,8 @@ static int emu_wqe_parse_remote(emu_wqe_pos_t *pos, emu_op_t *op,
     raddr     = emu_wqe_next(pos, 1);
     op->raddr = be64toh(raddr->raddr);
     op->rkey  = be32toh(raddr->rkey);
-    if (format->has_atomic) {
-        atomic       = emu_wqe_next(pos, 1);
-        op->swap_add = be64toh(atomic->swap_add);
-        op->compare  = be64toh(atomic->compare);
-    }
-    return 0;
+    return format->has_atomic ? emu_wqe_parse_atomic(pos, op, format, opmod) :
+                                0;
 }
 
 static int emu_wqe_add_sge(emu_op_t *op, uint64_t addr, uint32_t length,
@@ -188,23 +242,26 @@ static void emu_wqe_parse_ctrl(const struct mlx5_wqe_ctrl_seg *ctrl,
     uint32_t word = be32toh(ctrl->opmod_idx_opcode);
     uint8_t flags = ctrl->fm_ce_se;
 
-    op->opcode    = word & 0xff;
-    op->wqe_index = (word >> 8) & 0xffff;
-    op->qpn       = be32toh(ctrl->qpn_ds) >> 8;
-    op->kind      = format->kind;
-    op->has_imm   = format->has_imm;
-    op->imm       = ctrl->imm;
-    op->signaled  = !!(flags & MLX5_WQE_CTRL_CQ_UPDATE);
-    op->solicited = !!(flags & MLX5_WQE_CTRL_SOLICITED);
-    op->fence     = (EMU_WQE_FENCE(flags) >= 2);
-    op->has_av    = 0;
-    op->is_inline = 0;
-    op->num_sge   = 0;
-    op->length    = 0;
-    op->rkey      = 0;
-    op->raddr     = 0;
-    op->swap_add  = 0;
-    op->compare   = 0;
+    op->opcode       = word & 0xff;
+    op->wqe_index    = (word >> 8) & 0xffff;
+    op->qpn          = be32toh(ctrl->qpn_ds) >> 8;
+    op->kind         = format->kind;
+    op->has_imm      = format->has_imm;
+    op->imm          = ctrl->imm;
+    op->signaled     = !!(flags & MLX5_WQE_CTRL_CQ_UPDATE);
+    op->solicited    = !!(flags & MLX5_WQE_CTRL_SOLICITED);
+    op->fence        = (EMU_WQE_FENCE(flags) >= 2);
+    op->has_av       = 0;
+    op->is_inline    = 0;
+    op->num_sge      = 0;
+    op->length       = 0;
+    op->rkey         = 0;
+    op->raddr        = 0;
+    op->swap_add     = 0;
+    op->compare      = 0;
+    op->swap_mask    = 0;
+    op->compare_mask = 0;
+    op->atomic_size  = 0;
 }
 
 int emu_wqe_parse(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
@@ -233,13 +290,14 @@ int emu_wqe_parse(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
     }
     if ((has_av && (emu_wqe_parse_av(&pos, op_p) != 0)) ||
         (format->has_raddr &&
-         (emu_wqe_parse_remote(&pos, op_p, format) != 0))) {
+         (emu_wqe_parse_remote(&pos, op_p, format,
+                               be32toh(ctrl->opmod_idx_opcode) >> 24) != 0))) {
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     if (emu_wqe_parse_data(&pos, op_p) != 0) {
         return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     }
-    if (format->has_atomic && (op_p->length != 8)) {
+    if (format->has_atomic && (op_p->length != op_p->atomic_size)) {
         return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     }
     return 0;

@@ -54,8 +54,13 @@ typedef struct emu_op {
     /* Remote memory */
     uint32_t  rkey;
     uint64_t  raddr;
+    /* Atomics: CAS swaps the bits of swap_mask if those of compare_mask are
+     * equal; in FAA no carry passes a bit that is set in compare */
     uint64_t  swap_add;
     uint64_t  compare;
+    uint64_t  swap_mask;
+    uint64_t  compare_mask;
+    uint32_t  atomic_size;   /* 4 or 8 bytes */
     /* Local memory */
     uint32_t  length;
     uint32_t  num_sge;
