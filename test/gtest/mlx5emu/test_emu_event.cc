@@ -266,6 +266,7 @@ UCS_TEST_F(test_emu_proc, nothing_is_left_of_the_killed) {
     std::string status = fabric().command("status", json);
     EXPECT_NE(std::string::npos, status.find("\"qps\": []")) << status;
     EXPECT_NE(std::string::npos, status.find("\"processes\": []")) << status;
+    EXPECT_NE(std::string::npos, status.find("\"queue_bytes\": 0,")) << status;
 }
 
 UCS_TEST_F(test_emu_proc, two_fabrics_side_by_side) {

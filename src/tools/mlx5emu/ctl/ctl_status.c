@@ -54,6 +54,7 @@ typedef struct ctl_status {
     unsigned          num_procs;
     unsigned          num_qps;
     unsigned          num_faults;
+    uint64_t          memory;       /* bytes of queues and doorbell records */
 } ctl_status_t;
 
 /* By enum ibv_qp_state */
@@ -107,10 +108,25 @@ static void ctl_status_add_qp(ctl_status_t *status, const emu_qp_t *qp)
     }
 }
 
+static uint64_t ctl_status_memory(void)
+{
+    uint64_t memory = 0;
+    uint64_t i;
+
+    emu_lock(&emu_fabric->heap_lock);
+    for (i = 0; i < emu_fabric->heap_top; ++i) {
+        memory += (emu_fabric->heap_pages[i] != 0) ? EMU_PAGE : 0;
+    }
+
+    emu_unlock(&emu_fabric->heap_lock);
+    return memory;
+}
+
 static void ctl_status_copy(ctl_status_t *status)
 {
     unsigned i;
 
+    status->memory     = ctl_status_memory();
     status->num_faults = emu_fault_list(status->faults, EMU_FAULT_MAX_RULES);
     emu_lock(&emu_fabric->table_lock);
     for (i = 0; i < EMU_MAX_PROCS; ++i) {
@@ -200,10 +216,12 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
     char line[EMU_FAULT_LINE_MAX];
     unsigned i;
 
-    printf("fabric \"%s\": %u hosts, %u links, MTU %u, %u processes, %u QPs,"
-           " up for %.0f s\n", emu_fabric->cfg.name, emu_fabric->cfg.hosts,
-           emu_fabric->cfg.links, emu_fabric->cfg.mtu, status->num_procs,
-           status->num_qps, (emu_now_ns() - emu_fabric->start_ns) * 1e-9);
+    printf("fabric \"%s\": %u hosts, %u links, MTU %u, up for %.0f s\n",
+           emu_fabric->cfg.name, emu_fabric->cfg.hosts, emu_fabric->cfg.links,
+           emu_fabric->cfg.mtu,
+           (emu_now_ns() - emu_fabric->start_ns) * 1e-9);
+    printf("in use: processes %u, QPs %u, queues %" PRIu64 " KB\n",
+           status->num_procs, status->num_qps, status->memory / 1024);
     for (i = 0; i < emu_fabric->cfg.hosts * emu_fabric->cfg.links; ++i) {
         ctl_status_print_port(&emu_fabric->ports[i]);
     }
@@ -331,14 +349,15 @@ static int ctl_status_print_json(const ctl_status_t *status)
     json_t *root;
     int ret;
 
-    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:o, s:o, s:o, s:o,"
+    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:I, s:o, s:o, s:o, s:o,"
                      " s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
                      (int)emu_fabric->cfg.mtu, "shared_hca",
                      (int)emu_fabric->cfg.shared_hca, "uptime_ns",
                      (json_int_t)(emu_now_ns() - emu_fabric->start_ns),
-                     "ports", ctl_status_json_ports(), "processes",
+                     "queue_bytes", (json_int_t)status->memory, "ports",
+                     ctl_status_json_ports(), "processes",
                      ctl_status_json_procs(status), "qps",
                      ctl_status_json_qps(status), "faults",
                      ctl_status_json_faults(status), "trace", "written",
