@@ -722,8 +722,9 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
-    if ((ep->num_reqs > 0) || !uct_varuna_ep_can_post(iface, ep)) {
-        return UCS_OK; /* What is in flight, or the recovery, finds out */
+    /* Also with requests in flight: those may be done already, silently */
+    if ((ep->owed != NULL) || !uct_varuna_ep_can_post(iface, ep)) {
+        return UCS_OK; /* The recovery finds out by itself */
     }
 
     return uct_varuna_ep_post_probe(ep);
