@@ -450,3 +450,75 @@ UCS_TEST_F(test_emu_rc, requests_with_random_bytes) {
     EXPECT_GT(num_errors, 50u);
     EXPECT_LT(num_errors, 400u);
 }
+
+
+class test_emu_masked : public emu::test_emu {
+protected:
+    static const unsigned op_cs = 0x14, op_fa = 0x15;
+
+    void init() override
+    {
+        emu::test_emu::init();
+        make_pair();
+    }
+
+    /* On 8 bytes of memory with a value; @return what is there then. What was
+     * there must come back. */
+    uint64_t atomic(unsigned opcode, unsigned size, uint64_t before,
+                    uint64_t swap_add, uint64_t compare, uint64_t swap_mask,
+                    uint64_t compare_mask)
+    {
+        uint64_t all = (size == 8) ? ~0ul : 0xfffffffful;
+
+        b->put(64, before);
+        a->put(0, 0);
+        (**a)("masked", a->qp, opcode, size, a->addr, a->lkey, b->addr + 64,
+              b->rkey, swap_add, compare, swap_mask, compare_mask);
+        EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status);
+        EXPECT_EQ(before & all, a->get(0));
+        return b->get(64);
+    }
+};
+
+UCS_TEST_F(test_emu_masked, compare_and_swap) {
+    static const uint64_t m8 = ~0ul, m4 = 0xfffffffful;
+
+    EXPECT_EQ(7ul, atomic(op_cs, 8, 5, 7, 5, m8, m8));
+    EXPECT_EQ(5ul, atomic(op_cs, 8, 5, 7, 6, m8, m8));
+    /* Swap: nothing is compared */
+    EXPECT_EQ(7ul, atomic(op_cs, 8, 5, 7, 6, m8, 0));
+    /* Only some bits are compared, others are replaced */
+    EXPECT_EQ(0x1122ul, atomic(op_cs, 8, 0x1100, 0xff22, 0x1133, 0xff, 0xff00));
+    EXPECT_EQ(0x1200ul, atomic(op_cs, 8, 0x1200, 0xff22, 0x1133, 0xff, 0xff00));
+
+    /* Four bytes leave their neighbours alone */
+    EXPECT_EQ(0xaaaaaaaa00000007ul,
+              atomic(op_cs, 4, 0xaaaaaaaa00000005ul, 7, 5, m4, m4));
+    EXPECT_EQ(0xaaaaaaaa00000005ul,
+              atomic(op_cs, 4, 0xaaaaaaaa00000005ul, 7, 6, m4, m4));
+    EXPECT_EQ(0xaaaaaaaa00000007ul,
+              atomic(op_cs, 4, 0xaaaaaaaa00000005ul, 7, 6, m4, 0));
+}
+
+UCS_TEST_F(test_emu_masked, fetch_and_add) {
+    EXPECT_EQ(12ul, atomic(op_fa, 8, 5, 7, 0, 0, 0));
+    EXPECT_EQ(0ul, atomic(op_fa, 8, ~0ul, 1, 0, 0, 0));
+    EXPECT_EQ(0xaaaaaaaa00000000ul,
+              atomic(op_fa, 4, 0xaaaaaaaafffffffful, 1, 0, 0, 0));
+
+    /* A field that ends at bit 7 carries nothing into bit 8 */
+    EXPECT_EQ(0x100ul, atomic(op_fa, 8, 0x1ff, 1, 0x80, 0, 0));
+    /* Every bit a field: exclusive or */
+    EXPECT_EQ(0x0ff0ul, atomic(op_fa, 8, 0xff00, 0xf0f0, ~0ul, 0, 0));
+    EXPECT_EQ(0xaaaaaaaa00000ff0ul,
+              atomic(op_fa, 4, 0xaaaaaaaa0000ff00ul, 0xf0f0, 0xffffffff, 0, 0));
+}
+
+UCS_TEST_F(test_emu_masked, lost_response_does_not_repeat_it) {
+    fault("ack op=faa drop");
+    EXPECT_EQ(6ul, atomic(op_fa, 4, 5, 1, 0, 0, 0));
+    EXPECT_EQ(1u, executed(1, "faa"));
+    fault("ack op=cas drop");
+    EXPECT_EQ(9ul, atomic(op_cs, 4, 5, 9, 0, ~0ul, 0));
+    EXPECT_EQ(1u, executed(1, "cas"));
+}

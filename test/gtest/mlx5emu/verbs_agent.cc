@@ -607,7 +607,8 @@ static const std::map<std::string, command_t> commands = {
     {"event", cmd_event},     {"async", cmd_async},   {"pid", cmd_pid},
     {"dct", cmd_dct},         {"dci", cmd_dci},       {"raw", cmd_raw},
     {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
-    {"storm", cmd_storm},     {"alias", cmd_alias}
+    {"storm", cmd_storm},     {"alias", cmd_alias},
+    {"masked", cmd_masked}
 };
 
 static std::string run(const words_t &words)

@@ -86,6 +86,7 @@ numbers_t cmd_dct(const words_t &words);
 numbers_t cmd_dci(const words_t &words);
 numbers_t cmd_dc_modify(const words_t &words);
 numbers_t cmd_raw(const words_t &words);
+numbers_t cmd_masked(const words_t &words);
 numbers_t cmd_raw_bytes(const words_t &words);
 
 } /* namespace agent */

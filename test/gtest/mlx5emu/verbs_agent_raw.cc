@@ -248,6 +248,45 @@ numbers_t cmd_raw(const words_t &words)
     return {};
 }
 
+/* masked QP OPCODE SIZE LADDR LKEY RADDR RKEY SWAP_ADD COMPARE SWAP_MASK
+ * COMPARE_MASK: an extended atomic of 4 or 8 bytes, on an RC queue pair; for
+ * fetch and add COMPARE is the mask of field ends */
+numbers_t cmd_masked(const words_t &words)
+{
+    queue_pair &qp           = item(qps, words, 1);
+    unsigned opcode          = number(words, 2);
+    unsigned size            = number(words, 3);
+    bool is_cs               = (opcode == MLX5_OPCODE_ATOMIC_MASKED_CS);
+    bool has_masks           = is_cs && (size == 8);
+    mlx5_wqe_raddr_seg raddr = {};
+    mlx5_wqe_data_seg data   = {};
+    uint32_t words32[4]      = {};
+    uint64_t words64[4];
+
+    for (int i = 0; i < 4; ++i) {
+        words64[i] = htobe64(number(words, 8 + i));
+        words32[i] = htobe32((i < 2) || is_cs ? number(words, 8 + i) : 0);
+    }
+
+    make_dv(qp);
+    wqe_writer wqe(qp);
+    add_ctrl(wqe, qp, opcode, MLX5_WQE_CTRL_CQ_UPDATE, 4 + has_masks, 0);
+    *wqe.byte(0) = (size == 8) ? 9 : 8;
+    raddr.raddr  = htobe64(number(words, 6));
+    raddr.rkey   = htobe32(number(words, 7));
+    wqe.add(&raddr, sizeof(raddr));
+    wqe.add((size == 8) ? (void*)words64 : (void*)words32, 16);
+    if (has_masks) {
+        wqe.add(&words64[2], 16);
+    }
+    data.byte_count = htobe32(size);
+    data.lkey       = htobe32(number(words, 5));
+    data.addr       = htobe64(number(words, 4));
+    wqe.add(&data, sizeof(data));
+    wqe.ring();
+    return {};
+}
+
 /* raw_bytes QP HEX: a WQE of any bytes; index and QPN are put in place */
 numbers_t cmd_raw_bytes(const words_t &words)
 {
