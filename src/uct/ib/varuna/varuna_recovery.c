@@ -87,6 +87,25 @@ static uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
                                   uct_varuna_ep_usable_links(ep));
 }
 
+/* When no path is known to be good: one which failed, on a link that is up, and
+ * whose hold-down is over. Without a lane only a new attempt can tell whether it
+ * came back. */
+static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
+{
+    ucs_time_t now  = ucs_get_time();
+    unsigned usable = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (now >= ep->peer->paths[link].retry_at) {
+            usable |= UCS_BIT(link);
+        }
+    }
+
+    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                  ep->lane.link, usable);
+}
+
 void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
@@ -548,6 +567,10 @@ static int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
     uint8_t link;
 
     link = uct_varuna_ep_select_link(ep);
+    if (link == UCT_VARUNA_LINK_NONE) {
+        link = uct_varuna_ep_select_failed_path(ep);
+    }
+
     if ((link == UCT_VARUNA_LINK_NONE) ||
         (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) !=
          UCS_OK)) {
