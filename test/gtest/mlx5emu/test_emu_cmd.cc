@@ -113,7 +113,8 @@ UCS_TEST_F(test_emu_cmd, no_such_fabric) {
 UCS_TEST_F(test_emu_cmd, down_leaves_nothing) {
     std::string name = other_name();
 
-    EXPECT_EQ(0, run({"up", "-n", name, "--hosts", "3", "--links", "1"}).status);
+    EXPECT_EQ(0, run({"up", "-n", name, "--hosts", "3", "--links",
+                      "1"}).status);
     EXPECT_GT(files(name), 0u);
     EXPECT_EQ(0, run({"exec", "-n", name, "2", "--",
                       RCV_TOP_BUILDDIR "/test/gtest/verbs_agent"}).status);
@@ -154,8 +155,8 @@ UCS_TEST_F(test_emu_cmd, down_refuses_while_used) {
 
     ASSERT_EQ(0, run({"up", "-n", name}).status);
     rcv::process user({rcv::fabric::tool(), "exec", "-n", name, "0", "--",
-                       "sh", "-c", "(echo devices; sleep 30) | " RCV_TOP_BUILDDIR
-                       "/test/gtest/verbs_agent"});
+                       "sh", "-c", "(echo devices; sleep 30) | "
+                       RCV_TOP_BUILDDIR "/test/gtest/verbs_agent"});
     ASSERT_TRUE(user.wait_for("ok", 20));
 
     r = run({"down", "-n", name});
@@ -176,7 +177,8 @@ UCS_TEST_F(test_emu_cmd, fault_list_and_clear) {
               fabric().command("fault", {"add", "packet", "op=write", "drop"}));
     EXPECT_EQ("2: ack delay=1ms\n",
               fabric().command("fault", {"add", "ack delay=1ms"}));
-    EXPECT_EQ("3: exec down\n", fabric().command("fault", {"add", "exec down"}));
+    EXPECT_EQ("3: exec down\n",
+              fabric().command("fault", {"add", "exec down"}));
     refuses({"fault", "-n", name, "list", "--check"}, 3, "3 of 3 rules never");
     EXPECT_EQ("", fabric().command("fault", {"clear", "2"}));
 

@@ -285,7 +285,7 @@ UCS_TEST_F(test_emu_fault, delayed_packet) {
     EXPECT_EQ(0ul, counter(0, 0, "retransmitted_packets"));
 }
 
-UCS_TEST_F(test_emu_fault, delayed_packet_executes_after_its_requester_gave_up) {
+UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_requester) {
     /* Why recovery needs a fence at the responder */
     make_pair(0, 8, 0);
     fault("packet op=write delay=300ms");
@@ -373,7 +373,8 @@ UCS_TEST_F(test_emu_fault, sweep_one_loss_at_every_packet) {
 
 UCS_TEST_F(test_emu_fault, random_losses) {
     make_pair(0, 8, 7);
-    fabric().command("fault", {"add", "packet prob=0.05 seed=1 count=all drop"});
+    fabric().command("fault",
+                     {"add", "packet prob=0.05 seed=1 count=all drop"});
     fabric().command("fault", {"add", "ack prob=0.05 seed=2 count=all drop"});
     for (int i = 0; i < 300; ++i) {
         a->faa(*b, 1, 0, 0, 1);

@@ -110,8 +110,10 @@ UCS_TEST_F(test_emu_rule, text_is_kept) {
 UCS_TEST_F(test_emu_rule, other_spellings) {
     EXPECT_EQ("packet size=4k drop", reformat("  packet\tsize=4096   drop\n"));
     EXPECT_EQ("packet pkt=1 drop", reformat("packet drop pkt=first"));
-    EXPECT_EQ("packet op=write,read drop", reformat("packet drop op=read,write"));
-    EXPECT_EQ("packet qp=255 delay=1s", reformat("packet qp=0xff delay=1000ms"));
+    EXPECT_EQ("packet op=write,read drop",
+              reformat("packet drop op=read,write"));
+    EXPECT_EQ("packet qp=255 delay=1s",
+              reformat("packet qp=0xff delay=1000ms"));
 }
 
 UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {

@@ -151,7 +151,7 @@ static numbers_t cmd_mr(const words_t &words)
     return {memories.size() - 1, (uint64_t)m.addr, m.mr->lkey, m.mr->rkey};
 }
 
-/* alias CONTEXT MEMORY ACCESS -> lkey, rkey: the same memory on another device */
+/* alias CONTEXT MEMORY ACCESS -> lkey, rkey: the same memory, another device */
 static numbers_t cmd_alias(const words_t &words)
 {
     context &c = item(contexts, words, 1);

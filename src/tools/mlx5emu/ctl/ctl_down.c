@@ -41,13 +41,15 @@ static unsigned ctl_down_for_each(void (*func)(const emu_proc_t *proc,
                                                unsigned num, int arg),
                                   int arg)
 {
+    const emu_proc_t *proc;
     unsigned num = 0;
     unsigned i;
 
     for (i = 0; i < EMU_MAX_PROCS; ++i) {
-        if (emu_fabric->procs[i].used && emu_proc_alive(&emu_fabric->procs[i])) {
+        proc = &emu_fabric->procs[i];
+        if (proc->used && emu_proc_alive(proc)) {
             if (func != NULL) {
-                func(&emu_fabric->procs[i], num, arg);
+                func(proc, num, arg);
             }
             ++num;
         }
