@@ -102,6 +102,10 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return UCS_OK;
     }
 
+    if (ucs_unlikely(iface->ctl == NULL)) {
+        return UCS_OK; /* The interface is being closed */
+    }
+
     target = uct_varuna_target_find(iface->ctl,
                                     hdr->target >> UCT_VARUNA_AM_ID_BITS);
     if (ucs_unlikely(target == NULL)) {

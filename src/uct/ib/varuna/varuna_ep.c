@@ -69,7 +69,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
 
 /* The lane's completions must not find us any more. */
 static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
-                                       uct_varuna_lane_t *lane)
+                                       const uct_varuna_lane_t *lane)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
@@ -79,15 +79,9 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
         return;
     }
 
-    if (lane->kind == UCT_VARUNA_LANE_DC) {
-        uct_varuna_lane_destroy(ep, lane); /* DC detaches its DCI itself */
-        return;
-    }
-
     iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
     kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
-    uct_varuna_iface_bury(iface, lane->ep);
-    lane->ep = NULL;
+    uct_varuna_iface_bury(iface, lane->ep, lane->kind, &ep->reqs);
 }
 
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
@@ -105,13 +99,15 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
         uct_varuna_ep_leave_inner_pending(self, self->lane.ep);
     }
 
+    /* At most one lane has ever been given what is unfinished */
     self->state   = UCT_VARUNA_EP_FAILED;
     self->lane.ep = NULL;
+    uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->dead);
+    uct_varuna_reqs_release(&self->reqs);
     uct_varuna_lane_destroy(self, &self->next);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
-    uct_varuna_ep_release_reqs(self);
 
     if (self->on_work) {
         ucs_list_del(&self->work);

@@ -160,13 +160,10 @@ struct uct_varuna_ep {
     ucs_time_t                 state_since;
     ucs_time_t                 next_try;   /* Of background RC connection */
     uint8_t                    ctl_link;   /* Where it was sent */
-    uint8_t                    swap_read;  /* The flushing read: 0 not posted,
-                                              1 in flight, 2 complete */
+    uint8_t                    swap_read;  /* The flushing read was posted */
     uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */
     uint8_t                    next_failed;/* Destroy it in the next step */
     ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
-    uint64_t                   swap_word;
-    uct_completion_t           swap_comp;
     struct {
         ucs_time_t             start;
         uint8_t                from_link;

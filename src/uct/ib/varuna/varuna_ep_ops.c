@@ -56,7 +56,10 @@ static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 {
     if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
-        return 0;
+        /* A new endpoint takes requests at once, and posts them when the peer
+         * has answered */
+        return (ep->state == UCT_VARUNA_EP_OPENING) &&
+               (ep->num_reqs < UCT_VARUNA_LOG_SIZE);
     }
 
     if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
@@ -85,6 +88,20 @@ uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
     return !ucs_queue_is_empty(&ep->pending) && !ep->dispatching;
 }
 
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                    uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    req->ep        = ep;
+    req->type      = type;
+    req->flags     = 0;
+    req->opcode    = 0;
+    req->iovcnt    = 0;
+    req->length    = 0;
+    req->bcopy     = NULL;
+    req->user_comp = comp;
+}
+
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                    uct_varuna_req_type_t type, uct_completion_t *comp)
@@ -105,13 +122,7 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         return NULL;
     }
 
-    req->ep        = ep;
-    req->type      = type;
-    req->flags     = 0;
-    req->opcode    = 0;
-    req->iovcnt    = 0;
-    req->bcopy     = NULL;
-    req->user_comp = comp;
+    uct_varuna_req_init(ep, req, type, comp);
     if (ucs_unlikely(uct_varuna_ep_is_fenced(iface, ep))) {
         req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
     }
@@ -127,6 +138,15 @@ static void uct_varuna_req_release(uct_varuna_req_t *req)
     ucs_mpool_put_inline(req);
 }
 
+static void uct_varuna_req_push(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                                uct_varuna_req_t *req)
+{
+    ucs_queue_push(&ep->reqs, &req->queue);
+    ++ep->num_reqs;
+    ++iface->outstanding;
+    ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+}
+
 /* Post a new request and queue it, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
@@ -134,7 +154,8 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 {
     ucs_status_t status;
 
-    status = uct_varuna_req_post(req, 0);
+    status = ucs_likely(ep->state == UCT_VARUNA_EP_ACTIVE) ?
+             uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);
         return (ep->state == UCT_VARUNA_EP_ACTIVE) ? status :
@@ -146,11 +167,8 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         ep->fence_beat = iface->fence_beat;
     }
 
-    ucs_queue_push(&ep->reqs, &req->queue);
-    ++ep->num_reqs;
-    ++iface->outstanding;
+    uct_varuna_req_push(iface, ep, req);
     ++ep->stats.posted;
-    ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
     if (ucs_unlikely(ep->silent >= iface->config.signal_period)) {
         uct_varuna_ep_signal(ep);
     }
@@ -340,6 +358,36 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     uct_varuna_req_set_iov(req, iov, iovcnt);
     UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY, req->length);
     return uct_varuna_req_start_inprogress(iface, ep, req);
+}
+
+ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
+                                              uct_unpack_callback_t unpack_cb,
+                                              size_t length,
+                                              uint64_t remote_addr,
+                                              uct_rkey_t rkey)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_req_t *req     = ucs_mpool_get(&iface->req_mp);
+    ucs_status_t status;
+
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    req->length  = length;
+    req->get.cb  = unpack_cb;
+    req->get.arg = NULL;
+    status       = uct_varuna_req_post(req, 1);
+    if (status != UCS_OK) {
+        uct_varuna_req_release(req);
+        return status;
+    }
+
+    uct_varuna_req_push(iface, ep, req);
+    return UCS_OK;
 }
 
 static UCS_F_ALWAYS_INLINE void
@@ -626,16 +674,28 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 }
 
-void uct_varuna_ep_release_reqs(uct_varuna_ep_t *ep)
+void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
     uct_varuna_req_t *req;
 
-    while (!ucs_queue_is_empty(&ep->reqs)) {
-        req = ucs_queue_pull_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        req->ep = NULL;
+    }
+
+    iface->outstanding -= ep->num_reqs;
+    ep->num_reqs        = 0;
+    ep->num_reads       = 0;
+}
+
+void uct_varuna_reqs_release(ucs_queue_head_t *reqs)
+{
+    uct_varuna_req_t *req;
+
+    while (!ucs_queue_is_empty(reqs)) {
+        req = ucs_queue_pull_elem_non_empty(reqs, uct_varuna_req_t, queue);
         uct_varuna_req_release(req);
-        --iface->outstanding;
     }
 }
 
@@ -690,16 +750,8 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
             return UCS_ERR_NO_RESOURCE;
         }
 
-        req->ep        = ep;
-        req->type      = UCT_VARUNA_REQ_FLUSH;
-        req->flags     = 0;
-        req->length    = 0;
-        req->iovcnt    = 0;
-        req->bcopy     = NULL;
-        req->user_comp = comp;
-        ucs_queue_push(&ep->reqs, &req->queue);
-        ++ep->num_reqs;
-        ++iface->outstanding;
+        uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+        uct_varuna_req_push(iface, ep, req);
     }
 
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
@@ -783,7 +835,8 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     if (uct_varuna_ep_can_post(iface, ep) && ucs_queue_is_empty(&ep->pending)) {
-        if (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY) {
+        if ((ep->state == UCT_VARUNA_EP_OPENING) ||
+            (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY)) {
             return UCS_ERR_BUSY;
         }
     } else {

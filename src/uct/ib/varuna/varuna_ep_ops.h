@@ -69,6 +69,14 @@ void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
 
 
+/** Post a read of ours in any state which has a lane; the data is thrown away.
+ *  @return UCS_OK if it is posted. */
+ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
+                                              uct_unpack_callback_t unpack_cb,
+                                              size_t length,
+                                              uint64_t remote_addr,
+                                              uct_rkey_t rkey);
+
 /** Post the newest log write which had no resources. @return nonzero if posted
  *  or no longer needed. */
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
@@ -83,8 +91,12 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 /** Finish all requests at the head which are DONE, and markers behind them. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
-/** Free what a destroyed endpoint left unfinished; the users are not called. */
-void uct_varuna_ep_release_reqs(uct_varuna_ep_t *ep);
+/** Take the endpoint's unfinished requests from it: their completions reach
+ *  nobody any more, and the users are not called. */
+void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);
+
+/** Free requests which no lane knows of any more. */
+void uct_varuna_reqs_release(ucs_queue_head_t *reqs);
 
 /** Try the user's pending requests. */
 void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep);

@@ -124,7 +124,7 @@ uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
     if (iter != kh_end(&iface->inner_eps)) {
         uct_varuna_ep_lane_error(kh_val(&iface->inner_eps, iter), inner,
                                  status);
-    } else {
+    } else if (iface->ctl != NULL) {
         uct_varuna_target_ep_failed(iface->ctl, inner);
     }
 
@@ -173,32 +173,46 @@ static void uct_varuna_iface_progress_work(uct_varuna_iface_t *iface,
     }
 }
 
+/* @return nonzero if the grave is drained, and gone. */
+static int uct_varuna_grave_try_close(uct_varuna_grave_t *grave)
+{
+    if (!uct_varuna_mlx5_drain(grave->inner, grave->kind)) {
+        return 0;
+    }
+
+    uct_ep_destroy(grave->inner);
+    uct_varuna_reqs_release(&grave->reqs);
+    ucs_free(grave);
+    return 1;
+}
+
 static void uct_varuna_iface_progress_graves(uct_varuna_iface_t *iface)
 {
     uct_varuna_grave_t *grave, *tmp;
 
     ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
-        if (uct_varuna_mlx5_rc_drain(grave->inner)) {
-            ucs_list_del(&grave->list);
-            uct_ep_destroy(grave->inner);
-            ucs_free(grave);
+        ucs_list_del(&grave->list);
+        if (!uct_varuna_grave_try_close(grave)) {
+            ucs_list_insert_before(&tmp->list, &grave->list);
         }
     }
 }
 
-void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner)
+void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
+                           uct_varuna_lane_kind_t kind, ucs_queue_head_t *reqs)
 {
     uct_varuna_grave_t *grave;
-
-    if (uct_varuna_mlx5_rc_drain(inner)) {
-        uct_ep_destroy(inner);
-        return;
-    }
 
     grave = ucs_malloc(sizeof(*grave), "varuna_grave");
     ucs_assert_always(grave != NULL);
     grave->inner = inner;
-    ucs_list_add_tail(&iface->graveyard, &grave->list);
+    grave->kind  = kind;
+    ucs_queue_head_init(&grave->reqs);
+    ucs_queue_splice(&grave->reqs, reqs);
+    uct_ep_invalidate(inner, 0);
+    if (!uct_varuna_grave_try_close(grave)) {
+        ucs_list_add_tail(&iface->graveyard, &grave->list);
+    }
 }
 
 /* Everything beyond the inner interfaces' own progress. */
@@ -227,10 +241,9 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     return count;
 }
 
-static unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
+static unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface)
 {
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    unsigned count            = uct_varuna_iface_progress_slow(iface);
+    unsigned count = 0;
     unsigned link, kind;
 
     for (link = 0; link < iface->num_links; ++link) {
@@ -240,6 +253,14 @@ static unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
     }
 
     return count;
+}
+
+static unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    return uct_varuna_iface_progress_slow(iface) +
+           uct_varuna_iface_progress_lanes(iface);
 }
 
 static void uct_varuna_iface_progress_enable(uct_iface_h tl_iface,
@@ -919,7 +940,8 @@ err_tables:
     return status;
 }
 
-/* Endpoints which were still draining when the user closed the interface. */
+/* Endpoints which were still draining when the user closed the interface; there
+ * is no control plane any more. */
 static void uct_varuna_iface_empty_graveyard(uct_varuna_iface_t *iface)
 {
     ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(1.0);
@@ -927,13 +949,15 @@ static void uct_varuna_iface_empty_graveyard(uct_varuna_iface_t *iface)
 
     while (!ucs_list_is_empty(&iface->graveyard) &&
            (ucs_get_time() < deadline)) {
-        uct_varuna_iface_progress(&iface->super.super);
+        uct_varuna_iface_progress_lanes(iface);
+        uct_varuna_iface_progress_graves(iface);
     }
 
     ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
         ucs_debug("inner ep %p was not drained", grave->inner);
         ucs_list_del(&grave->list);
         uct_ep_destroy(grave->inner);
+        uct_varuna_reqs_release(&grave->reqs);
         ucs_free(grave);
     }
 }
@@ -942,9 +966,10 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
 {
     uct_varuna_iface_progress_disable(&self->super.super,
                                       UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    uct_varuna_iface_empty_graveyard(self);
     close(self->event_fd);
     uct_varuna_ctl_destroy(self->ctl);
+    self->ctl = NULL;
+    uct_varuna_iface_empty_graveyard(self);
     uct_varuna_iface_close_links(self);
     ucs_mpool_cleanup(&self->bcopy_mp, 1);
     ucs_mpool_cleanup(&self->req_mp, 1);

@@ -16,6 +16,7 @@
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/mpool.h>
 #include <ucs/datastruct/ptr_array.h>
+#include <ucs/datastruct/queue.h>
 
 typedef enum {
     UCT_VARUNA_LANE_RC,
@@ -63,11 +64,14 @@ struct uct_varuna_link {
     size_t                     device_addr_len;
 };
 
-/* An inner RC endpoint whose owner is gone: destroyed once it is drained, as
- * UCX does not expect a success completion of a destroyed one. */
+/* An inner endpoint whose owner is gone: destroyed once it is drained, as UCX
+ * does not expect a success completion of a destroyed one. Until then the lane
+ * may still complete, or write into, what it was given. */
 typedef struct uct_varuna_grave {
     ucs_list_link_t            list;
     uct_ep_h                   inner;
+    uct_varuna_lane_kind_t     kind;
+    ucs_queue_head_t           reqs;   /* Unfinished; they have no endpoint */
 } uct_varuna_grave_t;
 
 struct uct_varuna_iface {
@@ -115,8 +119,11 @@ void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
 /** The link is good again. Main thread. */
 void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link);
 
-/** Destroy an inner RC endpoint, now or when it is drained. */
-void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner);
+/** Destroy an inner endpoint, and release the requests which are unfinished on
+ *  it, now or when it is drained. @a reqs is empty afterwards. */
+void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
+                           uct_varuna_lane_kind_t kind,
+                           ucs_queue_head_t *reqs);
 
 /** Pack the interface address: the header and as many link entries as fit.
  *  With @a full every device address is spelt out, else the primary's is left

@@ -8,35 +8,33 @@
 #endif
 
 #include "varuna_mlx5.h"
+#include "varuna_iface.h"
 
 #include <uct/ib/dc/dc_mlx5.h>
 #include <uct/ib/dc/dc_mlx5_ep.h>
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <uct/ib/rc/accel/rc_mlx5.h>
 
-int uct_varuna_mlx5_rc_is_drained(uct_ep_h tl_ep)
+int uct_varuna_mlx5_is_drained(uct_ep_h tl_ep, unsigned kind)
 {
-    const uct_rc_mlx5_ep_t *ep = ucs_derived_of(tl_ep, uct_rc_mlx5_ep_t);
+    const uct_rc_mlx5_ep_t *rc_ep = ucs_derived_of(tl_ep, uct_rc_mlx5_ep_t);
+    const uct_dc_mlx5_ep_t *dc_ep = ucs_derived_of(tl_ep, uct_dc_mlx5_ep_t);
 
-    return ep->super.txqp.available == ep->tx.wq.bb_max;
+    return (kind == UCT_VARUNA_LANE_RC) ?
+           (rc_ep->super.txqp.available == rc_ep->tx.wq.bb_max) :
+           (dc_ep->dci == UCT_DC_MLX5_EP_NO_DCI);
 }
 
-int uct_varuna_mlx5_rc_drain(uct_ep_h tl_ep)
+int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
 {
-    if (!uct_varuna_mlx5_rc_is_drained(tl_ep)) {
+    if (!uct_varuna_mlx5_is_drained(tl_ep, kind) &&
+        (kind == UCT_VARUNA_LANE_RC)) {
         /* What had completed silently before the QP went to ERR has no
          * completion of its own: a NOP behind it has one */
         (void)uct_ep_flush(tl_ep, UCT_FLUSH_FLAG_CANCEL, NULL);
     }
 
-    return uct_varuna_mlx5_rc_is_drained(tl_ep);
-}
-
-int uct_varuna_mlx5_dc_is_drained(uct_ep_h tl_ep)
-{
-    const uct_dc_mlx5_ep_t *ep = ucs_derived_of(tl_ep, uct_dc_mlx5_ep_t);
-
-    return ep->dci == UCT_DC_MLX5_EP_NO_DCI;
+    return uct_varuna_mlx5_is_drained(tl_ep, kind);
 }
 
 /* PSNs of an RC QP, as the device tells them. */

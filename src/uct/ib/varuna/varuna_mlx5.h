@@ -10,18 +10,21 @@
 #include <uct/api/uct.h>
 #include <stdint.h>
 
-/** @return nonzero if no posted WQE of the RC endpoint awaits its completion. */
-int uct_varuna_mlx5_rc_is_drained(uct_ep_h ep);
+/**
+ * Tell whether an inner endpoint has anything in flight.
+ *
+ * @param [in] ep    Inner endpoint.
+ * @param [in] kind  Its transport, an uct_varuna_lane_kind_t.
+ *
+ * @return nonzero if no posted WQE awaits its completion (RC), or if the endpoint
+ *         holds no DCI (DC).
+ */
+int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind);
 
 /**
- * Move an RC endpoint to ERR and drain it; to be called until it says so.
- *
- * @return nonzero once no posted WQE awaits its completion.
+ * The same for an endpoint which is in ERR; to be called until it says so.
  */
-int uct_varuna_mlx5_rc_drain(uct_ep_h ep);
-
-/** @return nonzero if the DC endpoint holds no DCI, so nothing is in flight. */
-int uct_varuna_mlx5_dc_is_drained(uct_ep_h ep);
+int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
 
 /** Responder: PSN which the RC endpoint's QP expects next. Once the QP is in ERR
  *  it does not change any more, so that is when to ask. */

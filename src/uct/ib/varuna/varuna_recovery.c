@@ -214,21 +214,6 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
     lane->ep = NULL;
 }
 
-static int uct_varuna_lane_is_drained(const uct_varuna_lane_t *lane)
-{
-    return (lane->kind == UCT_VARUNA_LANE_RC) ?
-           uct_varuna_mlx5_rc_is_drained(lane->ep) :
-           uct_varuna_mlx5_dc_is_drained(lane->ep);
-}
-
-/* The lane is in ERR: whether all its completions have come. */
-static int uct_varuna_lane_drain(const uct_varuna_lane_t *lane)
-{
-    return (lane->kind == UCT_VARUNA_LANE_RC) ?
-           uct_varuna_mlx5_rc_drain(lane->ep) :
-           uct_varuna_mlx5_dc_is_drained(lane->ep);
-}
-
 static void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
@@ -330,7 +315,7 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
         return;
     }
 
-    if (ep->state != UCT_VARUNA_EP_REPEAT) {
+    if (ep->recovery.start == 0) {
         ep->recovery.start     = ucs_get_time();
         ep->recovery.from_link = ep->lane.link;
         ep->recovery.from_kind = ep->lane.kind;
@@ -390,7 +375,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (!uct_varuna_lane_drain(&ep->dead)) {
+    if (!uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
         return 1;
     }
 
@@ -666,7 +651,10 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-    uct_varuna_ep_log_switch(ep);
+    if (ep->recovery.start != 0) {
+        uct_varuna_ep_log_switch(ep);
+        ep->recovery.start = 0;
+    }
     ep->next_try = now;
     uct_varuna_ep_finish_done(ep);
     return 1;
@@ -753,8 +741,9 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
         if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
             uct_varuna_ep_take_dc_lane(ep)) {
-            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-            uct_varuna_ep_finish_done(ep);
+            /* What was taken before is posted as if it were repeated */
+            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+            uct_varuna_ep_add_work(ep);
         }
         return;
     }
@@ -842,40 +831,23 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     uct_varuna_ep_add_work(ep);
 }
 
-static void uct_varuna_ep_swap_read_comp(uct_completion_t *comp)
-{
-    uct_varuna_ep_t *ep = ucs_container_of(comp, uct_varuna_ep_t, swap_comp);
-
-    if (ep->swap_read == 1) {
-        ep->swap_read = (comp->status == UCS_OK) ? 2 : 0;
-    }
-    uct_varuna_ep_lane_error(ep, (comp->status == UCS_OK) ? NULL : ep->lane.ep,
-                             comp->status);
-}
-
 static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
 {
-    memcpy(arg, data, len);
+    /* That it has come back is all that counts */
 }
 
 /* A read of the peer's memory behind all writes: when it has come back, they
- * are in memory, so a write over another NIC cannot be overtaken by them. */
+ * are in memory, so a write over another NIC cannot be overtaken by them. It is
+ * a request as any other, so it is repeated if the lane fails. */
 static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
-    uct_rkey_t rkey;
 
-    ep->swap_comp.func   = uct_varuna_ep_swap_read_comp;
-    ep->swap_comp.count  = 1;
-    ep->swap_comp.status = UCS_OK;
-    rkey   = uct_varuna_rkey_inner(ep->log_rkey,
-                                   ep->peer->links[ep->lane.link].nic);
-    status = uct_ep_get_bcopy(ep->lane.ep, uct_varuna_ep_swap_unpack,
-                              &ep->swap_word, sizeof(ep->swap_word),
-                              ep->log_addr, rkey, &ep->swap_comp);
-    if (status == UCS_INPROGRESS) {
+    status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
+                                              sizeof(uint64_t), ep->log_addr,
+                                              ep->log_rkey);
+    if (status == UCS_OK) {
         ep->swap_read = 1;
-        uct_varuna_lane_advance_psn(&ep->lane, 1);
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_recovery_start(ep, ucs_status_string(status));
     }
@@ -899,11 +871,12 @@ static int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1; /* The common part of the step asks for completions */
     }
 
-    if (ep->swap_read == 0) {
+    if (!ep->swap_read) {
         uct_varuna_ep_post_swap_read(ep);
+        return 1;
     }
 
-    if ((ep->swap_read != 2) || !uct_varuna_lane_is_drained(&ep->lane)) {
+    if (!uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind)) {
         return 1;
     }
 
@@ -987,7 +960,7 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = ep->fail_status;
 
-    if ((ep->dead.ep != NULL) && !uct_varuna_lane_drain(&ep->dead)) {
+    if ((ep->dead.ep != NULL) && !uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
         return 1;
     }
 
@@ -1103,6 +1076,7 @@ void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
 void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
                                    const uct_varuna_ctl_open_rep_t *rep)
 {
+    uct_varuna_req_t *req;
     ucs_status_t status;
 
     if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0)) {
@@ -1128,5 +1102,8 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
     ep->log_rkey  = ep->log_bundle.rkey;
     ep->logs_addr = rep->log_addr;
     ep->target    = rep->target;
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        uct_varuna_req_set_target(req, rep->target);
+    }
     uct_varuna_ep_scan(ep, 0);
 }

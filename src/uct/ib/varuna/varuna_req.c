@@ -310,11 +310,28 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     return UCS_OK;
 }
 
+void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target)
+{
+    if (uct_varuna_req_info(req)->kind != UCT_VARUNA_OP_AM) {
+        return;
+    }
+
+    req->am.hdr.target = (target << UCT_VARUNA_AM_ID_BITS) |
+                         (req->am.hdr.target & UCS_MASK(UCT_VARUNA_AM_ID_BITS));
+    if (req->type == UCT_VARUNA_REQ_AM_ZCOPY) {
+        memcpy(req->data, &req->am.hdr, sizeof(req->am.hdr));
+    }
+}
+
 void uct_varuna_req_completion(uct_completion_t *comp)
 {
     uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
     uct_varuna_ep_t *ep   = req->ep;
     uct_varuna_req_t *head;
+
+    if (ucs_unlikely(ep == NULL)) {
+        return; /* Its endpoint is gone, its grave releases it */
+    }
 
     if (ucs_unlikely(comp->status != UCS_OK)) {
         /* Decided by the evidence, not by UCX's word for it: requests before

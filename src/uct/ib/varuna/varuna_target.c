@@ -22,9 +22,6 @@
 #include <ucs/sys/sys.h>
 #include <string.h>
 
-/* Polls of an inner interface which end a queue pair's last completions */
-#define UCT_VARUNA_TARGET_MAX_POLLS  10000
-
 #define UCT_VARUNA_TARGET_ADDR_ROOM  64
 
 
@@ -456,11 +453,11 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
 
 /* --- CONNECT_REQ, main thread --- */
 
-/* Destroy a QP whose incarnation is over. Its last completions are polled first:
- * UCX wants none of a QP which it doesn't know. */
+/* Destroy a QP whose incarnation is over. Its last completions come first: UCX
+ * wants none of a QP which it doesn't know. */
 static void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
 {
-    unsigned i;
+    ucs_queue_head_t reqs;
     khiter_t iter;
 
     iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep);
@@ -468,13 +465,8 @@ static void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
         kh_del(uct_varuna_rc_eps, &ctl->targets.rc_eps, iter);
     }
 
-    (void)uct_ep_invalidate(ep, 0);
-    for (i = 0; (i < UCT_VARUNA_TARGET_MAX_POLLS) &&
-         !uct_varuna_mlx5_rc_is_drained(ep); ++i) {
-        uct_iface_progress(ep->iface);
-    }
-
-    uct_ep_destroy(ep);
+    ucs_queue_head_init(&reqs);
+    uct_varuna_iface_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, &reqs);
 }
 
 /* Take a QP away. What it proved is kept. Lock held. */
