@@ -43,9 +43,11 @@ static emu_sqe_t *emu_comp_oldest(emu_qp_t *qp)
 
 static void emu_comp_progress(emu_qp_t *qp)
 {
-    qp->req_retry    = qp->attr.retry_cnt;
-    qp->req_rnr      = qp->attr.rnr_retry;
-    qp->req_deadline = 0;
+    qp->req_retry = qp->attr.retry_cnt;
+    qp->req_rnr   = qp->attr.rnr_retry;
+    if (!qp->req_waiting) {
+        qp->req_deadline = 0;
+    }
 }
 
 void emu_comp_one(emu_qp_t *qp)
