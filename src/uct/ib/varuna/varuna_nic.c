@@ -124,6 +124,20 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
 }
 
 /* Open one memory domain, and append its ports. */
+/* A log entry must never be seen before the data which it stands for, so the
+ * device may not reorder its writes. Everything else of the inner memory domain
+ * is configured as it would be without us. */
+static void uct_varuna_nic_override(uct_md_config_t *config)
+{
+    ucs_status_t status;
+
+    status = uct_config_modify(config, "PCI_RELAXED_ORDERING", "off");
+    if (status != UCS_OK) {
+        ucs_debug("relaxed ordering cannot be turned off: %s",
+                  ucs_status_string(status));
+    }
+}
+
 static ucs_status_t
 uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
                             const char *md_name)
@@ -138,6 +152,7 @@ uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
         return status;
     }
 
+    uct_varuna_nic_override(config);
     status = uct_md_open(ib, md_name, config, &md);
     uct_config_release(config);
     if (status != UCS_OK) {
