@@ -31,8 +31,9 @@
  *              +--------+--------+---- FAILED (no link left for give_up)
  */
 typedef enum {
-    UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs */
-    UCT_VARUNA_EP_ACTIVE,    /* The only state in which posts are accepted */
+    UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs, takes some
+                                requests meanwhile */
+    UCT_VARUNA_EP_ACTIVE,    /* Posts on its lane */
     UCT_VARUNA_EP_SWAP,      /* Planned change: waits for the lane to be empty */
     UCT_VARUNA_EP_DRAIN,     /* Lane in ERR: waits for its flush to end */
     UCT_VARUNA_EP_FENCE,     /* Waits for the responder's fence and evidence */

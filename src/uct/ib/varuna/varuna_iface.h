@@ -111,6 +111,19 @@ struct uct_varuna_iface {
     } config;
 };
 
+/** Order the links: the device which was asked for is the primary, the others
+ *  follow in the configured order. */
+ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
+                                          const char *dev_name);
+
+/** Open the inner interfaces of all links. */
+ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
+                                         uct_worker_h worker,
+                                         const uct_iface_params_t *params);
+
+/** Close what is open of them. */
+void uct_varuna_iface_close_links(uct_varuna_iface_t *iface);
+
 /** The link failed, for whatever reason: mark it and let every endpoint on it
  *  recover. Main thread. Cost does not grow with the number of endpoints. */
 void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,

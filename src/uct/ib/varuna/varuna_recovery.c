@@ -14,12 +14,10 @@
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
 #include "varuna_req.h"
+#include "varuna_swap.h"
 
 #include <uct/api/v2/uct_v2.h>
 #include <inttypes.h>
-
-/* The time between CONNECT_REQs doubles so often at most. */
-#define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
 
 const char *uct_varuna_ep_state_names[] = {
     [UCT_VARUNA_EP_OPENING]    = "opening",
@@ -32,13 +30,7 @@ const char *uct_varuna_ep_state_names[] = {
     [UCT_VARUNA_EP_STATE_LAST] = NULL
 };
 
-static uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
-{
-    return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
-}
-
-static void uct_varuna_ep_set_state(uct_varuna_ep_t *ep,
-                                    uct_varuna_ep_state_t state)
+void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
     ucs_debug("ep %p: vQP %u: %s -> %s (%s epoch %u on link %u)", ep, ep->id,
               uct_varuna_ep_state_names[ep->state],
@@ -55,179 +47,6 @@ void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
         ep->on_work = 1;
         ucs_list_add_tail(&uct_varuna_ep_iface(ep)->work, &ep->work);
     }
-}
-
-static const char *uct_varuna_link_name(const uct_varuna_iface_t *iface,
-                                        unsigned link)
-{
-    return iface->md->nics[iface->links[link].nic].dev_name;
-}
-
-/* --- Paths and lanes --- */
-
-/* Local links over which the peer may be reached now. */
-static unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep)
-{
-    unsigned usable = 0;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        if (!ep->peer->paths[link].down) {
-            usable |= UCS_BIT(link);
-        }
-    }
-
-    return usable;
-}
-
-static uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
-{
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link,
-                                  uct_varuna_ep_usable_links(ep));
-}
-
-/* When no path is known to be good: one which failed, on a link that is up, and
- * whose hold-down is over. Without a lane only a new attempt can tell whether it
- * came back. */
-static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
-{
-    ucs_time_t now  = ucs_get_time();
-    unsigned usable = 0;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        if (now >= ep->peer->paths[link].retry_at) {
-            usable |= UCS_BIT(link);
-        }
-    }
-
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link, usable);
-}
-
-void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_path_t *path   = &ep->peer->paths[link];
-    ucs_time_t hold;
-
-    if (!path->down) {
-        path->down = 1;
-        ++path->generation;
-    }
-
-    hold = iface->link_table.hold_min << ucs_min(path->flaps, 16);
-    if (path->flaps < UINT8_MAX) {
-        ++path->flaps;
-    }
-    path->retry_at = ucs_get_time() + ucs_min(hold, iface->link_table.hold_max);
-}
-
-static void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
-{
-    uct_varuna_path_t *path = &ep->peer->paths[link];
-
-    if (path->down) {
-        ucs_debug("ep %p: path over %s is good again", ep,
-                  uct_varuna_link_name(uct_varuna_ep_iface(ep), link));
-        path->down = 0;
-    }
-}
-
-/* A new incarnation. Its log ring must be neither the active lane's nor that of
- * the lane which was just recovered: the responder clears the other one. */
-static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
-{
-    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->dead.epoch;
-
-    ++ep->epoch;
-    if ((ep->epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
-        ++ep->epoch;
-    }
-
-    ++ep->stats.epochs;
-    return ep->epoch;
-}
-
-static ucs_status_t
-uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
-                       unsigned link, uct_varuna_lane_t *lane)
-{
-    uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
-    const uct_varuna_peer_link_t *far = &ep->peer->links[link];
-    uct_ep_params_t params;
-    ucs_status_t status;
-    khiter_t iter;
-    uct_ep_h inner;
-    int ret;
-
-    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-    params.iface      = iface->links[link].lanes[kind].inner;
-    if (kind == UCT_VARUNA_LANE_DC) {
-        params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
-                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
-        params.dev_addr    = far->device_addr;
-        params.iface_addr  = far->dc_addr;
-    }
-
-    status = uct_ep_create(&params, &inner);
-    if (status != UCS_OK) {
-        ucs_debug("ep %p: cannot create a %s lane on %s: %s", ep,
-                  uct_varuna_lane_names[kind],
-                  uct_varuna_link_name(iface, link), ucs_status_string(status));
-        return status;
-    }
-
-    iter = kh_put(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner,
-                  &ret);
-    if (ret == UCS_KH_PUT_FAILED) {
-        uct_ep_destroy(inner);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    kh_val(&iface->inner_eps, iter) = ep;
-    lane->ep                        = inner;
-    lane->kind                      = kind;
-    lane->link                      = link;
-    lane->link_gen = iface->link_table.links[link].generation;
-    lane->path_gen = ep->peer->paths[link].generation;
-    lane->psn      = 0;
-    lane->mtu      = 0;
-    lane->epoch    = uct_varuna_ep_new_epoch(ep);
-    return UCS_OK;
-}
-
-void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    khiter_t iter;
-
-    if (lane->ep == NULL) {
-        return;
-    }
-
-    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
-    ucs_assert(iter != kh_end(&iface->inner_eps));
-    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
-    uct_ep_destroy(lane->ep);
-    lane->ep = NULL;
-}
-
-static void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
-                                   const uct_varuna_lane_t *lane)
-{
-    ep->lane     = *lane;
-    ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
-    ep->silent   = 0;
-    ep->last_silent = NULL;
-}
-
-static void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
-{
-    uct_varuna_lane_destroy(ep, &ep->next);
-    ep->next_ready  = 0;
-    ep->next_failed = 0;
 }
 
 /* --- Control messages of the requester --- */
@@ -545,27 +364,6 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_ep_add_work(ep);
 }
 
-/* Take the best lane which can be had at once. @return 0 if there is none. */
-static int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
-{
-    uct_varuna_lane_t lane;
-    uint8_t link;
-
-    link = uct_varuna_ep_select_link(ep);
-    if (link == UCT_VARUNA_LINK_NONE) {
-        link = uct_varuna_ep_select_failed_path(ep);
-    }
-
-    if ((link == UCT_VARUNA_LINK_NONE) ||
-        (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) !=
-         UCS_OK)) {
-        return 0;
-    }
-
-    uct_varuna_ep_set_lane(ep, &lane);
-    return 1;
-}
-
 /* The one readable line per switch. */
 static void uct_varuna_ep_log_switch(uct_varuna_ep_t *ep)
 {
@@ -619,15 +417,6 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
     return UCS_OK;
 }
 
-static int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned link                   = ep->lane.link;
-
-    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
-           (ep->peer->paths[link].generation != ep->lane.path_gen);
-}
-
 static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     ucs_status_t status;
@@ -656,242 +445,6 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         ep->recovery.start = 0;
     }
     ep->next_try = now;
-    uct_varuna_ep_finish_done(ep);
-    return 1;
-}
-
-/* --- Background connection of RC, planned swaps --- */
-
-/* The link on which RC is wanted: the best one which is up or may be probed. */
-static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    unsigned usable = uct_varuna_ep_usable_links(ep);
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        if (ep->peer->paths[link].down && (now >= ep->peer->paths[link].retry_at)) {
-            usable |= UCS_BIT(link);
-        }
-    }
-
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link, usable);
-}
-
-static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
-    const uct_varuna_link_t *link = &iface->links[ep->next.link];
-    size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
-    struct {
-        uct_varuna_ctl_connect_t msg;
-        uint8_t                  addr[256];
-    } UCS_S_PACKED body;
-
-    if (link->device_addr_len + ep_len > sizeof(body.addr)) {
-        ep->next_failed = 1;
-        return;
-    }
-
-    body.msg.link       = ep->peer->links[ep->next.link].nic;
-    body.msg.status     = 0;
-    body.msg.device_len = link->device_addr_len;
-    body.msg.ep_len     = ep_len;
-    memcpy(body.addr, link->device_addr, link->device_addr_len);
-    if (uct_ep_get_address(ep->next.ep,
-                           (uct_ep_addr_t*)(body.addr + link->device_addr_len))
-        != UCS_OK) {
-        ep->next_failed = 1;
-        return;
-    }
-
-    /* Over the very link: the answer proves that the path is good */
-    uct_varuna_ctl_send(iface->ctl, ep->peer, ep->next.link,
-                        UCT_VARUNA_CTL_CONNECT_REQ, iface->uuid, ep->id,
-                        ep->next.epoch, &body,
-                        sizeof(body.msg) + body.msg.device_len + ep_len);
-}
-
-/* No answer to CONNECT_REQ: a peer which computes answers when its application
- * calls progress, so that is no failure of a path which was good; a path that
- * is being probed has not come back. */
-static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-
-    if (ep->peer->paths[ep->next.link].down) {
-        uct_varuna_path_down(ep, ep->next.link);
-        ep->next_failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    ep->connect_tries = ucs_min(ep->connect_tries + 1,
-                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
-    ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
-                               ep->connect_tries);
-    uct_varuna_ep_send_connect(ep);
-}
-
-void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uint8_t link;
-
-    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
-        if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
-            uct_varuna_ep_take_dc_lane(ep)) {
-            /* What was taken before is posted as if it were repeated */
-            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
-            uct_varuna_ep_add_work(ep);
-        }
-        return;
-    }
-
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
-        return;
-    }
-
-    if (ep->next.ep != NULL) {
-        if (ep->next_ready) {
-            return;
-        }
-        uct_varuna_ep_connect_again(ep, now);
-        return;
-    }
-
-    link = uct_varuna_ep_rc_link(ep, now);
-    if ((link == UCT_VARUNA_LINK_NONE) ||
-        ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC))) {
-        return;
-    }
-
-    ep->connect_tries = 0;
-    ep->next_try      = now + (4 * iface->config.ctl_timeout);
-    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
-        UCS_OK) {
-        uct_varuna_ep_send_connect(ep);
-    }
-}
-
-static void
-uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
-                                 const uct_varuna_ctl_hdr_t *hdr,
-                                 const uct_varuna_ctl_connect_t *rep)
-{
-    const uint8_t *addr = (const uint8_t*)(rep + 1);
-    const uct_varuna_link_t *link;
-    ucs_status_t status;
-
-    if ((ep->next.ep == NULL) || (hdr->epoch != ep->next.epoch) ||
-        ep->next_ready || ep->next_failed) {
-        return;
-    }
-
-    link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
-    if ((rep->status == 0) &&
-        ((rep->device_len == 0) ||
-         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
-        ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
-                 " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
-        ep->next_failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    if (rep->status == 0) {
-        status = uct_ep_connect_to_ep(ep->next.ep,
-                                      (const uct_device_addr_t*)addr,
-                                      (const uct_ep_addr_t*)
-                                      (addr + rep->device_len));
-        if (status == UCS_OK) {
-            status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
-                                                 &ep->next.mtu);
-            if (status != UCS_OK) {
-                ep->next.mtu = 0; /* No PSN: the log alone decides */
-                status       = UCS_OK;
-            }
-        }
-    } else {
-        ucs_debug("ep %p: the peer cannot connect: %s", ep,
-                  ucs_status_string(-(int)rep->status));
-        status = UCS_ERR_UNREACHABLE;
-    }
-
-    if (status != UCS_OK) {
-        ep->next_failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    ep->next_ready = 1;
-    uct_varuna_path_up(ep, ep->next.link);
-    ep->next.path_gen = ep->peer->paths[ep->next.link].generation;
-    uct_varuna_ep_add_work(ep);
-}
-
-static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
-{
-    /* That it has come back is all that counts */
-}
-
-/* A read of the peer's memory behind all writes: when it has come back, they
- * are in memory, so a write over another NIC cannot be overtaken by them. It is
- * a request as any other, so it is repeated if the lane fails. */
-static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
-{
-    ucs_status_t status;
-
-    status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
-                                              sizeof(uint64_t), ep->log_addr,
-                                              ep->log_rkey);
-    if (status == UCS_OK) {
-        ep->swap_read = 1;
-    } else if (status != UCS_ERR_NO_RESOURCE) {
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
-    }
-}
-
-static int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
-        return 1;
-    }
-
-    if (!ep->next_ready) {
-        /* The new lane failed meanwhile: stay where we are */
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-        uct_varuna_ep_finish_done(ep);
-        return 1;
-    }
-
-    if (ep->num_reqs > 0) {
-        return 1; /* The common part of the step asks for completions */
-    }
-
-    if (!ep->swap_read) {
-        uct_varuna_ep_post_swap_read(ep);
-        return 1;
-    }
-
-    if (!uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind)) {
-        return 1;
-    }
-
-    ucs_debug("ep %p: vQP %u: planned swap from %s on %s to %s on %s", ep,
-              ep->id, uct_varuna_lane_names[ep->lane.kind],
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
-              uct_varuna_lane_names[ep->next.kind],
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link));
-    uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
-    uct_varuna_lane_destroy(ep, &ep->lane);
-    uct_varuna_ep_set_lane(ep, &ep->next);
-    ep->next.ep    = NULL;
-    ep->next_ready = 0;
-    ep->peer->paths[ep->lane.link].flaps = 0;
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
     uct_varuna_ep_finish_done(ep);
     return 1;
 }
@@ -1033,9 +586,6 @@ int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now)
     return uct_varuna_ep_steps[ep->state](ep, now);
 }
 
-void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
-                                   const uct_varuna_ctl_open_rep_t *rep);
-
 static void
 uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
                             const uct_varuna_ctl_reject_t *rej)
@@ -1051,30 +601,9 @@ uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
     uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
 }
 
-void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr, const void *body,
-                              unsigned link)
-{
-    switch (hdr->type) {
-    case UCT_VARUNA_CTL_OPEN_REP:
-        uct_varuna_ep_handle_open_rep(ep, body);
-        break;
-    case UCT_VARUNA_CTL_CONNECT_REP:
-        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_FENCE_REP:
-        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_REJECT:
-        uct_varuna_ep_handle_reject(ep, body);
-        break;
-    default:
-        break;
-    }
-}
-
-void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
-                                   const uct_varuna_ctl_open_rep_t *rep)
+static void
+uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_open_rep_t *rep)
 {
     uct_varuna_req_t *req;
     ucs_status_t status;
@@ -1106,4 +635,26 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         uct_varuna_req_set_target(req, rep->target);
     }
     uct_varuna_ep_scan(ep, 0);
+}
+
+void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_hdr_t *hdr, const void *body,
+                              unsigned link)
+{
+    switch (hdr->type) {
+    case UCT_VARUNA_CTL_OPEN_REP:
+        uct_varuna_ep_handle_open_rep(ep, body);
+        break;
+    case UCT_VARUNA_CTL_CONNECT_REP:
+        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_FENCE_REP:
+        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_REJECT:
+        uct_varuna_ep_handle_reject(ep, body);
+        break;
+    default:
+        break;
+    }
 }

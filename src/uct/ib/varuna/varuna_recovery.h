@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_RECOVERY_H_
 #define UCT_VARUNA_RECOVERY_H_
 
-#include "varuna_ep.h"
+#include "varuna_lane.h"
 
 /**
  * The active lane failed, or is to be left at once. Idempotent per incarnation:
@@ -20,11 +20,11 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason);
  *  must stay in the work list. */
 int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now);
 
+/** Enter a state. */
+void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state);
+
 /** Put the endpoint in the interface's work list. */
 void uct_varuna_ep_add_work(uct_varuna_ep_t *ep);
-
-/** Start connecting RC in the background if a better lane may be had. */
-void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /** An inner endpoint of ours reported an error. */
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
@@ -34,11 +34,5 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
  *  lane is drained, then the user's error handler is called (not for UCS_OK,
  *  which is flush(CANCEL)). */
 void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status);
-
-/** Destroy an inner endpoint, and forget whose it was. */
-void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
-
-/** The path of @a link to the peer failed: all endpoints on it recover. */
-void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
 
 #endif

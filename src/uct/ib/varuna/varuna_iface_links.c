@@ -1,0 +1,240 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The inner interfaces of all links: their order, configuration, opening and
+ * closing, and the errors that they report. Called by varuna_iface.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_iface.h"
+#include "varuna_am.h"
+#include "varuna_ctl.h"
+#include "varuna_recovery.h"
+
+#include <ucs/sys/string.h>
+
+static const char *uct_varuna_lane_tls[] = {
+    [UCT_VARUNA_LANE_RC] = UCT_VARUNA_RC_TL,
+    [UCT_VARUNA_LANE_DC] = UCT_VARUNA_DC_TL
+};
+
+static ucs_status_t
+uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
+{
+    uct_varuna_lane_iface_t *lane_iface = arg;
+    uct_varuna_iface_t *iface           = lane_iface->iface;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner);
+    if (iter != kh_end(&iface->inner_eps)) {
+        uct_varuna_ep_lane_error(kh_val(&iface->inner_eps, iter), inner,
+                                 status);
+    } else if (iface->ctl != NULL) {
+        uct_varuna_target_ep_failed(iface->ctl, inner);
+    }
+
+    return UCS_OK; /* Ours to repair: nobody else needs to hear of it */
+}
+
+/* Options of the inner transports which we must override; everything else they
+ * read as they do without us. */
+static ucs_status_t
+uct_varuna_iface_override(const uct_varuna_iface_t *iface,
+                          uct_varuna_lane_kind_t kind,
+                          uct_iface_config_t *config)
+{
+    char value[32];
+
+    if (kind != UCT_VARUNA_LANE_DC) {
+        return UCS_OK;
+    }
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
+    return uct_config_modify(config, "DC_NUM_DCI", value);
+}
+
+static ucs_status_t
+uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
+                           const uct_iface_params_t *params, unsigned link,
+                           uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
+    const uct_varuna_nic_t *nic   = &iface->md->nics[iface->links[link].nic];
+    uct_iface_params_t inner      = *params;
+    uct_iface_config_t *config;
+    ucs_status_t status;
+
+    lane->iface = iface;
+    lane->link  = link;
+    lane->kind  = kind;
+
+    status = uct_md_iface_config_read(nic->md, uct_varuna_lane_tls[kind], NULL,
+                                      NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_iface_override(iface, kind, config);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    inner.field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
+                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB);
+    inner.field_mask |= UCT_IFACE_PARAM_FIELD_DEVICE |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                        UCT_IFACE_PARAM_FIELD_FEATURES;
+    inner.mode.device.tl_name  = uct_varuna_lane_tls[kind];
+    inner.mode.device.dev_name = nic->dev_name;
+    inner.err_handler          = uct_varuna_iface_inner_error;
+    inner.err_handler_arg      = lane;
+    inner.err_handler_flags    = 0;
+    /* Logs are written by PUT and read by GET whatever the user asked for */
+    inner.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                 UCT_IFACE_FEATURE_GET |
+                                 UCT_IFACE_FEATURE_AMO32 |
+                                 UCT_IFACE_FEATURE_AMO64;
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
+        inner.am_align_offset += sizeof(uct_varuna_am_hdr_t);
+    }
+
+    status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
+    if (status != UCS_OK) {
+        ucs_error("rc_varuna: failed to open %s on %s: %s",
+                  uct_varuna_lane_tls[kind], nic->dev_name,
+                  ucs_status_string(status));
+        goto out;
+    }
+
+    status = uct_iface_query(lane->inner, &lane->attr);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
+        ucs_error("rc_varuna: %s on %s cannot handle errors: use a "
+                  "UCX_DC_MLX5_TX_POLICY other than 'rand'",
+                  uct_varuna_lane_tls[kind], nic->dev_name);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
+                                      uct_varuna_am_handler, lane, 0);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    /* RC posts its receives here, DC has done so already: UCP leaves an
+     * interface without endpoints disabled until an event wakes it up, and the
+     * first message would find no receive to raise that event */
+    uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
+    uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
+    goto out;
+
+err_close:
+    uct_iface_close(lane->inner);
+    lane->inner = NULL;
+out:
+    uct_config_release(config);
+    return status;
+}
+
+void uct_varuna_iface_close_links(uct_varuna_iface_t *iface)
+{
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            if (iface->links[link].lanes[kind].inner != NULL) {
+                uct_iface_close(iface->links[link].lanes[kind].inner);
+            }
+        }
+        ucs_free(iface->links[link].device_addr);
+    }
+}
+
+static ucs_status_t
+uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
+{
+    uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
+
+    link->device_addr_len = dc->attr.device_addr_len;
+    link->device_addr     = ucs_malloc(link->device_addr_len,
+                                       "varuna_device_addr");
+    if (link->device_addr == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return uct_iface_get_device_address(dc->inner, link->device_addr);
+}
+
+ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
+                                         uct_worker_h worker,
+                                         const uct_iface_params_t *params)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            status = uct_varuna_iface_open_lane(iface, worker, params, link,
+                                                kind);
+            if (status != UCS_OK) {
+                goto err;
+            }
+        }
+
+        status = uct_varuna_iface_get_link_address(&iface->links[link]);
+        if (status != UCS_OK) {
+            goto err;
+        }
+    }
+
+    return UCS_OK;
+
+err:
+    uct_varuna_iface_close_links(iface);
+    return status;
+}
+
+/* Priority of the links: the device which was asked for, then the others in the
+ * configured order. */
+ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
+                                                 const char *dev_name)
+{
+    const uct_varuna_md_t *md = iface->md;
+    size_t prefix_len         = strlen(UCT_VARUNA_DEV_PREFIX);
+    unsigned i, primary;
+
+    if (strncmp(dev_name, UCT_VARUNA_DEV_PREFIX, prefix_len) == 0) {
+        dev_name += prefix_len;
+    }
+
+    for (primary = 0; primary < md->num_links; ++primary) {
+        if (!strcmp(md->nics[md->links[primary]].dev_name, dev_name)) {
+            break;
+        }
+    }
+
+    if (primary == md->num_links) {
+        ucs_error("rc_varuna: no link is called %s", dev_name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    iface->links[0].nic = md->links[primary];
+    iface->num_links    = 1;
+    for (i = 0; i < md->num_links; ++i) {
+        if (i != primary) {
+            iface->links[iface->num_links++].nic = md->links[i];
+        }
+    }
+
+    return UCS_OK;
+}

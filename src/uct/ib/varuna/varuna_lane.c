@@ -1,0 +1,208 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Lanes and paths: making and destroying the physical lanes of a vQP, judging
+ * the paths to its peer, and choosing among them. Called by varuna_recovery.c
+ * and varuna_swap.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_lane.h"
+#include "varuna_ep_ops.h"
+
+/* Local links over which the peer may be reached now. */
+unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep)
+{
+    unsigned usable = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (!ep->peer->paths[link].down) {
+            usable |= UCS_BIT(link);
+        }
+    }
+
+    return usable;
+}
+
+uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                  ep->lane.link,
+                                  uct_varuna_ep_usable_links(ep));
+}
+
+/* When no path is known to be good: one which failed, on a link that is up, and
+ * whose hold-down is over. Without a lane only a new attempt can tell whether it
+ * came back. */
+static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
+{
+    ucs_time_t now  = ucs_get_time();
+    unsigned usable = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (now >= ep->peer->paths[link].retry_at) {
+            usable |= UCS_BIT(link);
+        }
+    }
+
+    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                  ep->lane.link, usable);
+}
+
+void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_path_t *path   = &ep->peer->paths[link];
+    ucs_time_t hold;
+
+    if (!path->down) {
+        path->down = 1;
+        ++path->generation;
+    }
+
+    hold = iface->link_table.hold_min << ucs_min(path->flaps, 16);
+    if (path->flaps < UINT8_MAX) {
+        ++path->flaps;
+    }
+    path->retry_at = ucs_get_time() + ucs_min(hold, iface->link_table.hold_max);
+}
+
+void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
+{
+    uct_varuna_path_t *path = &ep->peer->paths[link];
+
+    if (path->down) {
+        ucs_debug("ep %p: path over %s is good again", ep,
+                  uct_varuna_link_name(uct_varuna_ep_iface(ep), link));
+        path->down = 0;
+    }
+}
+
+/* A new incarnation. Its log ring must be neither the active lane's nor that of
+ * the lane which was just recovered: the responder clears the other one. */
+static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
+{
+    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->dead.epoch;
+
+    ++ep->epoch;
+    if ((ep->epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
+        ++ep->epoch;
+    }
+
+    ++ep->stats.epochs;
+    return ep->epoch;
+}
+
+ucs_status_t
+uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
+                       unsigned link, uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
+    const uct_varuna_peer_link_t *far = &ep->peer->links[link];
+    uct_ep_params_t params;
+    ucs_status_t status;
+    khiter_t iter;
+    uct_ep_h inner;
+    int ret;
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
+    params.iface      = iface->links[link].lanes[kind].inner;
+    if (kind == UCT_VARUNA_LANE_DC) {
+        params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
+                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.dev_addr    = far->device_addr;
+        params.iface_addr  = far->dc_addr;
+    }
+
+    status = uct_ep_create(&params, &inner);
+    if (status != UCS_OK) {
+        ucs_debug("ep %p: cannot create a %s lane on %s: %s", ep,
+                  uct_varuna_lane_names[kind],
+                  uct_varuna_link_name(iface, link), ucs_status_string(status));
+        return status;
+    }
+
+    iter = kh_put(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner,
+                  &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        uct_ep_destroy(inner);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    kh_val(&iface->inner_eps, iter) = ep;
+    lane->ep                        = inner;
+    lane->kind                      = kind;
+    lane->link                      = link;
+    lane->link_gen = iface->link_table.links[link].generation;
+    lane->path_gen = ep->peer->paths[link].generation;
+    lane->psn      = 0;
+    lane->mtu      = 0;
+    lane->epoch    = uct_varuna_ep_new_epoch(ep);
+    return UCS_OK;
+}
+
+void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    khiter_t iter;
+
+    if (lane->ep == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
+    ucs_assert(iter != kh_end(&iface->inner_eps));
+    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
+    uct_ep_destroy(lane->ep);
+    lane->ep = NULL;
+}
+
+void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
+                                   const uct_varuna_lane_t *lane)
+{
+    ep->lane     = *lane;
+    ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
+    ep->silent   = 0;
+    ep->last_silent = NULL;
+}
+
+void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
+{
+    uct_varuna_lane_destroy(ep, &ep->next);
+    ep->next_ready  = 0;
+    ep->next_failed = 0;
+}
+
+/* Take the best lane which can be had at once. @return 0 if there is none. */
+int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
+{
+    uct_varuna_lane_t lane;
+    uint8_t link;
+
+    link = uct_varuna_ep_select_link(ep);
+    if (link == UCT_VARUNA_LINK_NONE) {
+        link = uct_varuna_ep_select_failed_path(ep);
+    }
+
+    if ((link == UCT_VARUNA_LINK_NONE) ||
+        (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) !=
+         UCS_OK)) {
+        return 0;
+    }
+
+    uct_varuna_ep_set_lane(ep, &lane);
+    return 1;
+}
+
+int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link                   = ep->lane.link;
+
+    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
+           (ep->peer->paths[link].generation != ep->lane.path_gen);
+}

@@ -1,0 +1,60 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The physical lanes of a vQP, and the paths to its peer. Main thread only.
+ */
+#ifndef UCT_VARUNA_LANE_H_
+#define UCT_VARUNA_LANE_H_
+
+#include "varuna_ep.h"
+
+static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
+}
+
+static inline const char *uct_varuna_link_name(const uct_varuna_iface_t *iface,
+                                        unsigned link)
+{
+    return iface->md->nics[iface->links[link].nic].dev_name;
+}
+
+/** @return Bit map of the local links over which the peer may be reached now. */
+unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep);
+
+/** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
+uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
+
+/** The path of @a link to the peer failed: all endpoints on it recover. */
+void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
+
+/** The path of @a link to the peer was proved to be good. */
+void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link);
+
+/**
+ * Make a lane, as a new incarnation. RC is not connected yet.
+ *
+ * @param [in]  kind    RC or DC.
+ * @param [in]  link    Local link index.
+ * @param [out] lane_p  Filled only on success.
+ */
+ucs_status_t uct_varuna_lane_create(uct_varuna_ep_t *ep,
+                                    uct_varuna_lane_kind_t kind, unsigned link,
+                                    uct_varuna_lane_t *lane_p);
+
+/** Destroy an inner endpoint, and forget whose it was. */
+void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
+
+/** Post on this lane from now on. */
+void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
+
+/** Give up the RC lane which is being connected. */
+void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
+
+/** Take the best lane which can be had at once, DC. @return 0 if there is none. */
+int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
+
+/** @return nonzero if the active lane's link or path has failed meanwhile. */
+int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep);
+
+#endif

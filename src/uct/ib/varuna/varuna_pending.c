@@ -1,0 +1,130 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Pending requests of the user. They wait in our queue, since they outlive lanes; one
+ * element of ours waits in the lane's queue for its resources.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna.inl"
+
+static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
+{
+    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, inner_pend);
+
+    ep->inner_pend_queued = 0;
+    uct_varuna_ep_dispatch_pending(ep);
+    return UCS_OK;
+}
+
+void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_pending_req_priv_queue_t *priv;
+    uct_pending_req_t *req;
+    ucs_status_t status;
+
+    if (ep->dispatching) {
+        return; /* A completion inside a pending callback */
+    }
+
+    ep->dispatching = 1;
+    while (!ucs_queue_is_empty(&ep->pending) &&
+           uct_varuna_ep_can_post(iface, ep)) {
+        priv   = ucs_queue_pull_elem_non_empty(&ep->pending,
+                                               uct_pending_req_priv_queue_t,
+                                               queue_elem);
+        req    = ucs_container_of(priv, uct_pending_req_t, priv);
+        status = req->func(req);
+        if (status != UCS_OK) {
+            ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+        }
+
+        if (status == UCS_ERR_NO_RESOURCE) {
+            break;
+        }
+    }
+    ep->dispatching = 0;
+
+    if (!ucs_queue_is_empty(&ep->pending)) {
+        /* Our own limits are looked at when something completes; the lane's
+         * by its own pending queue, entered from the progress since this may be
+         * called from inside it */
+        uct_varuna_ep_add_work(ep);
+    }
+}
+
+ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
+                                       unsigned flags)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    if (uct_varuna_ep_can_post(iface, ep) && ucs_queue_is_empty(&ep->pending)) {
+        if ((ep->state == UCT_VARUNA_EP_OPENING) ||
+            (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY)) {
+            return UCS_ERR_BUSY;
+        }
+    } else {
+        uct_varuna_ep_add_work(ep);
+    }
+
+    ucs_queue_push(&ep->pending,
+                   &uct_varuna_pending_priv(req)->queue_elem);
+    UCT_TL_EP_STAT_PEND(&ep->super);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+
+    if (ep->inner_pend_queued) {
+        return UCS_OK;
+    }
+
+    ep->inner_pend.func = uct_varuna_ep_inner_pending_cb;
+    status              = uct_ep_pending_add(ep->lane.ep, &ep->inner_pend, 0);
+    if (status == UCS_OK) {
+        ep->inner_pend_queued = 1;
+    }
+
+    return status;
+}
+
+static void
+uct_varuna_ep_inner_purge_cb(uct_pending_req_t *self, void *arg)
+{
+    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, inner_pend);
+
+    ep->inner_pend_queued = 0;
+}
+
+void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner)
+{
+    uct_ep_pending_purge(inner, uct_varuna_ep_inner_purge_cb, NULL);
+    ep->inner_pend_queued = 0;
+}
+
+void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
+                                 uct_pending_purge_callback_t cb, void *arg)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_pending_req_priv_queue_t *priv;
+    uct_pending_req_t *req;
+
+    (void)iface;
+    while (!ucs_queue_is_empty(&ep->pending)) {
+        priv = ucs_queue_pull_elem_non_empty(&ep->pending,
+                                             uct_pending_req_priv_queue_t,
+                                             queue_elem);
+        req  = ucs_container_of(priv, uct_pending_req_t, priv);
+        if (cb != NULL) {
+            cb(req, arg);
+        } else {
+            ucs_warn("ep %p: pending request %p was not purged", ep, req);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Background connection of RC, and planned changes of the lane: DC to RC, and back
+ * to a better link. Nothing here knows of failures but to leave them to
+ * varuna_recovery.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_swap.h"
+#include "varuna_ep_ops.h"
+#include "varuna_mlx5.h"
+#include "varuna_recovery.h"
+
+/* The time between CONNECT_REQs doubles so often at most. */
+#define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
+
+/* The link on which RC is wanted: the best one which is up or may be probed. */
+static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    unsigned usable = uct_varuna_ep_usable_links(ep);
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (ep->peer->paths[link].down && (now >= ep->peer->paths[link].retry_at)) {
+            usable |= UCS_BIT(link);
+        }
+    }
+
+    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                  ep->lane.link, usable);
+}
+
+static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    const uct_varuna_link_t *link = &iface->links[ep->next.link];
+    size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+    struct {
+        uct_varuna_ctl_connect_t msg;
+        uint8_t                  addr[256];
+    } UCS_S_PACKED body;
+
+    if (link->device_addr_len + ep_len > sizeof(body.addr)) {
+        ep->next_failed = 1;
+        return;
+    }
+
+    body.msg.link       = ep->peer->links[ep->next.link].nic;
+    body.msg.status     = 0;
+    body.msg.device_len = link->device_addr_len;
+    body.msg.ep_len     = ep_len;
+    memcpy(body.addr, link->device_addr, link->device_addr_len);
+    if (uct_ep_get_address(ep->next.ep,
+                           (uct_ep_addr_t*)(body.addr + link->device_addr_len))
+        != UCS_OK) {
+        ep->next_failed = 1;
+        return;
+    }
+
+    /* Over the very link: the answer proves that the path is good */
+    uct_varuna_ctl_send(iface->ctl, ep->peer, ep->next.link,
+                        UCT_VARUNA_CTL_CONNECT_REQ, iface->uuid, ep->id,
+                        ep->next.epoch, &body,
+                        sizeof(body.msg) + body.msg.device_len + ep_len);
+}
+
+/* No answer to CONNECT_REQ: a peer which computes answers when its application
+ * calls progress, so that is no failure of a path which was good; a path that
+ * is being probed has not come back. */
+static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (ep->peer->paths[ep->next.link].down) {
+        uct_varuna_path_down(ep, ep->next.link);
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ep->connect_tries = ucs_min(ep->connect_tries + 1,
+                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
+    ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
+                               ep->connect_tries);
+    uct_varuna_ep_send_connect(ep);
+}
+
+void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link;
+
+    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
+        if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
+            uct_varuna_ep_take_dc_lane(ep)) {
+            /* What was taken before is posted as if it were repeated */
+            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+            uct_varuna_ep_add_work(ep);
+        }
+        return;
+    }
+
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, "link down");
+        return;
+    }
+
+    if (ep->next.ep != NULL) {
+        if (ep->next_ready) {
+            return;
+        }
+        uct_varuna_ep_connect_again(ep, now);
+        return;
+    }
+
+    link = uct_varuna_ep_rc_link(ep, now);
+    if ((link == UCT_VARUNA_LINK_NONE) ||
+        ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC))) {
+        return;
+    }
+
+    ep->connect_tries = 0;
+    ep->next_try      = now + (4 * iface->config.ctl_timeout);
+    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
+        UCS_OK) {
+        uct_varuna_ep_send_connect(ep);
+    }
+}
+
+void
+uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
+                                 const uct_varuna_ctl_hdr_t *hdr,
+                                 const uct_varuna_ctl_connect_t *rep)
+{
+    const uint8_t *addr = (const uint8_t*)(rep + 1);
+    const uct_varuna_link_t *link;
+    ucs_status_t status;
+
+    if ((ep->next.ep == NULL) || (hdr->epoch != ep->next.epoch) ||
+        ep->next_ready || ep->next_failed) {
+        return;
+    }
+
+    link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
+    if ((rep->status == 0) &&
+        ((rep->device_len == 0) ||
+         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
+        ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
+                 " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    if (rep->status == 0) {
+        status = uct_ep_connect_to_ep(ep->next.ep,
+                                      (const uct_device_addr_t*)addr,
+                                      (const uct_ep_addr_t*)
+                                      (addr + rep->device_len));
+        if (status == UCS_OK) {
+            status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
+                                                 &ep->next.mtu);
+            if (status != UCS_OK) {
+                ep->next.mtu = 0; /* No PSN: the log alone decides */
+                status       = UCS_OK;
+            }
+        }
+    } else {
+        ucs_debug("ep %p: the peer cannot connect: %s", ep,
+                  ucs_status_string(-(int)rep->status));
+        status = UCS_ERR_UNREACHABLE;
+    }
+
+    if (status != UCS_OK) {
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ep->next_ready = 1;
+    uct_varuna_path_up(ep, ep->next.link);
+    ep->next.path_gen = ep->peer->paths[ep->next.link].generation;
+    uct_varuna_ep_add_work(ep);
+}
+
+static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
+{
+    /* That it has come back is all that counts */
+}
+
+/* A read of the peer's memory behind all writes: when it has come back, they
+ * are in memory, so a write over another NIC cannot be overtaken by them. It is
+ * a request as any other, so it is repeated if the lane fails. */
+static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+
+    status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
+                                              sizeof(uint64_t), ep->log_addr,
+                                              ep->log_rkey);
+    if (status == UCS_OK) {
+        ep->swap_read = 1;
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        uct_varuna_recovery_start(ep, ucs_status_string(status));
+    }
+}
+
+int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, "link down");
+        return 1;
+    }
+
+    if (!ep->next_ready) {
+        /* The new lane failed meanwhile: stay where we are */
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+        uct_varuna_ep_finish_done(ep);
+        return 1;
+    }
+
+    if (ep->num_reqs > 0) {
+        return 1; /* The common part of the step asks for completions */
+    }
+
+    if (!ep->swap_read) {
+        uct_varuna_ep_post_swap_read(ep);
+        return 1;
+    }
+
+    if (!uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind)) {
+        return 1;
+    }
+
+    ucs_debug("ep %p: vQP %u: planned swap from %s on %s to %s on %s", ep,
+              ep->id, uct_varuna_lane_names[ep->lane.kind],
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
+              uct_varuna_lane_names[ep->next.kind],
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link));
+    uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
+    uct_varuna_lane_destroy(ep, &ep->lane);
+    uct_varuna_ep_set_lane(ep, &ep->next);
+    ep->next.ep    = NULL;
+    ep->next_ready = 0;
+    ep->peer->paths[ep->lane.link].flaps = 0;
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+    uct_varuna_ep_finish_done(ep);
+    return 1;
+}
