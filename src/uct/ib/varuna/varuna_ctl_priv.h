@@ -186,6 +186,26 @@ static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
     UCS_ASYNC_UNBLOCK(ctl->async);
 }
 
+/* --- varuna_ctl.c: what varuna_ctl_open.c installs as callbacks, or calls --- */
+
+ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
+                                       size_t length, unsigned flags);
+
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status);
+
+void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
+                                  void *arg);
+
+void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                             uct_varuna_ctl_msg_t *msg);
+
+void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up);
+
+unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_signal(int fd);
+
 /* --- varuna_ctl.c: lock held in all --- */
 
 /* Tell the user that a peer's message or address is refused; at most once in a
