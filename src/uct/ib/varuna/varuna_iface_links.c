@@ -55,6 +55,25 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface,
     return uct_config_modify(config, "DC_NUM_DCI", value);
 }
 
+/* The user's data begins behind our header: that is what is to be aligned. A
+ * wrong alignment or offset stays wrong, so that the inner interface refuses. */
+static void uct_varuna_iface_align(uct_iface_params_t *params)
+{
+    size_t offset;
+
+    if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
+        return;
+    }
+
+    offset = (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) ?
+             params->am_align_offset : 0;
+    if (offset < params->am_alignment) {
+        params->field_mask     |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
+        params->am_align_offset = (offset + sizeof(uct_varuna_am_hdr_t)) %
+                                  params->am_alignment;
+    }
+}
+
 static ucs_status_t
 uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
                            const uct_iface_params_t *params, unsigned link,
@@ -100,9 +119,7 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
                                  UCT_IFACE_FEATURE_GET |
                                  UCT_IFACE_FEATURE_AMO32 |
                                  UCT_IFACE_FEATURE_AMO64;
-    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) {
-        inner.am_align_offset += sizeof(uct_varuna_am_hdr_t);
-    }
+    uct_varuna_iface_align(&inner);
 
     status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
     if (status != UCS_OK) {
