@@ -484,10 +484,11 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 
     if (status != UCS_OK) {
-        ucs_diag("ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
-                 ep->id, uct_varuna_ep_state_names[ep->state],
-                 uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
-                 ucs_status_string(status));
+        ucs_log(uct_varuna_ep_iface(ep)->super.config.failure_level,
+                "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
+                ep->id, uct_varuna_ep_state_names[ep->state],
+                uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
+                ucs_status_string(status));
     }
 
     if (ep->lane.ep != NULL) {
