@@ -105,6 +105,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->dead);
+    uct_varuna_reqs_cancel(&self->reqs);
     uct_varuna_reqs_release(&self->reqs);
     uct_varuna_lane_destroy(self, &self->next);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);

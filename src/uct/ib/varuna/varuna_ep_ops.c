@@ -384,6 +384,20 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
     ep->num_reads       = 0;
 }
 
+void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs)
+{
+    uct_varuna_req_t *req;
+    uct_completion_t *comp;
+
+    ucs_queue_for_each(req, reqs, queue) {
+        comp           = req->user_comp;
+        req->user_comp = NULL;
+        if (comp != NULL) {
+            uct_invoke_completion(comp, UCS_ERR_CANCELED);
+        }
+    }
+}
+
 void uct_varuna_reqs_release(ucs_queue_head_t *reqs)
 {
     uct_varuna_req_t *req;

@@ -92,8 +92,12 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
 /** Take the endpoint's unfinished requests from it: their completions reach
- *  nobody any more, and the users are not called. */
+ *  nobody any more. */
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);
+
+/** Tell the users of detached requests that they were canceled. No lane may
+ *  still touch the users' buffers. */
+void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs);
 
 /** Free requests which no lane knows of any more. */
 void uct_varuna_reqs_release(ucs_queue_head_t *reqs);

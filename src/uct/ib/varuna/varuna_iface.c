@@ -188,6 +188,7 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     ucs_queue_head_init(&grave->reqs);
     ucs_queue_splice(&grave->reqs, reqs);
     uct_ep_invalidate(inner, 0);
+    uct_varuna_reqs_cancel(&grave->reqs);
     if (!uct_varuna_grave_try_close(grave)) {
         ucs_list_add_tail(&iface->graveyard, &grave->list);
     }

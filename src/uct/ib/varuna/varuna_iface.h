@@ -132,8 +132,8 @@ void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
 /** The link is good again. Main thread. */
 void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link);
 
-/** Destroy an inner endpoint, and release the requests which are unfinished on
- *  it, now or when it is drained. @a reqs is empty afterwards. */
+/** Destroy an inner endpoint: cancel the requests which are unfinished on it, and
+ *  release them, now or when it is drained. @a reqs is empty afterwards. */
 void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
                            uct_varuna_lane_kind_t kind,
                            ucs_queue_head_t *reqs);
