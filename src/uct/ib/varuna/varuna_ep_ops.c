@@ -490,3 +490,14 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 
     return uct_varuna_ep_post_probe(ep);
 }
+
+/* No other lane takes over: the user wants the endpoint to fail, and hears of it
+ * from the progress. */
+ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep, unsigned flags)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    (void)iface;
+    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+    return UCS_OK;
+}

@@ -611,8 +611,7 @@ static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
     .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
     .ep_query            = (uct_ep_query_func_t)
                            ucs_empty_function_return_unsupported,
-    .ep_invalidate       = (uct_ep_invalidate_func_t)
-                           ucs_empty_function_return_unsupported
+    .ep_invalidate       = uct_varuna_ep_invalidate
 };
 
 static void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
