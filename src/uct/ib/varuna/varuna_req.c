@@ -61,10 +61,21 @@ uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
                             req->remote_addr, uct_varuna_req_rkey(req), comp);
 }
 
+/* The data of a read whose endpoint is gone is for nobody: its user was told that
+ * it is canceled. */
+static void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
+{
+    uct_varuna_req_t *req = arg;
+
+    if (ucs_likely(req->ep != NULL)) {
+        req->get.cb(req->get.arg, data, length);
+    }
+}
+
 static ucs_status_t
 uct_varuna_req_post_get_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
 {
-    return uct_ep_get_bcopy(req->ep->lane.ep, req->get.cb, req->get.arg,
+    return uct_ep_get_bcopy(req->ep->lane.ep, uct_varuna_req_unpack, req,
                             req->length, req->remote_addr,
                             uct_varuna_req_rkey(req), comp);
 }
