@@ -133,6 +133,53 @@ ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
     return status;
 }
 
+/* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
+ * BlueFlame would copy the second WQE alone, which is not the next in line. */
+static uct_ib_mlx5_mmio_reg_t *
+uct_varuna_mlx5_bell_stand_in(uct_varuna_mlx5_bell_t *bell)
+{
+    UCS_STATIC_ASSERT(sizeof(bell->stand_in) >= sizeof(uct_ib_mlx5_mmio_reg_t));
+    return (uct_ib_mlx5_mmio_reg_t*)bell->stand_in;
+}
+
+void uct_varuna_mlx5_bell_hold(uct_ep_h tl_ep, uct_varuna_mlx5_bell_t *bell)
+{
+    uct_rc_mlx5_ep_t *ep          = ucs_derived_of(tl_ep, uct_rc_mlx5_ep_t);
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+
+    stand->mode     = UCT_IB_MLX5_MMIO_MODE_DB;
+    stand->addr.ptr = &bell->sink;
+    bell->wq        = &ep->tx.wq;
+    bell->reg       = ep->tx.wq.reg;
+    bell->ctrl      = ep->tx.wq.curr;
+    ep->tx.wq.reg   = stand;
+}
+
+void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
+{
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+    uct_ib_mlx5_mmio_reg_t *reg   = bell->reg;
+
+    stand->addr = reg->addr;
+}
+
+void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
+{
+    uct_ib_mlx5_txwq_t *wq      = bell->wq;
+    uct_ib_mlx5_mmio_reg_t *reg = bell->reg;
+
+    wq->reg = reg;
+    if (ucs_unlikely(ring)) {
+        /* The doorbell record was written when the WQE was posted */
+        ucs_memory_bus_store_fence();
+        *(volatile uint64_t*)reg->addr.ptr = *(volatile uint64_t*)bell->ctrl;
+        ucs_memory_bus_store_fence();
+    }
+
+    /* The two halves of the register take turns */
+    reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+}
+
 unsigned uct_varuna_mlx5_am_overhead(void)
 {
     return sizeof(uct_rc_mlx5_hdr_t);

@@ -34,6 +34,35 @@ ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
 ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
                                          uint32_t *mtu_p);
 
+/**
+ * The fused post: two WQEs of an RC endpoint with one doorbell (paper, section
+ * "Compacted and lightweight completion-log design"). Between hold and join, what
+ * is posted only updates the doorbell record; between join and ring, the next post
+ * rings for both.
+ *
+ *     uct_varuna_mlx5_bell_hold(ep, &bell);
+ *     post the operation              failed: uct_varuna_mlx5_bell_restore()
+ *     uct_varuna_mlx5_bell_join(&bell);
+ *     post its log entry
+ *     uct_varuna_mlx5_bell_restore(&bell, whether the entry was not posted);
+ */
+typedef struct uct_varuna_mlx5_bell {
+    void                       *wq;      /* Send queue of the endpoint */
+    void                       *reg;     /* Its doorbell register */
+    const void                 *ctrl;    /* First WQE, NULL: nothing is held */
+    uint64_t                   sink;     /* Takes the held doorbell */
+    uint64_t                   stand_in[8]; /* For the register */
+} uct_varuna_mlx5_bell_t;
+
+/** Hold back the doorbell of what is posted next. */
+void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell);
+
+/** Let the next post ring, for what is held as well. */
+void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell);
+
+/** Back to normal. With @a ring, what is held is rung for: no other post did. */
+void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring);
+
 /** @return Bytes which rc_mlx5 puts before an AM's header on the wire. */
 unsigned uct_varuna_mlx5_am_overhead(void);
 

@@ -275,7 +275,9 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     uct_varuna_ep_t *ep               = req->ep;
     const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
     uct_completion_t *comp            = NULL;
+    uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
+    int fused;
 
     if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FENCE)) {
         status = uct_ep_fence(ep->lane.ep, 0);
@@ -290,8 +292,17 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         comp = &req->comp;
     }
 
+    /* The operation and its log entry share one doorbell */
+    fused = info->logged && (ep->lane.kind == UCT_VARUNA_LANE_RC);
+    if (fused) {
+        uct_varuna_mlx5_bell_hold(ep->lane.ep, &bell);
+    }
+
     status = info->post(req, comp);
     if (ucs_unlikely(UCS_STATUS_IS_ERR(status))) {
+        if (fused) {
+            uct_varuna_mlx5_bell_restore(&bell, 0);
+        }
         return status;
     }
 
@@ -310,8 +321,16 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     }
 
     if (info->logged) {
+        if (fused) {
+            uct_varuna_mlx5_bell_join(&bell);
+        }
+
         req->log_sn = uct_varuna_oplog_push(&ep->oplog, req);
         status      = uct_varuna_req_post_log(ep, req);
+        if (fused) {
+            uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
+        }
+
         if (ucs_unlikely(status != UCS_OK)) {
             ep->owed = req; /* Posted by the next step, or recovered */
             uct_varuna_ep_add_work(ep);
