@@ -360,6 +360,7 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
                                  UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
                                  UCT_MD_FLAG_INVALIDATE;
     attr->cap.max_reg          = SIZE_MAX;
+    attr->cap.max_alloc        = SIZE_MAX;
     attr->cap.reg_mem_types    = UINT64_MAX;
     attr->cap.access_mem_types = UINT64_MAX;
     attr->rkey_packed_size     = uct_varuna_rkey_packed_size(md->num_links);
@@ -373,6 +374,8 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
                                       UCT_MD_FLAG_NEED_RKEY;
         attr->cap.max_reg           = ucs_min(attr->cap.max_reg,
                                               inner->cap.max_reg);
+        attr->cap.max_alloc         = ucs_min(attr->cap.max_alloc,
+                                              inner->cap.max_alloc);
         attr->cap.reg_mem_types    &= inner->cap.reg_mem_types;
         attr->cap.access_mem_types &= inner->cap.access_mem_types;
         attr->reg_cost              = ucs_linear_func_add(attr->reg_cost,
