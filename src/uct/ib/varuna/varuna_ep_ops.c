@@ -484,7 +484,8 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 
     UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
     /* Also with requests in flight: those may be done already, silently */
-    if ((ep->owed != NULL) || !uct_varuna_ep_can_post(iface, ep)) {
+    if ((ep->state != UCT_VARUNA_EP_ACTIVE) ||
+        !uct_varuna_ep_can_post(iface, ep)) {
         return UCS_OK; /* The recovery finds out by itself */
     }
 

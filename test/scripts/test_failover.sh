@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# A link that fails at an exact packet, end to end: a UCP job with checked
+# contents runs over rc_varuna, and the fault hits the n-th message of the
+# requester's primary link. After each run memory, return values, completions and
+# order are right (the program says so), the emulator's trace has each put exactly
+# once, the fault has fired, and the endpoint has switched.
+#
+# RC_VARUNA_SWEEP: how many consecutive messages are hit in each way (2). Data and
+# log entries take turns, so two are the least.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+program=$RCV_BUILD/src/tools/demo/varuna_demo
+judge=$RCV_BUILD/src/tools/demo/demo_trace_check
+first=${RC_VARUNA_SWEEP_FIRST:-601}
+sweep=${RC_VARUNA_SWEEP:-2}
+
+unset "${!UCX_@}"
+export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# job RULE...: one run with one fault
+job() {
+    local fabric=failover-$$ server i status=0
+    rm -f port client.log ledger summary
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 400000
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+
+    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
+        -P "$PWD/port" -g 20 >server.log 2>&1 &
+    server=$!
+    for ((i = 0; i < 200; ++i)); do
+        [ ! -s port ] || break
+        sleep 0.05
+    done
+    [ -s port ] || fail "$*: the server did not start: $(tail -n 1 server.log)"
+
+    timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
+        -p "$(cat port)" -t 20 -n 3000 -g 20 -l "$PWD/ledger" -S "$PWD/summary" \
+        >client.log 2>&1 || status=$?
+    [ $status -eq 0 ] ||
+        fail "$*: the client ended with $status: $(grep FAILED client.log)"
+    wait $server || fail "$*: the server ended with $?"
+
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+        fail "$*: the fault did not fire: $(cat faults.log)"
+    grep -q 'rc_varuna: switched' client.log server.log ||
+        fail "$*: nothing was switched"
+    "$emu" trace -n "$fabric" --json 2>trace.err | "$judge" ledger 0 >judge.log ||
+        fail "$*: the trace does not agree: $(head -n 2 judge.log trace.err)"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# each RULE...: the rule at consecutive messages
+each() {
+    local n
+    for ((n = first; n < first + sweep; ++n)); do
+        job "$@" "nth=$n" "$action"
+    done
+}
+
+test_silent_before_the_message_arrives() {
+    action=silent=1:0
+    each packet host=1 link=0 op=write
+}
+
+test_silent_after_execution_before_the_acknowledgement() {
+    action=silent=1:0
+    each ack link=0 op=write
+}
+
+test_down_before_the_message_arrives() {
+    action=down=1:0
+    each packet host=1 link=0 op=write
+}
+
+test_responder_down_after_execution() {
+    action=down=0:0
+    each ack link=0 op=write
+}
+
+test_cut_in_the_middle_of_a_large_put() {
+    job packet host=1 link=0 op=write size=64k- pkt=middle nth=3 silent=1:0
+}
+
+test_read_is_lost() {
+    action=silent=1:0
+    first=101
+    each packet host=1 link=0 op=read
+}
+
+test_message_is_lost() {
+    action=silent=1:0
+    first=301
+    each packet host=1 link=0 op=send
+}
+
+run_tests
