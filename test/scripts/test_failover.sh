@@ -6,7 +6,8 @@
 # contents runs over rc_varuna, and the fault hits the n-th message of the
 # requester's primary link. After each run memory, return values, completions and
 # order are right (the program says so), the emulator's trace has each put exactly
-# once, the fault has fired, and the endpoint has switched.
+# once but for those which rc_varuna counts as ambiguous, the fault has fired, and the
+# endpoint has switched.
 #
 # RC_VARUNA_SWEEP: how many consecutive messages are hit in each way (2). Data and
 # log entries take turns, so two are the least.
@@ -24,6 +25,21 @@ unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
 export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# ambiguous_explains TITLE: the trace has puts which were written twice. That may be
+# if the fallback lane failed (the fault came before RC was connected), and only as
+# often as rc_varuna says itself that nobody could tell (docs/RECOVERY.md, Limits).
+ambiguous_explains() {
+    local errors ambiguous
+    errors=$(sed -nE 's/^trace: .* errors=([0-9]+).*/\1/p' judge.log)
+    ambiguous=$(sed -nE 's/.*switched .* ambiguous=([0-9]+).*/\1/p' client.log |
+                awk '{ sum += $1 } END { print sum + 0 }')
+    [ -n "$errors" ] && [ "$errors" -le "$ambiguous" ] &&
+        [ "$(grep -c 'was written again' judge.log)" -eq "$errors" ] ||
+        fail "$1: the trace does not agree, $ambiguous ambiguous:" \
+             "$(head -n 2 judge.log trace.err)"
+    echo "# $1: $ambiguous ambiguous on the fallback lane, $errors written twice"
+}
 
 # job RULE...: one run with one fault
 job() {
@@ -54,7 +70,7 @@ job() {
     grep -q 'rc_varuna: switched' client.log server.log ||
         fail "$*: nothing was switched"
     "$emu" trace -n "$fabric" --json 2>trace.err | "$judge" ledger 0 >judge.log ||
-        fail "$*: the trace does not agree: $(head -n 2 judge.log trace.err)"
+        ambiguous_explains "$*"
     check "$emu" down -n "$fabric"
     trap - EXIT
 }
