@@ -439,6 +439,9 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    /* A flush may be among them, or may have come meanwhile: nobody else would
+     * ask for the completion of what was posted last */
+    ep->want_signal = (ep->silent > 0);
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
     if (ep->recovery.start != 0) {
         uct_varuna_ep_log_switch(ep);
