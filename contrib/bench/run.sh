@@ -9,19 +9,20 @@
 # for 8-byte and 4 KB puts, gets and active messages
 #
 #   instr      instructions per operation in the client, post and completion,
-#              by callgrind; the emulator's own are told apart
+#              by callgrind, in batches of 16; the emulator's own are told apart
 #   doorbells  and wire messages (work requests), packets per operation, counted
 #              by the emulator
 #   latency    in microseconds and rate in thousand operations a second, by
 #              ucx_perftest; the emulator's time is in both, so only the
 #              differences between transports mean something
 #
-# A client that sends messages polls while it waits for the server's processor,
-# and that counts: the figures of messages need a machine with two idle ones.
+# Instructions and counts are those of src/tools/bench/varuna_cost, which never
+# polls in vain, so they repeat on a busy machine. Latency and rate need two idle
+# processors.
 #
 #   -n ITERATIONS  of each latency and rate test (20000)
-#   -r REPEATS     best of so many runs (3): waiting for a peer that has no
-#                  processor costs time, and instructions for polling
+#   -r REPEATS     best of so many latency and rate tests (3): waiting for a peer
+#                  that has no processor costs time
 #   -t TRANSPORT   rc_mlx5, dc_mlx5 or rc_varuna; may be repeated (all three)
 #   -q             quick: no callgrind
 #   -k             keep the logs
@@ -62,26 +63,25 @@ done
     die "valgrind is missing: install it (apt-get install valgrind), or give -q"
 
 # Two runs of different lengths: their difference is the cost of the operations
-# alone, without starting and ending. What is left of that are the barriers, in
-# which the client polls until the server has come: the more operations, the
-# less they matter.
+# alone, without starting, warming up and ending.
 few=1000
 many=11000
 
-# name, test for latency, test for rate, size, layout
+# operation of varuna_cost, perftest's test for latency, for rate, size, layout
 cases=(
-    "put 8 B|put_lat|put_bw|8|short"
-    "get 8 B|get|get|8|bcopy"
-    "message 8 B|am_lat|am_bw|8|short"
-    "put 4 KB|put_lat|put_bw|4096|zcopy"
-    "get 4 KB|get|get|4096|zcopy"
-    "message 4 KB|am_lat|am_bw|4096|zcopy"
+    "put|put_lat|put_bw|8|short"
+    "get|get|get|8|bcopy"
+    "message|am_lat|am_bw|8|short"
+    "put|put_lat|put_bw|4096|zcopy"
+    "get|get|get|4096|zcopy"
+    "message|am_lat|am_bw|4096|zcopy"
 )
 
 unset "${!UCX_@}"
 ensure_built
 emu=$prefix/bin/mlx5emu
 launcher=$prefix/bin/rc_varuna_run
+coster=$build_dir/src/tools/bench/varuna_cost
 dir=$(mktemp -d)
 fabric=bench-$$
 server=
@@ -98,35 +98,57 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS [WRAPPER...]: runs it between
-# host 1 (client, in the wrapper) and host 0; its output is in $dir/log
-perftest() {
-    local transport=$1 test=$2 size=$3 layout=$4 count=$5 device=mlx5_0:1
-    local start=() status=0
-    shift 5
-    if [ "$transport" = rc_varuna ]; then
-        device=varuna_mlx5_0:1
-        start=("$launcher")
-    fi
-    set -- "${start[@]}" "$@"
+# pair TRANSPORT LABEL SERVER-COMMAND... -- CLIENT-COMMAND...: runs both, on host
+# 0 and 1; the client's output is in $dir/log. What starts with "@" becomes the
+# transport's launcher, if it has one.
+pair() {
+    local transport=$1 label=$2 status=0 word start=() first=() second=()
+    shift 2
+    [ "$transport" != rc_varuna ] || start=("$launcher")
+    while [ "$1" != -- ]; do
+        first+=("$1")
+        shift
+    done
+    shift
+    for word in "$@"; do
+        if [ "$word" = @ ]; then second+=("${start[@]}"); else second+=("$word"); fi
+    done
 
-    # Another port each time: the last one may not be free yet
-    port=$((port + 1))
-    timeout 600 "$emu" exec -n "$fabric" 0 -- "${start[@]}" \
-        ucx_perftest -p $port >"$dir/server.log" 2>&1 &
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "${start[@]}" "${first[@]}" \
+        >"$dir/server.log" 2>&1 &
     server=$!
-    sleep 0.3
-    timeout 600 "$emu" exec -n "$fabric" 1 -- "$@" ucx_perftest 127.0.0.1 \
-        -p $port -f -v -d $device -x "$transport" -t "$test" -s "$size" \
-        -D "$layout" -n "$count" -w 100 >"$dir/log" 2>&1 || status=$?
+    sleep 0.3 # ucx_perftest's client doesn't wait for its server
+    timeout 600 "$emu" exec -n "$fabric" 1 -- "${second[@]}" >"$dir/log" 2>&1 ||
+        status=$?
     if [ $status -ne 0 ]; then
         keep=yes
         tail -n 20 "$dir/log" "$dir/server.log" >&2
-        die "$transport: $test of $size bytes ($layout) failed: status" \
-            "$status; logs are in $dir"
+        die "$label over $transport failed: status $status; logs are in $dir"
     fi
-    wait "$server" || die "$transport: the server of $test failed"
+    wait "$server" || die "$label over $transport: the server failed"
     server=
+}
+
+# device TRANSPORT: of the first link
+device() {
+    [ "$1" != rc_varuna ] || printf varuna_
+    echo mlx5_0:1
+}
+
+# perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS
+perftest() {
+    # Another port each time: the last one may not be free yet
+    port=$((port + 1))
+    pair "$1" "$2" ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 -p $port \
+        -f -v -d "$(device "$1")" -x "$1" -t "$2" -s "$3" -D "$4" -n "$5" -w 100
+}
+
+# cost TRANSPORT OPERATION SIZE LAYOUT COUNT [WRAPPER...]
+cost() {
+    local args=("$1" "$(device "$1")" "$2" "$4" "$3" "$5") transport=$1 label=$2
+    shift 5
+    pair "$transport" "$label" "$coster" server "$dir/socket" "${args[@]}" -- \
+        @ "$@" "$coster" client "$dir/socket" "${args[@]}"
 }
 
 # The functions from here on leave what they found in "result": in a subshell
@@ -150,18 +172,14 @@ best() {
         END { for (i = 1; i <= n; ++i) printf format " ", least[i] }'
 }
 
-# instructions TRANSPORT TEST SIZE LAYOUT COUNT: REST EMULATOR, altogether
+# instructions TRANSPORT OPERATION SIZE LAYOUT COUNT: REST EMULATOR, altogether
 instructions() {
-    local i found=()
-    for ((i = 0; i < repeats; ++i)); do
-        rm -f "$dir"/callgrind.out.*
-        perftest "$@" valgrind --tool=callgrind --vex-iropt-level=0 \
-            --vex-iropt-register-updates=allregs-at-mem-access \
-            --callgrind-out-file="$dir/callgrind.out.%p"
-        found+=("$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
-                   "$dir"/callgrind.out.*)")
-    done
-    result=$(best %d "${found[@]}")
+    rm -f "$dir"/callgrind.out.*
+    cost "$@" valgrind --tool=callgrind --vex-iropt-level=0 \
+        --vex-iropt-register-updates=allregs-at-mem-access \
+        --callgrind-out-file="$dir/callgrind.out.%p"
+    result=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
+             "$dir"/callgrind.out.*)
 }
 
 # differences FROM TO DIVISOR FORMAT: of two lists of numbers
@@ -174,15 +192,15 @@ differences() {
     }'
 }
 
-# counted TRANSPORT TEST SIZE LAYOUT: doorbells, requests, packets per operation
+# counted TRANSPORT OPERATION SIZE LAYOUT: doorbells, requests, packets per operation
 counted() {
     local first second third
     counters
     first=$result
-    perftest "$@" $few
+    cost "$@" $few
     counters
     second=$result
-    perftest "$@" $many
+    cost "$@" $many
     counters
     third=$result
     first=$(differences "$first" "$second" 1 %d)
@@ -190,7 +208,7 @@ counted() {
     result=$(differences "$first" "$second" $((many - few)) %.2f)
 }
 
-# profiled TRANSPORT TEST SIZE LAYOUT: instructions per operation
+# profiled TRANSPORT OPERATION SIZE LAYOUT: instructions per operation
 profiled() {
     local first
     result="- -"
@@ -226,12 +244,13 @@ printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
 printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
     operation transport "UCX" "emulator" /op /op /op us "k op/s"
 for case in "${cases[@]}"; do
-    IFS='|' read -r name latency_test rate_test size layout <<<"$case"
+    IFS='|' read -r operation latency_test rate_test size layout <<<"$case"
+    name="$operation $size B"
     for transport in "${transports[@]}"; do
-        say "${name:-the same} ($layout) over $transport"
-        profiled "$transport" "$rate_test" "$size" "$layout"
+        say "$operation of $size bytes ($layout) over $transport"
+        profiled "$transport" "$operation" "$size" "$layout"
         row=$result
-        counted "$transport" "$rate_test" "$size" "$layout"
+        counted "$transport" "$operation" "$size" "$layout"
         row+=" $result"
         timed "$transport" "$latency_test" "$rate_test" "$size" "$layout"
         row+=" $result"

@@ -1,0 +1,55 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The operations whose cost is counted.
+ */
+#ifndef COST_LOAD_H
+#define COST_LOAD_H
+
+#include "cost_uct.h"
+
+
+typedef enum {
+    COST_OP_PUT,
+    COST_OP_GET,
+    COST_OP_MESSAGE,
+    COST_OP_LAST
+} cost_op_t;
+
+
+typedef enum {
+    COST_LAYOUT_SHORT,
+    COST_LAYOUT_BCOPY,
+    COST_LAYOUT_ZCOPY,
+    COST_LAYOUT_LAST
+} cost_layout_t;
+
+
+typedef struct {
+    cost_op_t     op;
+    cost_layout_t layout;
+    size_t        size;  /* Bytes of one operation */
+    unsigned long count; /* Operations */
+} cost_load_t;
+
+
+/**
+ * Find a load by its names, as "put" and "short".
+ *
+ * @return 0, or -1 if a name is unknown or UCT has no such operation.
+ */
+int cost_load_parse(cost_load_t *load, const char *op, const char *layout);
+
+/**
+ * Do the load as the client: batches of operations, each of them completed
+ * before the next. Behind a batch of messages the server is waited for, so that
+ * it always has buffers.
+ *
+ * @return 0, or -1 with the reason on stderr.
+ */
+int cost_load_client(cost_uct_t *uct, const cost_load_t *load, int fd);
+
+/** Serve cost_load_client() of the other process until it has ended. */
+int cost_load_server(cost_uct_t *uct, int fd);
+
+#endif

@@ -1,0 +1,47 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * One transport opened through UCT's public interface, with one endpoint to the
+ * other process. It knows nothing of the transport but its name.
+ */
+#ifndef COST_UCT_H
+#define COST_UCT_H
+
+#include <uct/api/uct.h>
+
+
+#define COST_AM_ID 5
+
+
+typedef struct {
+    ucs_async_context_t *async;
+    uct_worker_h        worker;
+    uct_component_h     component;
+    uct_md_h            md;
+    uct_iface_h         iface;
+    uct_iface_attr_t    attr;
+    uct_ep_h            ep;          /* NULL on a server without need of one */
+    void                *buffer;     /* Registered, of "length" bytes */
+    size_t              length;
+    uct_mem_h           memh;
+    uct_rkey_bundle_t   rkey;        /* Of the other process's buffer */
+    uint64_t            remote;      /* Its address */
+    uint64_t            messages;    /* Received until now */
+} cost_uct_t;
+
+
+/**
+ * Open the transport @a tl on @a dev with a buffer of @a length bytes, and
+ * connect it to the other process.
+ *
+ * @param [in] fd         Connection to the other process (cost_oob.h).
+ * @param [in] is_client  Whether this side needs an endpoint in any case.
+ *
+ * @return 0, or -1 with the reason on stderr.
+ */
+int cost_uct_open(cost_uct_t *uct, const char *tl, const char *dev,
+                  size_t length, int fd, int is_client);
+
+void cost_uct_close(cost_uct_t *uct);
+
+#endif
