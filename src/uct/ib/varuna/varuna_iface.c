@@ -80,6 +80,13 @@ static ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, return_primary),
    UCS_CONFIG_TYPE_BOOL},
 
+  {"STANDBY_RX_QUEUE_LEN", "512",
+   "Receive buffers of each lane other than RC on the primary link: these carry\n"
+   "the traffic for short times only, and a full queue slows senders down but\n"
+   "loses nothing. 0 stands for what the inner transport is set to.",
+   ucs_offsetof(uct_varuna_iface_config_t, standby_rx_queue_len),
+   UCS_CONFIG_TYPE_UINT},
+
   {"PORT_EVENTS", "y",
    "Take a port's going down as a failure of its link at once. Otherwise the\n"
    "failure is noticed when requests run out of retries.",
@@ -620,6 +627,7 @@ static void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.signal_period   = ucs_max(1, ucs_min(config->signal_period,
                                                        UCT_VARUNA_LOG_SIZE / 2));
     iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
+    iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
     iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
     iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);

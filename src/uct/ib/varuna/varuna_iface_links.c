@@ -41,11 +41,23 @@ uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
 /* Options of the inner transports which we must override; everything else they
  * read as they do without us. */
 static ucs_status_t
-uct_varuna_iface_override(const uct_varuna_iface_t *iface,
+uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
                           uct_varuna_lane_kind_t kind,
                           uct_iface_config_t *config)
 {
+    ucs_status_t status;
     char value[32];
+
+    /* By default each lane would keep 32 MB of receive buffers */
+    if ((iface->config.standby_rx_queue_len != 0) &&
+        ((link != 0) || (kind != UCT_VARUNA_LANE_RC))) {
+        ucs_snprintf_safe(value, sizeof(value), "%u",
+                          iface->config.standby_rx_queue_len);
+        status = uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
 
     if (kind != UCT_VARUNA_LANE_DC) {
         return UCS_OK;
@@ -95,7 +107,7 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
         return status;
     }
 
-    status = uct_varuna_iface_override(iface, kind, config);
+    status = uct_varuna_iface_override(iface, link, kind, config);
     if (status != UCS_OK) {
         goto out;
     }
