@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ep.h"
+#include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
@@ -102,6 +103,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     /* At most one lane has ever been given what is unfinished */
     self->state   = UCT_VARUNA_EP_FAILED;
     self->lane.ep = NULL;
+    uct_varuna_compare_detach(self);
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->dead);

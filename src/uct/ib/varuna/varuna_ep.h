@@ -64,7 +64,9 @@ enum {
     UCT_VARUNA_REQ_FLAG_POSTED   = UCS_BIT(1), /* On the current incarnation */
     UCT_VARUNA_REQ_FLAG_LOGGED   = UCS_BIT(2), /* Its log write is posted */
     UCT_VARUNA_REQ_FLAG_DONE     = UCS_BIT(3), /* Finished, waits for its turn */
-    UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4)  /* Atomic width */
+    UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
+    UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5) /* Nobody knows whether it was
+                                                  executed: to be compared */
 };
 
 /* The saved request: all that a repeat needs. */
@@ -171,9 +173,20 @@ struct uct_varuna_ep {
         uint8_t                from_kind;
         const char             *reason;
         uct_varuna_plan_result_t result;
+        unsigned               equal;      /* Of the ambiguous ones: executed, */
+        unsigned               different;  /* and left to the user's policy */
     } recovery;
+    /* The ambiguous request whose target is read back. There is one at most:
+     * nothing is posted behind an operation whose log write is not */
+    struct {
+        uct_varuna_req_t       *req;       /* NULL: none was begun */
+        uct_varuna_req_t       *read;      /* In flight, not in reqs */
+        size_t                 offset;     /* Equal so far */
+        uint8_t                differs;
+    } compare;
     struct {
         uint64_t               posted, logged, executed, lost, ambiguous;
+        uint64_t               compared_equal, compared_different;
         uint64_t               repeated, repeated_bytes, switches, epochs;
     } stats;
 };

@@ -31,6 +31,13 @@ typedef enum {
     UCT_VARUNA_RECOVERY_LAST
 } uct_varuna_recovery_mode_t;
 
+/* What becomes of a request of which nobody knows whether it was executed. */
+typedef enum {
+    UCT_VARUNA_AMBIGUOUS_REPEAT,
+    UCT_VARUNA_AMBIGUOUS_FAIL,
+    UCT_VARUNA_AMBIGUOUS_LAST
+} uct_varuna_ambiguous_t;
+
 typedef struct uct_varuna_iface_config {
     uct_iface_config_t         super;
     unsigned                   dc_num_dci;     /* DCI pool of each NIC */
@@ -43,6 +50,8 @@ typedef struct uct_varuna_iface_config {
     double                     packet_lifetime;/* Unfenced lanes wait it out */
     int                        return_primary;
     int                        port_events;    /* Listen to port events */
+    int                        ambiguous;      /* uct_varuna_ambiguous_t */
+    int                        psn;            /* Ask for it */
 } uct_varuna_iface_config_t;
 
 /* One inner data interface; the argument of its AM trampoline. */
@@ -109,6 +118,8 @@ struct uct_varuna_iface {
         ucs_time_t             ctl_timeout;
         ucs_time_t             give_up;
         ucs_time_t             packet_lifetime;
+        uct_varuna_ambiguous_t ambiguous;
+        int                    psn;
         int                    port_events;
     } config;
 };

@@ -11,6 +11,7 @@
 #endif
 
 #include "varuna_recovery.h"
+#include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
 #include "varuna_req.h"
@@ -139,6 +140,8 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
         ep->recovery.from_link = ep->lane.link;
         ep->recovery.from_kind = ep->lane.kind;
         ep->recovery.reason    = reason;
+        ep->recovery.equal     = 0;
+        ep->recovery.different = 0;
         memset(&ep->recovery.result, 0, sizeof(ep->recovery.result));
     }
 
@@ -199,6 +202,7 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     /* Nothing of the old lane can write our memory any more */
+    uct_varuna_compare_abort(ep);
     ep->ctl_sent = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
     return 1;
@@ -278,6 +282,9 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
                       " be lost", ep);
             status = UCS_ERR_IO_ERROR;
             break;
+        case UCT_VARUNA_VERDICT_AMBIGUOUS:
+            req->flags |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+            break;
         default:
             if (ops[i].posted) {
                 ep->stats.repeated_bytes += req->length;
@@ -293,13 +300,16 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
                                      const uct_varuna_plan_result_t *result)
 {
+    /* Ambiguous ones are compared first */
+    unsigned repeated = result->repeated - result->ambiguous;
+
     ep->recovery.result.executed  += result->executed;
     ep->recovery.result.lost      += result->lost;
-    ep->recovery.result.repeated  += result->repeated;
+    ep->recovery.result.repeated  += repeated;
     ep->recovery.result.ambiguous += result->ambiguous;
     ep->stats.executed            += result->executed;
     ep->stats.lost                += result->lost;
-    ep->stats.repeated            += result->repeated;
+    ep->stats.repeated            += repeated;
     ep->stats.ambiguous           += result->ambiguous;
 }
 
@@ -340,7 +350,8 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     memcpy(ring, rep + 1, sizeof(ring));
     evidence.log     = ring;
     evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
-                       (ep->dead.mtu != 0);
+                       (ep->dead.mtu != 0) &&
+                       uct_varuna_ep_iface(ep)->config.psn;
     evidence.epsn    = rep->epsn;
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
@@ -371,12 +382,16 @@ static void uct_varuna_ep_log_switch(uct_varuna_ep_t *ep)
     const uct_varuna_plan_result_t *rs = &ep->recovery.result;
 
     ++ep->stats.switches;
-    ucs_info("rc_varuna: switched vqp=%u from=%s to=%s lane=%s reason=\"%s\" "
-             "executed=%u lost=%u repeated=%u ambiguous=%u time_us=%.0f",
+    ucs_info("rc_varuna: switched vqp=%u from=%s was=%s to=%s lane=%s "
+             "reason=\"%s\" "
+             "executed=%u lost=%u repeated=%u ambiguous=%u equal=%u "
+             "different=%u time_us=%.0f",
              ep->id, uct_varuna_link_name(iface, ep->recovery.from_link),
+             uct_varuna_lane_names[ep->recovery.from_kind],
              uct_varuna_link_name(iface, ep->lane.link),
              uct_varuna_lane_names[ep->lane.kind], ep->recovery.reason,
              rs->executed, rs->lost, rs->repeated, rs->ambiguous,
+             ep->recovery.equal, ep->recovery.different,
              ucs_time_to_usec(ucs_get_time() - ep->recovery.start));
 }
 
@@ -406,6 +421,18 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
         if ((ep->state != UCT_VARUNA_EP_REPEAT) ||
             uct_varuna_oplog_is_full(&ep->oplog)) {
             return UCS_ERR_NO_RESOURCE;
+        }
+
+        if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS)) {
+            status = uct_varuna_compare_step(ep, req);
+            if (status == UCS_ERR_CONNECTION_RESET) {
+                uct_varuna_ep_fail(ep, status);
+                return UCS_ERR_NO_RESOURCE;
+            } else if (status != UCS_OK) {
+                return status;
+            } else if (req->flags & UCT_VARUNA_REQ_FLAG_DONE) {
+                continue;
+            }
         }
 
         status = uct_varuna_req_post(req, 1);
@@ -521,6 +548,7 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    uct_varuna_compare_abort(ep);
     uct_varuna_lane_destroy(ep, &ep->dead);
     uct_varuna_ep_drop_next(ep);
     while (!ucs_queue_is_empty(&ep->reqs)) {

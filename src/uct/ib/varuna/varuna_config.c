@@ -1,0 +1,110 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The options of the transport: the table which ucx_info shows, and what the
+ * interface makes of it.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_config.h"
+
+static const char *uct_varuna_ambiguous_names[] = {
+    [UCT_VARUNA_AMBIGUOUS_REPEAT] = "repeat",
+    [UCT_VARUNA_AMBIGUOUS_FAIL]   = "fail",
+    [UCT_VARUNA_AMBIGUOUS_LAST]   = NULL
+};
+
+ucs_config_field_t uct_varuna_iface_config_table[] = {
+  {"", "ALLOC=heap", NULL,
+   ucs_offsetof(uct_varuna_iface_config_t, super),
+   UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+  {"DC_NUM_DCI", "1",
+   "Number of DC initiators (DCI) on each NIC, shared by all endpoints while\n"
+   "their RC queue pairs are being built. More of them mean less waiting for\n"
+   "one another right after a failure.",
+   ucs_offsetof(uct_varuna_iface_config_t, dc_num_dci), UCS_CONFIG_TYPE_UINT},
+
+  {"SIGNAL_PERIOD", "16",
+   "Ask for a completion after so many short operations which nobody waits\n"
+   "for, so that their log entries can be used again.",
+   ucs_offsetof(uct_varuna_iface_config_t, signal_period),
+   UCS_CONFIG_TYPE_UINT},
+
+  {"HOLD_MIN", "100ms",
+   "A link that failed is not used again for this time at least. The time\n"
+   "doubles with each further failure, up to HOLD_MAX.",
+   ucs_offsetof(uct_varuna_iface_config_t, hold_min), UCS_CONFIG_TYPE_TIME},
+
+  {"HOLD_MAX", "10s",
+   "Longest time for which a link that keeps failing is left alone.",
+   ucs_offsetof(uct_varuna_iface_config_t, hold_max), UCS_CONFIG_TYPE_TIME},
+
+  {"CTL_TIMEOUT", "50ms",
+   "Send a control request again, over the next link, when it has not been\n"
+   "answered for this time.",
+   ucs_offsetof(uct_varuna_iface_config_t, ctl_timeout), UCS_CONFIG_TYPE_TIME},
+
+  {"GIVE_UP", "60s",
+   "Endpoints wait this long for a link to come back when none is left, and\n"
+   "for a peer that does not answer. Then they fail with an error.",
+   ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
+
+  {"PACKET_LIFETIME", "100ms",
+   "Longest time for which the fabric may delay a packet. A failed DC lane\n"
+   "cannot be fenced by the responder, so it is waited out for this time\n"
+   "before anything is repeated.",
+   ucs_offsetof(uct_varuna_iface_config_t, packet_lifetime),
+   UCS_CONFIG_TYPE_TIME},
+
+  {"RETURN_PRIMARY", "y",
+   "Move the traffic back to a link of higher priority when it works again.",
+   ucs_offsetof(uct_varuna_iface_config_t, return_primary),
+   UCS_CONFIG_TYPE_BOOL},
+
+  {"STANDBY_RX_QUEUE_LEN", "512",
+   "Receive buffers of each lane other than RC on the primary link: these carry\n"
+   "the traffic for short times only, and a full queue slows senders down but\n"
+   "loses nothing. 0 stands for what the inner transport is set to.",
+   ucs_offsetof(uct_varuna_iface_config_t, standby_rx_queue_len),
+   UCS_CONFIG_TYPE_UINT},
+
+  {"PORT_EVENTS", "y",
+   "Take a port's going down as a failure of its link at once. Otherwise the\n"
+   "failure is noticed when requests run out of retries.",
+   ucs_offsetof(uct_varuna_iface_config_t, port_events), UCS_CONFIG_TYPE_BOOL},
+
+  {"AMBIGUOUS", "repeat",
+   "What to do with an operation of which nobody can tell whether it was\n"
+   "executed before its lane failed: a put whose target, read back, is not what\n"
+   "was written, or an atomic. That can happen to one operation on a lane\n"
+   "whose packet sequence numbers are not known (DC).\n"
+   " - repeat  - Execute it, maybe for the second time.\n"
+   " - fail    - Fail the endpoint.",
+   ucs_offsetof(uct_varuna_iface_config_t, ambiguous),
+   UCS_CONFIG_TYPE_ENUM(uct_varuna_ambiguous_names)},
+
+  {"PSN", "y",
+   "Use the packet sequence number that a fenced queue pair expected. Say no if\n"
+   "a device tells it wrongly: then puts in doubt are compared with their target.",
+   ucs_offsetof(uct_varuna_iface_config_t, psn), UCS_CONFIG_TYPE_BOOL},
+
+  {NULL}
+};
+
+void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                 const uct_varuna_iface_config_t *config)
+{
+    iface->config.signal_period   = ucs_max(1, ucs_min(config->signal_period,
+                                                       UCT_VARUNA_LOG_SIZE / 2));
+    iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
+    iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
+    iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
+    iface->config.give_up         = ucs_time_from_sec(config->give_up);
+    iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);
+    iface->config.port_events     = config->port_events;
+    iface->config.ambiguous       = config->ambiguous;
+    iface->config.psn             = config->psn;
+}

@@ -1,0 +1,17 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The options of the transport, UCX_RC_VARUNA_*. Called by varuna_iface.c.
+ */
+#ifndef UCT_VARUNA_CONFIG_H_
+#define UCT_VARUNA_CONFIG_H_
+
+#include "varuna_iface.h"
+
+extern ucs_config_field_t uct_varuna_iface_config_table[];
+
+/** Take over the options, within their limits. */
+void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                 const uct_varuna_iface_config_t *config);
+
+#endif
