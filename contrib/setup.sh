@@ -25,6 +25,8 @@ packages=(
     libucx0 libucx-dev ucx-utils libnuma-dev
     # the emulator
     libibverbs-dev libzydis-dev libjansson-dev
+    # the tests: models of the protocols
+    spin
     # the source package
     dpkg-dev xz-utils
 )

@@ -1,0 +1,643 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The recovery protocol of one vQP (docs/RECOVERY.md), for spin. All
+ * interleavings are searched; test/scripts/test_models.sh does that.
+ *
+ * The user writes A, then B to one word. A lane carries for each write a data
+ * packet and a log packet. The fabric may deliver the next packet of a lane at any
+ * time, for as long as the responder's end takes it, also after the lane failed and
+ * was left: so what is lost is what was not delivered in time, and what is late is
+ * as late as does most harm. Failures hit the lane in use, or the one that is being
+ * connected, or both (they are on the same link), at any moment, the recovery from
+ * the failure before included. Control messages are lost, repeated and late.
+ *
+ *     requester             fabric           responder
+ *     post, poll, drain     sent -> exec     fence, answer, connect
+ *     plan, repeat          of each lane     ring[incarnation % RINGS]
+ *
+ * A stranger writes to the word once, at any moment.
+ *
+ * Asserted: no write is executed twice, unless the fallback lane failed, it was
+ * counted as ambiguous, and the stranger interfered; none is executed behind a later
+ * one; each completes once, and not before it was executed; the evidence never
+ * contradicts itself; a recovery starts only on a lane that failed. The search for
+ * invalid end states does the rest: all writes complete.
+ *
+ * Left out: reads, messages (they have sequence numbers), the circular arithmetic
+ * of logs and PSNs (the unit tests have it), writes of several packets, damping.
+ *
+ * Each of these macros breaks one rule, and must make the search fail:
+ *   NO_FENCE          the responder answers without stopping its QP
+ *   READ_BEFORE_FENCE ... stops it, but has read the log before
+ *   BLIND_RESEND      all that is unfinished is repeated, nobody is asked
+ *   ONE_LOG           both lanes' logs are in one ring
+ *   NO_GATE           the user may post before the lost ones are repeated
+ *   LOG_BEFORE_DATA   the log write goes first
+ *   OLD_ERRORS        the error of an old incarnation starts a recovery
+ *   NO_PSN            the responder does not tell the PSN
+ *   NO_LIFETIME       a lane which cannot be fenced is not waited out
+ *   STALE_ANSWER      ... or it is, but an answer from before that counts
+ *   ANY_ANSWER        the answer for another incarnation is taken
+ *   NO_COMPARE        what is ambiguous is repeated without looking at the word
+ *   LATE_CONNECT      a fence does not reach connections that are still asked for
+ *   NO_DRAIN          a swap doesn't wait until the old lane is empty
+ */
+
+#define OPS       2             /* the user's writes */
+#define LANES     16            /* incarnations, from 1 */
+
+/* How often something fails. START_DC: begin on DC, as an endpoint does, not on
+ * RC, where it spends its life */
+#ifndef FAILURES
+#  define FAILURES 2
+#endif
+
+#ifdef ONE_LOG
+#  define RINGS   1
+#else
+#  define RINGS   2
+#endif
+#define RING(_lane)     ((_lane) % RINGS)
+
+/* Which packet of a pair is the data */
+#ifdef LOG_BEFORE_DATA
+#  define DATA_PACKET   1
+#else
+#  define DATA_PACKET   0
+#endif
+#define DATA(_pos)      (2 * (_pos) + DATA_PACKET)
+#define LOG(_pos)       (2 * (_pos) + 1 - DATA_PACKET)
+
+typedef lane_t {
+    bit  dc;                    /* has no end to fence, and no PSN */
+    bit  live;                  /* the responder's end takes packets */
+    bit  failed;
+    bit  connect;               /* a CONNECT_REQ for it is under way */
+    byte sent;                  /* packets posted, and executed */
+    byte exec;
+    byte ops;                   /* writes posted on it, in that order */
+    byte op[OPS];
+};
+
+typedef ring_t {
+    byte lane[OPS];             /* by request: the incarnation that logged it */
+};
+
+mtype = { ACTIVE, SWAP, DRAIN, FENCE, REPEAT };     /* as in varuna_ep.h */
+mtype = { UNPOSTED, UNFINISHED, DONE, COMPLETED };
+
+lane_t lane[LANES];
+ring_t ring[RINGS];
+byte   failures = FAILURES;
+
+/* The word, and the truth about it */
+#define NOBODY          OPS
+#define STRANGER        (OPS + 1)
+byte   word = NOBODY;
+bit    executed[OPS];
+bit    strange;                 /* the stranger has written */
+bit    excused[OPS];            /* ... and ambiguous, as documented */
+
+/* The requester */
+mtype  state = ACTIVE;
+mtype  op_state[OPS] = UNPOSTED;
+bit    unclear[OPS];            /* ambiguous, to be compared with the word */
+byte   next_op;                 /* the next write of the user */
+byte   head;                    /* the oldest one that did not complete */
+byte   cur = 1;                 /* the lane in use */
+byte   dead;                    /* the lane that is recovered from */
+byte   new;                     /* RC, being connected */
+byte   epoch = 1;               /* the newest incarnation */
+bit    waited;                  /* the packet lifetime has passed since DRAIN */
+
+/* The responder: all up to this incarnation are fenced */
+byte   fenced;
+byte   connected;               /* the newest one that was connected */
+
+/* FENCE_REQ: the responder may get it as often as it likes, or never */
+byte   fence_req;
+byte   fence_upto;              /* the newest incarnation then */
+
+/* FENCE_REP: the last one, which the requester may get at any time */
+typedef answer_t {
+    byte lane;
+    bit  stopped;               /* the QP of it is in ERR */
+    bit  has_psn;
+    byte psn;
+    bit  log[OPS];
+};
+answer_t answer;
+
+/* --- What the mutations change ------------------------------------------- */
+
+/* May the user post? */
+#ifdef NO_GATE
+#  define IS_OPEN       (cur && (state == ACTIVE || state == REPEAT))
+#else
+#  define IS_OPEN       (state == ACTIVE)
+#endif
+
+/* Can the PSN of it be queried? */
+#ifdef NO_PSN
+#  define HAS_PSN(_lane)  0
+#else
+#  define HAS_PSN(_lane)  (!lane[_lane].dc)
+#endif
+
+/* Is there an answer for this lane? */
+#ifdef ANY_ANSWER
+#  define IS_FOR(_lane)   (answer.lane > 0)
+#else
+#  define IS_FOR(_lane)   (answer.lane == (_lane))
+#endif
+
+/* May a planned swap go on? All is complete, and a read has come back */
+#ifdef NO_DRAIN
+#  define IS_EMPTY(_lane) 1
+#else
+#  define IS_EMPTY(_lane) \
+    (head == next_op && lane[_lane].exec == lane[_lane].sent)
+#endif
+
+/* What a fence reaches, besides the lane that is left */
+#ifdef LATE_CONNECT
+#  define FENCE_UPTO      dead
+#else
+#  define FENCE_UPTO      epoch
+#endif
+
+/* The log write of the last request is owed: nothing is posted before it */
+#define OWED(_lane)     (lane[_lane].sent % 2)
+
+/* --- Requester ----------------------------------------------------------- */
+
+inline reset_lane(_lane)
+{
+    lane[_lane].dc      = 0;
+    lane[_lane].failed  = 0;
+    lane[_lane].sent    = 0;
+    lane[_lane].exec    = 0;
+    lane[_lane].ops     = 0;
+    lane[_lane].op[0]   = 0;
+    lane[_lane].op[1]   = 0
+}
+
+/* The ring of a new one is not the busy one's (uct_varuna_ep_new_epoch) */
+inline new_lane(_busy, _dc, _lane)
+{
+    epoch = epoch + 1;
+    if
+    :: RINGS > 1 && RING(epoch) == RING(_busy) -> epoch = epoch + 1
+    :: else
+    fi;
+    _lane = epoch;
+    lane[_lane].dc   = _dc;
+    lane[_lane].live = _dc;
+    printf("lane %d is made, DC %d\n", _lane, _dc)
+}
+
+inline post_data(_op)
+{
+    lane[cur].op[lane[cur].ops] = _op;
+    lane[cur].ops  = lane[cur].ops + 1;
+    lane[cur].sent = lane[cur].sent + 1;
+    printf("lane %d: %c is posted\n", cur, 'A' + _op)
+}
+
+/* Completions are called in posting order */
+inline complete()
+{
+    do
+    :: head < OPS && op_state[head] == DONE ->
+       printf("%c completes\n", 'A' + head);
+       assert(executed[head]);                          /* none is lost */
+       op_state[head] = COMPLETED;
+       head = head + 1
+    :: else -> break
+    od;
+    i = 0
+}
+
+/* Success completions of _lane are polled: for as many as are acknowledged */
+inline poll(_lane)
+{
+    i = 0;
+    do
+    :: i < lane[_lane].ops && DATA(i) < lane[_lane].exec ->
+       if
+       :: op_state[lane[_lane].op[i]] == UNFINISHED ->
+          op_state[lane[_lane].op[i]] = DONE
+       :: else
+       fi;
+       i = i + 1
+    :: else -> break
+    od;
+    complete()
+}
+
+#define HAS_ACK(_lane, _pos) \
+    (lane[_lane].ops > _pos && DATA(_pos) < lane[_lane].exec && \
+     op_state[lane[_lane].op[_pos]] == UNFINISHED)
+#define HAS_ACKS(_lane)  (HAS_ACK(_lane, 0) || HAS_ACK(_lane, 1))
+
+/* varuna_plan.c */
+inline plan()
+{
+    i = 0;
+    do
+    :: i < lane[dead].ops ->
+       if
+       :: LOG(i) < lane[dead].sent && answer.log[lane[dead].op[i]] ->
+          proved = i + 1        /* and all before it */
+       :: else
+       fi;
+       i = i + 1
+    :: else -> break
+    od;
+
+    gap = 1;
+    i = 0;
+    do
+    :: i < lane[dead].ops ->
+       op = lane[dead].op[i];
+       was_here = (i < proved);
+       if
+       :: answer.has_psn ->
+          /* what the log proves, the PSN may not deny, nor the other way */
+          assert(i >= proved || DATA(i) < answer.psn);
+          assert(i < proved || LOG(i) >= lane[dead].sent ||
+                 LOG(i) >= answer.psn);
+          was_here = (DATA(i) < answer.psn)
+       :: !answer.has_psn && i >= proved && op_state[op] == UNFINISHED ->
+          /* that nobody knows is honest about a lane without a PSN */
+          if
+          :: gap ->
+             printf("%c is ambiguous\n", 'A' + op);
+             unclear[op] = 1;
+             excused[op] = lane[dead].dc || !answer.stopped
+          :: else
+          fi;
+          gap = gap && LOG(i) >= lane[dead].sent
+       :: else
+       fi;
+       if
+       :: was_here && op_state[op] == UNFINISHED -> op_state[op] = DONE
+       :: else
+       fi;
+       i = i + 1
+    :: else -> break
+    od;
+    op = 0; proved = 0; gap = 0; was_here = 0;
+    complete()
+}
+
+inline start_recovery()
+{
+    printf("lane %d is left\n", cur);
+    assert(lane[cur].failed);
+    dead  = cur;
+    cur   = 0;
+    new   = 0;
+    state = DRAIN
+}
+
+inline end_fence()
+{
+    printf("lane %d: PSN %d (known: %d), log A %d B %d\n", dead, answer.psn,
+           answer.has_psn, answer.log[0], answer.log[1]);
+    plan();
+    if
+    :: !lane[dead].live -> reset_lane(dead)
+    :: else
+    fi;
+    answer.lane = 0; answer.stopped = 0; answer.has_psn = 0; answer.psn = 0;
+    answer.log[0] = 0; answer.log[1] = 0;
+    waited = 0;
+    state  = REPEAT
+}
+
+inline end_swap()
+{
+    printf("lane %d is swapped for %d\n", cur, new);
+#ifndef NO_DRAIN
+    lane[cur].live = 0;
+    reset_lane(cur);            /* nothing is left of it */
+#endif
+    cur   = new;
+    new   = 0;
+    state = ACTIVE
+}
+
+#define IS_ON(_op, _lane) \
+    (lane[_lane].ops > 0 && lane[_lane].op[0] == _op || \
+     lane[_lane].ops > 1 && lane[_lane].op[1] == _op)
+#define TO_REPEAT(_op) \
+    (op_state[_op] == UNFINISHED && !IS_ON(_op, cur))
+
+#ifdef NO_COMPARE
+#  define NEXT_UNCLEAR    0
+#else
+#  define NEXT_UNCLEAR \
+    (TO_REPEAT(0) && unclear[0] || !TO_REPEAT(0) && TO_REPEAT(1) && unclear[1])
+#endif
+
+active proctype requester()
+{
+    byte i, op, proved;
+    bit gap, was_here;
+
+    lane[1].live = 1;
+#ifdef START_DC
+    lane[1].dc = 1;
+#endif
+
+    do
+    /* The user */
+    :: d_step {
+           IS_OPEN && next_op < OPS && !OWED(cur) ->
+           op_state[next_op] = UNFINISHED;
+           post_data(next_op);
+           next_op = next_op + 1
+       }
+
+    /* In any state with a lane */
+    :: d_step { cur && OWED(cur) -> lane[cur].sent = lane[cur].sent + 1 }
+    :: d_step { cur && HAS_ACKS(cur) -> poll(cur) }
+
+    /* Errors and events */
+    :: d_step { cur && lane[cur].failed -> start_recovery() }
+#ifdef OLD_ERRORS
+    :: d_step { cur && dead -> start_recovery() }
+#endif
+    :: d_step {
+           new && lane[new].failed ->
+           new = 0;
+           if
+           :: state == SWAP -> state = ACTIVE
+           :: else
+           fi
+       }
+
+    /* What is in the completion queue is evidence */
+    :: d_step { state == DRAIN && HAS_ACKS(dead) -> poll(dead) }
+    :: d_step {
+           state == DRAIN ->
+#ifdef BLIND_RESEND
+           state = REPEAT
+#else
+           fence_req  = dead;
+           fence_upto = FENCE_UPTO;
+           state      = FENCE
+#endif
+       }
+
+    :: d_step {
+           state == FENCE && !waited ->
+           waited = 1;
+#ifndef NO_LIFETIME
+           lane[dead].live = 0;
+#endif
+#ifndef STALE_ANSWER
+           answer.lane = 0      /* only what is asked for from now on counts */
+#endif
+       }
+    :: d_step {
+           state == FENCE && IS_FOR(dead) && (waited || answer.stopped) ->
+           end_fence()
+       }
+
+    :: d_step { state == REPEAT && !cur -> new_lane(dead, 1, cur) }
+#ifndef NO_COMPARE
+    /* varuna_compare.c: what stands there is what it would write */
+    :: d_step {
+           state == REPEAT && cur && NEXT_UNCLEAR ->
+           op = (TO_REPEAT(0) -> 0 : 1);
+           printf("%c is compared: %d\n", 'A' + op, word == op);
+           if
+           :: word == op -> op_state[op] = DONE
+           :: else
+           fi;
+           unclear[op] = 0;
+           op = 0;
+           complete()
+       }
+#endif
+    :: d_step {
+           state == REPEAT && cur && !OWED(cur) && !NEXT_UNCLEAR ->
+           if
+           :: TO_REPEAT(0) -> post_data(0)
+           :: !TO_REPEAT(0) && TO_REPEAT(1) -> post_data(1)
+           :: else -> state = ACTIVE
+           fi
+       }
+
+    /* RC, in the background */
+    :: d_step {
+           state == ACTIVE && lane[cur].dc && !new ->
+           new_lane(cur, 0, new);
+           lane[new].connect = 1
+       }
+    :: d_step { state == ACTIVE && new && lane[new].live -> state = SWAP }
+    :: d_step {
+           state == SWAP && !OWED(cur) && IS_EMPTY(cur) ->
+           end_swap()
+       }
+
+    :: head == OPS -> break
+    od;
+
+    assert(word == OPS - 1 || strange)
+}
+
+/* --- Responder ----------------------------------------------------------- */
+
+inline clear_ring(_lane)
+{
+    printf("the ring of lane %d is cleared\n", _lane);
+    ring[RING(_lane)].lane[0] = 0;
+    ring[RING(_lane)].lane[1] = 0
+}
+
+inline read_log(_lane)
+{
+    answer.log[0] = (ring[RING(_lane)].lane[0] == _lane);
+    answer.log[1] = (ring[RING(_lane)].lane[1] == _lane)
+}
+
+/* A NIC that is dying may not obey, and is asked again next time */
+inline stop_lanes(_lane)
+{
+    i = 1;
+    do
+    :: i <= _lane ->
+       if
+       :: !lane[i].dc && (stopped || i < _lane) -> lane[i].live = 0
+       :: else
+       fi;
+       i = i + 1
+    :: else -> break
+    od;
+    i = 0
+}
+
+inline answer_fence(_lane)
+{
+    answer.lane    = _lane;
+    answer.stopped = stopped;
+    answer.has_psn = HAS_PSN(_lane) && answer.stopped;
+    answer.psn     = (answer.has_psn -> lane[_lane].exec : 0);
+    stopped        = 0
+}
+
+/* varuna_target.c */
+active proctype responder()
+{
+    byte e, i, answered;
+    bit first, stopped;
+
+end:
+    do
+    :: d_step {
+           fence_req > 0 && state == FENCE ->
+           e = fence_req;
+           first = (e > answered);
+           if
+           :: first -> answered = e
+           :: else
+           fi;
+           fenced = fence_upto
+       };
+#ifdef READ_BEFORE_FENCE
+       d_step { read_log(e) };
+#endif
+       if
+       :: stopped = !lane[e].dc
+       :: lane[e].failed -> stopped = 0
+       fi;
+#ifndef NO_FENCE
+       d_step { stop_lanes(e) };
+#endif
+       d_step {
+           answer_fence(e);
+#ifndef READ_BEFORE_FENCE
+           read_log(e);
+#endif
+           if
+           :: first -> clear_ring(e + 1)    /* it is the next one's */
+           :: else
+           fi;
+           first = 0; e = 0
+       }
+    od
+}
+
+#define CONNECT(_lane) \
+    :: d_step { \
+           lane[_lane].connect -> \
+           lane[_lane].connect = 0; \
+           if \
+           :: _lane > fenced && _lane > connected -> \
+              connected = _lane; \
+              clear_ring(_lane); \
+              lane[_lane].live = 1 \
+           :: else \
+           fi \
+       }
+
+/* Its main thread, which may be late */
+active proctype connector()
+{
+end:
+    do
+    CONNECT(2)
+    CONNECT(3)
+    CONNECT(4)
+    CONNECT(5)
+    CONNECT(6)
+    CONNECT(7)
+    CONNECT(8)
+    CONNECT(9)
+    CONNECT(10)
+    CONNECT(11)
+    CONNECT(12)
+    CONNECT(13)
+    CONNECT(14)
+    CONNECT(15)
+    od
+}
+
+/* --- Fabric -------------------------------------------------------------- */
+
+/* A packet reaches memory. Packets of a lane do so in order */
+inline execute(_lane)
+{
+    op = lane[_lane].op[lane[_lane].exec / 2];
+    if
+    :: lane[_lane].exec % 2 == DATA_PACKET ->
+       printf("lane %d: %c is executed\n", _lane, 'A' + op);
+       assert(!executed[op] || excused[op] && strange); /* not twice */
+       assert(op == OPS - 1 || !executed[op + 1]);      /* in order */
+       word = op;
+       executed[op] = 1
+    :: else ->
+       printf("lane %d: %c is logged\n", _lane, 'A' + op);
+       ring[RING(_lane)].lane[op] = _lane
+    fi;
+    lane[_lane].exec = lane[_lane].exec + 1;
+    op = 0
+}
+
+#define DELIVERY(_lane) \
+    :: d_step { lane[_lane].live && lane[_lane].exec < lane[_lane].sent -> \
+                execute(_lane) }
+
+active proctype fabric()
+{
+    byte op;
+
+end:
+    do
+    DELIVERY(1)
+    DELIVERY(2)
+    DELIVERY(3)
+    DELIVERY(4)
+    DELIVERY(5)
+    DELIVERY(6)
+    DELIVERY(7)
+    DELIVERY(8)
+    DELIVERY(9)
+    DELIVERY(10)
+    DELIVERY(11)
+    DELIVERY(12)
+    DELIVERY(13)
+    DELIVERY(14)
+    DELIVERY(15)
+    :: d_step {
+           !strange ->
+           printf("a stranger writes\n");
+           strange = 1;
+           word = STRANGER
+       }
+    :: d_step {
+           failures > 0 && cur && !lane[cur].failed ->
+           printf("lane %d fails\n", cur);
+           failures = failures - 1;
+           lane[cur].failed = 1
+       }
+    :: d_step {
+           failures > 0 && new && !lane[new].failed ->
+           printf("lane %d fails\n", new);
+           failures = failures - 1;
+           lane[new].failed = 1
+       }
+    :: d_step {
+           failures > 0 && cur && new && !lane[cur].failed &&
+           !lane[new].failed ->
+           printf("lanes %d and %d fail\n", cur, new);
+           failures = failures - 1;
+           lane[cur].failed = 1;
+           lane[new].failed = 1
+       }
+    od
+}
