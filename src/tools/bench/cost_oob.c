@@ -6,7 +6,6 @@
 #include "cost_oob.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,13 +130,6 @@ int cost_oob_recv(int fd, void *data, size_t length)
     }
 
     return 0;
-}
-
-int cost_oob_poll(int fd, int timeout_ms)
-{
-    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
-
-    return poll(&pollfd, 1, timeout_ms) != 0;
 }
 
 int cost_oob_send_blob(int fd, const void *data, size_t length)

@@ -23,9 +23,6 @@ int cost_oob_send(int fd, const void *data, size_t length);
 /** Wait for @a length bytes. @return 0, or -1 if the peer is gone. */
 int cost_oob_recv(int fd, void *data, size_t length);
 
-/** Wait for something to receive. @return whether it came in time */
-int cost_oob_poll(int fd, int timeout_ms);
-
 /** Send a length and the data. */
 int cost_oob_send_blob(int fd, const void *data, size_t length);
 

@@ -71,6 +71,12 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, standby_rx_queue_len),
    UCS_CONFIG_TYPE_UINT},
 
+  {"SPARE_QPS", "4",
+   "RC queue pairs which are kept ready on each link. So many endpoints of\n"
+   "peers can be connected while the application does not call progress;\n"
+   "further ones use DC until it does.",
+   ucs_offsetof(uct_varuna_iface_config_t, spare_qps), UCS_CONFIG_TYPE_UINT},
+
   {"PORT_EVENTS", "y",
    "Take a port's going down as a failure of its link at once. Otherwise the\n"
    "failure is noticed when requests run out of retries.",
@@ -101,6 +107,8 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                                        UCT_VARUNA_LOG_SIZE / 2));
     iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
     iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
+    iface->config.spare_qps       = ucs_min(config->spare_qps,
+                                            UCT_VARUNA_MAX_SPARE_QPS);
     iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
     iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);

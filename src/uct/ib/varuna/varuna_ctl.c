@@ -481,7 +481,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         }
         break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
-        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+        uct_varuna_target_handle_connect(ctl, link, hdr, body);
         break;
     default: /* Replies */
         if (hdr->uuid == ctl->iface->uuid) {
@@ -696,7 +696,7 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
         uct_varuna_ctl_learn(ctl, hdr->uuid, req + 1, req->addr_len);
         break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
-        uct_varuna_target_handle_connect(ctl, item->link, hdr, item->body);
+        uct_varuna_target_connect(ctl, item->link, hdr, item->body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
         uct_varuna_target_destroy(ctl, item->closed);
@@ -755,6 +755,7 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_unlock(ctl);
 
     count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map);
+    uct_varuna_spares_progress(ctl);
     while (!ucs_list_is_empty(&items)) {
         item = ucs_list_extract_head(&items, uct_varuna_ctl_item_t, list);
         uct_varuna_ctl_dispatch_item(ctl, item);

@@ -360,14 +360,21 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
         goto err_cleanup_links;
     }
 
-    status = uct_varuna_ctl_listen(ctl);
+    status = uct_varuna_spares_init(ctl);
     if (status != UCS_OK) {
         goto err_cleanup_targets;
+    }
+
+    status = uct_varuna_ctl_listen(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup_spares;
     }
 
     *ctl_p = ctl;
     return UCS_OK;
 
+err_cleanup_spares:
+    uct_varuna_spares_cleanup(ctl);
 err_cleanup_targets:
     uct_varuna_targets_cleanup(ctl);
 err_cleanup_links:
@@ -428,6 +435,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_lock(ctl);
     uct_varuna_ctl_linger(ctl);
     uct_varuna_ctl_purge(ctl);
+    uct_varuna_spares_cleanup(ctl);
     uct_varuna_targets_cleanup(ctl);
     uct_varuna_peers_cleanup(ctl);
     uct_varuna_ctl_reap_eps(ctl, 1);

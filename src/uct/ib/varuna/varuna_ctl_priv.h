@@ -124,14 +124,14 @@ typedef struct uct_varuna_target_table {
     uint32_t                   free_tail;  /* and late log writes die out */
     size_t                     rkey_len;
     khash_t(uct_varuna_targets) by_name;   /* Open targets by (uuid, vqp) */
-    khash_t(uct_varuna_rc_eps) rc_eps;     /* Main thread only */
+    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
 } uct_varuna_target_table_t;
 
 /*
  * RC end of one incarnation, and what it left. There is one for each ring: while
  * a planned change is on its way, the new incarnation is connected and the old
  * one still works. Its evidence is kept until its ring is due for another.
- * Attached and detached in the main thread, fenced in the async context.
+ * Attached, detached and fenced with the lock held.
  */
 typedef struct uct_varuna_target_qp {
     uct_ep_h                   ep;         /* NULL if it was never made, or is
@@ -146,6 +146,32 @@ typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
 } uct_varuna_target_impl_t;
+
+static inline uct_varuna_target_impl_t *
+uct_varuna_target_impl(uct_varuna_target_t *target)
+{
+    return ucs_derived_of(target, uct_varuna_target_impl_t);
+}
+
+static inline uct_varuna_target_qp_t *
+uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
+{
+    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
+}
+
+/* An RC endpoint which the main thread is to destroy. */
+typedef struct uct_varuna_old_ep {
+    ucs_list_link_t            list;
+    uct_ep_h                   inner;
+} uct_varuna_old_ep_t;
+
+/* RC endpoints that are not connected yet, by link, and those that are no longer
+ * wanted. Made and destroyed by the main thread, used by both. */
+typedef struct uct_varuna_spares {
+    uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
+    unsigned                   count[UCT_VARUNA_MAX_LINKS];
+    ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
+} uct_varuna_spares_t;
 
 struct uct_varuna_ctl {
     uct_varuna_iface_t         *iface;
@@ -163,6 +189,7 @@ struct uct_varuna_ctl {
 
     khash_t(uct_varuna_peers)  peers;      /* By uuid */
     uct_varuna_target_table_t  targets;
+    uct_varuna_spares_t        spares;
 
     ucs_list_link_t            inbox;      /* uct_varuna_ctl_item_t */
     unsigned                   inbox_len;
@@ -275,12 +302,57 @@ uct_varuna_target_t *
 uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
                                const uct_varuna_ctl_hdr_t *hdr);
 
-/* Main thread, lock not held. The message has been checked. */
+/* Lock held. @return NULL if there is none. */
+uct_varuna_target_t *
+uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
+                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
+
+/* Move a QP to ERR and note what it leaves. Lock held. */
+void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
+                                uct_varuna_target_qp_t *qp);
+
+/* Leftovers of an older incarnation in the ring prove nothing. */
+void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
+
+void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+                               uct_varuna_target_t *target);
+
+/* --- varuna_connect.c --- */
+
+/* Async context, lock held. The message has been checked. Without a spare
+ * endpoint the main thread is asked to connect. */
 void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const void *body);
 
-void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
-                               uct_varuna_target_t *target);
+/* The same in the main thread, lock not held: makes an endpoint if needed. */
+void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body);
+
+/* Destroy a QP whose incarnation is over. Main thread. */
+void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep);
+
+/* --- varuna_spare.c --- */
+
+/* Main thread, with nobody else yet: makes all spare endpoints. */
+ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread: destroys all of them. */
+void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Main thread, lock not held: makes spare endpoints until there are @a wanted. */
+ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
+                                    unsigned wanted);
+
+/* Main thread, lock not held: makes what has been taken, one for each link in a
+ * call, and destroys what was dropped. */
+void uct_varuna_spares_progress(uct_varuna_ctl_t *ctl);
+
+/* @return an endpoint, NULL if there is none. Lock held. */
+uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link);
+
+/* Let the main thread destroy an endpoint. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_ctl_t *ctl, uct_ep_h ep);
 
 #endif

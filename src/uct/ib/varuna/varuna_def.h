@@ -39,6 +39,9 @@
 /* Unfinished requests of one vQP, logged or not. */
 #define UCT_VARUNA_MAX_REQS          256
 
+/* RC queue pairs that a responder keeps ready on each link. */
+#define UCT_VARUNA_MAX_SPARE_QPS     256
+
 /* At file scope, where UCS_STATIC_ASSERT (a statement) can't stand. */
 #ifdef __cplusplus
 #  define UCT_VARUNA_STATIC_ASSERT(_cond) static_assert(_cond, #_cond)

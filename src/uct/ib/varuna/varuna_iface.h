@@ -42,6 +42,7 @@ typedef struct uct_varuna_iface_config {
     uct_iface_config_t         super;
     unsigned                   dc_num_dci;     /* DCI pool of each NIC */
     unsigned                   standby_rx_queue_len; /* 0: inner default */
+    unsigned                   spare_qps;      /* RC QPs ready for requesters */
     unsigned                   signal_period;  /* Silent posts per signal */
     double                     hold_min;       /* Link hold-down, seconds */
     double                     hold_max;
@@ -115,6 +116,7 @@ struct uct_varuna_iface {
         unsigned               signal_period;
         unsigned               dc_num_dci;
         unsigned               standby_rx_queue_len;
+        unsigned               spare_qps;
         ucs_time_t             ctl_timeout;
         ucs_time_t             give_up;
         ucs_time_t             packet_lifetime;

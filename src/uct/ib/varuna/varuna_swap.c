@@ -67,9 +67,9 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
                         sizeof(body.msg) + body.msg.device_len + ep_len);
 }
 
-/* No answer to CONNECT_REQ: a peer which computes answers when its application
- * calls progress, so that is no failure of a path which was good; a path that
- * is being probed has not come back. */
+/* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
+ * left, answers when its application calls progress. So that is no failure of a
+ * path which was good; a path that is being probed has not come back. */
 static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);

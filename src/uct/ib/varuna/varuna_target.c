@@ -1,9 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Responder's side of vQPs: opens, connects, fences and closes them at the
- * requester's wish, and owns their completion logs. It may never call its
- * progress function, so what recovery needs runs in the async context.
+ * Responder's side of vQPs: opens, fences and closes them at the requester's
+ * wish, and owns their completion logs (varuna_connect.c connects them). It may
+ * never call its progress function, so what recovery needs runs in the async
+ * context.
  *
  * Incarnation e writes its log into ring (e % UCT_VARUNA_LOG_COUNT). Rings are
  * never cleared: log sequence numbers go on across incarnations, so entries of
@@ -22,14 +23,6 @@
 #include <ucs/sys/sys.h>
 #include <string.h>
 
-#define UCT_VARUNA_TARGET_ADDR_ROOM  64
-
-
-static inline uct_varuna_target_impl_t *
-uct_varuna_target_impl(uct_varuna_target_t *target)
-{
-    return ucs_derived_of(target, uct_varuna_target_impl_t);
-}
 
 static inline uct_varuna_target_chunk_t *
 uct_varuna_target_chunk(uct_varuna_target_table_t *table, uint32_t id)
@@ -206,7 +199,7 @@ uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
                            __ATOMIC_ACQUIRE);
 }
 
-static uct_varuna_target_t *
+uct_varuna_target_t *
 uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
 {
@@ -353,19 +346,13 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
 
 /* --- FENCE_REQ, async context --- */
 
-static uct_varuna_target_qp_t *
-uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
-{
-    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
-}
-
 /*
  * Move a QP to ERR and note what it leaves. After this nothing of its incarnation
  * is executed here. The expected PSN is asked for only now, as before it may
  * still move. If the NIC doesn't obey, the next request tries again.
  */
-static void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
-                                       uct_varuna_target_qp_t *qp)
+void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
+                                uct_varuna_target_qp_t *qp)
 {
     ucs_status_t status;
 
@@ -394,8 +381,7 @@ static void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
 }
 
 /* Leftovers of an older incarnation in the ring prove nothing. */
-static void uct_varuna_target_clear_ring(uct_varuna_target_t *target,
-                                         uint32_t epoch)
+void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
 {
     unsigned ring = epoch % UCT_VARUNA_LOG_COUNT;
 
@@ -448,251 +434,6 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
            sizeof(body) - sizeof(*rep));
     uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
                          body, sizeof(body));
-}
-
-
-/* --- CONNECT_REQ, main thread --- */
-
-/* Destroy a QP whose incarnation is over. Its last completions come first: UCX
- * wants none of a QP which it doesn't know. */
-static void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
-{
-    ucs_queue_head_t reqs;
-    khiter_t iter;
-
-    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep);
-    if (iter != kh_end(&ctl->targets.rc_eps)) {
-        kh_del(uct_varuna_rc_eps, &ctl->targets.rc_eps, iter);
-    }
-
-    ucs_queue_head_init(&reqs);
-    uct_varuna_iface_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, &reqs);
-}
-
-/* Take a QP away. What it proved is kept. Lock held. */
-static uct_ep_h uct_varuna_target_detach_ep(const uct_varuna_target_t *target,
-                                            uct_varuna_target_qp_t *qp)
-{
-    uct_ep_h ep = qp->ep;
-
-    uct_varuna_target_fence_qp(target, qp);
-    qp->ep = NULL;
-    return ep;
-}
-
-static ucs_status_t
-uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
-                            unsigned *link_p)
-{
-    unsigned i;
-
-    for (i = 0; i < iface->num_links; ++i) {
-        if (iface->links[i].nic == nic) {
-            *link_p = i;
-            return UCS_OK;
-        }
-    }
-
-    ucs_debug("nic %u is no link of ours", nic);
-    return UCS_ERR_NO_DEVICE;
-}
-
-/* Make a QP and connect it to the requester's. */
-static ucs_status_t
-uct_varuna_target_make_ep(uct_varuna_ctl_t *ctl, unsigned link,
-                          const uct_varuna_ctl_connect_t *req, uct_ep_h *ep_p)
-{
-    const uct_varuna_lane_iface_t *rc =
-            &ctl->iface->links[link].lanes[UCT_VARUNA_LANE_RC];
-    char device_addr[UCT_VARUNA_TARGET_ADDR_ROOM] = {0};
-    char ep_addr[UCT_VARUNA_TARGET_ADDR_ROOM]     = {0};
-    uct_ep_params_t params;
-    ucs_status_t status;
-    uct_ep_h ep;
-
-    /* In rooms of their own: inner code reads as much as it likes */
-    if ((req->ep_len != rc->attr.ep_addr_len) ||
-        (req->ep_len > sizeof(ep_addr))) {
-        ucs_debug("the peer's RC address has %u bytes, ours %zu", req->ep_len,
-                  rc->attr.ep_addr_len);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    memcpy(device_addr, req + 1, req->device_len);
-    memcpy(ep_addr, UCS_PTR_BYTE_OFFSET(req + 1, req->device_len), req->ep_len);
-
-    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-    params.iface      = rc->inner;
-    status            = uct_ep_create(&params, &ep);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_ep_connect_to_ep(ep, (uct_device_addr_t*)device_addr,
-                                  (uct_ep_addr_t*)ep_addr);
-    if (status != UCS_OK) {
-        uct_ep_destroy(ep);
-        return status;
-    }
-
-    *ep_p = ep;
-    return UCS_OK;
-}
-
-/* Tell the requester, lock held. */
-static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
-                                            unsigned link,
-                                            const uct_varuna_ctl_hdr_t *hdr,
-                                            uct_varuna_target_t *target,
-                                            uint8_t nic, ucs_status_t status)
-{
-    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, hdr->epoch);
-    const uct_varuna_link_t *rc_link;
-    char body[sizeof(uct_varuna_ctl_connect_t) +
-              (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
-    uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)body;
-    size_t length                 = sizeof(*rep);
-
-    memset(rep, 0, sizeof(*rep));
-    if (status == UCS_OK) {
-        rc_link         = &ctl->iface->links[qp->link];
-        rep->device_len = rc_link->device_addr_len;
-        rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
-        ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
-        memcpy(body + length, rc_link->device_addr, rep->device_len);
-        length += rep->device_len;
-        status  = uct_ep_get_address(qp->ep,
-                                     (uct_ep_addr_t*)(body + length));
-        length += rep->ep_len;
-    }
-
-    rep->link = nic;
-    if (status != UCS_OK) {
-        length          = sizeof(*rep);
-        rep->device_len = 0;
-        rep->ep_len     = 0;
-        rep->status     = -status;
-    }
-
-    uct_varuna_ctl_reply(ctl, target->peer, link, hdr,
-                         UCT_VARUNA_CTL_CONNECT_REP, body, length);
-}
-
-/* Lock held. @return UCS_INPROGRESS if a QP is to be made, else what to answer. */
-static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
-                                                    uint32_t epoch)
-{
-    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
-
-    if ((epoch <= target->fenced) || (epoch < qp->epoch)) {
-        return UCS_ERR_REJECTED;
-    }
-
-    return ((epoch == qp->epoch) && (qp->ep != NULL)) ? UCS_OK : UCS_INPROGRESS;
-}
-
-/* Make the QP of incarnation @a epoch the target's, unless it was fenced in the
- * meantime. Lock held. */
-static ucs_status_t
-uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
-                            uct_ep_h ep, unsigned link, uint32_t epoch)
-{
-    uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
-    khiter_t iter;
-    int ret;
-
-    if (epoch <= target->fenced) {
-        return UCS_ERR_REJECTED;
-    }
-
-    iter = kh_put(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep, &ret);
-    if (ret == UCS_KH_PUT_FAILED) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    kh_val(&ctl->targets.rc_eps, iter) = target;
-    qp->ep                             = ep;
-    qp->epoch                          = epoch;
-    uct_varuna_target_clear_ring(target, epoch);
-    qp->flags                          = 0;
-    qp->epsn                           = 0;
-    qp->link                           = link;
-    ucs_debug("target %u: connected incarnation %u on link %u", target->id,
-              epoch, link);
-    return UCS_OK;
-}
-
-void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const void *body)
-{
-    const uct_varuna_ctl_connect_t *req = body;
-    uct_varuna_target_t *target;
-    uct_ep_h ep, old_ep;
-    ucs_status_t status;
-    unsigned rc_link;
-    khiter_t iter;
-
-    uct_varuna_ctl_lock(ctl);
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
-    if (target == NULL) {
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
-        goto out_unlock;
-    }
-
-    status = uct_varuna_target_check_connect(target, hdr->epoch);
-    if (status != UCS_INPROGRESS) {
-        goto out_reply;
-    }
-
-    /* Of an incarnation whose ring is needed: it is over */
-    old_ep = uct_varuna_target_detach_ep(target,
-                                         uct_varuna_target_qp(target,
-                                                              hdr->epoch));
-    uct_varuna_ctl_unlock(ctl);
-
-    /* QPs are made and destroyed without the lock: fences don't wait for that,
-     * and only this thread touches the RC interfaces and destroys targets */
-    if (old_ep != NULL) {
-        uct_varuna_target_destroy_ep(ctl, old_ep);
-    }
-
-    status = uct_varuna_target_find_link(ctl->iface, req->link, &rc_link);
-    if (status == UCS_OK) {
-        status = uct_varuna_target_make_ep(ctl, rc_link, req, &ep);
-    }
-
-    if (status == UCS_OK) {
-        uct_varuna_ctl_lock(ctl);
-        status = uct_varuna_target_attach_ep(ctl, target, ep, rc_link,
-                                             hdr->epoch);
-        uct_varuna_ctl_unlock(ctl);
-        if (status != UCS_OK) {
-            uct_varuna_target_destroy_ep(ctl, ep);
-        }
-    }
-
-    uct_varuna_ctl_lock(ctl);
-out_reply:
-    uct_varuna_target_reply_connect(ctl, link, hdr, target, req->link, status);
-out_unlock:
-    uct_varuna_ctl_unlock(ctl);
-}
-
-int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)
-{
-    uct_varuna_target_t *target;
-    khiter_t iter;
-
-    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)inner);
-    if (iter == kh_end(&ctl->targets.rc_eps)) {
-        return 0;
-    }
-
-    /* The requester finds out by itself, and decides */
-    target = kh_val(&ctl->targets.rc_eps, iter);
-    ucs_debug("target %u: endpoint %p failed", target->id, inner);
-    return 1;
 }
 
 
