@@ -8,7 +8,7 @@
 # order are right (the program says so), the emulator's trace has each put exactly
 # once, whichever lane failed, the fault has fired, and the endpoint has switched.
 #
-# RC_VARUNA_SWEEP: how many consecutive messages are hit in each way (2). Data and
+# RC_VARUNA_FAILOVER: how many consecutive messages are hit in each way (2). Data and
 # log entries take turns, so two are the least.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
@@ -17,8 +17,8 @@ emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
 program=$RCV_BUILD/src/tools/demo/varuna_demo
 judge=$RCV_BUILD/src/tools/demo/demo_trace_check
-first=${RC_VARUNA_SWEEP_FIRST:-601}
-sweep=${RC_VARUNA_SWEEP:-2}
+first=${RC_VARUNA_FAILOVER_FIRST:-601}
+sweep=${RC_VARUNA_FAILOVER:-2}
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info

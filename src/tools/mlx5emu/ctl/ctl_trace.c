@@ -18,12 +18,14 @@
 #define CTL_TRACE_POLL_MS 50
 
 enum {
-    CTL_TRACE_JSON = 256
+    CTL_TRACE_JSON = 256,
+    CTL_TRACE_FROM
 };
 
 static const struct option ctl_trace_options[] = {
     {"json",   no_argument, NULL, CTL_TRACE_JSON},
     {"follow", no_argument, NULL, 'f'},
+    {"from",   required_argument, NULL, CTL_TRACE_FROM},
     {NULL,     0,           NULL, 0}
 };
 
@@ -32,6 +34,7 @@ typedef struct ctl_trace_args {
     int      follow;
     int      by_host;
     unsigned host;
+    uint64_t from;     /* Number of the first entry */
 } ctl_trace_args_t;
 
 static volatile sig_atomic_t ctl_trace_stop;
@@ -216,7 +219,7 @@ static int ctl_trace_show(const ctl_trace_args_t *args)
     struct timespec interval = {0, CTL_TRACE_POLL_MS * 1000000l};
     struct sigaction action  = {.sa_handler = ctl_trace_signal};
     uint64_t lost            = 0;
-    uint64_t pos             = 0;
+    uint64_t pos             = args->from - 1;
 
     if (emu_fabric->cfg.trace_entries == 0) {
         return ctl_fail("fabric \"%s\" has no trace: it was made with --trace"
@@ -265,7 +268,7 @@ static int ctl_trace_open(int argc, char **argv, ctl_trace_args_t *args)
 
 static int ctl_trace_run(int argc, char **argv)
 {
-    ctl_trace_args_t args = {0};
+    ctl_trace_args_t args = {.from = 1};
     int status            = 0;
     int c;
 
@@ -278,6 +281,12 @@ static int ctl_trace_run(int argc, char **argv)
         case 'f':
             args.follow = 1;
             break;
+        case CTL_TRACE_FROM:
+            if (ctl_parse_number(optarg, 1, UINT64_MAX, &args.from)) {
+                return ctl_usage_fail(&ctl_verb_trace, "--from: \"%s\" is not"
+                                      " the number of an entry", optarg);
+            }
+            break;
         default:
             return status;
         }
@@ -289,13 +298,14 @@ static int ctl_trace_run(int argc, char **argv)
 const ctl_verb_t ctl_verb_trace = {
     .name    = "trace",
     .run     = ctl_trace_run,
-    .usage   = "[-n NAME] [--json] [--follow] [HOST]",
+    .usage   = "[-n NAME] [--json] [--follow] [--from N] [HOST]",
     .help    = "Show what was executed at the responders, in order",
     .details =
     "  -n NAME       Name of the fabric\n"
     "  HOST          Only what this host executed as a responder\n"
     "  --json        One JSON object a line\n"
-    "  --follow, -f  Go on until interrupted\n\n"
+    "  --follow, -f  Go on until interrupted\n"
+    "  --from N      Begin with entry N\n\n"
     "Exit status 3 tells that entries were overwritten before they could be"
     " read.\n"
 };

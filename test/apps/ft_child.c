@@ -1,0 +1,257 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Starting processes and talking with them.
+ */
+#include "ft_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_OUTPUT_STEP 65536
+#define FT_STOP_TIME   10 /* Seconds */
+
+
+void ft_fatal(const char *format, ...)
+{
+    va_list ap;
+
+    fflush(stdout);
+    va_start(ap, format);
+    fprintf(stderr, "fatal: ");
+    vfprintf(stderr, format, ap);
+    fprintf(stderr, "\n");
+    va_end(ap);
+    exit(2);
+}
+
+double ft_clock(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + (ts.tv_nsec * 1e-9);
+}
+
+static void ft_pipe(int fds[2])
+{
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        ft_fatal("pipe: %s", strerror(errno));
+    }
+}
+
+/* Fork and execute; in_fd and out_fd become the standard ones */
+static pid_t ft_spawn(char *const argv[], int in_fd, int out_fd)
+{
+    pid_t parent = getpid();
+    pid_t pid    = fork();
+
+    if (pid < 0) {
+        ft_fatal("fork: %s", strerror(errno));
+    }
+
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if ((getppid() != parent) ||
+            ((in_fd >= 0) && (dup2(in_fd, STDIN_FILENO) < 0)) ||
+            (dup2(out_fd, STDOUT_FILENO) < 0)) {
+            _exit(127);
+        }
+
+        execv(argv[0], argv);
+        _exit(127);
+    }
+
+    return pid;
+}
+
+char *ft_command(char *const argv[], int *status_p)
+{
+    size_t size = 0, length = 0;
+    char *output = NULL;
+    int fds[2], status;
+    ssize_t ret;
+    pid_t pid;
+
+    ft_pipe(fds);
+    pid = ft_spawn(argv, -1, fds[1]);
+    close(fds[1]);
+    do {
+        if (size - length < FT_OUTPUT_STEP / 2) {
+            size  += FT_OUTPUT_STEP;
+            output = realloc(output, size);
+            if (output == NULL) {
+                ft_fatal("out of memory");
+            }
+        }
+
+        ret     = read(fds[0], output + length, size - length - 1);
+        length += (ret > 0) ? ret : 0;
+    } while ((ret > 0) || ((ret < 0) && (errno == EINTR)));
+
+    close(fds[0]);
+    output[length] = '\0';
+    while ((waitpid(pid, &status, 0) < 0) && (errno == EINTR)) {
+    }
+
+    *status_p = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    return output;
+}
+
+void ft_child_start(ft_child_t *child, const char *name, FILE *log,
+                    char *const argv[])
+{
+    int to[2], from[2];
+
+    ft_pipe(to);
+    ft_pipe(from);
+    memset(child, 0, sizeof(*child));
+    child->name = name;
+    child->log  = log;
+    child->pid  = ft_spawn(argv, to[0], from[1]);
+    child->in   = to[1];
+    child->out  = from[0];
+    close(to[0]);
+    close(from[1]);
+}
+
+void ft_child_send(ft_child_t *child, const char *format, ...)
+{
+    va_list ap;
+
+    fprintf(child->log, "%s < ", child->name);
+    va_start(ap, format);
+    vfprintf(child->log, format, ap);
+    va_end(ap);
+    fprintf(child->log, "\n");
+
+    va_start(ap, format);
+    if ((vdprintf(child->in, format, ap) < 0) ||
+        (write(child->in, "\n", 1) != 1)) {
+        fprintf(child->log, "%s: %s\n", child->name, strerror(errno));
+    }
+    va_end(ap);
+}
+
+/* What rc_varuna logs of a switch, and what it calls an error */
+static void ft_child_note(ft_child_t *child, const char *line)
+{
+    const char *ambiguous = strstr(line, "ambiguous=");
+
+    fprintf(child->log, "%s > %s\n", child->name, line);
+    if (strstr(line, "rc_varuna: switched") && (ambiguous != NULL)) {
+        ++child->switches;
+        child->ambiguous += strtoul(ambiguous + strlen("ambiguous="), NULL,
+                                    10);
+    }
+
+    if (strstr(line, " ERROR ") || strstr(line, " FATAL ")) {
+        ++child->errors;
+    }
+}
+
+/* Take the first line from the buffer. @return 0 if there is none */
+static int ft_child_take_line(ft_child_t *child)
+{
+    char *newline = memchr(child->buffer, '\n', child->length);
+    size_t length;
+
+    if ((newline == NULL) && (child->length == sizeof(child->buffer))) {
+        newline = child->buffer + sizeof(child->buffer) - 1;
+    }
+
+    if (newline == NULL) {
+        return 0;
+    }
+
+    *newline = '\0';
+    length   = newline + 1 - child->buffer;
+    snprintf(child->answer, sizeof(child->answer), "%.*s",
+             (int)sizeof(child->answer) - 1, child->buffer);
+    child->length -= length;
+    memmove(child->buffer, child->buffer + length, child->length);
+    return 1;
+}
+
+const char *ft_child_answer(ft_child_t *child, double timeout)
+{
+    double end = ft_clock() + timeout;
+    struct pollfd pfd = {.fd = child->out, .events = POLLIN};
+    int left_ms;
+    ssize_t ret;
+
+    for (;;) {
+        while (ft_child_take_line(child)) {
+            ft_child_note(child, child->answer);
+            if (!strncmp(child->answer, "ft: ", 4) &&
+                strncmp(child->answer, "ft: note", 8)) {
+                return child->answer + 4;
+            }
+        }
+
+        left_ms = (end - ft_clock()) * 1000;
+        if ((left_ms < 0) || (poll(&pfd, 1, left_ms) == 0)) {
+            return NULL;
+        }
+
+        ret = read(child->out, child->buffer + child->length,
+                   sizeof(child->buffer) - child->length);
+        if ((ret == 0) || ((ret < 0) && (errno != EINTR))) {
+            return NULL;
+        }
+
+        child->length += (ret > 0) ? ret : 0;
+    }
+}
+
+int ft_child_stop(ft_child_t *child)
+{
+    double end = ft_clock() + FT_STOP_TIME;
+    int status = 0;
+    pid_t pid  = 0;
+
+    if (child->pid == 0) {
+        return 0;
+    }
+
+    close(child->in);
+    while (ft_clock() < end) {
+        ft_child_answer(child, 0.02); /* It may have much to say */
+        pid = waitpid(child->pid, &status, WNOHANG);
+        if (pid != 0) {
+            break;
+        }
+    }
+
+    if (pid != child->pid) {
+        ft_child_kill(child);
+        return -1;
+    }
+
+    close(child->out);
+    child->pid = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void ft_child_kill(ft_child_t *child)
+{
+    int status;
+
+    if (child->pid == 0) {
+        return;
+    }
+
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, &status, 0);
+    close(child->out);
+    child->pid = 0;
+}

@@ -1,0 +1,237 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * One process of a fault test: a server whose memory others write, or a client.
+ * It knows UCT only; whoever started it tells it what to do, one command a line:
+ *
+ *     ft_job server|client FILE     FILE: the server's memory, made by the caller
+ *
+ *   server   sleep SECONDS          without progress
+ *   client   connect ADDRESS        as the server printed it
+ *            open                   a new endpoint
+ *            warm NUMBER            one put outside of the plans' memory, flushed
+ *            run NUMBER PLAN FLAGS  a plan, see ft_plan.c and FT_RUN_...
+ *            idle SECONDS           progress
+ *
+ * Each is answered by one line, "ft: ok" or "ft: fail REASON".
+ */
+#include "ft_ops.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_TL_NAME  "rc_varuna"
+#define FT_LINE_MAX 2048
+
+static ft_shared_t *ft_map(const char *path)
+{
+    int fd = open(path, O_RDWR);
+    void *ptr;
+
+    if (fd < 0) {
+        ft_die("cannot open %s", path);
+    }
+
+    ptr = mmap(NULL, sizeof(ft_shared_t), PROT_READ | PROT_WRITE, MAP_SHARED,
+               fd, 0);
+    close(fd);
+    if (ptr == MAP_FAILED) {
+        ft_die("cannot map %s", path);
+    }
+
+    return ptr;
+}
+
+/* A line of standard input, without waiting. @return NULL if there is none yet;
+ * the end of the input ends the program's loop (*eof_p). */
+static char *ft_read_line(char *line, int *eof_p)
+{
+    static char buffer[FT_LINE_MAX];
+    static size_t length;
+    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+    char *newline     = memchr(buffer, '\n', length);
+    ssize_t ret;
+
+    if ((newline == NULL) && (poll(&pfd, 1, 0) > 0)) {
+        ret = read(STDIN_FILENO, buffer + length, sizeof(buffer) - length);
+        if (ret <= 0) {
+            *eof_p = 1;
+            return NULL;
+        }
+
+        length += ret;
+        newline = memchr(buffer, '\n', length);
+    }
+
+    if (newline == NULL) {
+        return NULL;
+    }
+
+    *newline = '\0';
+    strcpy(line, buffer);
+    length -= newline + 1 - buffer;
+    memmove(buffer, newline + 1, length);
+    return line;
+}
+
+/* --- Server --- */
+
+static ucs_status_t ft_server_am(void *arg, void *data, size_t length,
+                                 unsigned flags)
+{
+    static uint64_t copy[FT_AREA_SIZE / sizeof(uint64_t)];
+    ft_shared_t *shared = arg;
+    ft_am_t *am         = &shared->am[shared->am_count % FT_AM_LOG_SIZE];
+
+    memcpy(copy, data, (length < sizeof(copy)) ? length : sizeof(copy));
+    am->run    = ft_word_run(copy[0]);
+    am->index  = ft_word_index(copy[0]);
+    am->length = length;
+    am->good   = ft_check(copy, length, am->run, am->index);
+    __sync_synchronize();
+    ++shared->am_count;
+    return UCS_OK;
+}
+
+static void ft_server_command(const char *line)
+{
+    double seconds;
+
+    if (sscanf(line, "sleep %lf", &seconds) == 1) {
+        printf("ft: ok\n");
+        usleep((useconds_t)(seconds * 1e6));
+    } else {
+        ft_die("unknown command: %s", line);
+    }
+}
+
+static int ft_server(ft_shared_t *shared)
+{
+    ft_uct_t uct;
+    char line[FT_LINE_MAX];
+    unsigned idle = 0;
+    uct_mem_h memh;
+    int eof = 0;
+
+    ft_uct_open(&uct, FT_TL_NAME);
+    if (uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_server_am, shared,
+                                 0) != UCS_OK) {
+        ft_die("set_am_handler");
+    }
+
+    memh = ft_uct_reg(&uct, shared->area, sizeof(shared->area));
+    ft_uct_print_address(&uct, "ft: address", memh, shared->area);
+    while (!eof) {
+        if (uct_worker_progress(uct.worker) > 0) {
+            idle = 0;
+        } else if (++idle > 16) {
+            usleep(200);
+        }
+
+        if (((idle % 8) == 0) && (ft_read_line(line, &eof) != NULL)) {
+            ft_server_command(line);
+        }
+    }
+
+    uct_md_mem_dereg(uct.md, memh);
+    ft_uct_close(&uct);
+    return 0;
+}
+
+/* --- Client --- */
+
+static void ft_client_connect(ft_client_t *client, const char *text)
+{
+    if (ft_uct_parse_address(text, &client->server) != 0) {
+        ft_die("not an address: %s", text);
+    }
+
+    if (uct_rkey_unpack(client->uct.component, client->server.rkey,
+                        &client->rkey) != UCS_OK) {
+        ft_die("rkey_unpack");
+    }
+}
+
+static void ft_client_idle(ft_client_t *client, double seconds)
+{
+    time_t end = (time_t)(seconds * 1000);
+    struct timespec start, now;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        ft_client_progress(client);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (((now.tv_sec - start.tv_sec) * 1000) +
+             ((now.tv_nsec - start.tv_nsec) / 1000000) < end);
+}
+
+static void ft_client_command(ft_client_t *client, const char *line)
+{
+    unsigned number, flags;
+    double seconds;
+    char plan[64];
+    int ret = 0;
+
+    client->error[0] = '\0';
+    if (!strncmp(line, "connect ", 8)) {
+        ft_client_connect(client, line + 8);
+    } else if (!strcmp(line, "open")) {
+        ft_client_reopen(client);
+    } else if (sscanf(line, "warm %u", &number) == 1) {
+        ret = ft_client_warm(client, number);
+    } else if (sscanf(line, "run %u %63s %u", &number, plan, &flags) == 3) {
+        ret = ft_client_run(client, number, plan, flags);
+    } else if (sscanf(line, "idle %lf", &seconds) == 1) {
+        ft_client_idle(client, seconds);
+    } else if (sscanf(line, "timeout %lf", &seconds) == 1) {
+        client->timeout = seconds;
+    } else {
+        ft_die("unknown command: %s", line);
+    }
+
+    if (ret == 0) {
+        printf("ft: ok\n");
+    } else {
+        printf("ft: fail %s\n", client->error);
+    }
+}
+
+static int ft_client(ft_shared_t *shared)
+{
+    static ft_client_t client;
+    char line[FT_LINE_MAX];
+    int eof = 0;
+
+    ft_uct_open(&client.uct, FT_TL_NAME);
+    ft_client_init(&client, shared);
+    printf("ft: ready\n");
+    while (!eof) {
+        ft_client_progress(&client);
+        if (ft_read_line(line, &eof) != NULL) {
+            ft_client_command(&client, line);
+        }
+    }
+
+    ft_client_cleanup(&client);
+    ft_uct_close(&client.uct);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    ft_shared_t *shared;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc != 3) {
+        ft_die("usage: ft_job server|client FILE");
+    }
+
+    shared = ft_map(argv[2]);
+    return !strcmp(argv[1], "server") ? ft_server(shared) : ft_client(shared);
+}

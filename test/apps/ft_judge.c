@@ -1,0 +1,277 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The judge of puts. Each word that a put writes tells whose it is, so an entry of
+ * the trace is known by its first word. A message that was cut ("partial", and no
+ * last part) was not executed, but no part of it may come behind the put's
+ * execution on another lane.
+ */
+#include "ft_judge.h"
+#include "ft_child.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    uint64_t   seq;
+    unsigned   host;
+    unsigned   link;
+    const char *op;
+    const char *type;
+    uint32_t   src_qpn;
+    uint64_t   addr;
+    uint64_t   length;
+    uint64_t   data;
+    int        duplicate;
+    int        partial;
+    int        last;
+} ft_entry_t;
+
+/* Parts of the put that have arrived on one queue pair, from its beginning */
+typedef struct {
+    uint32_t src_qpn;
+    uint32_t length;
+} ft_parts_t;
+
+typedef struct {
+    uint64_t        base;
+    uint32_t        run;
+    const ft_plan_t *plan;
+    ft_verdict_t    *verdict;
+    unsigned        executed[FT_MAX_OPS];
+    ft_parts_t      parts[FT_MAX_OPS];
+    int             newest;   /* Highest put that was executed */
+} ft_judge_t;
+
+
+static void ft_judge_error(ft_verdict_t *verdict, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void ft_judge_error(ft_verdict_t *verdict, const char *format, ...)
+{
+    va_list ap;
+
+    if (verdict->text[0] == '\0') {
+        va_start(ap, format);
+        vsnprintf(verdict->text, sizeof(verdict->text), format, ap);
+        va_end(ap);
+    }
+}
+
+static uint64_t ft_json_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (json_is_integer(value)) {
+        return json_integer_value(value);
+    }
+
+    return json_is_string(value) ?
+           strtoull(json_string_value(value), NULL, 0) : json_is_true(value);
+}
+
+/* The next line as an entry. The caller releases root_p. @return 0 at the end */
+static int ft_judge_next(char **save_p, char **trace_p, ft_entry_t *entry,
+                         json_t **root_p)
+{
+    char *line = strtok_r(*trace_p, "\n", save_p);
+    json_t *root;
+
+    *trace_p = NULL;
+    if (line == NULL) {
+        return 0;
+    }
+
+    root = json_loads(line, 0, NULL);
+    if ((root == NULL) || (json_object_get(root, "lost") != NULL) ||
+        (json_object_get(root, "seq") == NULL)) {
+        ft_fatal("the trace is not complete: %s", line);
+    }
+
+    entry->seq       = ft_json_number(root, "seq");
+    entry->host      = ft_json_number(root, "host");
+    entry->link      = ft_json_number(root, "link");
+    entry->op        = json_string_value(json_object_get(root, "op"));
+    entry->type      = json_string_value(json_object_get(root, "type"));
+    entry->src_qpn   = ft_json_number(root, "src_qpn");
+    entry->addr      = ft_json_number(root, "addr");
+    entry->length    = ft_json_number(root, "length");
+    entry->data      = ft_json_number(root, "data");
+    entry->duplicate = ft_json_number(root, "duplicate");
+    entry->partial   = ft_json_number(root, "partial");
+    entry->last      = ft_json_number(root, "last");
+    *root_p          = root;
+    return 1;
+}
+
+static void ft_judge_lane(ft_verdict_t *verdict, const ft_entry_t *entry)
+{
+    if (verdict->qpn == 0) {
+        verdict->qpn   = entry->src_qpn;
+        verdict->link  = entry->link;
+        verdict->is_rc = !strcasecmp(entry->type, "rc");
+    }
+}
+
+static void ft_judge_executed(ft_judge_t *judge, int index, uint64_t seq)
+{
+    ft_verdict_t *verdict = judge->verdict;
+
+    if (++judge->executed[index] == 1) {
+        ++verdict->executed;
+    } else {
+        ++verdict->again;
+        ft_judge_error(verdict, "put %d was executed %u times (entry %" PRIu64
+                       ")", index, judge->executed[index], seq);
+    }
+
+    if (index < judge->newest) {
+        ++verdict->errors;
+        ft_judge_error(verdict, "put %d was executed behind %d (entry %" PRIu64
+                       ")", index, judge->newest, seq);
+    }
+
+    judge->newest = index;
+}
+
+/* A part of a message, or all of it */
+static void ft_judge_part(ft_judge_t *judge, const ft_entry_t *entry,
+                          int index)
+{
+    const ft_op_t *op = &judge->plan->ops[index];
+    ft_parts_t *parts = &judge->parts[index];
+    uint32_t start    = entry->addr - judge->base - op->offset;
+
+    if (!entry->partial && !entry->last) {
+        if ((start == 0) && (entry->length == op->length)) {
+            ft_judge_executed(judge, index, entry->seq);
+            return;
+        }
+    } else if (start == 0) {
+        parts->src_qpn = entry->src_qpn;
+        parts->length  = entry->length;
+        if (judge->executed[index] > 0) {
+            /* Behind the execution as a whole: it overwrites what is newer */
+            ++judge->verdict->again;
+            ft_judge_error(judge->verdict, "put %d was written again (entry %"
+                           PRIu64 ")", index, entry->seq);
+        }
+        return;
+    } else if ((entry->src_qpn == parts->src_qpn) &&
+               (start == parts->length)) {
+        parts->length += entry->length;
+        if (parts->length == op->length) {
+            parts->src_qpn = 0;
+            ft_judge_executed(judge, index, entry->seq);
+        } else if (judge->executed[index] > 0) {
+            ++judge->verdict->errors;
+            ft_judge_error(judge->verdict, "a part of put %d was written behind"
+                           " it (entry %" PRIu64 ")", index, entry->seq);
+        }
+        return;
+    }
+
+    ++judge->verdict->errors;
+    ft_judge_error(judge->verdict, "put %d: bytes %u to %" PRIu64 " of %u were"
+                   " written alone (entry %" PRIu64 ")", index, start,
+                   start + entry->length, op->length, entry->seq);
+}
+
+static void ft_judge_write(ft_judge_t *judge, const ft_entry_t *entry)
+{
+    int index  = ft_word_index(entry->data);
+    uint32_t k = ft_word_k(entry->data);
+    const ft_op_t *op;
+
+    if (entry->duplicate) {
+        ++judge->verdict->duplicates;
+        return;
+    }
+
+    op = &judge->plan->ops[index];
+    if ((ft_word_run(entry->data) != (judge->run & 0xfffff)) || (index < 0) ||
+        (index >= (int)judge->plan->num) ||
+        !(ft_kinds[op->kind].flags & FT_KIND_WRITES) ||
+        (entry->addr != judge->base + op->offset + (k * sizeof(uint64_t)))) {
+        ++judge->verdict->errors;
+        ft_judge_error(judge->verdict, "entry %" PRIu64 " is no put of this"
+                       " run: 0x%" PRIx64 " at offset %" PRIu64 " (run %u, put"
+                       " %d)", entry->seq, entry->data,
+                       entry->addr - judge->base, ft_word_run(entry->data),
+                       index);
+        return;
+    }
+
+    ft_judge_lane(judge->verdict, entry);
+    ft_judge_part(judge, entry, index);
+}
+
+static int ft_judge_concerns(const ft_entry_t *entry, uint64_t base,
+                             uint64_t size)
+{
+    return (entry->host == 0) && (entry->addr >= base) &&
+           (entry->addr < base + size);
+}
+
+void ft_judge_run(char *trace, uint64_t base, uint32_t run,
+                  const ft_plan_t *plan, ft_verdict_t *verdict)
+{
+    ft_judge_t judge = {
+        .base    = base,
+        .run     = run,
+        .plan    = plan,
+        .verdict = verdict,
+        .newest  = -1
+    };
+    char *save       = NULL;
+    ft_entry_t entry;
+    json_t *root;
+    unsigned i;
+
+    memset(verdict, 0, sizeof(*verdict));
+    while (ft_judge_next(&save, &trace, &entry, &root)) {
+        verdict->last_seq = entry.seq;
+        if (ft_judge_concerns(&entry, base, FT_AREA_SIZE)) {
+            if (!strncmp(entry.op, "write", 5)) {
+                ft_judge_write(&judge, &entry);
+            } else {
+                ft_judge_lane(verdict, &entry);
+            }
+        }
+        json_decref(root);
+    }
+
+    for (i = 0; i < plan->num; ++i) {
+        if ((ft_kinds[plan->ops[i].kind].flags & FT_KIND_WRITES) &&
+            (judge.executed[i] == 0)) {
+            ++verdict->errors;
+            ft_judge_error(verdict, "put %u was never executed", i);
+        }
+    }
+}
+
+int ft_judge_warm(char *trace, uint64_t base, uint32_t number,
+                  ft_verdict_t *verdict)
+{
+    char *save = NULL;
+    int found  = 0;
+    ft_entry_t entry;
+    json_t *root;
+
+    memset(verdict, 0, sizeof(*verdict));
+    while (ft_judge_next(&save, &trace, &entry, &root)) {
+        verdict->last_seq = entry.seq;
+        if (ft_judge_concerns(&entry, base + FT_WARM_OFFSET, FT_WARM_SIZE) &&
+            (entry.data == number)) {
+            verdict->qpn = 0;
+            ft_judge_lane(verdict, &entry);
+            found = 1;
+        }
+        json_decref(root);
+    }
+
+    return found;
+}

@@ -1,0 +1,567 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Posting the operations of a plan and checking what came out.
+ */
+#include "ft_ops.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_IDLE_CALLS  64   /* Progress calls without work before a nap */
+#define FT_NAP_US      30
+#define FT_SETTLE      200  /* Calls after the end, to see what comes too often */
+
+
+static double ft_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + (ts.tv_nsec * 1e-9);
+}
+
+static void ft_fail(ft_client_t *client, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void ft_fail(ft_client_t *client, const char *format, ...)
+{
+    va_list ap;
+
+    if (client->error[0] != '\0') {
+        return;
+    }
+
+    va_start(ap, format);
+    vsnprintf(client->error, sizeof(client->error), format, ap);
+    va_end(ap);
+}
+
+void ft_client_progress(ft_client_t *client)
+{
+    static unsigned idle;
+
+    if (uct_worker_progress(client->uct.worker) > 0) {
+        idle = 0;
+    } else if (++idle > FT_IDLE_CALLS) {
+        usleep(FT_NAP_US);
+    }
+}
+
+void ft_client_init(ft_client_t *client, ft_shared_t *shared)
+{
+    client->shared  = shared;
+    client->timeout = 20;
+    client->local   = mmap(NULL, FT_LOCAL_SIZE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (client->local == MAP_FAILED) {
+        ft_die("out of memory");
+    }
+
+    client->memh = ft_uct_reg(&client->uct, client->local, FT_LOCAL_SIZE);
+}
+
+void ft_client_cleanup(ft_client_t *client)
+{
+    if (client->ep != NULL) {
+        uct_ep_destroy(client->ep);
+    }
+    if (client->rkey.handle != NULL || client->rkey.rkey != 0) {
+        uct_rkey_release(client->uct.component, &client->rkey);
+    }
+    uct_md_mem_dereg(client->uct.md, client->memh);
+    munmap(client->local, FT_LOCAL_SIZE);
+}
+
+void ft_client_reopen(ft_client_t *client)
+{
+    if (client->ep != NULL) {
+        uct_ep_destroy(client->ep);
+    }
+
+    client->ep = ft_uct_connect(&client->uct, &client->server);
+}
+
+/* --- Posting --- */
+
+static uint64_t ft_remote(const ft_client_t *client, const ft_op_t *op)
+{
+    return client->server.base + op->offset;
+}
+
+static uct_iov_t ft_iov(const ft_client_t *client, void *buffer, size_t length)
+{
+    uct_iov_t iov = {
+        .buffer = buffer,
+        .length = length,
+        .memh   = client->memh,
+        .stride = 0,
+        .count  = 1
+    };
+
+    return iov;
+}
+
+static size_t ft_pack(void *dest, void *arg)
+{
+    ft_done_t *done = arg;
+    size_t length   = done->client->plan.ops[done->index].length;
+
+    memcpy(dest, done->local, length);
+    return length;
+}
+
+static void ft_unpack(void *arg, const void *data, size_t length)
+{
+    memcpy(((ft_done_t*)arg)->local, data, length);
+}
+
+static ucs_status_t ft_post_put_short(ft_client_t *client, const ft_op_t *op,
+                                      ft_done_t *done)
+{
+    return uct_ep_put_short(client->ep, done->local, op->length,
+                            ft_remote(client, op), client->rkey.rkey);
+}
+
+static ucs_status_t ft_post_put_bcopy(ft_client_t *client, const ft_op_t *op,
+                                      ft_done_t *done)
+{
+    ssize_t ret = uct_ep_put_bcopy(client->ep, ft_pack, done,
+                                   ft_remote(client, op), client->rkey.rkey);
+
+    return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
+}
+
+static ucs_status_t ft_post_put_zcopy(ft_client_t *client, const ft_op_t *op,
+                                      ft_done_t *done)
+{
+    uct_iov_t iov = ft_iov(client, done->local, op->length);
+
+    return uct_ep_put_zcopy(client->ep, &iov, 1, ft_remote(client, op),
+                            client->rkey.rkey, &done->comp);
+}
+
+static ucs_status_t ft_post_get_bcopy(ft_client_t *client, const ft_op_t *op,
+                                      ft_done_t *done)
+{
+    return uct_ep_get_bcopy(client->ep, ft_unpack, done, op->length,
+                            ft_remote(client, op), client->rkey.rkey,
+                            &done->comp);
+}
+
+static ucs_status_t ft_post_get_zcopy(ft_client_t *client, const ft_op_t *op,
+                                      ft_done_t *done)
+{
+    uct_iov_t iov = ft_iov(client, done->local, op->length);
+
+    return uct_ep_get_zcopy(client->ep, &iov, 1, ft_remote(client, op),
+                            client->rkey.rkey, &done->comp);
+}
+
+/* The first word of a message's contents is UCT's header */
+static ucs_status_t ft_post_am_short(ft_client_t *client, const ft_op_t *op,
+                                     ft_done_t *done)
+{
+    return uct_ep_am_short(client->ep, FT_AM_ID, *(uint64_t*)done->local,
+                           done->local + sizeof(uint64_t),
+                           op->length - sizeof(uint64_t));
+}
+
+static ucs_status_t ft_post_am_bcopy(ft_client_t *client, const ft_op_t *op,
+                                     ft_done_t *done)
+{
+    ssize_t ret = uct_ep_am_bcopy(client->ep, FT_AM_ID, ft_pack, done, 0);
+
+    return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
+}
+
+static ucs_status_t ft_post_am_zcopy(ft_client_t *client, const ft_op_t *op,
+                                     ft_done_t *done)
+{
+    uct_iov_t iov = ft_iov(client, done->local + sizeof(uint64_t),
+                           op->length - sizeof(uint64_t));
+
+    return uct_ep_am_zcopy(client->ep, FT_AM_ID, done->local, sizeof(uint64_t),
+                           &iov, 1, 0, &done->comp);
+}
+
+static ucs_status_t ft_post_flush(ft_client_t *client, const ft_op_t *op,
+                                  ft_done_t *done)
+{
+    return uct_ep_flush(client->ep, 0, &done->comp);
+}
+
+static ucs_status_t ft_post_fence(ft_client_t *client, const ft_op_t *op,
+                                  ft_done_t *done)
+{
+    return uct_ep_fence(client->ep, 0);
+}
+
+typedef ucs_status_t (*ft_post_func_t)(ft_client_t *client, const ft_op_t *op,
+                                       ft_done_t *done);
+
+static const ft_post_func_t ft_posts[FT_KIND_LAST] = {
+    [FT_PUT_SHORT] = ft_post_put_short,
+    [FT_PUT_BCOPY] = ft_post_put_bcopy,
+    [FT_PUT_ZCOPY] = ft_post_put_zcopy,
+    [FT_GET_BCOPY] = ft_post_get_bcopy,
+    [FT_GET_ZCOPY] = ft_post_get_zcopy,
+    [FT_AM_SHORT]  = ft_post_am_short,
+    [FT_AM_BCOPY]  = ft_post_am_bcopy,
+    [FT_AM_ZCOPY]  = ft_post_am_zcopy,
+    [FT_FLUSH]     = ft_post_flush,
+    [FT_FENCE]     = ft_post_fence
+};
+
+/* --- Completions --- */
+
+/* When a flush up to operation @a end is complete, every place holds what the last
+ * put before it wrote, or something later. */
+static void ft_check_flushed(ft_client_t *client, unsigned end)
+{
+    const ft_plan_t *plan = &client->plan;
+    volatile uint64_t *word;
+    int found, want;
+    unsigned i;
+
+    for (i = 0; i < end; ++i) {
+        if (!(ft_kinds[plan->ops[i].kind].flags & FT_KIND_WRITES)) {
+            continue;
+        }
+
+        word  = (uint64_t*)(client->shared->area + plan->ops[i].offset +
+                            plan->ops[i].length) - 1;
+        want  = ft_plan_writer(plan, i, end);
+        found = ft_word_index(*word);
+        if ((ft_word_run(*word) != (client->run & 0xfffff)) ||
+            (found < want)) {
+            ft_fail(client, "the flush behind %u has completed, but put %d is"
+                    " not there: 0x%lx (%d)", end, want, (long)*word, found);
+        }
+    }
+}
+
+static void ft_completed(ft_done_t *done, ucs_status_t status)
+{
+    ft_client_t *client = done->client;
+
+    ++done->completed;
+    ++client->num_completed;
+    if (done->completed > 1) {
+        ft_fail(client, "operation %u completed %u times", done->index,
+                done->completed);
+        return;
+    }
+
+    if (status != UCS_OK) {
+        ft_fail(client, "operation %u completed with: %s", done->index,
+                ucs_status_string(status));
+        return;
+    }
+
+    if ((int)done->index < client->last_completed) {
+        ft_fail(client, "operation %u completed behind %d", done->index,
+                client->last_completed);
+    }
+
+    client->last_completed = done->index;
+    if ((done->index == client->plan.num) ||
+        (client->plan.ops[done->index].kind == FT_FLUSH)) {
+        ft_check_flushed(client, done->index);
+    }
+}
+
+static void ft_comp_func(uct_completion_t *self)
+{
+    ft_completed((ft_done_t*)((char*)self - offsetof(ft_done_t, comp)),
+                 self->status);
+}
+
+/* Post once. @return UCS_ERR_NO_RESOURCE if it is to be tried again. */
+static ucs_status_t ft_try(ft_client_t *client, ft_done_t *done)
+{
+    const ft_op_t *op = &client->plan.ops[done->index];
+    ft_kind_t kind;
+    ucs_status_t status;
+
+    kind   = (done->index == client->plan.num) ? FT_FLUSH : op->kind;
+    status = ft_posts[kind](client, op, done);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return status;
+    }
+
+    done->posted = 1;
+    if (UCS_STATUS_IS_ERR(status)) {
+        ft_fail(client, "operation %u (%s): %s", done->index,
+                ft_kinds[kind].name, ucs_status_string(status));
+    } else if ((status == UCS_OK) &&
+               (ft_kinds[kind].flags & FT_KIND_COMPLETES)) {
+        ft_completed(done, UCS_OK);
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t ft_pending_func(uct_pending_req_t *self)
+{
+    ft_done_t *done = (ft_done_t*)((char*)self - offsetof(ft_done_t, pending));
+
+    return ft_try(done->client, done);
+}
+
+static int ft_over(ft_client_t *client, double end, const char *what)
+{
+    if (client->error[0] != '\0') {
+        return 1;
+    }
+
+    if (ft_now() > end) {
+        ft_fail(client, "%s did not end: %u completed, the last one %d", what,
+                client->num_completed, client->last_completed);
+        return 1;
+    }
+
+    ft_client_progress(client);
+    return 0;
+}
+
+static void ft_post(ft_client_t *client, ft_done_t *done, int pending,
+                    double end)
+{
+    char what[64];
+
+    snprintf(what, sizeof(what), "posting operation %u", done->index);
+    while (ft_try(client, done) == UCS_ERR_NO_RESOURCE) {
+        if (pending && (uct_ep_pending_add(client->ep, &done->pending, 0) ==
+                        UCS_OK)) {
+            while (!done->posted && !ft_over(client, end, what)) {
+            }
+            return;
+        }
+
+        if (ft_over(client, end, what)) {
+            return;
+        }
+    }
+}
+
+/* --- A run --- */
+
+static void ft_prepare_op(ft_client_t *client, unsigned index, size_t *local)
+{
+    const ft_op_t *op = &client->plan.ops[index];
+    ft_done_t *done   = &client->done[index];
+
+    memset(done, 0, sizeof(*done));
+    done->client       = client;
+    done->index        = index;
+    done->local        = client->local + *local;
+    done->comp.func    = ft_comp_func;
+    done->comp.count   = 1;
+    done->comp.status  = UCS_OK;
+    done->pending.func = ft_pending_func;
+    if (index == client->plan.num) {
+        return;
+    }
+
+    if (ft_kinds[op->kind].flags & FT_KIND_READS) {
+        memset(done->local, 0xee, op->length);
+    } else {
+        ft_fill(done->local, op->length, client->run, index);
+    }
+
+    *local += (op->length + 63) & ~63ul;
+    if (*local > FT_LOCAL_SIZE) {
+        ft_die("the plan is too large");
+    }
+}
+
+static void ft_prepare(ft_client_t *client)
+{
+    size_t local = 0;
+    unsigned i;
+
+    client->num_completed    = 0;
+    client->last_completed   = -1;
+    client->shared->am_count = 0;
+    for (i = 0; i < client->plan.num; ++i) {
+        ft_fill(client->shared->area + client->plan.ops[i].offset,
+                client->plan.ops[i].length, client->run, -1);
+    }
+
+    for (i = 0; i <= client->plan.num; ++i) {
+        ft_prepare_op(client, i, &local);
+    }
+}
+
+/* A completion of the last run that came after its end */
+static void ft_check_last_run(ft_client_t *client)
+{
+    unsigned i;
+
+    for (i = 0; (client->run != 0) && (i <= client->plan.num); ++i) {
+        if (client->done[i].completed > 1) {
+            ft_fail(client, "operation %u of the run before completed %u"
+                    " times", i, client->done[i].completed);
+        }
+    }
+}
+
+static void ft_wait_messages(ft_client_t *client, double end)
+{
+    unsigned want = 0;
+    unsigned i;
+
+    for (i = 0; i < client->plan.num; ++i) {
+        want += !!(ft_kinds[client->plan.ops[i].kind].flags & FT_KIND_MESSAGE);
+    }
+
+    while ((client->shared->am_count < want) &&
+           !ft_over(client, end, "receiving messages")) {
+    }
+
+    for (i = 0; i < FT_SETTLE; ++i) {
+        uct_worker_progress(client->uct.worker);
+    }
+
+    if (client->shared->am_count != want) {
+        ft_fail(client, "%u messages arrived instead of %u",
+                client->shared->am_count, want);
+    }
+}
+
+static void ft_check_messages(ft_client_t *client)
+{
+    const ft_am_t *am = client->shared->am;
+    const ft_op_t *op;
+    unsigned i;
+
+    for (i = 0; i < client->plan.num; ++i) {
+        op = &client->plan.ops[i];
+        if (!(ft_kinds[op->kind].flags & FT_KIND_MESSAGE)) {
+            continue;
+        }
+
+        if ((am->run != (client->run & 0xfffff)) || (am->index != i) ||
+            (am->length != op->length) || !am->good) {
+            ft_fail(client, "message %u of run %u arrived (%u bytes, %s) where"
+                    " %u of %u should", am->index, am->run, am->length,
+                    am->good ? "good" : "damaged", i, client->run);
+            return;
+        }
+
+        ++am;
+    }
+}
+
+static void ft_check_results(ft_client_t *client)
+{
+    const ft_plan_t *plan = &client->plan;
+    const ft_op_t *op;
+    unsigned i, flags;
+    int writer;
+
+    for (i = 0; i < plan->num; ++i) {
+        op    = &plan->ops[i];
+        flags = ft_kinds[op->kind].flags;
+        if ((flags & FT_KIND_COMPLETES) && (client->done[i].completed != 1)) {
+            ft_fail(client, "operation %u completed %u times", i,
+                    client->done[i].completed);
+        }
+
+        if ((flags & FT_KIND_READS) &&
+            !ft_check(client->done[i].local, op->length, client->run,
+                      op->value_of)) {
+            ft_fail(client, "operation %u read 0x%lx, which is not of %d", i,
+                    *(long*)client->done[i].local, op->value_of);
+        }
+
+        writer = ft_plan_writer(plan, i, plan->num);
+        if ((flags & (FT_KIND_READS | FT_KIND_WRITES)) &&
+            !ft_check(client->shared->area + op->offset, op->length,
+                      client->run, writer)) {
+            ft_fail(client, "the memory at %u has 0x%lx, which is not of %d",
+                    op->offset, *(long*)(client->shared->area + op->offset),
+                    writer);
+        }
+    }
+}
+
+int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
+                  unsigned flags)
+{
+    double end = ft_now() + client->timeout;
+    int errors = client->uct.ep_errors;
+    unsigned i;
+
+    client->error[0] = '\0';
+    ft_check_last_run(client);
+    client->run = run;
+    if (ft_plan_make(plan, &client->plan) != 0) {
+        ft_die("there is no plan %s", plan);
+    }
+
+    ft_prepare(client);
+    if (flags & FT_RUN_FRESH) {
+        ft_client_reopen(client);
+    }
+
+    for (i = 0; i <= client->plan.num; ++i) {
+        ft_post(client, &client->done[i], flags & FT_RUN_PENDING, end);
+    }
+
+    while (!client->done[client->plan.num].completed &&
+           !ft_over(client, end, "the final flush")) {
+    }
+
+    ft_wait_messages(client, end);
+    ft_check_messages(client);
+    ft_check_results(client);
+    if (client->uct.ep_errors != errors) {
+        ft_fail(client, "the endpoint failed");
+    }
+
+    return (client->error[0] == '\0') ? 0 : -1;
+}
+
+static void ft_warm_func(uct_completion_t *self)
+{
+}
+
+int ft_client_warm(ft_client_t *client, uint32_t number)
+{
+    uint32_t slot         = number % (FT_WARM_SIZE / sizeof(uint64_t));
+    uint64_t address      = client->server.base + FT_WARM_OFFSET +
+                            (slot * sizeof(uint64_t));
+    uint64_t word         = number;
+    uct_completion_t comp = {.func = ft_warm_func, .count = 1};
+    double end            = ft_now() + client->timeout;
+    ucs_status_t status;
+
+    client->error[0] = '\0';
+    do {
+        status = uct_ep_put_short(client->ep, &word, sizeof(word), address,
+                                  client->rkey.rkey);
+    } while ((status == UCS_ERR_NO_RESOURCE) &&
+             !ft_over(client, end, "the first put"));
+
+    do {
+        status = uct_ep_flush(client->ep, 0, &comp);
+    } while ((status == UCS_ERR_NO_RESOURCE) &&
+             !ft_over(client, end, "the first flush"));
+
+    while ((status == UCS_INPROGRESS) && (comp.count > 0) &&
+           !ft_over(client, end, "the first flush")) {
+    }
+
+    if (UCS_STATUS_IS_ERR(status)) {
+        ft_fail(client, "the first put: %s", ucs_status_string(status));
+    }
+
+    return (client->error[0] == '\0') ? 0 : -1;
+}

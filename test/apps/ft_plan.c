@@ -1,0 +1,332 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The plans. Memory is divided into slots, and all operations on a slot cover it
+ * as a whole: what it holds is what one operation wrote.
+ */
+#include "ft_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FT_NUM_SMALL   16           /* Slots of one or a few words */
+#define FT_SMALL_SIZE  64
+#define FT_NUM_MEDIUM  8            /* One packet */
+#define FT_MEDIUM_SIZE 1024
+#define FT_NUM_LARGE   4            /* Several packets */
+#define FT_LARGE_SIZE  (20 * 1024)
+#define FT_NUM_SLOTS   (FT_NUM_SMALL + FT_NUM_MEDIUM + FT_NUM_LARGE)
+#define FT_BATCH       64
+
+const ft_kind_info_t ft_kinds[FT_KIND_LAST] = {
+    [FT_PUT_SHORT] = {"put_short", FT_KIND_WRITES},
+    [FT_PUT_BCOPY] = {"put_bcopy", FT_KIND_WRITES},
+    [FT_PUT_ZCOPY] = {"put_zcopy", FT_KIND_WRITES | FT_KIND_COMPLETES},
+    [FT_GET_BCOPY] = {"get_bcopy", FT_KIND_READS | FT_KIND_COMPLETES},
+    [FT_GET_ZCOPY] = {"get_zcopy", FT_KIND_READS | FT_KIND_COMPLETES},
+    [FT_AM_SHORT]  = {"am_short", FT_KIND_MESSAGE},
+    [FT_AM_BCOPY]  = {"am_bcopy", FT_KIND_MESSAGE},
+    [FT_AM_ZCOPY]  = {"am_zcopy", FT_KIND_MESSAGE | FT_KIND_COMPLETES},
+    [FT_FLUSH]     = {"flush", FT_KIND_COMPLETES},
+    [FT_FENCE]     = {"fence", 0}
+};
+
+
+void ft_fill(void *buffer, uint32_t length, uint32_t run, int index)
+{
+    uint64_t *words = buffer;
+    uint32_t k;
+
+    for (k = 0; k < length / sizeof(*words); ++k) {
+        words[k] = ft_word(run, index, k);
+    }
+}
+
+int ft_check(const void *buffer, uint32_t length, uint32_t run, int index)
+{
+    const uint64_t *words = buffer;
+    uint32_t k;
+
+    for (k = 0; k < length / sizeof(*words); ++k) {
+        if (words[k] != ft_word(run, index, k)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+int ft_plan_writer(const ft_plan_t *plan, unsigned index, unsigned end)
+{
+    int writer = -1;
+    unsigned i;
+
+    for (i = 0; i < end; ++i) {
+        if ((ft_kinds[plan->ops[i].kind].flags & FT_KIND_WRITES) &&
+            (plan->ops[i].offset == plan->ops[index].offset)) {
+            writer = i;
+        }
+    }
+
+    return writer;
+}
+
+static void ft_slot(unsigned slot, uint32_t *offset_p, uint32_t *length_p)
+{
+    if (slot < FT_NUM_SMALL) {
+        *offset_p = slot * FT_SMALL_SIZE;
+        *length_p = (slot % 2) ? FT_SMALL_SIZE : sizeof(uint64_t);
+        return;
+    }
+
+    slot -= FT_NUM_SMALL;
+    if (slot < FT_NUM_MEDIUM) {
+        *offset_p = (FT_NUM_SMALL * FT_SMALL_SIZE) + (slot * FT_MEDIUM_SIZE);
+        *length_p = FT_MEDIUM_SIZE;
+        return;
+    }
+
+    slot     -= FT_NUM_MEDIUM;
+    *offset_p = (FT_NUM_SMALL * FT_SMALL_SIZE) +
+                (FT_NUM_MEDIUM * FT_MEDIUM_SIZE) + (slot * FT_LARGE_SIZE);
+    *length_p = FT_LARGE_SIZE;
+}
+
+static void ft_add(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
+{
+    ft_op_t *op = &plan->ops[plan->num];
+
+    op->kind = kind;
+    ft_slot(slot, &op->offset, &op->length);
+    op->value_of = ft_plan_writer(plan, plan->num, plan->num);
+    ++plan->num;
+}
+
+#define FT_SMALL(_n)  (_n)
+#define FT_MEDIUM(_n) (FT_NUM_SMALL + (_n))
+#define FT_LARGE(_n)  (FT_NUM_SMALL + FT_NUM_MEDIUM + (_n))
+
+/* A, B, C into one slot, between others: a repeated A would be seen. The silent
+ * kinds end with a flush, which the client adds to all plans. */
+static void ft_build_puts(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
+{
+    ft_add(plan, kind, slot);
+    ft_add(plan, kind, slot);
+    ft_add(plan, kind, slot + 1);
+    ft_add(plan, kind, slot);
+    ft_add(plan, kind, slot + 2);
+}
+
+static void ft_build_put_short(ft_plan_t *plan)
+{
+    ft_build_puts(plan, FT_PUT_SHORT, FT_SMALL(0));
+}
+
+static void ft_build_put_bcopy(ft_plan_t *plan)
+{
+    ft_build_puts(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
+}
+
+static void ft_build_put_zcopy(ft_plan_t *plan)
+{
+    ft_build_puts(plan, FT_PUT_ZCOPY, FT_MEDIUM(0));
+}
+
+static void ft_build_put_large(ft_plan_t *plan)
+{
+    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
+    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
+    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(1));
+}
+
+static void ft_build_gets(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
+{
+    ft_add(plan, kind, slot);
+    ft_add(plan, FT_PUT_BCOPY, slot + 1);
+    ft_add(plan, kind, slot + 1);
+    ft_add(plan, FT_FENCE, slot);
+    ft_add(plan, FT_PUT_BCOPY, slot);
+    ft_add(plan, kind, slot);
+}
+
+static void ft_build_get_bcopy(ft_plan_t *plan)
+{
+    ft_build_gets(plan, FT_GET_BCOPY, FT_SMALL(1));
+}
+
+static void ft_build_get_zcopy(ft_plan_t *plan)
+{
+    ft_build_gets(plan, FT_GET_ZCOPY, FT_MEDIUM(1));
+}
+
+static void ft_build_get_large(ft_plan_t *plan)
+{
+    ft_add(plan, FT_GET_ZCOPY, FT_LARGE(0));
+    ft_add(plan, FT_FENCE, 0);
+    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
+    ft_add(plan, FT_GET_ZCOPY, FT_LARGE(0));
+}
+
+static void ft_build_ams(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
+{
+    unsigned i;
+
+    for (i = 0; i < 5; ++i) {
+        ft_add(plan, kind, slot);
+    }
+}
+
+static void ft_build_am_short(ft_plan_t *plan)
+{
+    ft_build_ams(plan, FT_AM_SHORT, FT_SMALL(1));
+}
+
+static void ft_build_am_bcopy(ft_plan_t *plan)
+{
+    ft_build_ams(plan, FT_AM_BCOPY, FT_MEDIUM(0));
+}
+
+static void ft_build_am_zcopy(ft_plan_t *plan)
+{
+    ft_build_ams(plan, FT_AM_ZCOPY, FT_MEDIUM(0));
+}
+
+static void ft_build_flush(ft_plan_t *plan)
+{
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
+    ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
+    ft_add(plan, FT_FLUSH, 0);
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
+    ft_add(plan, FT_AM_SHORT, FT_SMALL(1));
+    ft_add(plan, FT_FLUSH, 0);
+    ft_add(plan, FT_FLUSH, 0);
+}
+
+static void ft_build_fence(ft_plan_t *plan)
+{
+    ft_add(plan, FT_GET_BCOPY, FT_SMALL(1));
+    ft_add(plan, FT_FENCE, 0);
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(1));
+    ft_add(plan, FT_FENCE, 0);
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(3));
+    ft_add(plan, FT_GET_BCOPY, FT_SMALL(3));
+    ft_add(plan, FT_FENCE, 0);
+    ft_add(plan, FT_PUT_BCOPY, FT_SMALL(3));
+}
+
+static unsigned ft_random(uint64_t *state, unsigned limit)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (*state >> 33) % limit;
+}
+
+static int ft_is_read_since_fence(const ft_plan_t *plan, unsigned slot)
+{
+    uint32_t offset, length;
+    unsigned i;
+
+    ft_slot(slot, &offset, &length);
+    for (i = plan->num; i > 0; --i) {
+        if (plan->ops[i - 1].kind == FT_FENCE) {
+            return 0;
+        }
+
+        if ((ft_kinds[plan->ops[i - 1].kind].flags & FT_KIND_READS) &&
+            (plan->ops[i - 1].offset == offset)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* A batch of everything. What is read is written later only behind a fence:
+ * otherwise the read may see either. */
+static void ft_build_mixed(ft_plan_t *plan, uint64_t seed)
+{
+    uint64_t state = (seed + 1) * 0x9e3779b97f4a7c15ul;
+    ft_kind_t kind;
+    unsigned slot;
+
+    while (plan->num < FT_BATCH) {
+        kind = ft_random(&state, FT_KIND_LAST);
+        switch (kind) {
+        case FT_PUT_SHORT:
+        case FT_AM_SHORT:
+            slot = FT_SMALL(ft_random(&state, 4));
+            break;
+        case FT_PUT_ZCOPY:
+        case FT_GET_ZCOPY:
+            slot = ft_random(&state, 4) ? FT_MEDIUM(ft_random(&state, 3)) :
+                   FT_LARGE(ft_random(&state, 2));
+            break;
+        case FT_FLUSH:
+        case FT_FENCE:
+            slot = 0;
+            if (ft_random(&state, 2)) {
+                continue;
+            }
+            break;
+        default:
+            slot = ft_random(&state, 2) ? FT_MEDIUM(ft_random(&state, 3)) :
+                   FT_SMALL(ft_random(&state, 4));
+            break;
+        }
+
+        if ((ft_kinds[kind].flags & FT_KIND_WRITES) &&
+            ft_is_read_since_fence(plan, slot)) {
+            kind = FT_FENCE;
+        }
+
+        ft_add(plan, kind, slot);
+    }
+}
+
+static const struct {
+    const char *name;
+    void       (*build)(ft_plan_t *plan);
+} ft_builders[] = {
+    {"put_short", ft_build_put_short},
+    {"put_bcopy", ft_build_put_bcopy},
+    {"put_zcopy", ft_build_put_zcopy},
+    {"put_large", ft_build_put_large},
+    {"get_bcopy", ft_build_get_bcopy},
+    {"get_zcopy", ft_build_get_zcopy},
+    {"get_large", ft_build_get_large},
+    {"am_short",  ft_build_am_short},
+    {"am_bcopy",  ft_build_am_bcopy},
+    {"am_zcopy",  ft_build_am_zcopy},
+    {"flush",     ft_build_flush},
+    {"fence",     ft_build_fence},
+    {"mixed",     NULL} /* mixedN: another one for each N */
+};
+
+#define FT_NUM_BUILDERS (sizeof(ft_builders) / sizeof(ft_builders[0]))
+
+int ft_plan_make(const char *name, ft_plan_t *plan)
+{
+    unsigned i;
+
+    plan->num = 0;
+    if (!strncmp(name, "mixed", 5)) {
+        ft_build_mixed(plan, strtoul(name + 5, NULL, 10));
+        return 0;
+    }
+
+    for (i = 0; i < FT_NUM_BUILDERS; ++i) {
+        if ((ft_builders[i].build != NULL) &&
+            !strcmp(ft_builders[i].name, name)) {
+            ft_builders[i].build(plan);
+            return 0;
+        }
+    }
+
+    return -1;
+}
+
+const char *ft_plan_name(unsigned n)
+{
+    return (n < FT_NUM_BUILDERS) ? ft_builders[n].name : NULL;
+}

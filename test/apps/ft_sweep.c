@@ -1,0 +1,617 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The sweep: each plan (ft_plan.c) is run with each fault at its 1st, 2nd, 3rd, ...
+ * event, until a run ends untouched. The processes live on; a run takes a new
+ * endpoint only where that is its point. Driver: knows the emulator's command, and
+ * nothing of rc_varuna but what it logs.
+ *
+ *     ft_sweep [OPTIONS] PREFIX JOB      -h tells the options
+ */
+#include "ft_child.h"
+#include "ft_fabric.h"
+#include "ft_judge.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FT_MAX_RULES   3
+#define FT_MAX_EVENTS  2000  /* A plan cannot have more: the rule is wrong */
+#define FT_WARM_TRIES  400
+#define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
+#define FT_CLIENT      1     /* Host */
+#define FT_SERVER      0
+
+enum {
+    FT_PHASE_RC = 1 << 0, /* The fault hits RC */
+    FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
+    FT_LINKS    = 1 << 2  /* Links change their state */
+};
+
+/* $L: the link in use, $Q: the queue pair in use, $N: the event, $M: the next one */
+typedef struct {
+    const char *name;
+    unsigned   flags;
+    const char *rules[FT_MAX_RULES];
+} ft_fault_t;
+
+static const ft_fault_t ft_faults[] = {
+    {"drop", FT_PHASE_RC | FT_PHASE_DC,
+     {"packet host=1 link=$L qp=$Q nth=$N drop"}},
+    {"silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"packet host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
+    {"down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"packet host=1 link=$L qp=$Q nth=$N down=1:$L"}},
+    {"remote_silent", FT_PHASE_RC | FT_LINKS,
+     {"packet host=1 link=$L qp=$Q nth=$N silent=0:$L"}},
+    {"post_down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"post host=1 link=$L qp=$Q nth=$N down=1:$L"}},
+    {"exec_silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"exec host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
+    {"exec_down", FT_PHASE_RC | FT_LINKS,
+     {"exec host=1 link=$L qp=$Q nth=$N down=1:$L"}},
+    {"exec_remote_down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"exec host=1 link=$L qp=$Q nth=$N down=0:$L"}},
+    {"ack_drop", FT_PHASE_RC | FT_PHASE_DC,
+     {"ack host=1 link=$L qp=$Q nth=$N drop"}},
+    {"ack_silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
+     {"ack host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
+    {"dup", FT_PHASE_RC | FT_PHASE_DC,
+     {"packet host=1 link=$L qp=$Q nth=$N dup=2ms"}},
+    {"delay", FT_PHASE_RC | FT_PHASE_DC,
+     {"packet host=1 link=$L qp=$Q nth=$N delay=3ms"}},
+    /* It arrives when all is over, unless it is fenced */
+    {"late", FT_PHASE_RC | FT_PHASE_DC,
+     {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
+      "packet host=1 link=$L qp=$Q nth=$M count=all drop"}},
+    /* All answers are lost from there on: executed, and never known */
+    {"mute", FT_PHASE_RC | FT_PHASE_DC,
+     {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}}
+};
+
+#define FT_NUM_FAULTS (sizeof(ft_faults) / sizeof(ft_faults[0]))
+
+typedef struct {
+    /* Options */
+    const char  *prefix;
+    const char  *job;
+    const char  *name;       /* Of the fabric, before the number */
+    const char  *plans;      /* Comma-separated, or NULL: all */
+    const char  *faults;
+    unsigned    phases;
+    unsigned    first;       /* Event */
+    unsigned    last;
+    unsigned    stride;
+    unsigned    links;
+    double      budget;      /* Seconds; 0: no limit */
+    int         verbose;
+    /* State */
+    ft_fabric_t fabric;
+    ft_child_t  server;
+    ft_child_t  client;
+    ft_shared_t *shared;
+    char        memory[256]; /* File */
+    FILE        *log;
+    uint64_t    base;
+    uint64_t    seq;         /* Trace entries up to here are judged */
+    uint32_t    run;
+    int         links_bad;   /* They are to be brought up */
+    double      start;
+    /* Results */
+    unsigned    points;      /* Faults that fired */
+    unsigned    runs;
+    unsigned    series;
+    unsigned    cut;         /* Series which the time limit ended */
+    unsigned    switches;
+    unsigned    ambiguous;
+    unsigned    again;       /* Puts executed twice, explained by these */
+    unsigned    failures;
+} ft_sweep_t;
+
+
+/* --- Set-up --- */
+
+static void ft_sweep_start_job(ft_sweep_t *sweep, ft_child_t *child,
+                               const char *role, unsigned host)
+{
+    char runner[256], host_text[16];
+    char *argv[] = {sweep->fabric.emu, "exec", "-n", sweep->fabric.name,
+                    host_text, "--", runner, (char*)sweep->job, (char*)role,
+                    sweep->memory, NULL};
+
+    snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", sweep->prefix);
+    snprintf(host_text, sizeof(host_text), "%u", host);
+    ft_child_start(child, role, sweep->log, argv);
+}
+
+static void ft_sweep_make_memory(ft_sweep_t *sweep)
+{
+    int fd;
+
+    snprintf(sweep->memory, sizeof(sweep->memory), "ft_memory.%d", getpid());
+    fd = open(sweep->memory, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if ((fd < 0) || (ftruncate(fd, sizeof(ft_shared_t)) != 0)) {
+        ft_fatal("cannot make %s", sweep->memory);
+    }
+
+    close(fd);
+}
+
+/* An answer, which has to be "ok" unless @a fail_ok. @return whether it is */
+static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
+{
+    const char *answer = ft_child_answer(child, FT_STEP_TIME);
+
+    if ((answer != NULL) && !strncmp(answer, "ok", 2)) {
+        return 1;
+    }
+
+    if ((answer == NULL) || !fail_ok || strncmp(answer, "fail", 4)) {
+        fflush(sweep->log);
+        ft_fabric_down(&sweep->fabric);
+        ft_fatal("the %s %s, see the log", child->name,
+                 (answer == NULL) ? "does not answer or has ended" : answer);
+    }
+
+    return 0;
+}
+
+static void ft_sweep_setup(ft_sweep_t *sweep)
+{
+    char name[64], text[FT_ANSWER_MAX];
+    const char *answer;
+
+    snprintf(name, sizeof(name), "%s%d", sweep->name, getpid());
+    ft_sweep_make_memory(sweep);
+    ft_fabric_up(&sweep->fabric, sweep->prefix, name, 2, sweep->links,
+                 "--trace 65536");
+    ft_sweep_start_job(sweep, &sweep->server, "server", FT_SERVER);
+    answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
+    if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64,
+                                    &sweep->base) != 1)) {
+        ft_fabric_down(&sweep->fabric);
+        ft_fatal("the server did not start, see the log");
+    }
+
+    snprintf(text, sizeof(text), "%s", answer + strlen("address"));
+    ft_sweep_start_job(sweep, &sweep->client, "client", FT_CLIENT);
+    answer = ft_child_answer(&sweep->client, FT_STEP_TIME);
+    if ((answer == NULL) || strncmp(answer, "ready", 5)) {
+        ft_fabric_down(&sweep->fabric);
+        ft_fatal("the client did not start, see the log");
+    }
+
+    ft_child_send(&sweep->client, "connect%s", text);
+    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_child_send(&sweep->client, "open");
+    ft_sweep_ok(sweep, &sweep->client, 0);
+}
+
+static void ft_sweep_cleanup(ft_sweep_t *sweep)
+{
+    if (ft_child_stop(&sweep->client) != 0) {
+        printf("FAILED: the client did not end well\n");
+        ++sweep->failures;
+    }
+
+    if (ft_child_stop(&sweep->server) != 0) {
+        printf("FAILED: the server did not end well\n");
+        ++sweep->failures;
+    }
+
+    ft_fabric_down(&sweep->fabric);
+    unlink(sweep->memory);
+}
+
+/* --- One run --- */
+
+static char *ft_sweep_trace(ft_sweep_t *sweep)
+{
+    return ft_fabric_run(&sweep->fabric, "trace", "--json --from %" PRIu64,
+                         sweep->seq + 1);
+}
+
+static void ft_sweep_heal(ft_sweep_t *sweep)
+{
+    unsigned link;
+
+    ft_fabric_do(&sweep->fabric, "fault", "clear");
+    for (link = 0; sweep->links_bad && (link < sweep->links); ++link) {
+        ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_SERVER, link);
+        ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_CLIENT, link);
+    }
+
+    sweep->links_bad = 0;
+}
+
+/* Put a word and look which lane it took */
+static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
+{
+    static uint32_t number;
+    char *trace;
+    int found;
+
+    ft_child_send(&sweep->client, "warm %u", ++number);
+    if (!ft_sweep_ok(sweep, &sweep->client, 1)) {
+        return 0;
+    }
+
+    trace = ft_sweep_trace(sweep);
+    found = ft_judge_warm(trace, sweep->base, number, verdict);
+    free(trace);
+    if (verdict->last_seq != 0) {
+        sweep->seq = verdict->last_seq;
+    }
+
+    return found;
+}
+
+/* Get the lane that the fault is for. @return whether there is one */
+static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase,
+                         ft_verdict_t *verdict)
+{
+    unsigned i;
+
+    if (phase == FT_PHASE_DC) {
+        ft_child_send(&sweep->client, "open");
+        ft_sweep_ok(sweep, &sweep->client, 0);
+        return ft_sweep_warm_once(sweep, verdict);
+    }
+
+    for (i = 0; i < FT_WARM_TRIES; ++i) {
+        if (!ft_sweep_warm_once(sweep, verdict)) {
+            return 0;
+        }
+
+        if (verdict->is_rc) {
+            return 1;
+        }
+
+        ft_child_send(&sweep->client, "idle 0.005");
+        ft_sweep_ok(sweep, &sweep->client, 0);
+    }
+
+    return 0;
+}
+
+static void ft_sweep_arm(ft_sweep_t *sweep, const ft_fault_t *fault,
+                         unsigned n, const ft_verdict_t *lane)
+{
+    char rule[256];
+    const char *from;
+    size_t length;
+    unsigned i;
+
+    for (i = 0; (i < FT_MAX_RULES) && (fault->rules[i] != NULL); ++i) {
+        length = 0;
+        for (from = fault->rules[i]; *from != '\0'; ++from) {
+            if (*from != '$') {
+                rule[length++] = *from;
+                continue;
+            }
+
+            switch (*++from) {
+            case 'L':
+                length += sprintf(rule + length, "%u", lane->link);
+                break;
+            case 'Q':
+                length += sprintf(rule + length, "0x%x", lane->qpn);
+                break;
+            case 'N':
+                length += sprintf(rule + length, "%u", n);
+                break;
+            default:
+                length += sprintf(rule + length, "%u", n + 1);
+                break;
+            }
+        }
+
+        rule[length] = '\0';
+        fprintf(sweep->log, "rule: %s\n", rule);
+        ft_fabric_do(&sweep->fabric, "fault", "add %s", rule);
+    }
+
+    sweep->links_bad |= !!(fault->flags & FT_LINKS);
+}
+
+static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
+                            const ft_fault_t *fault, unsigned phase,
+                            unsigned n, const char *text)
+{
+    ++sweep->failures;
+    printf("FAILED: -p %s -s %s -f %s -n %u (run %u): %s\n",
+           (phase == FT_PHASE_RC) ? "rc" : "dc", plan, fault->name, n,
+           sweep->run, text);
+    fprintf(sweep->log, "FAILED: run %u: %s\n", sweep->run, text);
+    fflush(stdout);
+    fflush(sweep->log);
+}
+
+/* Only what rc_varuna calls ambiguous may have been executed twice */
+static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
+                           const ft_fault_t *fault, unsigned phase, unsigned n,
+                           ft_verdict_t *verdict)
+{
+    char *trace = ft_sweep_trace(sweep);
+    ft_plan_t plan;
+
+    ft_plan_make(name, &plan);
+    ft_judge_run(trace, sweep->base, sweep->run, &plan, verdict);
+    free(trace);
+    if (verdict->last_seq != 0) {
+        sweep->seq = verdict->last_seq;
+    }
+
+    sweep->switches  += sweep->client.switches;
+    sweep->ambiguous += sweep->client.ambiguous;
+    if ((verdict->errors > 0) || (verdict->again > sweep->client.ambiguous)) {
+        ft_sweep_report(sweep, name, fault, phase, n, verdict->text);
+    } else {
+        sweep->again += verdict->again;
+    }
+
+    if ((phase == FT_PHASE_RC) && (sweep->client.ambiguous > 0) &&
+        (sweep->client.switches == 1)) {
+        ft_sweep_report(sweep, name, fault, phase, n, "ambiguous, though on RC");
+    }
+
+    if (sweep->client.errors > 0) {
+        ft_sweep_report(sweep, name, fault, phase, n, "errors were logged");
+    }
+}
+
+/* @return whether the fault hit something; -1: the run is to be repeated, as the
+ * lane was another one than expected */
+static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
+                        const ft_fault_t *fault, unsigned phase, unsigned n)
+{
+    ft_verdict_t lane, verdict;
+    uint64_t fired;
+
+    ft_sweep_heal(sweep);
+    if (!ft_sweep_warm(sweep, phase, &lane)) {
+        ft_sweep_report(sweep, plan, fault, phase, n, "no lane of this kind");
+        return 0;
+    }
+
+    ++sweep->runs;
+    ++sweep->run;
+    fprintf(sweep->log, "--- run %u: %s %s %u\n", sweep->run, plan,
+            fault->name, n);
+    sweep->client.switches  = 0;
+    sweep->client.ambiguous = 0;
+    sweep->client.errors    = 0;
+    ft_sweep_arm(sweep, fault, n, &lane);
+    ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,
+                  ((phase == FT_PHASE_DC) ? 1 : 0) | ((n % 2) ? 0 : 2));
+    if (!ft_sweep_ok(sweep, &sweep->client, 1)) {
+        ft_sweep_report(sweep, plan, fault, phase, n,
+                        sweep->client.answer + 4);
+    }
+
+    fired = ft_fabric_fired(&sweep->fabric, 0);
+    ft_sweep_judge(sweep, plan, fault, phase, n, &verdict);
+    if (sweep->verbose) {
+        printf("%s %s %s %u: fired %" PRIu64 " switches %u ambiguous %u"
+               " executed %u duplicates %u\n",
+               (phase == FT_PHASE_RC) ? "rc" : "dc", plan, fault->name, n,
+               fired, sweep->client.switches, sweep->client.ambiguous,
+               verdict.executed, verdict.duplicates);
+    }
+
+    if ((fired == 0) && (verdict.qpn != 0) && (verdict.qpn != lane.qpn)) {
+        return -1;
+    }
+
+    sweep->points += (fired > 0);
+    return fired > 0;
+}
+
+/* One plan, one fault, at all events */
+static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
+                            const ft_fault_t *fault, unsigned phase)
+{
+    unsigned n     = sweep->first;
+    unsigned again = 0;
+    int ret;
+
+    ++sweep->series;
+    while (n <= sweep->last) {
+        if ((sweep->budget > 0) &&
+            (ft_clock() - sweep->start > sweep->budget)) {
+            ++sweep->cut;
+            return;
+        }
+
+        ret = ft_sweep_run(sweep, plan, fault, phase, n);
+        if (ret == 0) {
+            return;
+        } else if (ret > 0) {
+            n    += sweep->stride;
+            again = 0;
+        } else if (++again > 10) {
+            ft_sweep_report(sweep, plan, fault, phase, n,
+                            "the lane changes all the time");
+            return;
+        }
+
+        if (n > FT_MAX_EVENTS) {
+            ft_sweep_report(sweep, plan, fault, phase, n,
+                            "there is no end of events");
+            return;
+        }
+    }
+}
+
+/* --- Options --- */
+
+static int ft_is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at;
+
+    if (list == NULL) {
+        return 1;
+    }
+
+    for (at = list; (at = strstr(at, name)) != NULL; at += length) {
+        if (((at == list) || (at[-1] == ',')) &&
+            ((at[length] == ',') || (at[length] == '\0'))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+static void ft_sweep_plan(ft_sweep_t *sweep, const char *plan)
+{
+    unsigned phase, i;
+
+    for (phase = FT_PHASE_RC; phase <= FT_PHASE_DC; phase <<= 1) {
+        for (i = 0; i < FT_NUM_FAULTS; ++i) {
+            if ((sweep->phases & phase) && (ft_faults[i].flags & phase) &&
+                ft_is_listed(sweep->faults, ft_faults[i].name)) {
+                ft_sweep_series(sweep, plan, &ft_faults[i], phase);
+            }
+        }
+    }
+}
+
+static void ft_sweep_plans(ft_sweep_t *sweep)
+{
+    char list[1024] = "";
+    char *save, *name;
+    unsigned n;
+
+    if (sweep->plans != NULL) {
+        snprintf(list, sizeof(list), "%s", sweep->plans);
+    } else {
+        for (n = 0; ft_plan_name(n) != NULL; ++n) {
+            strcat(list, ft_plan_name(n));
+            strcat(list, ",");
+        }
+    }
+
+    for (name = strtok_r(list, ",", &save); name != NULL;
+         name = strtok_r(NULL, ",", &save)) {
+        ft_sweep_plan(sweep, name);
+    }
+}
+
+static void ft_usage(void)
+{
+    unsigned i;
+
+    printf("usage: ft_sweep [OPTIONS] PREFIX JOB\n"
+           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
+           "  JOB          path of ft_job\n"
+           "  -s PLAN,...  only these plans (mixedN: batch N)\n"
+           "  -f FAULT,... only these faults\n"
+           "  -p rc|dc     only this phase\n"
+           "  -n N[-M]     only these events\n"
+           "  -t N         every N-th event\n"
+           "  -T SECONDS   time limit; what it leaves out is told\n"
+           "  -L LINKS     number of links (2)\n"
+           "  -N NAME      first part of the fabric's name (sweep)\n"
+           "  -l FILE      log of all processes (ft_sweep.log)\n"
+           "  -v           a line for each run\n"
+           "plans:");
+    for (i = 0; ft_plan_name(i) != NULL; ++i) {
+        printf(" %s", ft_plan_name(i));
+    }
+
+    printf("\nfaults:");
+    for (i = 0; i < FT_NUM_FAULTS; ++i) {
+        printf(" %s", ft_faults[i].name);
+    }
+    printf("\n");
+    exit(2);
+}
+
+static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
+{
+    const char *log = "ft_sweep.log";
+    int c;
+
+    while ((c = getopt(argc, argv, "s:f:p:n:t:T:L:N:l:vh")) != -1) {
+        switch (c) {
+        case 's':
+            sweep->plans = optarg;
+            break;
+        case 'f':
+            sweep->faults = optarg;
+            break;
+        case 'p':
+            sweep->phases = strcmp(optarg, "rc") ? FT_PHASE_DC : FT_PHASE_RC;
+            break;
+        case 'n':
+            if (sscanf(optarg, "%u-%u", &sweep->first, &sweep->last) == 1) {
+                sweep->last = sweep->first;
+            }
+            break;
+        case 't':
+            sweep->stride = atoi(optarg);
+            break;
+        case 'T':
+            sweep->budget = atof(optarg);
+            break;
+        case 'L':
+            sweep->links = atoi(optarg);
+            break;
+        case 'N':
+            sweep->name = optarg;
+            break;
+        case 'l':
+            log = optarg;
+            break;
+        case 'v':
+            sweep->verbose = 1;
+            break;
+        default:
+            ft_usage();
+        }
+    }
+
+    if ((argc - optind != 2) || (sweep->stride == 0) || (sweep->first == 0)) {
+        ft_usage();
+    }
+
+    sweep->prefix = argv[optind];
+    sweep->job    = argv[optind + 1];
+    sweep->log    = fopen(log, "w");
+    if (sweep->log == NULL) {
+        ft_fatal("cannot write %s", log);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static ft_sweep_t sweep = {
+        .phases = FT_PHASE_RC | FT_PHASE_DC,
+        .first  = 1,
+        .last   = FT_MAX_EVENTS,
+        .stride = 1,
+        .links  = 2,
+        .name   = "sweep"
+    };
+
+    ft_sweep_parse(&sweep, argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ft_sweep_setup(&sweep);
+    sweep.start = ft_clock();
+    ft_sweep_plans(&sweep);
+    ft_sweep_heal(&sweep);
+    printf("swept: %u fault points in %u runs of %u series, %.1f s; switches %u,"
+           " ambiguous %u, executed twice because of that %u; series cut by the"
+           " time limit %u; failures %u\n", sweep.points, sweep.runs,
+           sweep.series, ft_clock() - sweep.start, sweep.switches,
+           sweep.ambiguous, sweep.again, sweep.cut, sweep.failures);
+    ft_sweep_cleanup(&sweep);
+    fclose(sweep.log);
+    return (sweep.failures == 0) && (sweep.points > 0) ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A UCT transport, opened by its name as any program may do, and the addresses
+ * that two such programs exchange.
+ */
+#ifndef FT_UCT_H_
+#define FT_UCT_H_
+
+#include <uct/api/uct.h>
+#include <ucs/async/async_fwd.h>
+
+#define FT_ADDR_MAX 256
+
+typedef struct {
+    ucs_async_context_t *async;
+    uct_worker_h        worker;
+    uct_component_h     component;
+    uct_md_h            md;
+    uct_md_attr_t       md_attr;
+    uct_iface_h         iface;
+    uct_iface_attr_t    attr;
+    volatile int        ep_errors;  /* Endpoints whose failure was reported */
+} ft_uct_t;
+
+/* All that a client needs of a server */
+typedef struct {
+    uint8_t  device[FT_ADDR_MAX];
+    uint8_t  iface[FT_ADDR_MAX];
+    uint8_t  rkey[FT_ADDR_MAX];
+    unsigned device_len;
+    unsigned iface_len;
+    unsigned rkey_len;
+    uint64_t base;
+} ft_address_t;
+
+/** Open the first device of transport @a tl_name. Ends the program with a message
+ *  if that is not possible. */
+void ft_uct_open(ft_uct_t *uct, const char *tl_name);
+
+/** Close it. */
+void ft_uct_close(ft_uct_t *uct);
+
+/** Register memory. */
+uct_mem_h ft_uct_reg(ft_uct_t *uct, void *address, size_t length);
+
+/** Print the address of this side, and of the memory @a memh at @a base, on one
+ *  line of stdout behind @a prefix. */
+void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
+                          const void *base);
+
+/** Read what ft_uct_print_address() wrote. @return 0, or -1. */
+int ft_uct_parse_address(const char *text, ft_address_t *address);
+
+/** Create an endpoint. */
+uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address);
+
+/** End the program: something failed that cannot be the fault of a fault. */
+void ft_die(const char *format, ...)
+        __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The sweep: operations of each kind, and batches of all, over rc_varuna, with each
+# fault of the emulator at the 1st, 2nd, 3rd, ... event, until a run ends untouched.
+# test/apps/ft_sweep.c drives it and judges each run: memory, values read,
+# completions, order of messages, what a flush and a fence promise, and the
+# emulator's trace (each put executed exactly once, in order).
+#
+# RC_VARUNA_SWEEP=full: every event of everything, and more batches. Otherwise some
+# events of the long series are left out. A failure prints the options which repeat
+# it: RC_VARUNA_SWEEP_ARGS="-p rc -s fence -f late -n 3" runs that alone.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+apps=$RCV_BUILD/test/apps
+full=${RC_VARUNA_SWEEP:-}
+
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info
+# What a failed link takes to be noticed: some milliseconds
+export UCX_RC_MLX5_TIMEOUT=1ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=1ms UCX_DC_MLX5_RETRY_COUNT=2
+export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
+export UCX_RC_VARUNA_CTL_TIMEOUT=20ms UCX_RC_VARUNA_PACKET_LIFETIME=60ms
+# The fault is for the lane that was seen in use
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
+
+plans=put_short,put_bcopy,put_zcopy,put_large,get_bcopy,get_zcopy,get_large
+plans+=,am_short,am_bcopy,am_zcopy,flush,fence
+
+# sweep OPTIONS...
+sweep() {
+    local status=0
+    # shellcheck disable=SC2086 # words
+    timeout 3600 "$apps/ft_sweep" "$@" ${RC_VARUNA_SWEEP_ARGS:-} \
+        "$RCV_PREFIX" "$apps/ft_job" >sweep.out 2>&1 || status=$?
+    sed 's/^/# /' sweep.out | tail -n 40 | cut -c 1-400
+    if [ $status -ne 0 ]; then
+        tail -n 30 ft_sweep.log | cut -c 1-300 | sed 's/^/# log: /'
+        [ -z "${RC_VARUNA_SWEEP_KEEP:-}" ] ||
+            cp ft_sweep.log "$RC_VARUNA_SWEEP_KEEP"
+        fail "the sweep ended with $status"
+    fi
+    grep -q '^swept: [1-9]' sweep.out || fail "no fault fired"
+}
+
+test_rc_fails() {
+    sweep -p rc -s "$plans"
+}
+
+test_rc_fails_in_batches() {
+    if [ "$full" = full ]; then
+        sweep -p rc -s mixed0,mixed1,mixed2,mixed3,mixed4,mixed5,mixed6,mixed7
+    else
+        sweep -p rc -s mixed0 -t 7
+    fi
+}
+
+test_dc_fails() {
+    if [ "$full" = full ]; then
+        sweep -p dc -s "$plans,mixed0,mixed1"
+    else
+        sweep -p dc -s "$plans" -t 5
+        sweep -p dc -s mixed1 -t 40
+    fi
+}
+
+run_tests
