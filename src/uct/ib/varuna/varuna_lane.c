@@ -34,23 +34,28 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
                                   uct_varuna_ep_usable_links(ep));
 }
 
-/* When no path is known to be good: one which failed, on a link that is up, and
- * whose hold-down is over. Without a lane only a new attempt can tell whether it
- * came back. */
+/* When no path is known to be good: of those which failed, on a link that is up, and
+ * whose hold-down is over, the one that was left alone for the longest time. Without
+ * a lane only a new attempt can tell whether a path came back, so each must have its
+ * turn, or a dead one could be tried for ever while another has come back. */
 static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
 {
-    ucs_time_t now  = ucs_get_time();
-    unsigned usable = 0;
-    unsigned link;
+    const uct_varuna_path_t *paths = ep->peer->paths;
+    ucs_time_t now                 = ucs_get_time();
+    uint8_t best                   = UCT_VARUNA_LINK_NONE;
+    uint8_t link;
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        if (now >= ep->peer->paths[link].retry_at) {
-            usable |= UCS_BIT(link);
+        if ((now >= paths[link].retry_at) &&
+            (uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                    link, UCS_BIT(link)) == link) &&
+            ((best == UCT_VARUNA_LINK_NONE) ||
+             (paths[link].retry_at < paths[best].retry_at))) {
+            best = link;
         }
     }
 
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link, usable);
+    return best;
 }
 
 void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
