@@ -472,7 +472,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_target_handle_open(ctl, link, hdr, body);
         break;
     case UCT_VARUNA_CTL_FENCE_REQ:
-        uct_varuna_target_handle_fence(ctl, link, hdr);
+        uct_varuna_target_handle_fence(ctl, link, hdr, body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
         target = uct_varuna_target_handle_close(ctl, hdr);

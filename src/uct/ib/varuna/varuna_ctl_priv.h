@@ -295,7 +295,8 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
                                    const void *body);
 
 void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr);
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *req_body);
 
 /* Take the target out of the table of names. @return NULL if there is none. */
 uct_varuna_target_t *

@@ -229,6 +229,12 @@ static ssize_t uct_varuna_check_connect_rep(uct_varuna_reader_t *body)
     return uct_varuna_check_connect(body, 1);
 }
 
+static ssize_t uct_varuna_check_fence_req(uct_varuna_reader_t *body)
+{
+    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_fence_req_t)) ==
+            NULL) ? -1 : 0;
+}
+
 static ssize_t uct_varuna_check_fence_rep(uct_varuna_reader_t *body)
 {
     const void *ptr;
@@ -275,7 +281,8 @@ static const struct {
                                     uct_varuna_check_connect_req, 1},
     [UCT_VARUNA_CTL_CONNECT_REP] = {"CONNECT_REP",
                                     uct_varuna_check_connect_rep, 1},
-    [UCT_VARUNA_CTL_FENCE_REQ]   = {"FENCE_REQ", uct_varuna_check_empty, 1},
+    [UCT_VARUNA_CTL_FENCE_REQ]   = {"FENCE_REQ",
+                                    uct_varuna_check_fence_req, 1},
     [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep, 1},
     [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
     [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0}

@@ -211,16 +211,18 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_ctl_fence_req_t req;
 
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
-    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) &&
-        (now - ep->state_since < iface->config.packet_lifetime)) {
+    req.newest = ep->epoch;
+    req.round  = (now - ep->state_since) >= iface->config.packet_lifetime;
+    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
         return 1;
     }
 
     uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
-                              ep->dead.epoch, NULL, 0);
+                              ep->dead.epoch, &req, sizeof(req));
     uct_varuna_ep_check_give_up(ep, now);
     return 1;
 }
@@ -334,11 +336,9 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     /* The responder could not stop its QP (its NIC is dead?): only time can.
-     * The request goes out again, and the log counts when the time is over */
-    if ((ep->dead.kind == UCT_VARUNA_LANE_RC) &&
-        !(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) &&
-        (ucs_get_time() - ep->state_since <
-         uct_varuna_ep_iface(ep)->config.packet_lifetime)) {
+     * The request goes out again, and the log counts if it was read after the
+     * time was over: an answer may have been under way for long */
+    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0)) {
         return;
     }
 

@@ -390,8 +390,10 @@ void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
 }
 
 void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr)
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *req_body)
 {
+    const uct_varuna_ctl_fence_req_t *req = req_body;
     char body[sizeof(uct_varuna_ctl_fence_rep_t) +
               (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
     uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)body;
@@ -410,18 +412,21 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
     if (hdr->epoch > target->fenced) {
         /* The next incarnation logs in the other ring, which has been read */
         uct_varuna_target_clear_ring(target, hdr->epoch + 1);
-        target->fenced = hdr->epoch;
+        /* A connection that was asked for before is given up as well: made
+         * later, it would clear the ring of an incarnation which is in use */
+        target->fenced = ucs_max(hdr->epoch, req->newest);
     }
 
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &uct_varuna_target_impl(target)->qps[i];
-        if (qp->epoch <= hdr->epoch) {
+        if (qp->epoch <= target->fenced) {
             uct_varuna_target_fence_qp(target, qp);
         }
     }
 
     memset(rep, 0, sizeof(*rep));
     rep->log_size = UCT_VARUNA_LOG_SIZE;
+    rep->round    = req->round;
     qp            = uct_varuna_target_qp(target, hdr->epoch);
     if (qp->epoch == hdr->epoch) {
         rep->flags = qp->flags;

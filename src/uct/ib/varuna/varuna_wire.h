@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      1
+#define UCT_VARUNA_WIRE_VERSION      2
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -119,6 +119,13 @@ typedef struct uct_varuna_ctl_connect {
     uint8_t                    ep_len;
 } UCS_S_PACKED uct_varuna_ctl_connect_t;
 
+/* FENCE_REQ: the header names the incarnation which is left. */
+typedef struct uct_varuna_ctl_fence_req {
+    uint32_t                   newest;     /* Highest epoch that was ever given:
+                                              what is asked for by now is void */
+    uint32_t                   round;      /* Comes back in the answer */
+} UCS_S_PACKED uct_varuna_ctl_fence_req_t;
+
 enum {
     UCT_VARUNA_FENCE_FLAG_PSN  = 1, /* epsn is valid */
     UCT_VARUNA_FENCE_FLAG_QP   = 2  /* A QP of this epoch existed and is in ERR,
@@ -132,7 +139,7 @@ typedef struct uct_varuna_ctl_fence_rep {
     uint32_t                   epsn;       /* Next PSN which the QP expected */
     uint16_t                   log_size;
     uint16_t                   reserved;
-    uint32_t                   reserved2;
+    uint32_t                   round;      /* Of the request */
 } UCS_S_PACKED uct_varuna_ctl_fence_rep_t;
 
 /* REJECT */
@@ -160,6 +167,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */

@@ -170,6 +170,14 @@ protected:
         return msg(type, 2, bytes(body) + fill(device_len + ep_len, 'c'));
     }
 
+    static std::string fence_req(uint32_t epoch)
+    {
+        uct_varuna_ctl_fence_req_t req = {};
+
+        req.newest = epoch;
+        return msg(UCT_VARUNA_CTL_FENCE_REQ, epoch, bytes(req));
+    }
+
     static std::string fence_rep(uint32_t flags, uint32_t epsn,
                                  uint16_t log_size = UCT_VARUNA_LOG_SIZE)
     {
@@ -198,7 +206,7 @@ protected:
                 connect(UCT_VARUNA_CTL_CONNECT_REQ, 0, 3, 7),
                 connect(UCT_VARUNA_CTL_CONNECT_REP, 0, 3, 7),
                 connect(UCT_VARUNA_CTL_CONNECT_REP, 6, 0, 0),
-                msg(UCT_VARUNA_CTL_FENCE_REQ, 2),
+                fence_req(2),
                 fence_rep(UCT_VARUNA_FENCE_FLAG_QP, 0),
                 msg(UCT_VARUNA_CTL_CLOSE, 0),
                 reject(UCS_ERR_NO_ELEM)};
@@ -393,7 +401,14 @@ UCS_TEST_F(test_varuna_parse, ctl_type) {
 
 UCS_TEST_F(test_varuna_parse, ctl_epoch) {
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
-              parse_ctl(msg(UCT_VARUNA_CTL_FENCE_REQ, 0)));
+              parse_ctl(fence_req(0)));
+}
+
+UCS_TEST_F(test_varuna_parse, ctl_fence_req) {
+    EXPECT_UCS_OK(parse_ctl(fence_req(1)));
+    /* What wire version 1 sent */
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              parse_ctl(msg(UCT_VARUNA_CTL_FENCE_REQ, 1)));
 }
 
 UCS_TEST_F(test_varuna_parse, ctl_open_rep) {
