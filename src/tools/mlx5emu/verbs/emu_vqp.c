@@ -418,7 +418,6 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 {
     emu_vqp_t *vqp;
 
-    (void)attr_mask; /* All attributes are cheap */
     if ((qp == NULL) || (attr == NULL) || (init_attr == NULL) ||
         !emu_vctx_is_mine(qp->context)) {
         return emu_verbs_error(EINVAL);
@@ -426,10 +425,14 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 
     vqp = emu_vqp(qp);
     memset(attr, 0, sizeof(*attr));
-    emu_qp_query(vqp->qp, attr);
+    emu_qp_query(vqp->qp, attr); /* All attributes are cheap */
     attr->cap  = vqp->init.cap;
     *init_attr = vqp->init;
-    qp->state  = attr->qp_state;
+    if (attr_mask & IBV_QP_STATE) {
+        /* libibverbs shows the state to who asked for it, and to nobody else:
+         * without that the program goes by the last state that it set */
+        qp->state = attr->qp_state;
+    }
     return 0;
 }
 
