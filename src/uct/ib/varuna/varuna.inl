@@ -8,6 +8,7 @@
 #define UCT_VARUNA_INL_
 
 #include "varuna_ep_ops.h"
+#include "varuna_mutate.h"
 #include "varuna_recovery.h"
 #include "varuna_req.h"
 
@@ -31,6 +32,11 @@ uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
 {
     unsigned link = ep->lane.link;
 
+    if (uct_varuna_mutate(NO_GENERATION)) {
+        return (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP) ||
+               ep->peer->paths[link].down;
+    }
+
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
            (ep->peer->paths[link].generation != ep->lane.path_gen);
 }
@@ -49,6 +55,11 @@ static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 {
     if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
+        if (uct_varuna_mutate(NO_GATE) &&
+            uct_varuna_ep_leaks(ep, ucs_get_time())) {
+            return (ep->owed == NULL) && !uct_varuna_oplog_is_full(&ep->oplog);
+        }
+
         /* A new endpoint takes requests at once, and posts them when the peer
          * has answered */
         return (ep->state == UCT_VARUNA_EP_OPENING) &&
@@ -148,7 +159,8 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 {
     ucs_status_t status;
 
-    status = ucs_likely(ep->state == UCT_VARUNA_EP_ACTIVE) ?
+    status = ucs_likely((ep->state == UCT_VARUNA_EP_ACTIVE) ||
+                        uct_varuna_ep_leaks(ep, 0)) ?
              uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);

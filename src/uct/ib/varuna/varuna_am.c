@@ -17,6 +17,7 @@
 
 #include "varuna_am.h"
 #include "varuna_ctl.h"
+#include "varuna_mutate.h"
 
 /* Held messages of one vQP; beyond that the peer is broken or hostile. */
 #define UCT_VARUNA_MAX_HELD          (4 * UCT_VARUNA_MAX_REQS)
@@ -119,7 +120,10 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
     length -= sizeof(*hdr);
     if (ucs_unlikely(seq != target->next_seq)) {
-        if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
+        if (uct_varuna_mutate(AM_UNORDERED)) {
+            uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
+            target->next_seq = seq + 1;
+        } else if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
             uct_varuna_am_hold(target, seq, am_id, data, length);
         }
         return UCS_OK;

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_config.h"
+#include "varuna_mutate.h"
 
 static const char *uct_varuna_ambiguous_names[] = {
     [UCT_VARUNA_AMBIGUOUS_REPEAT] = "repeat",
@@ -97,6 +98,13 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "a device tells it wrongly: then puts in doubt are compared with their target.",
    ucs_offsetof(uct_varuna_iface_config_t, psn), UCS_CONFIG_TYPE_BOOL},
 
+#ifdef UCT_VARUNA_MUTATIONS
+  {"MUTATE", "none",
+   "Make a deliberate mistake, for testing the tests: see varuna_mutate.h.",
+   ucs_offsetof(uct_varuna_iface_config_t, mutation),
+   UCS_CONFIG_TYPE_ENUM(uct_varuna_mutation_names)},
+#endif
+
   {NULL}
 };
 
@@ -115,4 +123,7 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.port_events     = config->port_events;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
+#ifdef UCT_VARUNA_MUTATIONS
+    uct_varuna_mutation           = config->mutation;
+#endif
 }

@@ -65,8 +65,9 @@ enum {
     UCT_VARUNA_REQ_FLAG_LOGGED   = UCS_BIT(2), /* Its log write is posted */
     UCT_VARUNA_REQ_FLAG_DONE     = UCS_BIT(3), /* Finished, waits for its turn */
     UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
-    UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5) /* Nobody knows whether it was
+    UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Nobody knows whether it was
                                                   executed: to be compared */
+    UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6)  /* Only for a mutation */
 };
 
 /* The saved request: all that a repeat needs. */
@@ -166,6 +167,10 @@ struct uct_varuna_ep {
     uint8_t                    swap_read;  /* The flushing read was posted */
     uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */
     uint8_t                    next_failed;/* Destroy it in the next step */
+#ifdef UCT_VARUNA_MUTATIONS
+    uint8_t                    old_error;
+    ucs_time_t                 leak_until; /* The gate stays open */
+#endif
     ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
     struct {
         ucs_time_t             start;

@@ -8,6 +8,7 @@
 #define UCT_VARUNA_EP_OPS_H_
 
 #include "varuna_ep.h"
+#include "varuna_mutate.h"
 
 ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                      unsigned length, uint64_t remote_addr,
@@ -125,11 +126,22 @@ uct_varuna_pending_priv(uct_pending_req_t *req)
     return (uct_pending_req_priv_queue_t*)req->priv;
 }
 
+/** Mutation: whether new requests are posted before lost ones. */
+static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    return uct_varuna_mutate(NO_GATE) && (ep->state == UCT_VARUNA_EP_REPEAT) &&
+           (ep->lane.ep != NULL) && (now < ep->leak_until);
+#else
+    return 0;
+#endif
+}
+
 /** Address of the ring of an incarnation. */
 static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
                                                uint32_t epoch)
 {
-    return ep->logs_addr + ((epoch % UCT_VARUNA_LOG_COUNT) *
+    return ep->logs_addr + (uct_varuna_log_ring(epoch) *
                             UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
 }
 

@@ -53,6 +53,9 @@ typedef struct uct_varuna_iface_config {
     int                        port_events;    /* Listen to port events */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        psn;            /* Ask for it */
+#ifdef UCT_VARUNA_MUTATIONS
+    int                        mutation;       /* uct_varuna_mutation_t */
+#endif
 } uct_varuna_iface_config_t;
 
 /* One inner data interface; the argument of its AM trampoline. */

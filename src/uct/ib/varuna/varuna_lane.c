@@ -11,6 +11,7 @@
 
 #include "varuna_lane.h"
 #include "varuna_ep_ops.h"
+#include "varuna_mutate.h"
 
 /* Local links over which the peer may be reached now. */
 unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep)
@@ -207,6 +208,11 @@ int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     unsigned link                   = ep->lane.link;
+
+    if (uct_varuna_mutate(NO_GENERATION)) {
+        return (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP) ||
+               ep->peer->paths[link].down;
+    }
 
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
            (ep->peer->paths[link].generation != ep->lane.path_gen);

@@ -14,6 +14,7 @@
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
+#include "varuna_mutate.h"
 #include "varuna_req.h"
 #include "varuna_swap.h"
 
@@ -165,6 +166,9 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status)
 {
+#ifdef UCT_VARUNA_MUTATIONS
+    ep->old_error |= (inner == NULL) || (inner == ep->dead.ep);
+#endif
     if (inner == NULL) {
         return; /* Of an old incarnation */
     }
@@ -217,7 +221,8 @@ static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
      * after the longest packet lifetime, and only then does the log count */
     req.newest = ep->epoch;
     req.round  = (now - ep->state_since) >= iface->config.packet_lifetime;
-    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
+    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
+        !uct_varuna_mutate(NO_FENCE)) {
         return 1;
     }
 
@@ -315,6 +320,29 @@ static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
     ep->stats.ambiguous           += result->ambiguous;
 }
 
+/* Verdicts which are wrong on purpose. */
+static void uct_varuna_ep_mutate_plan(uct_varuna_plan_op_t *ops,
+                                      unsigned num_ops)
+{
+    const uct_varuna_req_t *req;
+    unsigned i;
+
+    for (i = 0; i < num_ops; ++i) {
+        req = ops[i].req;
+        if (uct_varuna_mutate(BLIND_RESEND) ||
+            (uct_varuna_mutate(NO_PSN) &&
+             (ops[i].verdict == UCT_VARUNA_VERDICT_AMBIGUOUS))) {
+            ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
+        } else if (uct_varuna_mutate(BELIEVE_STATUS) && ops[i].posted &&
+                   (ops[i].kind != UCT_VARUNA_OP_FLUSH)) {
+            /* What has told no error was executed */
+            ops[i].verdict = (req->flags & UCT_VARUNA_REQ_FLAG_ERROR) ?
+                             UCT_VARUNA_VERDICT_REPEAT :
+                             UCT_VARUNA_VERDICT_EXECUTED;
+        }
+    }
+}
+
 static void
 uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                const uct_varuna_ctl_hdr_t *hdr,
@@ -351,10 +379,12 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     evidence.log     = ring;
     evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
                        (ep->dead.mtu != 0) &&
-                       uct_varuna_ep_iface(ep)->config.psn;
+                       uct_varuna_ep_iface(ep)->config.psn &&
+                       !uct_varuna_mutate(NO_PSN);
     evidence.epsn    = rep->epsn;
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
+    uct_varuna_ep_mutate_plan(ops, ep->num_reqs);
     ucs_debug("ep %p: vQP %u: epoch %u: %u requests, log up to %u, next psn %u,"
               " the peer's log %s, expected psn %s%u: executed %u lost %u "
               "repeated %u ambiguous %u", ep, ep->id, hdr->epoch, ep->num_reqs,
@@ -371,6 +401,9 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     uct_varuna_lane_destroy(ep, &ep->dead);
+#ifdef UCT_VARUNA_MUTATIONS
+    ep->leak_until = ucs_get_time() + ucs_time_from_msec(2);
+#endif
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
     uct_varuna_ep_add_work(ep);
 }
@@ -458,6 +491,11 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    if (uct_varuna_ep_leaks(ep, now)) {
+        uct_varuna_ep_dispatch_pending(ep);
+        return 1;
+    }
+
     status = uct_varuna_ep_repeat(ep);
     if (status == UCS_ERR_NO_RESOURCE) {
         return 1;
@@ -475,6 +513,13 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         ep->recovery.start = 0;
     }
     ep->next_try = now;
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_mutate(OLD_ERRORS) && ep->old_error) {
+        ep->old_error = 0;
+        uct_varuna_path_down(ep, ep->lane.link);
+        uct_varuna_recovery_start(ep, "error of an old lane");
+    }
+#endif
     uct_varuna_ep_finish_done(ep);
     return 1;
 }

@@ -11,6 +11,7 @@
 #include "varuna_req.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
+#include "varuna_mutate.h"
 #include "varuna_recovery.h"
 
 /* NIC index of this host and of the peer on the active lane's link. */
@@ -270,6 +271,37 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
     return 1;
 }
 
+/* Mutation: the log entry proves that the operation will be executed. */
+static ucs_status_t uct_varuna_req_post_log_first(uct_varuna_req_t *req,
+                                                  uct_completion_t *comp)
+{
+    uct_varuna_ep_t *ep = req->ep;
+    ucs_status_t status;
+
+    req->log_sn = uct_varuna_oplog_push(&ep->oplog, req);
+    status      = uct_varuna_req_post_log(ep, req);
+    if (status == UCS_OK) {
+        status = uct_varuna_req_info(req)->post(req, comp);
+    }
+
+    if (UCS_STATUS_IS_ERR(status)) {
+        req->flags &= ~UCT_VARUNA_REQ_FLAG_LOGGED;
+        uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        return status;
+    }
+
+    req->flags      |= UCT_VARUNA_REQ_FLAG_POSTED;
+    ep->last_silent  = req;
+    ++ep->silent;
+    if (ep->lane.mtu != 0) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
+        req->end_psn = ep->lane.psn;
+    }
+
+    return UCS_OK;
+}
+
 ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 {
     uct_varuna_ep_t *ep               = req->ep;
@@ -290,6 +322,10 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
                           (info->kind == UCT_VARUNA_OP_GET))) {
         uct_varuna_req_init_comp(req);
         comp = &req->comp;
+    }
+
+    if (uct_varuna_mutate(LOG_BEFORE_DATA) && info->logged) {
+        return uct_varuna_req_post_log_first(req, comp);
     }
 
     /* The operation and its log entry share one doorbell */
@@ -366,6 +402,9 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     if (ucs_unlikely(comp->status != UCS_OK)) {
         /* Decided by the evidence, not by UCX's word for it: requests before
          * and after the failing one get statuses which they do not deserve */
+        if (uct_varuna_mutate(BELIEVE_STATUS)) {
+            req->flags |= UCT_VARUNA_REQ_FLAG_ERROR;
+        }
         uct_varuna_ep_lane_error(ep, ep->lane.ep, comp->status);
         return;
     }

@@ -16,6 +16,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_mlx5.h"
+#include "varuna_mutate.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -360,7 +361,8 @@ void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
         return; /* Once */
     }
 
-    status = uct_ep_invalidate(qp->ep, 0);
+    status = uct_varuna_mutate(NO_FENCE) ? UCS_OK :
+             uct_ep_invalidate(qp->ep, 0);
     if (status != UCS_OK) {
         ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
                  qp->epoch, ucs_status_string(status));
@@ -383,7 +385,7 @@ void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
 /* Leftovers of an older incarnation in the ring prove nothing. */
 void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
 {
-    unsigned ring = epoch % UCT_VARUNA_LOG_COUNT;
+    unsigned ring = uct_varuna_log_ring(epoch);
 
     memset(target->logs + (ring * UCT_VARUNA_LOG_SIZE), 0,
            UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
@@ -397,7 +399,7 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
     char body[sizeof(uct_varuna_ctl_fence_rep_t) +
               (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
     uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)body;
-    unsigned ring                   = hdr->epoch % UCT_VARUNA_LOG_COUNT;
+    unsigned ring                   = uct_varuna_log_ring(hdr->epoch);
     uct_varuna_target_t *target;
     uct_varuna_target_qp_t *qp;
     khiter_t iter;
@@ -411,7 +413,9 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
 
     if (hdr->epoch > target->fenced) {
         /* The next incarnation logs in the other ring, which has been read */
-        uct_varuna_target_clear_ring(target, hdr->epoch + 1);
+        if (!uct_varuna_mutate(ONE_LOG)) {
+            uct_varuna_target_clear_ring(target, hdr->epoch + 1);
+        }
         /* A connection that was asked for before is given up as well: made
          * later, it would clear the ring of an incarnation which is in use */
         target->fenced = ucs_max(hdr->epoch, req->newest);

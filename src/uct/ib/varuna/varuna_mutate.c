@@ -1,0 +1,32 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The names of the mutations, as UCX_RC_VARUNA_MUTATE takes them. Empty in a
+ * normal build.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_mutate.h"
+
+#ifdef UCT_VARUNA_MUTATIONS
+
+int uct_varuna_mutation = UCT_VARUNA_MUTATE_NONE;
+
+const char *uct_varuna_mutation_names[] = {
+    [UCT_VARUNA_MUTATE_NONE]            = "none",
+    [UCT_VARUNA_MUTATE_BLIND_RESEND]    = "blind_resend",
+    [UCT_VARUNA_MUTATE_NO_FENCE]        = "no_fence",
+    [UCT_VARUNA_MUTATE_NO_PSN]          = "no_psn",
+    [UCT_VARUNA_MUTATE_LOG_BEFORE_DATA] = "log_before_data",
+    [UCT_VARUNA_MUTATE_NO_GATE]         = "no_gate",
+    [UCT_VARUNA_MUTATE_ONE_LOG]         = "one_log",
+    [UCT_VARUNA_MUTATE_BELIEVE_STATUS]  = "believe_status",
+    [UCT_VARUNA_MUTATE_AM_UNORDERED]    = "am_unordered",
+    [UCT_VARUNA_MUTATE_OLD_ERRORS]      = "old_errors",
+    [UCT_VARUNA_MUTATE_NO_GENERATION]   = "no_generation",
+    [UCT_VARUNA_MUTATE_LAST]            = NULL
+};
+
+#endif

@@ -1,0 +1,53 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Deliberate mistakes, by which the tests are tested: each leaves out one rule
+ * that recovery depends on. They exist only where configure was given
+ * --enable-mutations; otherwise uct_varuna_mutate() is 0, and the compiler drops
+ * what depends on it. docs/TESTING.md says which test finds which.
+ */
+#ifndef UCT_VARUNA_MUTATE_H_
+#define UCT_VARUNA_MUTATE_H_
+
+#include "varuna_def.h"
+
+typedef enum {
+    UCT_VARUNA_MUTATE_NONE,
+    UCT_VARUNA_MUTATE_BLIND_RESEND,    /* Repeat whatever is unfinished */
+    UCT_VARUNA_MUTATE_NO_FENCE,        /* Take evidence of a QP which still
+                                          executes */
+    UCT_VARUNA_MUTATE_NO_PSN,          /* The log alone decides, also in its gap */
+    UCT_VARUNA_MUTATE_LOG_BEFORE_DATA, /* Log write first */
+    UCT_VARUNA_MUTATE_NO_GATE,         /* New requests pass lost ones */
+    UCT_VARUNA_MUTATE_ONE_LOG,         /* All incarnations log in one ring */
+    UCT_VARUNA_MUTATE_BELIEVE_STATUS,  /* UCX's statuses instead of evidence */
+    UCT_VARUNA_MUTATE_AM_UNORDERED,    /* Deliver messages as they come */
+    UCT_VARUNA_MUTATE_OLD_ERRORS,      /* Errors of old lanes condemn new ones */
+    UCT_VARUNA_MUTATE_NO_GENERATION,   /* A link which is up again was never
+                                          down */
+    UCT_VARUNA_MUTATE_LAST
+} uct_varuna_mutation_t;
+
+#ifdef UCT_VARUNA_MUTATIONS
+
+extern const char *uct_varuna_mutation_names[];
+
+/* Of all interfaces of the process; set when one is opened. */
+extern int uct_varuna_mutation;
+
+#  define uct_varuna_mutate(_name) \
+    (uct_varuna_mutation == UCT_VARUNA_MUTATE_##_name)
+
+#else
+
+#  define uct_varuna_mutate(_name) (0 && UCT_VARUNA_MUTATE_##_name)
+
+#endif
+
+/** Ring of an incarnation. */
+static inline unsigned uct_varuna_log_ring(uint32_t epoch)
+{
+    return uct_varuna_mutate(ONE_LOG) ? 0 : (epoch % UCT_VARUNA_LOG_COUNT);
+}
+
+#endif
