@@ -366,7 +366,8 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     /* The responder could not stop its QP (its NIC is dead?): only time can.
      * The request goes out again, and the log counts if it was read after the
      * time was over: an answer may have been under way for long */
-    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0)) {
+    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0) &&
+        !uct_varuna_mutate(NO_FENCE)) {
         return;
     }
 
