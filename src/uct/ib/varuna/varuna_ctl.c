@@ -11,6 +11,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_ep.h"
+#include "varuna_mlx5.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -156,9 +157,14 @@ void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
     }
 
     ucs_list_for_each_safe(ep, tmp, &ctl->dead_eps, list) {
-        /* UCX would use the buffer of a message again which is on its way */
-        if (!ep->failed && !force &&
-            (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) != UCS_OK)) {
+        /* UCX would use the buffer of a message again which is on its way; and of a
+         * failed endpoint that has messages left UCX would not give the DCI back:
+         * when all DCIs are lost, so are all messages */
+        if (!force &&
+            (ep->failed ? !uct_varuna_mlx5_is_drained(ep->inner,
+                                                      UCT_VARUNA_LANE_DC) :
+             (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) !=
+              UCS_OK))) {
             continue;
         }
 
