@@ -10,6 +10,7 @@
  */
 #include "ft_child.h"
 #include "ft_fabric.h"
+#include "ft_faults.h"
 #include "ft_judge.h"
 
 #include <fcntl.h>
@@ -19,61 +20,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_MAX_RULES   3
 #define FT_MAX_EVENTS  2000  /* A plan cannot have more: the rule is wrong */
 #define FT_WARM_TRIES  400
 #define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
+#define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
 #define FT_CLIENT      1     /* Host */
 #define FT_SERVER      0
-
-enum {
-    FT_PHASE_RC = 1 << 0, /* The fault hits RC */
-    FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
-    FT_LINKS    = 1 << 2  /* Links change their state */
-};
-
-/* $L: the link in use, $Q: the queue pair in use, $N: the event, $M: the next one */
-typedef struct {
-    const char *name;
-    unsigned   flags;
-    const char *rules[FT_MAX_RULES];
-} ft_fault_t;
-
-static const ft_fault_t ft_faults[] = {
-    {"drop", FT_PHASE_RC | FT_PHASE_DC,
-     {"packet host=1 link=$L qp=$Q nth=$N drop"}},
-    {"silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"packet host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
-    {"down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"packet host=1 link=$L qp=$Q nth=$N down=1:$L"}},
-    {"remote_silent", FT_PHASE_RC | FT_LINKS,
-     {"packet host=1 link=$L qp=$Q nth=$N silent=0:$L"}},
-    {"post_down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"post host=1 link=$L qp=$Q nth=$N down=1:$L"}},
-    {"exec_silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"exec host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
-    {"exec_down", FT_PHASE_RC | FT_LINKS,
-     {"exec host=1 link=$L qp=$Q nth=$N down=1:$L"}},
-    {"exec_remote_down", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"exec host=1 link=$L qp=$Q nth=$N down=0:$L"}},
-    {"ack_drop", FT_PHASE_RC | FT_PHASE_DC,
-     {"ack host=1 link=$L qp=$Q nth=$N drop"}},
-    {"ack_silent", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS,
-     {"ack host=1 link=$L qp=$Q nth=$N silent=1:$L"}},
-    {"dup", FT_PHASE_RC | FT_PHASE_DC,
-     {"packet host=1 link=$L qp=$Q nth=$N dup=2ms"}},
-    {"delay", FT_PHASE_RC | FT_PHASE_DC,
-     {"packet host=1 link=$L qp=$Q nth=$N delay=3ms"}},
-    /* It arrives when all is over, unless it is fenced */
-    {"late", FT_PHASE_RC | FT_PHASE_DC,
-     {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
-      "packet host=1 link=$L qp=$Q nth=$M count=all drop"}},
-    /* All answers are lost from there on: executed, and never known */
-    {"mute", FT_PHASE_RC | FT_PHASE_DC,
-     {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}}
-};
-
-#define FT_NUM_FAULTS (sizeof(ft_faults) / sizeof(ft_faults[0]))
 
 typedef struct {
     /* Options */
@@ -85,6 +37,9 @@ typedef struct {
     unsigned    phases;
     unsigned    first;       /* Event */
     unsigned    last;
+    const char  *seconds;    /* Second faults, or NULL: none */
+    unsigned    second_first;
+    unsigned    second_last;
     unsigned    stride;
     unsigned    links;
     double      budget;      /* Seconds; 0: no limit */
@@ -99,6 +54,7 @@ typedef struct {
     uint64_t    base;
     uint64_t    seq;         /* Trace entries up to here are judged */
     uint32_t    run;
+    int         stuck;       /* A run did not end */
     int         links_bad;   /* They are to be brought up */
     double      start;
     /* Results */
@@ -106,6 +62,7 @@ typedef struct {
     unsigned    runs;
     unsigned    series;
     unsigned    cut;         /* Series which the time limit ended */
+    unsigned    waited;      /* Runs which went on when the links returned */
     unsigned    switches;
     unsigned    ambiguous;
     unsigned    again;       /* Puts executed twice, explained by these */
@@ -215,17 +172,23 @@ static char *ft_sweep_trace(ft_sweep_t *sweep)
                          sweep->seq + 1);
 }
 
-static void ft_sweep_heal(ft_sweep_t *sweep)
+static void ft_sweep_links_up(ft_sweep_t *sweep)
 {
     unsigned link;
 
-    ft_fabric_do(&sweep->fabric, "fault", "clear");
-    for (link = 0; sweep->links_bad && (link < sweep->links); ++link) {
+    for (link = 0; link < sweep->links; ++link) {
         ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_SERVER, link);
         ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_CLIENT, link);
     }
+}
 
-    sweep->links_bad = 0;
+static void ft_sweep_heal(ft_sweep_t *sweep)
+{
+    ft_fabric_do(&sweep->fabric, "fault", "clear");
+    if (sweep->links_bad) {
+        ft_sweep_links_up(sweep);
+        sweep->links_bad = 0;
+    }
 }
 
 /* Put a word and look which lane it took */
@@ -278,54 +241,41 @@ static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase,
     return 0;
 }
 
-static void ft_sweep_arm(ft_sweep_t *sweep, const ft_fault_t *fault,
-                         unsigned n, const ft_verdict_t *lane)
+static void ft_sweep_arm(ft_sweep_t *sweep, const ft_point_t *point,
+                         const ft_verdict_t *lane)
 {
-    char rule[256];
-    const char *from;
-    size_t length;
-    unsigned i;
+    char rules[2 * FT_MAX_RULES][FT_RULE_MAX];
+    unsigned num, i;
 
-    for (i = 0; (i < FT_MAX_RULES) && (fault->rules[i] != NULL); ++i) {
-        length = 0;
-        for (from = fault->rules[i]; *from != '\0'; ++from) {
-            if (*from != '$') {
-                rule[length++] = *from;
-                continue;
-            }
-
-            switch (*++from) {
-            case 'L':
-                length += sprintf(rule + length, "%u", lane->link);
-                break;
-            case 'Q':
-                length += sprintf(rule + length, "0x%x", lane->qpn);
-                break;
-            case 'N':
-                length += sprintf(rule + length, "%u", n);
-                break;
-            default:
-                length += sprintf(rule + length, "%u", n + 1);
-                break;
-            }
-        }
-
-        rule[length] = '\0';
-        fprintf(sweep->log, "rule: %s\n", rule);
-        ft_fabric_do(&sweep->fabric, "fault", "add %s", rule);
+    num = ft_faults_format(point, lane->link, lane->qpn, rules);
+    for (i = 0; i < num; ++i) {
+        fprintf(sweep->log, "rule: %s\n", rules[i]);
+        ft_fabric_do(&sweep->fabric, "fault", "add %s", rules[i]);
     }
 
-    sweep->links_bad |= !!(fault->flags & FT_LINKS);
+    sweep->links_bad |= (point->fault->flags & FT_LINKS) ||
+                        (point->second != NULL);
+}
+
+static const char *ft_phase_name(unsigned phase)
+{
+    return (phase == FT_PHASE_RC) ? "rc" : "dc";
 }
 
 static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
-                            const ft_fault_t *fault, unsigned phase,
-                            unsigned n, const char *text)
+                            const ft_point_t *point, const char *text)
 {
+    char second[64] = "";
+
+    if (point->second != NULL) {
+        snprintf(second, sizeof(second), " -d %s -m %u", point->second->name,
+                 point->m);
+    }
+
     ++sweep->failures;
-    printf("FAILED: -p %s -s %s -f %s -n %u (run %u): %s\n",
-           (phase == FT_PHASE_RC) ? "rc" : "dc", plan, fault->name, n,
-           sweep->run, text);
+    printf("FAILED: -L %u -p %s -s %s -f %s -n %u%s (run %u): %s\n",
+           sweep->links, ft_phase_name(point->phase), plan,
+           point->fault->name, point->n, second, sweep->run, text);
     fprintf(sweep->log, "FAILED: run %u: %s\n", sweep->run, text);
     fflush(stdout);
     fflush(sweep->log);
@@ -333,8 +283,7 @@ static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
 
 /* Only what rc_varuna calls ambiguous may have been executed twice */
 static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
-                           const ft_fault_t *fault, unsigned phase, unsigned n,
-                           ft_verdict_t *verdict)
+                           const ft_point_t *point, ft_verdict_t *verdict)
 {
     char *trace = ft_sweep_trace(sweep);
     ft_plan_t plan;
@@ -349,112 +298,175 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
     sweep->switches  += sweep->client.switches;
     sweep->ambiguous += sweep->client.ambiguous;
     if ((verdict->errors > 0) || (verdict->again > sweep->client.ambiguous)) {
-        ft_sweep_report(sweep, name, fault, phase, n, verdict->text);
+        ft_sweep_report(sweep, name, point, verdict->text);
     } else {
         sweep->again += verdict->again;
     }
 
-    if ((phase == FT_PHASE_RC) && (sweep->client.ambiguous > 0) &&
-        (sweep->client.switches == 1)) {
-        ft_sweep_report(sweep, name, fault, phase, n, "ambiguous, though on RC");
+    if ((point->phase == FT_PHASE_RC) && (point->second == NULL) &&
+        (sweep->client.ambiguous > 0)) {
+        ft_sweep_report(sweep, name, point, "ambiguous, though on RC");
     }
 
     if (sweep->client.errors > 0) {
-        ft_sweep_report(sweep, name, fault, phase, n, "errors were logged");
+        ft_sweep_report(sweep, name, point, "errors were logged");
     }
 }
 
-/* @return whether the fault hit something; -1: the run is to be repeated, as the
- * lane was another one than expected */
-static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
-                        const ft_fault_t *fault, unsigned phase, unsigned n)
+/* The client's answer. Where no link is left, the run goes on when they return. */
+static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
+                           const ft_point_t *point)
 {
+    const char *answer = NULL;
+
+    if (sweep->links_bad) {
+        answer = ft_child_answer(&sweep->client, FT_HEAL_TIME);
+        if (answer == NULL) {
+            fprintf(sweep->log, "links return\n");
+            ft_sweep_links_up(sweep);
+            ++sweep->waited;
+        } else if (!strncmp(answer, "ok", 2)) {
+            return;
+        }
+    }
+
+    if (((answer == NULL) && !ft_sweep_ok(sweep, &sweep->client, 1)) ||
+        (answer != NULL)) {
+        ft_sweep_report(sweep, plan, point, sweep->client.answer + 4);
+        sweep->stuck = (strstr(sweep->client.answer, "did not end") != NULL);
+    }
+}
+
+/* Nothing can be said of what comes behind a run that does not end */
+static void ft_sweep_end_stuck(ft_sweep_t *sweep)
+{
+    char *text = ft_fabric_run(&sweep->fabric, "status", "--qps");
+
+    fprintf(sweep->log, "%s\n", text);
+    free(text);
+    fflush(sweep->log);
+    ft_child_kill(&sweep->client);
+    ft_child_kill(&sweep->server);
+    ft_fabric_down(&sweep->fabric);
+    unlink(sweep->memory);
+    ft_fatal("a run did not end, and so no other one was begun");
+}
+
+static void ft_sweep_tell(const ft_sweep_t *sweep, const char *plan,
+                          const ft_point_t *point, const uint64_t *fired,
+                          const ft_verdict_t *verdict)
+{
+    printf("%s %s %s %u: fired %" PRIu64, ft_phase_name(point->phase), plan,
+           point->fault->name, point->n, fired[0]);
+    if (point->second != NULL) {
+        printf(" %s %u: fired %" PRIu64, point->second->name, point->m,
+               fired[1]);
+    }
+
+    printf(" switches %u ambiguous %u executed %u duplicates %u\n",
+           sweep->client.switches, sweep->client.ambiguous, verdict->executed,
+           verdict->duplicates);
+}
+
+/* One run. @return whether the (second) fault hit something; -1: it is to be
+ * repeated, as the lane was another one than expected */
+static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
+                        const ft_point_t *point)
+{
+    uint64_t fired[2] = {0, 0};
     ft_verdict_t lane, verdict;
-    uint64_t fired;
+    int hit;
 
     ft_sweep_heal(sweep);
-    if (!ft_sweep_warm(sweep, phase, &lane)) {
-        ft_sweep_report(sweep, plan, fault, phase, n, "no lane of this kind");
-        return 0;
+    if (!ft_sweep_warm(sweep, point->phase, &lane)) {
+        ft_sweep_report(sweep, plan, point, "no lane of this kind");
+        ft_sweep_end_stuck(sweep);
     }
 
     ++sweep->runs;
     ++sweep->run;
-    fprintf(sweep->log, "--- run %u: %s %s %u\n", sweep->run, plan,
-            fault->name, n);
+    fprintf(sweep->log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
+            point->fault->name, point->n,
+            (point->second != NULL) ? point->second->name : "", point->m);
     sweep->client.switches  = 0;
     sweep->client.ambiguous = 0;
     sweep->client.errors    = 0;
-    ft_sweep_arm(sweep, fault, n, &lane);
+    ft_sweep_arm(sweep, point, &lane);
     ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,
-                  ((phase == FT_PHASE_DC) ? 1 : 0) | ((n % 2) ? 0 : 2));
-    if (!ft_sweep_ok(sweep, &sweep->client, 1)) {
-        ft_sweep_report(sweep, plan, fault, phase, n,
-                        sweep->client.answer + 4);
+                  ((point->phase == FT_PHASE_DC) ? 1 : 0) |
+                  ((point->n % 2) ? 0 : 2));
+    ft_sweep_await(sweep, plan, point);
+    fired[0] = ft_fabric_fired(&sweep->fabric, 0);
+    hit      = (fired[0] > 0);
+    if (point->second != NULL) {
+        fired[1] = ft_fabric_fired(&sweep->fabric,
+                                   ft_fault_num_rules(point->fault));
+        hit      = (fired[1] > 0);
     }
 
-    fired = ft_fabric_fired(&sweep->fabric, 0);
-    ft_sweep_judge(sweep, plan, fault, phase, n, &verdict);
+    ft_sweep_judge(sweep, plan, point, &verdict);
     if (sweep->verbose) {
-        printf("%s %s %s %u: fired %" PRIu64 " switches %u ambiguous %u"
-               " executed %u duplicates %u\n",
-               (phase == FT_PHASE_RC) ? "rc" : "dc", plan, fault->name, n,
-               fired, sweep->client.switches, sweep->client.ambiguous,
-               verdict.executed, verdict.duplicates);
+        ft_sweep_tell(sweep, plan, point, fired, &verdict);
     }
 
-    if ((fired == 0) && (verdict.qpn != 0) && (verdict.qpn != lane.qpn)) {
+    if (sweep->stuck) {
+        ft_sweep_end_stuck(sweep);
+    }
+
+    if ((fired[0] == 0) && (verdict.qpn != 0) && (verdict.qpn != lane.qpn)) {
         return -1;
     }
 
-    sweep->points += (fired > 0);
-    return fired > 0;
+    if ((fired[0] == 0) && (point->second != NULL)) {
+        ft_sweep_report(sweep, plan, point, "the first fault hit nothing");
+    }
+
+    sweep->points += hit;
+    return hit;
 }
 
-/* One plan, one fault, at all events */
-static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
-                            const ft_fault_t *fault, unsigned phase)
+/* Run with an event number that grows until nothing is hit: @a event_p is in
+ * @a point */
+static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
+                            const ft_point_t *point, unsigned *event_p,
+                            unsigned last)
 {
-    unsigned n     = sweep->first;
     unsigned again = 0;
     int ret;
 
     ++sweep->series;
-    while (n <= sweep->last) {
+    while (*event_p <= last) {
         if ((sweep->budget > 0) &&
             (ft_clock() - sweep->start > sweep->budget)) {
             ++sweep->cut;
             return;
         }
 
-        ret = ft_sweep_run(sweep, plan, fault, phase, n);
+        ret = ft_sweep_run(sweep, plan, point);
         if (ret == 0) {
             return;
         } else if (ret > 0) {
-            n    += sweep->stride;
-            again = 0;
+            *event_p += sweep->stride;
+            again     = 0;
         } else if (++again > 10) {
-            ft_sweep_report(sweep, plan, fault, phase, n,
+            ft_sweep_report(sweep, plan, point,
                             "the lane changes all the time");
             return;
         }
 
-        if (n > FT_MAX_EVENTS) {
-            ft_sweep_report(sweep, plan, fault, phase, n,
-                            "there is no end of events");
+        if (*event_p > FT_MAX_EVENTS) {
+            ft_sweep_report(sweep, plan, point, "there is no end of events");
             return;
         }
     }
 }
-
-/* --- Options --- */
 
 static int ft_is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
     const char *at;
 
-    if (list == NULL) {
+    if ((list == NULL) || !strcmp(list, "all")) {
         return 1;
     }
 
@@ -468,15 +480,45 @@ static int ft_is_listed(const char *list, const char *name)
     return 0;
 }
 
+/* One plan and one fault, at all events; or at some, and then each second fault
+ * at all events */
+static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
+                            const ft_fault_t *fault, unsigned phase)
+{
+    ft_point_t point = {.phase = phase, .fault = fault};
+    unsigned i;
+
+    if (sweep->seconds == NULL) {
+        point.n = sweep->first;
+        ft_sweep_events(sweep, plan, &point, &point.n, sweep->last);
+        return;
+    }
+
+    for (i = 0; (point.second = ft_second_fault(i)) != NULL; ++i) {
+        if (!ft_is_listed(sweep->seconds, point.second->name)) {
+            continue;
+        }
+
+        for (point.n = sweep->first; point.n <= sweep->last; ++point.n) {
+            point.m = sweep->second_first;
+            ft_sweep_events(sweep, plan, &point, &point.m,
+                            sweep->second_last);
+        }
+    }
+}
+
+/* --- Options --- */
+
 static void ft_sweep_plan(ft_sweep_t *sweep, const char *plan)
 {
+    const ft_fault_t *fault;
     unsigned phase, i;
 
     for (phase = FT_PHASE_RC; phase <= FT_PHASE_DC; phase <<= 1) {
-        for (i = 0; i < FT_NUM_FAULTS; ++i) {
-            if ((sweep->phases & phase) && (ft_faults[i].flags & phase) &&
-                ft_is_listed(sweep->faults, ft_faults[i].name)) {
-                ft_sweep_series(sweep, plan, &ft_faults[i], phase);
+        for (i = 0; (fault = ft_fault(i)) != NULL; ++i) {
+            if ((sweep->phases & phase) && (fault->flags & phase) &&
+                ft_is_listed(sweep->faults, fault->name)) {
+                ft_sweep_series(sweep, plan, fault, phase);
             }
         }
     }
@@ -514,6 +556,8 @@ static void ft_usage(void)
            "  -f FAULT,... only these faults\n"
            "  -p rc|dc     only this phase\n"
            "  -n N[-M]     only these events\n"
+           "  -d FAULT,... a second fault (\"all\": each) during recovery\n"
+           "  -m N[-M]     only at these of its events\n"
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"
            "  -L LINKS     number of links (2)\n"
@@ -526,11 +570,24 @@ static void ft_usage(void)
     }
 
     printf("\nfaults:");
-    for (i = 0; i < FT_NUM_FAULTS; ++i) {
-        printf(" %s", ft_faults[i].name);
+    for (i = 0; ft_fault(i) != NULL; ++i) {
+        printf(" %s", ft_fault(i)->name);
+    }
+
+    printf("\nsecond faults:");
+    for (i = 0; ft_second_fault(i) != NULL; ++i) {
+        printf(" %s", ft_second_fault(i)->name);
     }
     printf("\n");
     exit(2);
+}
+
+static void ft_parse_range(const char *text, unsigned *first_p,
+                           unsigned *last_p)
+{
+    if (sscanf(text, "%u-%u", first_p, last_p) == 1) {
+        *last_p = *first_p;
+    }
 }
 
 static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
@@ -538,7 +595,7 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
     const char *log = "ft_sweep.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:f:p:n:t:T:L:N:l:vh")) != -1) {
+    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:L:N:l:vh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -550,9 +607,13 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
             sweep->phases = strcmp(optarg, "rc") ? FT_PHASE_DC : FT_PHASE_RC;
             break;
         case 'n':
-            if (sscanf(optarg, "%u-%u", &sweep->first, &sweep->last) == 1) {
-                sweep->last = sweep->first;
-            }
+            ft_parse_range(optarg, &sweep->first, &sweep->last);
+            break;
+        case 'd':
+            sweep->seconds = optarg;
+            break;
+        case 'm':
+            ft_parse_range(optarg, &sweep->second_first, &sweep->second_last);
             break;
         case 't':
             sweep->stride = atoi(optarg);
@@ -592,12 +653,14 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static ft_sweep_t sweep = {
-        .phases = FT_PHASE_RC | FT_PHASE_DC,
-        .first  = 1,
-        .last   = FT_MAX_EVENTS,
-        .stride = 1,
-        .links  = 2,
-        .name   = "sweep"
+        .phases       = FT_PHASE_RC | FT_PHASE_DC,
+        .first        = 1,
+        .last         = FT_MAX_EVENTS,
+        .second_first = 1,
+        .second_last  = FT_MAX_EVENTS,
+        .stride       = 1,
+        .links        = 2,
+        .name         = "sweep"
     };
 
     ft_sweep_parse(&sweep, argc, argv);
@@ -607,10 +670,11 @@ int main(int argc, char **argv)
     ft_sweep_plans(&sweep);
     ft_sweep_heal(&sweep);
     printf("swept: %u fault points in %u runs of %u series, %.1f s; switches %u,"
-           " ambiguous %u, executed twice because of that %u; series cut by the"
-           " time limit %u; failures %u\n", sweep.points, sweep.runs,
-           sweep.series, ft_clock() - sweep.start, sweep.switches,
-           sweep.ambiguous, sweep.again, sweep.cut, sweep.failures);
+           " without any link %u, ambiguous %u, executed twice because of that"
+           " %u; series cut by the time limit %u; failures %u\n",
+           sweep.points, sweep.runs, sweep.series, ft_clock() - sweep.start,
+           sweep.switches, sweep.waited, sweep.ambiguous, sweep.again,
+           sweep.cut, sweep.failures);
     ft_sweep_cleanup(&sweep);
     fclose(sweep.log);
     return (sweep.failures == 0) && (sweep.points > 0) ? 0 : 1;

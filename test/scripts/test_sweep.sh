@@ -67,4 +67,28 @@ test_dc_fails() {
     fi
 }
 
+# A second failure hits each event on the link that took over: fence, repetitions,
+# new connection. The third link is left.
+test_fails_again_while_recovering() {
+    if [ "$full" = full ]; then
+        sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
+            -n 2-5 -d all
+    else
+        sweep -L 3 -p rc -s put_short,am_zcopy,mixed3 -f silent,exec_down \
+            -n 3 -d all
+        sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all
+    fi
+}
+
+# No link is left until they return
+test_all_links_fail() {
+    if [ "$full" = full ]; then
+        sweep -L 2 -s "$plans" -f silent,exec_silent,down -n 3 \
+            -d silent,down,exec_silent
+    else
+        sweep -L 2 -p rc -s put_short,am_short -f silent -n 3 -d silent
+    fi
+    grep -qE 'without any link [1-9]' sweep.out || fail "a link was left"
+}
+
 run_tests

@@ -1,0 +1,49 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The faults of the sweep: templates of mlx5emu's rules, and when they apply.
+ */
+#ifndef FT_FAULTS_H_
+#define FT_FAULTS_H_
+
+#include <stdint.h>
+
+#define FT_MAX_RULES 3
+#define FT_RULE_MAX  256
+
+enum {
+    FT_PHASE_RC = 1 << 0, /* The fault hits RC */
+    FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
+    FT_LINKS    = 1 << 2  /* Links change their state */
+};
+
+typedef struct {
+    const char *name;
+    unsigned   flags;
+    const char *rules[FT_MAX_RULES];
+} ft_fault_t;
+
+/* What happens when in a run */
+typedef struct {
+    unsigned         phase;
+    const ft_fault_t *fault;
+    unsigned         n;        /* Event that it hits */
+    const ft_fault_t *second;  /* NULL: none */
+    unsigned         m;        /* Event on the other link that it hits */
+} ft_point_t;
+
+/** @return The n-th fault, or NULL. */
+const ft_fault_t *ft_fault(unsigned n);
+
+/** @return The n-th fault that may follow, during the recovery, or NULL. */
+const ft_fault_t *ft_second_fault(unsigned n);
+
+/** @return How many rules the fault has. */
+unsigned ft_fault_num_rules(const ft_fault_t *fault);
+
+/** Make rules for a lane: on @a link, with queue pair @a qpn. @return how many; those
+ *  of the second fault come behind those of the first. */
+unsigned ft_faults_format(const ft_point_t *point, unsigned link, uint32_t qpn,
+                          char rules[][FT_RULE_MAX]);
+
+#endif
