@@ -20,7 +20,7 @@ search() {
     shift
     cp "$models/$model" . || return 2
     spin -a "$@" "$model" >spin.log 2>&1 || return 2
-    gcc -O1 -w -DSAFETY -DCOLLAPSE -DMEMLIM="${memory:-3000}" -o pan pan.c \
+    gcc -O1 -w -DSAFETY ${compress:-} -DMEMLIM="${memory:-3000}" -o pan pan.c \
         >>spin.log 2>&1 || return 2
     timeout "${limit:-120}" ./pan -m100000 -w24 >pan.log 2>&1 || return 2
     ! grep -q 'Search not completed\|max search depth too small' pan.log ||
@@ -65,10 +65,29 @@ for rule in NO_FENCE READ_BEFORE_FENCE BLIND_RESEND ONE_LOG NO_GATE \
 done
 broken recovery.pml LATE_CONNECT -DSTART_DC
 
+test_atomics_hold() {
+    holds atomics.pml
+}
+
+test_atomics_hold_when_old_values_return() {
+    holds atomics.pml -DPUT_VALUE=0
+}
+
+for rule in NO_HELPING MARK_AFTER_REPLACE FAILED_CAS_DOES_NOT_MARK \
+            NO_SECOND_LOOK IGNORE_ABORTED MARK_BEFORE_TARGET NO_FENCE NO_ABORT \
+            GENERATION_IGNORED CONFIRM_NOT_FLUSHED RERUN_WITHOUT_ASKING; do
+    broken atomics.pml $rule
+done
+broken atomics.pml NO_UNDO -DPUT_VALUE=0
+
 if [ "${RC_VARUNA_MODELS:-}" = long ]; then
-    limit=1800 memory=8000
+    limit=1800 memory=8000 compress=-DCOLLAPSE
     test_recovery_holds_with_more_failures() {
         holds recovery.pml -DSTART_DC
+    }
+    test_atomics_hold_with_other_values() {
+        holds atomics.pml -DSECOND_COMPARE=0 -DSECOND_SWAP=2
+        holds atomics.pml -DSECOND_COMPARE=0 -DSECOND_SWAP=2 -DPUT_VALUE=0
     }
 fi
 
