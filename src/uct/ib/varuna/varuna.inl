@@ -67,7 +67,7 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
     }
 
     if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
-        uct_varuna_recovery_start(ep, "link down");
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
         return 0;
     }
 

@@ -83,6 +83,43 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "failure is noticed when requests run out of retries.",
    ucs_offsetof(uct_varuna_iface_config_t, port_events), UCS_CONFIG_TYPE_BOOL},
 
+  {"HEARTBEAT_INTERVAL", "100ms",
+   "Ask the peer at this interval whether it is there, on each link that carries\n"
+   "requests to it. The control planes of both sides do that, so it does not\n"
+   "matter what the applications do. 0 stands for never.",
+   ucs_offsetof(uct_varuna_iface_config_t, heartbeat_interval),
+   UCS_CONFIG_TYPE_TIME},
+
+  {"HEARTBEAT_MISSES", "5",
+   "After so many intervals without an answer, the path of the link to the peer\n"
+   "has failed, if the peer answers on another link meanwhile.",
+   ucs_offsetof(uct_varuna_iface_config_t, heartbeat_misses),
+   UCS_CONFIG_TYPE_UINT},
+
+  {"HEARTBEAT_IDLE", "n",
+   "Ask on links without unfinished requests, too.",
+   ucs_offsetof(uct_varuna_iface_config_t, heartbeat_idle),
+   UCS_CONFIG_TYPE_BOOL},
+
+  {"HANG_TIMEOUT", "10s",
+   "When an endpoint's oldest request has neither finished nor failed for this\n"
+   "time, and the peer does not answer on its link, then the path has failed.\n"
+   "A peer that answers is busy, and is waited for. 0 stands for never.",
+   ucs_offsetof(uct_varuna_iface_config_t, hang_timeout), UCS_CONFIG_TYPE_TIME},
+
+  {"REBUILD_RATE", "1000",
+   "Largest number of RC connections that are begun in a second, at first use\n"
+   "as well as after a failure, so that thousands of them do not stall the\n"
+   "traffic. Meanwhile endpoints use DC. 0 stands for no limit.",
+   ucs_offsetof(uct_varuna_iface_config_t, rebuild_rate),
+   UCS_CONFIG_TYPE_DOUBLE},
+
+  {"CTL_DIR", "auto",
+   "Directory of the socket over which rc_varuna_ctl speaks to this process.\n"
+   " - auto  - $XDG_RUNTIME_DIR/rc_varuna, or /tmp/rc_varuna-<user id>.\n"
+   " - none  - No socket.",
+   ucs_offsetof(uct_varuna_iface_config_t, ctl_dir), UCS_CONFIG_TYPE_STRING},
+
   {"AMBIGUOUS", "repeat",
    "What to do with an operation of which nobody can tell whether it was\n"
    "executed before its lane failed: a put whose target, read back, is not what\n"
@@ -121,6 +158,11 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
     iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);
     iface->config.port_events     = config->port_events;
+    iface->config.heartbeat_interval = ucs_time_from_sec(
+                                               config->heartbeat_interval);
+    iface->config.heartbeat_misses   = ucs_max(1, config->heartbeat_misses);
+    iface->config.heartbeat_idle     = config->heartbeat_idle;
+    iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
 #ifdef UCT_VARUNA_MUTATIONS

@@ -12,6 +12,7 @@
 #include "varuna_ctl_priv.h"
 #include "varuna_ep.h"
 #include "varuna_mlx5.h"
+#include "varuna_heartbeat.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -219,10 +220,8 @@ static size_t uct_varuna_ctl_pack_cb(void *dest, void *arg)
     return pack->length;
 }
 
-/* Post now, or tell UCS_ERR_NO_RESOURCE. */
-static ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl,
-                                        uct_varuna_peer_t *peer, unsigned link,
-                                        const void *data, size_t length)
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data, size_t length)
 {
     uct_varuna_ctl_pack_arg_t pack = {data, length};
     ucs_status_t status;
@@ -271,7 +270,7 @@ static int uct_varuna_ctl_is_reply(uint8_t type)
     return (type == UCT_VARUNA_CTL_OPEN_REP) ||
            (type == UCT_VARUNA_CTL_CONNECT_REP) ||
            (type == UCT_VARUNA_CTL_FENCE_REP) ||
-           (type == UCT_VARUNA_CTL_REJECT);
+           (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG);
 }
 
 /* Make room: a dropped reply is asked for again. */
@@ -425,7 +424,7 @@ void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
 
 /* --- Receiving --- */
 
-static void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
+void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 {
     if (!ctl->has_events) {
         __atomic_store_n(&ctl->has_events, 1, __ATOMIC_RELEASE);
@@ -479,6 +478,12 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         break;
     case UCT_VARUNA_CTL_FENCE_REQ:
         uct_varuna_target_handle_fence(ctl, link, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_PING:
+        uct_varuna_heartbeat_handle_ping(ctl, link, hdr);
+        break;
+    case UCT_VARUNA_CTL_PONG:
+        uct_varuna_heartbeat_handle_pong(ctl, hdr, body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
         target = uct_varuna_target_handle_close(ctl, hdr);
@@ -618,10 +623,12 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
     uct_varuna_ctl_t *ctl = arg;
 
     if (is_up) {
-        ctl->up_map   |= UCS_BIT(port);
+        ctl->up_map     |= UCS_BIT(port);
+        ctl->ports_down &= ~UCS_BIT(port);
     } else {
-        ctl->down_map |= UCS_BIT(port);
-        ctl->up_map   &= ~UCS_BIT(port);
+        ctl->down_map   |= UCS_BIT(port);
+        ctl->up_map     &= ~UCS_BIT(port);
+        ctl->ports_down |= UCS_BIT(port);
     }
 
     uct_varuna_ctl_notify(ctl);
@@ -634,7 +641,15 @@ int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
 {
     /* Nobody but us progresses the control plane where there is no thread */
     return __atomic_load_n(&ctl->has_events, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&ctl->poked, __ATOMIC_RELAXED) ||
            (ctl->async->mode == UCS_ASYNC_MODE_POLL);
+}
+
+void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl)
+{
+    /* In this order: whoever finds the flag drains the signal as well */
+    uct_varuna_ctl_signal(ctl->event_fd);
+    __atomic_store_n(&ctl->poked, 1, __ATOMIC_RELEASE);
 }
 
 int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
@@ -722,11 +737,14 @@ static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
 
     for (i = 0; i < ctl->num_links; ++i) {
         if (down_map & UCS_BIT(i)) {
-            uct_varuna_iface_link_down(ctl->iface, i, "port event");
+            uct_varuna_iface_link_down(ctl->iface, i,
+                                       UCT_VARUNA_LINK_CAUSE_PORT,
+                                       "port event");
             ++count;
         }
         if (up_map & UCS_BIT(i)) {
-            uct_varuna_iface_link_up(ctl->iface, i);
+            uct_varuna_iface_link_up(ctl->iface, i,
+                                     UCT_VARUNA_LINK_CAUSE_PORT);
             ++count;
         }
     }
@@ -746,7 +764,8 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     /* On a busy machine we are here long before the async thread gets a CPU */
     uct_varuna_ctl_progress(ctl);
 
-    if (ctl->has_events) {
+    if (__atomic_exchange_n(&ctl->poked, 0, __ATOMIC_ACQUIRE) ||
+        ctl->has_events) {
         uct_varuna_ctl_drain_signal(ctl->event_fd);
         __atomic_store_n(&ctl->has_events, 0, __ATOMIC_RELAXED);
     }
@@ -760,7 +779,8 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     ctl->up_map    = 0;
     uct_varuna_ctl_unlock(ctl);
 
-    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map);
+    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map) +
+            uct_varuna_heartbeat_dispatch(ctl);
     uct_varuna_spares_progress(ctl);
     while (!ucs_list_is_empty(&items)) {
         item = ucs_list_extract_head(&items, uct_varuna_ctl_item_t, list);

@@ -13,6 +13,7 @@
 #ifndef UCT_VARUNA_CTL_H_
 #define UCT_VARUNA_CTL_H_
 
+#include "varuna_alive.h"
 #include "varuna_iface.h"
 
 #include <ucs/datastruct/queue.h>
@@ -37,6 +38,7 @@ typedef struct uct_varuna_path {
     uint8_t                    down;
     uint8_t                    flaps;      /* Doubles the hold-down */
     ucs_time_t                 retry_at;   /* Not probed before */
+    const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
 
 /* A remote interface; reference-counted, found by uuid. */
@@ -48,6 +50,16 @@ typedef struct uct_varuna_peer {
     unsigned                   link_map;  /* Local links which reach it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    struct {
+        uct_varuna_alive_t     alive;
+        ucs_list_link_t        list;      /* In ctl->hb.events, if queued */
+        uint8_t                queued;
+        uint8_t                used;      /* Paths, at the last tick */
+        uint8_t                dead;      /* Paths, for the main thread */
+        uint8_t                far_down;  /* Paths whose port is down there */
+        uint8_t                renew;     /* Paths to be judged anew; atomic */
+        ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
+    } hb;                                 /* Heartbeat: under the lock */
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
 } uct_varuna_peer_t;
@@ -121,6 +133,9 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);
+
+/** Any thread, no lock: let the main thread make a round. */
+void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl);
 
 /** Main thread: handle what the async context has queued, and poll on its behalf
  *  (worth calling now and then without an event): CONNECT_REQ and CLOSE

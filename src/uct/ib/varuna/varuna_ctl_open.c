@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_heartbeat.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -214,6 +215,7 @@ static void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 
+    uct_varuna_heartbeat_stop(ctl);
     if (ctl->detector != NULL) {
         uct_varuna_detector_destroy(ctl->detector);
         ctl->detector = NULL;
@@ -292,6 +294,11 @@ static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
         goto err_unlisten;
     }
 
+    status = uct_varuna_heartbeat_start(ctl);
+    if (status != UCS_OK) {
+        goto err_unlisten;
+    }
+
     /* Arm for the first time */
     uct_varuna_ctl_signal(ctl->kick_fd);
     return UCS_OK;
@@ -331,6 +338,8 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->dead_eps);
     ucs_list_head_init(&ctl->queue);
     ucs_list_head_init(&ctl->inbox);
+    ucs_list_head_init(&ctl->hb.events);
+    ctl->hb.timer_id = -1;
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     kh_init_inplace(uct_varuna_peers, &ctl->peers);
 

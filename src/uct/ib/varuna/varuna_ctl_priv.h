@@ -197,8 +197,20 @@ struct uct_varuna_ctl {
     uint8_t                    up_map;     /* down before up */
     int                        event_fd;
     int                        has_events; /* Read without the lock */
+    int                        poked;      /* Atomic: by another thread */
 
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
+    uint8_t                    ports_down; /* Links whose port is down */
+    struct {
+        ucs_time_t             interval;   /* 0: only on demand */
+        unsigned               max_misses;
+        int                    timer_id;   /* -1: none */
+        ucs_time_t             ticked_at;
+        ucs_list_link_t        events;     /* Peers, for the main thread */
+        uint8_t                suspects;   /* Links on which nobody answers */
+        uint8_t                down_map;   /* For the main thread, as above */
+        uint8_t                up_map;
+    } hb;                                  /* Heartbeat */
     ucs_time_t                 warned_at;  /* Rate limit of complaints */
     unsigned                   unwarned;
 };
@@ -234,6 +246,14 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl);
 void uct_varuna_ctl_signal(int fd);
 
 /* --- varuna_ctl.c: lock held in all --- */
+
+/* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data,
+                                 size_t length);
+
+/* Wake the main thread up: something waits for uct_varuna_ctl_dispatch(). */
+void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
 
 /* Tell the user that a peer's message or address is refused; at most once in a
  * while, since a broken peer repeats itself. */

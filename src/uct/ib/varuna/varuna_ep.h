@@ -67,7 +67,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
     UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Nobody knows whether it was
                                                   executed: to be compared */
-    UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6)  /* Only for a mutation */
+    UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6), /* Only for a mutation */
+    UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7)  /* Was the oldest before */
 };
 
 /* The saved request: all that a repeat needs. */
@@ -163,6 +164,9 @@ struct uct_varuna_ep {
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;
     ucs_time_t                 next_try;   /* Of background RC connection */
+    ucs_time_t                 watched_at; /* The oldest request is the same
+                                              since then */
+    ucs_time_t                 probed_at;
     uint8_t                    ctl_link;   /* Where it was sent */
     uint8_t                    swap_read;  /* The flushing read was posted */
     uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */

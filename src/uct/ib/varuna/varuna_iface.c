@@ -17,15 +17,13 @@
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
 #include "varuna_swap.h"
+#include "varuna_watch.h"
 
 #include <sys/epoll.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
-/* How often endpoints are looked at for a better lane. */
-#define UCT_VARUNA_SCAN_PERIOD       1e-3 /* seconds */
 #define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads */
-#define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan: paced rebuild */
 
 const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_RC]   = "rc",
@@ -33,48 +31,7 @@ const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_LAST] = NULL
 };
 
-/* --- Link events --- */
-
-void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
-                                const char *reason)
-{
-    /* The one store which moves all endpoints on the link: they compare the
-     * generation when they post, and in the background scan */
-    if (uct_varuna_link_report_down(&iface->link_table, link, ucs_get_time())) {
-        ucs_info("rc_varuna: link %s is down: %s",
-                 iface->md->nics[iface->links[link].nic].dev_name, reason);
-    }
-}
-
-void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link)
-{
-    if (uct_varuna_link_report_up(&iface->link_table, link, ucs_get_time())) {
-        ucs_info("rc_varuna: link %s is up again",
-                 iface->md->nics[iface->links[link].nic].dev_name);
-    }
-}
-
 /* --- Progress --- */
-
-static void uct_varuna_iface_scan(uct_varuna_iface_t *iface, ucs_time_t now)
-{
-    unsigned num_eps = iface->eps.size;
-    unsigned i;
-    void *ptr;
-
-    if (now < iface->scan_at) {
-        return;
-    }
-
-    iface->scan_at = now + ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD);
-    uct_varuna_link_tick(&iface->link_table, now);
-    for (i = 0; i < ucs_min(num_eps, UCT_VARUNA_SCAN_EPS); ++i) {
-        iface->scan_next = (iface->scan_next + 1) % num_eps;
-        if (ucs_ptr_array_lookup(&iface->eps, iface->scan_next, ptr)) {
-            uct_varuna_ep_scan(ptr, now);
-        }
-    }
-}
 
 static void uct_varuna_iface_progress_work(uct_varuna_iface_t *iface,
                                            ucs_time_t now)
@@ -156,7 +113,8 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     count                += uct_varuna_ctl_dispatch(iface->ctl);
 
     now = ucs_get_time();
-    uct_varuna_iface_scan(iface, now);
+    uct_varuna_watch_outside(iface, now);
+    uct_varuna_watch_scan(iface, now);
     uct_varuna_iface_progress_work(iface, now);
     if (ucs_unlikely(!ucs_list_is_empty(&iface->graveyard))) {
         uct_varuna_iface_progress_graves(iface);
@@ -462,10 +420,12 @@ static ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface,
         }
     }
 
+    if (uct_varuna_ctl_has_events(iface->ctl)) {
+        return UCS_ERR_BUSY;
+    }
+
     /* A recovery in progress has timers: do not sleep through them */
-    return (ucs_list_is_empty(&iface->work) &&
-            ucs_list_is_empty(&iface->graveyard) &&
-            !uct_varuna_ctl_has_events(iface->ctl)) ? UCS_OK : UCS_ERR_BUSY;
+    return uct_varuna_watch_arm(iface);
 }
 
 static ucs_status_t uct_varuna_iface_add_event_fd(uct_varuna_iface_t *iface,
@@ -496,6 +456,10 @@ static ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_iface_t *iface)
 
     status = uct_varuna_iface_add_event_fd(iface,
                                            uct_varuna_ctl_event_fd(iface->ctl));
+    if (status == UCS_OK) {
+        status = uct_varuna_iface_add_event_fd(iface, iface->watch.timer_fd);
+    }
+
     for (link = 0; (status == UCS_OK) && (link < iface->num_links); ++link) {
         for (kind = 0; (status == UCS_OK) && (kind < UCT_VARUNA_LANE_LAST);
              ++kind) {
@@ -588,8 +552,6 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     self->outstanding = 0;
     self->fence_beat  = 0;
     self->ep_salt     = 0;
-    self->scan_next   = 0;
-    self->scan_at     = 0;
     self->scan_countdown = UCT_VARUNA_SCAN_CALLS;
     self->ctl         = NULL;
     self->release_desc.cb = uct_varuna_am_release;
@@ -605,13 +567,18 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         goto err_tables;
     }
 
+    status = uct_varuna_watch_init(self, config);
+    if (status != UCS_OK) {
+        goto err_tables;
+    }
+
     uct_varuna_link_table_init(&self->link_table, self->num_links,
                                config->return_primary,
                                ucs_time_from_sec(config->hold_min),
                                ucs_time_from_sec(config->hold_max));
     status = uct_varuna_iface_open_links(self, worker, params);
     if (status != UCS_OK) {
-        goto err_tables;
+        goto err_watch;
     }
 
     uct_varuna_iface_init_attr(self);
@@ -633,6 +600,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         goto err_ctl;
     }
 
+    uct_varuna_watch_start(self, config);
     return UCS_OK;
 
 err_ctl:
@@ -642,6 +610,8 @@ err_mpools:
     ucs_mpool_cleanup(&self->req_mp, 0);
 err_close_links:
     uct_varuna_iface_close_links(self);
+err_watch:
+    uct_varuna_watch_cleanup(self);
 err_tables:
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
     ucs_ptr_array_cleanup(&self->eps, 0);
@@ -674,11 +644,13 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
 {
     uct_varuna_iface_progress_disable(&self->super.super,
                                       UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_varuna_watch_stop(self);
     close(self->event_fd);
     uct_varuna_ctl_destroy(self->ctl);
     self->ctl = NULL;
     uct_varuna_iface_empty_graveyard(self);
     uct_varuna_iface_close_links(self);
+    uct_varuna_watch_cleanup(self);
     ucs_mpool_cleanup(&self->bcopy_mp, 1);
     ucs_mpool_cleanup(&self->req_mp, 1);
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);

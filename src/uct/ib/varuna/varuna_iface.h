@@ -7,8 +7,10 @@
 #ifndef UCT_VARUNA_IFACE_H_
 #define UCT_VARUNA_IFACE_H_
 
+#include "varuna_admin.h"
 #include "varuna_link.h"
 #include "varuna_md.h"
+#include "varuna_pace.h"
 #include "varuna_wire.h"
 
 #include <uct/base/uct_iface.h>
@@ -51,6 +53,12 @@ typedef struct uct_varuna_iface_config {
     double                     packet_lifetime;/* Unfenced lanes wait it out */
     int                        return_primary;
     int                        port_events;    /* Listen to port events */
+    double                     heartbeat_interval;
+    unsigned                   heartbeat_misses;
+    int                        heartbeat_idle; /* Without traffic, too */
+    double                     hang_timeout;
+    double                     rebuild_rate;   /* RC connections a second */
+    char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        psn;            /* Ask for it */
 #ifdef UCT_VARUNA_MUTATIONS
@@ -105,9 +113,19 @@ struct uct_varuna_iface {
     khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
-    unsigned                   scan_next;     /* Background scan's position */
-    unsigned                   scan_countdown;/* Progress calls until the next */
-    ucs_time_t                 scan_at;
+    unsigned                   scan_countdown;/* Progress calls until the next
+                                                 background scan */
+    struct {
+        unsigned               next;          /* Background scan's position */
+        unsigned               left;          /* Slots not yet looked at since
+                                                 the last failure */
+        ucs_time_t             at;            /* Next scan */
+        int                    timer_fd;      /* Wakes a sleeping application */
+        int                    timer_is_set;
+        unsigned               fast_wakes;    /* In a row */
+    } watch;
+    uct_varuna_admin_t         admin;         /* What was said from outside */
+    uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
     unsigned                   outstanding;   /* Unfinished requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
@@ -123,6 +141,10 @@ struct uct_varuna_iface {
         ucs_time_t             ctl_timeout;
         ucs_time_t             give_up;
         ucs_time_t             packet_lifetime;
+        ucs_time_t             heartbeat_interval; /* 0: on demand only */
+        unsigned               heartbeat_misses;
+        int                    heartbeat_idle;
+        ucs_time_t             hang_timeout;       /* 0: never */
         uct_varuna_ambiguous_t ambiguous;
         int                    psn;
         int                    port_events;
@@ -142,13 +164,18 @@ ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
 /** Close what is open of them. */
 void uct_varuna_iface_close_links(uct_varuna_iface_t *iface);
 
-/** The link failed, for whatever reason: mark it and let every endpoint on it
- *  recover. Main thread. Cost does not grow with the number of endpoints. */
+/** Somebody (UCT_VARUNA_LINK_CAUSE_xx) says that the link failed: mark it and let
+ *  every endpoint on it recover. Main thread. Cost does not grow with the number
+ *  of endpoints. @a reason is kept. */
 void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
-                                const char *reason);
+                                unsigned cause, const char *reason);
 
-/** The link is good again. Main thread. */
-void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link);
+/** ... and says so no more. Main thread. */
+void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
+                              unsigned cause);
+
+/** Endpoints which don't post shall notice soon that a link or path failed. */
+void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface);
 
 /** Destroy an inner endpoint: cancel the requests which are unfinished on it, and
  *  release them, now or when it is drained. @a reqs is empty afterwards. */

@@ -13,6 +13,7 @@
 #include "varuna_ctl.h"
 #include "varuna_recovery.h"
 
+#include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
 
 static const char *uct_varuna_lane_tls[] = {
@@ -204,6 +205,17 @@ uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
     return uct_iface_get_device_address(dc->inner, link->device_addr);
 }
 
+/* Not when the memory domain is opened: UCP opens those of all transports. */
+static void uct_varuna_iface_warn_single_link(const uct_varuna_md_t *md)
+{
+    static uint32_t warned = 0;
+
+    if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
+        ucs_warn("rc_varuna has one link only (%s), so it cannot survive a "
+                 "link failure", md->nics[md->links[0]].dev_name);
+    }
+}
+
 ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
                                          uct_worker_h worker,
                                          const uct_iface_params_t *params)
@@ -211,6 +223,7 @@ ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
     ucs_status_t status = UCS_OK;
     unsigned link, kind;
 
+    uct_varuna_iface_warn_single_link(iface->md);
     for (link = 0; link < iface->num_links; ++link) {
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
             status = uct_varuna_iface_open_lane(iface, worker, params, link,

@@ -10,6 +10,7 @@
 #endif
 
 #include "varuna_lane.h"
+#include "varuna_heartbeat.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mutate.h"
 
@@ -59,15 +60,18 @@ static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
     return best;
 }
 
-void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
+void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link,
+                               const char *reason)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_path_t *path   = &ep->peer->paths[link];
+    uct_varuna_path_t *path = &peer->paths[link];
     ucs_time_t hold;
 
     if (!path->down) {
-        path->down = 1;
+        path->down   = 1;
+        path->reason = reason;
         ++path->generation;
+        uct_varuna_iface_look_at_all(iface);
     }
 
     hold = iface->link_table.hold_min << ucs_min(path->flaps, 16);
@@ -75,6 +79,12 @@ void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
         ++path->flaps;
     }
     path->retry_at = ucs_get_time() + ucs_min(hold, iface->link_table.hold_max);
+}
+
+void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
+{
+    uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, link,
+                              ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
 }
 
 void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
@@ -86,6 +96,8 @@ void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
                   uct_varuna_link_name(uct_varuna_ep_iface(ep), link));
         path->down = 0;
     }
+
+    uct_varuna_heartbeat_renew(ep->peer, link);
 }
 
 /* A new incarnation. Its log ring must be neither the active lane's nor that of
@@ -171,6 +183,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
     ep->lane     = *lane;
+    ep->watched_at = ucs_get_time();
     ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->silent   = 0;
     ep->last_silent = NULL;
@@ -216,4 +229,14 @@ int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
 
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
            (ep->peer->paths[link].generation != ep->lane.path_gen);
+}
+
+const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    const uct_varuna_link_entry_t *link =
+            &iface->link_table.links[ep->lane.link];
+
+    return (link->generation != ep->lane.link_gen) ? link->reason :
+           ep->peer->paths[ep->lane.link].reason;
 }

@@ -25,7 +25,13 @@ unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep);
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
 
-/** The path of @a link to the peer failed: all endpoints on it recover. */
+/** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
+ *  on it recover. Cost does not grow with their number. */
+void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link,
+                               const char *reason);
+
+/** As above, since requests of this endpoint ran out of retries. */
 void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
 
 /** The path of @a link to the peer was proved to be good. */
@@ -53,6 +59,9 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 
 /** Take the best lane which can be had at once, DC. @return 0 if there is none. */
 int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
+
+/** @return Why the active lane's link or path has failed. */
+const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep);
 
 /** @return nonzero if the active lane's link or path has failed meanwhile. */
 int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep);

@@ -38,7 +38,9 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
     table->hold_min          = hold_min;
     table->hold_max          = hold_max;
     for (link = 0; link < num_links; ++link) {
-        table->links[link].state = UCT_VARUNA_LINK_UP;
+        table->links[link].state      = UCT_VARUNA_LINK_UP;
+        table->links[link].returnable = 1;
+        table->links[link].reason     = "link down";
     }
 }
 
@@ -71,8 +73,9 @@ int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
     if (entry->flaps < UINT_MAX) {
         ++entry->flaps;
     }
-    entry->state   = UCT_VARUNA_LINK_DOWN;
-    entry->changed = now;
+    entry->state      = UCT_VARUNA_LINK_DOWN;
+    entry->changed    = now;
+    entry->returnable = 0;
     return 1;
 }
 
@@ -105,6 +108,51 @@ int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
     return 1;
 }
 
+int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
+                              unsigned cause, ucs_time_t now)
+{
+    uct_varuna_link_entry(table, link)->causes |= cause;
+    return uct_varuna_link_report_down(table, link, now);
+}
+
+int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
+                                 unsigned cause, ucs_time_t now)
+{
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+
+    if (!(entry->causes & cause)) {
+        return 0;
+    }
+
+    entry->causes &= ~cause;
+    return (entry->causes == 0) ? uct_varuna_link_report_up(table, link, now) :
+           0;
+}
+
+int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
+                           ucs_time_t now)
+{
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+    unsigned outside               = UCT_VARUNA_LINK_CAUSE_ADMIN |
+                                     UCT_VARUNA_LINK_CAUSE_FORCED;
+
+    if (!(entry->causes & outside)) {
+        return 0;
+    }
+
+    entry->causes &= ~outside;
+    if ((entry->causes != 0) || (entry->state != UCT_VARUNA_LINK_DOWN)) {
+        return 0;
+    }
+
+    /* It was no failure, so it counts as none */
+    entry->flaps     -= (entry->flaps > 0);
+    entry->state      = UCT_VARUNA_LINK_UP;
+    entry->changed    = now;
+    entry->returnable = 1;
+    return 1;
+}
+
 unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now)
 {
     unsigned became_up = 0;
@@ -119,6 +167,11 @@ unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now)
             entry->changed = now;
             became_up     |= UCS_BIT(link);
         }
+
+        if ((entry->state == UCT_VARUNA_LINK_UP) &&
+            ((now - entry->changed) >= table->return_delay)) {
+            entry->returnable = 1;
+        }
     }
 
     return became_up;
@@ -128,6 +181,7 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
                                uint8_t current, unsigned usable)
 {
     unsigned good = 0;
+    unsigned back = 0;
     unsigned link;
 
     ucs_assertv((current < table->num_links) ||
@@ -136,6 +190,7 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
     for (link = 0; link < table->num_links; ++link) {
         if (table->links[link].state == UCT_VARUNA_LINK_UP) {
             good |= UCS_BIT(link) & usable;
+            back |= table->links[link].returnable ? UCS_BIT(link) : 0;
         }
     }
 
@@ -143,10 +198,14 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
         return UCT_VARUNA_LINK_NONE;
     }
 
-    if (!table->return_to_primary && (current != UCT_VARUNA_LINK_NONE) &&
-        (good & UCS_BIT(current))) {
+    if ((current == UCT_VARUNA_LINK_NONE) || !(good & UCS_BIT(current))) {
+        return ucs_ffs64(good);
+    }
+
+    if (!table->return_to_primary) {
         return current;
     }
 
-    return ucs_ffs64(good);
+    /* A better one must have been good for long enough */
+    return ucs_ffs64(good & (back | UCS_BIT(current)));
 }

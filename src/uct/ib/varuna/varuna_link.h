@@ -25,8 +25,19 @@ typedef enum {
     UCT_VARUNA_LINK_STATE_LAST
 } uct_varuna_link_state_t;
 
+/* Who says that a link is down. It is good only when nobody does. */
+enum {
+    UCT_VARUNA_LINK_CAUSE_PORT      = 1 << 0, /* Port event */
+    UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* Nobody answers on it */
+    UCT_VARUNA_LINK_CAUSE_ADMIN     = 1 << 2, /* Marked from outside */
+    UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3  /* Failover forced from outside */
+};
+
 typedef struct uct_varuna_link_entry {
     uct_varuna_link_state_t    state;
+    uint8_t                    causes;      /* UCT_VARUNA_LINK_CAUSE_xx */
+    uint8_t                    returnable;  /* Traffic may move back to it */
+    const char                 *reason;     /* Of the last failure */
     uint32_t                   generation;  /* Bumped by each UP -> DOWN */
     unsigned                   flaps;       /* Recent failures, for damping */
     ucs_time_t                 changed;     /* Time of the last transition */
@@ -38,6 +49,8 @@ typedef struct uct_varuna_link_table {
     uint8_t                    return_to_primary; /* Policy */
     ucs_time_t                 hold_min;    /* First hold-down */
     ucs_time_t                 hold_max;    /* Cap of the exponential one */
+    ucs_time_t                 return_delay;/* Link must be UP for so long before
+                                               traffic returns to it */
     uct_varuna_link_entry_t    links[UCT_VARUNA_MAX_LINKS]; /* By priority */
 } uct_varuna_link_table_t;
 
@@ -57,6 +70,20 @@ int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
  *  @return nonzero if that was news (DOWN -> HOLD). */
 int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
                               ucs_time_t now);
+
+/** @a cause says that a link is down. @return as uct_varuna_link_report_down(). */
+int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
+                              unsigned cause, ucs_time_t now);
+
+/** @a cause says so no more; when none is left, the link is good.
+ *  @return as uct_varuna_link_report_up(). */
+int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
+                                 unsigned cause, ucs_time_t now);
+
+/** A failover was revoked: forget what was said from outside, without a
+ *  hold-down. @return nonzero if the link has become UP. */
+int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
+                           ucs_time_t now);
 
 /** Let hold-downs end. @return bit map of links which have become UP. */
 unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now);

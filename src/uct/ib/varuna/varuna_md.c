@@ -427,16 +427,6 @@ static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
     return UCS_OK;
 }
 
-static void uct_varuna_md_warn_single_link(const uct_varuna_md_t *md)
-{
-    static uint32_t warned = 0;
-
-    if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
-        ucs_warn("rc_varuna has one link only (%s), so it cannot survive a "
-                 "link failure", md->nics[md->links[0]].dev_name);
-    }
-}
-
 /* Open all NICs, choose links. */
 static ucs_status_t
 uct_varuna_md_open_nics(uct_varuna_md_t *md,
@@ -508,7 +498,6 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     }
 
     uct_varuna_md_init_attr(md);
-    uct_varuna_md_warn_single_link(md);
     *md_p = &md->super;
     return UCS_OK;
 }

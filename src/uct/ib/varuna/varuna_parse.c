@@ -269,6 +269,12 @@ static ssize_t uct_varuna_check_reject(uct_varuna_reader_t *body)
     return (msg.status < 0) ? 0 : -1;
 }
 
+static ssize_t uct_varuna_check_pong(uct_varuna_reader_t *body)
+{
+    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_pong_t)) ==
+            NULL) ? -1 : 0;
+}
+
 /* Facts of each message type */
 static const struct {
     const char                 *name;
@@ -285,7 +291,9 @@ static const struct {
                                     uct_varuna_check_fence_req, 1},
     [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep, 1},
     [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
-    [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0}
+    [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0},
+    [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1},
+    [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1}
 };
 
 const char *uct_varuna_ctl_type_name(unsigned type)

@@ -12,6 +12,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_heartbeat.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -175,6 +176,7 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     uct_varuna_peer_blob_t *blob;
     unsigned link;
 
+    uct_varuna_heartbeat_forget(peer);
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
         uct_varuna_ctl_drop_ep(ctl, peer, link, 0);
     }

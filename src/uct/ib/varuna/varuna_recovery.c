@@ -488,7 +488,7 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
         return 1;
     }
 
@@ -528,7 +528,7 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
         return 1;
     }
 

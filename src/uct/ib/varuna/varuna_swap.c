@@ -104,7 +104,7 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
         return;
     }
 
@@ -120,6 +120,10 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     if ((link == UCT_VARUNA_LINK_NONE) ||
         ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC))) {
         return;
+    }
+
+    if (!uct_varuna_pace_take(&iface->rebuild_pace, now)) {
+        return; /* Its turn comes */
     }
 
     ep->connect_tries = 0;
@@ -211,7 +215,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, "link down");
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
         return 1;
     }
 

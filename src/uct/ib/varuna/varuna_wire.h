@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      2
+#define UCT_VARUNA_WIRE_VERSION      3
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -79,6 +79,9 @@ typedef enum {
     UCT_VARUNA_CTL_CLOSE       = 7,  /* The vQP is gone                      */
     UCT_VARUNA_CTL_REJECT      = 8,  /* Unknown vQP: the peer has restarted, or
                                         refuses; the reason is in the body   */
+    UCT_VARUNA_CTL_PING        = 9,  /* Are you there, on this link? vqp is the
+                                        asker's link, epoch the ping's number */
+    UCT_VARUNA_CTL_PONG        = 10,
     UCT_VARUNA_CTL_LAST
 } uct_varuna_ctl_type_t;
 
@@ -149,6 +152,14 @@ typedef struct uct_varuna_ctl_reject {
     int16_t                    status;     /* ucs_status_t */
 } UCS_S_PACKED uct_varuna_ctl_reject_t;
 
+/* PONG: comes back over the link of its PING */
+typedef struct uct_varuna_ctl_pong {
+    uint64_t                   uuid;       /* Who answers */
+    uint8_t                    ports_down; /* Its NICs (indices) whose port is
+                                              down: their paths are dead */
+    uint8_t                    reserved[7];
+} UCS_S_PACKED uct_varuna_ctl_pong_t;
+
 /* Packed key of a memory region: one key for each NIC which is a link of its
  * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
  * only the component. */
@@ -169,6 +180,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 

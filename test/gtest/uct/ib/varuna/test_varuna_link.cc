@@ -310,3 +310,87 @@ UCS_TEST_F(test_varuna_link, random_walk) {
 
     EXPECT_GT(switches, 100u);
 }
+
+/* It is good only when nobody says that it is bad */
+UCS_TEST_F(test_varuna_link, causes) {
+    static const unsigned port  = UCT_VARUNA_LINK_CAUSE_PORT;
+    static const unsigned admin = UCT_VARUNA_LINK_CAUSE_ADMIN;
+
+    EXPECT_FALSE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
+    EXPECT_TRUE(uct_varuna_link_add_cause(&m_table, 0, port, m_now));
+    EXPECT_FALSE(uct_varuna_link_add_cause(&m_table, 0, admin, m_now));
+    EXPECT_EQ(1u, link(0).generation);
+
+    EXPECT_FALSE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
+    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(0).state);
+    EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
+    EXPECT_EQ(UCT_VARUNA_LINK_HOLD, link(0).state);
+
+    /* Down again while it is held: the next "up" starts a longer hold-down */
+    EXPECT_TRUE(uct_varuna_link_add_cause(&m_table, 0, port, m_now));
+    EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
+    EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).usable_at);
+}
+
+UCS_TEST_F(test_varuna_link, revoke) {
+    static const unsigned forced = UCT_VARUNA_LINK_CAUSE_FORCED;
+    static const unsigned port   = UCT_VARUNA_LINK_CAUSE_PORT;
+
+    EXPECT_FALSE(uct_varuna_link_revoke(&m_table, 0, m_now));
+    uct_varuna_link_add_cause(&m_table, 0, forced, m_now);
+    EXPECT_EQ(1, select(0));
+    EXPECT_TRUE(uct_varuna_link_revoke(&m_table, 0, m_now));
+    EXPECT_EQ(UCT_VARUNA_LINK_UP, link(0).state) << "without a hold-down";
+    EXPECT_EQ(0, select(1));
+    EXPECT_EQ(1u, link(0).generation);
+    EXPECT_EQ(HOLD_MIN, flap(0)) << "it was no failure";
+
+    /* It does not make a dead port any better */
+    uct_varuna_link_add_cause(&m_table, 1, forced, m_now);
+    uct_varuna_link_add_cause(&m_table, 1, port, m_now);
+    EXPECT_FALSE(uct_varuna_link_revoke(&m_table, 1, m_now));
+    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(1).state);
+}
+
+UCS_TEST_F(test_varuna_link, return_delay) {
+    m_table.return_delay = 50;
+    EXPECT_EQ(0, select(2)) << "a link which never failed has nothing to prove";
+    flap(0);
+    tick();
+    EXPECT_EQ(1, select(1)) << "not good for long enough";
+    EXPECT_EQ(0, select(UCT_VARUNA_LINK_NONE)) << "better than nothing";
+    m_now += 49;
+    tick();
+    EXPECT_EQ(1, select(1));
+    ++m_now;
+    tick();
+    EXPECT_EQ(0, select(1));
+
+    flap(0);
+    tick();
+    EXPECT_EQ(1, select(1)) << "it has to prove it again";
+    down(1);
+    EXPECT_EQ(0, select(1)) << "unless it is needed";
+}
+
+/* A link which fails every 15 for 3000: without damping traffic would go back to
+ * it 200 times */
+UCS_TEST_F(test_varuna_link, flapping_is_damped) {
+    unsigned returns = 0;
+    int current      = 0;
+
+    for (unsigned t = 0; t < 3000; ++t, ++m_now) {
+        if (t % 15 == 0) {
+            down(0);
+        } else if (t % 15 == 5) {
+            up(0);
+        }
+        tick();
+        int selected = select(current);
+        returns     += (selected == 0) && (current != 0);
+        current      = selected;
+    }
+
+    EXPECT_LE(returns, 5u);
+    EXPECT_EQ(1, current);
+}

@@ -209,6 +209,9 @@ protected:
                 fence_req(2),
                 fence_rep(UCT_VARUNA_FENCE_FLAG_QP, 0),
                 msg(UCT_VARUNA_CTL_CLOSE, 0),
+                msg(UCT_VARUNA_CTL_PING, 1),
+                msg(UCT_VARUNA_CTL_PONG, 1,
+                    std::string(sizeof(uct_varuna_ctl_pong_t), 0)),
                 reject(UCS_ERR_NO_ELEM)};
     }
 

@@ -1,0 +1,68 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The interface of the transport rc_varuna for an outside detector: somebody who
+ * knows of a link what the transport does not, be it a subnet manager, a switch
+ * or an operator. The functions are in libuct_varuna.so.0; a program which is not
+ * linked with that finds them with dlsym(). The command rc_varuna_ctl does the
+ * same to other processes.
+ *
+ * All functions may be called from any thread. They return at once; interfaces
+ * act on it in their next progress call, and those which sleep on their event
+ * descriptor are woken. An interface that is opened later takes it over.
+ */
+#ifndef RC_VARUNA_H_
+#define RC_VARUNA_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rc_varuna_link_state {
+    RC_VARUNA_LINK_DOWN, /**< Do not use it: traffic on it recovers elsewhere */
+    RC_VARUNA_LINK_UP    /**< Use it, if nobody else knows that it is down */
+} rc_varuna_link_state_t;
+
+typedef enum rc_varuna_failover {
+    RC_VARUNA_FAILOVER_FORCE, /**< Leave the best link that is up, now, as if it
+                                   had failed; each further call, the next one */
+    RC_VARUNA_FAILOVER_REVOKE /**< Take back everything that was said from
+                                   outside, without a hold-down */
+} rc_varuna_failover_t;
+
+/**
+ * Mark a link of this process down or up.
+ *
+ * @param [in] name   A port such as "mlx5_0:1".
+ * @param [in] state  What it is from now on.
+ *
+ * @return 0, -EINVAL if an argument makes no sense, -ENODEV if interfaces are
+ *         open and none has such a link, -ENOSPC after 64 links.
+ */
+int rc_varuna_link_set(const char *name, rc_varuna_link_state_t state);
+
+/**
+ * Force or revoke a failover in all interfaces of this process. Where no other
+ * link is left, nothing is forced.
+ *
+ * @return 0, or -EINVAL.
+ */
+int rc_varuna_failover(rc_varuna_failover_t action);
+
+/**
+ * Describe the links of all interfaces, a line each.
+ *
+ * @param [out] buffer  Filled with the text, cut off and terminated.
+ * @param [in]  size    Of the buffer.
+ *
+ * @return Length of the whole text, without the terminating zero.
+ */
+size_t rc_varuna_status(char *buffer, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,31 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What rc_varuna_ctl and the processes it speaks to have in common: where the
+ * sockets are, and what is said over them. One packet each way: a command line,
+ * and an answer that begins with one of the words below.
+ */
+#ifndef UCT_VARUNA_ADMIN_PROTO_H_
+#define UCT_VARUNA_ADMIN_PROTO_H_
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define UCT_VARUNA_ADMIN_SUFFIX      ".sock"
+#define UCT_VARUNA_ADMIN_REQUEST_MAX 256
+#define UCT_VARUNA_ADMIN_ANSWER_MAX  8192
+#define UCT_VARUNA_ADMIN_OK          "ok\n"
+#define UCT_VARUNA_ADMIN_ERROR       "error: "
+
+/* The directory of one user's sockets. @return as snprintf(). */
+static inline int uct_varuna_admin_default_dir(char *buffer, size_t size)
+{
+    const char *runtime_dir = getenv("XDG_RUNTIME_DIR");
+
+    return ((runtime_dir != NULL) && (runtime_dir[0] == '/')) ?
+           snprintf(buffer, size, "%s/rc_varuna", runtime_dir) :
+           snprintf(buffer, size, "/tmp/rc_varuna-%u", (unsigned)geteuid());
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Judges the paths to one peer. See varuna_alive.h.
+ */
+#include "varuna_alive.h"
+
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+
+#include <limits.h>
+#include <string.h>
+
+/* Answers to older pings than this are no news */
+#define UCT_VARUNA_ALIVE_WINDOW 1024
+
+/* Count what the last interval has brought. */
+static void uct_varuna_alive_count(uct_varuna_alive_path_t *path)
+{
+    if (path->heard) {
+        path->misses = 0;
+    } else if (path->asked && (path->misses < UINT_MAX)) {
+        ++path->misses;
+    }
+
+    path->asked = 0;
+    path->heard = 0;
+}
+
+/* Another path has answered since @a link has not. */
+static int uct_varuna_alive_has_witness(const uct_varuna_alive_t *alive,
+                                        unsigned reach, unsigned link)
+{
+    ucs_time_t since = alive->paths[link].since;
+    unsigned witness;
+
+    ucs_for_each_bit(witness, reach & ~UCS_BIT(link)) {
+        if ((alive->paths[witness].answered_at >= since) &&
+            (alive->paths[witness].misses == 0)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
+                           unsigned used, unsigned far_down,
+                           unsigned max_misses,
+                           uct_varuna_alive_verdict_t *verdict)
+{
+    int is_silent = 0;
+    int is_heard  = 0;
+    uct_varuna_alive_path_t *path;
+    unsigned link, enough;
+
+    memset(verdict, 0, sizeof(*verdict));
+    verdict->ping = used & reach;
+    ucs_for_each_bit(link, reach) {
+        is_heard |= alive->paths[link].heard;
+        uct_varuna_alive_count(&alive->paths[link]);
+    }
+
+    ucs_for_each_bit(link, used & reach) {
+        path = &alive->paths[link];
+        if (path->misses == 0) {
+            continue;
+        }
+
+        verdict->ping = reach; /* Call for witnesses */
+        enough        = (far_down & UCS_BIT(link)) ? 1 : max_misses;
+        if (path->misses < enough) {
+            continue;
+        }
+
+        if (!uct_varuna_alive_has_witness(alive, reach, link)) {
+            is_silent |= (path->misses >= max_misses);
+        } else if (!path->condemned) {
+            path->condemned = 1;
+            verdict->dead  |= UCS_BIT(link);
+        }
+    }
+
+    if (is_heard) {
+        verdict->spoke = alive->silent;
+        alive->silent  = 0;
+    } else if (is_silent && !alive->silent) {
+        verdict->became_silent = 1;
+        alive->silent          = 1;
+    }
+}
+
+uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
+                               ucs_time_t now)
+{
+    uct_varuna_alive_path_t *path = &alive->paths[link];
+
+    if ((path->misses == 0) && !path->asked) {
+        path->since = now;
+    }
+
+    path->asked = 1;
+    if (++path->seq == 0) {
+        path->seq = 1;
+    }
+    return path->seq;
+}
+
+void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link)
+{
+    alive->paths[link].asked = 0;
+}
+
+void uct_varuna_alive_reset(uct_varuna_alive_t *alive, unsigned link)
+{
+    uct_varuna_alive_path_t *path = &alive->paths[link];
+
+    path->misses    = 0;
+    path->asked     = 0;
+    path->condemned = 0;
+}
+
+int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
+                          uint32_t seq, ucs_time_t now)
+{
+    uct_varuna_alive_path_t *path = &alive->paths[link];
+
+    if ((path->seq == 0) || ((path->seq - seq) > UCT_VARUNA_ALIVE_WINDOW)) {
+        return 0;
+    }
+
+    path->heard     = 1;
+    path->condemned = 0;
+    __atomic_store_n(&path->answered_at, now, __ATOMIC_RELAXED);
+    return 1;
+}

@@ -1,0 +1,73 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Judges the paths to one peer by pings and their answers. Pure: the heartbeat
+ * (varuna_heartbeat.c) sends, receives and brings the time.
+ *
+ * A path is found to be dead only while another path to the same peer answers.
+ * A peer which is silent everywhere is dead or has no CPU, and then no path of
+ * ours is better than the others: nothing is switched.
+ */
+#ifndef UCT_VARUNA_ALIVE_H_
+#define UCT_VARUNA_ALIVE_H_
+
+#include "varuna_def.h"
+
+#include <ucs/time/time.h>
+
+typedef struct uct_varuna_alive_path {
+    uint32_t                   seq;        /* Of the newest ping; 0: none yet */
+    unsigned                   misses;     /* Intervals in a row without answer */
+    ucs_time_t                 since;      /* When the first of them was asked */
+    ucs_time_t                 answered_at;/* Read without the lock; 0: never */
+    uint8_t                    asked;      /* In this interval */
+    uint8_t                    heard;
+    uint8_t                    condemned;  /* Found to be dead, and not heard of
+                                              since */
+} uct_varuna_alive_path_t;
+
+typedef struct uct_varuna_alive {
+    uct_varuna_alive_path_t    paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
+    uint8_t                    silent;     /* On all paths */
+} uct_varuna_alive_t;
+
+typedef struct uct_varuna_alive_verdict {
+    unsigned                   ping;       /* Paths to ping now */
+    unsigned                   dead;       /* Paths which have just died */
+    uint8_t                    became_silent; /* All paths miss, no witness */
+    uint8_t                    spoke;      /* It was silent, and is not */
+} uct_varuna_alive_verdict_t;
+
+/**
+ * One interval is over.
+ *
+ * @param [in]  alive       What is known of the peer.
+ * @param [in]  reach       Bit map of the paths which exist.
+ * @param [in]  used        Those which carry traffic: they are pinged always, the
+ *                          others while a used one misses answers, as witnesses.
+ * @param [in]  far_down    Those of which the peer says that its port is down:
+ *                          there is nothing to wait for.
+ * @param [in]  max_misses  Intervals without an answer, then a path is dead.
+ * @param [out] verdict_p   What follows.
+ */
+void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
+                           unsigned used, unsigned far_down,
+                           unsigned max_misses,
+                           uct_varuna_alive_verdict_t *verdict_p);
+
+/** A ping is sent. @return its number. */
+uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
+                               ucs_time_t now);
+
+/** What was sent can't have arrived, or nobody had the time to listen: it is not
+ *  missed. */
+void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link);
+
+/** A path is used again: what was before counts no more. */
+void uct_varuna_alive_reset(uct_varuna_alive_t *alive, unsigned link);
+
+/** Ping number @a seq was answered. @return 0 if there was no such ping. */
+int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
+                          uint32_t seq, ucs_time_t now);
+
+#endif

@@ -1,0 +1,396 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Sends pings, answers them, and tells what their absence means. The verdicts on
+ * paths are in varuna_alive.c; here they are compared over all peers:
+ *
+ *   silent                             what it means
+ *   one path of a peer, others of it   the way to the peer on that link, or its
+ *   answer                             port (it says so itself, if it is down)
+ *   that link to several peers, and    the link: suspected for all of them
+ *   nobody answers on it
+ *   all paths of a peer                the peer: nothing is switched
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_heartbeat.h"
+#include "varuna_ctl_priv.h"
+#include "varuna_lane.h"
+
+#include <ucs/debug/log.h>
+
+/* A path is in use for this time after it was last seen to be (the background
+ * scan needs as long for thousands of endpoints), or for two intervals */
+#define UCT_VARUNA_HEARTBEAT_USE_TIME 1.0 /* seconds */
+
+/* So many peers at least must be silent before their link is suspected */
+#define UCT_VARUNA_HEARTBEAT_QUORUM   2
+
+
+static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_peer_t *peer,
+                                          ucs_time_t now)
+{
+    ucs_time_t use_time = ucs_max(2 * ctl->hb.interval,
+                                  ucs_time_from_sec(
+                                          UCT_VARUNA_HEARTBEAT_USE_TIME));
+    unsigned used       = 0;
+    ucs_time_t used_at;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        used_at = __atomic_load_n(&peer->hb.used_at[link], __ATOMIC_RELAXED);
+        if ((used_at != 0) && ((now - used_at) < use_time)) {
+            used |= UCS_BIT(link);
+        }
+    }
+
+    return used;
+}
+
+/* Ask at once or not at all: what waits in a queue of ours measures nothing. */
+static void uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
+                                      uct_varuna_peer_t *peer, unsigned link,
+                                      ucs_time_t now)
+{
+    uct_varuna_ctl_hdr_t hdr = {
+        .magic   = UCT_VARUNA_WIRE_MAGIC,
+        .version = UCT_VARUNA_WIRE_VERSION,
+        .type    = UCT_VARUNA_CTL_PING,
+        .length  = 0,
+        .uuid    = ctl->iface->uuid,
+        .vqp     = link
+    };
+
+    hdr.epoch = uct_varuna_alive_ping(&peer->hb.alive, link, now);
+    if (uct_varuna_ctl_post(ctl, peer, link, &hdr, sizeof(hdr)) != UCS_OK) {
+        uct_varuna_alive_unask(&peer->hb.alive, link);
+    }
+}
+
+void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                unsigned link)
+{
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_heartbeat_ping(ctl, peer, link, ucs_get_time());
+    uct_varuna_ctl_reap_eps(ctl, 0);
+    uct_varuna_ctl_unlock(ctl);
+}
+
+/* --- Verdicts --- */
+
+/* @return whether another peer than @a peer has answered on @a link lately. */
+static int uct_varuna_heartbeat_others_answer(const uct_varuna_ctl_t *ctl,
+                                              const uct_varuna_peer_t *peer,
+                                              unsigned link, ucs_time_t now)
+{
+    ucs_time_t lately = (ctl->hb.max_misses + 1) * ctl->hb.interval;
+    ucs_time_t answered_at;
+    uct_varuna_peer_t *other;
+
+    kh_foreach_value((khash_t(uct_varuna_peers)*)&ctl->peers, other, {
+        answered_at = uct_varuna_heartbeat_answered_at(other, link);
+        if ((other != peer) && (answered_at != 0) &&
+            ((now - answered_at) <= lately)) {
+            return 1;
+        }
+    });
+
+    return 0;
+}
+
+static const char *
+uct_varuna_heartbeat_path_fault(const uct_varuna_ctl_t *ctl,
+                                const uct_varuna_peer_t *peer, unsigned link,
+                                ucs_time_t now)
+{
+    if (ctl->ports_down & UCS_BIT(link)) {
+        return "local fault: our port is down";
+    } else if (peer->hb.far_down & UCS_BIT(link)) {
+        return "remote fault: the peer says that its port is down";
+    } else if (uct_varuna_heartbeat_others_answer(ctl, peer, link, now)) {
+        return "remote fault: other peers answer on this link";
+    } else {
+        return "link or remote port: no other peer answers on this link";
+    }
+}
+
+static void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
+                                       uct_varuna_peer_t *peer)
+{
+    if (!peer->hb.queued) {
+        peer->hb.queued = 1;
+        ucs_list_add_tail(&ctl->hb.events, &peer->hb.list);
+    }
+    uct_varuna_ctl_notify(ctl);
+}
+
+static void
+uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                           const uct_varuna_alive_verdict_t *verdict,
+                           ucs_time_t now)
+{
+    int others = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, verdict->dead) {
+        ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on %s and answers"
+                 " on another link: %s", peer->uuid,
+                 uct_varuna_link_name(ctl->iface, link),
+                 uct_varuna_heartbeat_path_fault(ctl, peer, link, now));
+        peer->hb.dead |= UCS_BIT(link);
+        uct_varuna_heartbeat_queue(ctl, peer);
+    }
+
+    if (verdict->became_silent) {
+        ucs_for_each_bit(link, peer->link_map) {
+            others |= uct_varuna_heartbeat_others_answer(ctl, peer, link, now);
+        }
+        ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on all links: %s; "
+                 "nothing is switched for that", peer->uuid, others ?
+                 "its process or host is dead or stopped, as other peers answer"
+                 : "it is dead or stopped, or all links are");
+    } else if (verdict->spoke) {
+        ucs_info("rc_varuna: heartbeat: peer 0x%lx answers again", peer->uuid);
+    }
+}
+
+/* Compare the peers: a link on which several are silent and none answers is
+ * suspected, and one which was and on which one answers is not any more. */
+static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
+                                            unsigned link, ucs_time_t now)
+{
+    unsigned num_dead = 0;
+    int answered;
+    uct_varuna_peer_t *peer;
+
+    kh_foreach_value(&ctl->peers, peer, {
+        num_dead += peer->hb.alive.paths[link].condemned;
+    });
+
+    if (!(ctl->hb.suspects & UCS_BIT(link)) &&
+        (num_dead < UCT_VARUNA_HEARTBEAT_QUORUM)) {
+        return;
+    }
+
+    answered = uct_varuna_heartbeat_others_answer(ctl, NULL, link, now);
+    if (!answered && !(ctl->hb.suspects & UCS_BIT(link))) {
+        ucs_info("rc_varuna: heartbeat: link %s is suspected: %u peers are "
+                 "silent on it, and none answers",
+                 uct_varuna_link_name(ctl->iface, link), num_dead);
+        ctl->hb.suspects |= UCS_BIT(link);
+        ctl->hb.down_map |= UCS_BIT(link);
+        ctl->hb.up_map   &= ~UCS_BIT(link);
+        uct_varuna_ctl_notify(ctl);
+    } else if (answered && (ctl->hb.suspects & UCS_BIT(link))) {
+        ctl->hb.suspects &= ~UCS_BIT(link);
+        ctl->hb.up_map   |= UCS_BIT(link);
+        uct_varuna_ctl_notify(ctl);
+    }
+}
+
+/* --- Timer, async context --- */
+
+static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           int is_late, ucs_time_t now)
+{
+    uct_varuna_alive_t *alive = &peer->hb.alive;
+    unsigned used             = uct_varuna_heartbeat_used(ctl, peer, now);
+    unsigned link, renew;
+    uct_varuna_alive_verdict_t verdict;
+
+    renew = __atomic_exchange_n(&peer->hb.renew, 0, __ATOMIC_RELAXED);
+    ucs_for_each_bit(link, (used & ~peer->hb.used) | renew) {
+        uct_varuna_alive_reset(alive, link);
+    }
+    peer->hb.used = used;
+
+    /* To see a suspected link come back */
+    ucs_for_each_bit(link, ctl->hb.suspects & peer->link_map) {
+        used |= alive->paths[link].condemned ? UCS_BIT(link) : 0;
+    }
+
+    if (used == 0) {
+        return;
+    }
+
+    if (is_late) {
+        ucs_for_each_bit(link, peer->link_map) {
+            uct_varuna_alive_unask(alive, link);
+        }
+    }
+
+    uct_varuna_alive_tick(alive, peer->link_map, used, peer->hb.far_down,
+                          ctl->hb.max_misses, &verdict);
+    uct_varuna_heartbeat_apply(ctl, peer, &verdict, now);
+    ucs_for_each_bit(link, verdict.ping) {
+        uct_varuna_heartbeat_ping(ctl, peer, link, now);
+    }
+}
+
+static void uct_varuna_heartbeat_timer(int id, ucs_event_set_types_t events,
+                                       void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+    ucs_time_t now;
+    uct_varuna_peer_t *peer;
+    unsigned link;
+    int is_late;
+
+    (void)id;
+    (void)events;
+
+    /* Answers which have come, but found nobody awake */
+    uct_varuna_ctl_progress(ctl);
+
+    /* Whoever had no CPU can't say that others were silent */
+    now              = ucs_get_time();
+    is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
+    ctl->hb.ticked_at = now;
+    kh_foreach_value(&ctl->peers, peer, {
+        uct_varuna_heartbeat_tick_peer(ctl, peer, is_late, now);
+    });
+
+    for (link = 0; link < ctl->num_links; ++link) {
+        uct_varuna_heartbeat_judge_link(ctl, link, now);
+    }
+    uct_varuna_ctl_reap_eps(ctl, 0);
+}
+
+ucs_status_t uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
+{
+    ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
+    ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
+    ctl->hb.timer_id   = -1;
+    ctl->hb.ticked_at  = ucs_get_time();
+    if (ctl->hb.interval == 0) {
+        return UCS_OK;
+    }
+
+    return ucs_async_add_timer(ctl->async->mode, ctl->hb.interval,
+                               uct_varuna_heartbeat_timer, ctl, ctl->async,
+                               &ctl->hb.timer_id);
+}
+
+void uct_varuna_heartbeat_stop(uct_varuna_ctl_t *ctl)
+{
+    if (ctl->hb.timer_id != -1) {
+        ucs_async_remove_handler(ctl->hb.timer_id, 1);
+        ctl->hb.timer_id = -1;
+    }
+}
+
+/* --- Messages, lock held --- */
+
+void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid);
+    uct_varuna_ctl_pong_t pong = { .uuid = ctl->iface->uuid };
+    unsigned i;
+
+    if ((peer == NULL) || !(peer->link_map & UCS_BIT(link))) {
+        ucs_debug("dropped PING of 0x%lx, which we don't know", hdr->uuid);
+        return;
+    }
+
+    ucs_for_each_bit(i, ctl->ports_down) {
+        pong.ports_down |= UCS_BIT(ctl->iface->links[i].nic);
+    }
+    uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_PONG, &pong,
+                         sizeof(pong));
+}
+
+void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const uct_varuna_ctl_pong_t *pong)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, pong->uuid);
+    unsigned link           = hdr->vqp;
+    unsigned far_down       = 0;
+    unsigned i;
+
+    if ((hdr->uuid != ctl->iface->uuid) || (peer == NULL) ||
+        (link >= ctl->num_links) ||
+        !uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
+                               ucs_get_time())) {
+        ucs_debug("dropped PONG %u of 0x%lx, which was not asked for",
+                  hdr->epoch, pong->uuid);
+        return;
+    }
+
+    ucs_for_each_bit(i, peer->link_map) {
+        if (pong->ports_down & UCS_BIT(peer->links[i].nic)) {
+            far_down |= UCS_BIT(i);
+        }
+    }
+    peer->hb.far_down = far_down;
+}
+
+void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)
+{
+    if (peer->hb.queued) {
+        ucs_list_del(&peer->hb.list);
+        peer->hb.queued = 0;
+    }
+}
+
+/* --- Main thread --- */
+
+/* Take one peer's event. @return NULL if there is none, else a reference. */
+static uct_varuna_peer_t *uct_varuna_heartbeat_next(uct_varuna_ctl_t *ctl,
+                                                    unsigned *dead_p)
+{
+    uct_varuna_peer_t *peer = NULL;
+
+    uct_varuna_ctl_lock(ctl);
+    if (!ucs_list_is_empty(&ctl->hb.events)) {
+        peer            = ucs_list_extract_head(&ctl->hb.events,
+                                                uct_varuna_peer_t, hb.list);
+        peer->hb.queued = 0;
+        *dead_p         = peer->hb.dead;
+        peer->hb.dead   = 0;
+        ++peer->refcount;
+    }
+    uct_varuna_ctl_unlock(ctl);
+    return peer;
+}
+
+unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl)
+{
+    unsigned count = 0;
+    unsigned link, down_map, up_map, dead;
+    uct_varuna_peer_t *peer;
+
+    while ((peer = uct_varuna_heartbeat_next(ctl, &dead)) != NULL) {
+        ucs_for_each_bit(link, dead) {
+            uct_varuna_peer_path_down(ctl->iface, peer, link, "heartbeat lost");
+            ++count;
+        }
+        uct_varuna_peer_put(ctl, peer);
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    down_map         = ctl->hb.down_map;
+    up_map           = ctl->hb.up_map;
+    ctl->hb.down_map = 0;
+    ctl->hb.up_map   = 0;
+    uct_varuna_ctl_unlock(ctl);
+
+    ucs_for_each_bit(link, down_map) {
+        uct_varuna_iface_link_down(ctl->iface, link,
+                                   UCT_VARUNA_LINK_CAUSE_HEARTBEAT,
+                                   "nobody answers on it");
+        ++count;
+    }
+    ucs_for_each_bit(link, up_map) {
+        uct_varuna_iface_link_up(ctl->iface, link,
+                                 UCT_VARUNA_LINK_CAUSE_HEARTBEAT);
+        ++count;
+    }
+
+    return count;
+}

@@ -1,0 +1,61 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Pings over the control plane, in the async context, so that neither side's
+ * application takes part: finds links which are silent, and tells a busy peer from
+ * a dead path. What it finds goes to the main thread, through the control plane's
+ * inbox; it never acts itself.
+ */
+#ifndef UCT_VARUNA_HEARTBEAT_H_
+#define UCT_VARUNA_HEARTBEAT_H_
+
+#include "varuna_ctl.h"
+
+/** Start the timer, if HEARTBEAT_INTERVAL is not zero. */
+ucs_status_t uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
+
+/** Stop it. The lock must not be held. */
+void uct_varuna_heartbeat_stop(uct_varuna_ctl_t *ctl);
+
+/** A PING came. Lock held. */
+void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr);
+
+/** A PONG came. Lock held. */
+void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const uct_varuna_ctl_pong_t *pong);
+
+/** The peer object is going away. Lock held. */
+void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer);
+
+/** Main thread: apply what was found. Lock not held. @return number of events. */
+unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl);
+
+/** Main thread, no lock: traffic waits on this path. */
+static inline void uct_varuna_heartbeat_use(uct_varuna_peer_t *peer,
+                                            unsigned link, ucs_time_t now)
+{
+    __atomic_store_n(&peer->hb.used_at[link], now, __ATOMIC_RELAXED);
+}
+
+/** Main thread, no lock: the path was proved to be good, judge it anew. */
+static inline void uct_varuna_heartbeat_renew(uct_varuna_peer_t *peer,
+                                              unsigned link)
+{
+    __atomic_fetch_or(&peer->hb.renew, UCS_BIT(link), __ATOMIC_RELAXED);
+}
+
+/** @return When the peer last answered on the path; 0: never. No lock. */
+static inline ucs_time_t
+uct_varuna_heartbeat_answered_at(const uct_varuna_peer_t *peer, unsigned link)
+{
+    return __atomic_load_n(&peer->hb.alive.paths[link].answered_at,
+                           __ATOMIC_RELAXED);
+}
+
+/** Main thread: ask once, now. */
+void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                unsigned link);
+
+#endif

@@ -1,0 +1,284 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Link states, background scan, requests which hang, the wake-up timer. Called by
+ * the interface's progress function and by its event_arm.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_watch.h"
+#include "varuna_ep.h"
+#include "varuna_ep_ops.h"
+#include "varuna_heartbeat.h"
+#include "varuna_recovery.h"
+#include "varuna_swap.h"
+
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define UCT_VARUNA_SCAN_PERIOD       1e-3 /* seconds */
+#define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
+
+/* Silent requests which are still the oldest after this time are given a
+ * completion: without one nobody can tell that they hang */
+#define UCT_VARUNA_WATCH_SIGNAL      0.1  /* seconds */
+
+/* A sleeping application is woken so often while an endpoint recovers: at first,
+ * and after some times */
+#define UCT_VARUNA_WAKE_FAST         1e-3 /* seconds */
+#define UCT_VARUNA_WAKE_SLOW         5e-3
+#define UCT_VARUNA_WAKE_FAST_COUNT   32
+
+/* ... and so often while it waits for requests which might hang */
+#define UCT_VARUNA_WAKE_WATCH        0.1
+
+/* --- Link events --- */
+
+void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface)
+{
+    iface->watch.left = iface->eps.size;
+}
+
+void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
+                                unsigned cause, const char *reason)
+{
+    /* The one store which moves all endpoints on the link: they compare the
+     * generation when they post, and in the background scan */
+    if (uct_varuna_link_add_cause(&iface->link_table, link, cause,
+                                  ucs_get_time())) {
+        iface->link_table.links[link].reason = reason;
+        uct_varuna_iface_look_at_all(iface);
+        ucs_info("rc_varuna: link %s is down: %s",
+                 uct_varuna_link_name(iface, link), reason);
+    }
+}
+
+void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
+                              unsigned cause)
+{
+    if (uct_varuna_link_remove_cause(&iface->link_table, link, cause,
+                                     ucs_get_time())) {
+        ucs_info("rc_varuna: link %s is up again",
+                 uct_varuna_link_name(iface, link));
+    }
+}
+
+/* --- From outside --- */
+
+static void uct_varuna_watch_wake(void *arg)
+{
+    uct_varuna_iface_t *iface = arg;
+
+    uct_varuna_ctl_poke(iface->ctl);
+}
+
+void uct_varuna_watch_start(uct_varuna_iface_t *iface,
+                            const uct_varuna_iface_config_t *config)
+{
+    uct_varuna_admin_t *admin = &iface->admin;
+    unsigned link;
+
+    admin->num_links = iface->num_links;
+    admin->wake      = uct_varuna_watch_wake;
+    admin->arg       = iface;
+    for (link = 0; link < iface->num_links; ++link) {
+        admin->names[link] = uct_varuna_link_name(iface, link);
+    }
+
+    uct_varuna_admin_register(admin);
+    uct_varuna_admin_sock_start(config->ctl_dir);
+    uct_varuna_watch_outside(iface, ucs_get_time());
+}
+
+void uct_varuna_watch_stop(uct_varuna_iface_t *iface)
+{
+    uct_varuna_admin_sock_stop();
+    uct_varuna_admin_unregister(&iface->admin);
+}
+
+void uct_varuna_watch_outside(uct_varuna_iface_t *iface, ucs_time_t now)
+{
+    if (ucs_likely(!uct_varuna_admin_is_behind(&iface->admin))) {
+        return;
+    }
+
+    if (uct_varuna_admin_sync(&iface->admin, &iface->link_table, now) != 0) {
+        uct_varuna_iface_look_at_all(iface);
+    }
+}
+
+/* --- Requests which hang --- */
+
+/* The peer does not answer where the oldest request was posted. Somebody who
+ * answers is merely busy: it computes, or has no receive buffers. */
+static void uct_varuna_ep_check_hang(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t timeout        = iface->config.hang_timeout;
+    ucs_time_t age            = now - ep->watched_at;
+    unsigned link             = ep->lane.link;
+
+    if ((timeout == 0) || (age < (timeout / 2))) {
+        return;
+    }
+
+    if (age < timeout) {
+        if ((now - ep->probed_at) >= iface->config.ctl_timeout) {
+            ep->probed_at = now;
+            uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link);
+        }
+        return;
+    }
+
+    if (uct_varuna_heartbeat_answered_at(ep->peer, link) >=
+        (ep->watched_at + (timeout / 2))) {
+        ucs_debug("ep %p: vQP %u waits for its oldest request for %.1f s, and "
+                  "the peer answers on %s: no failure", ep, ep->id,
+                  ucs_time_to_sec(age), uct_varuna_link_name(iface, link));
+        ep->watched_at = now;
+        return;
+    }
+
+    ucs_info("rc_varuna: vqp=%u: its oldest request hangs for %.1f s, and the "
+             "peer does not answer on %s", ep->id, ucs_time_to_sec(age),
+             uct_varuna_link_name(iface, link));
+    ep->watched_at = now;
+    uct_varuna_peer_path_down(iface, ep->peer, link, "requests hang");
+}
+
+/* Called for each endpoint now and then; the requests themselves bear no timer. */
+static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_req_t *head;
+
+    if (ep->lane.ep == NULL) {
+        return;
+    }
+
+    if (ucs_queue_is_empty(&ep->reqs)) {
+        if (iface->config.heartbeat_idle) {
+            uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+        }
+        return;
+    }
+
+    uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+    head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    if (!(head->flags & UCT_VARUNA_REQ_FLAG_WATCHED)) {
+        head->flags   |= UCT_VARUNA_REQ_FLAG_WATCHED;
+        ep->watched_at = now;
+        return;
+    }
+
+    if ((ep->silent > 0) && !ep->want_signal &&
+        ((now - ep->watched_at) >= ucs_time_from_sec(UCT_VARUNA_WATCH_SIGNAL))) {
+        ep->want_signal = 1;
+        uct_varuna_ep_add_work(ep);
+    }
+
+    uct_varuna_ep_check_hang(ep, now);
+}
+
+/* --- Scan --- */
+
+void uct_varuna_watch_scan(uct_varuna_iface_t *iface, ucs_time_t now)
+{
+    unsigned num_eps = iface->eps.size;
+    unsigned i;
+    void *ptr;
+
+    if (now < iface->watch.at) {
+        return;
+    }
+
+    iface->watch.at = now + ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD);
+    uct_varuna_link_tick(&iface->link_table, now);
+    uct_varuna_admin_publish(&iface->admin, &iface->link_table);
+    for (i = 0; i < ucs_min(num_eps, UCT_VARUNA_SCAN_EPS); ++i) {
+        iface->watch.next = (iface->watch.next + 1) % num_eps;
+        if (ucs_ptr_array_lookup(&iface->eps, iface->watch.next, ptr)) {
+            uct_varuna_ep_watch(ptr, now);
+            uct_varuna_ep_scan(ptr, now);
+        }
+    }
+    iface->watch.left -= ucs_min(iface->watch.left, UCT_VARUNA_SCAN_EPS);
+}
+
+/* --- Timer --- */
+
+ucs_status_t uct_varuna_watch_init(uct_varuna_iface_t *iface,
+                                   const uct_varuna_iface_config_t *config)
+{
+    memset(&iface->watch, 0, sizeof(iface->watch));
+    uct_varuna_pace_init(&iface->rebuild_pace, config->rebuild_rate);
+
+    iface->watch.timer_fd = timerfd_create(CLOCK_MONOTONIC,
+                                           TFD_NONBLOCK | TFD_CLOEXEC);
+    if (iface->watch.timer_fd < 0) {
+        ucs_error("timerfd_create() failed: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+void uct_varuna_watch_cleanup(uct_varuna_iface_t *iface)
+{
+    close(iface->watch.timer_fd);
+}
+
+static int uct_varuna_watch_has_hold(const uct_varuna_iface_t *iface)
+{
+    unsigned link;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        if (iface->link_table.links[link].state == UCT_VARUNA_LINK_HOLD) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* @return How long the application may sleep, seconds; 0: as long as it likes. */
+static double uct_varuna_watch_sleep_time(uct_varuna_iface_t *iface)
+{
+    if (!ucs_list_is_empty(&iface->work) ||
+        !ucs_list_is_empty(&iface->graveyard) || (iface->watch.left > 0)) {
+        return (iface->watch.fast_wakes++ < UCT_VARUNA_WAKE_FAST_COUNT) ?
+               UCT_VARUNA_WAKE_FAST : UCT_VARUNA_WAKE_SLOW;
+    }
+
+    iface->watch.fast_wakes = 0;
+    return ((iface->outstanding > 0) || uct_varuna_watch_has_hold(iface) ||
+            iface->config.heartbeat_idle) ? UCT_VARUNA_WAKE_WATCH : 0;
+}
+
+ucs_status_t uct_varuna_watch_arm(uct_varuna_iface_t *iface)
+{
+    double sleep_time = uct_varuna_watch_sleep_time(iface);
+    struct itimerspec timer;
+
+    if ((sleep_time == 0) && !iface->watch.timer_is_set) {
+        return UCS_OK;
+    }
+
+    /* Setting it makes the descriptor unreadable as well */
+    memset(&timer, 0, sizeof(timer));
+    timer.it_value.tv_nsec = sleep_time * UCS_NSEC_PER_SEC;
+    if (timerfd_settime(iface->watch.timer_fd, 0, &timer, NULL) != 0) {
+        ucs_error("timerfd_settime() failed: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    iface->watch.timer_is_set = (sleep_time > 0);
+    if (iface->watch.timer_is_set) {
+        iface->scan_countdown = 1; /* The next progress call does all */
+    }
+
+    return UCS_OK;
+}

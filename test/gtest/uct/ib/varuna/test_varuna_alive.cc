@@ -1,0 +1,211 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Verdicts of the heartbeat, and the pace of rebuilding.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_alive.h>
+#include <uct/ib/varuna/varuna_pace.h>
+}
+
+#include <cstring>
+
+class test_varuna_alive : public ucs::test {
+protected:
+    static constexpr unsigned MISSES = 3;
+
+    virtual void init()
+    {
+        ucs::test::init();
+        memset(&m_alive, 0, sizeof(m_alive));
+        m_now = 1000;
+    }
+
+    /* One interval: those in @answering answer what was asked */
+    void interval(unsigned used, unsigned answering, unsigned reach = 3,
+                  unsigned far_down = 0)
+    {
+        unsigned link;
+
+        uct_varuna_alive_tick(&m_alive, reach, used, far_down, MISSES, &m_v);
+        ucs_for_each_bit(link, m_v.ping) {
+            uint32_t seq = uct_varuna_alive_ping(&m_alive, link, ++m_now);
+            if (answering & UCS_BIT(link)) {
+                EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, link, seq,
+                                                  ++m_now));
+            }
+        }
+    }
+
+    uct_varuna_alive_t         m_alive;
+    uct_varuna_alive_verdict_t m_v;
+    ucs_time_t                 m_now;
+};
+
+UCS_TEST_F(test_varuna_alive, only_used_paths_are_asked) {
+    for (unsigned i = 0; i < 10; ++i) {
+        interval(1, 3);
+        EXPECT_EQ(1u, m_v.ping);
+        EXPECT_EQ(0u, m_v.dead);
+    }
+}
+
+UCS_TEST_F(test_varuna_alive, dead_path_with_witness) {
+    interval(1, 3);
+    for (unsigned i = 0; i < MISSES; ++i) {
+        interval(1, 2);
+        EXPECT_EQ(0u, m_v.dead) << i;
+        EXPECT_EQ((i == 0) ? 1u : 3u, m_v.ping) << i;
+    }
+
+    interval(1, 2);
+    EXPECT_EQ(1u, m_v.dead);
+    EXPECT_FALSE(m_v.became_silent);
+
+    /* Said once */
+    interval(1, 2);
+    EXPECT_EQ(0u, m_v.dead);
+}
+
+UCS_TEST_F(test_varuna_alive, silent_peer_condemns_no_path) {
+    unsigned silent = 0;
+
+    interval(1, 3);
+    for (unsigned i = 0; i < 10 * MISSES; ++i) {
+        interval(1, 0);
+        EXPECT_EQ(0u, m_v.dead);
+        silent += m_v.became_silent;
+    }
+    EXPECT_EQ(1u, silent);
+
+    interval(1, 3);
+    interval(1, 3);
+    EXPECT_TRUE(m_v.spoke);
+    EXPECT_EQ(0u, m_v.dead);
+}
+
+/* What answered before the silence is no witness of now */
+UCS_TEST_F(test_varuna_alive, old_answer_is_no_witness) {
+    for (unsigned i = 0; i < 5; ++i) {
+        interval(3, 3);
+    }
+    for (unsigned i = 0; i < 10 * MISSES; ++i) {
+        interval(3, 0);
+        EXPECT_EQ(0u, m_v.dead);
+    }
+}
+
+UCS_TEST_F(test_varuna_alive, single_path_is_never_condemned) {
+    for (unsigned i = 0; i < 10 * MISSES; ++i) {
+        interval(1, 0, 1);
+        EXPECT_EQ(0u, m_v.dead);
+    }
+}
+
+UCS_TEST_F(test_varuna_alive, far_port_down_needs_no_patience) {
+    interval(1, 3);
+    interval(1, 2);
+    interval(1, 2, 3, 1); /* First miss: a witness is asked, and says so */
+    EXPECT_EQ(0u, m_v.dead);
+    interval(1, 2, 3, 1);
+    EXPECT_EQ(1u, m_v.dead);
+}
+
+UCS_TEST_F(test_varuna_alive, late_answer_saves) {
+    uint32_t seq;
+
+    interval(1, 3);
+    for (unsigned i = 0; i < MISSES; ++i) {
+        interval(1, 2);
+    }
+    seq = m_alive.paths[0].seq;
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, seq - 2, ++m_now));
+    interval(1, 2);
+    EXPECT_EQ(0u, m_v.dead);
+}
+
+UCS_TEST_F(test_varuna_alive, unsent_pings_are_not_missed) {
+    interval(1, 3);
+    for (unsigned i = 0; i < 10 * MISSES; ++i) {
+        interval(1, 2);
+        uct_varuna_alive_unask(&m_alive, 0);
+    }
+    EXPECT_EQ(0u, m_v.dead);
+}
+
+UCS_TEST_F(test_varuna_alive, dies_again_after_reset) {
+    for (unsigned round = 0; round < 3; ++round) {
+        unsigned dead = 0;
+
+        interval(1, 3);
+        for (unsigned i = 0; i < 2 * MISSES; ++i) {
+            interval(1, 2);
+            dead += m_v.dead;
+        }
+        EXPECT_EQ(1u, dead);
+        uct_varuna_alive_reset(&m_alive, 0);
+    }
+}
+
+UCS_TEST_F(test_varuna_alive, answers_which_make_no_sense) {
+    EXPECT_FALSE(uct_varuna_alive_pong(&m_alive, 0, 1, m_now)); /* None asked */
+    uct_varuna_alive_ping(&m_alive, 0, m_now);
+    EXPECT_FALSE(uct_varuna_alive_pong(&m_alive, 0, 2, m_now));
+    EXPECT_FALSE(uct_varuna_alive_pong(&m_alive, 0, 0x80000000u, m_now));
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, 1, m_now));
+}
+
+UCS_TEST_F(test_varuna_alive, number_wraps_around_zero) {
+    m_alive.paths[0].seq = UINT32_MAX;
+    EXPECT_EQ(1u, uct_varuna_alive_ping(&m_alive, 0, m_now));
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, 1, m_now));
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, UINT32_MAX, m_now));
+}
+
+
+class test_varuna_pace : public ucs::test {
+};
+
+UCS_TEST_F(test_varuna_pace, no_limit) {
+    uct_varuna_pace_t pace;
+
+    uct_varuna_pace_init(&pace, 0);
+    for (unsigned i = 0; i < 100000; ++i) {
+        EXPECT_TRUE(uct_varuna_pace_take(&pace, 1));
+    }
+}
+
+/* 4,096 endpoints want a connection at once: a burst, then the rate */
+UCS_TEST_F(test_varuna_pace, burst_then_rate) {
+    static const unsigned eps = 4096, rate = 1000;
+    ucs_time_t start          = ucs_time_from_sec(5.0), step, now;
+    unsigned taken            = 0, at_once = 0;
+    uct_varuna_pace_t pace;
+
+    uct_varuna_pace_init(&pace, rate);
+    while (uct_varuna_pace_take(&pace, start)) {
+        ++at_once;
+    }
+    EXPECT_EQ((unsigned)UCT_VARUNA_PACE_BURST, at_once);
+
+    taken = at_once;
+    step  = ucs_time_from_sec(0.5e-3);
+    for (now = start + step; taken < eps; now += step) {
+        unsigned now_taken = 0;
+
+        while (uct_varuna_pace_take(&pace, now)) {
+            ++now_taken;
+        }
+        EXPECT_LE(now_taken, 1u);
+        taken += now_taken;
+    }
+    EXPECT_NEAR((double)(eps - at_once) / rate, ucs_time_to_sec(now - start),
+                0.05);
+
+    /* Idle for long: one burst again, no more */
+    now += ucs_time_from_sec(100.0);
+    for (at_once = 0; uct_varuna_pace_take(&pace, now); ++at_once);
+    EXPECT_EQ((unsigned)UCT_VARUNA_PACE_BURST, at_once);
+}
