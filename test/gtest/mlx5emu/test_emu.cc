@@ -351,20 +351,36 @@ unsigned test_emu::executed(unsigned host, const std::string &op)
     return count;
 }
 
+static const json_t *find_port(const json_t *status, unsigned host,
+                               unsigned link)
+{
+    json_t *port;
+    size_t i;
+
+    json_array_foreach(get_json(status, "ports"), i, port) {
+        if ((get_number(port, "host") == host) &&
+            (get_number(port, "link") == link)) {
+            return port;
+        }
+    }
+    throw std::runtime_error("there is no such port");
+}
+
 uint64_t test_emu::counter(unsigned host, unsigned link,
                            const std::string &name)
 {
     json_ptr root = parse_json(fabric().command("status", {"--json"}));
-    json_t *port;
-    size_t i;
 
-    json_array_foreach(get_json(root.get(), "ports"), i, port) {
-        if ((get_number(port, "host") == host) &&
-            (get_number(port, "link") == link)) {
-            return get_number(get_json(port, "counters"), name.c_str());
-        }
-    }
-    throw std::runtime_error("there is no such port");
+    return get_number(get_json(find_port(root.get(), host, link), "counters"),
+                      name.c_str());
+}
+
+uint64_t test_emu::number_of_port(unsigned host, unsigned link,
+                                  const char *name)
+{
+    json_ptr root = parse_json(fabric().command("status", {"--json"}));
+
+    return get_number(find_port(root.get(), host, link), name);
 }
 
 } /* namespace emu */

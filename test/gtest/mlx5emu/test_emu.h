@@ -253,6 +253,9 @@ protected:
 
     uint64_t counter(unsigned host, unsigned link, const std::string &name);
 
+    /** A number in what "status" tells of a port. */
+    uint64_t number_of_port(unsigned host, unsigned link, const char *name);
+
     std::unique_ptr<side> a, b;
 
 private:

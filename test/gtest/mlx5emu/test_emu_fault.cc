@@ -311,6 +311,117 @@ UCS_TEST_F(test_emu_fault, fence_at_the_responder_stops_a_delayed_packet) {
     EXPECT_EQ(0u, trace(1).size());
 }
 
+UCS_TEST_F(test_emu_fault, what_is_behind_an_executed_write_never_was) {
+    /* A big write, and a small one behind it that tells of it */
+    make_pair(0, 8, 1);
+    a->fill(0, 3 * mtu, 1);
+    fault("post op=write size=8 prev=write prev_size=1k- nth=2 silent");
+    for (int i = 0; i < 2; ++i) {
+        a->write(*b, 10 + i, 0, 3 * mtu, 4 * mtu * i);
+        a->write(*b, 20 + i, 0, 8, 65536 + 8 * i);
+    }
+    EXPECT_TRUE(a->completes(10, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->completes(20, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->completes(11, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->completes(21, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_EQ(3 * mtu, b->match(4 * mtu, 3 * mtu, 1));
+    EXPECT_NE(0ul, b->get(65536));
+    EXPECT_EQ(0ul, b->get(65536 + 8));
+    EXPECT_EQ(3u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, executed_unacknowledged_and_nothing_behind_it) {
+    make_pair(0, 8, 1);
+    fault("exec op=write size=3k silent");
+    a->fill(0, 3 * mtu, 1);
+    a->write(*b, 1, 0, 3 * mtu, 0);
+    a->write(*b, 2, 0, 8, 65536);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->completes(2, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_EQ(3 * mtu, b->match(0, 3 * mtu, 1));
+    EXPECT_EQ(0ul, b->get(65536));
+    EXPECT_EQ(1u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, middle_packet) {
+    make_pair(0, 8, 1);
+    fault("packet op=write pkt=middle silent");
+    a->fill(0, 3 * mtu, 1);
+    a->write(*b, 1, 0, 3 * mtu, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_EQ(1 * mtu, b->match(0, 3 * mtu, 1));
+    EXPECT_EQ(0u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, held_until_a_rule_fires) {
+    make_pair(0, 8, 0);
+    fault("packet op=write delay=until:later");
+    fault("exec op=faa nth=2 name=later count");
+    a->put(0, 1);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->is_quiet(100));
+    EXPECT_EQ(0ul, b->get(0));
+
+    /* The later event is one of another queue pair */
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+    c.connect(d);
+    d.connect(c);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(0ul, b->get(0));
+        c.faa(d, i, 0, 0, 1);
+        EXPECT_TRUE(c.completes(i, IBV_WC_SUCCESS));
+    }
+    for (int i = 0; (i < 1000) && (b->get(0) == 0); ++i) {
+        usleep(1000);
+    }
+    EXPECT_EQ(1ul, b->get(0));
+    EXPECT_EQ(1u, executed(1, "write"));
+    EXPECT_EQ("write", trace(1).back().op);   /* behind both atomics */
+}
+
+UCS_TEST_F(test_emu_fault, held_until_the_queue_pair_goes_on) {
+    make_pair(0, 18, 7);
+    fault("packet op=write dup=until:post+2");
+    for (int i = 0; i < 3; ++i) {
+        a->put(0, i + 1);
+        a->write(*b, i, 0, 8, 0);
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        /* The copy of the first comes after the third, and is refused */
+        EXPECT_TRUE(a->is_quiet(50));
+        EXPECT_EQ((uint64_t)(i == 2), counter(1, 0, "duplicate_requests"));
+        EXPECT_EQ((uint64_t)i + 1, b->get(0));
+    }
+    EXPECT_EQ(3u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, held_until_a_link_changes) {
+    make_pair(0, 18, 7);
+    fault("packet op=write delay=until:down=0:1");
+    a->put(0, 1);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->is_quiet(100));
+    fabric().link(0, 1, "down");
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(1ul, b->get(0));
+}
+
+UCS_TEST_F(test_emu_fault, delayed_ack) {
+    make_pair(0, 18, 7);
+    fault("ack op=faa delay=until:post+1");
+    b->put(0, 5);
+    a->faa(*b, 1, 0, 0, 1);
+    EXPECT_TRUE(a->is_quiet());
+    EXPECT_EQ(6ul, b->get(0));
+    a->faa(*b, 2, 8, 0, 1);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_EQ(5ul, a->get(0));
+    EXPECT_EQ(6ul, a->get(8));
+    EXPECT_EQ(7ul, b->get(0));
+    EXPECT_EQ(2u, executed(1, "faa"));
+}
+
 UCS_TEST_F(test_emu_fault, only_the_chosen_operation) {
     make_pair(0, 8, 1);
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);

@@ -99,6 +99,16 @@ UCS_TEST_F(test_emu_rule, text_is_kept) {
         "packet size=0 prob=0.01 seed=7 dup",
         "packet size=1-100 up=1:0",
         "exec op=faa down=1:0",
+        "packet op=read type=rc,dc prev=write,cas prev_size=-4k hang",
+        "exec kill",
+        "exec nth=2 name=later kill_silent=1:0",
+        "post flap=20ms",
+        "post flap=20ms,0.25@1:1",
+        "packet delay=until:later",
+        "ack dup=until:post+3",
+        "packet delay=until:up=0:1",
+        "rmw op=faa delay=2ms",
+        "packet prob=0.5 drop",
         "post nth=2 silent"
     };
 
@@ -119,7 +129,7 @@ UCS_TEST_F(test_emu_rule, other_spellings) {
 UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
     static const char *bad[][2] = {
         {"",                           "empty"},
-        {"drop",                       "post, packet, exec or ack"},
+        {"drop",                       "post, packet, exec, ack or rmw"},
         {"nowhere drop",               "\"nowhere\""},
         {"packet",                     "no action"},
         {"packet drop up",             "second one"},
@@ -145,6 +155,19 @@ UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
         {"packet prob=nan drop",       "from 0 to 1"},
         {"packet try=twice drop",      "retransmission"},
         {"packet down=1 drop",         "HOST:LINK"},
+        {"packet type=xrc drop",       "rc, ud or dc"},
+        {"packet name=a.b drop",       "a word"},
+        {"packet flap",                "needs a period"},
+        {"packet flap=5",              "PERIOD,DUTY"},
+        {"packet flap=5ms,1",          "PERIOD,DUTY"},
+        {"packet flap=5ms@1",          "HOST:LINK"},
+        {"packet kill=1",              "HOST:LINK"},
+        {"packet hang=1",              "takes no value"},
+        {"packet delay=until:",        "a word"},
+        {"packet delay=until:post+0",  "post+1"},
+        {"packet delay=until:on=0:1",  "until:up=HOST:LINK"},
+        {"rmw delay=until:x",          "is a time"},
+        {"rmw drop",                   "no packet"},
         {"post drop",                  "no packet"},
         {"exec delay=1ms",             "no packet"},
         {"exec pkt=1 silent",          "packet or ack"},
@@ -187,6 +210,48 @@ UCS_TEST_F(test_emu_rule, selectors) {
     e.is_retry = 1;
     EXPECT_FALSE(fits("ack try=first drop", e));
     EXPECT_TRUE(fits("ack try=again drop", e));
+}
+
+UCS_TEST_F(test_emu_rule, what_was_posted_before) {
+    emu_fault_event_t e = event(EMU_FAULT_POINT_POST, EMU_FAULT_OP_WRITE);
+
+    e.prev_op = EMU_FAULT_OP_LAST;   /* the first one of its queue pair */
+    EXPECT_TRUE(fits("post hang", e));
+    EXPECT_FALSE(fits("post prev=write hang", e));
+    EXPECT_FALSE(fits("post prev_size=-8 hang", e));
+    e.prev_op   = EMU_FAULT_OP_WRITE;
+    e.prev_size = 4096;
+    EXPECT_TRUE(fits("post prev=write hang", e));
+    EXPECT_TRUE(fits("post prev=read,write prev_size=4k- hang", e));
+    EXPECT_FALSE(fits("post prev=read hang", e));
+    EXPECT_FALSE(fits("post prev=write prev_size=-4095 hang", e));
+    EXPECT_TRUE(fits("post type=rc hang", e));
+    EXPECT_FALSE(fits("post type=dc,ud hang", e));
+}
+
+UCS_TEST_F(test_emu_rule, seeds_of_rules_differ) {
+    EXPECT_NE(emu_fault_derive_seed(1, 1), emu_fault_derive_seed(1, 2));
+    EXPECT_NE(emu_fault_derive_seed(1, 1), emu_fault_derive_seed(2, 1));
+    EXPECT_EQ(emu_fault_derive_seed(7, 3), emu_fault_derive_seed(7, 3));
+}
+
+UCS_TEST_F(test_emu_rule, several_kinds_of_actions_at_once) {
+    emu_fault_rule_t rules[3] = {make("post flap=20ms,0.25@1:1"),
+                                 make("post kill_silent=0:1"),
+                                 make("post hang")};
+    emu_fault_event_t e       = event(EMU_FAULT_POINT_POST,
+                                      EMU_FAULT_OP_WRITE);
+    emu_fault_verdict_t v;
+
+    emu_fault_rules_apply(rules, 3, &e, &v);
+    EXPECT_EQ(EMU_FAULT_ACTION_FLAP, v.link_op);
+    EXPECT_EQ(1, v.link_host);
+    EXPECT_EQ(20000000ul, v.flap_ns);
+    EXPECT_EQ(250000u, v.flap_ppm);
+    EXPECT_EQ(EMU_FAULT_ACTION_KILL_SILENT, v.nic_op);
+    EXPECT_EQ(1, v.nic_index);
+    EXPECT_TRUE(v.hang);
+    EXPECT_EQ(EMU_FAULT_ACTION_NONE, v.fate);
 }
 
 UCS_TEST_F(test_emu_rule, packets_of_a_message) {

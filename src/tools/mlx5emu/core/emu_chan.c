@@ -123,9 +123,15 @@ int emu_ctx_open(unsigned link, emu_ctx_t **ctx_p)
     emu_chan_t *async;
     emu_ctx_t *ctx;
     int index, ret, fd;
+    uint32_t nic_gen;
 
     if (port == NULL) {
         return -ENODEV;
+    }
+
+    nic_gen = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
+    if (nic_gen & 1) {
+        return -EIO;
     }
 
     ret = emu_chan_open(&async, &fd);
@@ -138,12 +144,13 @@ int emu_ctx_open(unsigned link, emu_ctx_t **ctx_p)
                            0, EMU_MAX_CTXS);
     if (index >= 0) {
         ctx        = &emu_fabric->ctxs[index];
-        ctx->index = index;
-        ctx->proc  = emu_self->index;
-        ctx->port  = port->index;
-        ctx->async = async;
-        ctx->used  = 1;
-        *ctx_p     = ctx;
+        ctx->index   = index;
+        ctx->proc    = emu_self->index;
+        ctx->port    = port->index;
+        ctx->nic_gen = nic_gen;
+        ctx->async   = async;
+        ctx->used    = 1;
+        *ctx_p       = ctx;
     }
     emu_unlock(&emu_fabric->table_lock);
 

@@ -45,17 +45,19 @@ static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
 {
     uint32_t i;
 
-    cq->gen    = (cq->gen + 1) & 0x3ff;
-    cq->cqn    = index | (cq->gen << EMU_CQ_IDX_BITS);
-    cq->proc   = emu_self->index;
-    cq->ctx    = ctx->index;
-    cq->chan   = chan;
-    cq->cookie = cookie;
-    cq->refs   = 0;
-    cq->pi     = 0;
-    cq->armed  = 0;
-    cq->sol_pi = 0;
-    cq->dbrec  = (uint32_t*)(cq->buf + (size_t)cq->cqe_cnt * cq->cqe_size);
+    cq->gen     = (cq->gen + 1) & 0x3ff;
+    cq->cqn     = index | (cq->gen << EMU_CQ_IDX_BITS);
+    cq->proc    = emu_self->index;
+    cq->ctx     = ctx->index;
+    cq->port    = ctx->port;
+    cq->nic_gen = ctx->nic_gen;
+    cq->chan    = chan;
+    cq->cookie  = cookie;
+    cq->refs    = 0;
+    cq->pi      = 0;
+    cq->armed   = 0;
+    cq->sol_pi  = 0;
+    cq->dbrec   = (uint32_t*)(cq->buf + (size_t)cq->cqe_cnt * cq->cqe_size);
     for (i = 0; i < cq->cqe_cnt; i++) {
         emu_cqe_init(emu_cq_slot(cq, i), cq->cqe_size);
     }
@@ -74,6 +76,10 @@ int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
     if ((cqe < 1) || (cqe >= EMU_CQ_MAX_CQE) ||
         ((cqe_size != 64) && (cqe_size != 128))) {
         return -EINVAL;
+    }
+
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
     }
 
     emu_lock(&emu_fabric->table_lock);
@@ -138,6 +144,10 @@ void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
                    (cqe->opcode == MLX5_CQE_RESP_ERR);
     int is_event = 0;
 
+    if (emu_unlikely(!emu_nic_is(cq->port, cq->nic_gen))) {
+        return; /* a dead NIC writes nothing */
+    }
+
     emu_cq_lock(cq);
     emu_cqe_write(emu_cq_slot(cq, cq->pi), cq->cqe_size, cqe,
                   !!(cq->pi & cq->cqe_cnt));
@@ -165,7 +175,7 @@ void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
     int is_event       = 0;
     uint32_t pi;
 
-    if (cq == NULL) {
+    if ((cq == NULL) || !emu_nic_is(cq->port, cq->nic_gen)) {
         return;
     }
 

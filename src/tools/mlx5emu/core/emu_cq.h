@@ -29,6 +29,8 @@ struct emu_cq {
     emu_chan_t        *chan;      /* NULL: no completion channel */
     uint64_t          cookie;
     uint64_t          refs;       /* queue pairs; atomic */
+    uint32_t          port;
+    uint32_t          nic_gen;    /* emu_port_t::nic_gen of the context */
     uint32_t          gen;
     uint32_t          lock_ready; /* the lock outlives the slot's users */
 

@@ -54,6 +54,8 @@ void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
     cfg_p->mtu           = 4096;
     cfg_p->trace_entries = EMU_DEFAULT_TRACE;
     cfg_p->heap_size     = EMU_DEFAULT_HEAP;
+    cfg_p->seed          = 1;
+    cfg_p->time_scale    = 1;
 }
 
 int emu_fabric_name_valid(const char *name)
@@ -142,6 +144,9 @@ static int emu_fabric_config_check(const emu_fabric_config_t *cfg, char *err,
                ((cfg->mtu & (cfg->mtu - 1)) != 0)) {
         snprintf(err, err_max, "MTU %u: 256, 512, 1024, 2048 or 4096 is "
                  "possible", cfg->mtu);
+    } else if (!(cfg->time_scale >= 0.001) || !(cfg->time_scale <= 1000)) {
+        snprintf(err, err_max, "time scale %g: 0.001 to 1000 is possible",
+                 cfg->time_scale);
     } else if (cfg->trace_entries > (1ul << 32)) {
         snprintf(err, err_max, "%lu trace entries are too many",
                  (unsigned long)cfg->trace_entries);
@@ -191,6 +196,7 @@ static void emu_fabric_init_port(emu_fabric_t *f, unsigned host, unsigned link)
     port->gid_prefix = 0xfec0000000000000ul | link;
     port->guid       = 0x0002c90300000000ul | (host << 8) | link;
     emu_lock_init(&port->hca_lock);
+    emu_lock_init(&port->link_lock);
 }
 
 static void emu_fabric_init_tables(emu_fabric_t *f, const emu_layout_t *l)

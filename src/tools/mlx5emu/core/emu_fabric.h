@@ -44,6 +44,8 @@ typedef struct emu_fabric_config {
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
     uint64_t trace_entries;  /* 0: no trace */
     uint64_t heap_size;      /* bytes, a multiple of EMU_PAGE */
+    uint64_t seed;           /* of all that is random */
+    double   time_scale;     /* timers and delays run so many times faster */
 } emu_fabric_config_t;
 
 /** The head of the file. */
@@ -83,6 +85,8 @@ struct emu_fabric {
     uint32_t            fault_next_id;
     emu_fault_rule_t    fault_rules[EMU_FAULT_MAX_RULES];
 
+    uint64_t            next_qp_id;    /* incarnations of queue pairs, for the
+                                          names of operations; atomic */
     emu_port_t          ports[EMU_MAX_PORTS];
 };
 
@@ -116,5 +120,20 @@ int emu_fabric_name_valid(const char *name);
 
 /** CLOCK_MONOTONIC in nanoseconds. */
 uint64_t emu_now_ns(void);
+
+/** How long a timer of so many nanoseconds takes in this fabric. */
+static inline uint64_t emu_scaled_ns(uint64_t ns)
+{
+    return emu_likely(emu_fabric->cfg.time_scale == 1) ? ns :
+           (uint64_t)(ns / emu_fabric->cfg.time_scale);
+}
+
+/** Whether a port's NIC lives, and is still the one that it was when @a gen
+ *  was read: what belonged to a NIC that died never works again. */
+static inline int emu_nic_is(uint32_t port, uint32_t gen)
+{
+    return __atomic_load_n(&emu_fabric->ports[port].nic_gen,
+                           __ATOMIC_ACQUIRE) == gen;
+}
 
 #endif

@@ -21,6 +21,10 @@ int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p)
     emu_pd_t *pd;
     int index;
 
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
+    }
+
     emu_lock(&emu_fabric->table_lock);
     index = emu_table_find(EMU_TABLE_PD, emu_fabric->pds, sizeof(*pd), 1,
                            EMU_MAX_PDS);
@@ -50,6 +54,7 @@ int emu_pd_free(emu_pd_t *pd)
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
                unsigned access, emu_mr_t **mr_p)
 {
+    const emu_ctx_t *ctx = &emu_fabric->ctxs[pd->ctx];
     emu_mr_t *mr;
     int index;
 
@@ -62,6 +67,10 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         return -EINVAL;
     }
 
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
+    }
+
     emu_lock(&emu_fabric->table_lock);
     index = emu_table_find(EMU_TABLE_MR, emu_fabric->mrs, sizeof(*mr), 1,
                            EMU_MAX_MRS);
@@ -71,7 +80,7 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         mr->key     = (index << 8) | mr->variant;
         mr->proc    = emu_self->index;
         mr->pd      = pd->index;
-        mr->port    = emu_fabric->ctxs[pd->ctx].port;
+        mr->port    = ctx->port;
         mr->access  = access;
         mr->iova    = iova;
         mr->addr    = addr;

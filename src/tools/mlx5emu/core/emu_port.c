@@ -7,6 +7,7 @@
 #include "emu_port.h"
 #include "emu_fabric.h"
 #include "emu_proc.h"
+#include "emu_svc.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -135,38 +136,178 @@ void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p)
     gid_p->global.interface_id  = htobe64(port->guid);
 }
 
-static void emu_port_raise(const emu_port_t *port, enum ibv_event_type type)
+/* Tell all contexts that were opened on this incarnation of the NIC */
+static void emu_port_raise(const emu_port_t *port, uint32_t nic_gen,
+                           enum ibv_event_type type)
 {
     emu_ctx_t *ctx;
     unsigned i;
 
     for (i = 0; i < EMU_MAX_CTXS; i++) {
         ctx = &emu_fabric->ctxs[i];
-        if (ctx->used && (ctx->port == port->index)) {
+        if (ctx->used && (ctx->port == port->index) &&
+            (ctx->nic_gen == nic_gen)) {
             emu_chan_post(ctx->async, type, 1, 0);
         }
+    }
+}
+
+/* link_lock is held */
+static void emu_link_change(emu_port_t *port, emu_link_state_t state)
+{
+    uint32_t old = port->link_state;
+
+    if (old == state) {
+        return;
+    }
+
+    __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
+    if (state == EMU_LINK_DOWN) {
+        emu_port_raise(port, port->nic_gen, IBV_EVENT_PORT_ERR);
+    } else if (old == EMU_LINK_DOWN) {
+        emu_port_raise(port, port->nic_gen, IBV_EVENT_PORT_ACTIVE);
     }
 }
 
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state)
 {
     emu_port_t *port = emu_port_get(host, link);
-    uint32_t old;
 
     if ((port == NULL) || (state >= EMU_LINK_LAST)) {
         return -EINVAL;
     }
 
-    old = __atomic_exchange_n(&port->link_state, state, __ATOMIC_SEQ_CST);
-    if (old == state) {
+    emu_lock(&port->link_lock);
+    __atomic_store_n(&port->flap_period_ns, 0, __ATOMIC_SEQ_CST);
+    emu_link_change(port, state);
+    emu_unlock(&port->link_lock);
+    return 0;
+}
+
+/* link_lock is held. @return when to come again, 0: never */
+static uint64_t emu_link_follow(emu_port_t *port)
+{
+    uint64_t since, begin;
+
+    if (port->flap_period_ns == 0) {
         return 0;
     }
 
-    __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
-    if (state == EMU_LINK_DOWN) {
-        emu_port_raise(port, IBV_EVENT_PORT_ERR);
-    } else if (old == EMU_LINK_DOWN) {
-        emu_port_raise(port, IBV_EVENT_PORT_ACTIVE);
+    since = emu_now_ns() - port->flap_start_ns;
+    begin = port->flap_start_ns + since - (since % port->flap_period_ns);
+    since = since % port->flap_period_ns;
+    if (since < port->flap_down_ns) {
+        emu_link_change(port, EMU_LINK_DOWN);
+        return begin + port->flap_down_ns;
     }
+
+    emu_link_change(port, EMU_LINK_UP);
+    return begin + port->flap_period_ns;
+}
+
+int emu_link_flap(unsigned host, unsigned link, uint64_t period_ns,
+                  uint32_t up_ppm)
+{
+    emu_port_t *port = emu_port_get(host, link);
+
+    period_ns = emu_scaled_ns(period_ns);
+    if ((port == NULL) || (period_ns == 0) || (up_ppm >= 1000000)) {
+        return -EINVAL;
+    }
+
+    emu_lock(&port->link_lock);
+    port->flap_start_ns = emu_now_ns();
+    port->flap_down_ns  = period_ns * ((1000000 - up_ppm) / 1e6);
+    __atomic_store_n(&port->flap_period_ns, period_ns, __ATOMIC_SEQ_CST);
+    emu_link_follow(port);
+    emu_unlock(&port->link_lock);
+    emu_svc_nudge_all();
     return 0;
+}
+
+void emu_link_tick(emu_port_t *port)
+{
+    emu_lock(&port->link_lock);
+    emu_link_follow(port);
+    emu_unlock(&port->link_lock);
+}
+
+/* Links of which this process keeps the time. Service thread only. */
+static uint8_t emu_link_served[EMU_MAX_PORTS];
+
+static void emu_link_timer(void *arg, uint64_t cookie)
+{
+    emu_port_t *port = arg;
+    uint64_t next;
+
+    (void)cookie;
+    emu_lock(&port->link_lock);
+    next = emu_link_follow(port);
+    emu_unlock(&port->link_lock);
+    emu_link_served[port->index] = (next != 0) &&
+            (emu_svc_add(next, emu_link_timer, port, 0) == 0);
+}
+
+void emu_link_serve(void)
+{
+    unsigned num = emu_fabric->cfg.hosts * emu_fabric->cfg.links;
+    unsigned i;
+
+    for (i = 0; i < num; i++) {
+        if (!emu_link_served[i]) {
+            emu_link_timer(&emu_fabric->ports[i], 0);
+        }
+    }
+}
+
+void emu_link_forget(void)
+{
+    memset(emu_link_served, 0, sizeof(emu_link_served));
+}
+
+/* All ports of the NIC that a port belongs to. @return how many changed */
+static unsigned emu_nic_change(const emu_port_t *one, int kill, int event)
+{
+    unsigned count = 0;
+    emu_port_t *port;
+    uint32_t gen;
+    unsigned i;
+
+    for (i = 0; i < emu_fabric->cfg.links; i++) {
+        port = emu_port_get(one->host, i);
+        gen  = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
+        if ((port->hca != one->hca) || ((gen & 1) == !!kill) ||
+            !__atomic_compare_exchange_n(&port->nic_gen, &gen, gen + 1, 0,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+            continue;
+        }
+
+        count++;
+        if (kill && event) {
+            emu_port_raise(port, gen, IBV_EVENT_DEVICE_FATAL);
+        }
+    }
+
+    return count;
+}
+
+int emu_nic_kill(unsigned host, unsigned link, int event)
+{
+    const emu_port_t *port = emu_port_get(host, link);
+
+    if (port == NULL) {
+        return -EINVAL;
+    }
+    return emu_nic_change(port, 1, event) ? 0 : -EALREADY;
+}
+
+int emu_nic_revive(unsigned host, unsigned link)
+{
+    const emu_port_t *port = emu_port_get(host, link);
+
+    if (port == NULL) {
+        return -EINVAL;
+    }
+    return emu_nic_change(port, 0, 0) ? 0 : -EALREADY;
 }

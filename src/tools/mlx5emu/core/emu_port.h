@@ -57,6 +57,13 @@ struct emu_port {
     uint16_t   reserved;
     uint32_t   link_state;   /* emu_link_state_t; read without a lock */
     uint64_t   link_changes; /* generation: counts emu_link_set() */
+    uint32_t   nic_gen;      /* of the NIC: odd while it is dead; changes with
+                                each death and revival; read without a lock */
+    uint32_t   reserved2;
+    emu_lock_t link_lock;    /* guards changes of link_state and flap_* */
+    uint64_t   flap_start_ns;
+    uint64_t   flap_period_ns; /* 0: the link does not flap; read without */
+    uint64_t   flap_down_ns; /* each period begins with so long down */
     uint64_t   gid_prefix;   /* host byte order: fec0:0:0:<plane> */
     uint64_t   guid;         /* host byte order: EUI-64 of the port */
     emu_lock_t hca_lock;     /* of HCA number "index": guards atomics */
@@ -85,6 +92,35 @@ void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p);
  * silent does.
  */
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
+
+/**
+ * Have a link go down and up until emu_link_set() ends it. It goes down at
+ * once. All processes of the fabric keep the time, so that events come when
+ * they should, whoever lives.
+ *
+ * @param [in] period_ns  Of down and up together.
+ * @param [in] up_ppm     The part of it that the link is up.
+ */
+int emu_link_flap(unsigned host, unsigned link, uint64_t period_ns,
+                  uint32_t up_ppm);
+
+/** Let a link that flaps be as the time demands. */
+void emu_link_tick(emu_port_t *port);
+
+/** Service thread: keep the time of the links that flap; begin anew. */
+void emu_link_serve(void);
+void emu_link_forget(void);
+
+/**
+ * Kill or revive the NIC that a port belongs to: with one NIC for all links of
+ * a host, all of them. Whatever was made on it before never works again;
+ * devices that are opened after a revival do.
+ *
+ * @param [in] event  Whether IBV_EVENT_DEVICE_FATAL tells the programs.
+ * @return 0, or -EALREADY if it is dead (or alive) already.
+ */
+int emu_nic_kill(unsigned host, unsigned link, int event);
+int emu_nic_revive(unsigned host, unsigned link);
 
 #define EMU_COUNT(_port, _type, _cnt, _n) \
     ((void)__atomic_fetch_add(&(_port)->counters[_type][_cnt], (_n), \

@@ -116,10 +116,11 @@ static void emu_proc_fill(emu_proc_t *proc, unsigned host)
     FILE *file = fopen("/proc/self/comm", "r");
 
     proc->gen++;
-    proc->index = proc - emu_fabric->procs;
-    proc->pid   = getpid();
-    proc->host  = host;
-    proc->dead  = 0;
+    proc->index  = proc - emu_fabric->procs;
+    proc->pid    = getpid();
+    proc->host   = host;
+    proc->dead   = 0;
+    proc->nudged = 1;      /* links may flap already */
     memset(proc->comm, 0, sizeof(proc->comm));
     if (file != NULL) {
         if (fgets(proc->comm, sizeof(proc->comm), file) != NULL) {

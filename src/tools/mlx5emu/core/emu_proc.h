@@ -25,6 +25,10 @@ struct emu_proc {
     uint32_t   host;
     uint32_t   dead;       /* being reaped */
     emu_lock_t life;
+    uint32_t   kick;       /* futex: the service thread sleeps while it is the
+                              same; atomic, so are the next two */
+    uint32_t   sleeping;   /* whether somebody waits for that */
+    uint32_t   nudged;     /* other processes have news for the thread */
     char       comm[EMU_COMM_MAX];
     uint32_t   mr_held[EMU_PROC_MR_HOLDS]; /* memory regions (indices) that its
                                               threads access now; 0: free */
@@ -36,6 +40,7 @@ struct emu_ctx {
     uint32_t   index;
     uint32_t   proc;       /* index of the process */
     uint32_t   port;       /* index of the port */
+    uint32_t   nic_gen;    /* emu_port_t::nic_gen when it was opened */
     emu_chan_t *async;     /* asynchronous events */
 };
 

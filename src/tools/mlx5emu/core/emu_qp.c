@@ -126,6 +126,8 @@ static void emu_qp_reset(emu_qp_t *qp)
     qp->req_waiting   = 0;
     qp->req_flushed   = 0;
     qp->req_deadline  = 0;
+    qp->req_hung      = 0;
+    qp->last_op       = EMU_FAULT_OP_LAST;
     qp->dc_dct_now    = 0;
     if (qp->type != EMU_QPT_DCI) {
         emu_qp_reset_responder(qp);
@@ -144,6 +146,9 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
     qp->ctx           = ctx->index;
     qp->pd            = init->pd->index;
     qp->port          = ctx->port;
+    qp->nic_gen       = ctx->nic_gen;
+    qp->ops           = __atomic_add_fetch(&emu_fabric->next_qp_id, 1,
+                                           __ATOMIC_RELAXED) << EMU_QP_OPS_BITS;
     qp->cqe_uidx      = init->cqe_uidx;
     qp->send_cq       = init->send_cq;
     qp->recv_cq       = init->recv_cq;
@@ -173,6 +178,10 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
     ret = emu_qp_check_init(init);
     if (ret != 0) {
         return ret;
+    }
+
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
     }
 
     emu_lock(&emu_fabric->table_lock);
@@ -358,6 +367,10 @@ int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
     enum ibv_qp_state from, to;
     int ret;
 
+    if (!emu_nic_is(qp->port, qp->nic_gen)) {
+        return -EIO;
+    }
+
     emu_lock(&qp->req_lock);
     emu_lock(&qp->resp_lock);
     from = emu_qp_state(qp);
@@ -384,8 +397,12 @@ int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
     return ret;
 }
 
-void emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
+int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
+    if (!emu_nic_is(qp->port, qp->nic_gen)) {
+        return -EIO;
+    }
+
     emu_lock(&qp->req_lock);
     emu_lock(&qp->resp_lock);
     *attr_p                 = qp->attr;
@@ -396,4 +413,5 @@ void emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
     attr_p->port_num        = 1;
     emu_unlock(&qp->resp_lock);
     emu_unlock(&qp->req_lock);
+    return 0;
 }

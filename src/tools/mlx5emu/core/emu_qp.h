@@ -47,9 +47,12 @@ typedef struct emu_sqe {
     uint32_t psn;          /* first PSN */
     uint32_t num_psn;      /* PSNs that it takes; 0: a NOP */
     uint32_t length;
+    uint32_t prev_size;    /* of the work request before: length ... */
+    uint32_t op;           /* low bits of its number, see emu_qp_t::ops */
     uint16_t num_bb;
     uint8_t  opcode;       /* MLX5_OPCODE_x */
-    uint8_t  flags;        /* EMU_SQE_x */
+    uint8_t  flags   : 4;  /* EMU_SQE_x */
+    uint8_t  prev_op : 4;  /* ... and kind, emu_fault_op_t */
 } emu_sqe_t;
 
 /** The result of an atomic, for a request that comes again. */
@@ -81,6 +84,7 @@ struct emu_qp {
     uint32_t            ctx;
     uint32_t            pd;
     uint32_t            port;
+    uint32_t            nic_gen;     /* emu_port_t::nic_gen of its context */
     uint32_t            cqe_uidx;
     emu_cq_t            *send_cq;
     emu_cq_t            *recv_cq;
@@ -114,6 +118,14 @@ struct emu_qp {
     uint8_t             req_rnr;     /* RNR tries left; 7: for ever */
     uint8_t             req_waiting; /* RNR wait: nothing is sent */
     uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
+    uint8_t             req_hung;    /* a fault has stopped it until it leaves
+                                        RTS; set by anybody, atomic */
+    uint8_t             last_op;     /* of the newest request that was begun:
+                                        emu_fault_op_t ... */
+    uint32_t            last_size;   /* ... and length */
+    uint64_t            ops;         /* number of the next request: unique in
+                                        the fabric, the queue pair's own number
+                                        in the upper bits; read by anybody */
     uint64_t            req_deadline;/* of the running timer, 0: none */
     uint64_t            req_timer_due;/* earliest entry of the service thread */
     uint64_t            req_serial;  /* of the DC connection, 0: none */
@@ -137,6 +149,7 @@ struct emu_qp {
 } __attribute__((aligned(64)));
 
 #define EMU_QP_IDX_BITS 14
+#define EMU_QP_OPS_BITS 40      /* of emu_qp_t::ops: requests of one QP */
 #define EMU_SQE_SIGNALED  0x01  /* wants a completion */
 #define EMU_SQE_SOLICITED 0x02
 #define EMU_SQE_RD_ATOMIC 0x04  /* counts in req_rd_out */
@@ -152,15 +165,15 @@ void emu_qp_destroy(emu_qp_t *qp);
 
 /**
  * Modify, as ibv_modify_qp: -EINVAL for a transition, an attribute or a mask
- * that is not allowed. To ERR flushes what is posted.
+ * that is not allowed, -EIO if the NIC is dead. To ERR flushes what is posted.
  */
 int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask);
 
 /**
- * Query. State, PSNs (rq_psn: the expected PSN of the responder half, sq_psn:
+ * Query; -EIO if the NIC is dead. State, PSNs (rq_psn: the expected PSN of the responder half, sq_psn:
  * the next PSN of the requester half) and all that was modified.
  */
-void emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
+int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
 
 /** Queue pair by number, NULL if there is none (or no longer). */
 emu_qp_t *emu_qp_find(uint32_t qpn);

@@ -70,12 +70,17 @@ static void emu_srq_init(emu_srq_t *srq, int index, emu_pd_t *pd,
 int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
                    uint64_t cookie, emu_srq_t **srq_p)
 {
+    const emu_ctx_t *ctx = &emu_fabric->ctxs[pd->ctx];
     emu_srq_t *srq;
     int index, ret;
 
     if ((max_wr < 1) || (max_wr >= EMU_RQ_MAX_WQE) || (max_sge < 1) ||
         (max_sge > EMU_SRQ_MAX_SGE)) {
         return -EINVAL;
+    }
+
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
     }
 
     emu_lock(&emu_fabric->table_lock);

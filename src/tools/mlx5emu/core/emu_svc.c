@@ -9,11 +9,14 @@
 #include "emu_proc.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct emu_svc_item {
     uint64_t       due_ns;
@@ -25,7 +28,7 @@ typedef struct emu_svc_item {
 
 static struct {
     pthread_mutex_t mutex;     /* guards all of this */
-    pthread_cond_t  cond;
+    pthread_cond_t  cond;      /* running has changed */
     pthread_t       thread;
     int             running;   /* 0 no, 1 starting, 2 holds the life lock */
     int             stop;
@@ -75,23 +78,47 @@ static void emu_svc_sift_down(size_t i)
     }
 }
 
-/* mutex is held; waits until the first item is due, and takes it */
-static int emu_svc_next(emu_svc_item_t *item_p)
+/* mutex is held, and released meanwhile. Sleeps until the kick counter is no
+ * longer @a kick, or a time comes (0: never). */
+static void emu_svc_sleep(emu_proc_t *proc, uint32_t kick, uint64_t due_ns)
 {
-    struct timespec ts;
+    struct timespec ts = { .tv_sec  = due_ns / 1000000000ul,
+                           .tv_nsec = due_ns % 1000000000ul };
+
+    __atomic_store_n(&proc->sleeping, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&emu_svc.mutex);
+    syscall(SYS_futex, &proc->kick, FUTEX_WAIT_BITSET, kick,
+            (due_ns != 0) ? &ts : NULL, NULL, FUTEX_BITSET_MATCH_ANY);
+    pthread_mutex_lock(&emu_svc.mutex);
+    __atomic_store_n(&proc->sleeping, 0, __ATOMIC_SEQ_CST);
+}
+
+static void emu_svc_wake(emu_proc_t *proc)
+{
+    __atomic_add_fetch(&proc->kick, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&proc->sleeping, __ATOMIC_SEQ_CST)) {
+        syscall(SYS_futex, &proc->kick, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
+/* mutex is held; waits until the first item is due, and takes it */
+static int emu_svc_next(emu_proc_t *proc, emu_svc_item_t *item_p)
+{
     uint64_t due;
+    uint32_t kick;
 
     while (!emu_svc.stop) {
-        if (emu_svc.count == 0) {
-            pthread_cond_wait(&emu_svc.cond, &emu_svc.mutex);
+        kick = __atomic_load_n(&proc->kick, __ATOMIC_SEQ_CST);
+        if (__atomic_exchange_n(&proc->nudged, 0, __ATOMIC_SEQ_CST)) {
+            pthread_mutex_unlock(&emu_svc.mutex);
+            emu_link_serve();
+            pthread_mutex_lock(&emu_svc.mutex);
             continue;
         }
 
-        due = emu_svc.items[0].due_ns;
-        if (due > emu_now_ns()) {
-            ts.tv_sec  = due / 1000000000ul;
-            ts.tv_nsec = due % 1000000000ul;
-            pthread_cond_timedwait(&emu_svc.cond, &emu_svc.mutex, &ts);
+        due = (emu_svc.count > 0) ? emu_svc.items[0].due_ns : 0;
+        if ((emu_svc.count == 0) || (due > emu_now_ns())) {
+            emu_svc_sleep(proc, kick, due);
             continue;
         }
 
@@ -113,7 +140,7 @@ static void *emu_svc_thread(void *arg)
     pthread_mutex_lock(&emu_svc.mutex);
     emu_svc.running = 2;
     pthread_cond_broadcast(&emu_svc.cond);
-    while (emu_svc_next(&item)) {
+    while (emu_svc_next(proc, &item)) {
         pthread_mutex_unlock(&emu_svc.mutex);
         item.func(item.arg, item.cookie);
         pthread_mutex_lock(&emu_svc.mutex);
@@ -125,14 +152,10 @@ static void *emu_svc_thread(void *arg)
 
 int emu_svc_start(void)
 {
-    pthread_condattr_t cond_attr;
     sigset_t all, old;
     int ret;
 
-    pthread_condattr_init(&cond_attr);
-    pthread_condattr_setclock(&cond_attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&emu_svc.cond, &cond_attr);
-    pthread_condattr_destroy(&cond_attr);
+    pthread_cond_init(&emu_svc.cond, NULL);
 
     /* Asynchronous signals are the program's own business */
     sigfillset(&all);
@@ -142,6 +165,7 @@ int emu_svc_start(void)
     sigdelset(&all, SIGFPE);
     sigdelset(&all, SIGABRT);
     pthread_sigmask(SIG_SETMASK, &all, &old);
+    emu_link_forget();
     emu_svc.stop    = 0;
     emu_svc.running = 1;
     ret = pthread_create(&emu_svc.thread, NULL, emu_svc_thread, emu_self);
@@ -167,7 +191,7 @@ void emu_svc_stop(void)
 
     pthread_mutex_lock(&emu_svc.mutex);
     emu_svc.stop = 1;
-    pthread_cond_broadcast(&emu_svc.cond);
+    emu_svc_wake(emu_self);
     pthread_mutex_unlock(&emu_svc.mutex);
     pthread_join(emu_svc.thread, NULL);
     emu_svc.running = 0;
@@ -210,8 +234,22 @@ int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
     emu_svc_sift_up(emu_svc.count++);
     is_first = (emu_svc.items[0].due_ns == due_ns);
     if (is_first) {
-        pthread_cond_broadcast(&emu_svc.cond);
+        emu_svc_wake(emu_self);
     }
     pthread_mutex_unlock(&emu_svc.mutex);
     return 0;
+}
+
+void emu_svc_nudge_all(void)
+{
+    emu_proc_t *proc;
+    unsigned i;
+
+    for (i = 0; i < EMU_MAX_PROCS; i++) {
+        proc = &emu_fabric->procs[i];
+        if (proc->used) {
+            __atomic_store_n(&proc->nudged, 1, __ATOMIC_SEQ_CST);
+            emu_svc_wake(proc);
+        }
+    }
 }

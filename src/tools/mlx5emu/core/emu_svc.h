@@ -29,4 +29,8 @@ void emu_svc_forget(void);
 int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
                 uint64_t cookie);
 
+/** Have the service threads of all processes of the fabric look at what is
+ *  common to them: links that flap. */
+void emu_svc_nudge_all(void);
+
 #endif

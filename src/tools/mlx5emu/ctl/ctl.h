@@ -40,6 +40,7 @@ extern const ctl_verb_t ctl_verb_up;
 extern const ctl_verb_t ctl_verb_down;
 extern const ctl_verb_t ctl_verb_exec;
 extern const ctl_verb_t ctl_verb_link;
+extern const ctl_verb_t ctl_verb_nic;
 extern const ctl_verb_t ctl_verb_fault;
 extern const ctl_verb_t ctl_verb_status;
 extern const ctl_verb_t ctl_verb_trace;

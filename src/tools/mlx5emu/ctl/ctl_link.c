@@ -7,33 +7,80 @@
 #include "ctl.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_port.h"
+#include "../fault/emu_fault_rule.h"
 
 #include <string.h>
 
 
+/* A state, or "flap" with its period: what is to be done */
+typedef struct ctl_link_args {
+    const char       *port;
+    int              flap;
+    emu_link_state_t state;
+    uint64_t         period_ns;
+    uint32_t         up_ppm;
+} ctl_link_args_t;
+
+
+static int ctl_link_parse(int argc, char **argv, ctl_link_args_t *args)
+{
+    char err[256];
+    unsigned state;
+
+    memset(args, 0, sizeof(*args));
+    args->flap = (argc > 1) && !strcmp(argv[1], "flap");
+    if (argc != (args->flap ? 3 : 2)) {
+        return ctl_usage_fail(&ctl_verb_link, "expected a link and a state, or"
+                              " a link, \"flap\" and a period");
+    }
+
+    args->port = argv[0];
+    if (args->flap) {
+        return emu_fault_parse_flap(argv[2], &args->period_ns, &args->up_ppm,
+                                    err, sizeof(err)) ?
+               ctl_usage_fail(&ctl_verb_link, "%s", err) : 0;
+    }
+
+    for (state = 0; state < EMU_LINK_LAST; ++state) {
+        if (!strcmp(argv[1], emu_link_state_names[state])) {
+            args->state = state;
+            return 0;
+        }
+    }
+
+    return ctl_usage_fail(&ctl_verb_link, "a link can be up, down or silent, or"
+                          " flap, not \"%s\"", argv[1]);
+}
+
+static int ctl_link_change(const ctl_link_args_t *args)
+{
+    unsigned host, link;
+    int status, ret;
+
+    status = ctl_parse_port(&ctl_verb_link, args->port, &host, &link);
+    if (status) {
+        return status;
+    }
+
+    ret = args->flap ?
+          emu_link_flap(host, link, args->period_ns, args->up_ppm) :
+          emu_link_set(host, link, args->state);
+    return (ret == 0) ? 0 : ctl_fail("cannot change link %u:%u: %s", host, link,
+                                     strerror(-ret));
+}
+
 static int ctl_link_run(int argc, char **argv)
 {
+    ctl_link_args_t args;
     int status = 0;
-    unsigned host, link, state;
-    int ret;
 
     if (ctl_getopt(&ctl_verb_link, argc, argv, "", NULL, &status) != -1) {
         return status;
     }
 
-    if (argc - optind != 2) {
-        return ctl_usage_fail(&ctl_verb_link, "expected a link and a state");
-    }
-
-    for (state = 0; state < EMU_LINK_LAST; ++state) {
-        if (!strcmp(argv[optind + 1], emu_link_state_names[state])) {
-            break;
-        }
-    }
-
-    if (state == EMU_LINK_LAST) {
-        return ctl_usage_fail(&ctl_verb_link, "a link can be up, down or"
-                              " silent, not \"%s\"", argv[optind + 1]);
+    status = ctl_link_parse(argc - optind, argv + optind, &args);
+    if (status) {
+        return status;
     }
 
     status = ctl_fabric_open();
@@ -41,15 +88,7 @@ static int ctl_link_run(int argc, char **argv)
         return status;
     }
 
-    status = ctl_parse_port(&ctl_verb_link, argv[optind], &host, &link);
-    if (status == 0) {
-        ret = emu_link_set(host, link, state);
-        if (ret) {
-            status = ctl_fail("cannot change link %u:%u: %s", host, link,
-                              strerror(-ret));
-        }
-    }
-
+    status = ctl_link_change(&args);
     emu_fabric_close();
     return status;
 }
@@ -57,11 +96,14 @@ static int ctl_link_run(int argc, char **argv)
 const ctl_verb_t ctl_verb_link = {
     .name    = "link",
     .run     = ctl_link_run,
-    .usage   = "[-n NAME] HOST:LINK up|down|silent",
+    .usage   = "[-n NAME] HOST:LINK up|down|silent|flap PERIOD[,DUTY]",
     .help    = "Change the link between a host's port and its switch",
     .details =
     "  -n NAME  Name of the fabric\n\n"
     "  down     Packets are lost both ways, programs get a port event\n"
     "  silent   Packets are lost both ways, and nothing tells\n"
     "  up       Packets pass; programs get a port event if the link was down\n"
+    "  flap     Down and up over and over, until another state is set. DUTY is"
+    "\n           the part of each PERIOD that it is up (0.5)\n\n"
+    "  mlx5emu link 0:1 flap 100ms,0.8\n"
 };

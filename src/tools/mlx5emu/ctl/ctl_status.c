@@ -168,8 +168,10 @@ static void ctl_status_print_port(const emu_port_t *port)
     int column = 0;
     uint64_t value;
 
-    printf("link %u:%u  mlx5_%u  lid %u  %s\n", port->host, port->link,
-           port->link, port->lid, emu_link_state_names[port->link_state]);
+    printf("link %u:%u  mlx5_%u  lid %u  %s%s%s\n", port->host, port->link,
+           port->link, port->lid, (port->nic_gen & 1) ? "dead " : "",
+           emu_link_state_names[port->link_state],
+           port->flap_period_ns ? " (flaps)" : "");
     for (counter = 0; counter < EMU_CNT_LAST; ++counter) {
         value = ctl_status_total(port, counter);
         if (value == 0) {
@@ -265,10 +267,12 @@ static json_t *ctl_status_json_port(const emu_port_t *port)
     }
 
     snprintf(device, sizeof(device), "mlx5_%u", port->link);
-    return json_pack("{s:i, s:i, s:s, s:i, s:s, s:I, s:o, s:o}",
+    return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o}",
                      "host", port->host, "link", port->link, "device", device,
                      "lid", port->lid, "state",
-                     emu_link_state_names[port->link_state], "changes",
+                     emu_link_state_names[port->link_state], "dead",
+                     (int)(port->nic_gen & 1), "flaps",
+                     port->flap_period_ns != 0, "changes",
                      (json_int_t)port->link_changes, "counters",
                      ctl_status_json_counters(port, -1), "by_type", by_type);
 }

@@ -15,7 +15,9 @@ enum {
     CTL_UP_MTU,
     CTL_UP_TRACE,
     CTL_UP_SHARED_HCA,
-    CTL_UP_FAULTS
+    CTL_UP_FAULTS,
+    CTL_UP_SEED,
+    CTL_UP_TIME_SCALE
 };
 
 static const struct option ctl_up_options[] = {
@@ -25,6 +27,8 @@ static const struct option ctl_up_options[] = {
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
     {"faults",     required_argument, NULL, CTL_UP_FAULTS},
+    {"seed",       required_argument, NULL, CTL_UP_SEED},
+    {"time-scale", required_argument, NULL, CTL_UP_TIME_SCALE},
     {NULL,         0,                 NULL, 0}
 };
 
@@ -62,41 +66,72 @@ static int ctl_up_parse_mtu(uint32_t *mtu_p)
     return 0;
 }
 
-static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
-                        const char **faults_p, int *done_p)
+static int ctl_up_parse_seed(uint64_t *seed_p)
+{
+    return ctl_parse_number(optarg, 0, UINT64_MAX, seed_p) ?
+           ctl_usage_fail(&ctl_verb_up, "--seed is a number, not \"%s\"",
+                          optarg) : 0;
+}
+
+static int ctl_up_parse_scale(double *scale_p)
+{
+    char *end;
+
+    *scale_p = strtod(optarg, &end);
+    if ((end == optarg) || (*end != '\0') || !(*scale_p >= 0.001) ||
+        !(*scale_p <= 1000)) {
+        return ctl_usage_fail(&ctl_verb_up, "--time-scale is a number from"
+                              " 0.001 to 1000, not \"%s\"", optarg);
+    }
+
+    return 0;
+}
+
+/* One option. @return exit status */
+static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
+                               const char **faults_p)
 {
     uint32_t trace = 0;
     int status     = 0;
+
+    switch (c) {
+    case CTL_UP_HOSTS:
+        return ctl_up_parse_u32("hosts", 1, EMU_MAX_HOSTS, &cfg->hosts);
+    case CTL_UP_LINKS:
+        return ctl_up_parse_u32("links", 1, EMU_MAX_LINKS, &cfg->links);
+    case CTL_UP_MTU:
+        return ctl_up_parse_mtu(&cfg->mtu);
+    case CTL_UP_TRACE:
+        status             = ctl_up_parse_u32("trace", 0, 100000000, &trace);
+        cfg->trace_entries = trace;
+        return status;
+    case CTL_UP_SHARED_HCA:
+        cfg->shared_hca = 1;
+        return 0;
+    case CTL_UP_SEED:
+        return ctl_up_parse_seed(&cfg->seed);
+    case CTL_UP_TIME_SCALE:
+        return ctl_up_parse_scale(&cfg->time_scale);
+    default:
+        *faults_p = optarg;
+        return 0;
+    }
+}
+
+static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
+                        const char **faults_p, int *done_p)
+{
+    int status = 0;
     int c;
 
     *done_p = 1;
     while ((c = ctl_getopt(&ctl_verb_up, argc, argv, "", ctl_up_options,
                            &status)) != -1) {
-        switch (c) {
-        case CTL_UP_HOSTS:
-            status = ctl_up_parse_u32("hosts", 1, EMU_MAX_HOSTS, &cfg->hosts);
-            break;
-        case CTL_UP_LINKS:
-            status = ctl_up_parse_u32("links", 1, EMU_MAX_LINKS, &cfg->links);
-            break;
-        case CTL_UP_MTU:
-            status = ctl_up_parse_mtu(&cfg->mtu);
-            break;
-        case CTL_UP_TRACE:
-            status = ctl_up_parse_u32("trace", 0, 100000000, &trace);
-            cfg->trace_entries = trace;
-            break;
-        case CTL_UP_SHARED_HCA:
-            cfg->shared_hca = 1;
-            break;
-        case CTL_UP_FAULTS:
-            *faults_p = optarg;
-            break;
-        default:
-            return status;
+        if (c != '?') {
+            status = ctl_up_parse_option(c, cfg, faults_p);
         }
 
-        if (status) {
+        if ((c == '?') || status) {
             return status;
         }
     }
@@ -168,4 +203,6 @@ const ctl_verb_t ctl_verb_up = {
     "                 atomicity; otherwise each is a NIC of its own\n"
     "  --faults FILE  Load fault rules, one a line (else from the file that\n"
     "                 $MLX5EMU_FAULTS names)\n"
+    "  --seed N       Of all that is random (1); rules may have their own\n"
+    "  --time-scale F Retry timers and delays run F times faster (1)\n"
 };

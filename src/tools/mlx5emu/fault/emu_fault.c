@@ -1,25 +1,41 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The table of fault rules in shared memory. See emu_fault.h.
+ * The table of fault rules in shared memory, and what fires beyond the fate of
+ * a packet. See emu_fault.h.
  */
 
 #include "emu_fault.h"
 #include "../core/emu_port.h"
+#include "../core/emu_qp.h"
 
 #include <errno.h>
 #include <string.h>
 
+static const emu_link_state_t emu_fault_link_states[EMU_FAULT_ACTION_LAST] = {
+    [EMU_FAULT_ACTION_DOWN]   = EMU_LINK_DOWN,
+    [EMU_FAULT_ACTION_SILENT] = EMU_LINK_SILENT,
+    [EMU_FAULT_ACTION_UP]     = EMU_LINK_UP
+};
+
 static void emu_fault_do_link(const emu_fault_verdict_t *verdict)
 {
-    static const emu_link_state_t states[EMU_FAULT_ACTION_LAST] = {
-        [EMU_FAULT_ACTION_DOWN]   = EMU_LINK_DOWN,
-        [EMU_FAULT_ACTION_SILENT] = EMU_LINK_SILENT,
-        [EMU_FAULT_ACTION_UP]     = EMU_LINK_UP
-    };
+    if (verdict->link_op == EMU_FAULT_ACTION_FLAP) {
+        emu_link_flap(verdict->link_host, verdict->link_index,
+                      verdict->flap_ns, verdict->flap_ppm);
+    } else {
+        emu_link_set(verdict->link_host, verdict->link_index,
+                     emu_fault_link_states[verdict->link_op]);
+    }
+}
 
-    emu_link_set(verdict->link_host, verdict->link_index,
-                 states[verdict->link_op]);
+static void emu_fault_do_hang(uint32_t qpn)
+{
+    emu_qp_t *qp = emu_qp_find(qpn);
+
+    if (qp != NULL) {
+        __atomic_store_n(&qp->req_hung, 1, __ATOMIC_RELEASE);
+    }
 }
 
 void emu_fault_check(const emu_fault_event_t *event,
@@ -34,6 +50,67 @@ void emu_fault_check(const emu_fault_event_t *event,
 
     if (verdict_p->link_op != EMU_FAULT_ACTION_NONE) {
         emu_fault_do_link(verdict_p);
+    }
+    if (verdict_p->nic_op != EMU_FAULT_ACTION_NONE) {
+        (void)emu_nic_kill(verdict_p->nic_host, verdict_p->nic_index,
+                           verdict_p->nic_op == EMU_FAULT_ACTION_KILL);
+    }
+    if (verdict_p->hang) {
+        emu_fault_do_hang(event->qpn);
+    }
+}
+
+/* How often rules of a name have fired */
+static uint64_t emu_fault_fired(const char *name)
+{
+    emu_fabric_t *f = emu_fabric;
+    uint64_t fired  = 0;
+    unsigned i;
+
+    emu_lock(&f->fault_lock);
+    for (i = 0; i < EMU_FAULT_MAX_RULES; i++) {
+        if ((f->fault_rules[i].id != 0) &&
+            !strcmp(f->fault_rules[i].name, name)) {
+            fired += f->fault_rules[i].fired;
+        }
+    }
+    emu_unlock(&f->fault_lock);
+    return fired;
+}
+
+uint64_t emu_fault_wait_begin(const emu_fault_wait_t *wait, uint32_t qpn)
+{
+    const emu_qp_t *qp = emu_qp_find(qpn);
+
+    switch (wait->until) {
+    case EMU_FAULT_UNTIL_RULE:
+        return emu_fault_fired(wait->name);
+    case EMU_FAULT_UNTIL_POST:
+        return (qp == NULL) ? 0 : __atomic_load_n(&qp->ops, __ATOMIC_ACQUIRE);
+    default:
+        return 0;
+    }
+}
+
+int emu_fault_wait_over(const emu_fault_wait_t *wait, uint32_t qpn,
+                        uint64_t begin)
+{
+    const emu_qp_t *qp = emu_qp_find(qpn);
+    emu_port_t *port;
+
+    switch (wait->until) {
+    case EMU_FAULT_UNTIL_RULE:
+        return !emu_fault_active() || (emu_fault_fired(wait->name) > begin);
+    case EMU_FAULT_UNTIL_LINK:
+        port = emu_port_get(wait->host, wait->link);
+        return (port == NULL) ||
+               (__atomic_load_n(&port->link_state, __ATOMIC_ACQUIRE) ==
+                emu_fault_link_states[wait->state]);
+    case EMU_FAULT_UNTIL_POST:
+        return (qp == NULL) || (__atomic_load_n(&qp->ops, __ATOMIC_ACQUIRE) >=
+                                begin + wait->num);
+    default:
+        return 1;
     }
 }
 
@@ -60,6 +137,12 @@ int emu_fault_add(const emu_fault_rule_t *rule)
         if (f->fault_rules[i].id == 0) {
             f->fault_rules[i]    = *rule;
             f->fault_rules[i].id = f->fault_next_id++;
+            if (!rule->have_seed) {
+                f->fault_rules[i].seed =
+                        emu_fault_derive_seed(f->cfg.seed,
+                                              f->fault_rules[i].id);
+                f->fault_rules[i].have_seed = 1;
+            }
             ret                  = f->fault_rules[i].id;
             __atomic_fetch_add(&f->fault_active, 1, __ATOMIC_SEQ_CST);
             break;

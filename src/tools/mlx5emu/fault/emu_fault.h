@@ -19,10 +19,19 @@ static inline int emu_fault_active(void)
     return emu_unlikely(emu_fabric->fault_active != 0);
 }
 
-/** Show an event to the rules; carries out link changes. Call it only if
+/** Show an event to the rules; carries out what is not about a packet: changes
+ *  of links, deaths of NICs, queue pairs that hang. Call it only if
  *  emu_fault_active(). */
 void emu_fault_check(const emu_fault_event_t *event,
                      emu_fault_verdict_t *verdict_p);
+
+/** Where a wait begins: to be given to emu_fault_wait_over(). @a qpn is the
+ *  requester's. */
+uint64_t emu_fault_wait_begin(const emu_fault_wait_t *wait, uint32_t qpn);
+
+/** Whether what is waited for has come, or never will. */
+int emu_fault_wait_over(const emu_fault_wait_t *wait, uint32_t qpn,
+                        uint64_t begin);
 
 /** Whether packets from a host and link must travel one by one. */
 int emu_fault_need_split(unsigned host, unsigned link);

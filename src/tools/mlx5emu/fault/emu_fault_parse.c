@@ -1,11 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Text form of fault rules: parser and printer. The language is described in
- * mlx5emu(1); keep both alike. Pure: see emu_fault_rule.h.
+ * Text form of fault rules: the parser. The printer is in emu_fault_text.c. The
+ * language is described in mlx5emu(1); keep all alike. Pure: see
+ * emu_fault_rule.h.
  */
 
-#include "emu_fault_rule.h"
+#include "emu_fault_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,10 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EMU_FAULT_BIT(_n)     (1u << (_n))
-#define EMU_FAULT_PPM_ONE     1000000u
-#define EMU_FAULT_ARRAY_LEN(_a) (sizeof(_a) / sizeof((_a)[0]))
 
 /** Everything that one parse works on. */
 typedef struct emu_fault_parser {
@@ -34,55 +31,6 @@ typedef struct emu_fault_key {
     const char *name;
     int        (*parse)(emu_fault_parser_t *p, const char *name, char *value);
 } emu_fault_key_t;
-
-const char *emu_fault_point_names[EMU_FAULT_POINT_LAST] = {
-    [EMU_FAULT_POINT_POST]   = "post",
-    [EMU_FAULT_POINT_PACKET] = "packet",
-    [EMU_FAULT_POINT_EXEC]   = "exec",
-    [EMU_FAULT_POINT_ACK]    = "ack"
-};
-
-const char *emu_fault_op_names[EMU_FAULT_OP_LAST] = {
-    [EMU_FAULT_OP_SEND]      = "send",
-    [EMU_FAULT_OP_SEND_IMM]  = "send_imm",
-    [EMU_FAULT_OP_WRITE]     = "write",
-    [EMU_FAULT_OP_WRITE_IMM] = "write_imm",
-    [EMU_FAULT_OP_READ]      = "read",
-    [EMU_FAULT_OP_CAS]       = "cas",
-    [EMU_FAULT_OP_FAA]       = "faa"
-};
-
-const char *emu_fault_action_names[EMU_FAULT_ACTION_LAST] = {
-    [EMU_FAULT_ACTION_NONE]   = "count",
-    [EMU_FAULT_ACTION_DROP]   = "drop",
-    [EMU_FAULT_ACTION_DELAY]  = "delay",
-    [EMU_FAULT_ACTION_DUP]    = "dup",
-    [EMU_FAULT_ACTION_DOWN]   = "down",
-    [EMU_FAULT_ACTION_SILENT] = "silent",
-    [EMU_FAULT_ACTION_UP]     = "up"
-};
-
-static const char *emu_fault_try_names[EMU_FAULT_TRY_LAST] = {
-    [EMU_FAULT_TRY_ANY]   = "any",
-    [EMU_FAULT_TRY_FIRST] = "first",
-    [EMU_FAULT_TRY_AGAIN] = "again"
-};
-
-/** Units of time, largest first: how values are printed. */
-static const struct {
-    const char *name;
-    uint64_t   ns;
-} emu_fault_time_units[] = {
-    {"s", 1000000000ull}, {"ms", 1000000ull}, {"us", 1000ull}, {"ns", 1ull}
-};
-
-static const struct {
-    const char *name;
-    uint64_t   bytes;
-} emu_fault_size_units[] = {
-    {"g", 1ull << 30}, {"m", 1ull << 20}, {"k", 1ull << 10}, {"", 1ull}
-};
-
 
 static int __attribute__((format(printf, 2, 3)))
 emu_fault_fail(emu_fault_parser_t *p, const char *fmt, ...)
@@ -177,34 +125,90 @@ static int emu_fault_parse_wqe(emu_fault_parser_t *p, const char *name,
 static int emu_fault_parse_seed(emu_fault_parser_t *p, const char *name,
                                 char *value)
 {
+    p->rule.have_seed = 1;
     return emu_fault_parse_u32(p, name, value, UINT32_MAX, &p->rule.seed);
 }
+
+/* Words separated by commas -> bits of a mask */
+static int emu_fault_parse_mask(emu_fault_parser_t *p, const char *name,
+                                char *value, const char *const *names,
+                                unsigned num, const char *expected,
+                                uint32_t *mask_p)
+{
+    char *save = NULL;
+    char *word;
+    int bit;
+
+    for (word = strtok_r(value, ",", &save); word != NULL;
+         word = strtok_r(NULL, ",", &save)) {
+        bit = emu_fault_name_find(names, num, word);
+        if (bit < 0) {
+            return emu_fault_fail(p, "%s=%s: unknown kind, expected %s, or "
+                                  "several of them separated by commas", name,
+                                  word, expected);
+        }
+
+        *mask_p |= EMU_FAULT_BIT(bit);
+    }
+
+    if (*mask_p == 0) {
+        return emu_fault_fail(p, "%s= needs a kind: %s", name, expected);
+    }
+
+    return 0;
+}
+
+#define EMU_FAULT_OP_WORDS \
+    "send, send_imm, write, write_imm, read, cas or faa"
 
 static int emu_fault_parse_op(emu_fault_parser_t *p, const char *name,
                               char *value)
 {
-    char *save = NULL;
-    char *word;
-    int op;
+    return emu_fault_parse_mask(p, name, value, emu_fault_op_names,
+                                EMU_FAULT_OP_LAST, EMU_FAULT_OP_WORDS,
+                                &p->rule.op_mask);
+}
 
-    for (word = strtok_r(value, ",", &save); word != NULL;
-         word = strtok_r(NULL, ",", &save)) {
-        op = emu_fault_name_find(emu_fault_op_names, EMU_FAULT_OP_LAST, word);
-        if (op < 0) {
-            return emu_fault_fail(p, "%s=%s: unknown kind of operation, "
-                                  "expected send, send_imm, write, write_imm, "
-                                  "read, cas or faa, or several of them "
-                                  "separated by commas", name, word);
-        }
+static int emu_fault_parse_prev(emu_fault_parser_t *p, const char *name,
+                                char *value)
+{
+    return emu_fault_parse_mask(p, name, value, emu_fault_op_names,
+                                EMU_FAULT_OP_LAST, EMU_FAULT_OP_WORDS,
+                                &p->rule.prev_mask);
+}
 
-        p->rule.op_mask |= EMU_FAULT_BIT(op);
+static int emu_fault_parse_type(emu_fault_parser_t *p, const char *name,
+                                char *value)
+{
+    return emu_fault_parse_mask(p, name, value, emu_fault_qp_names,
+                                EMU_FAULT_QP_LAST, "rc, ud or dc",
+                                &p->rule.type_mask);
+}
+
+/* A word that a rule can be called by */
+static int emu_fault_copy_name(emu_fault_parser_t *p, const char *name,
+                               const char *value, char *buf)
+{
+    size_t i;
+
+    for (i = 0; isalnum((unsigned char)value[i]) || (value[i] == '_') ||
+                (value[i] == '-'); ++i) {
     }
 
-    if (p->rule.op_mask == 0) {
-        return emu_fault_fail(p, "%s= needs a kind of operation", name);
+    if ((i == 0) || (value[i] != '\0') || (i >= EMU_FAULT_NAME_MAX)) {
+        return emu_fault_fail(p, "%s=%s: expected a word of at most %d "
+                              "letters, digits, '_' and '-'", name, value,
+                              EMU_FAULT_NAME_MAX - 1);
     }
 
+    strcpy(buf, value);
     return 0;
+}
+
+static int emu_fault_parse_name(emu_fault_parser_t *p, const char *name,
+                                char *value)
+{
+    return emu_fault_copy_name(p, name, value, p->rule.name);
 }
 
 static int emu_fault_parse_bytes(const char *text, uint64_t *value_p,
@@ -216,12 +220,12 @@ static int emu_fault_parse_bytes(const char *text, uint64_t *value_p,
         return -1;
     }
 
-    for (i = 0; i < EMU_FAULT_ARRAY_LEN(emu_fault_size_units) - 1; ++i) {
+    for (i = 0; i < EMU_FAULT_NUM_SIZES - 1; ++i) {
         if (tolower((unsigned char)**end_p) ==
             emu_fault_size_units[i].name[0]) {
             ++*end_p;
             return __builtin_mul_overflow(*value_p,
-                                          emu_fault_size_units[i].bytes,
+                                          emu_fault_size_units[i].value,
                                           value_p) ? -1 : 0;
         }
     }
@@ -229,20 +233,21 @@ static int emu_fault_parse_bytes(const char *text, uint64_t *value_p,
     return 0;
 }
 
-static int emu_fault_parse_size(emu_fault_parser_t *p, const char *name,
-                                char *value)
+/* N, MIN-MAX, MIN- or -MAX */
+static int emu_fault_parse_range(emu_fault_parser_t *p, const char *name,
+                                 const char *value, uint64_t *min_p,
+                                 uint64_t *max_p)
 {
     const char *text = value;
 
-    p->rule.size_min = 0;
-    p->rule.size_max = UINT64_MAX;
-    if ((*text != '-') &&
-        emu_fault_parse_bytes(text, &p->rule.size_min, &text)) {
+    *min_p = 0;
+    *max_p = UINT64_MAX;
+    if ((*text != '-') && emu_fault_parse_bytes(text, min_p, &text)) {
         goto err;
     }
 
     if ((*text == '\0') && (text != value)) {
-        p->rule.size_max = p->rule.size_min;
+        *max_p = *min_p;
         return 0;
     }
 
@@ -255,12 +260,11 @@ static int emu_fault_parse_size(emu_fault_parser_t *p, const char *name,
         return 0;
     }
 
-    if (emu_fault_parse_bytes(text, &p->rule.size_max, &text) ||
-        (*text != '\0')) {
+    if (emu_fault_parse_bytes(text, max_p, &text) || (*text != '\0')) {
         goto err;
     }
 
-    if (p->rule.size_max < p->rule.size_min) {
+    if (*max_p < *min_p) {
         return emu_fault_fail(p, "%s=%s: the first number is larger than the "
                               "second", name, value);
     }
@@ -270,6 +274,20 @@ static int emu_fault_parse_size(emu_fault_parser_t *p, const char *name,
 err:
     return emu_fault_fail(p, "%s=%s: expected N, MIN-MAX, MIN- or -MAX, in "
                           "bytes or with k, m or g", name, value);
+}
+
+static int emu_fault_parse_size(emu_fault_parser_t *p, const char *name,
+                                char *value)
+{
+    return emu_fault_parse_range(p, name, value, &p->rule.size_min,
+                                 &p->rule.size_max);
+}
+
+static int emu_fault_parse_prev_size(emu_fault_parser_t *p, const char *name,
+                                     char *value)
+{
+    return emu_fault_parse_range(p, name, value, &p->rule.prev_min,
+                                 &p->rule.prev_max);
 }
 
 static int emu_fault_parse_pkt(emu_fault_parser_t *p, const char *name,
@@ -341,83 +359,204 @@ static int emu_fault_parse_count(emu_fault_parser_t *p, const char *name,
     return 0;
 }
 
-static int emu_fault_parse_prob(emu_fault_parser_t *p, const char *name,
-                                char *value)
+/* A part of one: 0 to 1 */
+static int emu_fault_parse_ppm(const char *text, uint32_t *ppm_p)
 {
-    double prob;
+    double part;
     char *end;
 
     errno = 0;
-    prob  = strtod(value, &end);
-    if (!(isdigit((unsigned char)value[0]) || (value[0] == '.')) ||
-        (errno != 0) || (end == value) || (*end != '\0') || !(prob >= 0) ||
-        !(prob <= 1)) {
-        return emu_fault_fail(p, "%s=%s: expected a number from 0 to 1", name,
-                              value);
+    part  = strtod(text, &end);
+    if (!(isdigit((unsigned char)text[0]) || (text[0] == '.')) ||
+        (errno != 0) || (end == text) || (*end != '\0') || !(part >= 0) ||
+        !(part <= 1)) {
+        return -1;
     }
 
-    p->rule.prob_ppm = prob * EMU_FAULT_PPM_ONE + 0.5;
+    *ppm_p = part * EMU_FAULT_PPM_ONE + 0.5;
     return 0;
+}
+
+static int emu_fault_parse_prob(emu_fault_parser_t *p, const char *name,
+                                char *value)
+{
+    return emu_fault_parse_ppm(value, &p->rule.prob_ppm) ?
+           emu_fault_fail(p, "%s=%s: expected a number from 0 to 1", name,
+                          value) : 0;
 }
 
 /* Order: as the printer writes them */
 static const emu_fault_key_t emu_fault_keys[] = {
-    {"op",    emu_fault_parse_op},
-    {"host",  emu_fault_parse_host},
-    {"peer",  emu_fault_parse_peer},
-    {"link",  emu_fault_parse_link},
-    {"qp",    emu_fault_parse_qp},
-    {"wqe",   emu_fault_parse_wqe},
-    {"size",  emu_fault_parse_size},
-    {"pkt",   emu_fault_parse_pkt},
-    {"try",   emu_fault_parse_try},
-    {"nth",   emu_fault_parse_nth},
-    {"count", emu_fault_parse_count},
-    {"prob",  emu_fault_parse_prob},
-    {"seed",  emu_fault_parse_seed}
+    {"op",        emu_fault_parse_op},
+    {"type",      emu_fault_parse_type},
+    {"host",      emu_fault_parse_host},
+    {"peer",      emu_fault_parse_peer},
+    {"link",      emu_fault_parse_link},
+    {"qp",        emu_fault_parse_qp},
+    {"wqe",       emu_fault_parse_wqe},
+    {"size",      emu_fault_parse_size},
+    {"prev",      emu_fault_parse_prev},
+    {"prev_size", emu_fault_parse_prev_size},
+    {"pkt",       emu_fault_parse_pkt},
+    {"try",       emu_fault_parse_try},
+    {"nth",       emu_fault_parse_nth},
+    {"count",     emu_fault_parse_count},
+    {"prob",      emu_fault_parse_prob},
+    {"seed",      emu_fault_parse_seed},
+    {"name",      emu_fault_parse_name}
 };
 
+#define EMU_FAULT_NUM_KEYS (sizeof(emu_fault_keys) / sizeof(emu_fault_keys[0]))
 
-static int emu_fault_parse_time(emu_fault_parser_t *p, const char *name,
-                                const char *value)
+
+/* A number with its unit */
+static int emu_fault_read_time(const char *text, uint64_t *ns_p)
 {
     const char *end;
     unsigned i;
 
-    if (emu_fault_parse_u64(value, &p->rule.value_ns, &end)) {
-        goto err;
+    if (emu_fault_parse_u64(text, ns_p, &end)) {
+        return -1;
     }
 
-    for (i = 0; i < EMU_FAULT_ARRAY_LEN(emu_fault_time_units); ++i) {
-        if (!strcmp(end, emu_fault_time_units[i].name) &&
-            !__builtin_mul_overflow(p->rule.value_ns,
-                                    emu_fault_time_units[i].ns,
-                                    &p->rule.value_ns)) {
-            return 0;
+    for (i = 0; i < EMU_FAULT_NUM_TIMES; ++i) {
+        if (!strcmp(end, emu_fault_time_units[i].name)) {
+            return __builtin_mul_overflow(*ns_p, emu_fault_time_units[i].value,
+                                          ns_p) ? -1 : 0;
         }
     }
 
-err:
-    return emu_fault_fail(p, "%s=%s: expected a time with its unit, such as "
-                          "500us, 20ms or 1s", name, value);
+    return -1;
+}
+
+static int emu_fault_read_port(const char *text, uint32_t *host_p,
+                               uint32_t *link_p)
+{
+    const char *end;
+    uint64_t host, link;
+
+    if (emu_fault_parse_u64(text, &host, &end) || (*end != ':') ||
+        emu_fault_parse_u64(end + 1, &link, &end) || (*end != '\0') ||
+        (host > 254) || (link > 254)) {
+        return -1;
+    }
+
+    *host_p = host;
+    *link_p = link;
+    return 0;
+}
+
+/* until:NAME, until:post+N, until:STATE=HOST:LINK */
+static int emu_fault_parse_until(emu_fault_parser_t *p, const char *name,
+                                 const char *text)
+{
+    emu_fault_wait_t *wait = &p->rule.wait;
+    uint32_t host, link;
+    const char *port;
+    uint64_t num;
+
+    if (!strncmp(text, "post+", 5)) {
+        if (emu_fault_parse_u64(text + 5, &num, &port) || (*port != '\0') ||
+            (num < 1) || (num > UINT32_MAX)) {
+            return emu_fault_fail(p, "%s=until:%s: expected post+1, post+2, "
+                                  "...", name, text);
+        }
+        wait->until = EMU_FAULT_UNTIL_POST;
+        wait->num   = num;
+        return 0;
+    }
+
+    port = strchr(text, '=');
+    if (port == NULL) {
+        wait->until = EMU_FAULT_UNTIL_RULE;
+        return emu_fault_copy_name(p, "until", text, wait->name);
+    }
+
+    wait->until = EMU_FAULT_UNTIL_LINK;
+    if (!strncmp(text, "up=", 3)) {
+        wait->state = EMU_FAULT_ACTION_UP;
+    } else if (!strncmp(text, "down=", 5)) {
+        wait->state = EMU_FAULT_ACTION_DOWN;
+    } else if (!strncmp(text, "silent=", 7)) {
+        wait->state = EMU_FAULT_ACTION_SILENT;
+    }
+
+    if ((wait->state == EMU_FAULT_ACTION_NONE) ||
+        emu_fault_read_port(port + 1, &host, &link)) {
+        return emu_fault_fail(p, "%s=until:%s: expected until:NAME of a rule, "
+                              "until:post+N, or until:up=HOST:LINK, down or "
+                              "silent", name, text);
+    }
+
+    wait->host = host;
+    wait->link = link;
+    return 0;
+}
+
+/* Of delay and dup */
+static int emu_fault_parse_time(emu_fault_parser_t *p, const char *name,
+                                const char *value)
+{
+    if (!strncmp(value, "until:", 6)) {
+        return emu_fault_parse_until(p, name, value + 6);
+    }
+
+    return emu_fault_read_time(value, &p->rule.value_ns) ?
+           emu_fault_fail(p, "%s=%s: expected a time with its unit, such as "
+                          "500us, 20ms or 1s, or until:...", name, value) : 0;
 }
 
 static int emu_fault_parse_at(emu_fault_parser_t *p, const char *name,
                               const char *value)
 {
-    const char *end;
-    uint64_t host, link;
+    return emu_fault_read_port(value, &p->rule.at_host, &p->rule.at_link) ?
+           emu_fault_fail(p, "%s=%s: expected HOST:LINK, such as %s=1:0",
+                          name, value, name) : 0;
+}
 
-    if (emu_fault_parse_u64(value, &host, &end) || (*end != ':') ||
-        emu_fault_parse_u64(end + 1, &link, &end) || (*end != '\0') ||
-        (host > 254) || (link > 254)) {
-        return emu_fault_fail(p, "%s=%s: expected HOST:LINK, such as %s=1:0",
-                              name, value, name);
+int emu_fault_parse_flap(const char *text, uint64_t *period_p,
+                         uint32_t *up_ppm_p, char *err, size_t err_max)
+{
+    const char *comma = strchr(text, ',');
+    uint32_t up_ppm   = EMU_FAULT_PPM_ONE / 2;
+    char period[32];
+    size_t len;
+
+    len = (comma != NULL) ? (size_t)(comma - text) : strlen(text);
+    snprintf(period, sizeof(period), "%.*s", (int)len, text);
+    if ((len >= sizeof(period)) || emu_fault_read_time(period, period_p) ||
+        (*period_p < 1000) ||
+        ((comma != NULL) && emu_fault_parse_ppm(comma + 1, &up_ppm)) ||
+        (up_ppm == 0) || (up_ppm == EMU_FAULT_PPM_ONE)) {
+        snprintf(err, err_max, "flap=%s: expected PERIOD or PERIOD,DUTY: a "
+                 "time of at least 1us, such as 20ms, and the part of it "
+                 "during which the link is up, between 0 and 1 (0.5)", text);
+        return -1;
     }
 
-    p->rule.at_host = host;
-    p->rule.at_link = link;
+    *up_ppm_p = up_ppm;
     return 0;
+}
+
+/* flap=PERIOD[,DUTY][@HOST:LINK] */
+static int emu_fault_parse_flap_value(emu_fault_parser_t *p, const char *name,
+                                      const char *value)
+{
+    char text[EMU_FAULT_LINE_MAX];
+    char *at;
+
+    snprintf(text, sizeof(text), "%s", value);
+    at = strchr(text, '@');
+    if (at != NULL) {
+        *at++ = '\0';
+        if (emu_fault_read_port(at, &p->rule.at_host, &p->rule.at_link)) {
+            return emu_fault_fail(p, "%s=%s: expected HOST:LINK behind the @",
+                                  name, value);
+        }
+    }
+
+    return emu_fault_parse_flap(text, &p->rule.value_ns, &p->rule.flap_ppm,
+                                p->err, p->err_max);
 }
 
 static int emu_fault_parse_action(emu_fault_parser_t *p, unsigned action,
@@ -438,9 +577,16 @@ static int emu_fault_parse_action(emu_fault_parser_t *p, unsigned action,
         return emu_fault_parse_time(p, name, value);
     case EMU_FAULT_ACTION_DUP:
         return (value == NULL) ? 0 : emu_fault_parse_time(p, name, value);
+    case EMU_FAULT_ACTION_FLAP:
+        if (value == NULL) {
+            return emu_fault_fail(p, "flap needs a period, such as flap=20ms");
+        }
+        return emu_fault_parse_flap_value(p, name, value);
     case EMU_FAULT_ACTION_DOWN:
     case EMU_FAULT_ACTION_SILENT:
     case EMU_FAULT_ACTION_UP:
+    case EMU_FAULT_ACTION_KILL:
+    case EMU_FAULT_ACTION_KILL_SILENT:
         return (value == NULL) ? 0 : emu_fault_parse_at(p, name, value);
     default:
         return (value == NULL) ? 0 :
@@ -453,7 +599,7 @@ static int emu_fault_parse_selector(emu_fault_parser_t *p, const char *name,
 {
     unsigned i;
 
-    for (i = 0; i < EMU_FAULT_ARRAY_LEN(emu_fault_keys); ++i) {
+    for (i = 0; i < EMU_FAULT_NUM_KEYS; ++i) {
         if (strcmp(emu_fault_keys[i].name, name)) {
             continue;
         }
@@ -470,10 +616,11 @@ static int emu_fault_parse_selector(emu_fault_parser_t *p, const char *name,
         return emu_fault_keys[i].parse(p, name, value);
     }
 
-    return emu_fault_fail(p, "\"%s\" is neither a selector (op, host, peer, "
-                          "link, qp, wqe, size, pkt, try, nth, count, prob, "
-                          "seed) nor an action (drop, delay, dup, down, "
-                          "silent, up, count)", name);
+    return emu_fault_fail(p, "\"%s\" is neither a selector (op, type, host, "
+                          "peer, link, qp, wqe, size, prev, prev_size, pkt, "
+                          "try, nth, count, prob, seed, name) nor an action "
+                          "(drop, delay, dup, down, silent, up, flap, kill, "
+                          "kill_silent, hang, count)", name);
 }
 
 static int emu_fault_parse_word(emu_fault_parser_t *p, char *word)
@@ -486,7 +633,8 @@ static int emu_fault_parse_word(emu_fault_parser_t *p, char *word)
                                     EMU_FAULT_POINT_LAST, word);
         if (index < 0) {
             return emu_fault_fail(p, "a rule starts with a point: post, "
-                                  "packet, exec or ack, not \"%s\"", word);
+                                  "packet, exec, ack or rmw, not \"%s\"",
+                                  word);
         }
 
         p->have_point = 1;
@@ -516,6 +664,8 @@ static int emu_fault_check_rule(emu_fault_parser_t *p)
     const emu_fault_rule_t *rule = &p->rule;
     int has_packet               = (rule->point == EMU_FAULT_POINT_PACKET) ||
                                    (rule->point == EMU_FAULT_POINT_ACK);
+    int waits_inside             = (rule->point == EMU_FAULT_POINT_RMW) &&
+                                   (rule->action == EMU_FAULT_ACTION_DELAY);
 
     if (!p->have_point) {
         return emu_fault_fail(p, "the rule is empty: expected POINT "
@@ -525,12 +675,18 @@ static int emu_fault_check_rule(emu_fault_parser_t *p)
     if (!p->have_action) {
         return emu_fault_fail(p, "the rule has no action: expected drop, "
                               "delay=TIME, dup[=TIME], down[=HOST:LINK], "
-                              "silent[=HOST:LINK], up[=HOST:LINK] or count");
+                              "silent[=HOST:LINK], up[=HOST:LINK], "
+                              "flap=PERIOD, kill[=HOST:LINK], hang or count");
     }
 
-    if (!has_packet && ((rule->action == EMU_FAULT_ACTION_DROP) ||
-                        (rule->action == EMU_FAULT_ACTION_DELAY) ||
-                        (rule->action == EMU_FAULT_ACTION_DUP))) {
+    if (waits_inside && (rule->wait.until != EMU_FAULT_UNTIL_NONE)) {
+        return emu_fault_fail(p, "at point rmw a delay is a time");
+    }
+
+    if (!has_packet && !waits_inside &&
+        ((rule->action == EMU_FAULT_ACTION_DROP) ||
+         (rule->action == EMU_FAULT_ACTION_DELAY) ||
+         (rule->action == EMU_FAULT_ACTION_DUP))) {
         return emu_fault_fail(p, "at point %s there is no packet to %s: use "
                               "packet (towards the responder) or ack "
                               "(back from it)",
@@ -561,6 +717,7 @@ static void emu_fault_rule_default(emu_fault_rule_t *rule)
     rule->at_host  = EMU_FAULT_ANY;
     rule->at_link  = EMU_FAULT_ANY;
     rule->size_max = UINT64_MAX;
+    rule->prev_max = UINT64_MAX;
     rule->nth      = 1;
     rule->count    = 1;
     rule->prob_ppm = EMU_FAULT_PPM_ONE;
@@ -595,174 +752,4 @@ int emu_fault_rule_parse(const char *line, emu_fault_rule_t *rule_p, char *err,
 
     *rule_p = p.rule;
     return 0;
-}
-
-
-/** A buffer that text is appended to; what does not fit is cut. */
-typedef struct emu_fault_text {
-    char   *buf;
-    size_t max;
-    size_t len;
-} emu_fault_text_t;
-
-static void __attribute__((format(printf, 2, 3)))
-emu_fault_text_add(emu_fault_text_t *text, const char *fmt, ...)
-{
-    va_list ap;
-    int len;
-
-    if (text->len >= text->max) {
-        return;
-    }
-
-    va_start(ap, fmt);
-    len = vsnprintf(text->buf + text->len, text->max - text->len, fmt, ap);
-    va_end(ap);
-    text->len += (len > 0) ? len : 0;
-}
-
-static void emu_fault_text_add_u32(emu_fault_text_t *text, const char *name,
-                                   uint32_t value)
-{
-    if (value != EMU_FAULT_ANY) {
-        emu_fault_text_add(text, " %s=%" PRIu32, name, value);
-    }
-}
-
-static void emu_fault_text_add_bytes(emu_fault_text_t *text, uint64_t value)
-{
-    unsigned i = 0;
-
-    if (value == 0) {
-        emu_fault_text_add(text, "0");
-        return;
-    }
-
-    while (value % emu_fault_size_units[i].bytes) {
-        ++i;
-    }
-
-    emu_fault_text_add(text, "%" PRIu64 "%s",
-                       value / emu_fault_size_units[i].bytes,
-                       emu_fault_size_units[i].name);
-}
-
-static void emu_fault_text_add_time(emu_fault_text_t *text, uint64_t value)
-{
-    unsigned i = 0;
-
-    if (value == 0) {
-        emu_fault_text_add(text, "=0ns");
-        return;
-    }
-
-    while (value % emu_fault_time_units[i].ns) {
-        ++i;
-    }
-
-    emu_fault_text_add(text, "=%" PRIu64 "%s",
-                       value / emu_fault_time_units[i].ns,
-                       emu_fault_time_units[i].name);
-}
-
-static void emu_fault_text_add_op(emu_fault_text_t *text, uint32_t mask)
-{
-    const char *separator = " op=";
-    unsigned op;
-
-    for (op = 0; op < EMU_FAULT_OP_LAST; ++op) {
-        if (mask & EMU_FAULT_BIT(op)) {
-            emu_fault_text_add(text, "%s%s", separator,
-                               emu_fault_op_names[op]);
-            separator = ",";
-        }
-    }
-}
-
-static void emu_fault_text_add_size(emu_fault_text_t *text, uint64_t min,
-                                    uint64_t max)
-{
-    if ((min == 0) && (max == UINT64_MAX)) {
-        return;
-    }
-
-    emu_fault_text_add(text, " size=");
-    if ((min != 0) || (max == 0)) {
-        emu_fault_text_add_bytes(text, min);
-    }
-
-    if (min != max) {
-        emu_fault_text_add(text, "-");
-        if (max != UINT64_MAX) {
-            emu_fault_text_add_bytes(text, max);
-        }
-    }
-}
-
-static void emu_fault_text_add_pkt(emu_fault_text_t *text, uint32_t pkt)
-{
-    if (pkt == EMU_FAULT_PKT_LAST) {
-        emu_fault_text_add(text, " pkt=last");
-    } else if (pkt == EMU_FAULT_PKT_MIDDLE) {
-        emu_fault_text_add(text, " pkt=middle");
-    } else {
-        emu_fault_text_add_u32(text, "pkt", pkt);
-    }
-}
-
-static void emu_fault_text_add_times(emu_fault_text_t *text,
-                                     const emu_fault_rule_t *rule)
-{
-    if (rule->nth != 1) {
-        emu_fault_text_add(text, " nth=%" PRIu64, rule->nth);
-    }
-
-    if (rule->count == UINT64_MAX) {
-        emu_fault_text_add(text, " count=all");
-    } else if (rule->count != 1) {
-        emu_fault_text_add(text, " count=%" PRIu64, rule->count);
-    }
-
-    if (rule->prob_ppm != EMU_FAULT_PPM_ONE) {
-        emu_fault_text_add(text, " prob=%.6g seed=%" PRIu32,
-                           (double)rule->prob_ppm / EMU_FAULT_PPM_ONE,
-                           rule->seed);
-    }
-}
-
-static void emu_fault_text_add_action(emu_fault_text_t *text,
-                                      const emu_fault_rule_t *rule)
-{
-    emu_fault_text_add(text, " %s", emu_fault_action_names[rule->action]);
-    if ((rule->action == EMU_FAULT_ACTION_DELAY) ||
-        ((rule->action == EMU_FAULT_ACTION_DUP) && (rule->value_ns != 0))) {
-        emu_fault_text_add_time(text, rule->value_ns);
-    } else if (rule->at_host != EMU_FAULT_ANY) {
-        emu_fault_text_add(text, "=%" PRIu32 ":%" PRIu32, rule->at_host,
-                           rule->at_link);
-    }
-}
-
-char *emu_fault_rule_format(const emu_fault_rule_t *rule, char *buf, size_t max)
-{
-    emu_fault_text_t text = {.buf = buf, .max = max};
-
-    buf[0] = '\0';
-    emu_fault_text_add(&text, "%s", emu_fault_point_names[rule->point]);
-    emu_fault_text_add_op(&text, rule->op_mask);
-    emu_fault_text_add_u32(&text, "host", rule->host);
-    emu_fault_text_add_u32(&text, "peer", rule->peer);
-    emu_fault_text_add_u32(&text, "link", rule->link);
-    emu_fault_text_add_u32(&text, "qp", rule->qpn);
-    emu_fault_text_add_u32(&text, "wqe", rule->wqe);
-    emu_fault_text_add_size(&text, rule->size_min, rule->size_max);
-    emu_fault_text_add_pkt(&text, rule->pkt);
-    if (rule->try_kind != EMU_FAULT_TRY_ANY) {
-        emu_fault_text_add(&text, " try=%s",
-                           emu_fault_try_names[rule->try_kind]);
-    }
-
-    emu_fault_text_add_times(&text, rule);
-    emu_fault_text_add_action(&text, rule);
-    return buf;
 }

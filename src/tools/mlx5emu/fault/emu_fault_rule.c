@@ -16,7 +16,14 @@ static int emu_fault_is_link_action(unsigned action)
 {
     return (action == EMU_FAULT_ACTION_DOWN) ||
            (action == EMU_FAULT_ACTION_SILENT) ||
-           (action == EMU_FAULT_ACTION_UP);
+           (action == EMU_FAULT_ACTION_UP) ||
+           (action == EMU_FAULT_ACTION_FLAP);
+}
+
+static int emu_fault_is_nic_action(unsigned action)
+{
+    return (action == EMU_FAULT_ACTION_KILL) ||
+           (action == EMU_FAULT_ACTION_KILL_SILENT);
 }
 
 static int emu_fault_selects(uint32_t selector, uint32_t value)
@@ -46,6 +53,24 @@ static int emu_fault_check_try(const emu_fault_rule_t *rule,
            ((rule->try_kind == EMU_FAULT_TRY_AGAIN) == !!event->is_retry);
 }
 
+/* The request that was posted before this one on the same queue pair */
+static int emu_fault_check_prev(const emu_fault_rule_t *rule,
+                                const emu_fault_event_t *event)
+{
+    int is_any = (rule->prev_mask == 0) && (rule->prev_min == 0) &&
+                 (rule->prev_max == UINT64_MAX);
+
+    if (is_any) {
+        return 1;
+    }
+
+    return (event->prev_op < EMU_FAULT_OP_LAST) &&
+           ((rule->prev_mask == 0) ||
+            (rule->prev_mask & (1u << event->prev_op))) &&
+           (event->prev_size >= rule->prev_min) &&
+           (event->prev_size <= rule->prev_max);
+}
+
 int emu_fault_rule_fits(const emu_fault_rule_t *rule,
                         const emu_fault_event_t *event)
 {
@@ -58,21 +83,33 @@ int emu_fault_rule_fits(const emu_fault_rule_t *rule,
            emu_fault_selects(rule->wqe, event->wqe_index) &&
            (event->size >= rule->size_min) &&
            (event->size <= rule->size_max) &&
-           emu_fault_check_pkt(rule, event) && emu_fault_check_try(rule, event);
+           ((rule->type_mask == 0) ||
+            (rule->type_mask & (1u << event->qp_type))) &&
+           emu_fault_check_pkt(rule, event) &&
+           emu_fault_check_try(rule, event) &&
+           emu_fault_check_prev(rule, event);
+}
+
+static uint64_t emu_fault_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9ull;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
 }
 
 /** A number that depends on the seed and on which match this is, and on
  *  nothing else: a run is replayed by its seed. */
 static uint32_t emu_fault_random_ppm(uint32_t seed, uint64_t n)
 {
-    uint64_t x = ((uint64_t)seed << 32) + (n * 0x9e3779b97f4a7c15ull);
+    return emu_fault_mix(((uint64_t)seed << 32) +
+                         (n * 0x9e3779b97f4a7c15ull)) % EMU_FAULT_PPM_ONE;
+}
 
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9ull;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebull;
-    x ^= x >> 31;
-    return x % EMU_FAULT_PPM_ONE;
+uint32_t emu_fault_derive_seed(uint64_t seed, uint32_t id)
+{
+    return emu_fault_mix(seed + id * 0x9e3779b97f4a7c15ull);
 }
 
 int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
@@ -95,21 +132,36 @@ int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
     return 1;
 }
 
+/* Where the rule's action happens: at the requester's own port by default */
+static uint8_t emu_fault_at(uint32_t chosen, uint32_t own)
+{
+    return (chosen == EMU_FAULT_ANY) ? own : chosen;
+}
+
 static void emu_fault_verdict_add(emu_fault_verdict_t *verdict,
                                   const emu_fault_rule_t *rule,
                                   const emu_fault_event_t *event)
 {
-    if (emu_fault_is_link_action(rule->action)) {
+    if (rule->action == EMU_FAULT_ACTION_HANG) {
+        verdict->hang = 1;
+    } else if (emu_fault_is_nic_action(rule->action)) {
+        if (verdict->nic_op == EMU_FAULT_ACTION_NONE) {
+            verdict->nic_op    = rule->action;
+            verdict->nic_host  = emu_fault_at(rule->at_host, event->host);
+            verdict->nic_index = emu_fault_at(rule->at_link, event->link);
+        }
+    } else if (emu_fault_is_link_action(rule->action)) {
         if (verdict->link_op == EMU_FAULT_ACTION_NONE) {
             verdict->link_op    = rule->action;
-            verdict->link_host  = (rule->at_host == EMU_FAULT_ANY) ?
-                                  event->host : rule->at_host;
-            verdict->link_index = (rule->at_link == EMU_FAULT_ANY) ?
-                                  event->link : rule->at_link;
+            verdict->link_host  = emu_fault_at(rule->at_host, event->host);
+            verdict->link_index = emu_fault_at(rule->at_link, event->link);
+            verdict->flap_ns    = rule->value_ns;
+            verdict->flap_ppm   = rule->flap_ppm;
         }
     } else if (verdict->fate == EMU_FAULT_ACTION_NONE) {
         verdict->fate     = rule->action;
         verdict->value_ns = rule->value_ns;
+        verdict->wait     = rule->wait;
     }
 }
 
@@ -133,8 +185,9 @@ int emu_fault_rules_need_split(const emu_fault_rule_t *rules,
     unsigned i;
 
     for (i = 0; i < num_rules; ++i) {
-        if ((rules[i].id != 0) && (rules[i].point != EMU_FAULT_POINT_POST) &&
-            (rules[i].point != EMU_FAULT_POINT_EXEC) &&
+        if ((rules[i].id != 0) &&
+            ((rules[i].point == EMU_FAULT_POINT_PACKET) ||
+             (rules[i].point == EMU_FAULT_POINT_ACK)) &&
             emu_fault_selects(rules[i].host, host) &&
             emu_fault_selects(rules[i].link, link)) {
             return 1;

@@ -25,6 +25,7 @@ extern "C" {
 
 #define EMU_FAULT_MAX_RULES 64             /**< Rules in one fabric */
 #define EMU_FAULT_LINE_MAX  256            /**< Longest rule, with the NUL */
+#define EMU_FAULT_NAME_MAX  16             /**< Name of a rule, with the NUL */
 #define EMU_FAULT_ANY       0xffffffffu    /**< A selector that is not given */
 
 
@@ -38,6 +39,8 @@ typedef enum emu_fault_point {
                                   whole, its acknowledgement was not sent */
     EMU_FAULT_POINT_ACK,     /**< Responder: an ACK, a NAK or a response packet
                                   enters the wire */
+    EMU_FAULT_POINT_RMW,     /**< Responder: an atomic has read memory, and is
+                                  about to write it */
     EMU_FAULT_POINT_LAST
 } emu_fault_point_t;
 
@@ -55,6 +58,15 @@ typedef enum emu_fault_op {
 } emu_fault_op_t;
 
 
+/** Kinds of queue pair of requesters. */
+typedef enum emu_fault_qp {
+    EMU_FAULT_QP_RC,
+    EMU_FAULT_QP_UD,
+    EMU_FAULT_QP_DC,
+    EMU_FAULT_QP_LAST
+} emu_fault_qp_t;
+
+
 /** What a rule does when it fires. */
 typedef enum emu_fault_action {
     EMU_FAULT_ACTION_NONE,   /**< Count only */
@@ -65,6 +77,11 @@ typedef enum emu_fault_action {
                                   the packet passes */
     EMU_FAULT_ACTION_SILENT, /**< As DOWN, without an event */
     EMU_FAULT_ACTION_UP,     /**< The link comes up */
+    EMU_FAULT_ACTION_FLAP,   /**< The link goes down and up, over and over */
+    EMU_FAULT_ACTION_KILL,   /**< The NIC dies, with an event */
+    EMU_FAULT_ACTION_KILL_SILENT, /**< The NIC dies without one */
+    EMU_FAULT_ACTION_HANG,   /**< The requester's QP stops: nothing more is
+                                  sent, received, timed or completed */
     EMU_FAULT_ACTION_LAST
 } emu_fault_action_t;
 
@@ -76,6 +93,27 @@ typedef enum emu_fault_try {
     EMU_FAULT_TRY_AGAIN,     /**< Retransmissions only */
     EMU_FAULT_TRY_LAST
 } emu_fault_try_t;
+
+
+/** What a packet is held back for, instead of a time. */
+typedef enum emu_fault_until {
+    EMU_FAULT_UNTIL_NONE,
+    EMU_FAULT_UNTIL_RULE,    /**< A rule of some name fires */
+    EMU_FAULT_UNTIL_LINK,    /**< A link is up, down or silent */
+    EMU_FAULT_UNTIL_POST,    /**< Its queue pair begins more work requests */
+    EMU_FAULT_UNTIL_LAST
+} emu_fault_until_t;
+
+
+/** That, with what belongs to it. */
+typedef struct emu_fault_wait {
+    uint8_t  until;          /**< emu_fault_until_t */
+    uint8_t  state;          /**< LINK: EMU_FAULT_ACTION_UP, DOWN, SILENT */
+    uint8_t  host;           /**< LINK */
+    uint8_t  link;           /**< LINK */
+    uint32_t num;            /**< POST: so many of them */
+    char     name[EMU_FAULT_NAME_MAX]; /**< RULE */
+} emu_fault_wait_t;
 
 
 /** Special values of emu_fault_rule_t::pkt, beside 1, 2, 3, ... */
@@ -96,16 +134,27 @@ typedef struct emu_fault_event {
     uint32_t pkt;        /**< Packet within its message, from 1; 0: no packet */
     uint32_t num_pkts;   /**< Packets of the message */
     uint64_t size;       /**< Bytes of the message */
+    uint8_t  qp_type;    /**< emu_fault_qp_t */
+    uint8_t  prev_op;    /**< Of the request posted before this one on its QP;
+                              EMU_FAULT_OP_LAST: there is none */
+    uint64_t prev_size;  /**< Bytes of that one */
 } emu_fault_event_t;
 
 
 /** What comes of an event, all rules considered. */
 typedef struct emu_fault_verdict {
     uint8_t  fate;       /**< EMU_FAULT_ACTION_NONE, DROP, DELAY or DUP */
-    uint8_t  link_op;    /**< EMU_FAULT_ACTION_NONE, DOWN, SILENT or UP */
+    uint8_t  link_op;    /**< EMU_FAULT_ACTION_NONE, DOWN, SILENT, UP, FLAP */
     uint8_t  link_host;  /**< Whose link changes ... */
     uint8_t  link_index; /**< ... and which: the engine does it first */
+    uint8_t  nic_op;     /**< EMU_FAULT_ACTION_NONE, KILL or KILL_SILENT */
+    uint8_t  nic_host;
+    uint8_t  nic_index;
+    uint8_t  hang;       /**< Whether the requester's QP stops */
+    uint32_t flap_ppm;   /**< Of FLAP: the part of a period that it is up */
+    uint64_t flap_ns;    /**< ... and the period */
     uint64_t value_ns;   /**< Of DELAY and DUP */
+    emu_fault_wait_t wait; /**< ... or this */
 } emu_fault_verdict_t;
 
 
@@ -116,7 +165,7 @@ typedef struct emu_fault_rule {
     uint8_t  point;      /**< emu_fault_point_t */
     uint8_t  action;     /**< emu_fault_action_t */
     uint8_t  try_kind;   /**< emu_fault_try_t */
-    uint8_t  reserved;
+    uint8_t  have_seed;  /**< Otherwise the fabric's gives one */
     uint32_t op_mask;    /**< BIT(emu_fault_op_t); 0: all */
     uint32_t host;       /**< Or EMU_FAULT_ANY; so the next five */
     uint32_t peer;
@@ -124,13 +173,20 @@ typedef struct emu_fault_rule {
     uint32_t qpn;
     uint32_t wqe;
     uint32_t pkt;        /**< From 1, or EMU_FAULT_PKT_*, or EMU_FAULT_ANY */
-    uint32_t at_host;    /**< Where DOWN, SILENT, UP happen; EMU_FAULT_ANY: */
+    uint32_t type_mask;  /**< BIT(emu_fault_qp_t); 0: all */
+    uint32_t prev_mask;  /**< As op_mask, of the request before; 0: any, none */
+    uint32_t at_host;    /**< Where links and NICs change; EMU_FAULT_ANY: */
     uint32_t at_link;    /**<     at the requester's own port */
     uint64_t size_min;
     uint64_t size_max;
+    uint64_t prev_min;   /**< As the two above, of the request before */
+    uint64_t prev_max;
     uint64_t nth;        /**< First match that fires, from 1 */
     uint64_t count;      /**< Times it fires at most; UINT64_MAX: for ever */
-    uint64_t value_ns;   /**< Of DELAY and DUP */
+    uint64_t value_ns;   /**< Of DELAY and DUP; of FLAP: the period */
+    emu_fault_wait_t wait; /**< Of DELAY and DUP */
+    uint32_t flap_ppm;   /**< Of FLAP: the part of a period that it is up */
+    char     name[EMU_FAULT_NAME_MAX]; /**< For other rules; may be empty */
     uint32_t prob_ppm;   /**< Chance of each match, parts per million */
     uint32_t seed;       /**< Of that chance */
 
@@ -198,10 +254,27 @@ int emu_fault_rules_need_split(const emu_fault_rule_t *rules,
                                unsigned link);
 
 
+/**
+ * The seed of a rule that has none of its own, from the fabric's: differs from
+ * rule to rule.
+ */
+uint32_t emu_fault_derive_seed(uint64_t seed, uint32_t id);
+
+
+/**
+ * Parse "PERIOD" or "PERIOD,DUTY", such as 20ms,0.5.
+ *
+ * @return 0, or -1 and a sentence.
+ */
+int emu_fault_parse_flap(const char *text, uint64_t *period_p,
+                         uint32_t *up_ppm_p, char *err, size_t err_max);
+
+
 /** Names for messages and JSON. */
 extern const char *emu_fault_point_names[EMU_FAULT_POINT_LAST];
 extern const char *emu_fault_op_names[EMU_FAULT_OP_LAST];
 extern const char *emu_fault_action_names[EMU_FAULT_ACTION_LAST];
+extern const char *emu_fault_qp_names[EMU_FAULT_QP_LAST];
 
 #ifdef __cplusplus
 }

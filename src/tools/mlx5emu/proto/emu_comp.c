@@ -221,7 +221,8 @@ static void emu_comp_nak_rnr(emu_qp_t *qp, const emu_rsp_t *rsp)
     emu_req_rewind(qp, rsp->psn);
     qp->req_waiting  = 1;
     qp->req_deadline = emu_now_ns() +
-                       emu_comp_rnr_10us[rsp->rnr_timer & 0x1f] * 10000ul;
+                       emu_scaled_ns(emu_comp_rnr_10us[rsp->rnr_timer & 0x1f] *
+                                     10000ul);
 }
 
 static void emu_comp_nak(emu_qp_t *qp, const emu_rsp_t *rsp)
@@ -247,7 +248,7 @@ static void emu_comp_nak(emu_qp_t *qp, const emu_rsp_t *rsp)
 
 void emu_comp_receive(emu_qp_t *qp, const emu_rsp_t *rsp)
 {
-    if ((qp->req_state != IBV_QPS_RTS) ||
+    if ((qp->req_state != IBV_QPS_RTS) || qp->req_hung ||
         (emu_psn_diff(rsp->psn, qp->req_una) < 0) ||
         (emu_psn_diff(rsp->psn, qp->req_max) >= 0)) {
         return; /* old, or not ours */

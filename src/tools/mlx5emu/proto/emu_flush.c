@@ -103,6 +103,7 @@ static void emu_req_enter_err(emu_qp_t *qp, enum ibv_qp_state state)
     qp->req_state    = state;
     qp->req_waiting  = 0;
     qp->req_deadline = 0;
+    qp->req_hung     = 0;
     if (qp->type != EMU_QPT_DCT) {
         emu_req_flush(qp);
     }

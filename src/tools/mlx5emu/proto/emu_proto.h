@@ -68,6 +68,9 @@ typedef struct emu_pkt {
     uint64_t        compare_mask;
     uint32_t        atomic_size;
     uint32_t        imm;
+    uint32_t        prev_size; /* of the request posted before: bytes, */
+    uint8_t         prev_op;   /*     and kind, emu_fault_op_t */
+    uint64_t        op;        /* number of the request, see emu_qp_t::ops */
     uint32_t        offset;    /* payload: from here in the gather list, */
     uint32_t        length;    /*     so much of it */
     uint32_t        num_sge;
@@ -102,6 +105,7 @@ typedef struct emu_rsp {
     uint32_t length;
     emu_mr_t *mr;              /* ... which this keeps registered */
     void     *copy;            /* or: our own copy of the data */
+    uint64_t trace_seq;        /* entry of the trace that tells of it, or 0 */
 } emu_rsp_t;
 
 /* requester */

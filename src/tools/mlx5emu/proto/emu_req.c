@@ -156,18 +156,28 @@ static void emu_req_admit(emu_qp_t *qp, const emu_op_t *op)
 {
     emu_sqe_t *sqe = emu_req_sqe(qp, qp->sq_new);
 
-    sqe->psn     = qp->req_psn;
-    sqe->num_psn = emu_req_num_psn(qp, op);
-    sqe->length  = op->length;
-    sqe->num_bb  = op->num_bb;
-    sqe->opcode  = op->opcode;
-    sqe->flags   = ((op->signaled || qp->sq_sig_all) ? EMU_SQE_SIGNALED : 0) |
-                   (op->solicited ? EMU_SQE_SOLICITED : 0);
+    sqe->psn       = qp->req_psn;
+    sqe->num_psn   = emu_req_num_psn(qp, op);
+    sqe->length    = op->length;
+    sqe->num_bb    = op->num_bb;
+    sqe->opcode    = op->opcode;
+    sqe->op        = qp->ops;
+    sqe->prev_op   = qp->last_op;
+    sqe->prev_size = qp->last_size;
+    sqe->flags     = ((op->signaled || qp->sq_sig_all) ?
+                      EMU_SQE_SIGNALED : 0) |
+                     (op->solicited ? EMU_SQE_SOLICITED : 0);
     if (emu_req_is_rd_atomic(op)) {
         sqe->flags |= EMU_SQE_RD_ATOMIC;
         qp->req_rd_out++;
     }
 
+    if (op->kind != EMU_OP_NONE) {
+        qp->last_op   = emu_wire_fault_op(op->kind, op->has_imm);
+        qp->last_size = op->length;
+    }
+
+    __atomic_store_n(&qp->ops, qp->ops + 1, __ATOMIC_RELEASE);
     qp->req_psn = emu_psn_add(qp->req_psn, sqe->num_psn);
     qp->sq_new += op->num_bb;
     EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_WQES, 1);
@@ -239,6 +249,12 @@ static int emu_req_has_payload(const emu_op_t *op)
     return (op->kind == EMU_OP_SEND) || (op->kind == EMU_OP_WRITE);
 }
 
+/* The whole number of a request that was begun */
+static uint64_t emu_req_op_number(const emu_qp_t *qp, const emu_sqe_t *sqe)
+{
+    return qp->ops - (uint32_t)(qp->ops - sqe->op);
+}
+
 /* The packets of a WQE from req_send on */
 static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
                           const emu_sqe_t *sqe, uint16_t index, emu_pkt_t *pkt)
@@ -283,12 +299,23 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
     pkt->compare_mask = op->compare_mask;
     pkt->atomic_size  = op->atomic_size;
     pkt->imm          = op->imm;
+    pkt->prev_op      = sqe->prev_op;
+    pkt->prev_size    = sqe->prev_size;
+    pkt->op           = emu_req_op_number(qp, sqe);
     pkt->offset       = first * mtu;
     pkt->length       = emu_req_has_payload(op) ?
                         emu_min(pkt->left, num * mtu) : 0;
     pkt->sge          = op->sge;
     pkt->num_sge      = op->num_sge;
     emu_req_fill_dest(qp, pkt);
+}
+
+/* Whether the requester must not send now, whatever is posted */
+static int emu_req_is_idle(const emu_qp_t *qp)
+{
+    return qp->req_waiting || (qp->req_state != IBV_QPS_RTS) ||
+           __atomic_load_n(&qp->req_hung, __ATOMIC_ACQUIRE) ||
+           !emu_nic_is(qp->port, qp->nic_gen);
 }
 
 /* Send the packets of a WQE, until it ends or something comes in between */
@@ -316,8 +343,7 @@ static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
             emu_rsp_release(&rsp);
         }
     } while ((next != end) && (qp->req_send == next) &&
-             (qp->sq_send == index) && (qp->req_state == IBV_QPS_RTS) &&
-             !qp->req_waiting);
+             (qp->sq_send == index) && !emu_req_is_idle(qp));
 }
 
 /* @return whether to go on */
@@ -327,14 +353,16 @@ static int emu_req_step(emu_qp_t *qp)
     emu_op_t op;
     int error;
 
-    if ((index == emu_req_producer(qp)) || qp->req_waiting ||
-        (qp->req_state != IBV_QPS_RTS)) {
+    if ((index == emu_req_producer(qp)) || emu_req_is_idle(qp)) {
         return 0;
     }
 
     error = emu_req_load(qp, index, &op);
     if ((index == qp->sq_new) && !emu_req_begin(qp, &op, error)) {
         return 0;
+    }
+    if (emu_unlikely(emu_req_is_idle(qp))) {
+        return 0; /* a fault has struck as it was begun */
     }
     if (emu_unlikely(error != 0)) {
         /* It was sent before, and its memory is gone since */
@@ -360,7 +388,7 @@ static void emu_req_timer(void *arg, uint64_t qpn);
 
 static uint64_t emu_req_timeout_ns(const emu_qp_t *qp)
 {
-    return 4096ul << qp->attr.timeout;
+    return emu_scaled_ns(4096ul << qp->attr.timeout);
 }
 
 /* Have the service thread look at this QP when req_deadline comes */
@@ -380,7 +408,8 @@ static void emu_req_arm(emu_qp_t *qp)
         return;
     }
 
-    if (qp->req_state != IBV_QPS_RTS) {
+    if ((qp->req_state != IBV_QPS_RTS) || qp->req_hung ||
+        !emu_nic_is(qp->port, qp->nic_gen)) {
         qp->req_deadline = 0;
         return;
     }
@@ -442,7 +471,8 @@ static void emu_req_timer(void *arg, uint64_t qpn)
     emu_lock(&qp->req_lock);
     if ((qp->used == 1) && (qp->qpn == qpn)) {
         qp->req_timer_due = 0;
-        if ((qp->req_deadline != 0) && (qp->req_state == IBV_QPS_RTS)) {
+        if ((qp->req_deadline != 0) && (qp->req_state == IBV_QPS_RTS) &&
+            !qp->req_hung && emu_nic_is(qp->port, qp->nic_gen)) {
             if (emu_now_ns() < qp->req_deadline) {
                 emu_req_schedule(qp);
             } else {
@@ -462,7 +492,8 @@ void emu_sq_doorbell(uint32_t qpn)
      * ignores it as well */
     if (emu_unlikely((qp == NULL) || (emu_self == NULL) ||
                      (qp->proc != emu_self->index) ||
-                     (qp->type == EMU_QPT_DCT))) {
+                     (qp->type == EMU_QPT_DCT) ||
+                     !emu_nic_is(qp->port, qp->nic_gen))) {
         return;
     }
 

@@ -224,6 +224,7 @@ int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     rx.qp   = emu_qp_find(pkt->dst_qpn);
     if ((rx.port == NULL) || (rx.qp == NULL) ||
         (rx.qp->port != rx.port->index) || !emu_rx_types_match(pkt, rx.qp) ||
+        !emu_nic_is(rx.qp->port, rx.qp->nic_gen) ||
         !emu_proc_alive(&emu_fabric->procs[rx.qp->proc])) {
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_DROPS_DEST, 1);
         return 0;

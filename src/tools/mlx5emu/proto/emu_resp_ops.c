@@ -11,12 +11,15 @@
 #include "../core/emu_mr.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_srq.h"
+#include "../fault/emu_fault.h"
 #include "../trace/emu_trace.h"
+#include "../wire/emu_wire.h"
 #include "../wqe/emu_cqe.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <string.h>
+#include <time.h>
 
 /* What a kind of request needs: on the QP and on the memory region */
 static const unsigned emu_rx_access[EMU_OP_LAST] = {
@@ -141,6 +144,7 @@ static void emu_rx_trace(const emu_rx_t *rx, uint64_t value)
     entry.src_qpn   = pkt->src_qpn;
     entry.psn       = emu_psn_add(pkt->psn, pkt->num_psn - 1);
     entry.wqe_index = pkt->wqe_index;
+    entry.id        = pkt->op;
     entry.qp_type   = pkt->qp_type;
     entry.data      = value;
     if (pkt->kind != EMU_OP_SEND) {
@@ -159,7 +163,7 @@ static void emu_rx_trace(const emu_rx_t *rx, uint64_t value)
     if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
         emu_pkt_copy_out(pkt, 0, &entry.data, emu_min(pkt->length, 8));
     }
-    emu_trace_add(&entry);
+    rx->rsp->trace_seq = emu_trace_add(&entry);
 }
 
 /* A copy failed: the owner is gone (nobody answers then), or its memory is */
@@ -333,6 +337,23 @@ static uint64_t emu_rx_atomic_result(const emu_pkt_t *pkt, uint64_t old)
     return (old & ~pkt->swap_mask) | (pkt->swap_add & pkt->swap_mask);
 }
 
+/* The window between reading and writing, which only the lock of the HCA
+ * closes */
+static void emu_rx_show_rmw(const emu_pkt_t *pkt)
+{
+    emu_fault_verdict_t verdict;
+    struct timespec pause;
+    uint64_t ns;
+
+    emu_wire_show(pkt, EMU_FAULT_POINT_RMW, 0, 1, &verdict);
+    if (verdict.fate == EMU_FAULT_ACTION_DELAY) {
+        ns            = emu_scaled_ns(verdict.value_ns);
+        pause.tv_sec  = ns / 1000000000ul;
+        pause.tv_nsec = ns % 1000000000ul;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Read, modify, write: atomic among the NIC's own, by the lock of the HCA */
 static int emu_rx_atomic_memory(emu_rx_t *rx, uint64_t *old_p)
 {
@@ -348,6 +369,9 @@ static int emu_rx_atomic_memory(emu_rx_t *rx, uint64_t *old_p)
     emu_lock(hca_lock);
     ret = emu_mem_get(rx->mr->proc, &local, 1, &remote, 1, size);
     if (ret == 0) {
+        if (emu_fault_active()) {
+            emu_rx_show_rmw(rx->pkt);
+        }
         new_value = emu_rx_atomic_result(rx->pkt, *old_p);
         if (new_value != *old_p) {
             local.iov_base = &new_value;

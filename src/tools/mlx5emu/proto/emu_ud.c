@@ -19,6 +19,7 @@
 void emu_ud_send(emu_qp_t *qp, const emu_op_t *op)
 {
     const emu_port_t *port = &emu_fabric->ports[qp->port];
+    const emu_sqe_t *sqe   = &qp->sqes[qp->sq_ci & (qp->sq_bb_cnt - 1)];
     emu_pkt_t pkt;
     emu_rsp_t rsp;
 
@@ -50,6 +51,9 @@ void emu_ud_send(emu_qp_t *qp, const emu_op_t *op)
     pkt.length    = op->length;
     pkt.sge       = op->sge;
     pkt.num_sge   = op->num_sge;
+    pkt.prev_op   = sqe->prev_op;
+    pkt.prev_size = sqe->prev_size;
+    pkt.op        = qp->ops - 1;
     emu_wire_send(&pkt, &rsp);
 }
 

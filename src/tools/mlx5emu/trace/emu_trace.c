@@ -23,14 +23,21 @@ const char *emu_trace_op_names[EMU_TRACE_LAST] = {
     [EMU_TRACE_FAA]       = "faa"
 };
 
-void emu_trace_add(emu_trace_entry_t *entry)
+const char *emu_trace_ack_names[EMU_TRACE_ACK_LAST] = {
+    [EMU_TRACE_ACK_NONE]    = "none",
+    [EMU_TRACE_ACK_SENT]    = "sent",
+    [EMU_TRACE_ACK_LOST]    = "lost",
+    [EMU_TRACE_ACK_DELAYED] = "delayed"
+};
+
+uint64_t emu_trace_add(emu_trace_entry_t *entry)
 {
     emu_trace_t *trace = emu_fabric->trace;
     emu_trace_entry_t *slot;
     uint64_t seq;
 
     if (trace->num_entries == 0) {
-        return;
+        return 0;
     }
 
     seq            = __atomic_add_fetch(&trace->next, 1, __ATOMIC_RELAXED);
@@ -41,6 +48,22 @@ void emu_trace_add(emu_trace_entry_t *entry)
     __atomic_thread_fence(__ATOMIC_RELEASE);
     *slot = *entry;
     __atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
+    return seq;
+}
+
+void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack)
+{
+    emu_trace_t *trace = emu_fabric->trace;
+    emu_trace_entry_t *slot;
+
+    if (seq == 0) {
+        return;
+    }
+
+    slot = &trace->entries[(seq - 1) % trace->num_entries];
+    if (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) == seq) {
+        __atomic_store_n(&slot->ack, ack, __ATOMIC_RELAXED);
+    }
 }
 
 uint64_t emu_trace_count(void)

@@ -32,6 +32,17 @@ extern const char *emu_trace_op_names[EMU_TRACE_LAST];
 #define EMU_TRACE_FLAG_LAST    0x04 /* the last part of a partly traced one */
 #define EMU_TRACE_FLAG_INLINE  0x08 /* payload was in the WQE */
 
+/** What became of the answer to what an entry tells. */
+typedef enum emu_trace_ack {
+    EMU_TRACE_ACK_NONE,    /* there is none: not the end of a message, UD */
+    EMU_TRACE_ACK_SENT,    /* it reached the requester's port */
+    EMU_TRACE_ACK_LOST,    /* it was lost, or a part of it */
+    EMU_TRACE_ACK_DELAYED, /* it, or a part of it, was held back */
+    EMU_TRACE_ACK_LAST
+} emu_trace_ack_t;
+
+extern const char *emu_trace_ack_names[EMU_TRACE_ACK_LAST];
+
 typedef struct emu_trace_entry {
     uint64_t seq;        /* 1, 2, ...; 0 while being written */
     uint64_t time_ns;    /* since the fabric's creation */
@@ -44,13 +55,15 @@ typedef struct emu_trace_entry {
     uint32_t src_qpn;
     uint32_t psn;        /* of the last packet executed */
     uint16_t wqe_index;  /* requester's */
-    uint16_t qp_type;    /* emu_qp_type_t of the requester */
+    uint8_t  qp_type;    /* emu_qp_type_t of the requester */
+    uint8_t  ack;        /* emu_trace_ack_t; filled in later, atomic */
     uint64_t addr;       /* responder's memory; 0 for sends */
     uint32_t rkey;
     uint32_t length;
     uint64_t data;       /* first 8 bytes of the payload, zero padded; atomics:
                             the value before */
     uint64_t arg[2];     /* CAS: compare, swap; FAA: add; _IMM: immediate */
+    uint64_t id;         /* of the request, unique: emu_qp_t::ops */
 } emu_trace_entry_t;
 
 /** The ring: entry number seq is at (seq - 1) % num_entries. */
@@ -60,8 +73,12 @@ typedef struct emu_trace {
     emu_trace_entry_t entries[];
 } emu_trace_t;
 
-/** Append an entry; seq, time_ns are filled in. */
-void emu_trace_add(emu_trace_entry_t *entry);
+/** Append an entry; seq, time_ns are filled in. @return seq, 0 without a
+ *  trace. */
+uint64_t emu_trace_add(emu_trace_entry_t *entry);
+
+/** Say what became of the answer, if the entry is still there. */
+void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack);
 
 /**
  * Read entries.

@@ -21,6 +21,14 @@ static int emu_vport_check(struct ibv_context *context, unsigned port_num)
     return ((context == NULL) || (port_num != EMU_VERBS_PORT_NUM)) ? EINVAL : 0;
 }
 
+/* Whether the NIC that was opened is dead: the driver asks it in vain */
+static int emu_vport_is_dead(struct ibv_context *context)
+{
+    const emu_ctx_t *ctx = emu_vctx(context)->ctx;
+
+    return !emu_nic_is(ctx->port, ctx->nic_gen);
+}
+
 int emu_vctx_query_port(struct ibv_context *context, uint8_t port_num,
                         struct ibv_port_attr *attr, size_t attr_len)
 {
@@ -30,6 +38,11 @@ int emu_vctx_query_port(struct ibv_context *context, uint8_t port_num,
         return emu_verbs_error(EINVAL);
     }
 
+    if (emu_vport_is_dead(context)) {
+        return emu_verbs_error(EIO);
+    }
+
+    emu_link_tick(emu_vctx(context)->port);
     memset(&full, 0, sizeof(full));
     emu_port_query(emu_vctx(context)->port, &full);
     memcpy(attr, &full, emu_min(attr_len, sizeof(full)));
@@ -53,6 +66,10 @@ int ibv_query_device(struct ibv_context *context,
         return emu_verbs_error(EINVAL);
     }
 
+    if (emu_vport_is_dead(context)) {
+        return emu_verbs_error(EIO);
+    }
+
     memset(device_attr, 0, sizeof(*device_attr));
     emu_device_query(emu_vctx(context)->port, device_attr);
     return 0;
@@ -68,6 +85,10 @@ int emu_vctx_query_device_ex(struct ibv_context *context,
         ((input != NULL) && (input->comp_mask != 0)) ||
         (attr_size < sizeof(full.orig_attr))) {
         return emu_verbs_error(EINVAL);
+    }
+
+    if (emu_vport_is_dead(context)) {
+        return emu_verbs_error(EIO);
     }
 
     memset(&full, 0, sizeof(full));

@@ -417,6 +417,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
                  struct ibv_qp_init_attr *init_attr)
 {
     emu_vqp_t *vqp;
+    int ret;
 
     if ((qp == NULL) || (attr == NULL) || (init_attr == NULL) ||
         !emu_vctx_is_mine(qp->context)) {
@@ -425,7 +426,11 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 
     vqp = emu_vqp(qp);
     memset(attr, 0, sizeof(*attr));
-    emu_qp_query(vqp->qp, attr); /* All attributes are cheap */
+    ret = emu_qp_query(vqp->qp, attr); /* All attributes are cheap */
+    if (ret != 0) {
+        return emu_verbs_error(ret);
+    }
+
     attr->cap  = vqp->init.cap;
     *init_attr = vqp->init;
     if (attr_mask & IBV_QP_STATE) {

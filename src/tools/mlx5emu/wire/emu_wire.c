@@ -10,6 +10,7 @@
 #include "../core/emu_proc.h"
 #include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
+#include "../trace/emu_trace.h"
 
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
@@ -20,9 +21,14 @@ typedef struct emu_wire_late {
     emu_pkt_t pkt;
     emu_rsp_t rsp;           /* what is late if is_rsp */
     int       is_rsp;
+    emu_fault_wait_t wait;   /* what it waits for beside the time, if any ... */
+    uint64_t  wait_begin;    /* ... and since when */
     emu_sge_t sge;
     uint8_t   payload[];
 } emu_wire_late_t;
+
+/* How often a packet that waits for an event looks for it */
+#define EMU_WIRE_POLL_NS 200000ul
 
 static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
 {
@@ -34,21 +40,52 @@ static emu_port_t *emu_wire_dst(const emu_pkt_t *pkt)
     return emu_port_get(pkt->dlid - 1, emu_wire_src(pkt)->link);
 }
 
-static int emu_wire_is_up(const emu_port_t *port)
+/* As it is now: the time decides about a link that flaps */
+static emu_link_state_t emu_wire_link(emu_port_t *port)
 {
-    return (port != NULL) && (__atomic_load_n(&port->link_state,
-                                              __ATOMIC_ACQUIRE) == EMU_LINK_UP);
+    if (emu_unlikely(__atomic_load_n(&port->flap_period_ns,
+                                     __ATOMIC_RELAXED) != 0)) {
+        emu_link_tick(port);
+    }
+    return __atomic_load_n(&port->link_state, __ATOMIC_ACQUIRE);
 }
 
-/* A loopback packet does not leave the NIC */
+static int emu_wire_is_alive(const emu_port_t *port)
+{
+    return (__atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE) & 1) == 0;
+}
+
+static int emu_wire_is_up(emu_port_t *port)
+{
+    return (port != NULL) && emu_wire_is_alive(port) &&
+           (emu_wire_link(port) == EMU_LINK_UP);
+}
+
+/* A port sends to itself within the NIC: a link that loses packets does not
+ * matter. But a port that is down sends nothing. */
 static int emu_wire_passes(const emu_pkt_t *pkt)
 {
-    return (pkt->slid == pkt->dlid) ||
-           (emu_wire_is_up(emu_wire_src(pkt)) &&
-            emu_wire_is_up(emu_wire_dst(pkt)));
+    emu_port_t *src = emu_wire_src(pkt);
+
+    if (emu_unlikely(pkt->slid == pkt->dlid)) {
+        return emu_wire_is_alive(src) && (emu_wire_link(src) != EMU_LINK_DOWN);
+    }
+    return emu_wire_is_up(src) && emu_wire_is_up(emu_wire_dst(pkt));
 }
 
-static uint8_t emu_wire_fault_op(uint8_t kind, int has_imm)
+static uint8_t emu_wire_fault_qp(unsigned qp_type)
+{
+    switch (qp_type) {
+    case EMU_QPT_RC:
+        return EMU_FAULT_QP_RC;
+    case EMU_QPT_UD:
+        return EMU_FAULT_QP_UD;
+    default:
+        return EMU_FAULT_QP_DC;
+    }
+}
+
+uint8_t emu_wire_fault_op(uint8_t kind, int has_imm)
 {
     switch (kind) {
     case EMU_OP_WRITE:
@@ -79,11 +116,14 @@ void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
     event_p->wqe_index = qp->sq_send;
     event_p->qpn       = qp->qpn;
     event_p->size      = op->length;
+    event_p->qp_type   = emu_wire_fault_qp(qp->type);
+    event_p->prev_op   = qp->last_op;
+    event_p->prev_size = qp->last_size;
 }
 
-static void emu_wire_check(const emu_pkt_t *pkt, emu_fault_point_t point,
-                           uint32_t pkt_no, uint32_t num_pkts,
-                           emu_fault_verdict_t *verdict_p)
+void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
+                   uint32_t pkt_no, uint32_t num_pkts,
+                   emu_fault_verdict_t *verdict_p)
 {
     const emu_port_t *src = emu_wire_src(pkt);
     emu_fault_event_t event;
@@ -100,6 +140,9 @@ static void emu_wire_check(const emu_pkt_t *pkt, emu_fault_point_t point,
     event.pkt       = pkt_no;
     event.num_pkts  = num_pkts;
     event.size      = pkt->msg_total;
+    event.qp_type   = emu_wire_fault_qp(pkt->qp_type);
+    event.prev_op   = pkt->prev_op;
+    event.prev_size = pkt->prev_size;
     emu_fault_check(&event, verdict_p);
 }
 
@@ -159,9 +202,25 @@ static int emu_wire_copy_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
     return 1;
 }
 
+/* Have a packet arrive when the verdict says. @return 0 or -ENOMEM */
+static int emu_wire_postpone(emu_wire_late_t *late,
+                             const emu_fault_verdict_t *verdict)
+{
+    uint64_t delay_ns = emu_scaled_ns(verdict->value_ns);
+
+    late->wait = verdict->wait;
+    if (late->wait.until != EMU_FAULT_UNTIL_NONE) {
+        late->wait_begin = emu_fault_wait_begin(&late->wait,
+                                                late->pkt.src_qpn);
+        delay_ns         = EMU_WIRE_POLL_NS;
+    }
+    return emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0);
+}
+
 /* Have one packet of a response arrive later; it is lost if memory is short */
 static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
-                               uint32_t index, uint64_t delay_ns)
+                               uint32_t index,
+                               const emu_fault_verdict_t *verdict)
 {
     emu_wire_late_t *late = calloc(1, sizeof(*late));
 
@@ -174,8 +233,7 @@ static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
     late->pkt.sge     = NULL;
     late->pkt.num_sge = 0;
     late->is_rsp      = 1;
-    if (emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0) !=
-        0) {
+    if (emu_wire_postpone(late, verdict) != 0) {
         emu_rsp_release(&late->rsp);
         free(late);
     }
@@ -205,27 +263,31 @@ static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
     uint32_t i;
 
     for (i = 0; i < num; i++) {
-        emu_wire_check(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
+        emu_wire_show(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
         if (!emu_wire_passes(pkt)) {
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
+            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
             return emu_wire_cut_rsp(pkt, rsp, i, 0);
         }
 
         switch (verdict.fate) {
         case EMU_FAULT_ACTION_DROP:
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
+            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
             return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DELAY:
-            emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
+            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_DELAYED);
+            emu_wire_delay_rsp(pkt, rsp, i, &verdict);
             return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DUP:
-            emu_wire_delay_rsp(pkt, rsp, i, verdict.value_ns);
+            emu_wire_delay_rsp(pkt, rsp, i, &verdict);
             break;
         default:
             break;
         }
     }
 
+    emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_SENT);
     return 1;
 }
 
@@ -236,7 +298,7 @@ static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
 
     if (emu_fault_active()) {
         if (rsp->executed) {
-            emu_wire_check(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
+            emu_wire_show(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
                            &verdict);
         }
         emu_wire_count_rsp(pkt, rsp);
@@ -246,9 +308,11 @@ static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
     emu_wire_count_rsp(pkt, rsp);
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
+        emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
         emu_rsp_release(rsp);
         return 0;
     }
+    emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_SENT);
     return 1;
 }
 
@@ -263,7 +327,8 @@ static int emu_wire_deliver(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     return emu_resp_receive(pkt, rsp_p) && emu_wire_reply(pkt, rsp_p);
 }
 
-static void emu_wire_delay_pkt(const emu_pkt_t *pkt, uint64_t delay_ns)
+static void emu_wire_delay_pkt(const emu_pkt_t *pkt,
+                               const emu_fault_verdict_t *verdict)
 {
     emu_wire_late_t *late = calloc(1, sizeof(*late) + pkt->length);
 
@@ -278,8 +343,7 @@ static void emu_wire_delay_pkt(const emu_pkt_t *pkt, uint64_t delay_ns)
     late->sge.inl     = late->payload;
     late->sge.length  = pkt->length;
     emu_pkt_copy_out(pkt, 0, late->payload, pkt->length);
-    if (emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0) !=
-        0) {
+    if (emu_wire_postpone(late, verdict) != 0) {
         free(late);
     }
 }
@@ -294,7 +358,8 @@ static void emu_wire_late_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
         emu_lock(&qp->req_lock);
         if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
             (qp->req_state == IBV_QPS_RTS) &&
-            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial))) {
+            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
+            emu_nic_is(qp->port, qp->nic_gen)) {
             emu_comp_receive(qp, rsp);
             if (qp->req_state == IBV_QPS_RTS) {
                 emu_req_run(qp);
@@ -312,6 +377,14 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
     emu_rsp_t rsp;
 
     (void)cookie;
+    if ((late->wait.until != EMU_FAULT_UNTIL_NONE) &&
+        !emu_fault_wait_over(&late->wait, late->pkt.src_qpn,
+                             late->wait_begin) &&
+        (emu_svc_add(emu_now_ns() + EMU_WIRE_POLL_NS, emu_wire_late_func, late,
+                     0) == 0)) {
+        return;
+    }
+
     if (late->is_rsp) {
         if (emu_wire_passes(&late->pkt)) {
             emu_wire_late_reply(&late->pkt, &late->rsp);
@@ -330,17 +403,17 @@ static int emu_wire_fault_pkt(emu_pkt_t *pkt)
 {
     emu_fault_verdict_t verdict;
 
-    emu_wire_check(pkt, EMU_FAULT_POINT_PACKET, pkt->pkt_no, pkt->msg_pkts,
+    emu_wire_show(pkt, EMU_FAULT_POINT_PACKET, pkt->pkt_no, pkt->msg_pkts,
                    &verdict);
     switch (verdict.fate) {
     case EMU_FAULT_ACTION_DROP:
         emu_wire_lost(pkt, EMU_CNT_DROPS_FAULT);
         return 0;
     case EMU_FAULT_ACTION_DELAY:
-        emu_wire_delay_pkt(pkt, verdict.value_ns);
+        emu_wire_delay_pkt(pkt, &verdict);
         return 0;
     case EMU_FAULT_ACTION_DUP:
-        emu_wire_delay_pkt(pkt, verdict.value_ns);
+        emu_wire_delay_pkt(pkt, &verdict);
         return 1;
     default:
         return 1;

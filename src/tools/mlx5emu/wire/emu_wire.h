@@ -23,6 +23,14 @@
  */
 int emu_wire_send(emu_pkt_t *pkt, emu_rsp_t *rsp_p);
 
+/** Show a packet to the fault rules, at some point of its way. */
+void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
+                   uint32_t pkt_no, uint32_t num_pkts,
+                   emu_fault_verdict_t *verdict_p);
+
+/** What fault rules call a kind of operation (emu_op_kind_t). */
+uint8_t emu_wire_fault_op(uint8_t kind, int has_imm);
+
 /** The event "a WQE was fetched" for fault rules. */
 void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
                        emu_fault_event_t *event_p);
