@@ -25,8 +25,9 @@ packages=(
     libucx0 libucx-dev ucx-utils libnuma-dev
     # the emulator
     libibverbs-dev libzydis-dev libjansson-dev
-    # the tests: models of the protocols
+    # the tests: models of the protocols, programs that people use
     spin
+    openmpi-bin libopenmpi-dev
     # the source package
     dpkg-dev xz-utils
 )
