@@ -96,11 +96,12 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     }
 }
 
-/* Everything beyond the inner interfaces' own progress. */
+/* Everything beyond the inner interfaces' own progress. It never counts: a count
+ * tells the caller of messages or completions of its own, and UCP insists on a
+ * new interface having none. */
 static unsigned uct_varuna_iface_progress_slow(void *arg)
 {
     uct_varuna_iface_t *iface = arg;
-    unsigned count            = 0;
     ucs_time_t now;
 
     if (ucs_likely(ucs_list_is_empty(&iface->work) &&
@@ -110,7 +111,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     }
 
     iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
-    count                += uct_varuna_ctl_dispatch(iface->ctl);
+    uct_varuna_ctl_dispatch(iface->ctl);
 
     now = ucs_get_time();
     uct_varuna_watch_outside(iface, now);
@@ -120,7 +121,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
         uct_varuna_iface_progress_graves(iface);
     }
 
-    return count;
+    return 0;
 }
 
 static unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface)
