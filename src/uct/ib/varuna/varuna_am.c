@@ -17,10 +17,12 @@
 
 #include "varuna_am.h"
 #include "varuna_ctl.h"
+#include "varuna_gap.h"
 #include "varuna_mutate.h"
 
-/* Held messages of one vQP; beyond that the peer is broken or hostile. */
-#define UCT_VARUNA_MAX_HELD          (4 * UCT_VARUNA_MAX_REQS)
+/* Held messages of one vQP. There are no more than what the old lane's receive
+ * queue takes: while one is polled from the new lane, one is from the old. */
+#define UCT_VARUNA_MAX_HELD          16384
 
 void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
@@ -29,7 +31,8 @@ void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
                                                sizeof(uct_varuna_am_hdr_t)));
 }
 
-static void uct_varuna_am_hold(uct_varuna_target_t *target, uint32_t seq,
+static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
+                               uct_varuna_target_t *target, uint32_t seq,
                                uint8_t am_id, const void *data, size_t length)
 {
     uct_varuna_held_am_t *held, *pos;
@@ -44,20 +47,15 @@ static void uct_varuna_am_hold(uct_varuna_target_t *target, uint32_t seq,
         return; /* Held already */
     }
 
-    if (target->num_held >= UCT_VARUNA_MAX_HELD) {
-        ucs_error("rc_varuna: vQP %u of peer %" PRIx64 ": %u messages came "
-                  "without their predecessor %u: dropping the newest",
-                  target->vqp, target->peer->uuid, target->num_held,
-                  target->next_seq);
+    held = (target->num_held >= UCT_VARUNA_MAX_HELD) ? NULL :
+           ucs_malloc(sizeof(*held) + length, "varuna_held_am");
+    if (held == NULL) {
+        uct_varuna_gap_break(iface, target,
+                             "is missing, and there is no room to wait for it");
         return;
     }
 
-    held = ucs_malloc(sizeof(*held) + length, "varuna_held_am");
-    if (held == NULL) {
-        ucs_fatal("rc_varuna: no memory to hold a message of %zu bytes",
-                  length);
-    }
-
+    uct_varuna_gap_watch(iface, target, seq);
     held->seq    = seq;
     held->am_id  = am_id;
     held->length = length;
@@ -119,12 +117,23 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     seq     = hdr->seq;
     data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
     length -= sizeof(*hdr);
+    if (ucs_unlikely(target->broken)) {
+        return UCS_OK;
+    }
+
+    if (uct_varuna_mutate(LOSE_MESSAGE) && !target->gap.mutated &&
+        (seq == UCT_VARUNA_MUTATE_LOST_SEQ)) {
+        target->gap.mutated = 1;
+        ucs_info("mutation: message %u of vQP %u is lost", seq, target->vqp);
+        return UCS_OK;
+    }
+
     if (ucs_unlikely(seq != target->next_seq)) {
         if (uct_varuna_mutate(AM_UNORDERED)) {
             uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
             target->next_seq = seq + 1;
         } else if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
-            uct_varuna_am_hold(target, seq, am_id, data, length);
+            uct_varuna_am_hold(iface, target, seq, am_id, data, length);
         }
         return UCS_OK;
     }

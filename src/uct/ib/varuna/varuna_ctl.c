@@ -719,6 +719,9 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
     case UCT_VARUNA_CTL_CONNECT_REQ:
         uct_varuna_target_connect(ctl, item->link, hdr, item->body);
         break;
+    case UCT_VARUNA_CTL_FENCE_REQ:
+        uct_varuna_target_handle_acked(ctl, hdr, item->body);
+        break;
     case UCT_VARUNA_CTL_CLOSE:
         uct_varuna_target_destroy(ctl, item->closed);
         break;

@@ -84,6 +84,16 @@ struct uct_varuna_target {
     uint32_t                   next_seq;
     ucs_list_link_t            held;      /* uct_varuna_held_am_t, by seq */
     unsigned                   num_held;
+    uint8_t                    broken;    /* A message is missing for good */
+    struct {
+        ucs_list_link_t        list;      /* In iface->gaps, if watched */
+        uint8_t                watched;
+        uint8_t                mutated;   /* A message was lost on purpose */
+        unsigned               rejects;   /* The requester was told so often */
+        uint32_t               end;       /* All before it must come */
+        uint32_t               next;      /* What was missing at the last look */
+        ucs_time_t             since;
+    } gap;
 };
 
 /**

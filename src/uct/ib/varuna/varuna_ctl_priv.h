@@ -318,6 +318,11 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const void *req_body);
 
+/* Main thread: all messages which FENCE_REQ says are acknowledged must come. */
+void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body);
+
 /* Take the target out of the table of names. @return NULL if there is none. */
 uct_varuna_target_t *
 uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,

@@ -14,6 +14,7 @@
 #include "varuna_ctl.h"
 #include "varuna_ep.h"
 #include "varuna_ep_ops.h"
+#include "varuna_gap.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
 #include "varuna_swap.h"
@@ -117,6 +118,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     uct_varuna_watch_outside(iface, now);
     uct_varuna_watch_scan(iface, now);
     uct_varuna_iface_progress_work(iface, now);
+    uct_varuna_gap_progress(iface);
     if (ucs_unlikely(!ucs_list_is_empty(&iface->graveyard))) {
         uct_varuna_iface_progress_graves(iface);
     }
@@ -124,7 +126,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     return 0;
 }
 
-static unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface)
+unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface)
 {
     unsigned count = 0;
     unsigned link, kind;
@@ -559,6 +561,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     memset(self->links, 0, sizeof(self->links));
     ucs_list_head_init(&self->work);
     ucs_list_head_init(&self->graveyard);
+    ucs_list_head_init(&self->gaps);
     ucs_ptr_array_init(&self->eps, "varuna_eps");
     kh_init_inplace(uct_varuna_inner_eps, &self->inner_eps);
     uct_varuna_iface_set_config(self, config);

@@ -113,6 +113,7 @@ struct uct_varuna_iface {
     khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
+    ucs_list_link_t            gaps;          /* Targets, see varuna_gap.c */
     unsigned                   scan_countdown;/* Progress calls until the next
                                                  background scan */
     struct {
@@ -163,6 +164,9 @@ ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
 
 /** Close what is open of them. */
 void uct_varuna_iface_close_links(uct_varuna_iface_t *iface);
+
+/** Progress all inner interfaces. @return number of events. */
+unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface);
 
 /** Somebody (UCT_VARUNA_LINK_CAUSE_xx) says that the link failed: mark it and let
  *  every endpoint on it recover. Main thread. Cost does not grow with the number

@@ -26,6 +26,7 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AM_UNORDERED]    = "am_unordered",
     [UCT_VARUNA_MUTATE_OLD_ERRORS]      = "old_errors",
     [UCT_VARUNA_MUTATE_NO_GENERATION]   = "no_generation",
+    [UCT_VARUNA_MUTATE_LOSE_MESSAGE]    = "lose_message",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

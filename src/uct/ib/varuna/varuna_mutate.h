@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Deliberate mistakes, by which the tests are tested: each leaves out one rule
- * that recovery depends on. They exist only where configure was given
- * --enable-mutations; otherwise uct_varuna_mutate() is 0, and the compiler drops
- * what depends on it. docs/TESTING.md says which test finds which.
+ * that recovery depends on. They exist only in a plugin which is made for tests,
+ * mutant/libuct_varuna.la; otherwise uct_varuna_mutate() is 0, and the compiler
+ * drops what depends on it. docs/TESTING.md says which test finds which.
  */
 #ifndef UCT_VARUNA_MUTATE_H_
 #define UCT_VARUNA_MUTATE_H_
@@ -25,8 +25,13 @@ typedef enum {
     UCT_VARUNA_MUTATE_OLD_ERRORS,      /* Errors of old lanes condemn new ones */
     UCT_VARUNA_MUTATE_NO_GENERATION,   /* A link which is up again was never
                                           down */
+    UCT_VARUNA_MUTATE_LOSE_MESSAGE,    /* No mistake, but what a NIC does that
+                                          dies with a message in its queue */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
+
+/* LOSE_MESSAGE: its number */
+#define UCT_VARUNA_MUTATE_LOST_SEQ 100
 
 #ifdef UCT_VARUNA_MUTATIONS
 

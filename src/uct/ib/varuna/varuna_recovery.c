@@ -212,6 +212,20 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
+/* Number of the first message which may not have been acknowledged. */
+static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM) {
+            return req->am.hdr.seq;
+        }
+    }
+
+    return ep->am_seq;
+}
+
 static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
@@ -226,6 +240,7 @@ static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    req.am_acked = uct_varuna_ep_am_acked(ep);
     uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
                               ep->dead.epoch, &req, sizeof(req));
     uct_varuna_ep_check_give_up(ep, now);

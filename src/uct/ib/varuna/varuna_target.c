@@ -15,6 +15,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_gap.h"
 #include "varuna_mlx5.h"
 #include "varuna_mutate.h"
 
@@ -443,6 +444,28 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
            sizeof(body) - sizeof(*rep));
     uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
                          body, sizeof(body));
+
+    if ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
+        /* Nothing comes on the old lane any more: the main thread looks whether
+         * all has come that was acknowledged */
+        uct_varuna_ctl_post_inbox(ctl, link, hdr, req_body, NULL);
+    }
+}
+
+void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
+{
+    const uct_varuna_ctl_fence_req_t *req = body;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(ctl);
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    uct_varuna_ctl_unlock(ctl);
+    if (target != NULL) {
+        uct_varuna_gap_watch(ctl->iface, target, req->am_acked);
+    }
 }
 
 
@@ -472,6 +495,7 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
 
     ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
     uct_varuna_target_publish(ctl, target->id, NULL);
+    uct_varuna_gap_forget(target);
     while (!ucs_list_is_empty(&target->held)) {
         held = ucs_list_extract_head(&target->held, uct_varuna_held_am_t, list);
         ucs_free(held);

@@ -248,7 +248,8 @@ static int uct_varuna_watch_has_hold(const uct_varuna_iface_t *iface)
 static double uct_varuna_watch_sleep_time(uct_varuna_iface_t *iface)
 {
     if (!ucs_list_is_empty(&iface->work) ||
-        !ucs_list_is_empty(&iface->graveyard) || (iface->watch.left > 0)) {
+        !ucs_list_is_empty(&iface->graveyard) ||
+        !ucs_list_is_empty(&iface->gaps) || (iface->watch.left > 0)) {
         return (iface->watch.fast_wakes++ < UCT_VARUNA_WAKE_FAST_COUNT) ?
                UCT_VARUNA_WAKE_FAST : UCT_VARUNA_WAKE_SLOW;
     }

@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      3
+#define UCT_VARUNA_WIRE_VERSION      4
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -127,6 +127,8 @@ typedef struct uct_varuna_ctl_fence_req {
     uint32_t                   newest;     /* Highest epoch that was ever given:
                                               what is asked for by now is void */
     uint32_t                   round;      /* Comes back in the answer */
+    uint32_t                   am_acked;   /* Messages before this number are
+                                              never sent again */
 } UCS_S_PACKED uct_varuna_ctl_fence_req_t;
 
 enum {
@@ -178,7 +180,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
