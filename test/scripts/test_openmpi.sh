@@ -2,9 +2,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Debian's Open MPI over rc_varuna, a rank on each host of an emulated fabric: a
-# program with checked point-to-point messages, collectives and one-sided windows
-# (test/mpi/mpi_check.c), left alone and with links that fail while it runs.
+# Debian's Open MPI and its OpenSHMEM over rc_varuna, a rank on each host of an
+# emulated fabric: programs with checked messages, collectives, windows, puts, gets,
+# atomics, waits and locks (test/mpi), left alone and with links that fail while
+# they run.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -19,9 +20,9 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Open MPI's ucx components take known transports and devices only, unless told
 # otherwise; ranks are many for the processors here, so they yield
-mpi=(--oversubscribe --mca pml ucx --mca osc ucx
+mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
-     --mca btl self --mca mpi_yield_when_idle 1)
+     --mca btl self --mca mpi_yield_when_idle 1 -x SHMEM_SYMMETRIC_SIZE=8M)
 
 # launch HOSTS PROGRAM ARGUMENT...: one rank on each host, output in job.log
 launch() {
@@ -45,14 +46,17 @@ fabric_down() {
     trap - EXIT
 }
 
-# the_job HOSTS ARGUMENT...: runs mpi_check, which must find no error
+# the_job PROGRAM HOSTS ARGUMENT...: runs the program, which must find no error
 the_job() {
-    check mpicc -O2 -Wall -Wextra -Werror -o mpi_check "$top/test/mpi/mpi_check.c"
-    launch "$1" "$PWD/mpi_check" "${@:2}" ||
+    local compiler=mpicc
+    [ "$1" = mpi_check ] || compiler=oshcc
+    check $compiler -O2 -Wall -Wextra -Werror -Wno-deprecated-declarations \
+        -o "$1" "$top/test/mpi/$1.c"
+    launch "$2" "$PWD/$1" "${@:3}" ||
         fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
-    grep -q 'mpi_check: .* 0 errors' job.log ||
+    grep -q "$1: .* 0 errors" job.log ||
         fail "no summary: $(tail -n 3 job.log)"
-    echo "# $(grep -o '[0-9]* ranks, [0-9]* rounds, [0-9]* errors' job.log)"
+    echo "# $(grep -oE '[0-9]+ (ranks|PEs), [0-9]+ rounds, 0 errors' job.log)"
 }
 
 # cut_links HOSTS: one link after the other fails and comes back, in turn with
@@ -60,7 +64,7 @@ the_job() {
 cut_links() {
     local hosts=$1 i how link
     for ((i = 0; i < 600; ++i)); do
-        ! grep -q 'mpi_check: started' job.log 2>/dev/null || break
+        ! grep -q '_check: started' job.log 2>/dev/null || break
         sleep 0.1
     done
     for ((i = 0; ; ++i)); do
@@ -75,18 +79,18 @@ cut_links() {
     done
 }
 
-test_left_alone() {
+left_alone() {
     fabric_up 2
-    the_job 2 1 all
+    the_job "$1" 2 1 all
     fabric_down
 }
 
-test_links_fail() {
+links_fail() {
     local cutter
     fabric_up 4
     cut_links 4 2>/dev/null &
     cutter=$!
-    the_job 4 8 all
+    the_job "$1" 4 6 all
     kill $cutter 2>/dev/null || true
     wait $cutter 2>/dev/null || true
     [ -s cuts.log ] || fail "no link was cut"
@@ -94,6 +98,22 @@ test_links_fail() {
     echo "# $(wc -l <cuts.log) links cut," \
         "$(grep -c 'rc_varuna: switched' job.log) endpoints switched"
     fabric_down
+}
+
+test_mpi_left_alone() {
+    left_alone mpi_check
+}
+
+test_mpi_while_links_fail() {
+    links_fail mpi_check
+}
+
+test_shmem_left_alone() {
+    left_alone shmem_check
+}
+
+test_shmem_while_links_fail() {
+    links_fail shmem_check
 }
 
 run_tests

@@ -1,0 +1,269 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * An OpenSHMEM program with checked results: put, get, atomics of 32 and 64 bits,
+ * wait_until on what another one writes, locks and collectives. It knows nothing
+ * of the transport; the script that runs it cuts links meanwhile.
+ *
+ * usage: shmem_check SECONDS [rma|amo|wait|lock|coll|all]
+ *
+ * Exit status 0 only if all processing elements found all results right.
+ */
+#include <shmem.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+
+#define CHECK_BYTES 65536
+
+
+static int check_me, check_num;
+static long check_errors;
+
+/* Symmetric */
+static uint8_t check_window[CHECK_BYTES];
+static long check_counter64;
+static int check_counter32;
+static long check_swapped;
+static long check_word;
+static long check_flag;
+static long check_guarded;
+static long check_lock;
+static long check_in[4], check_out[4];
+static long check_total[4];
+static long check_sync[SHMEM_REDUCE_SYNC_SIZE];
+static long check_work[SHMEM_REDUCE_MIN_WRKDATA_SIZE + 4];
+static int check_go;
+static long check_sync_bcast[SHMEM_BCAST_SYNC_SIZE];
+
+
+#define CHECK(_cond, _fmt, ...) \
+    do { \
+        if (!(_cond)) { \
+            if (check_errors++ < 10) { \
+                fprintf(stderr, "PE %d: " _fmt "\n", check_me, \
+                        ##__VA_ARGS__); \
+            } \
+        } \
+    } while (0)
+
+
+static void check_rma(long round)
+{
+    static uint8_t local[CHECK_BYTES], back[CHECK_BYTES];
+    size_t half = CHECK_BYTES / 2;
+    int peer    = (check_me + 1) % check_num;
+    int from    = (check_me + check_num - 1) % check_num;
+    size_t i;
+
+    for (i = 0; i < half; ++i) {
+        local[i] = (uint8_t)(round + check_me + (i * 7));
+    }
+
+    shmem_putmem(check_window, local, half, peer);
+    shmem_quiet();
+    shmem_getmem(back, check_window, half, peer);
+    CHECK(memcmp(back, local, half) == 0, "round %ld: get after put differs",
+          round);
+    shmem_barrier_all();
+    for (i = 0; i < half; ++i) {
+        if (check_window[i] != (uint8_t)(round + from + (i * 7))) {
+            CHECK(0, "round %ld: byte %zu of the window is wrong", round, i);
+            break;
+        }
+    }
+
+    shmem_barrier_all();
+}
+
+/* Everybody adds to words of the first one: what is fetched only grows */
+static void check_amo(long round)
+{
+    static long last64 = -1;
+    static int last32  = -1;
+    long got64, old;
+    int got32;
+
+    got64 = shmem_long_atomic_fetch_add(&check_counter64, 1, 0);
+    CHECK(got64 > last64, "round %ld: fetched %ld after %ld", round, got64,
+          last64);
+    last64 = got64;
+    shmem_long_atomic_inc(&check_counter64, 0);
+
+    got32 = shmem_int_atomic_fetch_inc(&check_counter32, 0);
+    CHECK(got32 > last32, "round %ld: fetched %d after %d", round, got32,
+          last32);
+    last32 = got32;
+    shmem_int_atomic_add(&check_counter32, 1, 0);
+
+    /* An increment by compare and swap */
+    old = shmem_long_atomic_fetch(&check_word, 0);
+    for (;;) {
+        got64 = shmem_long_atomic_compare_swap(&check_word, old, old + 1, 0);
+        if (got64 == old) {
+            break;
+        }
+        old = got64;
+    }
+
+    /* Own tickets only come back */
+    got64 = shmem_long_atomic_swap(&check_swapped, (round << 8) | check_me, 0);
+    CHECK((got64 & 0xff) < check_num, "round %ld: swapped out 0x%lx", round,
+          got64);
+}
+
+static void check_amo_totals(long rounds)
+{
+    long expected = 2 * rounds * check_num;
+
+    shmem_barrier_all();
+    if (check_me == 0) {
+        CHECK(check_counter64 == expected, "64-bit counter %ld, expected %ld",
+              check_counter64, expected);
+        CHECK(check_counter32 == expected, "32-bit counter %d, expected %ld",
+              check_counter32, expected);
+        CHECK(check_word == rounds * check_num, "compare and swap made %ld, "
+              "expected %ld", check_word, rounds * check_num);
+    }
+}
+
+/* Data, and a flag behind it for which the target waits */
+static void check_wait(long round)
+{
+    int peer = (check_me + 1) % check_num;
+    int from = (check_me + check_num - 1) % check_num;
+    long value[64];
+    int i;
+
+    for (i = 0; i < 64; ++i) {
+        value[i] = (round * 1000) + check_me + i;
+    }
+
+    shmem_long_put((long*)(check_window + (CHECK_BYTES / 2)), value, 64, peer);
+    shmem_fence();
+    shmem_long_p(&check_flag, round + 1, peer);
+    shmem_long_wait_until(&check_flag, SHMEM_CMP_GE, round + 1);
+    memcpy(value, check_window + (CHECK_BYTES / 2), sizeof(value));
+    for (i = 0; i < 64; ++i) {
+        CHECK(value[i] == (round * 1000) + from + i,
+              "round %ld: behind the flag, word %d is %ld", round, i, value[i]);
+    }
+
+    shmem_barrier_all();
+}
+
+static void check_locks(void)
+{
+    long value;
+
+    shmem_set_lock(&check_lock);
+    value = shmem_long_g(&check_guarded, 0);
+    shmem_long_p(&check_guarded, value + 1, 0);
+    shmem_quiet();
+    shmem_clear_lock(&check_lock);
+}
+
+static void check_collectives(long round)
+{
+    int i;
+
+    for (i = 0; i < 4; ++i) {
+        check_in[i] = round + check_me + i;
+    }
+
+    shmem_long_sum_to_all(check_out, check_in, 4, 0, 0, check_num, check_work,
+                          check_sync);
+    for (i = 0; i < 4; ++i) {
+        CHECK(check_out[i] == (check_num * (round + i)) +
+                              (check_num * (check_num - 1) / 2),
+              "round %ld: the sum is %ld", round, check_out[i]);
+    }
+
+    shmem_barrier_all();
+}
+
+static int check_wants(const char *what, const char *name)
+{
+    return !strcmp(what, "all") || !strcmp(what, name);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = (argc > 2) ? argv[2] : "all";
+    double seconds   = (argc > 1) ? atof(argv[1]) : 1;
+    long round       = 0;
+    struct timespec start, now;
+    int i;
+
+    shmem_init();
+    check_me  = shmem_my_pe();
+    check_num = shmem_n_pes();
+    for (i = 0; i < SHMEM_REDUCE_SYNC_SIZE; ++i) {
+        check_sync[i] = SHMEM_SYNC_VALUE;
+    }
+    for (i = 0; i < SHMEM_BCAST_SYNC_SIZE; ++i) {
+        check_sync_bcast[i] = SHMEM_SYNC_VALUE;
+    }
+    shmem_barrier_all();
+    if (check_me == 0) {
+        printf("shmem_check: started\n");
+        fflush(stdout);
+    }
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do {
+        if (check_wants(what, "rma")) {
+            check_rma(round);
+        }
+        if (check_wants(what, "amo")) {
+            check_amo(round);
+        }
+        if (check_wants(what, "wait")) {
+            check_wait(round);
+        }
+        if (check_wants(what, "lock")) {
+            check_locks();
+        }
+        if (check_wants(what, "coll")) {
+            check_collectives(round);
+        }
+
+        ++round;
+        shmem_barrier_all();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (check_me == 0) {
+            check_go = (now.tv_sec - start.tv_sec) +
+                       ((now.tv_nsec - start.tv_nsec) * 1e-9) < seconds;
+            for (i = 1; i < check_num; ++i) {
+                shmem_int_p(&check_go, check_go, i);
+            }
+        }
+        shmem_barrier_all();
+    } while (check_go);
+
+    if (check_wants(what, "amo")) {
+        check_amo_totals(round);
+    }
+    if (check_wants(what, "lock") && (check_me == 0)) {
+        CHECK(check_guarded == round * check_num, "what the lock protects is "
+              "%ld, expected %ld", check_guarded, round * check_num);
+    }
+
+    check_in[0] = check_errors;
+    shmem_barrier_all();
+    shmem_long_sum_to_all(check_total, check_in, 1, 0, 0, check_num,
+                          check_work, check_sync);
+    if (check_me == 0) {
+        printf("shmem_check: %d PEs, %ld rounds, %ld errors\n", check_num,
+               round, check_total[0]);
+        fflush(stdout);
+    }
+
+    shmem_barrier_all();
+    i = (check_total[0] != 0);
+    shmem_finalize();
+    return i;
+}
