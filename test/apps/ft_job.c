@@ -12,6 +12,7 @@
  *            warm NUMBER            one put outside of the plans' memory, flushed
  *            run NUMBER PLAN FLAGS  a plan, see ft_plan.c and FT_RUN_...
  *            idle SECONDS           progress
+ *            timeout SECONDS        that a run may take
  *
  * Each is answered by one line, "ft: ok" or "ft: fail REASON".
  */

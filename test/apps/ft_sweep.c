@@ -31,6 +31,7 @@ typedef struct {
     /* Options */
     const char  *prefix;
     const char  *job;
+    const char  *plugin;     /* File, or NULL: the installed one */
     const char  *name;       /* Of the fabric, before the number */
     const char  *plans;      /* Comma-separated, or NULL: all */
     const char  *faults;
@@ -42,6 +43,7 @@ typedef struct {
     unsigned    second_last;
     unsigned    stride;
     unsigned    links;
+    double      run_time;    /* Seconds for a run */
     double      budget;      /* Seconds; 0: no limit */
     int         verbose;
     /* State */
@@ -76,9 +78,18 @@ static void ft_sweep_start_job(ft_sweep_t *sweep, ft_child_t *child,
                                const char *role, unsigned host)
 {
     char runner[256], host_text[16];
-    char *argv[] = {sweep->fabric.emu, "exec", "-n", sweep->fabric.name,
-                    host_text, "--", runner, (char*)sweep->job, (char*)role,
-                    sweep->memory, NULL};
+    char *argv[FT_MAX_ARGS] = {sweep->fabric.emu, "exec", "-n",
+                               sweep->fabric.name, host_text, "--", runner};
+    unsigned argc           = 7;
+
+    if (sweep->plugin != NULL) {
+        argv[argc++] = "-l";
+        argv[argc++] = (char*)sweep->plugin;
+    }
+
+    argv[argc++] = (char*)sweep->job;
+    argv[argc++] = (char*)role;
+    argv[argc++] = sweep->memory;
 
     snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", sweep->prefix);
     snprintf(host_text, sizeof(host_text), "%u", host);
@@ -143,6 +154,8 @@ static void ft_sweep_setup(ft_sweep_t *sweep)
     }
 
     ft_child_send(&sweep->client, "connect%s", text);
+    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_child_send(&sweep->client, "timeout %f", sweep->run_time);
     ft_sweep_ok(sweep, &sweep->client, 0);
     ft_child_send(&sweep->client, "open");
     ft_sweep_ok(sweep, &sweep->client, 0);
@@ -281,10 +294,12 @@ static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
     fflush(sweep->log);
 }
 
-/* Only what rc_varuna calls ambiguous may have been executed twice */
+/* Only what rc_varuna calls ambiguous may have been executed twice, and nothing is
+ * ambiguous where only RC has failed */
 static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
                            const ft_point_t *point, ft_verdict_t *verdict)
 {
+    int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL);
     char *trace = ft_sweep_trace(sweep);
     ft_plan_t plan;
 
@@ -297,14 +312,14 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
 
     sweep->switches  += sweep->client.switches;
     sweep->ambiguous += sweep->client.ambiguous;
-    if ((verdict->errors > 0) || (verdict->again > sweep->client.ambiguous)) {
+    if ((verdict->errors > 0) ||
+        (verdict->again > (on_rc ? 0 : sweep->client.ambiguous))) {
         ft_sweep_report(sweep, name, point, verdict->text);
     } else {
         sweep->again += verdict->again;
     }
 
-    if ((point->phase == FT_PHASE_RC) && (point->second == NULL) &&
-        (sweep->client.ambiguous > 0)) {
+    if (on_rc && (sweep->client.ambiguous > 0)) {
         ft_sweep_report(sweep, name, point, "ambiguous, though on RC");
     }
 
@@ -560,8 +575,10 @@ static void ft_usage(void)
            "  -m N[-M]     only at these of its events\n"
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"
+           "  -w SECONDS   that a run may take (20)\n"
            "  -L LINKS     number of links (2)\n"
            "  -N NAME      first part of the fabric's name (sweep)\n"
+           "  -P FILE      this plugin instead of the installed one\n"
            "  -l FILE      log of all processes (ft_sweep.log)\n"
            "  -v           a line for each run\n"
            "plans:");
@@ -595,7 +612,7 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
     const char *log = "ft_sweep.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:L:N:l:vh")) != -1) {
+    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:L:N:P:l:vh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -621,11 +638,17 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
         case 'T':
             sweep->budget = atof(optarg);
             break;
+        case 'w':
+            sweep->run_time = atof(optarg);
+            break;
         case 'L':
             sweep->links = atoi(optarg);
             break;
         case 'N':
             sweep->name = optarg;
+            break;
+        case 'P':
+            sweep->plugin = optarg;
             break;
         case 'l':
             log = optarg;
@@ -660,6 +683,7 @@ int main(int argc, char **argv)
         .second_last  = FT_MAX_EVENTS,
         .stride       = 1,
         .links        = 2,
+        .run_time     = 20,
         .name         = "sweep"
     };
 

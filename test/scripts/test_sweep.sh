@@ -13,17 +13,10 @@
 # it: RC_VARUNA_SWEEP_ARGS="-p rc -s fence -f late -n 3" runs that alone.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
 
-apps=$RCV_BUILD/test/apps
 full=${RC_VARUNA_SWEEP:-}
 
-unset "${!UCX_@}"
-export UCX_LOG_LEVEL=info
-# What a failed link takes to be noticed: some milliseconds
-export UCX_RC_MLX5_TIMEOUT=1ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=1ms UCX_DC_MLX5_RETRY_COUNT=2
-export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
-export UCX_RC_VARUNA_CTL_TIMEOUT=20ms UCX_RC_VARUNA_PACKET_LIFETIME=60ms
 # The fault is for the lane that was seen in use
 export UCX_RC_VARUNA_RETURN_PRIMARY=n
 
@@ -32,18 +25,9 @@ plans+=,am_short,am_bcopy,am_zcopy,flush,fence
 
 # sweep OPTIONS...
 sweep() {
-    local status=0
     # shellcheck disable=SC2086 # words
-    timeout 3600 "$apps/ft_sweep" "$@" ${RC_VARUNA_SWEEP_ARGS:-} \
-        "$RCV_PREFIX" "$apps/ft_job" >sweep.out 2>&1 || status=$?
-    sed 's/^/# /' sweep.out | tail -n 40 | cut -c 1-400
-    if [ $status -ne 0 ]; then
-        tail -n 30 ft_sweep.log | cut -c 1-300 | sed 's/^/# log: /'
-        [ -z "${RC_VARUNA_SWEEP_KEEP:-}" ] ||
-            cp ft_sweep.log "$RC_VARUNA_SWEEP_KEEP"
-        fail "the sweep ended with $status"
-    fi
-    grep -q '^swept: [1-9]' sweep.out || fail "no fault fired"
+    drive ft_sweep "$@" ${RC_VARUNA_SWEEP_ARGS:-}
+    grep -q '^swept: [1-9]' out || fail "no fault fired"
 }
 
 test_rc_fails() {
@@ -88,7 +72,7 @@ test_all_links_fail() {
     else
         sweep -L 2 -p rc -s put_short,am_short -f silent -n 3 -d silent
     fi
-    grep -qE 'without any link [1-9]' sweep.out || fail "a link was left"
+    grep -qE 'without any link [1-9]' out || fail "a link was left"
 }
 
 run_tests

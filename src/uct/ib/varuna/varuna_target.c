@@ -414,9 +414,7 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
 
     if (hdr->epoch > target->fenced) {
         /* The next incarnation logs in the other ring, which has been read */
-        if (!uct_varuna_mutate(ONE_LOG)) {
-            uct_varuna_target_clear_ring(target, hdr->epoch + 1);
-        }
+        uct_varuna_target_clear_ring(target, hdr->epoch + 1);
         /* A connection that was asked for before is given up as well: made
          * later, it would clear the ring of an incarnation which is in use */
         target->fenced = ucs_max(hdr->epoch, req->newest);

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The tests are tested: the plugin is built with deliberate mistakes
+# (--enable-mutations, in a build directory of its own), and the sweep has to find
+# each of them. The same runs without a mistake, of the same build, find nothing.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
+
+build=${RCV_MUTATIONS_BUILD:-$RCV_BUILD/mutations}
+plugin=$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0
+
+# Of each mistake, the options of a short sweep which finds it
+finds_blind_resend='-s put_short -f mute -n 2-3'
+finds_no_fence='-s put_short -f late'
+finds_no_psn='-s put_short -f silent -n 4'
+finds_log_before_data='-s put_short -f post_down -n 1-4'
+finds_no_gate='-s get_large -f silent -n 1-2'
+finds_one_log='-s put_short -f exec_silent -n 2-4'
+finds_believe_status='-s put_short -f exec_silent -n 2-4'
+finds_am_unordered='-s am_short -f mute -n 1-4'
+finds_old_errors='-s am_short -f silent -n 1-2'
+finds_no_generation='-s put_short -f post_down -n 1-4'
+
+# made: the build, once for all tests
+made() {
+    local src_args
+    [ -z "${RCV_MUTATIONS_BUILD:-}" ] || return 0
+    if [ ! -x "$build/config.status" ]; then
+        mkdir -p "$build"
+        src_args=$("$RCV_BUILD/config.status" --config |
+                   grep -oE -- "'?--(with|disable|enable)[^ ]*" | tr -d "'")
+        # shellcheck disable=SC2086 # words
+        (cd "$build" && check "$top/configure" -q $src_args \
+            --enable-mutations --disable-mlx5emu >configure.out 2>&1) ||
+            fail "configure: $(tail -n 3 "$build/configure.out")"
+    fi
+    make -C "$build/src/uct/ib/varuna" -j"$(nproc)" >"$build/make.out" 2>&1 ||
+        fail "make: $(tail -n 5 "$build/make.out")"
+}
+
+# sweep MISTAKE OPTIONS...: into ./out
+sweep() {
+    local status=0 mistake=$1
+    shift
+    UCX_RC_VARUNA_MUTATE=$mistake timeout 60 "$apps/ft_sweep" -p rc -w 3 \
+        -P "$plugin" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
+    return $status
+}
+
+# found MISTAKE: a run fails with it, and the driver says what is wrong
+found() {
+    local options=finds_$1
+    made
+    # shellcheck disable=SC2086 # words
+    if sweep "$1" ${!options}; then
+        fail "$1 was not found by: ${!options}: $(tail -n 1 out)"
+    fi
+    grep -m 1 '^FAILED' out | cut -c 1-200 | sed "s/^/# $1: /" ||
+        fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
+}
+
+test_blind_resend() { found blind_resend; }
+test_no_fence() { found no_fence; }
+test_no_psn() { found no_psn; }
+test_log_before_data() { found log_before_data; }
+test_no_gate() { found no_gate; }
+test_one_log() { found one_log; }
+test_believe_status() { found believe_status; }
+test_am_unordered() { found am_unordered; }
+test_old_errors() { found old_errors; }
+test_no_generation() { found no_generation; }
+
+test_without_a_mistake_nothing_is_found() {
+    local options
+    made
+    for options in "${!finds_@}"; do
+        # shellcheck disable=SC2086 # words
+        sweep none ${!options} || fail "${!options}: $(head -n 3 out)"
+    done
+}
+
+run_tests
