@@ -38,9 +38,15 @@ static const ft_fault_t ft_faults[] = {
     {"delay", FT_PHASE_RC | FT_PHASE_DC,
      {"packet host=1 link=$L qp=$Q nth=$N delay=3ms"}},
     /* It arrives when all is over, unless it is fenced */
-    {"late", FT_PHASE_RC | FT_PHASE_DC,
+    {"late", FT_PHASE_RC | FT_PHASE_DC | FT_LATE,
      {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop"}},
+    /* ... and nothing replaces its queue pair meanwhile: after the request for the
+     * fence, no control message gets through */
+    {"late_alone", FT_PHASE_RC | FT_LATE,
+     {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
+      "packet host=1 link=$L qp=$Q nth=$M count=all drop",
+      "packet host=1 link=$K op=send nth=2 count=all drop"}},
     /* All answers are lost from there on: executed, and never known */
     {"mute", FT_PHASE_RC | FT_PHASE_DC,
      {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}}

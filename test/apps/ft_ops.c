@@ -399,10 +399,28 @@ static void ft_prepare(ft_client_t *client)
     }
 }
 
-/* A completion of the last run that came after its end */
+static unsigned ft_num_messages(const ft_plan_t *plan)
+{
+    unsigned num = 0;
+    unsigned i;
+
+    for (i = 0; i < plan->num; ++i) {
+        num += !!(ft_kinds[plan->ops[i].kind].flags & FT_KIND_MESSAGE);
+    }
+
+    return num;
+}
+
+/* Completions and messages of the last run that came after its end */
 static void ft_check_last_run(ft_client_t *client)
 {
     unsigned i;
+
+    if ((client->run != 0) &&
+        (client->shared->am_count != ft_num_messages(&client->plan))) {
+        ft_fail(client, "of the run before %u messages arrived instead of %u",
+                client->shared->am_count, ft_num_messages(&client->plan));
+    }
 
     for (i = 0; (client->run != 0) && (i <= client->plan.num); ++i) {
         if (client->done[i].completed > 1) {
@@ -414,12 +432,8 @@ static void ft_check_last_run(ft_client_t *client)
 
 static void ft_wait_messages(ft_client_t *client, double end)
 {
-    unsigned want = 0;
+    unsigned want = ft_num_messages(&client->plan);
     unsigned i;
-
-    for (i = 0; i < client->plan.num; ++i) {
-        want += !!(ft_kinds[client->plan.ops[i].kind].flags & FT_KIND_MESSAGE);
-    }
 
     while ((client->shared->am_count < want) &&
            !ft_over(client, end, "receiving messages")) {

@@ -24,6 +24,7 @@
 #define FT_WARM_TRIES  400
 #define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
 #define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
+#define FT_LATE_TIME   0.05
 #define FT_CLIENT      1     /* Host */
 #define FT_SERVER      0
 
@@ -328,6 +329,15 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
     }
 }
 
+/* Let arrive what is late */
+static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
+{
+    if ((point->fault->flags & FT_LATE) && !sweep->stuck) {
+        ft_child_send(&sweep->client, "idle %g", FT_LATE_TIME);
+        ft_sweep_ok(sweep, &sweep->client, 0);
+    }
+}
+
 /* The client's answer. Where no link is left, the run goes on when they return. */
 static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
                            const ft_point_t *point)
@@ -411,6 +421,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
                   ((point->phase == FT_PHASE_DC) ? 1 : 0) |
                   ((point->n % 2) ? 0 : 2));
     ft_sweep_await(sweep, plan, point);
+    ft_sweep_linger(sweep, point);
     fired[0] = ft_fabric_fired(&sweep->fabric, 0);
     hit      = (fired[0] > 0);
     if (point->second != NULL) {

@@ -16,13 +16,13 @@ plugin=$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0
 
 # Of each mistake, the options of a short sweep which finds it
 finds_blind_resend='-s put_short -f mute -n 2-3'
-finds_no_fence='-s put_short -f late'
+finds_no_fence='-s put_short -f late_alone'
 finds_no_psn='-s put_short -f silent -n 4'
 finds_log_before_data='-s put_short -f post_down -n 1-4'
 finds_no_gate='-s get_large -f silent -n 1-2'
 finds_one_log='-s put_short -f exec_silent -n 2-4'
 finds_believe_status='-s put_short -f exec_silent -n 2-4'
-finds_am_unordered='-s am_short -f mute -n 1-4'
+finds_am_unordered='-s am_short -f mute'
 finds_old_errors='-s am_short -f silent -n 1-2'
 finds_no_generation='-s put_short -f post_down -n 1-4'
 
