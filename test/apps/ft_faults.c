@@ -43,7 +43,7 @@ static const ft_fault_t ft_faults[] = {
       "packet host=1 link=$L qp=$Q nth=$M count=all drop"}},
     /* ... and nothing replaces its queue pair meanwhile: after the request for the
      * fence, no control message gets through */
-    {"late_alone", FT_PHASE_RC | FT_LATE,
+    {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS,
      {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
       "packet host=1 link=$K op=send nth=2 count=all drop"}},

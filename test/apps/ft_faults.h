@@ -15,7 +15,8 @@ enum {
     FT_PHASE_RC = 1 << 0, /* The fault hits RC */
     FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
     FT_LINKS    = 1 << 2, /* Links change their state */
-    FT_LATE     = 1 << 3  /* Something arrives when the run is over */
+    FT_LATE     = 1 << 3, /* Something arrives when the run is over */
+    FT_SPREADS  = 1 << 4  /* The lane that takes over may fail, too */
 };
 
 typedef struct {

@@ -300,7 +300,8 @@ static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
 static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
                            const ft_point_t *point, ft_verdict_t *verdict)
 {
-    int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL);
+    int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL) &&
+                  !(point->fault->flags & FT_SPREADS);
     char *trace = ft_sweep_trace(sweep);
     ft_plan_t plan;
 
