@@ -11,6 +11,14 @@
 #include "varuna_config.h"
 #include "varuna_mutate.h"
 
+static const char *uct_varuna_recovery_names[] = {
+    [UCT_VARUNA_RECOVERY_VARUNA]       = "varuna",
+    [UCT_VARUNA_RECOVERY_RESEND]       = "resend",
+    [UCT_VARUNA_RECOVERY_RESEND_CACHE] = "resend_cache",
+    [UCT_VARUNA_RECOVERY_NONE]         = "none",
+    [UCT_VARUNA_RECOVERY_LAST]         = NULL
+};
+
 static const char *uct_varuna_ambiguous_names[] = {
     [UCT_VARUNA_AMBIGUOUS_REPEAT] = "repeat",
     [UCT_VARUNA_AMBIGUOUS_FAIL]   = "fail",
@@ -120,6 +128,17 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    " - none  - No socket.",
    ucs_offsetof(uct_varuna_iface_config_t, ctl_dir), UCS_CONFIG_TYPE_STRING},
 
+  {"RECOVERY", "varuna",
+   "What to do when a lane fails. All but the first are for comparison with it\n"
+   "only: they execute operations twice, or not at all.\n"
+   " - varuna       - Find out what was executed, repeat the rest on another link.\n"
+   " - resend       - Connect RC on another link, and repeat all that is\n"
+   "                  unfinished.\n"
+   " - resend_cache - The same with an RC connection that is kept in reserve.\n"
+   " - none         - Fail the endpoint.",
+   ucs_offsetof(uct_varuna_iface_config_t, recovery),
+   UCS_CONFIG_TYPE_ENUM(uct_varuna_recovery_names)},
+
   {"AMBIGUOUS", "repeat",
    "What to do with an operation of which nobody can tell whether it was\n"
    "executed before its lane failed: a put whose target, read back, is not what\n"
@@ -163,6 +182,7 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.heartbeat_misses   = ucs_max(1, config->heartbeat_misses);
     iface->config.heartbeat_idle     = config->heartbeat_idle;
     iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
+    iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
 #ifdef UCT_VARUNA_MUTATIONS

@@ -152,6 +152,7 @@ struct uct_varuna_ep {
     uint64_t                   logs_addr;
     uct_varuna_lane_t          next;       /* RC being connected, ep != NULL */
     uint8_t                    next_ready; /* ... and connected */
+    uint8_t                    next_spare; /* In reserve: no planned swap */
     uct_varuna_lane_t          dead;       /* Failed, not yet destroyed */
     ucs_queue_head_t           pending;    /* User's pending requests */
     uct_pending_req_t          inner_pend; /* Ours, in the inner queue */

@@ -30,6 +30,9 @@ extern const char *uct_varuna_lane_names[];
 
 typedef enum {
     UCT_VARUNA_RECOVERY_VARUNA,
+    UCT_VARUNA_RECOVERY_RESEND,
+    UCT_VARUNA_RECOVERY_RESEND_CACHE,
+    UCT_VARUNA_RECOVERY_NONE,
     UCT_VARUNA_RECOVERY_LAST
 } uct_varuna_recovery_mode_t;
 
@@ -59,6 +62,7 @@ typedef struct uct_varuna_iface_config {
     double                     hang_timeout;
     double                     rebuild_rate;   /* RC connections a second */
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
+    int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        psn;            /* Ask for it */
 #ifdef UCT_VARUNA_MUTATIONS
@@ -146,6 +150,7 @@ struct uct_varuna_iface {
         unsigned               heartbeat_misses;
         int                    heartbeat_idle;
         ucs_time_t             hang_timeout;       /* 0: never */
+        uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         int                    psn;
         int                    port_events;

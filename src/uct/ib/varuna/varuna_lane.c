@@ -193,6 +193,7 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
 {
     uct_varuna_lane_destroy(ep, &ep->next);
     ep->next_ready  = 0;
+    ep->next_spare  = 0;
     ep->next_failed = 0;
 }
 

@@ -16,6 +16,7 @@
 #include "varuna_mlx5.h"
 #include "varuna_mutate.h"
 #include "varuna_req.h"
+#include "varuna_resend.h"
 #include "varuna_swap.h"
 
 #include <uct/api/v2/uct_v2.h>
@@ -136,6 +137,11 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
         return;
     }
 
+    if (uct_varuna_ep_iface(ep)->config.recovery == UCT_VARUNA_RECOVERY_NONE) {
+        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        return;
+    }
+
     if (ep->recovery.start == 0) {
         ep->recovery.start     = ucs_get_time();
         ep->recovery.from_link = ep->lane.link;
@@ -159,7 +165,7 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
     uct_varuna_ep_leave_inner_pending(ep, ep->dead.ep);
     uct_ep_invalidate(ep->dead.ep, 0);
     /* The new lane takes its log ring, so what was being built is given up */
-    ep->next_failed = (ep->next.ep != NULL);
+    ep->next_failed = (ep->next.ep != NULL) && !uct_varuna_ep_is_resend(ep);
     uct_varuna_ep_add_work(ep);
 }
 
@@ -207,6 +213,13 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* Nothing of the old lane can write our memory any more */
     uct_varuna_compare_abort(ep);
+    if (uct_varuna_ep_is_resend(ep)) {
+        uct_varuna_resend_mark(ep);
+        uct_varuna_lane_destroy(ep, &ep->dead);
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+        return 1;
+    }
+
     ep->ctl_sent = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
     return 1;
@@ -497,7 +510,9 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     ucs_status_t status;
 
-    if ((ep->lane.ep == NULL) && !uct_varuna_ep_take_dc_lane(ep)) {
+    if ((ep->lane.ep == NULL) &&
+        !(uct_varuna_ep_is_resend(ep) ? uct_varuna_resend_take_lane(ep, now) :
+          uct_varuna_ep_take_dc_lane(ep))) {
         uct_varuna_ep_check_give_up(ep, now);
         return 1;
     }
@@ -547,7 +562,7 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (ep->next_ready && !ep->next_failed) {
+    if (ep->next_ready && !ep->next_failed && !ep->next_spare) {
         ep->swap_read = 0;
         uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_SWAP);
         return 1;

@@ -13,6 +13,7 @@
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
+#include "varuna_resend.h"
 
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
@@ -70,7 +71,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
 /* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
  * left, answers when its application calls progress. So that is no failure of a
  * path which was good; a path that is being probed has not come back. */
-static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
@@ -86,6 +87,17 @@ static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
                                ep->connect_tries);
     uct_varuna_ep_send_connect(ep);
+}
+
+void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
+                              ucs_time_t now)
+{
+    ep->connect_tries = 0;
+    ep->next_try      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
+    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
+        UCS_OK) {
+        uct_varuna_ep_send_connect(ep);
+    }
 }
 
 void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -117,8 +129,14 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     link = uct_varuna_ep_rc_link(ep, now);
-    if ((link == UCT_VARUNA_LINK_NONE) ||
-        ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC))) {
+    if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
+        link           = uct_varuna_resend_spare_link(ep);
+        ep->next_spare = (link != UCT_VARUNA_LINK_NONE);
+    } else {
+        ep->next_spare = 0;
+    }
+
+    if (link == UCT_VARUNA_LINK_NONE) {
         return;
     }
 
@@ -126,12 +144,7 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
         return; /* Its turn comes */
     }
 
-    ep->connect_tries = 0;
-    ep->next_try      = now + (4 * iface->config.ctl_timeout);
-    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
-        UCS_OK) {
-        uct_varuna_ep_send_connect(ep);
-    }
+    uct_varuna_ep_connect_rc(ep, link, now);
 }
 
 void

@@ -11,6 +11,13 @@
 /** Start connecting RC in the background if a better lane may be had. */
 void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now);
 
+/** Begin to connect RC on a link. */
+void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
+                              ucs_time_t now);
+
+/** Ask once more. */
+void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
+
 /** CONNECT_REP: the peer has made its end. The body's lengths were checked. */
 void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,

@@ -1,0 +1,78 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * UCX_RC_VARUNA_RECOVERY=resend and resend_cache: what others do, for measuring
+ * (paper, section "Experimental Setup"). RC is connected on another link, or is
+ * there as a spare; then everything unfinished is repeated, be it executed or not.
+ * Nobody is asked, and nothing is fenced. Called by varuna_recovery.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_resend.h"
+#include "varuna_req.h"
+#include "varuna_swap.h"
+
+void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+            continue;
+        }
+
+        if (uct_varuna_req_info(req)->logged) {
+            uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        }
+
+        req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
+                        UCT_VARUNA_REQ_FLAG_LOGGED);
+        ++ep->recovery.result.repeated;
+        ++ep->stats.repeated;
+        ep->stats.repeated_bytes += req->length;
+    }
+}
+
+int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned usable                 = uct_varuna_ep_usable_links(ep);
+    uint8_t link;
+
+    if (ep->next.ep != NULL) {
+        if (!(usable & UCS_BIT(ep->next.link))) {
+            uct_varuna_ep_drop_next(ep); /* The spare has failed, too */
+        } else if (ep->next_ready) {
+            uct_varuna_ep_set_lane(ep, &ep->next);
+            ep->next.ep    = NULL;
+            ep->next_ready = 0;
+            ep->next_spare = 0;
+            return 1;
+        } else if (now >= ep->next_try) {
+            uct_varuna_ep_connect_again(ep, now);
+        }
+        return 0;
+    }
+
+    link = uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
+    if (link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_ep_connect_rc(ep, link, now);
+    }
+
+    return 0;
+}
+
+uint8_t uct_varuna_resend_spare_link(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (iface->config.recovery != UCT_VARUNA_RECOVERY_RESEND_CACHE) {
+        return UCT_VARUNA_LINK_NONE;
+    }
+
+    return uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
+                                  uct_varuna_ep_usable_links(ep) &
+                                  ~UCS_BIT(ep->lane.link));
+}
