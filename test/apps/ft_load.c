@@ -1,0 +1,248 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Puts over rc_varuna, without any opinion about what becomes of them: the
+ * emulator's trace and the server's memory tell. Run by contrib/bench/recovery.sh
+ * and test/scripts/test_resend.sh:
+ *
+ *     ft_load server BYTES               prints its address; ends when stdin does,
+ *                                        and prints the first word of its memory
+ *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
+ *                                        puts on all endpoints. The first word of
+ *                                        each put is used once only
+ *     ft_load one                        the same with one put of the word FT_A,
+ *                                        FT_ONE_SIZE bytes, to the start
+ *
+ * The server is a third party, too: whenever its first word is FT_A, it writes FT_B
+ * there. Each put overwrites what it wrote before it, so if FT_A is there in the end,
+ * it was written twice.
+ */
+#include "ft_uct.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_TL_NAME  "rc_varuna"
+#define FT_MAX_EPS  64
+#define FT_LINE     4096
+#define FT_ONE_SIZE 264     /* Told from all others by a fault rule */
+#define FT_OTHER    4096    /* Where "one" warms up */
+#define FT_A        0xaaaaaaaaaaaaaaaaul
+#define FT_B        0xbbbbbbbbbbbbbbbbul
+
+
+typedef struct {
+    ft_uct_t      uct;
+    ft_address_t  server;
+    uct_rkey_bundle_t rkey;
+    uct_mem_h     memh;
+    char          *memory;
+    uct_ep_h      eps[FT_MAX_EPS];
+    unsigned      num_eps;
+    uint64_t      puts;
+    int           failed;
+    uct_completion_t comp;
+} ft_load_t;
+
+static double ft_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + (now.tv_nsec * 1e-9);
+}
+
+static char *ft_alloc(size_t length)
+{
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        ft_die("mmap of %zu bytes", length);
+    }
+
+    return memory;
+}
+
+/* --- Server --- */
+
+static int ft_server(size_t length)
+{
+    struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
+    volatile uint64_t *word;
+    unsigned seen = 0;
+    unsigned idle = 0;
+    ft_uct_t uct;
+    uct_mem_h memh;
+
+    ft_uct_open(&uct, FT_TL_NAME);
+    word = (volatile uint64_t*)ft_alloc(length);
+    memh = ft_uct_reg(&uct, (void*)word, length);
+    ft_uct_print_address(&uct, "ft: address", memh, (void*)word);
+    do {
+        idle = (uct_worker_progress(uct.worker) > 0) ? 0 : idle + 1;
+        if (*word == FT_A) {
+            *word = FT_B;
+            ++seen;
+        }
+
+        if (idle > 16) {
+            usleep(100);
+        }
+    } while (((idle % 16) != 0) || (poll(&pfd, 1, 0) == 0));
+
+    /* Not looked at any more since then: what is there stays */
+    printf("ft: final %s, seen %u times\n",
+           (*word == FT_A) ? "A" : (*word == FT_B) ? "B" : "neither", seen);
+    uct_md_mem_dereg(uct.md, memh);
+    ft_uct_close(&uct);
+    return 0;
+}
+
+/* --- Client --- */
+
+/* Never called: one count is ours */
+static void ft_put_done(uct_completion_t *comp)
+{
+    (void)comp;
+}
+
+static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
+                   uint64_t word)
+{
+    uct_iov_t iov = {
+        .buffer = load->memory + offset,
+        .length = length,
+        .memh   = load->memh,
+        .count  = 1
+    };
+    ucs_status_t status;
+
+    *(uint64_t*)iov.buffer = word;
+    do {
+        status = uct_ep_put_zcopy(load->eps[ep], &iov, 1,
+                                  load->server.base + offset,
+                                  load->rkey.rkey, &load->comp);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            uct_worker_progress(load->uct.worker);
+        }
+    } while ((status == UCS_ERR_NO_RESOURCE) && (load->uct.ep_errors == 0));
+
+    if (status == UCS_INPROGRESS) {
+        ++load->comp.count;
+        ++load->puts;
+    } else if (status != UCS_OK) {
+        load->failed = 1;
+    }
+}
+
+static void ft_wait(ft_load_t *load)
+{
+    while ((load->comp.count > 1) && !load->failed) {
+        uct_worker_progress(load->uct.worker);
+    }
+
+    if (load->comp.status != UCS_OK) {
+        load->failed = 1;
+    }
+}
+
+static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
+{
+    static char line[FT_LINE];
+    unsigned i;
+
+    memset(load, 0, sizeof(*load));
+    load->num_eps     = num_eps;
+    load->comp.func   = ft_put_done;
+    load->comp.count  = 1;
+    ft_uct_open(&load->uct, FT_TL_NAME);
+    load->memory = ft_alloc(length);
+    load->memh   = ft_uct_reg(&load->uct, load->memory, length);
+    if ((fgets(line, sizeof(line), stdin) == NULL) ||
+        (ft_uct_parse_address(line, &load->server) != 0) ||
+        (uct_rkey_unpack(load->uct.component, load->server.rkey,
+                         &load->rkey) != UCS_OK)) {
+        ft_die("not an address: %s", line);
+    }
+
+    for (i = 0; i < num_eps; ++i) {
+        load->eps[i] = ft_uct_connect(&load->uct, &load->server);
+    }
+}
+
+static int ft_close(ft_load_t *load)
+{
+    unsigned i;
+
+    printf("ft: puts %lu%s\n", load->puts, load->failed ? ", failed" : "");
+    for (i = 0; i < load->num_eps; ++i) {
+        uct_ep_destroy(load->eps[i]);
+    }
+
+    uct_rkey_release(load->uct.component, &load->rkey);
+    uct_md_mem_dereg(load->uct.md, load->memh);
+    ft_uct_close(&load->uct);
+    return load->failed;
+}
+
+static int ft_client(unsigned num_eps, size_t size, unsigned batch,
+                     double seconds)
+{
+    uint64_t number = 0;
+    ft_load_t load;
+    double end;
+    unsigned i, ep;
+
+    ft_open(&load, num_eps, num_eps * batch * size);
+    end = ft_now() + seconds;
+    printf("ft: started\n");
+    do {
+        for (i = 0; (i < batch) && !load.failed; ++i) {
+            for (ep = 0; ep < num_eps; ++ep) {
+                ft_put(&load, ep, ((ep * batch) + i) * size, size, ++number);
+            }
+        }
+        ft_wait(&load);
+    } while ((ft_now() < end) && !load.failed);
+
+    return ft_close(&load);
+}
+
+static int ft_one(void)
+{
+    ft_load_t load;
+    double end;
+
+    ft_open(&load, 1, 2 * FT_OTHER);
+    end = ft_now() + 1.0; /* RC is connected in the meantime */
+    while (ft_now() < end) {
+        ft_put(&load, 0, FT_OTHER, sizeof(uint64_t), 1);
+        ft_wait(&load);
+    }
+
+    ft_put(&load, 0, 0, FT_ONE_SIZE, FT_A);
+    ft_wait(&load);
+    return ft_close(&load);
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if ((argc == 3) && !strcmp(argv[1], "server")) {
+        return ft_server(strtoul(argv[2], NULL, 0));
+    } else if ((argc == 6) && !strcmp(argv[1], "client") &&
+               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
+        return ft_client(atoi(argv[2]), strtoul(argv[3], NULL, 0),
+                         atoi(argv[4]), atof(argv[5]));
+    } else if ((argc == 2) && !strcmp(argv[1], "one")) {
+        return ft_one();
+    }
+
+    ft_die("usage: ft_load server BYTES | client EPS SIZE BATCH SECONDS | one");
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What recovery is for. A writes a word; its acknowledgement is lost with the link.
+# A third party, which has seen A's word, writes B over it. Who repeats blindly
+# (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna does not.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+load=$RCV_BUILD/test/apps/ft_load
+
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# wait_for PATTERN FILE: up to 30 s
+wait_for() {
+    local i
+    for ((i = 0; i < 300; ++i)); do
+        ! grep -q -e "$1" "$2" || return 0
+        sleep 0.1
+    done
+    fail "\"$1\" is not in $2: $(tail -n 2 "$2")"
+}
+
+# abc MODE: $final is what the word is in the end, and how often A was seen
+abc() {
+    local fabric=resend-$$ server status=0
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    check "$emu" fault add -n "$fabric" ack link=0 op=write size=264 silent=1:0 \
+        >/dev/null
+    export UCX_RC_VARUNA_RECOVERY=$1
+
+    mkfifo stdin
+    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$load" server 8192 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    wait_for '^ft: address' server.log
+    grep '^ft: address' server.log | sed 's/^ft: address *//' |
+        timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$load" one \
+        >client.log 2>&1 || status=$?
+    exec 9>&-
+    wait $server || fail "the server ended with $?"
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+        fail "the fault did not fire: $(cat faults.log)"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+    final=$(sed -n 's/^ft: final //p' server.log)
+    echo "# $1: the client ended with $status; final $final"
+    return $status
+}
+
+test_varuna_does_not_repeat_what_was_executed() {
+    abc varuna || fail "the client failed"
+    grep -q 'switched .*was=rc' client.log || fail "RC did not fail"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# The very same run
+test_resend_does() {
+    abc resend || fail "the client failed"
+    [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
+}
+
+test_resend_cache_does() {
+    abc resend_cache || fail "the client failed"
+    grep -q 'switched .*lane=rc' client.log || fail "RC was not in reserve"
+    [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
+}
+
+test_none_fails() {
+    ! abc none || fail "the client did not notice"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+run_tests
