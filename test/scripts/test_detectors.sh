@@ -49,7 +49,7 @@ server() {
     local host=$1 name=$2
     shift 2
     env "$@" timeout 120 "$emu" exec -n "$fabric" "$host" -- \
-        stdbuf -oL "$run" "$program" server -p 0 -w 1 -P "$PWD/$name.port" \
+        stdbuf -oL "$run" "$program" server -p 0 -w "${workers:-1}" -P "$PWD/$name.port" \
         -g 60 >"$name.log" 2>&1 &
     server_pid=$!
     await 20 "$name.port" .
@@ -77,6 +77,160 @@ test_heartbeat_finds_a_silent_link() {
     grep -q 'heartbeat: peer .* is silent on mlx5_0:1 .* link or remote port' \
         client.log || fail "the fault was not told"
     fabric_down
+}
+
+
+# Two peers (workers of the server) are silent on the link, and nobody answers there:
+# the link itself is suspected, and used again when one answers
+test_link_is_suspected_and_comes_back() {
+    fabric_up --hosts 2 --links 2
+    workers=2 server 0 server
+    client 1 client server -t 6 -r 1000
+    link 1:0 silent
+    await 20 client.log 'link mlx5_0:1 is suspected: 2 peers are silent'
+    await 20 client.log 'link mlx5_0:1 is down: nobody answers on it'
+    link 1:0 up
+    await 20 client.log 'link mlx5_0:1 is up again'
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    fabric_down
+}
+
+# A peer which is stopped, its control plane included, is silent everywhere: that is
+# no reason to switch
+test_stopped_peer_is_no_dead_link() {
+    local program_pid
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    program_pid=$(program_of "$server_pid")
+    client 1 client server -t 5 -r 1000
+    kill -STOP "$program_pid"
+    await 20 client.log 'peer .* is silent on all links'
+    kill -CONT "$program_pid"
+    await 20 client.log 'peer .* answers again'
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    ! grep -q 'rc_varuna: switched' client.log || fail "it switched"
+    fabric_down
+}
+
+test_requests_hang() {
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=1s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 4 -r 1000
+    link 0:0 silent
+    await 20 client.log 'switched .*reason="requests hang"'
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    fabric_down
+}
+
+ctl() {
+    "$RCV_PREFIX/bin/rc_varuna_ctl" -d "$PWD/ctl" "$@"
+}
+
+test_outside_detector() {
+    local pid
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    fabric_up --hosts 2 --links 2
+    server 0 server UCX_RC_VARUNA_CTL_DIR=none
+    client 1 client server -t 8 -r 500
+    pid=$(ctl --list)
+    [ -n "$pid" ] || fail "the client does not listen"
+    [ "$(stat -c %a ctl)" = 700 ] || fail "anybody may enter $(stat ctl)"
+
+    check ctl "$pid" link mlx5_0:1 down
+    await 20 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason="marked down"'
+    ctl "$pid" status | grep -q 'link=mlx5_0:1 priority=0 state=down down_by=admin' ||
+        fail "status: $(ctl "$pid" status)"
+    check ctl --all link mlx5_0:1 up
+    await 20 client.log 'planned .*to mlx5_0:1|link mlx5_0:1 is marked up'
+
+    fails 1 "no such link" ctl "$pid" link mlx5_7:1 down
+    fails 1 "expected" ctl "$pid" link mlx5_0:1 sideways
+    fails 1 "no process" ctl 999999999 status
+    fails 2 "which process" ctl status
+    fails 2 "what it shall do" ctl "$pid"
+
+    until_status 'link=mlx5_0:1 .*state=up'
+    check ctl "$pid" failover force
+    await 20 client.log 'failover from mlx5_0:1 is forced'
+    until_status 'link=mlx5_0:1 .*state=down down_by=forced'
+    check ctl "$pid" failover revoke
+    until_status 'link=mlx5_0:1 .*state=up down_by=-'
+
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    [ -z "$(ls ctl)" ] || fail "a socket was left: $(ls ctl)"
+    fabric_down
+}
+
+# until_status PATTERN
+until_status() {
+    local i
+    for ((i = 0; i < 200; ++i)); do
+        ! ctl --all status | grep -qE "$1" || return 0
+        sleep 0.05
+    done
+    fail "status is not $1: $(ctl --all status)"
+}
+
+# All links are gone, one returns before the give-up time: everything survives. The
+# client sleeps in epoll meanwhile, and must not spin for that
+test_all_links_gone_one_returns() {
+    local program_pid before after
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 8 -r 500 -W
+    program_pid=$(program_of "$client_pid")
+    link 1:0 down
+    link 1:1 down
+    await 20 client.log 'link mlx5_1:1 is down'
+    sleep 0.5
+    before=$(cpu_ticks "$program_pid")
+    sleep 3
+    after=$(cpu_ticks "$program_pid")
+    link 1:1 up
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    grep -q 'switched .*to=mlx5_1:1' client.log || fail "nothing was switched"
+    # 300 ticks of 10 ms would be a whole core
+    echo "# $((after - before)) ticks of 300 while nothing could be done"
+    [ $((after - before)) -lt 75 ] || fail "it spins: $((after - before)) ticks"
+    fabric_down
+}
+
+# None returns: the endpoint fails, and each completion is called exactly once
+test_all_links_gone_for_good() {
+    export UCX_RC_VARUNA_GIVE_UP=1s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 20 -r 500
+    link 1:0 down
+    link 1:1 down
+    await 40 client.log 'endpoint 0 failed'
+    ! wait $client_pid || fail "the client noticed nothing"
+    grep -qE 'completions +([0-9]+) of \1, .* 0 twice' client.log ||
+        fail "completions: $(grep completions client.log)"
+    kill $server_pid
+    fabric_down
+}
+
+# cpu_ticks PID: user and system time, in hundredths of a second
+cpu_ticks() {
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
+# program_of PID: the demo under the timeout, exec and launcher that we started
+program_of() {
+    local pid=$1 child
+    while [ "$(cat "/proc/$pid/comm")" != varuna_demo ]; do
+        child=$(pgrep -P "$pid" | head -n 1)
+        [ -n "$child" ] || fail "there is no program under $1"
+        pid=$child
+    done
+    echo "$pid"
 }
 
 run_tests
