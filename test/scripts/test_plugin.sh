@@ -180,4 +180,33 @@ test_warns_of_a_single_link() {
         fail "$(info)"
 }
 
+# UCP opens the memory domains of all transports, used or not
+test_does_not_warn_whom_it_does_not_concern() {
+    local out
+    with_fabric 1
+    out=$(UCX_TLS=tcp,self check "$emu" exec -n "$fabric" 0 -- "$run" \
+        ucx_info -ep -u t 2>&1)
+    grep -q 'one link only' <<<"$out" && fail "$out"
+    grep -q 'tcp\|self' <<<"$out" || fail "nothing was opened: $out"
+}
+
+test_links_from_a_file() {
+    with_fabric 4
+    printf 'backup all\nprimary mlx5_2:1 # ours\ndisabled mlx5_0\nreturn 2s\n' \
+        >links.conf
+    [ "$(links UCX_RC_VARUNA_LINKS="file:$PWD/links.conf")" = \
+        "varuna_mlx5_2:1 " ] || fail "$(info)"
+
+    printf 'primary mlx5_1:1\nbakcup mlx5_2:1\n' >wrong.conf
+    count_is 1 "ERROR .*wrong.conf:2: 'bakcup' is no statement" \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/wrong.conf"
+    printf 'primary mlx5_1:1\n\nbackup mlx5_7:1\n' >unknown.conf
+    count_is 1 "ERROR .*unknown.conf:3: there is no port 'mlx5_7:1'" \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/unknown.conf"
+    count_is 1 'ERROR .*failed to open .*/none.conf' \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/none.conf"
+    count_is 1 'ERROR .*must stand alone' \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/links.conf,all"
+}
+
 run_tests

@@ -73,6 +73,10 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, return_primary),
    UCS_CONFIG_TYPE_BOOL},
 
+  {"RETURN_DELAY", "0",
+   "... when it has been good for this time, beyond its hold-down.",
+   ucs_offsetof(uct_varuna_iface_config_t, return_delay), UCS_CONFIG_TYPE_TIME},
+
   {"STANDBY_RX_QUEUE_LEN", "512",
    "Receive buffers of each lane other than RC on the primary link: these carry\n"
    "the traffic for short times only, and a full queue slows senders down but\n"
@@ -188,4 +192,20 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
 #ifdef UCT_VARUNA_MUTATIONS
     uct_varuna_mutation           = config->mutation;
 #endif
+}
+
+void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
+                                      const uct_varuna_iface_config_t *config)
+{
+    const uct_varuna_md_t *md = iface->md;
+    int is_set                = md->return_policy.is_set;
+
+    uct_varuna_link_table_init(&iface->link_table, iface->num_links,
+                               is_set ? md->return_policy.does_return :
+                               config->return_primary,
+                               ucs_time_from_sec(config->hold_min),
+                               ucs_time_from_sec(config->hold_max));
+    iface->link_table.return_delay =
+            ucs_time_from_sec(is_set ? md->return_policy.delay :
+                              config->return_delay);
 }

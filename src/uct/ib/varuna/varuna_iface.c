@@ -576,10 +576,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         goto err_tables;
     }
 
-    uct_varuna_link_table_init(&self->link_table, self->num_links,
-                               config->return_primary,
-                               ucs_time_from_sec(config->hold_min),
-                               ucs_time_from_sec(config->hold_max));
+    uct_varuna_iface_init_link_table(self, config);
     status = uct_varuna_iface_open_links(self, worker, params);
     if (status != UCS_OK) {
         goto err_watch;

@@ -55,6 +55,7 @@ typedef struct uct_varuna_iface_config {
     double                     give_up;        /* No link left: then fail */
     double                     packet_lifetime;/* Unfenced lanes wait it out */
     int                        return_primary;
+    double                     return_delay;
     int                        port_events;    /* Listen to port events */
     double                     heartbeat_interval;
     unsigned                   heartbeat_misses;

@@ -10,6 +10,7 @@
 
 #include "varuna_md.h"
 #include "varuna_compat.h"
+#include "varuna_links_file.h"
 
 #include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>
@@ -47,6 +48,8 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      " - all                             : all ports which are not named before "
      "it, in order of\n"
      "                                     their names.\n"
+     " - file:<path>                     : as this file says, alone; see TUNING.md."
+     "\n"
      "Only ports on which both rc_mlx5 and dc_mlx5 can be used are links, at most "
      "8 of them.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
@@ -407,7 +410,10 @@ static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
         }
         md->nics[md->num_nics++] = nics[i];
     }
-    md->num_links = num_links;
+    md->num_links     = num_links;
+    md->num_primaries = ((md->num_primaries == 0) ||
+                         (md->num_primaries > num_links)) ? num_links :
+                        md->num_primaries;
 }
 
 static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
@@ -425,6 +431,89 @@ static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
         }
     }
     return UCS_OK;
+}
+
+/* Choose links as the file says; primaries come first. */
+static ucs_status_t
+uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
+                          unsigned num_nics, const char *path, unsigned *links,
+                          unsigned *num_links_p)
+{
+    char where[UCT_VARUNA_LINKS_FILE_MAX][UCT_VARUNA_LINKS_FILE_MAX_WHERE];
+    char *names[UCT_VARUNA_LINKS_FILE_MAX], *wheres[UCT_VARUNA_LINKS_FILE_MAX];
+    unsigned num_names     = 0;
+    unsigned num_primaries = 0;
+    uct_varuna_links_file_t file;
+    uct_varuna_links_entry_t *entry;
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_varuna_links_file_read(path, &file);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < file.num_entries; ++i) {
+        entry = &file.entries[i];
+        if (entry->role == UCT_VARUNA_LINK_ROLE_DISABLED) {
+            uct_varuna_nics_disable(nics, num_nics, entry->name);
+            continue;
+        }
+
+        ucs_snprintf_safe(where[i], sizeof(where[i]), "%s:%u", path,
+                          entry->line);
+        names[num_names]    = entry->name;
+        wheres[num_names++] = where[i];
+        num_primaries      += (entry->role == UCT_VARUNA_LINK_ROLE_PRIMARY);
+    }
+
+    if (num_primaries > 0) {
+        /* How many ports they are is known only when they are chosen */
+        status = uct_varuna_nics_select(nics, num_nics, names, num_primaries,
+                                        wheres, links, &md->num_primaries);
+        for (i = 0; i < num_nics; ++i) {
+            nics[i].is_link = 0;
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    md->return_policy.is_set      = file.has_return;
+    md->return_policy.does_return = file.does_return;
+    md->return_policy.delay       = file.return_delay;
+    return uct_varuna_nics_select(nics, num_nics, names, num_names, wheres,
+                                  links, num_links_p);
+}
+
+static ucs_status_t
+uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
+                     uct_varuna_nic_t *nics, unsigned num_nics, unsigned *links,
+                     unsigned *num_links_p)
+{
+    const size_t prefix_length = strlen(UCT_VARUNA_LINKS_FILE_PREFIX);
+    unsigned i;
+
+    for (i = 0; i < config->links.count; ++i) {
+        if (strncmp(config->links.names[i], UCT_VARUNA_LINKS_FILE_PREFIX,
+                    prefix_length)) {
+            continue;
+        }
+
+        if (config->links.count != 1) {
+            ucs_error("UCX_RC_VARUNA_LINKS: '%s' must stand alone, and its path "
+                      "may have no comma", config->links.names[i]);
+            return UCS_ERR_INVALID_PARAM;
+        }
+
+        return uct_varuna_md_select_file(md, nics, num_nics,
+                                         config->links.names[i] + prefix_length,
+                                         links, num_links_p);
+    }
+
+    return uct_varuna_nics_select(nics, num_nics, config->links.names,
+                                  config->links.count, NULL, links,
+                                  num_links_p);
 }
 
 /* Open all NICs, choose links. */
@@ -447,8 +536,9 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
         goto out_close;
     }
 
-    status = uct_varuna_nics_select(nics, num_nics, config->links.names,
-                                    config->links.count, links, &num_links);
+    md->num_primaries = 0;
+    status = uct_varuna_md_select(md, config, nics, num_nics, links,
+                                  &num_links);
     if (status != UCS_OK) {
         goto out_close;
     }
@@ -511,13 +601,13 @@ ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,
     const uct_varuna_nic_t *nic;
     unsigned i;
 
-    devices = ucs_calloc(md->num_links, sizeof(*devices), "varuna_devices");
+    devices = ucs_calloc(md->num_primaries, sizeof(*devices), "varuna_devices");
     if (devices == NULL) {
-        ucs_error("failed to allocate a list of %u devices", md->num_links);
+        ucs_error("failed to allocate a list of %u devices", md->num_primaries);
         return UCS_ERR_NO_MEMORY;
     }
 
-    for (i = 0; i < md->num_links; ++i) {
+    for (i = 0; i < md->num_primaries; ++i) {
         nic                   = &md->nics[md->links[i]];
         devices[i].type       = UCT_DEVICE_TYPE_NET;
         devices[i].sys_device = nic->sys_device;
@@ -526,6 +616,6 @@ ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,
     }
 
     *devices_p     = devices;
-    *num_devices_p = md->num_links;
+    *num_devices_p = md->num_primaries;
     return UCS_OK;
 }

@@ -48,6 +48,13 @@ struct uct_varuna_md {
      * these NICs have an open md. */
     unsigned                   num_links;
     uint8_t                    links[UCT_VARUNA_MAX_LINKS];
+    unsigned                   num_primaries; /* The first of them are shown as
+                                                 devices of the transport */
+    struct {
+        uint8_t                is_set;    /* Over RETURN_PRIMARY */
+        uint8_t                does_return;
+        double                 delay;     /* Seconds */
+    } return_policy;                      /* From the file of links */
     uct_md_attr_t              attr;      /* What all links can do */
 };
 

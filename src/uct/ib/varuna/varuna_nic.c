@@ -56,6 +56,7 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
     nic->md_attr    = *md_attr;
     nic->sys_device = tl_resource->sys_device;
     nic->is_link    = 0;
+    nic->is_disabled = 0;
     ucs_strncpy_zero(nic->md_name, md_name, sizeof(nic->md_name));
     ucs_strncpy_zero(nic->dev_name, tl_resource->dev_name,
                      sizeof(nic->dev_name));
@@ -293,22 +294,22 @@ static void uct_varuna_nics_str(const uct_varuna_nic_t *nics, unsigned num_nics,
 /* Make one NIC a link, because of a name which isn't "all". */
 static ucs_status_t
 uct_varuna_nics_select_one(uct_varuna_nic_t *nics, unsigned num_nics,
-                           unsigned nic, const char *name, unsigned *links,
-                           unsigned *num_links_p)
+                           unsigned nic, const char *name, const char *where,
+                           unsigned *links, unsigned *num_links_p)
 {
     UCS_STRING_BUFFER_ONSTACK(strb, 512);
 
     if (nics[nic].is_link) {
         uct_varuna_nics_str(nics, num_nics, &strb);
-        ucs_error(UCT_VARUNA_LINKS_ENV ": '%s' names %s a second time "
-                  "(there are: %s)", name, nics[nic].dev_name,
+        ucs_error("%s: '%s' names %s a second time "
+                  "(there are: %s)", where, name, nics[nic].dev_name,
                   ucs_string_buffer_cstr(&strb));
         return UCS_ERR_INVALID_PARAM;
     }
 
     if (*num_links_p == UCT_VARUNA_MAX_LINKS) {
-        ucs_error(UCT_VARUNA_LINKS_ENV ": '%s' is one too many, there can't be "
-                  "more than %u links", name, UCT_VARUNA_MAX_LINKS);
+        ucs_error("%s: '%s' is one too many, there can't be "
+                  "more than %u links", where, name, UCT_VARUNA_MAX_LINKS);
         return UCS_ERR_INVALID_PARAM;
     }
 
@@ -319,8 +320,8 @@ uct_varuna_nics_select_one(uct_varuna_nic_t *nics, unsigned num_nics,
 
 static ucs_status_t
 uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
-                            const char *name, unsigned *links,
-                            unsigned *num_links_p)
+                            const char *name, const char *where,
+                            unsigned *links, unsigned *num_links_p)
 {
     unsigned num_found = 0;
     UCS_STRING_BUFFER_ONSTACK(strb, 512);
@@ -333,8 +334,8 @@ uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
         }
 
         ++num_found;
-        status = uct_varuna_nics_select_one(nics, num_nics, i, name, links,
-                                            num_links_p);
+        status = uct_varuna_nics_select_one(nics, num_nics, i, name, where,
+                                            links, num_links_p);
         if (status != UCS_OK) {
             return status;
         }
@@ -342,9 +343,9 @@ uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
 
     if (num_found == 0) {
         uct_varuna_nics_str(nics, num_nics, &strb);
-        ucs_error(UCT_VARUNA_LINKS_ENV ": there is no port '%s' with "
+        ucs_error("%s: there is no port '%s' with "
                   UCT_VARUNA_RC_TL " and " UCT_VARUNA_DC_TL " (there are: %s)",
-                  name, ucs_string_buffer_cstr(&strb));
+                  where, name, ucs_string_buffer_cstr(&strb));
         return UCS_ERR_NO_DEVICE;
     }
 
@@ -359,7 +360,7 @@ static void uct_varuna_nics_select_rest(uct_varuna_nic_t *nics,
     unsigned i;
 
     for (i = 0; i < num_nics; ++i) {
-        if (nics[i].is_link) {
+        if (nics[i].is_link || nics[i].is_disabled) {
             continue;
         }
 
@@ -374,8 +375,21 @@ static void uct_varuna_nics_select_rest(uct_varuna_nic_t *nics,
     }
 }
 
+void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
+                             const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (uct_varuna_nic_matches(&nics[i], name)) {
+            nics[i].is_disabled = 1;
+        }
+    }
+}
+
 ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
                                     char **names, unsigned num_names,
+                                    char **wheres,
                                     unsigned *links, unsigned *num_links_p)
 {
     unsigned num_links = 0;
@@ -396,8 +410,10 @@ ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
             continue;
         }
 
-        status = uct_varuna_nics_select_name(nics, num_nics, names[i], links,
-                                             &num_links);
+        status = uct_varuna_nics_select_name(nics, num_nics, names[i],
+                                             (wheres == NULL) ?
+                                             UCT_VARUNA_LINKS_ENV : wheres[i],
+                                             links, &num_links);
         if (status != UCS_OK) {
             return status;
         }

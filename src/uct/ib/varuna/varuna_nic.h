@@ -19,6 +19,7 @@ typedef struct uct_varuna_nic {
     char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     ucs_sys_device_t           sys_device;
     int                        is_link;   /* It was chosen */
+    int                        is_disabled; /* "all" does not mean it */
 } uct_varuna_nic_t;
 
 /**
@@ -43,6 +44,10 @@ ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
  */
 void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics);
 
+/** Leave the ports of this name out of "all". It need not exist. */
+void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
+                             const char *name);
+
 /**
  * Choose links by name, as in UCX_RC_VARUNA_LINKS. A name which is unknown or
  * stands twice is an error which tells what there is.
@@ -54,6 +59,8 @@ void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics);
  *                              for all that are not named before, as far as
  *                              UCT_VARUNA_MAX_LINKS allows.
  * @param [in]     num_names    Their number.
+ * @param [in]     wheres       Where each name was written, for errors; NULL: in
+ *                              UCX_RC_VARUNA_LINKS.
  * @param [out]    links        NIC indices in the order of the names; room for
  *                              UCT_VARUNA_MAX_LINKS.
  * @param [out]    num_links_p  Their number. It is 0 only if there are no NICs
@@ -61,6 +68,7 @@ void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics);
  */
 ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
                                     char **names, unsigned num_names,
+                                    char **wheres,
                                     unsigned *links, unsigned *num_links_p);
 
 #endif
