@@ -13,7 +13,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #define UCT_VARUNA_ADMIN_MAX_NAMES 64
 #define UCT_VARUNA_ADMIN_NAME_MAX  32
@@ -25,6 +28,7 @@ static struct {
     pthread_mutex_t            lock;       /* Of everything here */
     ucs_list_link_t            users;      /* uct_varuna_admin_t */
     unsigned                   version;    /* Read without the lock */
+    pid_t                      pid;        /* Of who opened an interface last */
     unsigned                   forced;     /* Failovers since the last revoke */
     unsigned                   revokes;
     unsigned                   num_down;
@@ -209,12 +213,33 @@ size_t rc_varuna_status(char *buffer, size_t size)
 
 /* --- Interfaces --- */
 
+/* The program calls exit() with interfaces open. The libraries below us tidy up
+ * next, and what runs in the async thread must not meet them. */
+static void uct_varuna_admin_at_exit(void)
+{
+    uct_varuna_admin_t *user;
+
+    if (getpid() != uct_varuna_admin.pid) {
+        return; /* A child, which has no async thread */
+    }
+
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        user->quiesce(user->arg);
+    }
+}
+
 void uct_varuna_admin_register(uct_varuna_admin_t *admin)
 {
     admin->version = 0;
     admin->forced  = 0;
     memset(admin->links, 0, sizeof(admin->links));
     pthread_mutex_lock(&uct_varuna_admin.lock);
+    if (uct_varuna_admin.pid != getpid()) {
+        if (uct_varuna_admin.pid == 0) {
+            atexit(uct_varuna_admin_at_exit);
+        }
+        uct_varuna_admin.pid = getpid();
+    }
     admin->revokes = uct_varuna_admin.revokes;
     ucs_list_add_tail(&uct_varuna_admin.users, &admin->list);
     pthread_mutex_unlock(&uct_varuna_admin.lock);

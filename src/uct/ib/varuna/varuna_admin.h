@@ -23,10 +23,11 @@ typedef struct uct_varuna_admin {
     uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
                                                                atomic */
     void                       (*wake)(void *arg); /* Called by any thread */
+    void                       (*quiesce)(void *arg); /* At exit() */
     void                       *arg;
 } uct_varuna_admin_t;
 
-/** Take part. Names, their number, wake and arg are filled in. */
+/** Take part. Names, their number, wake, quiesce and arg are filled in. */
 void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);

@@ -103,6 +103,9 @@ struct uct_varuna_target {
 ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
                                    uct_varuna_ctl_t **ctl_p);
 
+/** Stop all calls from the async context, for good. The lock must not be held. */
+void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
+
 /** Stop async handlers, close everything incl. targets and their RC QPs. */
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
 

@@ -210,8 +210,7 @@ static ucs_status_t uct_varuna_ctl_links_init(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
-/* Stop all calls from the async context. The lock must not be held. */
-static void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
+void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 

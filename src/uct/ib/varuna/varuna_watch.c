@@ -75,6 +75,13 @@ static void uct_varuna_watch_wake(void *arg)
     uct_varuna_ctl_poke(iface->ctl);
 }
 
+static void uct_varuna_watch_quiesce(void *arg)
+{
+    uct_varuna_iface_t *iface = arg;
+
+    uct_varuna_ctl_unlisten(iface->ctl);
+}
+
 void uct_varuna_watch_start(uct_varuna_iface_t *iface,
                             const uct_varuna_iface_config_t *config)
 {
@@ -83,6 +90,7 @@ void uct_varuna_watch_start(uct_varuna_iface_t *iface,
 
     admin->num_links = iface->num_links;
     admin->wake      = uct_varuna_watch_wake;
+    admin->quiesce   = uct_varuna_watch_quiesce;
     admin->arg       = iface;
     for (link = 0; link < iface->num_links; ++link) {
         admin->names[link] = uct_varuna_link_name(iface, link);
