@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: contrib/deb.sh [DIRECTORY]
+#
+# Builds a Debian package of rc_varuna and mlx5emu for this machine's Debian and
+# its UCX, in DIRECTORY (default: the checkout), and prints its name. It installs
+# beside libucx0 and touches none of its files:
+#
+#   apt-get install ./rc-varuna_*.deb
+
+set -euo pipefail
+prog=deb
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case ${1:-} in
+-*)
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
+    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
+    exit 0
+    ;;
+esac
+[ $# -le 1 ] || die "one DIRECTORY at most"
+out=$(readlink -m "${1:-$top}")
+mkdir -p "$out"
+
+# Debian's directories differ from those of contrib/build.sh, so it has a build
+# directory of its own
+build_dir=${RC_VARUNA_DEB_BUILD:-$top/_build-deb}
+ucx_src=$("$top/contrib/setup.sh")
+[ -x "$top/configure" ] || quietly "$top/autogen.log" "$top/autogen.sh" ||
+    die "autogen.sh failed"
+mkdir -p "$build_dir"
+arch=$(dpkg --print-architecture)
+multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+if [ ! -x "$build_dir/config.status" ]; then
+    say "configure ($build_dir)"
+    (cd "$build_dir" &&
+     quietly configure.log "$top/configure" --prefix=/usr \
+         --libdir=/usr/lib/"$multiarch" --with-ucx-src="$ucx_src") ||
+        die "configure failed"
+fi
+
+say "make (a minute when all is new)"
+quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
+    die "make failed"
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+package=$root/package
+quietly "$build_dir/install.log" \
+    make -C "$build_dir" install-strip DESTDIR="$package" ||
+    die "make install failed"
+find "$package" -name '*.la' -delete
+find "$package/usr/share/man" -name '*.[1-8]' -exec gzip -9n {} +
+install -D -m 644 "$top/LICENSE" "$package/usr/share/doc/rc-varuna/copyright"
+install -m 644 "$top/README.md" "$top/NEWS" "$top"/docs/*.md \
+    "$package/usr/share/doc/rc-varuna/"
+
+version=$(sed -n 's/^PACKAGE_VERSION=.//p' "$top/configure" | tr -d "'" | head -1)
+ucx=$(dpkg-query -W -f '${Version}' libucx0)
+
+# What the binaries need, and the very UCX that they are built for: its internal
+# structures are no stable interface, and the plugin refuses any other version
+mkdir "$root/debian"
+printf 'Source: rc-varuna\n\nPackage: rc-varuna\nArchitecture: any\n' \
+    >"$root/debian/control"
+mapfile -t binaries < <(find "$package" -type f -perm -u+x -o -type f \
+                             -name '*.so*')
+depends=$(cd "$root" && dpkg-shlibdeps --ignore-missing-info -O \
+              -l"/usr/lib/$multiarch/ucx" "${binaries[@]}" 2>"$root/shlibs.log" |
+          sed -n 's/^shlibs:Depends=//p') ||
+    die "dpkg-shlibdeps failed: $(tail -n 3 "$root/shlibs.log")"
+
+mkdir "$package/DEBIAN"
+cat >"$package/DEBIAN/control" <<END
+Package: rc-varuna
+Version: $version
+Architecture: $arch
+Maintainer: rc_varuna authors <rc_varuna@localhost>
+Section: net
+Priority: optional
+Depends: $depends, libucx0 (= $ucx)
+Description: fault-tolerant UCX transport over several RDMA links
+ rc_varuna is a transport for UCX, Open MPI and OpenSHMEM programs which
+ survives the failure of an RDMA link: it knows of each operation in flight
+ whether the peer executed it, and repeats only those that were lost.
+ .
+ The package also holds mlx5emu, emulated mlx5 NICs and links for machines
+ without RDMA hardware.
+END
+name=rc-varuna_${version}_$arch.deb
+dpkg-deb --root-owner-group --build "$package" "$out/$name" >&2 ||
+    die "dpkg-deb failed"
+echo "$out/$name"
