@@ -207,12 +207,25 @@ void side::connect(const side &peer, unsigned timeout, unsigned retry,
     (*m_agent)("connect", qp, peer.qpn, peer.lid, timeout, retry, rnr_retry);
 }
 
+std::string side::send_line(ibv_wr_opcode opcode, const side &peer,
+                            uint64_t wr_id, uint64_t local, uint64_t length,
+                            uint64_t remote, uint64_t a, uint64_t b,
+                            unsigned flags) const
+{
+    std::ostringstream line;
+
+    line << "send " << qp << " " << wr_id << " " << (int)opcode << " " << flags
+         << " " << addr + local << " " << length << " " << lkey << " "
+         << peer.addr + remote << " " << peer.rkey << " " << a << " " << b;
+    return line.str();
+}
+
 void side::send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
                 uint64_t local, uint64_t length, uint64_t remote, uint64_t a,
                 uint64_t b, unsigned flags)
 {
-    (*m_agent)("send", qp, wr_id, (int)opcode, flags, addr + local, length,
-               lkey, peer.addr + remote, peer.rkey, a, b);
+    m_agent->command(send_line(opcode, peer, wr_id, local, length, remote, a,
+                               b, flags));
 }
 
 void side::recv(uint64_t wr_id, uint64_t offset, uint64_t length)
@@ -279,10 +292,22 @@ void test_emu::cleanup()
         EXPECT_EQ(rule.second, fired(rule.first)) << "fault " << rule.first;
     }
     m_fires.clear();
+    check_trace();
     a.reset();
     b.reset();
     m_fabric.reset();
     ucs::test::cleanup();
+}
+
+/* Whatever a test does: no request is executed twice, or out of order */
+void test_emu::check_trace()
+{
+    rcv::process check({rcv::fabric::tool(), "trace", "-n", fabric().name(),
+                        "--check"});
+    int status = check.wait(60);
+
+    EXPECT_TRUE((status == 0) || (status == 3) || !has_trace())
+            << check.output();
 }
 
 void test_emu::make_pair(unsigned link, unsigned timeout, unsigned retry,
@@ -336,7 +361,9 @@ std::vector<trace_entry> test_emu::trace(unsigned host)
                 get_number(r, "data"),
                 json_is_true(get_json(r, "duplicate")),
                 json_is_true(get_json(r, "partial")),
-                json_is_true(get_json(r, "last"))});
+                json_is_true(get_json(r, "last")),
+                json_string_value(get_json(r, "id")),
+                json_string_value(get_json(r, "ack"))});
     }
     return result;
 }

@@ -112,6 +112,12 @@ public:
     void connect(const side &peer, unsigned timeout = 8, unsigned retry = 3,
                  unsigned rnr_retry = 7);
 
+    /** What an agent is told, to be begun and finished. */
+    std::string send_line(ibv_wr_opcode opcode, const side &peer,
+                          uint64_t wr_id, uint64_t local, uint64_t length,
+                          uint64_t remote, uint64_t a = 0, uint64_t b = 0,
+                          unsigned flags = IBV_SEND_SIGNALED) const;
+
     /** Addresses here are offsets into the memory of either side. */
     void send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
               uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
@@ -217,6 +223,7 @@ struct trace_entry {
     std::string op;
     uint64_t    src_qpn, wqe, length, addr, data;
     bool        duplicate, partial, last;
+    std::string id, ack;
 };
 
 
@@ -229,6 +236,12 @@ protected:
     virtual rcv::args_t fabric_options() const
     {
         return rcv::args_t();
+    }
+
+    /** Whether the fabric has a trace, which is judged at the end. */
+    virtual bool has_trace() const
+    {
+        return true;
     }
 
     rcv::fabric &fabric()
@@ -259,6 +272,8 @@ protected:
     std::unique_ptr<side> a, b;
 
 private:
+    void check_trace();
+
     std::unique_ptr<rcv::fabric> m_fabric;
     std::map<uint64_t, uint64_t> m_fires;
 };

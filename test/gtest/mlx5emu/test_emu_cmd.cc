@@ -53,8 +53,8 @@ protected:
 
 UCS_TEST_F(test_emu_cmd, help) {
     EXPECT_EQ(0, run({"--help"}).status);
-    for (const char *verb : {"up", "exec", "link", "fault", "trace", "status",
-                             "down"}) {
+    for (const char *verb : {"up", "exec", "link", "nic", "fault", "trace",
+                             "status", "down"}) {
         result r = run({verb, "--help"});
 
         EXPECT_EQ(0, r.status) << verb;
@@ -79,13 +79,26 @@ UCS_TEST_F(test_emu_cmd, errors) {
     refuses({"up", "-n", "x", "--mtu", "1500"}, 2, "2048");
     refuses({"up", "-n", "x", "--colour"}, 2, "unknown option --colour");
     refuses({"up", "-n", "x", "more"}, 2, "unexpected \"more\"");
+    refuses({"up", "-n", "x", "--seed", "-1"}, 2, "--seed");
+    refuses({"up", "-n", "x", "--time-scale", "0"}, 2, "0.001 to 1000");
+    refuses({"link", "-n", name, "0:0", "flap"}, 2, "a period");
+    refuses({"link", "-n", name, "0:0", "flap", "5"}, 2, "PERIOD");
+    refuses({"link", "-n", name, "0:0", "up", "5ms"}, 2, "a link and a state");
+    refuses({"nic", "-n", name, "0:0"}, 2, "kill or revive");
+    refuses({"nic", "-n", name, "0:0", "hurt"}, 2, "kill or revive");
+    refuses({"nic", "-n", name, "0:5", "kill"}, 2, "links 0 to 1");
+    refuses({"nic", "-n", name, "0:0", "revive"}, 1, "alive already");
+    refuses({"nic", "-n", name, "--silent", "0:0", "revive"}, 2, "--silent");
+    refuses({"fault", "-n", name, "load"}, 2, "one file");
+    refuses({"fault", "-n", name, "load", "/no/such"}, 1, "/no/such");
+    refuses({"trace", "-n", name, "--check", "--follow"}, 2, "exclude");
     refuses({"link", "-n", name, "0:0"}, 2, "a link and a state");
     refuses({"link", "-n", name, "0:0", "red"}, 2, "up, down or silent");
     refuses({"link", "-n", name, "0:2", "up"}, 2, "links 0 to 1");
     refuses({"link", "-n", name, "7:0", "up"}, 2, "hosts 0 to 1");
     refuses({"link", "-n", name, "1", "up"}, 2, "HOST:LINK");
-    refuses({"fault", "-n", name}, 2, "add, list or clear");
-    refuses({"fault", "-n", name, "sing"}, 2, "add, list or clear");
+    refuses({"fault", "-n", name}, 2, "add, load, list or clear");
+    refuses({"fault", "-n", name, "sing"}, 2, "add, load, list or clear");
     refuses({"fault", "-n", name, "add", "packet", "host=2", "drop"}, 2,
             "hosts 0 to 1");
     refuses({"fault", "-n", name, "add", "packet", "down=0:5"}, 2,
@@ -209,6 +222,55 @@ UCS_TEST_F(test_emu_cmd, faults_from_a_file) {
     unlink(path);
 }
 
+UCS_TEST_F(test_emu_cmd, faults_for_one_command) {
+    const std::string &name = fabric().name();
+    rcv::args_t exec = {rcv::fabric::tool(), "exec", "-n", name,
+                        "--require-fired", "0", "--"};
+    rcv::args_t args = exec;
+
+    /* Loaded once, for this command and not for those that it runs */
+    args.insert(args.end(), {"sh", "-c", rcv::fabric::tool() + " exec 0 -- " +
+                             "sh -c 'echo \"<$MLX5EMU_EXEC_RULES>\"; exit 4'"});
+    rcv::process failing(args, {"MLX5EMU_EXEC_RULES=packet drop; ack drop"});
+    EXPECT_EQ(4, failing.wait(30)) << failing.output();
+    EXPECT_NE(std::string::npos, failing.output().find("<>"));
+    EXPECT_NE(std::string::npos, failing.output().find("rule 1 never fired"));
+    EXPECT_NE(std::string::npos, failing.output().find("rule 2 never fired"));
+    EXPECT_EQ(std::string::npos, failing.output().find("rule 3"));
+
+    /* Success is none if a rule never fired */
+    args = exec;
+    args.push_back("true");
+    EXPECT_EQ(3, rcv::process(args).wait(30));
+    fabric().command("fault", {"clear"});
+    EXPECT_EQ(0, rcv::process(args).wait(30));
+
+    args.insert(args.begin() + 4, {"--faults", "/no/such"});
+    rcv::process missing(args);
+    EXPECT_EQ(1, missing.wait(30));
+    EXPECT_NE(std::string::npos, missing.output().find("/no/such"));
+    rcv::process wrong(exec, {"MLX5EMU_EXEC_RULES=packet drop;packet fly"});
+    EXPECT_EQ(2, wrong.wait(30));   /* no command */
+    args = exec;
+    args.push_back("true");
+    rcv::process bad(args, {"MLX5EMU_EXEC_RULES=packet drop;packet fly"});
+    EXPECT_EQ(1, bad.wait(30));
+    EXPECT_NE(std::string::npos,
+              bad.output().find("$MLX5EMU_EXEC_RULES:2: ")) << bad.output();
+}
+
+UCS_TEST_F(test_emu_cmd, exec_require_fired_is_satisfied) {
+    rcv::args_t args = {rcv::fabric::tool(), "exec", "-n", fabric().name(),
+                        "--require-fired", "0", "--",
+                        RCV_TOP_BUILDDIR "/test/gtest/verbs_agent"};
+
+    make_pair();
+    fault("packet op=write count");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(0, rcv::process(args).wait(30));
+}
+
 UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
     std::string name = other_name();
     char path[]      = "/tmp/test_emu_faults_XXXXXX";
@@ -216,15 +278,17 @@ UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
 
     ASSERT_GE(fd, 0);
     dprintf(fd, "packet drop\n");
-    for (const char *how : {"option", "environment"}) {
+    for (const char *how : {"option", "file", "rules"}) {
         bool by_option = !strcmp(how, "option");
         rcv::args_t args = {rcv::fabric::tool(), "up", "-n", name};
         rcv::args_t env;
 
         if (by_option) {
             args.insert(args.end(), {"--faults", path});
-        } else {
+        } else if (!strcmp(how, "file")) {
             env.push_back(std::string("MLX5EMU_FAULTS=") + path);
+        } else {
+            env.push_back("MLX5EMU_RULES=ack drop;packet drop");
         }
         rcv::process up(args, env);
         ASSERT_EQ(0, up.wait(20)) << up.output();

@@ -116,6 +116,36 @@ UCS_TEST_F(test_emu_event, empty_srq_is_rnr) {
     EXPECT_TRUE(a->completes(1, IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
+UCS_TEST_F(test_emu_event, overrun_of_a_cq) {
+    uint64_t small;
+    emu::numbers_t n;
+
+    make_pair();
+    small  = (**a)("cq", a->ctx, 7, 0).at(0);
+    n      = (**a)("qp", a->ctx, (int)IBV_QPT_RC, small, -1, 1);
+    a->cq  = small;
+    a->qp  = n.at(0);
+    a->qpn = n.at(1);
+    a->connect(*b);
+    b.reset(new emu::side(fabric(), 1, 0));
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*b);
+    b->connect(*a);
+
+    for (int i = 0; i < 8; ++i) {
+        a->write(*b, i, 0, 8, 0);
+    }
+    EXPECT_TRUE(a->async(0).empty());   /* it is just full */
+    a->write(*b, 8, 0, 8, 0);
+    EXPECT_EQ((uint64_t)IBV_EVENT_CQ_ERR, a->async(10000).at(0));
+    for (int i = 0; i < 8; ++i) {
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    a->write(*b, 9, 0, 8, 0);
+    EXPECT_TRUE(a->is_quiet());         /* it is dead, and tells once */
+    EXPECT_TRUE(a->async(0).empty());
+}
+
 UCS_TEST_F(test_emu_event, last_wqe_reached_once) {
     emu::numbers_t event;
 
@@ -392,6 +422,11 @@ protected:
     {
         return {"--shared-hca", "--trace", "0"};
     }
+
+    bool has_trace() const override
+    {
+        return false;
+    }
 };
 
 UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
@@ -400,6 +435,69 @@ UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
     EXPECT_GT(r.rounds, 0ul);
     EXPECT_GE(r.value, r.rounds);
     EXPECT_LE(r.value, r.rounds + 2);
+}
+
+/* The window between reading and writing, held open */
+class test_emu_rmw : public emu::test_emu {
+protected:
+    /* Adds 1 to a word of b through link 0, and while that is between reading
+     * and writing, through link 1; or the CPU of b stores 10 */
+    uint64_t race(bool with_cpu)
+    {
+        make_pair(0, 20, 7);
+        emu::side view = *b, other(fabric(), 0, 1);
+        emu::numbers_t n;
+
+        view.ctx  = (**b)("open", 1).at(0);
+        view.rkey = (**b)("alias", view.ctx, b->mem, emu::all_access).at(1);
+        view.cq   = (**b)("cq", view.ctx, 16, 0).at(0);
+        n         = (**b)("qp", view.ctx, (int)IBV_QPT_RC, view.cq, -1, 1);
+        view.qp   = n.at(0);
+        view.qpn  = n.at(1);
+        view.connect(other, 20, 7);
+        other.connect(view, 20, 7);
+
+        fault("rmw op=faa link=0 delay=500ms");
+        (**a).begin(a->send_line(IBV_WR_ATOMIC_FETCH_AND_ADD, *b, 1, 0, 8, 0,
+                                 1));
+        while (fired(1) == 0) {
+            usleep(1000);
+        }
+        if (with_cpu) {
+            b->put(0, 10);
+        } else {
+            other.faa(view, 2, 0, 0, 1);
+            EXPECT_TRUE(other.completes(2, IBV_WC_SUCCESS));
+        }
+        (**a).finish();
+        EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+        EXPECT_EQ(with_cpu ? 1u : 2u, executed(1, "faa"));
+        return b->get(0);
+    }
+};
+
+class test_emu_rmw_shared : public test_emu_rmw {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--shared-hca"};
+    }
+};
+
+UCS_TEST_F(test_emu_rmw, two_nics_lose_an_update) {
+    EXPECT_EQ(1ul, race(false));
+}
+
+UCS_TEST_F(test_emu_rmw, nic_and_cpu_lose_an_update) {
+    EXPECT_EQ(1ul, race(true));
+}
+
+UCS_TEST_F(test_emu_rmw_shared, one_nic_loses_none) {
+    EXPECT_EQ(2ul, race(false));
+}
+
+UCS_TEST_F(test_emu_rmw_shared, cpu_still_loses) {
+    EXPECT_EQ(1ul, race(true));
 }
 
 UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {

@@ -7,6 +7,10 @@
 
 #include "test_emu.h"
 
+#include "tools/mlx5emu/fault/emu_fault_rule.h"
+
+#include <time.h>
+
 class test_emu_link : public emu::test_emu {
 protected:
     /* Dies within the retries; what is behind is flushed */
@@ -59,6 +63,20 @@ UCS_TEST_F(test_emu_link, silent_raises_none) {
     EXPECT_TRUE(a->async(200).empty());
     make_pair();
     expect_works(*a, *b, 5);
+}
+
+UCS_TEST_F(test_emu_link, loopback_needs_a_port_that_is_not_down) {
+    a.reset(new emu::side(fabric(), 0, 0));
+    b.reset(new emu::side(fabric(), 0, 0));
+    a->connect(*b);
+    b->connect(*a);
+    expect_works(*a, *b, 5);
+    fabric().link(0, 0, "silent");   /* the fault is behind the NIC */
+    expect_works(*a, *b, 6);
+    fabric().link(0, 0, "down");
+    a->write(*b, 7, 0, 8, 0);
+    EXPECT_TRUE(a->completes(7, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_EQ(2u, executed(0, "write"));
 }
 
 UCS_TEST_F(test_emu_link, the_responders_link_counts_too) {
@@ -155,6 +173,19 @@ UCS_TEST_F(test_emu_fault, lost_ack_of_a_write) {
     EXPECT_EQ(3ul, b->get(0));
     EXPECT_EQ(1u, executed(1, "write"));
     EXPECT_GT(counter(1, 0, "duplicate_requests"), 0ul);
+
+    /* The trace tells which answer was lost, and which came */
+    std::vector<emu::trace_entry> t = trace(1);
+    ASSERT_GE(t.size(), 2u);
+    EXPECT_EQ("lost", t.front().ack);
+    EXPECT_FALSE(t.front().duplicate);
+    EXPECT_EQ("sent", t.back().ack);
+    EXPECT_TRUE(t.back().duplicate);
+    EXPECT_EQ(t.front().id, t.back().id);
+
+    a->write(*b, 2, 0, 8, 0);
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_NE(t.front().id, trace(1).back().id);
 }
 
 UCS_TEST_F(test_emu_fault, lost_response_does_not_repeat_an_atomic) {
@@ -495,4 +526,62 @@ UCS_TEST_F(test_emu_fault, random_losses) {
     EXPECT_EQ(300u, executed(1, "faa"));
     EXPECT_GT(fired(1), 3ul);
     EXPECT_GT(fired(2), 3ul);
+}
+
+
+class test_emu_scale : public emu::test_emu {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--time-scale", "200", "--seed", "77"};
+    }
+
+    static double now()
+    {
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return ts.tv_sec + ts.tv_nsec * 1e-9;
+    }
+};
+
+UCS_TEST_F(test_emu_scale, timers_run_faster) {
+    double start = now();
+
+    make_pair(0, 21, 3);   /* 4 times 8.6 s */
+    fabric().link(0, 0, "silent");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_EQ(4ul, counter(0, 0, "timeouts"));
+    EXPECT_LT(now() - start, 30);
+    EXPECT_GT(now() - start, 0.17);
+}
+
+UCS_TEST_F(test_emu_scale, delays_run_faster) {
+    double start = now();
+
+    make_pair(0, 31, 7);
+    fault("packet op=write delay=40s");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_LT(now() - start, 30);
+    EXPECT_GT(now() - start, 0.2);
+}
+
+UCS_TEST_F(test_emu_scale, the_seed_of_the_fabric_is_that_of_its_rules) {
+    std::string list;
+
+    EXPECT_NE(std::string::npos,
+              fabric().command("status").find("seed 77, time scale 200"));
+    fabric().command("fault", {"add", "packet prob=0.5 count=all drop"});
+    fabric().command("fault", {"add", "packet prob=0.5 count=all drop"});
+    fabric().command("fault", {"add", "packet prob=0.5 seed=5 drop"});
+    list = fabric().command("fault", {"list"});
+
+    /* Told, so that a run can be repeated; made of 77 and the rule's number */
+    EXPECT_NE(std::string::npos, list.find(std::string("seed=") +
+              std::to_string(emu_fault_derive_seed(77, 1)))) << list;
+    EXPECT_NE(std::string::npos, list.find(std::string("seed=") +
+              std::to_string(emu_fault_derive_seed(77, 2)))) << list;
+    EXPECT_NE(std::string::npos, list.find("seed=5 ")) << list;
 }

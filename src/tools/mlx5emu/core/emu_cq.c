@@ -45,19 +45,23 @@ static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
 {
     uint32_t i;
 
-    cq->gen     = (cq->gen + 1) & 0x3ff;
-    cq->cqn     = index | (cq->gen << EMU_CQ_IDX_BITS);
-    cq->proc    = emu_self->index;
-    cq->ctx     = ctx->index;
-    cq->port    = ctx->port;
-    cq->nic_gen = ctx->nic_gen;
-    cq->chan    = chan;
-    cq->cookie  = cookie;
-    cq->refs    = 0;
-    cq->pi      = 0;
-    cq->armed   = 0;
-    cq->sol_pi  = 0;
-    cq->dbrec   = (uint32_t*)(cq->buf + (size_t)cq->cqe_cnt * cq->cqe_size);
+    cq->gen            = (cq->gen + 1) & 0x3ff;
+    cq->cqn            = index | (cq->gen << EMU_CQ_IDX_BITS);
+    cq->proc           = emu_self->index;
+    cq->ctx            = ctx->index;
+    cq->port           = ctx->port;
+    cq->nic_gen        = ctx->nic_gen;
+    cq->chan           = chan;
+    cq->cookie         = cookie;
+    cq->refs           = 0;
+    cq->pi             = 0;
+    cq->armed          = 0;
+    cq->sol_pi         = 0;
+    cq->failed         = 0;
+    cq->ignore_overrun = 0;
+    cq->dbrec          = (uint32_t*)(cq->buf +
+                                     (size_t)cq->cqe_cnt * cq->cqe_size);
+    cq->dbrec[0]       = 0;
     for (i = 0; i < cq->cqe_cnt; i++) {
         emu_cqe_init(emu_cq_slot(cq, i), cq->cqe_size);
     }
@@ -138,6 +142,27 @@ static void emu_cq_lock(emu_cq_t *cq)
     }
 }
 
+/* Whether an entry that was not read yet would be overwritten. The consumer
+ * tells in the doorbell record how far it is. */
+static int emu_cq_is_full(const emu_cq_t *cq)
+{
+    return !cq->ignore_overrun &&
+           (((cq->pi - be32toh(cq->dbrec[0])) & 0xffffff) >= cq->cqe_cnt);
+}
+
+/* lock is held, and released */
+static void emu_cq_overrun(emu_cq_t *cq)
+{
+    int is_first = !cq->failed;
+
+    cq->failed = 1;
+    emu_unlock(&cq->lock);
+    if (is_first) {
+        emu_chan_post(emu_fabric->ctxs[cq->ctx].async, IBV_EVENT_CQ_ERR,
+                      cq->cqn, cq->cookie);
+    }
+}
+
 void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
 {
     int is_err   = (cqe->opcode == MLX5_CQE_REQ_ERR) ||
@@ -149,6 +174,11 @@ void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
     }
 
     emu_cq_lock(cq);
+    if (emu_unlikely(cq->failed || emu_cq_is_full(cq))) {
+        emu_cq_overrun(cq);
+        return;
+    }
+
     emu_cqe_write(emu_cq_slot(cq, cq->pi), cq->cqe_size, cqe,
                   !!(cq->pi & cq->cqe_cnt));
     cq->pi++;

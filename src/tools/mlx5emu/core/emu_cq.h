@@ -38,6 +38,9 @@ struct emu_cq {
     uint32_t          pi;         /* entries ever written */
     uint32_t          armed;      /* 0, 1: next, 2: next solicited or error */
     uint32_t          sol_pi;     /* pi behind the last that is solicited */
+    uint32_t          ignore_overrun; /* the program promises not to, and need
+                                         not tell how far it has read */
+    uint32_t          failed;     /* overrun: nothing is written any more */
 };
 
 /**
@@ -76,7 +79,8 @@ emu_cq_req_notify(emu_cq_t *cq, int solicited_only, uint32_t ci)
  */
 uint32_t emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci);
 
-/** Append a completion. Called by proto/, with no other CQ's lock held. */
+/** Append a completion. Called by proto/, with no other CQ's lock held. If
+ *  there is no room, IBV_EVENT_CQ_ERR is raised and the queue is dead. */
 void emu_cq_push(emu_cq_t *cq, const struct emu_cqe *cqe);
 
 #endif

@@ -18,14 +18,16 @@
 #define CTL_DEFAULT_NAME "default"
 #define CTL_ENV_FABRIC   "MLX5EMU_FABRIC"
 #define CTL_ENV_HOST     "MLX5EMU_HOST"
-#define CTL_ENV_FAULTS   "MLX5EMU_FAULTS"
+#define CTL_ENV_FAULTS   "MLX5EMU_FAULTS"      /* up: a file of rules */
+#define CTL_ENV_RULES    "MLX5EMU_RULES"       /* up: rules, by ';' */
+#define CTL_ENV_EXEC     "MLX5EMU_EXEC_RULES"  /* exec: the same */
 
 /* Exit statuses; exec has those of the shell beside them */
 #define CTL_OK           0
 #define CTL_FAILED       1   /* could not be done */
 #define CTL_USAGE        2   /* not understood */
-#define CTL_INCOMPLETE   3   /* trace: entries were lost; fault list --check:
-                                a rule never fired */
+#define CTL_INCOMPLETE   3   /* trace: entries were lost; fault list --check,
+                                exec --require-fired: a rule never fired */
 
 /** A verb of the command. */
 typedef struct ctl_verb {
@@ -105,5 +107,14 @@ int ctl_parse_host(const ctl_verb_t *verb, const char *text, unsigned *host_p);
 /** Load fault rules from a file, "-" for standard input: all or none.
  *  @return exit status. */
 int ctl_fault_load(const char *path, int verbose);
+
+
+/** Load fault rules from a text that has them one a line or separated by ';':
+ *  all or none. @a name is said in messages. @return exit status. */
+int ctl_fault_load_text(const char *text, const char *name);
+
+
+/** Say which loaded rules have never fired. @return their number. */
+unsigned ctl_fault_report_idle(void);
 
 #endif

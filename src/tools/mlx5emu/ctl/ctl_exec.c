@@ -9,8 +9,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CTL_LIBRARY        "libmlx5emu.so"
@@ -20,6 +23,22 @@
 #ifndef MLX5EMU_LIBDIR
 #define MLX5EMU_LIBDIR "/usr/local/lib"
 #endif
+
+enum {
+    CTL_EXEC_FAULTS = 256,
+    CTL_EXEC_REQUIRE
+};
+
+static const struct option ctl_exec_options[] = {
+    {"faults",        required_argument, NULL, CTL_EXEC_FAULTS},
+    {"require-fired", no_argument,       NULL, CTL_EXEC_REQUIRE},
+    {NULL,            0,                 NULL, 0}
+};
+
+typedef struct ctl_exec_args {
+    const char *faults;
+    int        require_fired;
+} ctl_exec_args_t;
 
 /* Where the library is, relative to the directory of the command: in a build
  * tree, in libtool's directory of it, installed */
@@ -124,21 +143,117 @@ static int ctl_exec_set_env(unsigned host)
     return status;
 }
 
-static int ctl_exec_run(int argc, char **argv)
+static int ctl_exec_start(char **command)
 {
-    int status = 0;
-    unsigned host;
-    char **command;
+    int status;
 
-    if (ctl_getopt(&ctl_verb_exec, argc, argv, "+", NULL, &status) != -1) {
-        return status;
+    execvp(command[0], command);
+    status = (errno == ENOENT) ? CTL_EXIT_NOT_FOUND : CTL_EXIT_NOT_RUN;
+    ctl_fail("cannot run %s: %s", command[0], strerror(errno));
+    return status;
+}
+
+static pid_t ctl_exec_child;
+
+static void ctl_exec_forward(int signum)
+{
+    kill(ctl_exec_child, signum);
+}
+
+/* Run a command as a child, and look at the rules when it has ended. @return
+ * its exit status, or CTL_INCOMPLETE */
+static int ctl_exec_watch(char **command)
+{
+    struct sigaction action = {.sa_handler = ctl_exec_forward};
+    int status, ret;
+
+    ctl_exec_child = fork();
+    if (ctl_exec_child < 0) {
+        return ctl_fail("cannot fork: %s", strerror(errno));
+    } else if (ctl_exec_child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        _exit(ctl_exec_start(command));
     }
 
-    command = argv + optind + 1;
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    while ((waitpid(ctl_exec_child, &status, 0) < 0) && (errno == EINTR)) {
+    }
+
+    ret = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ctl_fabric_open()) {
+        return (ret != 0) ? ret : CTL_FAILED;
+    }
+
+    if (ctl_fault_report_idle() > 0) {
+        ret = (ret != 0) ? ret : CTL_INCOMPLETE;
+    }
+
+    emu_fabric_close();
+    return ret;
+}
+
+/* Rules of the options and of the environment; a command that is run within
+ * the command does not load the latter again */
+static int ctl_exec_load_faults(const ctl_exec_args_t *args)
+{
+    const char *rules = getenv(CTL_ENV_EXEC);
+    int status        = CTL_OK;
+
+    if (args->faults != NULL) {
+        status = ctl_fault_load(args->faults, 0);
+    }
+
+    if ((status == CTL_OK) && (rules != NULL)) {
+        status = ctl_fault_load_text(rules, "$" CTL_ENV_EXEC);
+    }
+
+    unsetenv(CTL_ENV_EXEC);
+    return status;
+}
+
+static int ctl_exec_parse(int argc, char **argv, ctl_exec_args_t *args,
+                          int *done_p)
+{
+    int status = 0;
+    int c;
+
+    *done_p = 1;
+    while ((c = ctl_getopt(&ctl_verb_exec, argc, argv, "+", ctl_exec_options,
+                           &status)) != -1) {
+        switch (c) {
+        case CTL_EXEC_FAULTS:
+            args->faults = optarg;
+            break;
+        case CTL_EXEC_REQUIRE:
+            args->require_fired = 1;
+            break;
+        default:
+            return status;
+        }
+    }
+
     if (optind >= argc) {
         return ctl_usage_fail(&ctl_verb_exec, "no host is given");
     }
 
+    *done_p = 0;
+    return 0;
+}
+
+static int ctl_exec_run(int argc, char **argv)
+{
+    ctl_exec_args_t args = {};
+    unsigned host;
+    char **command;
+    int status, done;
+
+    status = ctl_exec_parse(argc, argv, &args, &done);
+    if (done) {
+        return status;
+    }
+
+    command = argv + optind + 1;
     if ((command[0] != NULL) && !strcmp(command[0], "--")) {
         ++command;
     }
@@ -150,6 +265,9 @@ static int ctl_exec_run(int argc, char **argv)
     status = ctl_fabric_open();
     if (status == 0) {
         status = ctl_parse_host(&ctl_verb_exec, argv[optind], &host);
+        if (status == 0) {
+            status = ctl_exec_load_faults(&args);
+        }
         emu_fabric_close();
     }
 
@@ -161,20 +279,23 @@ static int ctl_exec_run(int argc, char **argv)
         return status;
     }
 
-    execvp(command[0], command);
-    status = (errno == ENOENT) ? CTL_EXIT_NOT_FOUND : CTL_EXIT_NOT_RUN;
-    ctl_fail("cannot run %s: %s", command[0], strerror(errno));
-    return status;
+    return args.require_fired ? ctl_exec_watch(command) :
+                                ctl_exec_start(command);
 }
 
 const ctl_verb_t ctl_verb_exec = {
     .name    = "exec",
     .run     = ctl_exec_run,
-    .usage   = "[-n NAME] HOST -- COMMAND [ARGUMENTS]",
+    .usage   = "[-n NAME] [--faults FILE] [--require-fired] HOST -- COMMAND"
+               " [ARGUMENTS]",
     .help    = "Run a command on a host of the fabric",
     .details =
-    "  -n NAME  Name of the fabric\n\n"
-    "The command takes the place of mlx5emu, so its exit status is the"
-    " command's.\nIt sees the emulated devices of the host, and none of this"
-    " machine's.\n"
+    "  -n NAME          Name of the fabric\n"
+    "  --faults FILE    Load fault rules first; also those in"
+    " $MLX5EMU_EXEC_RULES\n"
+    "  --require-fired  Exit with status 3 if the command succeeded and some"
+    " rule\n                   of the fabric never fired\n\n"
+    "The command takes the place of mlx5emu (with --require-fired, mlx5emu"
+    " waits for\nit), so its exit status is the command's.  It sees the"
+    " emulated devices of the\nhost, and none of this machine's.\n"
 };

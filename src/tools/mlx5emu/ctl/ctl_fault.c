@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CTL_FAULT_ERR_MAX 384
@@ -134,20 +135,11 @@ static int ctl_fault_read(FILE *stream, const char *path,
     return num;
 }
 
-int ctl_fault_load(const char *path, int verbose)
+static int ctl_fault_load_stream(FILE *stream, const char *name, int verbose)
 {
     static emu_fault_rule_t rules[EMU_FAULT_MAX_RULES];
-    FILE *stream = strcmp(path, "-") ? fopen(path, "r") : stdin;
-    int num, i;
-
-    if (stream == NULL) {
-        return ctl_fail("cannot open %s: %s", path, strerror(errno));
-    }
-
-    num = ctl_fault_read(stream, path, rules);
-    if (stream != stdin) {
-        fclose(stream);
-    }
+    int num = ctl_fault_read(stream, name, rules);
+    int i;
 
     for (i = 0; i < num; ++i) {
         if (ctl_fault_add_rule(&rules[i], verbose)) {
@@ -156,6 +148,71 @@ int ctl_fault_load(const char *path, int verbose)
     }
 
     return (num < 0) ? CTL_FAILED : CTL_OK;
+}
+
+int ctl_fault_load(const char *path, int verbose)
+{
+    FILE *stream = strcmp(path, "-") ? fopen(path, "r") : stdin;
+    int status;
+
+    if (stream == NULL) {
+        return ctl_fail("cannot open %s: %s", path, strerror(errno));
+    }
+
+    status = ctl_fault_load_stream(stream, path, verbose);
+    if (stream != stdin) {
+        fclose(stream);
+    }
+
+    return status;
+}
+
+int ctl_fault_load_text(const char *text, const char *name)
+{
+    char *copy = strdup(text);
+    FILE *stream;
+    int status;
+    char *p;
+
+    if (copy == NULL) {
+        return ctl_fail("out of memory");
+    }
+
+    for (p = copy; *p != '\0'; ++p) {
+        *p = (*p == ';') ? '\n' : *p;
+    }
+
+    /* An empty buffer can not be opened, and has no rules */
+    stream = (p == copy) ? NULL : fmemopen(copy, p - copy, "r");
+    status = (p == copy) ? CTL_OK :
+             (stream == NULL) ? ctl_fail("out of memory") :
+             ctl_fault_load_stream(stream, name, 0);
+    if (stream != NULL) {
+        fclose(stream);
+    }
+
+    free(copy);
+    return status;
+}
+
+unsigned ctl_fault_report_idle(void)
+{
+    static emu_fault_rule_t rules[EMU_FAULT_MAX_RULES];
+    char line[EMU_FAULT_LINE_MAX];
+    unsigned num      = emu_fault_list(rules, EMU_FAULT_MAX_RULES);
+    unsigned num_idle = 0;
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if (rules[i].fired == 0) {
+            ++num_idle;
+            ctl_fail("rule %" PRIu32 " never fired (%" PRIu64 " matches): %s",
+                     rules[i].id, rules[i].matched,
+                     emu_fault_rule_format(&rules[i], line, sizeof(line)));
+        }
+    }
+
+    return num_idle;
 }
 
 static int ctl_fault_add(int argc, char **argv, const ctl_fault_args_t *args)
@@ -271,14 +328,20 @@ static int ctl_fault_clear(int argc, char **argv)
 static int ctl_fault_dispatch(int argc, char **argv,
                               const ctl_fault_args_t *args)
 {
+    int is_load  = !strcmp(argv[0], "load");
     int is_add   = !strcmp(argv[0], "add");
     int is_list  = !strcmp(argv[0], "list");
     int is_clear = !strcmp(argv[0], "clear");
     int status;
 
-    if (!is_add && !is_list && !is_clear) {
-        return ctl_usage_fail(&ctl_verb_fault, "expected add, list or clear,"
-                              " not \"%s\"", argv[0]);
+    if (!is_load && !is_add && !is_list && !is_clear) {
+        return ctl_usage_fail(&ctl_verb_fault, "expected add, load, list or"
+                              " clear, not \"%s\"", argv[0]);
+    }
+
+    if (is_load && (argc != 2)) {
+        return ctl_usage_fail(&ctl_verb_fault, "load needs one file, or \"-\""
+                              " for standard input");
     }
 
     if ((args->file && !is_add) || ((args->json || args->check) && !is_list)) {
@@ -291,7 +354,9 @@ static int ctl_fault_dispatch(int argc, char **argv,
         return status;
     }
 
-    if (is_add) {
+    if (is_load) {
+        status = ctl_fault_load(argv[1], 1);
+    } else if (is_add) {
         status = ctl_fault_add(argc - 1, argv + 1, args);
     } else if (is_list) {
         status = ctl_fault_list(argc - 1, argv + 1, args);
@@ -327,7 +392,8 @@ static int ctl_fault_run(int argc, char **argv)
     }
 
     if (optind == argc) {
-        return ctl_usage_fail(&ctl_verb_fault, "expected add, list or clear");
+        return ctl_usage_fail(&ctl_verb_fault, "expected add, load, list or"
+                              " clear");
     }
 
     return ctl_fault_dispatch(argc - optind, argv + optind, &args);
@@ -336,7 +402,7 @@ static int ctl_fault_run(int argc, char **argv)
 const ctl_verb_t ctl_verb_fault = {
     .name    = "fault",
     .run     = ctl_fault_run,
-    .usage   = "[-n NAME] add RULE | add --file FILE | list [--json] [--check]"
+    .usage   = "[-n NAME] add RULE | load FILE | list [--json] [--check]"
                " | clear [ID]...",
     .help    = "Make chosen packets of chosen operations go wrong",
     .details =
@@ -345,19 +411,27 @@ const ctl_verb_t ctl_verb_fault = {
     "               packet   a request packet enters the wire\n"
     "               exec     the responder executed it, nothing was answered\n"
     "               ack      an acknowledgement or response enters the wire\n"
+    "               rmw      an atomic has read memory and will write it\n"
     "  SELECTOR     op=KIND[,KIND]  send send_imm write write_imm read cas"
     " faa\n"
+    "               type=rc,ud,dc   kind of queue pair\n"
     "               host=N peer=N link=N qp=N wqe=N  the requester's; peer is\n"
     "                               the responder's host\n"
     "               size=N, MIN-MAX, MIN-, -MAX  of the message, in bytes\n"
+    "               prev=KIND[,KIND] prev_size=...  what was posted before it\n"
     "               pkt=N, first, middle, last   packet within the message\n"
     "               try=first, again             sent before, or not\n"
     "               nth=N           fire from the N-th match on (1)\n"
     "               count=N, all    how often (1)\n"
     "               prob=P seed=N   chance of each match\n"
-    "  ACTION       drop | delay=TIME | dup[=TIME] | down[=HOST:LINK] |\n"
-    "               silent[=HOST:LINK] | up[=HOST:LINK] | count\n\n"
-    "  --file FILE  Rules, one a line; '#' starts a comment; \"-\" is standard"
+    "               name=WORD       for delay=until:WORD of other rules\n"
+    "  ACTION       drop | delay=TIME | dup[=TIME] | hang | count |\n"
+    "               down[=HOST:LINK] | silent[=HOST:LINK] | up[=HOST:LINK] |\n"
+    "               flap=PERIOD[,DUTY][@HOST:LINK] |\n"
+    "               kill[=HOST:LINK] | kill_silent[=HOST:LINK]\n"
+    "  TIME         500us, 20ms, 1s, or until:WORD (such a rule fires),\n"
+    "               until:post+N, until:up=HOST:LINK (or down, silent)\n\n"
+    "  load FILE    Rules, one a line; '#' starts a comment; \"-\" is standard"
     " input\n"
     "  --json       List as JSON\n"
     "  --check      Exit with status 3 if a rule never fired\n\n"

@@ -222,6 +222,10 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
            emu_fabric->cfg.name, emu_fabric->cfg.hosts, emu_fabric->cfg.links,
            emu_fabric->cfg.mtu,
            (emu_now_ns() - emu_fabric->start_ns) * 1e-9);
+    printf("seed %" PRIu64 ", time scale %g%s\n", emu_fabric->cfg.seed,
+           emu_fabric->cfg.time_scale,
+           emu_fabric->cfg.shared_hca ? ", one NIC for all links of a host" :
+                                        "");
     printf("in use: processes %u, QPs %u, queues %" PRIu64 " KB\n",
            status->num_procs, status->num_qps, status->memory / 1024);
     for (i = 0; i < emu_fabric->cfg.hosts * emu_fabric->cfg.links; ++i) {
@@ -235,8 +239,10 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
                emu_fault_rule_format(&status->faults[i], line, sizeof(line)));
     }
 
-    printf("trace: %" PRIu64 " entries written, room for %" PRIu64 "\n",
-           emu_trace_count(), emu_fabric->cfg.trace_entries);
+    printf("trace: %" PRIu64 " entries written, room for %" PRIu64 "%s\n",
+           emu_trace_count(), emu_fabric->cfg.trace_entries,
+           (emu_trace_count() > emu_fabric->cfg.trace_entries) ?
+           ": THE FIRST ONES ARE LOST, use a larger --trace" : "");
 }
 
 static json_t *ctl_status_json_counters(const emu_port_t *port, int type)
@@ -353,12 +359,14 @@ static int ctl_status_print_json(const ctl_status_t *status)
     json_t *root;
     int ret;
 
-    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:I, s:o, s:o, s:o, s:o,"
-                     " s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
+    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:o, s:o,"
+                     " s:o, s:o, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
                      (int)emu_fabric->cfg.mtu, "shared_hca",
-                     (int)emu_fabric->cfg.shared_hca, "uptime_ns",
+                     (int)emu_fabric->cfg.shared_hca, "seed",
+                     (json_int_t)emu_fabric->cfg.seed, "time_scale",
+                     emu_fabric->cfg.time_scale, "uptime_ns",
                      (json_int_t)(emu_now_ns() - emu_fabric->start_ns),
                      "queue_bytes", (json_int_t)status->memory, "ports",
                      ctl_status_json_ports(), "processes",

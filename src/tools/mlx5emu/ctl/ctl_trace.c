@@ -4,9 +4,8 @@
  * Verb "trace": what was executed at the responders, in order.
  */
 
-#include "ctl.h"
+#include "ctl_trace.h"
 #include "../core/emu_fabric.h"
-#include "../trace/emu_trace.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -19,14 +18,16 @@
 
 enum {
     CTL_TRACE_JSON = 256,
-    CTL_TRACE_FROM
+    CTL_TRACE_FROM,
+    CTL_TRACE_CHECK
 };
 
 static const struct option ctl_trace_options[] = {
-    {"json",   no_argument, NULL, CTL_TRACE_JSON},
-    {"follow", no_argument, NULL, 'f'},
+    {"json",   no_argument,       NULL, CTL_TRACE_JSON},
+    {"check",  no_argument,       NULL, CTL_TRACE_CHECK},
+    {"follow", no_argument,       NULL, 'f'},
     {"from",   required_argument, NULL, CTL_TRACE_FROM},
-    {NULL,     0,           NULL, 0}
+    {NULL,     0,                 NULL, 0}
 };
 
 typedef struct ctl_trace_args {
@@ -34,6 +35,7 @@ typedef struct ctl_trace_args {
     int      follow;
     int      by_host;
     unsigned host;
+    int      check;
     uint64_t from;     /* Number of the first entry */
 } ctl_trace_args_t;
 
@@ -63,6 +65,21 @@ static const char *ctl_trace_qp_type(const emu_trace_entry_t *entry)
            emu_qp_type_names[entry->qp_type] : "?";
 }
 
+static const char *ctl_trace_ack(const emu_trace_entry_t *entry)
+{
+    return (entry->ack < EMU_TRACE_ACK_LAST) ? emu_trace_ack_names[entry->ack] :
+           "?";
+}
+
+/* Which queue pair ever made in the fabric, and which request of it */
+static const char *ctl_trace_id(const emu_trace_entry_t *entry, char *buf,
+                                size_t max)
+{
+    snprintf(buf, max, "%" PRIu64 ".%" PRIu64, entry->id >> EMU_QP_OPS_BITS,
+             entry->id & ((1ul << EMU_QP_OPS_BITS) - 1));
+    return buf;
+}
+
 static void ctl_trace_print_arg(const emu_trace_entry_t *entry)
 {
     switch (entry->op) {
@@ -84,6 +101,7 @@ static void ctl_trace_print_arg(const emu_trace_entry_t *entry)
 
 static void ctl_trace_print(const emu_trace_entry_t *entry)
 {
+    char id[48];
     unsigned i;
 
     printf("%" PRIu64 " %.6f %u:%u %s from %u qp 0x%06x->0x%06x %s wqe %u psn"
@@ -93,6 +111,8 @@ static void ctl_trace_print(const emu_trace_entry_t *entry)
            ctl_trace_qp_type(entry), entry->wqe_index, entry->psn,
            entry->length, entry->addr, entry->data);
     ctl_trace_print_arg(entry);
+    printf(" id %s ack %s", ctl_trace_id(entry, id, sizeof(id)),
+           ctl_trace_ack(entry));
     for (i = 0; i < CTL_NUM_FLAGS; ++i) {
         if (entry->flags & ctl_trace_flags[i].flag) {
             printf(" %s", ctl_trace_flags[i].name);
@@ -134,16 +154,19 @@ static void ctl_trace_json_arg(json_t *root, const emu_trace_entry_t *entry)
 static void ctl_trace_print_json(const emu_trace_entry_t *entry)
 {
     json_t *root;
+    char id[48];
     unsigned i;
 
     root = json_pack("{s:I, s:I, s:i, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:i,"
-                     " s:I}", "seq", (json_int_t)entry->seq, "time_ns",
+                     " s:I, s:s, s:s}", "seq", (json_int_t)entry->seq, "time_ns",
                      (json_int_t)entry->time_ns, "host", entry->host, "link",
                      entry->link, "src_host", entry->src_host, "op",
                      ctl_trace_op(entry), "type", ctl_trace_qp_type(entry),
                      "qpn", (int)entry->qpn, "src_qpn", (int)entry->src_qpn,
                      "wqe", entry->wqe_index, "psn", (int)entry->psn, "length",
-                     (json_int_t)entry->length);
+                     (json_int_t)entry->length, "id",
+                     ctl_trace_id(entry, id, sizeof(id)), "ack",
+                     ctl_trace_ack(entry));
     if (root == NULL) {
         return;
     }
@@ -208,6 +231,44 @@ static uint64_t ctl_trace_print_new(const ctl_trace_args_t *args,
     return total;
 }
 
+/* @return exit status */
+static int ctl_trace_judge(const ctl_trace_args_t *args)
+{
+    static emu_trace_entry_t entries[CTL_TRACE_BATCH];
+    ctl_check_t *check = ctl_check_create();
+    uint64_t end       = emu_trace_count();
+    uint64_t pos       = args->from - 1;
+    uint64_t lost;
+    unsigned num, i;
+
+    if (check == NULL) {
+        return ctl_fail("out of memory");
+    }
+
+    if (pos > 0) {
+        ctl_check_begin_late(check);
+    }
+
+    while (pos < end) {
+        lost = 0;
+        num  = emu_trace_read(&pos, entries, CTL_TRACE_BATCH, &lost);
+        if (lost > 0) {
+            ctl_trace_print_lost(args, lost);
+            ctl_check_lost(check);
+        } else if (num == 0) {
+            break; /* the rest is being written just now */
+        }
+
+        for (i = 0; i < num; ++i) {
+            if (!args->by_host || (entries[i].host == args->host)) {
+                ctl_check_entry(check, &entries[i]);
+            }
+        }
+    }
+
+    return ctl_check_finish(check, args->json);
+}
+
 static void ctl_trace_signal(int signum)
 {
     (void)signum;
@@ -224,6 +285,10 @@ static int ctl_trace_show(const ctl_trace_args_t *args)
     if (emu_fabric->cfg.trace_entries == 0) {
         return ctl_fail("fabric \"%s\" has no trace: it was made with --trace"
                         " 0", ctl_fabric_name());
+    }
+
+    if (args->check) {
+        return ctl_trace_judge(args);
     }
 
     if (args->follow) {
@@ -278,6 +343,9 @@ static int ctl_trace_run(int argc, char **argv)
         case CTL_TRACE_JSON:
             args.json = 1;
             break;
+        case CTL_TRACE_CHECK:
+            args.check = 1;
+            break;
         case 'f':
             args.follow = 1;
             break;
@@ -292,20 +360,28 @@ static int ctl_trace_run(int argc, char **argv)
         }
     }
 
+    if (args.check && args.follow) {
+        return ctl_usage_fail(&ctl_verb_trace, "--check and --follow exclude"
+                              " each other");
+    }
+
     return ctl_trace_open(argc - optind, argv + optind, &args);
 }
 
 const ctl_verb_t ctl_verb_trace = {
     .name    = "trace",
     .run     = ctl_trace_run,
-    .usage   = "[-n NAME] [--json] [--follow] [--from N] [HOST]",
+    .usage   = "[-n NAME] [--json] [--follow | --check] [--from N] [HOST]",
     .help    = "Show what was executed at the responders, in order",
     .details =
     "  -n NAME       Name of the fabric\n"
     "  HOST          Only what this host executed as a responder\n"
     "  --json        One JSON object a line\n"
     "  --follow, -f  Go on until interrupted\n"
-    "  --from N      Begin with entry N\n\n"
+    "  --from N      Begin with entry N\n"
+    "  --check       Print no entries, but judge them: each request executed\n"
+    "                once at most, without a gap, in the order of posting;"
+    " exit\n                status 1 if not\n\n"
     "Exit status 3 tells that entries were overwritten before they could be"
     " read.\n"
 };

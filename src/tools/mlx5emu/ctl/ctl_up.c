@@ -68,7 +68,7 @@ static int ctl_up_parse_mtu(uint32_t *mtu_p)
 
 static int ctl_up_parse_seed(uint64_t *seed_p)
 {
-    return ctl_parse_number(optarg, 0, UINT64_MAX, seed_p) ?
+    return ctl_parse_number(optarg, 0, INT64_MAX, seed_p) ?
            ctl_usage_fail(&ctl_verb_up, "--seed is a number, not \"%s\"",
                           optarg) : 0;
 }
@@ -144,14 +144,19 @@ static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
     return 0;
 }
 
-static int ctl_up_load_faults(const char *path)
+static int ctl_up_load_faults(const char *path, const char *rules)
 {
     char err[512];
     int status;
 
     status = ctl_fabric_open();
     if (status == 0) {
-        status = ctl_fault_load(path, 0);
+        if ((path != NULL) && (path[0] != '\0')) {
+            status = ctl_fault_load(path, 0);
+        }
+        if ((status == 0) && (rules != NULL)) {
+            status = ctl_fault_load_text(rules, "$" CTL_ENV_RULES);
+        }
         emu_fabric_close();
     }
 
@@ -181,11 +186,7 @@ static int ctl_up_run(int argc, char **argv)
         return ctl_fail("%s", err);
     }
 
-    if ((faults != NULL) && (faults[0] != '\0')) {
-        return ctl_up_load_faults(faults);
-    }
-
-    return CTL_OK;
+    return ctl_up_load_faults(faults, getenv(CTL_ENV_RULES));
 }
 
 const ctl_verb_t ctl_verb_up = {
@@ -202,7 +203,7 @@ const ctl_verb_t ctl_verb_up = {
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
     "                 atomicity; otherwise each is a NIC of its own\n"
     "  --faults FILE  Load fault rules, one a line (else from the file that\n"
-    "                 $MLX5EMU_FAULTS names)\n"
+    "                 $MLX5EMU_FAULTS names); also those in $MLX5EMU_RULES\n"
     "  --seed N       Of all that is random (1); rules may have their own\n"
     "  --time-scale F Retry timers and delays run F times faster (1)\n"
 };

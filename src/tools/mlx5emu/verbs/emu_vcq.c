@@ -71,6 +71,9 @@ struct ibv_cq_ex *emu_vcq_create(struct ibv_context *context,
         goto err_remove;
     }
 
+    vcq->cq->ignore_overrun =
+            (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
+            (attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
     if (attr->channel != NULL) {
         __atomic_add_fetch(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);
     }

@@ -1,0 +1,230 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The judge of the trace ("trace --check"): what a reliable transport promises
+ * of each work request, whatever was lost on the way:
+ *
+ *   - it is executed once at most, as a whole and each part of it;
+ *   - its parts follow each other without a gap or an overlap;
+ *   - those of a queue pair are executed in the order of their posting;
+ *   - what is called a duplicate was executed before.
+ *
+ * It knows requests by their number, which no two of a fabric share. What a
+ * program posts twice are two requests: the judge of that is who knows the
+ * program. Called by ctl_trace.c.
+ */
+
+#include "ctl_trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define CTL_CHECK_MAX_SHOWN 10          /* all are counted */
+#define CTL_CHECK_QP(_id)   ((_id) >> EMU_QP_OPS_BITS)
+#define CTL_CHECK_FMT       "%" PRIu64 ".%" PRIu64
+#define CTL_CHECK_ARG(_id)  CTL_CHECK_QP(_id), \
+                            (_id) & ((1ul << EMU_QP_OPS_BITS) - 1)
+
+/** A work request, or (in its own table) a queue pair. */
+typedef struct ctl_check_item {
+    uint64_t key;         /* 0: free */
+    uint64_t done;        /* bytes executed; queue pair: newest request */
+    uint64_t end;         /* address behind them */
+    int      whole;
+} ctl_check_item_t;
+
+/** Open addressing, at most half full. */
+typedef struct ctl_check_map {
+    ctl_check_item_t *items;
+    uint64_t         size;   /* a power of two */
+    uint64_t         count;
+} ctl_check_map_t;
+
+struct ctl_check {
+    ctl_check_map_t ops;
+    ctl_check_map_t qps;
+    uint64_t        entries;
+    uint64_t        whole;
+    uint64_t        duplicates;
+    uint64_t        acks_lost;
+    uint64_t        errors;
+    int             incomplete;  /* beginnings are missing */
+    int             lost;        /* ... and nobody wanted that */
+    int             no_memory;
+};
+
+
+static ctl_check_item_t *ctl_check_slot(const ctl_check_map_t *map,
+                                        uint64_t key)
+{
+    uint64_t i = (key * 0x9e3779b97f4a7c15ul) >> 20;
+
+    for (i &= map->size - 1; (map->items[i].key != 0) &&
+                             (map->items[i].key != key);
+         i = (i + 1) & (map->size - 1)) {
+    }
+
+    return &map->items[i];
+}
+
+static int ctl_check_grow(ctl_check_map_t *map)
+{
+    ctl_check_map_t bigger = {.size = map->size ? map->size * 2 : 1024};
+    uint64_t i;
+
+    bigger.items = calloc(bigger.size, sizeof(*bigger.items));
+    if (bigger.items == NULL) {
+        return -1;
+    }
+
+    for (i = 0; i < map->size; ++i) {
+        if (map->items[i].key != 0) {
+            *ctl_check_slot(&bigger, map->items[i].key) = map->items[i];
+        }
+    }
+
+    bigger.count = map->count;
+    free(map->items);
+    *map = bigger;
+    return 0;
+}
+
+/* @return The item of a key, made if there was none; NULL without memory */
+static ctl_check_item_t *ctl_check_get(ctl_check_map_t *map, uint64_t key)
+{
+    ctl_check_item_t *item;
+
+    if ((map->count * 2 >= map->size) && ctl_check_grow(map)) {
+        return NULL;
+    }
+
+    item = ctl_check_slot(map, key);
+    if (item->key == 0) {
+        item->key = key;
+        ++map->count;
+    }
+
+    return item;
+}
+
+static void ctl_check_error(ctl_check_t *check, const emu_trace_entry_t *entry,
+                            const char *what)
+{
+    if (++check->errors <= CTL_CHECK_MAX_SHOWN) {
+        ctl_fail("entry %" PRIu64 ": request " CTL_CHECK_FMT " (%s, %u bytes,"
+                 " queue pair 0x%06x) %s", entry->seq, CTL_CHECK_ARG(entry->id),
+                 emu_trace_op_names[entry->op % EMU_TRACE_LAST], entry->length,
+                 entry->src_qpn, what);
+    }
+}
+
+static void ctl_check_order(ctl_check_t *check, const emu_trace_entry_t *entry)
+{
+    ctl_check_item_t *qp = ctl_check_get(&check->qps, CTL_CHECK_QP(entry->id));
+
+    if (qp == NULL) {
+        check->no_memory = 1;
+        return;
+    }
+
+    if (entry->id < qp->done) {
+        ctl_check_error(check, entry, "was executed behind a later one of its"
+                        " queue pair");
+    }
+
+    qp->done = entry->id;
+}
+
+static void ctl_check_executed(ctl_check_t *check, ctl_check_item_t *op,
+                               const emu_trace_entry_t *entry)
+{
+    int has_parts = (entry->flags & (EMU_TRACE_FLAG_PARTIAL |
+                                     EMU_TRACE_FLAG_LAST));
+
+    if (op->whole) {
+        ctl_check_error(check, entry, "was executed again");
+        return;
+    }
+
+    if ((op->done == 0) && (entry->flags & EMU_TRACE_FLAG_LAST) &&
+        !check->incomplete) {
+        ctl_check_error(check, entry, "was ended without its beginning");
+    } else if ((op->done != 0) && (entry->addr != 0) &&
+               (entry->addr != op->end)) {
+        ctl_check_error(check, entry, (entry->addr < op->end) ?
+                        "had a part executed again" : "has a gap");
+    }
+
+    op->done += entry->length;
+    op->end   = entry->addr + entry->length;
+    op->whole = !(entry->flags & EMU_TRACE_FLAG_PARTIAL);
+    check->whole += op->whole;
+    if (op->whole && has_parts && (op->done != entry->arg[1]) &&
+        !check->incomplete) {
+        ctl_check_error(check, entry, "was not executed with all its bytes");
+    }
+
+    ctl_check_order(check, entry);
+}
+
+ctl_check_t *ctl_check_create(void)
+{
+    return calloc(1, sizeof(ctl_check_t));
+}
+
+void ctl_check_entry(ctl_check_t *check, const emu_trace_entry_t *entry)
+{
+    ctl_check_item_t *op = ctl_check_get(&check->ops, entry->id);
+
+    ++check->entries;
+    check->acks_lost += (entry->ack == EMU_TRACE_ACK_LOST);
+    if (op == NULL) {
+        check->no_memory = 1;
+    } else if (!(entry->flags & EMU_TRACE_FLAG_DUP)) {
+        ctl_check_executed(check, op, entry);
+    } else {
+        ++check->duplicates;
+        if (!op->whole && !check->incomplete) {
+            ctl_check_error(check, entry, "is called a duplicate and was never"
+                            " executed");
+        }
+    }
+}
+
+void ctl_check_lost(ctl_check_t *check)
+{
+    check->incomplete = 1;
+    check->lost       = 1;
+}
+
+void ctl_check_begin_late(ctl_check_t *check)
+{
+    check->incomplete = 1;
+}
+
+int ctl_check_finish(ctl_check_t *check, int json)
+{
+    const char *format = json ?
+            "{\"entries\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"whole\":%"
+            PRIu64 ",\"duplicates\":%" PRIu64 ",\"acks_lost\":%" PRIu64
+            ",\"errors\":%" PRIu64 "}\n" :
+            "%" PRIu64 " entries: %" PRIu64 " requests, %" PRIu64 " executed as"
+            " a whole, %" PRIu64 " duplicates suppressed, %" PRIu64 " answers"
+            " lost, %" PRIu64 " errors\n";
+    int status = CTL_OK;
+
+    printf(format, check->entries, check->ops.count, check->whole,
+           check->duplicates, check->acks_lost, check->errors);
+    if (check->no_memory) {
+        status = ctl_fail("out of memory");
+    } else if (check->errors > 0) {
+        status = CTL_FAILED;
+    } else if (check->lost) {
+        status = CTL_INCOMPLETE;
+    }
+
+    free(check->ops.items);
+    free(check->qps.items);
+    free(check);
+    return status;
+}

@@ -1,0 +1,156 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The judge of the trace accepts what a reliable transport may do, and finds
+ * each thing that it must not. Needs no fabric.
+ */
+
+#include <common/test.h>
+
+extern "C" {
+#include "tools/mlx5emu/ctl/ctl_trace.h"
+}
+
+#include <stdarg.h>
+#include <string.h>
+
+static std::string check_said;
+
+extern "C" {
+
+/* What the judge needs of the command and the engine */
+const char *emu_trace_op_names[EMU_TRACE_LAST] = {
+    "send", "send_imm", "write", "write_imm", "read", "cas", "faa"
+};
+
+int ctl_fail(const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    check_said += std::string(text) + "\n";
+    return CTL_FAILED;
+}
+
+}
+
+class test_emu_check : public ucs::test {
+protected:
+    void init() override
+    {
+        ucs::test::init();
+        check_said.clear();
+        m_check = ctl_check_create();
+    }
+
+    /* Request number op of queue pair number qp; [addr, addr + length) */
+    void entry(uint64_t qp, uint64_t op, uint64_t addr, uint32_t length,
+               unsigned flags = 0, uint64_t total = 8,
+               emu_trace_op_t kind = EMU_TRACE_WRITE)
+    {
+        emu_trace_entry_t e = {};
+
+        e.seq    = ++m_seq;
+        e.id     = (qp << EMU_QP_OPS_BITS) | op;
+        e.op     = kind;
+        e.flags  = flags;
+        e.addr   = addr;
+        e.length = length;
+        e.arg[1] = total;
+        ctl_check_entry(m_check, &e);
+    }
+
+    /* Ends it: what it says has these words, or it has nothing to say */
+    void expect(int status, const std::string &words = "")
+    {
+        testing::internal::CaptureStdout();
+        int result = ctl_check_finish(m_check, 1);
+        std::string output = testing::internal::GetCapturedStdout();
+
+        EXPECT_EQ(status, result) << output;
+        if (words.empty()) {
+            EXPECT_EQ("", check_said);
+        } else {
+            EXPECT_NE(std::string::npos, check_said.find(words)) << check_said;
+        }
+    }
+
+    static const unsigned part = EMU_TRACE_FLAG_PARTIAL;
+    static const unsigned last = EMU_TRACE_FLAG_LAST;
+    static const unsigned dup  = EMU_TRACE_FLAG_DUP;
+
+    ctl_check_t *m_check;
+    uint64_t    m_seq = 0;
+};
+
+UCS_TEST_F(test_emu_check, what_may_be) {
+    entry(1, 0, 0x1000, 8);
+    entry(2, 0, 0x1000, 8);                 /* another queue pair */
+    entry(1, 1, 0x1000, 8);                 /* the same again, newly posted */
+    entry(1, 1, 0x1000, 8, dup);            /* suppressed */
+    entry(1, 2, 0x2000, 1024, part, 3072);
+    entry(2, 5, 0, 64, 0, 64, EMU_TRACE_SEND);
+    entry(1, 2, 0x2400, 1024, part, 3072);
+    entry(1, 2, 0x2800, 1024, last, 3072);
+    entry(1, 9, 0x3000, 1024, part, 3072);  /* never ended */
+    expect(CTL_OK);
+}
+
+UCS_TEST_F(test_emu_check, executed_again) {
+    entry(1, 4, 0x1000, 8);
+    entry(1, 4, 0x1000, 8);
+    expect(CTL_FAILED, "entry 2: request 1.4 (write, 8 bytes, queue pair"
+           " 0x000000) was executed again");
+}
+
+UCS_TEST_F(test_emu_check, part_executed_again) {
+    entry(1, 1, 0x2000, 1024, part, 2048);
+    entry(1, 1, 0x2000, 1024, part, 2048);
+    expect(CTL_FAILED, "part executed again");
+}
+
+UCS_TEST_F(test_emu_check, gap) {
+    entry(1, 1, 0x2000, 1024, part, 3072);
+    entry(1, 1, 0x2800, 1024, last, 3072);
+    expect(CTL_FAILED, "has a gap");
+}
+
+UCS_TEST_F(test_emu_check, end_without_beginning) {
+    entry(1, 1, 0x2800, 1024, last, 3072);
+    expect(CTL_FAILED, "without its beginning");
+}
+
+UCS_TEST_F(test_emu_check, too_short) {
+    entry(1, 1, 0x2000, 1024, part, 3072);
+    entry(1, 1, 0x2400, 1024, last, 3072);
+    expect(CTL_FAILED, "not executed with all its bytes");
+}
+
+UCS_TEST_F(test_emu_check, out_of_order) {
+    entry(1, 2, 0x1000, 8);
+    entry(1, 1, 0x1000, 8);
+    expect(CTL_FAILED, "behind a later one");
+}
+
+UCS_TEST_F(test_emu_check, duplicate_of_nothing) {
+    entry(1, 1, 0x1000, 8, dup);
+    expect(CTL_FAILED, "never executed");
+}
+
+UCS_TEST_F(test_emu_check, lost_entries_are_told) {
+    ctl_check_lost(m_check);
+    entry(1, 1, 0x2800, 1024, last, 3072);
+    entry(1, 1, 0x2800, 8, dup);
+    expect(CTL_INCOMPLETE);
+}
+
+UCS_TEST_F(test_emu_check, many_requests) {
+    for (uint64_t i = 0; i < 100000; ++i) {
+        entry(1 + i % 7, i, 0x1000, 8);
+    }
+    entry(1 + 5 % 7, 5, 0x1000, 8);
+    expect(CTL_FAILED, "request 6.5 ");
+}
