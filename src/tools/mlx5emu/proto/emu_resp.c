@@ -213,7 +213,39 @@ static int emu_rx_types_match(const emu_pkt_t *pkt, const emu_qp_t *qp)
                                            (qp->type == pkt->qp_type);
 }
 
-int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+static int emu_rx_is_transport(uint8_t qp_type)
+{
+    return (qp_type == EMU_QPT_RC) || (qp_type == EMU_QPT_UD) ||
+           (qp_type == EMU_QPT_DCI);
+}
+
+/* Whether a header is one that a NIC may send: kinds, sizes, and as many packets as
+ * its payload takes. As with a wrong checksum, others never were. */
+static int emu_rx_is_sound(const emu_pkt_t *pkt)
+{
+    uint32_t payload = (pkt->kind == EMU_OP_READ) ? pkt->left : pkt->length;
+    uint64_t num_pkts;
+
+    if ((pkt->kind == EMU_OP_NONE) || (pkt->kind >= EMU_OP_LAST) ||
+        !emu_rx_is_transport(pkt->qp_type) ||
+        (pkt->src_port >= EMU_MAX_PORTS) || (pkt->mtu < 256) ||
+        (pkt->mtu > 4096) || ((pkt->mtu & (pkt->mtu - 1)) != 0) ||
+        (pkt->length > pkt->left) || (pkt->left > EMU_MAX_MSG)) {
+        return 0;
+    }
+
+    if ((pkt->kind == EMU_OP_CAS) || (pkt->kind == EMU_OP_FAA)) {
+        return (pkt->num_psn == 1) && (pkt->length == 0) &&
+               (pkt->flags & EMU_PKT_FIRST) && (pkt->flags & EMU_PKT_LAST) &&
+               ((pkt->atomic_size == 4) || (pkt->atomic_size == 8));
+    }
+
+    num_pkts = ((uint64_t)payload + pkt->mtu - 1) >> __builtin_ctz(pkt->mtu);
+    return (pkt->qp_type == EMU_QPT_UD) ||
+           (pkt->num_psn == emu_max(num_pkts, 1));
+}
+
+static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
     emu_port_t *src = &emu_fabric->ports[pkt->src_port];
     emu_rx_t rx     = { .pkt = pkt, .rsp = rsp_p };
@@ -248,4 +280,14 @@ int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     }
     emu_unlock(&rx.qp->resp_lock);
     return ret;
+}
+
+int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    if (emu_unlikely(!emu_rx_is_sound(pkt))) {
+        memset(rsp_p, 0, sizeof(*rsp_p));
+        return 0;
+    }
+
+    return emu_rx_receive(pkt, rsp_p);
 }

@@ -1,0 +1,57 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the fuzzing harnesses share. Each is one file with LLVMFuzzerTestOneInput()
+ * and fuzz_seeds(). test/scripts/test_fuzz.sh compiles it with libFuzzer, and once
+ * more with fuzz_seeds.c to write its seeds.
+ */
+#ifndef FUZZ_H_
+#define FUZZ_H_
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What must hold for any input */
+#define FUZZ_CHECK(_cond) \
+    do { \
+        if (!(_cond)) { \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #_cond); \
+            abort(); \
+        } \
+    } while (0)
+
+/* Takes values off the input; zeros when it is used up */
+typedef struct fuzz_input {
+    const uint8_t *data;
+    size_t        size;
+} fuzz_input_t;
+
+static inline void fuzz_take(fuzz_input_t *in, void *dst, size_t size)
+{
+    size_t n = (size < in->size) ? size : in->size;
+
+    memset(dst, 0, size);
+    if (n > 0) {
+        memcpy(dst, in->data, n);
+        in->data += n;
+        in->size -= n;
+    }
+}
+
+static inline uint64_t fuzz_u64(fuzz_input_t *in, unsigned bytes)
+{
+    uint64_t value = 0;
+
+    fuzz_take(in, &value, bytes);
+    return value;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/** Call @a add for each seed. */
+void fuzz_seeds(void (*add)(const void *data, size_t size));
+
+#endif

@@ -1,0 +1,260 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Whatever a peer of rc_varuna may send or publish: control messages, interface
+ * addresses, and the evidence of an incarnation (its log ring, its PSN).
+ */
+#include "fuzz.h"
+#include "config.h"
+#include "uct/ib/varuna/varuna_oplog.h"
+#include "uct/ib/varuna/varuna_parse.h"
+#include "uct/ib/varuna/varuna_plan.h"
+
+#define PARSE_MAX_OPS 80
+
+/* All pointers are into what was given */
+static void check_addr(const uint8_t *data, size_t size, size_t length)
+{
+    uct_varuna_parsed_addr_t parsed;
+    const char *reason = NULL;
+    const uint8_t *end = data + size;
+    const uct_varuna_parsed_link_t *link;
+    unsigned i;
+
+    if (uct_varuna_parse_addr(data, length, &parsed, &reason) != UCS_OK) {
+        FUZZ_CHECK(reason != NULL);
+        return;
+    }
+
+    FUZZ_CHECK(parsed.num_links <= UCT_VARUNA_MAX_LINKS);
+    FUZZ_CHECK(parsed.length <= size);
+    for (i = 0; i < parsed.num_links; ++i) {
+        link = &parsed.links[i];
+        FUZZ_CHECK(link->nic < UCT_VARUNA_MAX_LINKS);
+        FUZZ_CHECK((link->device_addr == NULL) ||
+                   ((const uint8_t*)link->device_addr + link->device_len <=
+                    end));
+        FUZZ_CHECK((const uint8_t*)link->dc_addr + link->dc_len <= end);
+        FUZZ_CHECK((const uint8_t*)link->ctl_addr + link->ctl_len <= end);
+    }
+}
+
+/* As the control worker does: what passes the check is read as its type says */
+static void check_ctl(const uint8_t *data, size_t size)
+{
+    const uct_varuna_ctl_hdr_t *hdr = (const void*)data;
+    const uint8_t *body             = data + sizeof(*hdr);
+    const char *reason              = NULL;
+    const uct_varuna_ctl_open_req_t *req;
+    const uct_varuna_ctl_open_rep_t *rep;
+    const uct_varuna_ctl_connect_t *con;
+
+    if (uct_varuna_parse_ctl(data, size, &reason) != UCS_OK) {
+        FUZZ_CHECK(reason != NULL);
+        return;
+    }
+
+    FUZZ_CHECK(strcmp(uct_varuna_ctl_type_name(hdr->type), "unknown") != 0);
+    switch (hdr->type) {
+    case UCT_VARUNA_CTL_OPEN_REQ:
+        req = (const void*)body;
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(*req) + req->addr_len == size);
+        check_addr((const uint8_t*)(req + 1), req->addr_len, req->addr_len);
+        break;
+    case UCT_VARUNA_CTL_OPEN_REP:
+        rep = (const void*)body;
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(*rep) + rep->rkey_len +
+                   rep->addr_len == size);
+        check_addr((const uint8_t*)(rep + 1) + rep->rkey_len, rep->addr_len,
+                   rep->addr_len);
+        break;
+    case UCT_VARUNA_CTL_CONNECT_REQ:
+    case UCT_VARUNA_CTL_CONNECT_REP:
+        con = (const void*)body;
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(*con) + con->device_len +
+                   con->ep_len == size);
+        break;
+    case UCT_VARUNA_CTL_FENCE_REQ:
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(uct_varuna_ctl_fence_req_t) == size);
+        break;
+    case UCT_VARUNA_CTL_FENCE_REP:
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(uct_varuna_ctl_fence_rep_t) +
+                   UCT_VARUNA_LOG_SIZE * sizeof(uint64_t) == size);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Forged evidence: no crash, and each request is counted once */
+static void check_plan(const uint8_t *data, size_t size)
+{
+    fuzz_input_t in = { data, size };
+    uint64_t log[UCT_VARUNA_LOG_SIZE];
+    uct_varuna_plan_op_t ops[PARSE_MAX_OPS];
+    uct_varuna_plan_result_t result;
+    uct_varuna_evidence_t evidence;
+    unsigned num_ops, i, flags, sn, logged = 0;
+
+    memset(ops, 0, sizeof(ops));
+    num_ops          = fuzz_u64(&in, 1) % PARSE_MAX_OPS;
+    sn               = fuzz_u64(&in, 4);
+    evidence.has_psn = fuzz_u64(&in, 1) & 1;
+    evidence.epsn    = fuzz_u64(&in, 4) & 0xffffff;
+    evidence.log     = log;
+    for (i = 0; i < num_ops; ++i) {
+        flags          = fuzz_u64(&in, 1);
+        ops[i].kind    = (flags & 0xf) % (UCT_VARUNA_OP_FLUSH + 1);
+        ops[i].posted  = !!(flags & 0x10);
+        ops[i].fenced  = !!(flags & 0x20);
+        ops[i].logged  = !!(flags & 0x40);
+        ops[i].log_sn  = sn;
+        ops[i].end_psn = fuzz_u64(&in, 3);
+        ops[i].req     = (const void*)(uintptr_t)(0x1000 + i * 64);
+        sn            += (ops[i].kind == UCT_VARUNA_OP_PUT) ||
+                         (ops[i].kind == UCT_VARUNA_OP_ATOMIC);
+        logged        += (ops[i].kind == UCT_VARUNA_OP_PUT) ||
+                         (ops[i].kind == UCT_VARUNA_OP_ATOMIC);
+    }
+    fuzz_take(&in, log, sizeof(log));
+
+    uct_varuna_plan_make(ops, num_ops, &evidence, &result);
+    for (i = 0; i < num_ops; ++i) {
+        FUZZ_CHECK(ops[i].verdict <= UCT_VARUNA_VERDICT_LOST_DATA);
+        FUZZ_CHECK(ops[i].posted ||
+                   (ops[i].verdict == UCT_VARUNA_VERDICT_REPEAT));
+        FUZZ_CHECK((ops[i].verdict != UCT_VARUNA_VERDICT_AMBIGUOUS) ||
+                   !evidence.has_psn);
+    }
+    FUZZ_CHECK(result.executed + result.lost + result.ambiguous +
+               result.lost_data <= logged);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *copy;
+
+    if ((size < 1) || (size > 4096)) {
+        return 0;
+    }
+
+    /* Of exactly this length: who reads on is found out */
+    copy = malloc(size);
+    FUZZ_CHECK(copy != NULL);
+    memcpy(copy, data, size);
+    switch (data[0] % 4) {
+    case 0:
+        check_plan(copy + 1, size - 1);
+        break;
+    case 1:
+        check_addr(copy + 1, size - 1, size - 1);
+        break;
+    case 2:
+        /* An address whose length nobody tells is as long as UCP allows */
+        copy = realloc(copy, 1 + UCT_VARUNA_IFACE_ADDR_MAX);
+        FUZZ_CHECK(copy != NULL);
+        if (size < 1 + UCT_VARUNA_IFACE_ADDR_MAX) {
+            memset(copy + size, 0, 1 + UCT_VARUNA_IFACE_ADDR_MAX - size);
+        }
+        check_addr(copy + 1, UCT_VARUNA_IFACE_ADDR_MAX, SIZE_MAX);
+        break;
+    default:
+        check_ctl(copy + 1, size - 1);
+        break;
+    }
+    free(copy);
+    return 0;
+}
+
+static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
+                     const void *body, size_t length)
+{
+    uint8_t data[2048]        = { 3 };
+    uct_varuna_ctl_hdr_t *hdr = (void*)(data + 1);
+
+    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
+    hdr->version = UCT_VARUNA_WIRE_VERSION;
+    hdr->type    = type;
+    hdr->length  = length;
+    hdr->uuid    = 0x1234;
+    hdr->vqp     = 1;
+    hdr->epoch   = 2;
+    if (length > 0) {
+        memcpy(hdr + 1, body, length);
+    }
+    add(data, 1 + sizeof(*hdr) + length);
+}
+
+static size_t seed_addr(uint8_t *data, int outer)
+{
+    uct_varuna_addr_t *addr      = (void*)data;
+    uct_varuna_addr_link_t *link = (void*)(addr + 1);
+
+    addr->magic     = UCT_VARUNA_WIRE_MAGIC;
+    addr->version   = UCT_VARUNA_WIRE_VERSION;
+    addr->num_links = 1;
+    addr->uuid      = 0x1234;
+    link->index     = 1;
+    link->device_len = 3 | (outer ? UCT_VARUNA_ADDR_DEVICE_OUTER : 0);
+    link->dc_len    = 5;
+    link->ctl_len   = 5;
+    return sizeof(*addr) + sizeof(*link) + (outer ? 0 : 3) + 10;
+}
+
+void fuzz_seeds(void (*add)(const void *data, size_t size))
+{
+    struct {
+        uct_varuna_ctl_fence_rep_t rep;
+        uint64_t                   log[UCT_VARUNA_LOG_SIZE];
+    } UCS_S_PACKED fence_rep = { .rep.log_size = UCT_VARUNA_LOG_SIZE };
+    uint8_t data[1024]                = { 0 };
+    uint8_t body[256]                 = { 0 };
+    uct_varuna_ctl_fence_req_t fence  = { .newest = 3 };
+    uct_varuna_ctl_connect_t *con     = (void*)body;
+    uct_varuna_ctl_open_req_t *req    = (void*)body;
+    uct_varuna_ctl_open_rep_t *rep    = (void*)body;
+    uct_varuna_packed_rkey_t *rkey    = (void*)(rep + 1);
+    uct_varuna_ctl_reject_t reject    = { .status = UCS_ERR_NO_ELEM };
+    unsigned i;
+
+    for (i = 1; i < 3; ++i) {
+        data[0] = i;
+        add(data, 1 + seed_addr(data + 1, i == 2));
+    }
+
+    seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
+    seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
+    seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
+    seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
+    con->device_len = 3;
+    con->ep_len     = 7;
+    seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);
+    memset(body, 0, sizeof(body));
+    req->addr_len   = seed_addr((uint8_t*)(req + 1), 0);
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REQ, body, sizeof(*req) + req->addr_len);
+    memset(body, 0, sizeof(body));
+    rep->log_addr   = 0x1000;
+    rep->log_size   = UCT_VARUNA_LOG_SIZE;
+    rep->log_count  = UCT_VARUNA_LOG_COUNT;
+    rkey->num_keys  = 1;
+    rkey->key_size  = 8;
+    rep->rkey_len   = sizeof(*rkey) + 8;
+    rep->addr_len   = seed_addr((uint8_t*)(rkey + 1) + 8, 0);
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
+             sizeof(*rep) + rep->rkey_len + rep->addr_len);
+
+    /* Ten puts, of which some are in the log */
+    memset(data, 0, sizeof(data));
+    data[1] = 10;
+    data[2] = 1;
+    for (i = 0; i < 10; ++i) {
+        data[11 + 4 * i] = 0x50;
+        data[12 + 4 * i] = 2 * i + 1;
+    }
+    for (i = 1; i < 6; ++i) {
+        uint64_t entry = uct_varuna_log_entry(
+                (void*)(uintptr_t)(0x1000 + (i - 1) * 64), i, 0);
+        memcpy(data + 51 + 8 * i, &entry, sizeof(entry));
+    }
+    add(data, 51 + 8 * UCT_VARUNA_LOG_SIZE);
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Fuzzes what reads bytes that somebody else wrote (test/fuzz/): each harness is
+# compiled with libFuzzer and the address and undefined-behaviour sanitizers, reads
+# its seeds and the inputs that were found before (test/fuzz/found/HARNESS/), and
+# then looks for new ones.
+#
+# RC_VARUNA_FUZZ: seconds for each harness (3). What it finds is left in the build
+# directory, fuzz/HARNESS/; put it into test/fuzz/found/ with the fix.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+
+emu=$top/src/tools/mlx5emu
+varuna=$top/src/uct/ib/varuna
+seconds=${RC_VARUNA_FUZZ:-3}
+sanitize=address,undefined
+work=$RCV_BUILD/fuzz
+
+# make_variable NAME: as configure found it
+make_variable() {
+    sed -n "s/^$1 = //p" "$RCV_BUILD/src/uct/ib/varuna/Makefile" |
+        sed "s|\$(top_builddir)|$RCV_BUILD|g"
+}
+
+# fuzz NAME ARGUMENT...: builds a harness with more arguments, and runs it
+fuzz() {
+    local name=$1 dir=$work/$1 dirs status=0
+    shift
+    mkdir -p "$dir/seeds" "$dir/corpus"
+    common=(-g -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-sanitize-recover=all
+            -I"$top/test/fuzz" "$top/test/fuzz/fuzz_$name.c")
+    check clang "${common[@]}" -fsanitize=fuzzer,$sanitize -o "$dir/fuzzer" "$@"
+    check clang "${common[@]}" -fsanitize=$sanitize "$top/test/fuzz/fuzz_seeds.c" \
+        -o "$dir/seeder" "$@"
+    rm -f "$dir"/seeds/*
+    check "$dir/seeder" "$dir/seeds"
+
+    dirs=("$dir/corpus" "$dir/seeds")
+    [ ! -d "$top/test/fuzz/found/$name" ] || dirs+=("$top/test/fuzz/found/$name")
+    UBSAN_OPTIONS=print_stacktrace=1 \
+    ASAN_OPTIONS=detect_leaks=${leaks:-1}:allocator_may_return_null=1 \
+        "$dir/fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3000 \
+        -max_len=4096 -print_final_stats=1 -artifact_prefix="$dir/found-" \
+        "${dirs[@]}" >"$dir/log" 2>&1 || status=$?
+    [ $status -eq 0 ] ||
+        fail "$name: status $status; the input is in $dir:" \
+             "$(grep -m 12 -E 'ERROR|runtime error|fuzz_|#[0-9]+ ' "$dir/log")"
+    echo "# $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/log")" \
+         "inputs, $(find "$dir/corpus" -type f | wc -l) of them kept"
+}
+
+fuzz_emu() {
+    fuzz "$@" -I"$emu"
+}
+
+fuzz_varuna() {
+    fuzz "$@" $(make_variable UCX_CPPFLAGS) -I"$RCV_BUILD" -I"$top/src" \
+        $(make_variable UCX_LDFLAGS) $(make_variable UCX_LIBS)
+}
+
+test_work_requests() {
+    fuzz_emu wqe "$emu/wqe/emu_wqe.c"
+}
+
+test_doorbell_instructions() {
+    fuzz_emu insn "$emu/uar/emu_insn.c" -lZydis
+}
+
+test_fault_rules() {
+    fuzz_emu fault_rule "$emu"/fault/emu_fault_{parse,rule}.c
+}
+
+test_engine() {
+    fuzz_emu engine "$top/test/engine/engine.c" \
+        "$emu"/{core,fault,proto,trace,wire,wqe}/*.c -lpthread
+}
+
+test_what_peers_send() {
+    fuzz_varuna varuna_parse "$varuna"/varuna_{parse,plan,oplog}.c
+}
+
+test_keys_and_links() {
+    fuzz_varuna varuna_rkey "$varuna"/varuna_{rkey,nic}.c
+}
+
+run_tests
