@@ -42,10 +42,10 @@ build() {
     quietly "$logs/make-check.log" \
         make -C "$build_dir" -j"$(nproc)" check TESTS= ||
         die "the tests do not build"
-    say "UCX's own UCT tests (a minute or two when all is new)"
+    say "UCX's own tests (some minutes when all is new)"
     quietly "$logs/make-ucx.log" \
-        make -C "$build_dir/test/gtest" -j"$(nproc)" gtest_ucx ||
-        die "UCX's own UCT tests do not build"
+        make -C "$build_dir/test/gtest" -j"$(nproc)" gtest_ucx gtest_ucp ||
+        die "UCX's own tests do not build"
 }
 
 # all_suites: the path of one suite a line
@@ -56,8 +56,11 @@ all_suites() {
         [ ! -e "$script" ] || echo "$script"
     done
     make -s --no-print-directory -C "$build_dir/test/gtest" list-suites
-    for script in "$top"/test/gtest/ucx_suites/ucx_*; do
-        [ "${script%.skips}" != "$script" ] || echo "$script"
+    for script in "$top"/test/gtest/ucx_suites/uc[xp]_*; do
+        case $script in
+        *.skips | *.left_out) ;;
+        *) echo "$script" ;;
+        esac
     done
 }
 

@@ -2,22 +2,32 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: run.sh TRANSPORT [GTEST_ARGUMENT]...
+# usage: run.sh uct|ucp TRANSPORT [GTEST_ARGUMENT]...
 #
-# Runs UCX's own UCT tests (gtest_ucx) for one transport, on a host of an
-# emulated fabric. Called by the suites beside it, which contrib/test.sh calls
+# Runs UCX's own UCT tests (gtest_ucx) or UCP tests (gtest_ucp) for one
+# transport, on a host of an emulated fabric. TRANSPORT is what the names of the
+# tests begin with. Called by the suites beside it, which contrib/test.sh calls
 # as if they were gtest programs; it sets RCV_BUILD and RCV_PREFIX.
 #
-# Tests which TRANSPORT.left_out lists are not run: a pattern of gtest's a line,
-# and the reason.
+# Tests which TRANSPORT.left_out (ucp_TRANSPORT.left_out) lists are not run: a
+# pattern of gtest's a line, and the reason.
+#
+# RCV_UCX_TEST_DIVISOR: what UCX's tests divide their repetitions by, and
+# multiply their timeouts by. 10 unless set; 1 is UCX's own full length.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
-transport=$1
-shift
+level=$1
+transport=$2
+shift 2
+case $level in
+uct) program=gtest_ucx left_out=$transport.left_out ;;
+ucp) program=gtest_ucp left_out=ucp_$transport.left_out ;;
+esac
+export RCV_UCX_TEST_DIVISOR=${RCV_UCX_TEST_DIVISOR:-10}
 
 # leave_out FILTER: the same without what is left out
 leave_out() {
@@ -31,7 +41,7 @@ leave_out() {
         *-*) filter+=":$pattern" ;;
         *) filter+="-$pattern" ;;
         esac
-    done < <(cat "$(dirname "${BASH_SOURCE[0]}")/$transport.left_out" \
+    done < <(cat "$(dirname "${BASH_SOURCE[0]}")/$left_out" \
                  2>/dev/null)
     echo "$filter"
 }
@@ -47,7 +57,7 @@ for arg in "$@"; do
 done
 
 emu=$RCV_BUILD/src/tools/mlx5emu/mlx5emu
-fabric=ucx.$transport.$$
+fabric=$level.$transport.$$
 launcher=()
 links=1
 if [ "$transport" = rc_varuna ]; then
@@ -58,4 +68,4 @@ fi
 "$emu" up -n "$fabric" --hosts 1 --links "$links" >&2
 trap '"$emu" down -n "$fabric" >&2' EXIT
 "$emu" exec -n "$fabric" 0 -- "${launcher[@]}" \
-    "$RCV_BUILD/test/gtest/gtest_ucx" "${args[@]}"
+    "$RCV_BUILD/test/gtest/$program" "${args[@]}"
