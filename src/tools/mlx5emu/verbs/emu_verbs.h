@@ -135,8 +135,16 @@ typedef struct emu_vsrq {
 } emu_vsrq_t;
 
 
+/* emu_vqp_wr.c */
+typedef struct emu_vqp_batch emu_vqp_batch_t;
+
+
 typedef struct emu_vqp {
-    struct ibv_qp           ibv;
+    union {
+        struct ibv_qp       ibv;
+        struct ibv_qp_ex    ex;
+    };
+    emu_vqp_batch_t         *batch;    /* NULL without extended posting */
     emu_qp_t                *qp;
     uint64_t                cookie;
     emu_qp_type_t           type;
@@ -224,6 +232,16 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
                               const struct mlx5dv_qp_init_attr *dv_attr);
 struct ibv_qp *emu_vqp_create_ex(struct ibv_context *context,
                                  struct ibv_qp_init_attr_ex *attr);
+
+/* emu_vqp_wr.c: extended posting; send_ops are IBV_QP_EX_WITH_ */
+int emu_vqp_ex_check(emu_qp_type_t type, uint64_t send_ops);
+int emu_vqp_ex_init(emu_vqp_t *vqp, uint64_t send_ops);
+
+/* emu_vqp_post.c: the steps of emu_vqp_post_send(). The first wants the
+ * sq_lock, nothing is seen by the engine before the second and a doorbell. */
+int emu_vqp_can_post(const emu_vqp_t *vqp);
+int emu_vqp_post_locked(emu_vqp_t *vqp, const struct ibv_send_wr *wr);
+void emu_vqp_write_dbrec(emu_vqp_t *vqp);
 
 /* emu_vqp_post.c, emu_vsrq.c */
 int emu_vqp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,

@@ -154,7 +154,8 @@ static int emu_vqp_check_attr(struct ibv_context *context,
     }
 
     if ((attr->comp_mask & ~(IBV_QP_INIT_ATTR_PD |
-                             IBV_QP_INIT_ATTR_CREATE_FLAGS)) ||
+                             IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                             IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) ||
         ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
          (attr->create_flags != 0))) {
         return EOPNOTSUPP;
@@ -252,6 +253,13 @@ static int emu_vqp_init_attr(struct ibv_context *context,
         return ret;
     }
 
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+        ret = emu_vqp_ex_check(init->type, attr->send_ops_flags);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
     if ((attr->recv_cq == NULL) ||
         ((attr->send_cq == NULL) && (init->type != EMU_QPT_DCT)) ||
         ((attr->srq == NULL) && (init->type == EMU_QPT_DCT))) {
@@ -310,11 +318,18 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
         goto err_free;
     }
 
+    if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+        ret = emu_vqp_ex_init(vqp, attr->send_ops_flags);
+        if (ret != 0) {
+            goto err_remove;
+        }
+    }
+
     vqp->type   = init.type;
     init.cookie = vqp->cookie;
     ret         = emu_vqp_create_queues(vqp, emu_vctx(context)->ctx, &init);
     if (ret != 0) {
-        goto err_remove;
+        goto err_batch;
     }
 
     attr->cap = cap;
@@ -322,6 +337,8 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
     emu_vqp_publish(vqp->ibv.qp_num, vqp);
     return &vqp->ibv;
 
+err_batch:
+    free(vqp->batch);
 err_remove:
     emu_vreg_remove(vqp->cookie);
 err_free:
@@ -354,12 +371,6 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
     }
 
     return qp;
-}
-
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-    (void)qp;
-    return NULL; /* Never created with send_ops_flags */
 }
 
 /* Forget what was posted: the engine did the same */
@@ -479,6 +490,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     free(vqp->sq_wrid);
     free(vqp->sq_num_bb);
     free(vqp->rq.wrid);
+    free(vqp->batch);
     free(vqp);
     return 0;
 }

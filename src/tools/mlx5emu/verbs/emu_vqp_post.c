@@ -259,29 +259,46 @@ static int emu_vqp_enqueue(emu_vqp_t *vqp, const emu_vqp_wqe_t *wqe,
     return 0;
 }
 
+int emu_vqp_can_post(const emu_vqp_t *vqp)
+{
+    const enum ibv_qp_state state = vqp->ibv.state;
+
+    return emu_vctx_is_mine(vqp->ibv.context) && (vqp->sq_bb_cnt > 0) &&
+           ((vqp->type == EMU_QPT_RC) || (vqp->type == EMU_QPT_UD)) &&
+           ((state == IBV_QPS_RTS) || (state == IBV_QPS_SQD) ||
+            (state == IBV_QPS_SQE) || (state == IBV_QPS_ERR));
+}
+
+int emu_vqp_post_locked(emu_vqp_t *vqp, const struct ibv_send_wr *wr)
+{
+    emu_vqp_wqe_t wqe;
+    int ret;
+
+    ret = emu_vqp_build(vqp, &wqe, wr);
+    return (ret != 0) ? ret : emu_vqp_enqueue(vqp, &wqe, wr->wr_id);
+}
+
+void emu_vqp_write_dbrec(emu_vqp_t *vqp)
+{
+    __atomic_store_n(&vqp->dbrec[MLX5_SND_DBR], htobe32(vqp->sq_head & 0xffff),
+                     __ATOMIC_RELEASE);
+}
+
 int emu_vqp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
                       struct ibv_send_wr **bad_wr)
 {
-    emu_vqp_t *vqp = emu_vqp(qp);
-    emu_vqp_wqe_t wqe;
+    emu_vqp_t *vqp  = emu_vqp(qp);
     unsigned posted = 0;
     int ret         = 0;
 
-    if (!emu_vctx_is_mine(qp->context) || (vqp->sq_bb_cnt == 0) ||
-        ((vqp->type != EMU_QPT_RC) && (vqp->type != EMU_QPT_UD)) ||
-        ((qp->state != IBV_QPS_RTS) && (qp->state != IBV_QPS_SQD) &&
-         (qp->state != IBV_QPS_SQE) && (qp->state != IBV_QPS_ERR))) {
+    if (!emu_vqp_can_post(vqp)) {
         *bad_wr = wr;
         return emu_verbs_error(EINVAL);
     }
 
     pthread_mutex_lock(&vqp->sq_lock);
     for (; wr != NULL; wr = wr->next) {
-        ret = emu_vqp_build(vqp, &wqe, wr);
-        if (ret == 0) {
-            ret = emu_vqp_enqueue(vqp, &wqe, wr->wr_id);
-        }
-
+        ret = emu_vqp_post_locked(vqp, wr);
         if (ret != 0) {
             *bad_wr = wr;
             break;
@@ -290,8 +307,7 @@ int emu_vqp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
     }
 
     if (posted > 0) {
-        __atomic_store_n(&vqp->dbrec[MLX5_SND_DBR],
-                         htobe32(vqp->sq_head & 0xffff), __ATOMIC_RELEASE);
+        emu_vqp_write_dbrec(vqp);
     }
     pthread_mutex_unlock(&vqp->sq_lock);
 
