@@ -274,10 +274,11 @@ void check_direct()
     mlx5dv_qp_init_attr dv_dct  = {};
 
     CHECK(mlx5dv_is_supported(d.ctx->device));
-    attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
-    CHECK((mlx5dv_open_device(d.ctx->device, &attr) == NULL) &&
-          (errno == EOPNOTSUPP));
-    CHECK((mlx5dv_devx_alloc_uar(d.ctx, 0) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((mlx5dv_open_device(NULL, &attr) == NULL) && (errno == EINVAL));
+    CHECK((mlx5dv_open_device(d.ctx->device, NULL) == NULL) &&
+          (errno == EINVAL));
+    /* The device was opened, but not for DEVX */
+    CHECK((mlx5dv_devx_alloc_uar(d.ctx, 0) == NULL) && (errno == EINVAL));
 
     obj.qp.in  = d.qp;
     obj.qp.out = &qp;

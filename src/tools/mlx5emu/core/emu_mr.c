@@ -85,12 +85,84 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         mr->iova    = iova;
         mr->addr    = addr;
         mr->length  = length;
+        mr->windows   = 0;
+        mr->is_window = 0;
         __atomic_store_n(&mr->used, 1, __ATOMIC_RELEASE);
         __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
         *mr_p = mr;
     }
     emu_unlock(&emu_fabric->table_lock);
     return (index >= 0) ? 0 : -ENOMEM;
+}
+
+/* What a window and its region have in common, as a region. Empty if nothing. */
+static void emu_mr_clip(const emu_mr_t *parent, const emu_mr_window_t *window,
+                        emu_mr_t *mr)
+{
+    __int128 first = emu_max((__int128)window->address, parent->iova);
+    __int128 last  = emu_min((__int128)window->address + window->length,
+                             (__int128)parent->iova + parent->length);
+
+    mr->iova   = window->start;
+    mr->addr   = parent->addr;
+    mr->length = 0;
+    if (first < last) {
+        mr->iova   = window->start + (uint64_t)(first - window->address);
+        mr->addr   = parent->addr + (uint64_t)(first - parent->iova);
+        mr->length = last - first;
+    }
+}
+
+int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
+                      emu_mr_t **mr_p)
+{
+    const emu_ctx_t *ctx  = &emu_fabric->ctxs[pd->ctx];
+    uint32_t parent_index = window->key >> 8;
+    emu_mr_t *parent, *mr;
+    int index, ret = -EINVAL;
+
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
+    }
+
+    if ((parent_index == 0) || (parent_index >= EMU_MAX_MRS) ||
+        (window->start + window->length < window->start)) {
+        return -EINVAL;
+    }
+
+    emu_lock(&emu_fabric->table_lock);
+    parent = &emu_fabric->mrs[parent_index];
+    if ((parent->used != 1) || (parent->key != window->key) ||
+        (parent->pd != pd->index) || parent->is_window) {
+        goto out;
+    }
+
+    ret   = -ENOMEM;
+    index = emu_table_find(EMU_TABLE_MR, emu_fabric->mrs, sizeof(*mr), 1,
+                           EMU_MAX_MRS);
+    if (index < 0) {
+        goto out;
+    }
+
+    mr            = &emu_fabric->mrs[index];
+    mr->variant   = window->variant & 0xff;
+    mr->key       = (index << 8) | mr->variant;
+    mr->proc      = emu_self->index;
+    mr->pd        = pd->index;
+    mr->port      = parent->port;
+    mr->access    = window->access & parent->access;
+    mr->parent    = window->key;
+    mr->is_window = 1;
+    mr->windows   = 0;
+    emu_mr_clip(parent, window, mr);
+    __atomic_fetch_add(&parent->windows, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&mr->used, 1, __ATOMIC_RELEASE);
+    *mr_p = mr;
+    ret   = 0;
+out:
+    emu_unlock(&emu_fabric->table_lock);
+    return ret;
 }
 
 /* Whether a living process is in the middle of an access to a region */
@@ -113,13 +185,14 @@ static int emu_mr_is_held(const emu_mr_t *mr)
     return 0;
 }
 
-void emu_mr_dereg(emu_mr_t *mr)
+/* Whoever begins an access after this sees it, and gives up; those who began
+ * earlier are waited for */
+static void emu_mr_stop(emu_mr_t *mr)
 {
     struct timespec pause = { .tv_nsec = 20000 };
     uint64_t end          = 0;
     uint64_t now;
 
-    /* Whoever begins an access after this store sees it, and gives up */
     __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
     while (emu_mr_is_held(mr)) {
         now = emu_now_ns();
@@ -130,7 +203,41 @@ void emu_mr_dereg(emu_mr_t *mr)
         }
         nanosleep(&pause, NULL);
     }
+}
 
+/* Windows into a region that goes away lead nowhere from now on; their slots
+ * stay with who made them */
+static void emu_mr_stop_windows(const emu_mr_t *parent)
+{
+    emu_mr_t *mr;
+    uint32_t i;
+
+    for (i = 1; i < EMU_MAX_MRS; i++) {
+        mr = &emu_fabric->mrs[i];
+        if ((mr->used == 1) && mr->is_window && (mr->parent == parent->key)) {
+            emu_mr_stop(mr);
+        }
+    }
+}
+
+void emu_mr_dereg(emu_mr_t *mr)
+{
+    emu_mr_t *parent;
+
+    emu_lock(&emu_fabric->table_lock); /* No window is made meanwhile */
+    __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
+    emu_unlock(&emu_fabric->table_lock);
+    if (mr->windows != 0) {
+        emu_mr_stop_windows(mr);
+    }
+    emu_mr_stop(mr);
+
+    if (mr->is_window) {
+        parent = &emu_fabric->mrs[mr->parent >> 8];
+        if (parent->used && (parent->key == mr->parent)) {
+            __atomic_fetch_sub(&parent->windows, 1, __ATOMIC_SEQ_CST);
+        }
+    }
     __atomic_fetch_sub(&emu_fabric->pds[mr->pd].refs, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&mr->used, 0, __ATOMIC_RELEASE);
 }

@@ -31,7 +31,21 @@ struct emu_mr {
     uint64_t addr;         /* address in the owner's memory */
     uint64_t length;
     uint32_t variant;      /* low byte of the key; survives the slot's reuse */
+    uint32_t parent;       /* key of the region that this is a window into */
+    uint32_t is_window;
+    uint32_t windows;      /* into this region; atomic */
 };
+
+/** A region seen by other addresses, with other rights: start + n in the window
+ *  is address + n in the region. What lies outside of the region is invalid. */
+typedef struct emu_mr_window {
+    uint32_t key;          /* of the region */
+    uint64_t address;
+    uint64_t start;
+    uint64_t length;
+    unsigned access;       /* enum ibv_access_flags; no more than the region's */
+    uint32_t variant;      /* low byte of the new key */
+} emu_mr_window_t;
 
 int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p);
 /** @return -EBUSY while something uses it. */
@@ -43,6 +57,11 @@ int emu_pd_free(emu_pd_t *pd);
  */
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
                unsigned access, emu_mr_t **mr_p);
+
+/** Register a window into a region of the same PD; -EINVAL if there is no such
+ *  region. It dies with the region, and is deregistered like one. */
+int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
+                      emu_mr_t **mr_p);
 
 /** Deregister: waits until nobody is in the middle of an access. */
 void emu_mr_dereg(emu_mr_t *mr);

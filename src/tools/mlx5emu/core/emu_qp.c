@@ -32,19 +32,36 @@ static unsigned emu_qp_round(unsigned value)
     return pow2;
 }
 
-/* [send queue][receive queue][emu_sqe_t array][doorbell record] */
+/* [send queue][receive queue][emu_sqe_t array][doorbell record], or just the
+ * array if the program has the rest */
 static size_t emu_qp_mem_size(const emu_qp_t *qp)
 {
-    return (size_t)qp->sq_bb_cnt * (EMU_SEND_BB + sizeof(emu_sqe_t)) +
-           (size_t)qp->rq_wqe_cnt * qp->rq_stride + 64;
+    size_t size = (size_t)qp->sq_bb_cnt * sizeof(emu_sqe_t) + 64;
+
+    if (!qp->user_mem) {
+        size += (size_t)qp->sq_bb_cnt * EMU_SEND_BB +
+                (size_t)qp->rq_wqe_cnt * qp->rq_stride;
+    }
+    return size;
 }
 
-static int emu_qp_alloc_mem(emu_qp_t *qp)
+static int emu_qp_alloc_mem(emu_qp_t *qp, const emu_qp_init_attr_t *init)
 {
-    uint8_t *ptr = emu_heap_alloc(emu_qp_mem_size(qp));
+    uint8_t *ptr;
 
+    qp->user_mem = (init->user_dbrec != NULL);
+    ptr          = emu_heap_alloc(emu_qp_mem_size(qp));
     if (ptr == NULL) {
         return -ENOMEM;
+    }
+
+    qp->mem = ptr;
+    if (qp->user_mem) {
+        qp->sq_buf = init->user_sq;
+        qp->rq_buf = init->user_rq;
+        qp->dbrec  = init->user_dbrec;
+        qp->sqes   = (void*)ptr;
+        return 0;
     }
 
     qp->sq_buf = ptr;
@@ -117,10 +134,13 @@ static void emu_qp_reset_responder(emu_qp_t *qp)
 static void emu_qp_reset(emu_qp_t *qp)
 {
     memset(&qp->attr, 0, sizeof(qp->attr));
-    qp->dbrec[0]      = 0;
-    qp->dbrec[1]      = 0;
+    if (!qp->user_mem) {
+        qp->dbrec[0] = 0;
+        qp->dbrec[1] = 0;
+    }
     qp->req_state     = IBV_QPS_RESET;
     qp->sq_ci         = qp->sq_send = qp->sq_new = qp->sq_posted = 0;
+    qp->sq_pi         = 0;
     qp->req_psn       = qp->req_send = qp->req_una = qp->req_max = 0;
     qp->req_rd_out    = 0;
     qp->req_waiting   = 0;
@@ -155,6 +175,8 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
     qp->srq           = init->srq;
     qp->dc_key        = init->dc_key;
     qp->cookie        = init->cookie;
+    qp->async         = init->no_async ? NULL :
+                        (init->async != NULL) ? init->async : ctx->async;
     qp->req_serial    = 0;
     qp->resp_serial   = 0;
     qp->req_timer_due = 0;
@@ -191,7 +213,7 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
     if (index >= 0) {
         qp = &emu_fabric->qps[index];
         emu_qp_init_sizes(qp, init);
-        ret = emu_qp_alloc_mem(qp);
+        ret = emu_qp_alloc_mem(qp, init);
         if (ret == 0) {
             emu_qp_init(qp, index, ctx, init);
             emu_qp_ref(qp, 1);
@@ -221,7 +243,7 @@ void emu_qp_destroy(emu_qp_t *qp)
     /* From here on nobody touches the queues: all look at "used" or at the
      * states with a lock held */
     if (is_first) {
-        emu_heap_free(qp->sq_buf, emu_qp_mem_size(qp));
+        emu_heap_free(qp->mem, emu_qp_mem_size(qp));
         emu_qp_ref(qp, -1);
     }
     __atomic_store_n(&qp->used, 0, __ATOMIC_RELEASE);

@@ -40,6 +40,14 @@ typedef struct emu_qp_init_attr {
     uint64_t      cookie;        /* of asynchronous events: the ibv_qp */
     uint32_t      cqe_uidx;      /* what CQEs carry in srqn_uidx (low 24 bits)
                                     for QPs without SRQ; normally 0 */
+    /* Queues which the program brought along (DEVX), in memory that all
+     * processes see; sq_bb_cnt, rq_wqe_cnt and rq_max_sge are powers of two
+     * then. user_dbrec NULL: the engine allocates them. */
+    uint8_t       *user_sq;
+    uint8_t       *user_rq;
+    uint32_t      *user_dbrec;
+    emu_chan_t    *async;        /* channel of its events, ... */
+    int           no_async;      /* ... or none; otherwise the context's */
 } emu_qp_init_attr_t;
 
 /** A send WQE in flight; at the index of its first basic block. */
@@ -97,6 +105,9 @@ struct emu_qp {
     uint32_t            rq_max_sge;
     volatile uint32_t   *dbrec;
     emu_sqe_t           *sqes;       /* sq_bb_cnt of them */
+    void                *mem;        /* what the engine allocated of these */
+    uint32_t            user_mem;    /* queues and dbrec are the program's */
+    emu_chan_t          *async;      /* of events; NULL: nobody listens */
     uint64_t            dc_key;
     uint64_t            cookie;
     struct ibv_qp_attr  attr;        /* as modified; PSNs and state live below;
@@ -109,6 +120,8 @@ struct emu_qp {
     uint16_t            sq_send;     /* WQE that is (to be) sent now */
     uint16_t            sq_new;      /* first WQE never sent: has no PSN yet */
     uint16_t            sq_posted;   /* shown to fault rules up to here */
+    uint16_t            sq_pi;       /* dbrec[1] at the last doorbell: WQEs are
+                                        the NIC's up to here */
     uint32_t            req_psn;     /* next PSN for a new WQE */
     uint32_t            req_send;    /* next PSN to be sent (<= req_psn) */
     uint32_t            req_una;     /* oldest PSN that is not acknowledged */

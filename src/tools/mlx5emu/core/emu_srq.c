@@ -55,11 +55,13 @@ static void emu_srq_init(emu_srq_t *srq, int index, emu_pd_t *pd,
     srq->taken        = 0;
     srq->limit        = 0;
     srq->num_returned = 0;
-    srq->dbrec        = (uint32_t*)(srq->buf +
-                                    (size_t)srq->wqe_cnt * srq->stride);
-    for (i = 0; i < srq->wqe_cnt; i++) {
-        emu_srq_seg(srq, i)->next_wqe_index =
-                htobe16((i + 1) & (srq->wqe_cnt - 1));
+    if (!srq->user_mem) {
+        srq->dbrec = (uint32_t*)(srq->buf +
+                                 (size_t)srq->wqe_cnt * srq->stride);
+        for (i = 0; i < srq->wqe_cnt; i++) {
+            emu_srq_seg(srq, i)->next_wqe_index =
+                    htobe16((i + 1) & (srq->wqe_cnt - 1));
+        }
     }
     if (!srq->lock_ready) {
         emu_lock_init(&srq->lock);
@@ -67,17 +69,14 @@ static void emu_srq_init(emu_srq_t *srq, int index, emu_pd_t *pd,
     }
 }
 
-int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
-                   uint64_t cookie, emu_srq_t **srq_p)
+/* Sizes and memory of the queue are known */
+static int emu_srq_create_common(emu_pd_t *pd, const emu_srq_user_attr_t *attr,
+                                 uint64_t cookie, int user_mem,
+                                 emu_srq_t **srq_p)
 {
     const emu_ctx_t *ctx = &emu_fabric->ctxs[pd->ctx];
     emu_srq_t *srq;
     int index, ret;
-
-    if ((max_wr < 1) || (max_wr >= EMU_RQ_MAX_WQE) || (max_sge < 1) ||
-        (max_sge > EMU_SRQ_MAX_SGE)) {
-        return -EINVAL;
-    }
 
     if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
         return -EIO;
@@ -88,11 +87,15 @@ int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
     index = emu_table_find(EMU_TABLE_SRQ, emu_fabric->srqs, sizeof(*srq), 1,
                            EMU_MAX_SRQS);
     if (index >= 0) {
-        srq          = &emu_fabric->srqs[index];
-        srq->wqe_cnt = emu_srq_round(max_wr + 1, 2);
-        srq->stride  = emu_srq_round(16 + 16 * max_sge, 32);
-        srq->max_sge = srq->stride / 16 - 1;
-        srq->buf     = emu_heap_alloc(emu_srq_mem_size(srq));
+        srq           = &emu_fabric->srqs[index];
+        srq->wqe_cnt  = attr->wqe_cnt;
+        srq->stride   = attr->stride;
+        srq->max_sge  = attr->stride / 16 - 1;
+        srq->cyclic   = attr->cyclic;
+        srq->user_mem = user_mem;
+        srq->dbrec    = attr->dbrec;
+        srq->buf      = user_mem ? attr->buf :
+                                   emu_heap_alloc(emu_srq_mem_size(srq));
         if (srq->buf != NULL) {
             emu_srq_init(srq, index, pd, cookie);
             __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
@@ -103,6 +106,32 @@ int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
     }
     emu_unlock(&emu_fabric->table_lock);
     return ret;
+}
+
+int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
+                   uint64_t cookie, emu_srq_t **srq_p)
+{
+    emu_srq_user_attr_t attr = {0};
+
+    if ((max_wr < 1) || (max_wr >= EMU_RQ_MAX_WQE) || (max_sge < 1) ||
+        (max_sge > EMU_SRQ_MAX_SGE)) {
+        return -EINVAL;
+    }
+
+    attr.wqe_cnt = emu_srq_round(max_wr + 1, 2);
+    attr.stride  = emu_srq_round(16 + 16 * max_sge, 32);
+    return emu_srq_create_common(pd, &attr, cookie, 0, srq_p);
+}
+
+int emu_srq_create_user(emu_pd_t *pd, const emu_srq_user_attr_t *attr,
+                        emu_srq_t **srq_p)
+{
+    if ((attr->wqe_cnt > EMU_RQ_MAX_WQE) || (attr->stride < 32) ||
+        (attr->stride > 16 + 16 * EMU_SRQ_MAX_SGE)) {
+        return -EINVAL;
+    }
+
+    return emu_srq_create_common(pd, attr, 0, 1, srq_p);
 }
 
 int emu_srq_destroy(emu_srq_t *srq)
@@ -118,7 +147,9 @@ int emu_srq_destroy(emu_srq_t *srq)
     __atomic_store_n(&srq->used, 2, __ATOMIC_RELEASE);
     emu_unlock(&srq->lock);
     if (is_first) {
-        emu_heap_free(srq->buf, emu_srq_mem_size(srq));
+        if (!srq->user_mem) {
+            emu_heap_free(srq->buf, emu_srq_mem_size(srq));
+        }
         __atomic_fetch_sub(&emu_fabric->pds[srq->pd].refs, 1,
                            __ATOMIC_RELAXED);
     }
@@ -185,9 +216,10 @@ const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p)
         /* Counted first: who dies in between makes the queue shorter by one,
          * instead of handing out an entry that nobody posted */
         srq->taken++;
-        *index_p  = srq->next & (srq->wqe_cnt - 1);
+        *index_p  = srq->cyclic ? srq->next : (srq->next & (srq->wqe_cnt - 1));
         entry     = emu_srq_entry(srq, *index_p);
-        srq->next = be16toh(emu_srq_seg(srq, srq->next)->next_wqe_index);
+        srq->next = srq->cyclic ? (srq->next + 1) :
+                    be16toh(emu_srq_seg(srq, srq->next)->next_wqe_index);
         if ((srq->limit != 0) && (posted - 1u < srq->limit)) {
             srq->limit        = 0;
             is_limit   = 1;

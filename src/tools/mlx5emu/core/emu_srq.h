@@ -24,6 +24,9 @@ struct emu_srq {
     uint32_t          wqe_cnt;    /* entries, a power of two */
     uint32_t          stride;     /* bytes per entry */
     uint32_t          max_sge;
+    uint32_t          user_mem;   /* buf and dbrec are the program's */
+    uint32_t          cyclic;     /* entries in the order of their indices,
+                                     which run through 16 bits in completions */
     uint8_t           *buf;
     volatile uint32_t *dbrec;
     uint64_t          cookie;
@@ -47,6 +50,20 @@ struct emu_srq {
  */
 int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
                    uint64_t cookie, emu_srq_t **srq_p);
+
+/** A queue which the program brought along (DEVX), in memory that all processes
+ *  see. Strides as in emu_srq_create. */
+typedef struct emu_srq_user_attr {
+    uint8_t  *buf;
+    uint32_t *dbrec;
+    unsigned wqe_cnt;             /* power of two */
+    unsigned stride;              /* power of two, at least 32 */
+    int      cyclic;
+} emu_srq_user_attr_t;
+
+/** Create a shared receive queue in the program's memory. */
+int emu_srq_create_user(emu_pd_t *pd, const emu_srq_user_attr_t *attr,
+                        emu_srq_t **srq_p);
 
 /** @return -EBUSY while a QP uses it. */
 int emu_srq_destroy(emu_srq_t *srq);

@@ -15,6 +15,7 @@ enum {
     CTL_UP_MTU,
     CTL_UP_TRACE,
     CTL_UP_SHARED_HCA,
+    CTL_UP_NO_DEVX,
     CTL_UP_FAULTS,
     CTL_UP_SEED,
     CTL_UP_TIME_SCALE
@@ -26,6 +27,7 @@ static const struct option ctl_up_options[] = {
     {"mtu",        required_argument, NULL, CTL_UP_MTU},
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
+    {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
     {"faults",     required_argument, NULL, CTL_UP_FAULTS},
     {"seed",       required_argument, NULL, CTL_UP_SEED},
     {"time-scale", required_argument, NULL, CTL_UP_TIME_SCALE},
@@ -107,6 +109,9 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         return status;
     case CTL_UP_SHARED_HCA:
         cfg->shared_hca = 1;
+        return 0;
+    case CTL_UP_NO_DEVX:
+        cfg->no_devx = 1;
         return 0;
     case CTL_UP_SEED:
         return ctl_up_parse_seed(&cfg->seed);
@@ -202,6 +207,8 @@ const ctl_verb_t ctl_verb_up = {
     "  --trace N      Entries that the trace holds; 0 for no trace (65536)\n"
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
     "                 atomicity; otherwise each is a NIC of its own\n"
+    "  --no-devx      Devices have no DEVX: programs fall back to what verbs\n"
+    "                 offer, without atomics of 4 bytes or with masks\n"
     "  --faults FILE  Load fault rules, one a line (else from the file that\n"
     "                 $MLX5EMU_FAULTS names); also those in $MLX5EMU_RULES\n"
     "  --seed N       Of all that is random (1); rules may have their own\n"

@@ -17,20 +17,29 @@ bool mlx5dv_is_supported(struct ibv_device *device)
     return (device != NULL) && !strncmp(device->name, "mlx5_", 5);
 }
 
-/* Only DEVX needs this way of opening: a program which asks for it falls back
- * to ibv_open_device() */
+/* A fabric without DEVX refuses, as a kernel without it: programs fall back to
+ * ibv_open_device() */
 struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
                                        struct mlx5dv_context_attr *attr)
 {
+    struct ibv_context *context;
+
     if ((device == NULL) || (attr == NULL)) {
         return emu_verbs_fail(EINVAL);
     }
 
-    if (attr->flags & MLX5DV_CONTEXT_FLAGS_DEVX) {
+    context = ibv_open_device(device);
+    if ((context == NULL) || !(attr->flags & MLX5DV_CONTEXT_FLAGS_DEVX)) {
+        return context;
+    }
+
+    if (emu_fabric->cfg.no_devx) {
+        ibv_close_device(context);
         return emu_verbs_fail(EOPNOTSUPP);
     }
 
-    return ibv_open_device(device);
+    emu_vctx(context)->devx = 1;
+    return context;
 }
 
 int mlx5dv_query_device(struct ibv_context *context,

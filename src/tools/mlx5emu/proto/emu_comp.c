@@ -12,6 +12,7 @@
 #include "../core/emu_proc.h"
 #include "../wqe/emu_cqe.h"
 
+#include <endian.h>
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,7 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
     struct iovec dst[EMU_MAX_SGE];
     struct iovec src;
     unsigned num_dst;
+    uint64_t value;
     emu_op_t op;
     int ret;
 
@@ -179,8 +181,12 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
     }
 
     if (rsp->type == EMU_RSP_ATOMIC) {
-        src.iov_base = (void*)&rsp->value;
-        src.iov_len  = sizeof(rsp->value);
+        /* 8 bytes come in the order of the host, 4 bytes in that of the
+         * network: see atomic_req_8B_endianness_mode in the PRM */
+        value        = (op.atomic_size == 4) ? htobe32((uint32_t)rsp->value) :
+                                               rsp->value;
+        src.iov_base = &value;
+        src.iov_len  = sizeof(value);
         num_dst      = emu_iov_slice(op.sge, op.num_sge, 0, op.length, dst);
         ret = emu_mem_put(emu_self->index, dst, num_dst, &src, 1, op.length);
     } else {

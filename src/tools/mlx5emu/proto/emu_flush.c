@@ -14,7 +14,6 @@
 #include "../core/emu_proc.h"
 #include "../wqe/emu_cqe.h"
 
-#include <endian.h>
 #include <infiniband/mlx5dv.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@ static __thread unsigned emu_num_deferred;
 
 void emu_req_flush(emu_qp_t *qp)
 {
-    uint16_t pi = be32toh(qp->dbrec[MLX5_SND_DBR]);
+    uint16_t pi = qp->sq_pi;
     emu_cqe_t cqe;
     uint16_t num_bb;
     unsigned count;
@@ -92,8 +91,8 @@ static void emu_resp_enter_err(emu_qp_t *qp)
     if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
         !qp->resp_last_wqe) {
         qp->resp_last_wqe = 1;
-        emu_chan_post(emu_fabric->ctxs[qp->ctx].async,
-                      IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn, qp->cookie);
+        emu_chan_post(qp->async, IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn,
+                      qp->cookie);
     }
 }
 
@@ -136,7 +135,7 @@ void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why)
 {
     emu_resp_enter_err(qp);
     if ((why == EMU_RSP_NAK_ACCESS) || (why == EMU_RSP_NAK_INV)) {
-        emu_chan_post(emu_fabric->ctxs[qp->ctx].async,
+        emu_chan_post(qp->async,
                       (why == EMU_RSP_NAK_ACCESS) ? IBV_EVENT_QP_ACCESS_ERR :
                                                     IBV_EVENT_QP_REQ_ERR,
                       qp->qpn, qp->cookie);

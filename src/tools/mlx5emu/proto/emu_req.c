@@ -24,10 +24,11 @@
 #include <infiniband/mlx5dv.h>
 #include <string.h>
 
+/* What is posted is the NIC's from the doorbell on, not from the moment when
+ * the doorbell record is written: a record may hold anything until then */
 static uint16_t emu_req_producer(const emu_qp_t *qp)
 {
-    return be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
-                                   __ATOMIC_ACQUIRE));
+    return qp->sq_pi;
 }
 
 static emu_sqe_t *emu_req_sqe(emu_qp_t *qp, uint16_t index)
@@ -502,6 +503,8 @@ void emu_sq_doorbell(uint32_t qpn)
         emu_qp_fail_requester(qp);
     }
     EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_DOORBELLS, 1);
+    qp->sq_pi = be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
+                                        __ATOMIC_ACQUIRE));
     if (emu_likely(qp->req_state == IBV_QPS_RTS)) {
         emu_req_run(qp);
     } else if ((qp->req_state == IBV_QPS_ERR) ||

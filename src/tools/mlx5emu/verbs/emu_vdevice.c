@@ -9,6 +9,7 @@
 
 #include "emu_verbs.h"
 #include "emu_sysfs.h"
+#include "../devx/emu_devx.h"
 #include "../uar/emu_uar.h"
 
 #include <endian.h>
@@ -43,6 +44,7 @@ static void __attribute__((constructor)) emu_vdevice_init(void)
 static void __attribute__((destructor)) emu_vdevice_cleanup(void)
 {
     ++emu_verbs_fork_gen;
+    emu_umem_leave();
     emu_proc_detach();
 }
 

@@ -64,6 +64,7 @@ typedef struct emu_vctx {
     emu_port_t           *port;
     void                 *uar;
     unsigned             fork_gen;
+    int                  devx;      /* Opened for DEVX */
     struct verbs_context verbs;
 } emu_vctx_t;
 

@@ -1,0 +1,94 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * What the device can do, as it tells by commands. Only what is modelled is
+ * announced. Called by emu_devx_cmd.c.
+ */
+
+#include "emu_devx.h"
+
+#define EMU_DEVX_LOG2(_pow2) (31 - __builtin_clz(_pow2))
+
+
+static void emu_devx_fill_general(void *cap)
+{
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_SRQ_SZ, EMU_DEVX_LOG2(EMU_RQ_MAX_WQE));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_QP_SZ, EMU_DEVX_LOG2(EMU_SQ_MAX_BB));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_QP, EMU_DEVX_LOG2(EMU_MAX_QPS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_SRQ, EMU_DEVX_LOG2(EMU_MAX_SRQS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_CQ_SZ, EMU_DEVX_LOG2(EMU_CQ_MAX_CQE));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_CQ, EMU_DEVX_LOG2(EMU_MAX_CQS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_MKEY, EMU_DEVX_LOG2(EMU_MAX_MRS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_PD, EMU_DEVX_LOG2(EMU_MAX_PDS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_RMP, EMU_DEVX_LOG2(EMU_MAX_SRQS));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_WQ_SZ, EMU_DEVX_LOG2(EMU_RQ_MAX_WQE));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_REQ_DC,
+                EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_RES_DC,
+                EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_REQ_QP,
+                EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_RES_QP,
+                EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
+    emu_ifc_set(cap, EMU_CAP_NUM_PORTS, 1);
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_MSG, EMU_DEVX_LOG2(EMU_MAX_MSG));
+    emu_ifc_set(cap, EMU_CAP_CQE_VERSION, 1);
+    emu_ifc_set(cap, EMU_CAP_COMPACT_AV, 1);
+    emu_ifc_set(cap, EMU_CAP_SCTR_DATA_CQE, 1);
+    emu_ifc_set(cap, EMU_CAP_DCT, 1);
+    emu_ifc_set(cap, EMU_CAP_ATOMIC, 1);
+    emu_ifc_set(cap, EMU_CAP_UD, 1);
+    emu_ifc_set(cap, EMU_CAP_RC, 1);
+    emu_ifc_set(cap, EMU_CAP_UAR_4K, 1);
+    emu_ifc_set(cap, EMU_CAP_LOG_PG_SZ, EMU_DEVX_LOG2(EMU_PAGE));
+    emu_ifc_set(cap, EMU_CAP_MAX_WQE_SZ_SQ, EMU_WQE_MAX_DS * 16);
+    emu_ifc_set(cap, EMU_CAP_MAX_WQE_SZ_SQ_DC, EMU_WQE_MAX_DS * 16);
+    emu_ifc_set(cap, EMU_CAP_MAX_WQE_SZ_RQ, EMU_VERBS_MAX_RECV_SGE * 16);
+
+    emu_ifc_set(cap, EMU_CAP_FIXED_BUFFER_SIZE, 1);
+    emu_ifc_set(cap, EMU_CAP_LOG_MAX_KLM_LIST, 16);
+
+    /* No memory keys are made by work requests */
+    emu_ifc_set(cap, EMU_CAP_UMR_NO_ENTITY_SIZE, 1);
+    emu_ifc_set(cap, EMU_CAP_UMR_NO_ATOMIC, 1);
+    emu_ifc_set(cap, EMU_CAP_UMR_NO_INDIRECT, 1);
+}
+
+static void emu_devx_fill_atomic(void *cap)
+{
+    emu_ifc_set(cap, EMU_ATOMIC_8B_HOST_ORDER, 1);
+    emu_ifc_set(cap, EMU_ATOMIC_CAN_HOST_ORDER, 1);
+    emu_ifc_set(cap, EMU_ATOMIC_OPERATIONS,
+                EMU_ATOMIC_OP_CS | EMU_ATOMIC_OP_FA | EMU_ATOMIC_OP_MASKED_CS |
+                EMU_ATOMIC_OP_MASKED_FA);
+    emu_ifc_set(cap, EMU_ATOMIC_SIZE_QP, 4 | 8);
+    emu_ifc_set(cap, EMU_ATOMIC_SIZE_DC, 4 | 8);
+}
+
+int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
+{
+    uint8_t *cap = (uint8_t*)cmd->out + EMU_CAP_OUT_OFFSET;
+
+    if (cmd->outlen < EMU_CAP_OUT_OFFSET + EMU_CAP_SIZE) {
+        return EMU_CMD_ST_BAD_OUTP_LEN;
+    }
+
+    /* The lowest bit tells maximal from present ones, which are the same */
+    switch (emu_ifc_get(cmd->in, EMU_CMD_OP_MOD) >> 1) {
+    case EMU_CAP_TYPE_GENERAL:
+        emu_devx_fill_general(cap);
+        return EMU_CMD_ST_OK;
+    case EMU_CAP_TYPE_ATOMIC:
+        emu_devx_fill_atomic(cap);
+        return EMU_CMD_ST_OK;
+    default:
+        return EMU_CMD_ST_BAD_PARAM;
+    }
+}
+
+/* Ports are never bonded: all fields are zero */
+int emu_devx_query_lag(const emu_devx_cmd_t *cmd)
+{
+    (void)cmd;
+    return EMU_CMD_ST_OK;
+}

@@ -1,0 +1,321 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
+
+/*
+ * Memory that programs bring along for queues and doorbell records (umem).
+ *
+ * The engine of another process reads receive entries of ours, and flushes our
+ * send queues. So the pages of a umem are replaced, where they are, by pages of
+ * the fabric's heap with the same contents, and turned back into private ones
+ * at the end:
+ *
+ *      program's address --+
+ *                          +--> the same pages of the fabric's file
+ *      heap address -------+    (all processes have this one)
+ *
+ * Umems inside of pages which are replaced already share them: emu_umem_pages_t.
+ */
+
+#include "emu_devx.h"
+#include "../core/emu_heap.h"
+#include "../core/emu_fabric_priv.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+
+/* Pages that were replaced */
+typedef struct emu_umem_pages {
+    struct emu_umem_pages *next;
+    uint8_t               *base;   /* In the program */
+    uint8_t               *heap;
+    size_t                size;
+    unsigned              refs;    /* Umems in them */
+} emu_umem_pages_t;
+
+
+struct emu_umem {
+    struct mlx5dv_devx_umem dv;
+    struct emu_umem         *next;
+    struct ibv_context      *context;
+    emu_umem_pages_t        *pages;
+    uint8_t                 *addr;
+    size_t                  size;
+    unsigned                refs;    /* Objects whose queues are in it */
+};
+
+
+/* Protects both lists and what is in them */
+static pthread_mutex_t emu_umem_lock = PTHREAD_MUTEX_INITIALIZER;
+static emu_umem_pages_t *emu_umem_pages;
+static emu_umem_t *emu_umems;
+static uint32_t emu_umem_last_id;
+
+
+static uint8_t *emu_umem_page_floor(const void *ptr)
+{
+    return (uint8_t*)((uintptr_t)ptr & ~(EMU_PAGE - 1));
+}
+
+/* Programs watch for memory that goes away, by functions of their own in place
+ * of libc's. This is none of their business: contents stay. */
+static void *emu_umem_mmap(void *addr, size_t size, int flags, int fd,
+                           uint64_t offset)
+{
+    return (void*)syscall(SYS_mmap, addr, size, PROT_READ | PROT_WRITE, flags,
+                          fd, offset);
+}
+
+static int emu_umem_protect(void *addr, size_t size, int prot)
+{
+    return syscall(SYS_mprotect, addr, size, prot);
+}
+
+/* Replace pages by pages of the heap. Threads that write to them meanwhile wait
+ * in the fault handler. */
+static int emu_umem_share(uint8_t *base, uint8_t *heap, size_t size)
+{
+    if (emu_umem_protect(base, size, PROT_READ) != 0) {
+        return EFAULT;
+    }
+
+    memcpy(heap, base, size);
+    if (emu_umem_mmap(base, size, MAP_SHARED | MAP_FIXED, emu_fabric_fd,
+                      (uintptr_t)heap - EMU_BASE) == MAP_FAILED) {
+        emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
+        return ENOMEM;
+    }
+
+    return 0;
+}
+
+/* Make pages private again. If that fails they stay shared, for good. */
+static int emu_umem_unshare(uint8_t *base, size_t size)
+{
+    uint8_t *copy;
+
+    copy = emu_umem_mmap(NULL, size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) {
+        return ENOMEM;
+    }
+
+    emu_umem_protect(base, size, PROT_READ);
+    memcpy(copy, base, size);
+    if ((void*)syscall(SYS_mremap, copy, size, size,
+                       MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED) {
+        emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
+        syscall(SYS_munmap, copy, size);
+        return ENOMEM;
+    }
+
+    return 0;
+}
+
+/* The lock is held. Pages around a range: known ones, or new ones. */
+static int emu_umem_get_pages(uint8_t *addr, size_t size,
+                              emu_umem_pages_t **pages_p)
+{
+    uint8_t *base = emu_umem_page_floor(addr);
+    uint8_t *end  = emu_umem_page_floor(addr + size + EMU_PAGE - 1);
+    uint8_t *here = emu_umem_page_floor(__builtin_frame_address(0));
+    emu_umem_pages_t *pages;
+    int ret;
+
+    for (pages = emu_umem_pages; pages != NULL; pages = pages->next) {
+        if ((base >= pages->base) && (end <= pages->base + pages->size)) {
+            ++pages->refs;
+            *pages_p = pages;
+            return 0;
+        } else if ((base < pages->base + pages->size) && (end > pages->base)) {
+            return EOPNOTSUPP; /* Partly replaced already */
+        }
+    }
+
+    if ((here >= base) && (here < end)) {
+        return EOPNOTSUPP; /* The stack that we run on */
+    }
+
+    pages = calloc(1, sizeof(*pages));
+    if (pages == NULL) {
+        return ENOMEM;
+    }
+
+    pages->base = base;
+    pages->size = end - base;
+    pages->refs = 1;
+    pages->heap = emu_heap_alloc(pages->size);
+    if (pages->heap == NULL) {
+        ret = ENOMEM;
+        goto err_free;
+    }
+
+    ret = emu_umem_share(base, pages->heap, pages->size);
+    if (ret != 0) {
+        goto err_free_heap;
+    }
+
+    pages->next    = emu_umem_pages;
+    emu_umem_pages = pages;
+    *pages_p       = pages;
+    return 0;
+
+err_free_heap:
+    emu_heap_free(pages->heap, pages->size);
+err_free:
+    free(pages);
+    return ret;
+}
+
+/* The lock is held */
+static void emu_umem_put_pages(emu_umem_pages_t *pages, int is_mine)
+{
+    emu_umem_pages_t **link;
+
+    if (--pages->refs > 0) {
+        return;
+    }
+
+    for (link = &emu_umem_pages; *link != pages; link = &(*link)->next);
+    *link = pages->next;
+    if ((emu_umem_unshare(pages->base, pages->size) == 0) && is_mine) {
+        emu_heap_free(pages->heap, pages->size);
+    }
+    free(pages);
+}
+
+struct mlx5dv_devx_umem *
+mlx5dv_devx_umem_reg(struct ibv_context *context, void *addr, size_t size,
+                     uint32_t access)
+{
+    emu_umem_t *umem;
+    int ret;
+
+    if ((context == NULL) || !emu_vctx_is_mine(context) ||
+        !emu_vctx(context)->devx || (size == 0) ||
+        ((uintptr_t)addr + size + EMU_PAGE < (uintptr_t)addr) ||
+        (access & ~(uint32_t)(IBV_ACCESS_LOCAL_WRITE |
+                              IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ))) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    umem = calloc(1, sizeof(*umem));
+    if (umem == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    umem->context = context;
+    umem->addr    = addr;
+    umem->size    = size;
+    pthread_mutex_lock(&emu_umem_lock);
+    ret = emu_umem_get_pages(addr, size, &umem->pages);
+    if (ret == 0) {
+        umem->dv.umem_id = ++emu_umem_last_id;
+        umem->next       = emu_umems;
+        emu_umems        = umem;
+    }
+    pthread_mutex_unlock(&emu_umem_lock);
+
+    if (ret != 0) {
+        free(umem);
+        return emu_verbs_fail(ret);
+    }
+
+    return &umem->dv;
+}
+
+struct mlx5dv_devx_umem *
+mlx5dv_devx_umem_reg_ex(struct ibv_context *context,
+                        struct mlx5dv_devx_umem_in *in)
+{
+    if (in == NULL) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    if (in->comp_mask != 0) {
+        return emu_verbs_fail(EOPNOTSUPP); /* Memory of other devices */
+    }
+
+    return mlx5dv_devx_umem_reg(context, in->addr, in->size, in->access);
+}
+
+int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
+{
+    emu_umem_t *umem, **link;
+    int ret = 0;
+
+    if (dv == NULL) {
+        return emu_verbs_error(EINVAL);
+    }
+
+    umem = emu_container_of(dv, emu_umem_t, dv);
+    pthread_mutex_lock(&emu_umem_lock);
+    if (umem->refs > 0) {
+        ret = EBUSY;
+    } else {
+        for (link = &emu_umems; *link != umem; link = &(*link)->next);
+        *link = umem->next;
+        if (umem->pages != NULL) {
+            emu_umem_put_pages(umem->pages, emu_vctx_is_mine(umem->context));
+        }
+    }
+    pthread_mutex_unlock(&emu_umem_lock);
+
+    if (ret != 0) {
+        return emu_verbs_error(ret);
+    }
+
+    free(umem);
+    return 0;
+}
+
+void *emu_umem_get(struct ibv_context *context, uint32_t id, uint64_t offset,
+                   uint64_t length, emu_umem_t **umem_p)
+{
+    void *ptr = NULL;
+    emu_umem_t *umem;
+
+    pthread_mutex_lock(&emu_umem_lock);
+    for (umem = emu_umems; umem != NULL; umem = umem->next) {
+        if ((umem->dv.umem_id == id) && (umem->context == context)) {
+            break;
+        }
+    }
+
+    if ((umem != NULL) && (umem->pages != NULL) && (length <= umem->size) &&
+        (offset <= umem->size - length)) {
+        ++umem->refs;
+        ptr     = umem->pages->heap + (umem->addr - umem->pages->base) + offset;
+        *umem_p = umem;
+    }
+    pthread_mutex_unlock(&emu_umem_lock);
+    return ptr;
+}
+
+void emu_umem_put(emu_umem_t *umem)
+{
+    pthread_mutex_lock(&emu_umem_lock);
+    --umem->refs;
+    pthread_mutex_unlock(&emu_umem_lock);
+}
+
+void emu_umem_leave(void)
+{
+    emu_umem_pages_t *pages;
+    emu_umem_t *umem;
+
+    pthread_mutex_lock(&emu_umem_lock);
+    for (umem = emu_umems; umem != NULL; umem = umem->next) {
+        umem->pages = NULL;
+    }
+
+    /* The heap's pages are released with all others of this process */
+    while (emu_umem_pages != NULL) {
+        pages          = emu_umem_pages;
+        emu_umem_pages = pages->next;
+        emu_umem_unshare(pages->base, pages->size);
+        free(pages);
+    }
+    pthread_mutex_unlock(&emu_umem_lock);
+}
