@@ -54,6 +54,16 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 {
+    /* Rule 9: a fence holds later posts until earlier atomics are decided */
+    if (ucs_unlikely((ep->amo.undecided > 0) &&
+                     uct_varuna_ep_is_fenced(iface, ep))) {
+        return 0;
+    }
+
+    if (ucs_unlikely(ep->amo.num >= UCT_VARUNA_MAX_AMOS)) {
+        return 0;
+    }
+
     if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
         if (uct_varuna_mutate(NO_GATE) &&
             uct_varuna_ep_leaks(ep, ucs_get_time())) {

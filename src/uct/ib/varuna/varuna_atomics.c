@@ -1,14 +1,34 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics of the endpoint. They are passed through natively: they are not
- * exactly-once yet (see varuna_req.c).
+ * Atomics of the endpoint: passed through natively, or given to varuna_amo.c, as
+ * UCX_RC_VARUNA_ATOMIC_MODE says.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna.inl"
+#include "varuna_amo.h"
+
+/* Rule 11: one mode for all who touch the same memory. One native ADD on a word
+ * which holds a UID would destroy it. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_check_atomic_mode(const uct_varuna_iface_t *iface,
+                                uct_rkey_t rkey)
+{
+    uct_varuna_atomic_mode_t mode = ((uct_varuna_rkey_t*)rkey)->atomic_mode;
+
+    if (ucs_likely(mode == iface->md->atomic_mode)) {
+        return UCS_OK;
+    }
+
+    ucs_error("the peer's memory is for atomics of mode '%s', ours is '%s': set "
+              "UCX_RC_VARUNA_ATOMIC_MODE to the same on both",
+              uct_varuna_atomic_mode_names[mode],
+              uct_varuna_atomic_mode_names[iface->md->atomic_mode]);
+    return UCS_ERR_UNSUPPORTED;
+}
 
 static ucs_status_t
 uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
@@ -18,6 +38,23 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    status = uct_varuna_ep_check_atomic_mode(iface, rkey);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+
+    if ((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
+        (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) {
+        status = uct_varuna_amo_start(ep, opcode,
+                                      (flags & UCT_VARUNA_REQ_FLAG_64) ?
+                                      sizeof(uint64_t) : sizeof(uint32_t),
+                                      compare, value, remote_addr, rkey, result,
+                                      comp);
+        return ((status == UCS_OK) && (type != UCT_VARUNA_REQ_ATOMIC_POST)) ?
+               UCS_INPROGRESS : status;
+    }
 
     req = uct_varuna_req_get(iface, ep, type, comp);
     if (ucs_unlikely(req == NULL)) {

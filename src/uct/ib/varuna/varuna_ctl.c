@@ -187,6 +187,10 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
     uct_varuna_ctl_ep_t *ep;
     khiter_t iter;
 
+    if ((ctl->proxy != NULL) && uct_varuna_proxy_ep_failed(ctl->proxy, inner)) {
+        return UCS_OK;
+    }
+
     iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
     if (iter == kh_end(&ctl->eps)) {
         return UCS_OK;
@@ -270,7 +274,8 @@ static int uct_varuna_ctl_is_reply(uint8_t type)
     return (type == UCT_VARUNA_CTL_OPEN_REP) ||
            (type == UCT_VARUNA_CTL_CONNECT_REP) ||
            (type == UCT_VARUNA_CTL_FENCE_REP) ||
-           (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG);
+           (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG) ||
+           (type == UCT_VARUNA_CTL_PROXY_REP);
 }
 
 /* Make room: a dropped reply is asked for again. */
@@ -484,6 +489,9 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         break;
     case UCT_VARUNA_CTL_PONG:
         uct_varuna_heartbeat_handle_pong(ctl, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_PROXY_REQ:
+        uct_varuna_proxy_handle_req(ctl->proxy, link, hdr, body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
         target = uct_varuna_target_handle_close(ctl, hdr);

@@ -104,7 +104,11 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     params.err_handler          = uct_varuna_ctl_err_handler;
     params.err_handler_arg      = link;
     params.err_handler_flags    = UCT_CB_FLAG_ASYNC;
-    params.features             = UCT_IFACE_FEATURE_AM;
+    /* The loopback of the home NIC is one of its endpoints (varuna_proxy.c) */
+    params.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                  UCT_IFACE_FEATURE_GET |
+                                  UCT_IFACE_FEATURE_AMO32 |
+                                  UCT_IFACE_FEATURE_AMO64;
 
     status = uct_iface_open(nic->md, link->ctl->worker, &params, config,
                             &link->inner);
@@ -368,9 +372,14 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
         goto err_cleanup_links;
     }
 
-    status = uct_varuna_spares_init(ctl);
+    status = uct_varuna_proxy_create(ctl, &ctl->proxy);
     if (status != UCS_OK) {
         goto err_cleanup_targets;
+    }
+
+    status = uct_varuna_spares_init(ctl);
+    if (status != UCS_OK) {
+        goto err_destroy_proxy;
     }
 
     status = uct_varuna_ctl_listen(ctl);
@@ -383,6 +392,8 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
 
 err_cleanup_spares:
     uct_varuna_spares_cleanup(ctl);
+err_destroy_proxy:
+    uct_varuna_proxy_destroy(ctl->proxy);
 err_cleanup_targets:
     uct_varuna_targets_cleanup(ctl);
 err_cleanup_links:
@@ -438,6 +449,7 @@ static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
 
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
 {
+    uct_varuna_proxy_stop(ctl->proxy);
     uct_varuna_ctl_unlisten(ctl);
 
     uct_varuna_ctl_lock(ctl);
@@ -445,6 +457,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_purge(ctl);
     uct_varuna_spares_cleanup(ctl);
     uct_varuna_targets_cleanup(ctl);
+    uct_varuna_proxy_destroy(ctl->proxy);
     uct_varuna_peers_cleanup(ctl);
     uct_varuna_ctl_reap_eps(ctl, 1);
     uct_varuna_ctl_unlock(ctl);

@@ -21,6 +21,7 @@
 #include "varuna_ctl.h"
 #include "varuna_detector.h"
 #include "varuna_parse.h"
+#include "varuna_proxy.h"
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/khash.h>
@@ -144,6 +145,8 @@ typedef struct uct_varuna_target_qp {
 
 typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
+    uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
+    uct_varuna_proxy_last_t    proxy_last;
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
 } uct_varuna_target_impl_t;
 
@@ -199,6 +202,7 @@ struct uct_varuna_ctl {
     int                        has_events; /* Read without the lock */
     int                        poked;      /* Atomic: by another thread */
 
+    uct_varuna_proxy_t         *proxy;
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
     struct {

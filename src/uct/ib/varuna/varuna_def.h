@@ -42,6 +42,19 @@
 /* RC queue pairs that a responder keeps ready on each link. */
 #define UCT_VARUNA_MAX_SPARE_QPS     256
 
+/* How atomics are carried out (docs/ATOMICS.md). One mode for a responder: it
+ * stands in packed keys and in OPEN_REP. */
+typedef enum {
+    UCT_VARUNA_ATOMIC_NATIVE,    /* As the inner transport does */
+    UCT_VARUNA_ATOMIC_PROXY,     /* By the responder's home NIC on request */
+    UCT_VARUNA_ATOMIC_REREAD,    /* Native; a lost CAS is judged by its target */
+    UCT_VARUNA_ATOMIC_EXTENDED,  /* Two stages, with extended status */
+    UCT_VARUNA_ATOMIC_LAST
+} uct_varuna_atomic_mode_t;
+
+/* Unfinished atomics of one vQP which are not native. */
+#define UCT_VARUNA_MAX_AMOS          64
+
 /* At file scope, where UCS_STATIC_ASSERT (a statement) can't stand. */
 #ifdef __cplusplus
 #  define UCT_VARUNA_STATIC_ASSERT(_cond) static_assert(_cond, #_cond)
@@ -58,5 +71,6 @@ typedef struct uct_varuna_ep         uct_varuna_ep_t;
 typedef struct uct_varuna_req        uct_varuna_req_t;
 typedef struct uct_varuna_target     uct_varuna_target_t;
 typedef struct uct_varuna_ctl        uct_varuna_ctl_t;
+typedef struct uct_varuna_amo        uct_varuna_amo_t;
 
 #endif

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ep.h"
+#include "varuna_amo.h"
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
@@ -44,6 +45,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     ucs_queue_head_init(&self->reqs);
     ucs_queue_head_init(&self->pending);
     uct_varuna_oplog_reset(&self->oplog);
+    uct_varuna_amo_ep_init(self);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
     self->fence_beat = iface->fence_beat;
 
@@ -108,6 +110,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->dead);
     uct_varuna_reqs_cancel(&self->reqs);
+    uct_varuna_amo_fail_all(self, UCS_ERR_CANCELED);
     uct_varuna_reqs_release(&self->reqs);
     uct_varuna_lane_destroy(self, &self->next);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
@@ -116,6 +119,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
         ucs_list_del(&self->work);
     }
 
+    uct_varuna_amo_ep_cleanup(self);
     if (self->logs_addr != 0) {
         uct_varuna_ctl_send(iface->ctl, self->peer,
                             (lane.link != UCT_VARUNA_LINK_NONE) ? lane.link :

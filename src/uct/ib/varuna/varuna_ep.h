@@ -7,6 +7,7 @@
 #ifndef UCT_VARUNA_EP_H_
 #define UCT_VARUNA_EP_H_
 
+#include "varuna_arena.h"
 #include "varuna_ctl.h"
 #include "varuna_iface.h"
 #include "varuna_oplog.h"
@@ -56,6 +57,9 @@ typedef enum {
     UCT_VARUNA_REQ_ATOMIC_FETCH,
     UCT_VARUNA_REQ_CSWAP,
     UCT_VARUNA_REQ_FLUSH,       /* Marker */
+    UCT_VARUNA_REQ_AMO_BODY,    /* Parts of an atomic, varuna_amo.c */
+    UCT_VARUNA_REQ_AMO_CAS,     /* May be repeated */
+    UCT_VARUNA_REQ_AMO_OCCUPY,  /* May not */
     UCT_VARUNA_REQ_LAST
 } uct_varuna_req_type_t;
 
@@ -68,7 +72,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Nobody knows whether it was
                                                   executed: to be compared */
     UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6), /* Only for a mutation */
-    UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7)  /* Was the oldest before */
+    UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
+    UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8)  /* OCCUPY: left to its atomic */
 };
 
 /* The saved request: all that a repeat needs. */
@@ -82,8 +87,8 @@ struct uct_varuna_req {
     uint32_t                   log_sn;
     uint32_t                   end_psn;
     uint32_t                   length;    /* Total payload */
+    uint16_t                   flags;     /* UCT_VARUNA_REQ_FLAG_xx */
     uint8_t                    type;
-    uint8_t                    flags;
     uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags */
     uint8_t                    iovcnt;
     uint8_t                    header_length;
@@ -100,11 +105,43 @@ struct uct_varuna_req {
             uint64_t           value;
             uint64_t           compare;
             void               *result;
+            uct_varuna_amo_t   *amo;       /* AMO_xx */
         } atomic;
     };
     uct_iov_t                  iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
     uint8_t                    data[UCT_VARUNA_MAX_INLINE];
 };
+
+/* Atomics of a vQP, see varuna_amo.c. */
+typedef struct uct_varuna_ep_amo {
+    unsigned                   num;        /* Unfinished */
+    unsigned                   undecided;  /* Of these, no result yet */
+    ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
+    ucs_list_link_t            ready;      /* Those with an action to be posted */
+    ucs_queue_head_t           flushes;    /* FLUSH requests behind them */
+    uint32_t                   sn;
+    /* The peer's arena, and our slots in it */
+    uint64_t                   arena_addr;
+    uint32_t                   arena_slots;
+    uint32_t                   first_slot;
+    uint32_t                   free_map;   /* Bits of free slots, < num_slots */
+    uint8_t                    num_slots;
+    uint8_t                    home_nic;
+    uint8_t                    mode;       /* Of the peer */
+    uint32_t                   home_epoch;
+    uct_rkey_bundle_t          arena;
+    uint64_t                   gens[UCT_VARUNA_SLOT_BLOCK];
+    ucs_time_t                 wrapped_at[UCT_VARUNA_SLOT_BLOCK];
+    /* The access which is with the peer's proxy; one at a time */
+    uct_varuna_amo_t           *proxied;
+    uint64_t                   proxy_seq;
+    ucs_time_t                 proxy_sent;
+    ucs_time_t                 proxy_since;
+    uint8_t                    proxy_link;
+    struct {
+        uint64_t               started, helped, recovered, proxied, retries;
+    } stats;
+} uct_varuna_ep_amo_t;
 
 /* One physical lane of a vQP. */
 typedef struct uct_varuna_lane {
@@ -144,6 +181,8 @@ struct uct_varuna_ep {
     uct_varuna_oplog_t         oplog;
     uint64_t                   log_addr;   /* Of the active incarnation's ring */
     uct_rkey_t                 log_rkey;   /* Outer */
+
+    uct_varuna_ep_amo_t        amo;
 
     uint32_t                   id;
     uint32_t                   epoch;      /* Newest incarnation handed out */

@@ -11,6 +11,7 @@
 #endif
 
 #include "varuna.inl"
+#include "varuna_amo.h"
 
 void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {
@@ -363,6 +364,10 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
         uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
     }
 
+    if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
+        uct_varuna_amo_collect(req);
+    }
+
     uct_varuna_req_release(req);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
@@ -442,7 +447,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
-    if (ep->num_reqs == 0) {
+    if ((ep->num_reqs == 0) && (ep->amo.num == 0)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -460,7 +465,11 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         }
 
         uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
-        uct_varuna_req_push(iface, ep, req);
+        if (ep->amo.num > 0) {
+            uct_varuna_amo_add_flush(ep, req);
+        } else {
+            uct_varuna_req_push(iface, ep, req);
+        }
     }
 
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);

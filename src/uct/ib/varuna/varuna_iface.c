@@ -10,6 +10,7 @@
 
 #include "varuna_iface.h"
 #include "varuna_am.h"
+#include "varuna_amo.h"
 #include "varuna_config.h"
 #include "varuna_ctl.h"
 #include "varuna_ep.h"
@@ -211,6 +212,24 @@ static void uct_varuna_iface_min_attr(uct_iface_attr_t *attr,
                                              lane->max_num_eps);
 }
 
+/* Rule 10: what has a compare and swap on all lanes has all operations, made of
+ * it, in the modes that are not native. */
+static void uct_varuna_iface_atomic_caps(const uct_varuna_iface_t *iface,
+                                         uint64_t *op_flags,
+                                         uint64_t *fop_flags)
+{
+    uint64_t ops = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
+                   UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
+
+    if (((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
+         (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) &&
+        (*fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP))) {
+        *op_flags  = ops;
+        *fop_flags = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
+                     UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    }
+}
+
 /* What all lanes can do, less our header, and less what we cannot guard. */
 static void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
 {
@@ -231,6 +250,10 @@ static void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
         }
     }
 
+    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic32.op_flags,
+                                 &attr->cap.atomic32.fop_flags);
+    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic64.op_flags,
+                                 &attr->cap.atomic64.fop_flags);
     attr->cap.flags &= UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
                        UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
                        UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
@@ -512,6 +535,13 @@ static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
                                   uct_varuna_bcopy_init, "varuna_bcopy");
     if (status != UCS_OK) {
         ucs_mpool_cleanup(&iface->req_mp, 0);
+        return status;
+    }
+
+    status = uct_varuna_amo_iface_init(iface);
+    if (status != UCS_OK) {
+        ucs_mpool_cleanup(&iface->bcopy_mp, 0);
+        ucs_mpool_cleanup(&iface->req_mp, 0);
     }
 
     return status;
@@ -607,6 +637,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
 err_ctl:
     uct_varuna_ctl_destroy(self->ctl);
 err_mpools:
+    uct_varuna_amo_iface_cleanup(self);
     ucs_mpool_cleanup(&self->bcopy_mp, 0);
     ucs_mpool_cleanup(&self->req_mp, 0);
 err_close_links:
@@ -652,6 +683,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
     uct_varuna_iface_empty_graveyard(self);
     uct_varuna_iface_close_links(self);
     uct_varuna_watch_cleanup(self);
+    uct_varuna_amo_iface_cleanup(self);
     ucs_mpool_cleanup(&self->bcopy_mp, 1);
     ucs_mpool_cleanup(&self->req_mp, 1);
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);

@@ -113,6 +113,7 @@ struct uct_varuna_iface {
     uct_recv_desc_t            release_desc;  /* Of kept AM descriptors */
 
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
+    ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint */
     khash_t(uct_varuna_inner_eps) inner_eps;

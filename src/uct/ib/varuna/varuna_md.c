@@ -35,6 +35,14 @@ typedef struct {
     }                inner[UCT_VARUNA_MAX_LINKS];
 } uct_varuna_invalidation_t;
 
+const char *uct_varuna_atomic_mode_names[] = {
+    [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
+    [UCT_VARUNA_ATOMIC_PROXY]    = "proxy",
+    [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
+    [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
+    [UCT_VARUNA_ATOMIC_LAST]     = NULL
+};
+
 ucs_config_field_t uct_varuna_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
@@ -53,6 +61,23 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "Only ports on which both rc_mlx5 and dc_mlx5 can be used are links, at most "
      "8 of them.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
+
+    {"ATOMIC_MODE", "native",
+     "How atomics on the memory of this process, and of its peers, are carried "
+     "out. All\nprocesses which share memory must have the same mode.\n"
+     " - native   : as rc_mlx5 does; a result which a failure lost is not given "
+     "back, and\n"
+     "              atomics over two NICs are not atomic with each other.\n"
+     " - proxy    : all by the target's home NIC on request: exactly once, no UID "
+     "is ever\n"
+     "              visible, and slower.\n"
+     " - reread   : as native; a compare and swap whose result was lost is judged "
+     "by what\n"
+     "              stands in its target. For unique values only.\n"
+     " - extended : in two stages with extended status: exactly once, with the "
+     "result.",
+     ucs_offsetof(uct_varuna_md_config_t, atomic_mode),
+     UCS_CONFIG_TYPE_ENUM(uct_varuna_atomic_mode_names)},
 
     {NULL}
 };
@@ -301,7 +326,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         }
     }
 
-    key = uct_varuna_rkey_pack_header(nic_map, buffer);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, buffer);
     for (nic = 0; nic < md->num_nics; ++nic) {
         if (!md->nics[nic].is_link) {
             continue;
@@ -581,6 +606,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     md->super.ops       = &uct_varuna_md_ops;
     md->super.component = component;
     md->ib              = ib;
+    md->atomic_mode     = (uct_varuna_atomic_mode_t)config->atomic_mode;
     status              = uct_varuna_md_open_nics(md, config);
     if (status != UCS_OK) {
         ucs_free(md);

@@ -24,6 +24,8 @@ extern uct_tl_t UCT_TL_NAME(rc_varuna);
 
 extern ucs_config_field_t uct_varuna_md_config_table[];
 
+extern const char *uct_varuna_atomic_mode_names[];
+
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
     unsigned                   num_nics;
@@ -34,6 +36,7 @@ struct uct_varuna_mem {
 typedef struct uct_varuna_md_config {
     uct_md_config_t            super;
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
+    unsigned                   atomic_mode;
 } uct_varuna_md_config_t;
 
 struct uct_varuna_md {
@@ -55,6 +58,7 @@ struct uct_varuna_md {
         uint8_t                does_return;
         double                 delay;     /* Seconds */
     } return_policy;                      /* From the file of links */
+    uct_varuna_atomic_mode_t   atomic_mode;
     uct_md_attr_t              attr;      /* What all links can do */
 };
 

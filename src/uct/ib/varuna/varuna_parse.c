@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_parse.h"
+#include "varuna_arena.h"
 
 #include <ucs/sys/math.h>
 #include <string.h>
@@ -163,11 +164,44 @@ static ssize_t uct_varuna_check_open_req(uct_varuna_reader_t *body)
     return req.addr_len;
 }
 
+/* A key is unpacked without its length, so the two must agree. */
+static int uct_varuna_take_rkey(uct_varuna_reader_t *body, size_t length)
+{
+    const void *ptr;
+    uct_varuna_packed_rkey_t rkey;
+
+    ptr = uct_varuna_reader_take(body, sizeof(rkey));
+    if (ptr == NULL) {
+        return 0;
+    }
+
+    memcpy(&rkey, ptr, sizeof(rkey));
+    return (length == (sizeof(rkey) + (rkey.num_keys * rkey.key_size))) &&
+           (uct_varuna_reader_take(body, length - sizeof(rkey)) != NULL);
+}
+
+static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
+{
+    if ((rep->atomic_mode >= UCT_VARUNA_ATOMIC_LAST) ||
+        (rep->home_nic >= UCT_VARUNA_MAX_LINKS)) {
+        return 0;
+    }
+
+    if (rep->arena_slots == 0) {
+        return rep->num_slots == 0;
+    }
+
+    return (rep->arena_slots <= UCT_VARUNA_SLOTS_MAX) &&
+           (rep->arena_addr != 0) &&
+           (rep->num_slots <= UCT_VARUNA_SLOT_BLOCK) &&
+           (rep->first_slot < rep->arena_slots) &&
+           (rep->num_slots <= (rep->arena_slots - rep->first_slot));
+}
+
 static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
 {
     const void *ptr;
     uct_varuna_ctl_open_rep_t rep;
-    uct_varuna_packed_rkey_t rkey;
 
     ptr = uct_varuna_reader_take(body, sizeof(rep));
     if (ptr == NULL) {
@@ -177,22 +211,44 @@ static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
     memcpy(&rep, ptr, sizeof(rep));
     if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
         (rep.log_count != UCT_VARUNA_LOG_COUNT) || (rep.log_addr == 0) ||
-        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.addr_len == 0)) {
+        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.addr_len == 0) ||
+        !uct_varuna_check_open_arena(&rep) ||
+        !uct_varuna_take_rkey(body, rep.rkey_len)) {
         return -1;
     }
 
-    /* The key will be unpacked without its length */
-    ptr = uct_varuna_reader_take(body, sizeof(rkey));
+    if (rep.arena_slots == 0) {
+        return rep.addr_len;
+    }
+
+    if ((uct_varuna_reader_take(body, rep.addr_len) == NULL) ||
+        !uct_varuna_take_rkey(body, rep.rkey_len)) {
+        return -1;
+    }
+
+    return rep.num_slots * sizeof(uint64_t);
+}
+
+static ssize_t uct_varuna_check_proxy_req(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_proxy_req_t req;
+
+    ptr = uct_varuna_reader_take(body, sizeof(req));
     if (ptr == NULL) {
         return -1;
     }
 
-    memcpy(&rkey, ptr, sizeof(rkey));
-    if (rep.rkey_len != (sizeof(rkey) + (rkey.num_keys * rkey.key_size))) {
-        return -1;
-    }
+    memcpy(&req, ptr, sizeof(req));
+    return ((req.seq == 0) || ((req.width != 4) && (req.width != 8)) ||
+            (req.addr % req.width) || (req.slot >= UCT_VARUNA_SLOTS_MAX)) ?
+           -1 : 0;
+}
 
-    return ((ssize_t)rep.rkey_len - (ssize_t)sizeof(rkey)) + rep.addr_len;
+static ssize_t uct_varuna_check_proxy_rep(uct_varuna_reader_t *body)
+{
+    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_proxy_rep_t)) ==
+            NULL) ? -1 : 0;
 }
 
 static ssize_t uct_varuna_check_connect(uct_varuna_reader_t *body, int is_rep)
@@ -293,7 +349,9 @@ static const struct {
     [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
     [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0},
     [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1},
-    [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1}
+    [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1},
+    [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req, 0},
+    [UCT_VARUNA_CTL_PROXY_REP]   = {"PROXY_REP", uct_varuna_check_proxy_rep, 0}
 };
 
 const char *uct_varuna_ctl_type_name(unsigned type)

@@ -15,6 +15,7 @@ typedef enum {
     UCT_VARUNA_OP_AM,      /* Idempotent: the receiver drops duplicates */
     UCT_VARUNA_OP_ATOMIC,  /* Logged; its result may be lost */
     UCT_VARUNA_OP_FLUSH,   /* A marker, never on the wire */
+    UCT_VARUNA_OP_STEP,    /* Part of an atomic: idempotent, or left to it */
     UCT_VARUNA_OP_LAST
 } uct_varuna_op_kind_t;
 

@@ -11,6 +11,7 @@
 #endif
 
 #include "varuna_recovery.h"
+#include "varuna_amo.h"
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
@@ -303,6 +304,13 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
                         UCT_VARUNA_REQ_FLAG_LOGGED);
+        if ((req->type == UCT_VARUNA_REQ_AMO_OCCUPY) && ops[i].posted) {
+            /* Its atomic finds out (rule 6 of docs/ATOMICS.md) */
+            req->flags |= UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_LOST;
+            ++i;
+            continue;
+        }
+
         switch (ops[i].verdict) {
         case UCT_VARUNA_VERDICT_EXECUTED:
             req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
@@ -577,6 +585,10 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         }
     }
 
+    if (ucs_unlikely(uct_varuna_amo_progress(ep))) {
+        return 1;
+    }
+
     return (ep->owed != NULL) || ((ep->silent > 0) && ep->want_signal) ||
            (!ucs_queue_is_empty(&ep->pending) && !ep->inner_pend_queued);
 }
@@ -631,6 +643,7 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
         uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :
                                   status);
     }
+    uct_varuna_amo_fail_all(ep, (status == UCS_OK) ? UCS_ERR_CANCELED : status);
 
     if ((status != UCS_OK) && !ep->reported) {
         ep->reported = 1;
@@ -736,6 +749,13 @@ uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    status = uct_varuna_amo_open(ep, rep);
+    if (status != UCS_OK) {
+        uct_rkey_release(&uct_varuna_component, &ep->log_bundle);
+        uct_varuna_ep_fail(ep, status);
+        return;
+    }
+
     ep->log_rkey  = ep->log_bundle.rkey;
     ep->logs_addr = rep->log_addr;
     ep->target    = rep->target;
@@ -758,6 +778,9 @@ void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
         break;
     case UCT_VARUNA_CTL_FENCE_REP:
         uct_varuna_ep_handle_fence_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_PROXY_REP:
+        uct_varuna_amo_handle_proxy_rep(ep, body);
         break;
     case UCT_VARUNA_CTL_REJECT:
         uct_varuna_ep_handle_reject(ep, body);

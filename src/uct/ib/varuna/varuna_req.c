@@ -183,7 +183,13 @@ const uct_varuna_req_info_t uct_varuna_req_infos[] = {
                                       uct_varuna_req_post_atomic_fetch },
     [UCT_VARUNA_REQ_CSWAP]        = { "cswap", UCT_VARUNA_OP_ATOMIC, 1, 0,
                                       uct_varuna_req_post_cswap },
-    [UCT_VARUNA_REQ_FLUSH]        = { "flush", UCT_VARUNA_OP_FLUSH, 0, 1, NULL }
+    [UCT_VARUNA_REQ_FLUSH]        = { "flush", UCT_VARUNA_OP_FLUSH, 0, 1, NULL },
+    [UCT_VARUNA_REQ_AMO_BODY]     = { "amo_body", UCT_VARUNA_OP_STEP, 0, 1,
+                                      uct_varuna_req_post_put_short },
+    [UCT_VARUNA_REQ_AMO_CAS]      = { "amo_cas", UCT_VARUNA_OP_STEP, 0, 0,
+                                      uct_varuna_req_post_cswap },
+    [UCT_VARUNA_REQ_AMO_OCCUPY]   = { "amo_occupy", UCT_VARUNA_OP_STEP, 0, 0,
+                                      uct_varuna_req_post_cswap }
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_req_infos) ==

@@ -29,16 +29,18 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys)
            (num_keys * UCT_VARUNA_INNER_KEY_SIZE);
 }
 
-void *uct_varuna_rkey_pack_header(uint8_t nic_map, void *buffer)
+void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
+                                  void *buffer)
 {
     uct_varuna_packed_rkey_t *packed = buffer;
 
     *packed = (uct_varuna_packed_rkey_t) {
-        .magic    = UCT_VARUNA_WIRE_MAGIC,
-        .version  = UCT_VARUNA_WIRE_VERSION,
-        .num_keys = ucs_popcount(nic_map),
-        .key_size = UCT_VARUNA_INNER_KEY_SIZE,
-        .nic_map  = nic_map
+        .magic       = UCT_VARUNA_WIRE_MAGIC,
+        .version     = UCT_VARUNA_WIRE_VERSION,
+        .num_keys    = ucs_popcount(nic_map),
+        .key_size    = UCT_VARUNA_INNER_KEY_SIZE,
+        .nic_map     = nic_map,
+        .atomic_mode = atomic_mode
     };
     return packed + 1;
 }
@@ -62,7 +64,8 @@ uct_varuna_rkey_check_header(const uct_varuna_packed_rkey_t *packed)
 
     if ((packed->num_keys == 0) || (packed->num_keys > UCT_VARUNA_MAX_LINKS) ||
         (packed->num_keys != ucs_popcount(packed->nic_map)) ||
-        (packed->key_size != UCT_VARUNA_INNER_KEY_SIZE)) {
+        (packed->key_size != UCT_VARUNA_INNER_KEY_SIZE) ||
+        (packed->atomic_mode >= UCT_VARUNA_ATOMIC_LAST)) {
         ucs_error("remote key of rc_varuna is corrupt: %u keys of %u bytes for "
                   "NICs 0x%x, expected 1..%u keys of %zu bytes, one for each "
                   "NIC", packed->num_keys, packed->key_size, packed->nic_map,
@@ -94,7 +97,8 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
         return UCS_ERR_NO_MEMORY;
     }
 
-    rkey->num_keys = ucs_ilog2(packed->nic_map) + 1;
+    rkey->num_keys    = ucs_ilog2(packed->nic_map) + 1;
+    rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
     for (nic = 0; nic < rkey->num_keys; ++nic) {
         rkey->inner[nic].rkey   = UCT_INVALID_RKEY;
         rkey->inner[nic].handle = NULL;

@@ -14,6 +14,7 @@
 /* Unpacked remote key: inner keys by NIC index of the *remote* host. */
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */
+    uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
 };
 
@@ -23,12 +24,14 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys);
 /**
  * Write the header of a packed key.
  *
- * @param [in]  nic_map  NICs whose inner keys follow.
- * @param [out] buffer   Packed key.
+ * @param [in]  nic_map      NICs whose inner keys follow.
+ * @param [in]  atomic_mode  uct_varuna_atomic_mode_t of this host.
+ * @param [out] buffer       Packed key.
  *
  * @return Place of the first inner key; each takes UCT_VARUNA_INNER_KEY_SIZE.
  */
-void *uct_varuna_rkey_pack_header(uint8_t nic_map, void *buffer);
+void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
+                                  void *buffer);
 
 /**
  * Unpack a key which a peer gave. Its length isn't known: everything which is

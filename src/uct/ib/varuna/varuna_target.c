@@ -251,6 +251,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->logs    = UCS_PTR_BYTE_OFFSET(
             uct_varuna_target_chunk(&ctl->targets, id)->logs,
             uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
+    uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
     ucs_list_head_init(&target->held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
@@ -270,7 +271,7 @@ err:
 
 static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
                                          const uct_varuna_ctl_hdr_t *hdr,
-                                         const uct_varuna_target_t *target)
+                                         uct_varuna_target_t *target)
 {
     const uct_varuna_target_chunk_t *chunk =
             uct_varuna_target_chunk(&ctl->targets, target->id);
@@ -278,6 +279,7 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_ctl_open_rep_t *rep = (uct_varuna_ctl_open_rep_t*)body;
     size_t length                  = sizeof(*rep);
 
+    memset(rep, 0, sizeof(*rep));
     rep->log_addr  = (uintptr_t)target->logs;
     rep->target    = target->id;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
@@ -288,6 +290,8 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     rep->addr_len  = uct_varuna_iface_pack_address(ctl->iface, 1, body + length,
                                                    sizeof(body) - length);
     length        += rep->addr_len;
+    length        += uct_varuna_proxy_fill_open(ctl->proxy, target, rep,
+                                                body + length);
 
     uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_OPEN_REP,
                          body, length);
@@ -508,6 +512,7 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
     }
 
     uct_varuna_ctl_lock(ctl);
+    uct_varuna_proxy_close_target(ctl->proxy, target);
     uct_varuna_target_id_put(ctl, target->id);
     uct_varuna_peer_put(ctl, target->peer);
     uct_varuna_ctl_unlock(ctl);

@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      4
+#define UCT_VARUNA_WIRE_VERSION      5
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -82,6 +82,8 @@ typedef enum {
     UCT_VARUNA_CTL_PING        = 9,  /* Are you there, on this link? vqp is the
                                         asker's link, epoch the ping's number */
     UCT_VARUNA_CTL_PONG        = 10,
+    UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
+    UCT_VARUNA_CTL_PROXY_REP   = 17,
     UCT_VARUNA_CTL_LAST
 } uct_varuna_ctl_type_t;
 
@@ -102,8 +104,9 @@ typedef struct uct_varuna_ctl_open_req {
     uint16_t                   reserved;
 } UCS_S_PACKED uct_varuna_ctl_open_req_t;
 
-/* OPEN_REP: followed by the packed key of the logs (rkey_len), then by the
- * responder's whole interface address (addr_len). */
+/* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
+ * whole interface address (addr_len) and, if there is an arena, by its packed key
+ * (rkey_len) and the generation of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
     uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
     uint32_t                   target;     /* Goes into AM headers */
@@ -111,6 +114,14 @@ typedef struct uct_varuna_ctl_open_rep {
     uint16_t                   log_count;
     uint16_t                   rkey_len;
     uint16_t                   addr_len;
+    uint64_t                   arena_addr; /* Slots for atomics */
+    uint32_t                   arena_slots;/* Of the whole arena, 0: none */
+    uint32_t                   first_slot; /* Of this vQP */
+    uint8_t                    num_slots;  /* Of this vQP, may be 0 */
+    uint8_t                    atomic_mode;/* uct_varuna_atomic_mode_t */
+    uint8_t                    home_nic;   /* Where all atomics are executed */
+    uint8_t                    reserved;
+    uint32_t                   home_epoch; /* Of that name */
 } UCS_S_PACKED uct_varuna_ctl_open_rep_t;
 
 /* CONNECT_REQ and _REP: followed by the sender's RC device address
@@ -162,6 +173,33 @@ typedef struct uct_varuna_ctl_pong {
     uint8_t                    reserved[7];
 } UCS_S_PACKED uct_varuna_ctl_pong_t;
 
+/* PROXY_REQ: the access is uct_varuna_amo_act_t. Repeated with the same number
+ * until it is answered; the numbers of one vQP go up, one at a time. */
+typedef struct uct_varuna_ctl_proxy_req {
+    uint64_t                   seq;
+    uint64_t                   addr;
+    uint64_t                   rkeys[UCT_VARUNA_MAX_LINKS]; /* Inner keys by NIC:
+                                              the peer alone knows its home */
+    uint64_t                   compare;
+    uint64_t                   swap;
+    uint64_t                   mark_from;
+    uint64_t                   mark_to;
+    uint32_t                   slot;
+    uint8_t                    type;       /* uct_varuna_amo_act_type_t */
+    uint8_t                    width;      /* 4 or 8 */
+    uint16_t                   reserved;
+} UCS_S_PACKED uct_varuna_ctl_proxy_req_t;
+
+typedef struct uct_varuna_ctl_proxy_rep {
+    uint64_t                   seq;
+    uint64_t                   value;      /* What the access gave */
+    uint64_t                   slot[8];    /* READ_SLOT: what is there */
+    uint32_t                   home_epoch; /* As in OPEN_REP */
+    int16_t                    status;     /* ucs_status_t */
+    uint8_t                    home_nic;
+    uint8_t                    reserved;
+} UCS_S_PACKED uct_varuna_ctl_proxy_rep_t;
+
 /* Packed key of a memory region: one key for each NIC which is a link of its
  * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
  * only the component. */
@@ -172,14 +210,15 @@ typedef struct uct_varuna_packed_rkey {
     uint8_t                    key_size;   /* Bytes of each inner packed key */
     uint8_t                    nic_map;    /* NICs which they belong to; as many
                                               bits are set as there are keys */
-    uint8_t                    reserved[2];/* Zero */
+    uint8_t                    atomic_mode;/* Of the responder */
+    uint8_t                    reserved;   /* Zero */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 20);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 16);

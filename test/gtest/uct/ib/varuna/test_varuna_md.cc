@@ -184,7 +184,8 @@ protected:
     /* A packed key which is right up to what a test changes */
     uct_varuna_packed_rkey_t *make_key(uint8_t nic_map, void *buffer)
     {
-        uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(nic_map, buffer);
+        uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(
+                nic_map, UCT_VARUNA_ATOMIC_NATIVE, buffer);
         uint64_t value;
 
         for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {

@@ -1,0 +1,494 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The protocol of one atomic with extended status. The numbers of the rules are
+ * those of docs/ATOMICS.md; each one is kept where it is named. Called by the
+ * driver, one action at a time.
+ */
+#include "varuna_amo_sm.h"
+
+#include <ucs/debug/assert.h>
+#include <string.h>
+
+const char *uct_varuna_amo_state_names[] = {
+    [UCT_VARUNA_AMO_READ]         = "read",
+    [UCT_VARUNA_AMO_OCCUPY]       = "occupy",
+    [UCT_VARUNA_AMO_CONFIRM]      = "confirm",
+    [UCT_VARUNA_AMO_ADVANCE]      = "advance",
+    [UCT_VARUNA_AMO_BODY]         = "body",
+    [UCT_VARUNA_AMO_REREAD]       = "reread",
+    [UCT_VARUNA_AMO_MARK]         = "mark",
+    [UCT_VARUNA_AMO_HELP]         = "help",
+    [UCT_VARUNA_AMO_UNDO]         = "undo",
+    [UCT_VARUNA_AMO_LOST_READ]    = "lost-read",
+    [UCT_VARUNA_AMO_LOST_SLOT]    = "lost-slot",
+    [UCT_VARUNA_AMO_LOST_ABORT]   = "lost-abort",
+    [UCT_VARUNA_AMO_LOST_UNDO]    = "lost-undo",
+    [UCT_VARUNA_AMO_LOST_ADVANCE] = "lost-advance",
+    [UCT_VARUNA_AMO_FINISHED]     = "finished",
+    [UCT_VARUNA_AMO_LAST]         = NULL
+};
+
+static uint64_t uct_varuna_amo_mask(const uct_varuna_amo_sm_t *sm)
+{
+    return (sm->width == sizeof(uint64_t)) ? UINT64_MAX : UINT32_MAX;
+}
+
+static uint64_t uct_varuna_amo_uid(const uct_varuna_amo_sm_t *sm)
+{
+    return uct_varuna_uid(sm->slot, sm->gen, sm->width);
+}
+
+static int uct_varuna_amo_is_cswap(const uct_varuna_amo_sm_t *sm)
+{
+    return sm->op == UCT_ATOMIC_OP_CSWAP;
+}
+
+/* --- Actions --- */
+
+static void uct_varuna_amo_act(uct_varuna_amo_sm_t *sm,
+                               uct_varuna_amo_state_t state,
+                               uct_varuna_amo_act_type_t type)
+{
+    sm->state    = state;
+    sm->act.type = type;
+}
+
+static void uct_varuna_amo_act_read(uct_varuna_amo_sm_t *sm,
+                                    uct_varuna_amo_state_t state)
+{
+    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_READ);
+}
+
+static void uct_varuna_amo_act_cas(uct_varuna_amo_sm_t *sm,
+                                   uct_varuna_amo_state_t state,
+                                   uint64_t compare, uint64_t swap)
+{
+    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_CAS);
+    sm->act.compare = compare & uct_varuna_amo_mask(sm);
+    sm->act.swap    = swap & uct_varuna_amo_mask(sm);
+}
+
+/* Rule 3: a mark is changed by CAS only, and only forwards. */
+static void uct_varuna_amo_act_mark(uct_varuna_amo_sm_t *sm,
+                                    uct_varuna_amo_state_t state, uint32_t slot,
+                                    uint64_t from, uint64_t to)
+{
+    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_CAS_MARK);
+    sm->act.slot      = slot;
+    sm->act.mark_from = from;
+    sm->act.mark_to   = to;
+}
+
+static void uct_varuna_amo_act_slot(uct_varuna_amo_sm_t *sm,
+                                    uct_varuna_amo_state_t state, uint32_t slot)
+{
+    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_READ_SLOT);
+    sm->act.slot = slot;
+}
+
+static void uct_varuna_amo_finish(uct_varuna_amo_sm_t *sm)
+{
+    uct_varuna_amo_act(sm, UCT_VARUNA_AMO_FINISHED, UCT_VARUNA_AMO_ACT_NONE);
+}
+
+static void uct_varuna_amo_decide(uct_varuna_amo_sm_t *sm, uint64_t result)
+{
+    sm->result = result;
+    sm->flags |= UCT_VARUNA_AMO_FLAG_DECIDED;
+}
+
+/*
+ * Rule 2: the body is written before the CAS, on the same lane (ACT_OCCUPY), and
+ * by us alone. Rule 3: the mark is (gen, PENDING) already, since the driver hands
+ * a slot out only when that CAS has returned.
+ */
+static void uct_varuna_amo_occupy(uct_varuna_amo_sm_t *sm, uint64_t expect,
+                                  uint64_t desired)
+{
+    sm->expect  = expect & uct_varuna_amo_mask(sm);
+    sm->desired = desired & uct_varuna_amo_mask(sm);
+    if (sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) {
+        uct_varuna_amo_act(sm, UCT_VARUNA_AMO_OCCUPY,
+                           (sm->flags & UCT_VARUNA_AMO_FLAG_SLOT) ?
+                           UCT_VARUNA_AMO_ACT_OCCUPY : UCT_VARUNA_AMO_ACT_CAS);
+    } else {
+        uct_varuna_amo_act(sm, UCT_VARUNA_AMO_OCCUPY, UCT_VARUNA_AMO_ACT_CAS);
+    }
+
+    sm->act.slot    = sm->slot;
+    sm->act.compare = sm->expect;
+    sm->act.swap    = (sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY) ?
+                      uct_varuna_amo_uid(sm) : sm->desired;
+}
+
+/* Off the critical path: the result is known already. The mark's advance stands
+ * right behind the target's CAS, on the same lane, so that a UID which is still
+ * in its target always has its generation's mark. */
+static void uct_varuna_amo_confirm(uct_varuna_amo_sm_t *sm)
+{
+    uct_varuna_amo_act(sm, UCT_VARUNA_AMO_CONFIRM, UCT_VARUNA_AMO_ACT_CONFIRM);
+    sm->act.slot      = sm->slot;
+    sm->act.compare   = uct_varuna_amo_uid(sm);
+    sm->act.swap      = sm->desired;
+    sm->act.mark_from = uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_PENDING);
+    sm->act.mark_to   = uct_varuna_mark(uct_varuna_gen_next(sm->gen),
+                                        UCT_VARUNA_MARK_PENDING);
+}
+
+/* --- Values of the target --- */
+
+static uint64_t uct_varuna_amo_apply(const uct_varuna_amo_sm_t *sm,
+                                     uint64_t value)
+{
+    switch (sm->op) {
+    case UCT_ATOMIC_OP_ADD:
+        return value + sm->value;
+    case UCT_ATOMIC_OP_AND:
+        return value & sm->value;
+    case UCT_ATOMIC_OP_OR:
+        return value | sm->value;
+    case UCT_ATOMIC_OP_XOR:
+        return value ^ sm->value;
+    default:
+        return sm->value; /* SWAP, CSWAP */
+    }
+}
+
+/* The target held the user's value @a value a moment ago. */
+static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
+{
+    uint64_t desired = uct_varuna_amo_apply(sm, value) & uct_varuna_amo_mask(sm);
+
+    value &= uct_varuna_amo_mask(sm);
+    if ((uct_varuna_amo_is_cswap(sm) && (value != sm->compare)) ||
+        (desired == value)) {
+        /* Rule 8, and its like: nothing would change, so the moment at which
+         * the value was there is that of the operation */
+        uct_varuna_amo_decide(sm, value);
+        uct_varuna_amo_finish(sm);
+        return;
+    }
+
+    uct_varuna_amo_occupy(sm, value, desired);
+}
+
+/* The target held @a value, which may be a UID. */
+static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
+{
+    if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
+        uct_varuna_uid_parse(value, sm->width, sm->num_slots, &sm->seen_slot)) {
+        /* Rule 4, and rule 5: a *failed* CAS comes here as well, so what it saw
+         * is marked before anybody hears of its value */
+        sm->seen = value;
+        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_BODY, sm->seen_slot);
+        return;
+    }
+
+    uct_varuna_amo_got_value(sm, value);
+}
+
+/* --- Resolving a UID --- */
+
+static void uct_varuna_amo_not_uid(uct_varuna_amo_sm_t *sm)
+{
+    if (sm->flags & UCT_VARUNA_AMO_FLAG_CMP_UID) {
+        /* The user's compare is data like any other */
+        sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
+        uct_varuna_amo_occupy(sm, sm->compare, sm->value);
+        return;
+    }
+
+    /* Rule 4: unchanged means that it was the user's data */
+    uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_REREAD);
+}
+
+static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
+{
+    uint64_t value = aborted ? sm->body.compare : sm->body.swap;
+
+    if (sm->flags & UCT_VARUNA_AMO_FLAG_CMP_UID) {
+        /* Rule 8: what the user has seen as this UID is this value */
+        sm->flags  &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
+        sm->compare = value & uct_varuna_amo_mask(sm);
+    }
+
+    ++sm->helped;
+    uct_varuna_amo_act_cas(sm, aborted ? UCT_VARUNA_AMO_UNDO :
+                           UCT_VARUNA_AMO_HELP, sm->seen, value);
+}
+
+static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
+                                    const uct_varuna_slot_t *slot)
+{
+    sm->body = *slot;
+    switch (uct_varuna_uid_check(sm->seen, sm->width, sm->addr, slot)) {
+    case UCT_VARUNA_UID_FOREIGN:
+        uct_varuna_amo_not_uid(sm);
+        break;
+    case UCT_VARUNA_UID_PENDING:
+        /* Rule 5: not used, returned or replaced before its mark is DONE */
+        uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
+                                slot->mark,
+                                uct_varuna_mark(uct_varuna_mark_gen(slot->mark),
+                                                UCT_VARUNA_MARK_DONE));
+        break;
+    case UCT_VARUNA_UID_DONE:
+        uct_varuna_amo_help(sm, 0);
+        break;
+    case UCT_VARUNA_UID_ABORTED:
+        uct_varuna_amo_help(sm, 1);
+        break;
+    }
+}
+
+static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
+{
+    uint64_t gen = uct_varuna_mark_gen(sm->body.mark);
+
+    if ((mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_PENDING)) ||
+        (mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE))) {
+        uct_varuna_amo_help(sm, 0);
+    } else if (mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED)) {
+        uct_varuna_amo_help(sm, 1);
+    } else {
+        /* Another generation: the owner has confirmed meanwhile */
+        uct_varuna_amo_not_uid(sm);
+    }
+}
+
+/* Rule 4: the value counts only if the target still held the UID. */
+static void uct_varuna_amo_helped(uct_varuna_amo_sm_t *sm, uint64_t old)
+{
+    if (old == sm->seen) {
+        uct_varuna_amo_got_value(sm, sm->act.swap);
+    } else {
+        ++sm->retries;
+        uct_varuna_amo_got_word(sm, old);
+    }
+}
+
+/* --- Our own operation --- */
+
+static void uct_varuna_amo_succeeded(uct_varuna_amo_sm_t *sm)
+{
+    uct_varuna_amo_decide(sm, sm->expect);
+    if (sm->act.type == UCT_VARUNA_AMO_ACT_CAS) {
+        uct_varuna_amo_finish(sm); /* A plain one */
+    } else {
+        uct_varuna_amo_confirm(sm);
+    }
+}
+
+static void uct_varuna_amo_occupied(uct_varuna_amo_sm_t *sm, uint64_t old)
+{
+    if (old == sm->expect) {
+        uct_varuna_amo_succeeded(sm);
+        return;
+    }
+
+    ++sm->retries;
+    uct_varuna_amo_got_word(sm, old);
+}
+
+/* What an attempt is begun with, also again. */
+static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
+{
+    sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
+    if (!uct_varuna_amo_is_cswap(sm) || (sm->compare == sm->value)) {
+        /* Rule 8: compare == swap changes nothing. Rule 10: all others are a
+         * loop of a read and a CAS. */
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_READ);
+        return;
+    }
+
+    if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
+        uct_varuna_uid_parse(sm->compare, sm->width, sm->num_slots,
+                             &sm->seen_slot)) {
+        /* Rule 8: a compare which is itself a UID is resolved first, or our
+         * CAS would replace one that nobody has marked */
+        sm->seen   = sm->compare;
+        sm->flags |= UCT_VARUNA_AMO_FLAG_CMP_UID;
+        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_BODY, sm->seen_slot);
+        return;
+    }
+
+    uct_varuna_amo_occupy(sm, sm->compare, sm->value);
+}
+
+/* Rule 7: the slot is ours to give back when the confirm has returned and the
+ * mark has moved on, which is FINISHED. */
+static void uct_varuna_amo_advanced(uct_varuna_amo_sm_t *sm, uint64_t mark)
+{
+    uint64_t next = uct_varuna_mark(uct_varuna_gen_next(sm->gen),
+                                    UCT_VARUNA_MARK_PENDING);
+
+    if ((mark == sm->act.mark_from) || (mark == next)) {
+        sm->gen = uct_varuna_gen_next(sm->gen);
+        uct_varuna_amo_finish(sm);
+        return;
+    }
+
+    /* Somebody marked it DONE */
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_ADVANCE, sm->slot, mark, next);
+}
+
+/* --- Recovery, rule 6 --- */
+
+static void uct_varuna_amo_recovered(uct_varuna_amo_sm_t *sm)
+{
+    sm->flags |= UCT_VARUNA_AMO_FLAG_RECOVERED;
+    uct_varuna_amo_decide(sm, sm->expect);
+    uct_varuna_amo_confirm(sm);
+}
+
+static void uct_varuna_amo_lost_abort(uct_varuna_amo_sm_t *sm)
+{
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_LOST_ABORT, sm->slot,
+                            uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_PENDING),
+                            uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_ABORTED));
+}
+
+static void uct_varuna_amo_lost_advance(uct_varuna_amo_sm_t *sm, uint64_t from)
+{
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_LOST_ADVANCE, sm->slot, from,
+                            uct_varuna_mark(uct_varuna_gen_next(sm->gen),
+                                            UCT_VARUNA_MARK_PENDING));
+}
+
+static void uct_varuna_amo_lost_slot(uct_varuna_amo_sm_t *sm,
+                                     const uct_varuna_slot_t *slot)
+{
+    if (slot->mark == uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_DONE)) {
+        uct_varuna_amo_recovered(sm);
+    } else {
+        uct_varuna_amo_lost_abort(sm);
+    }
+}
+
+static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
+{
+    if (mark == uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_DONE)) {
+        uct_varuna_amo_recovered(sm);
+        return;
+    }
+
+    /* Rule 6: undo the target once more. What could still come has died by now:
+     * a lane is only given up after its fence or the packets' lifetime. */
+    uct_varuna_amo_act_cas(sm, UCT_VARUNA_AMO_LOST_UNDO, uct_varuna_amo_uid(sm),
+                           sm->expect);
+}
+
+void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
+{
+    ucs_assert(sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY);
+    /* Rule 6: the target first, awaited, and only then the mark: whoever takes
+     * our UID out of the target has marked it before */
+    uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
+}
+
+/* --- Dispatcher --- */
+
+void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
+                             unsigned width, uint64_t addr, uint64_t compare,
+                             uint64_t value, uint32_t num_slots)
+{
+    memset(sm, 0, sizeof(*sm));
+    sm->op        = op;
+    sm->width     = width;
+    sm->addr      = addr;
+    sm->compare   = compare & uct_varuna_amo_mask(sm);
+    sm->value     = value & uct_varuna_amo_mask(sm);
+    sm->num_slots = num_slots;
+    sm->flags     = (num_slots > 0) ? UCT_VARUNA_AMO_FLAG_UIDS : 0;
+    uct_varuna_amo_begin(sm);
+}
+
+void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
+                                uint64_t gen)
+{
+    sm->slot   = slot;
+    sm->gen    = gen;
+    sm->flags |= UCT_VARUNA_AMO_FLAG_SLOT;
+    if (sm->state == UCT_VARUNA_AMO_OCCUPY) {
+        uct_varuna_amo_occupy(sm, sm->expect, sm->desired);
+    }
+}
+
+void uct_varuna_amo_sm_drop_slot(uct_varuna_amo_sm_t *sm)
+{
+    sm->flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
+    uct_varuna_amo_occupy(sm, sm->expect, sm->desired);
+}
+
+void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm, uint64_t rkey,
+                            unsigned nic, uct_varuna_slot_t *slot)
+{
+    slot->gen_head = sm->gen | ((sm->width == sizeof(uint32_t)) ?
+                                UCT_VARUNA_SLOT_WIDTH32 : 0) |
+                     ((uint64_t)nic << UCT_VARUNA_SLOT_NIC_SHIFT);
+    slot->addr     = sm->addr;
+    slot->compare  = sm->expect;
+    slot->swap     = sm->desired;
+    slot->rkey     = rkey;
+    slot->gen_tail = slot->gen_head;
+}
+
+void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
+                            const uct_varuna_slot_t *slot)
+{
+    switch (sm->state) {
+    case UCT_VARUNA_AMO_READ:
+        uct_varuna_amo_got_word(sm, value);
+        break;
+    case UCT_VARUNA_AMO_OCCUPY:
+        uct_varuna_amo_occupied(sm, value);
+        break;
+    case UCT_VARUNA_AMO_CONFIRM:
+    case UCT_VARUNA_AMO_ADVANCE:
+        uct_varuna_amo_advanced(sm, value);
+        break;
+    case UCT_VARUNA_AMO_BODY:
+        uct_varuna_amo_got_body(sm, slot);
+        break;
+    case UCT_VARUNA_AMO_REREAD:
+        if (value == sm->seen) {
+            uct_varuna_amo_got_value(sm, value);
+        } else {
+            uct_varuna_amo_got_word(sm, value);
+        }
+        break;
+    case UCT_VARUNA_AMO_MARK:
+        uct_varuna_amo_got_mark(sm, value);
+        break;
+    case UCT_VARUNA_AMO_HELP:
+    case UCT_VARUNA_AMO_UNDO:
+        uct_varuna_amo_helped(sm, value);
+        break;
+    case UCT_VARUNA_AMO_LOST_READ:
+        if (value == uct_varuna_amo_uid(sm)) {
+            uct_varuna_amo_recovered(sm);
+        } else {
+            uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
+        }
+        break;
+    case UCT_VARUNA_AMO_LOST_SLOT:
+        uct_varuna_amo_lost_slot(sm, slot);
+        break;
+    case UCT_VARUNA_AMO_LOST_ABORT:
+        uct_varuna_amo_lost_aborted(sm, value);
+        break;
+    case UCT_VARUNA_AMO_LOST_UNDO:
+        uct_varuna_amo_lost_advance(sm, uct_varuna_mark(
+                sm->gen, UCT_VARUNA_MARK_ABORTED));
+        break;
+    case UCT_VARUNA_AMO_LOST_ADVANCE:
+        /* A new generation, since the old one may be known to others */
+        sm->gen = uct_varuna_gen_next(sm->gen);
+        uct_varuna_amo_begin(sm);
+        break;
+    default:
+        ucs_assertv(0, "state=%u", sm->state);
+        break;
+    }
+}

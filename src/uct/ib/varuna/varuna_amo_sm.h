@@ -1,0 +1,142 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The protocol of one atomic with extended status, as a state machine without
+ * any I/O: it names the next access to remote memory, and is told what that gave
+ * (docs/ATOMICS.md has the rules). The driver (varuna_amo.c) carries the accesses
+ * out on a lane or by proxy; the tests do so in a simulated memory, in every
+ * order.
+ *
+ *   READ ----> OCCUPY ---------------------> CONFIRM -> (ADVANCE) -> FINISHED
+ *    ^  ^        |  foreign UID                 ^
+ *    |  |        v                              |  it was executed
+ *    |  |     BODY -> MARK -> HELP              |
+ *    |  |        |              |            LOST_READ -> LOST_SLOT
+ *    |  +--------+--------------+               |  it was not
+ *    +------------------------------------------+-> LOST_ABORT, LOST_UNDO,
+ *                                                   LOST_ADVANCE
+ */
+#ifndef UCT_VARUNA_AMO_SM_H_
+#define UCT_VARUNA_AMO_SM_H_
+
+#include "varuna_uid.h"
+
+typedef enum {
+    UCT_VARUNA_AMO_READ,         /* Read the target */
+    UCT_VARUNA_AMO_OCCUPY,       /* Write the body, CAS target -> UID; or the
+                                    plain CAS of one which has no slot */
+    UCT_VARUNA_AMO_CONFIRM,      /* CAS UID -> value, advance the mark */
+    UCT_VARUNA_AMO_ADVANCE,      /* Advance a mark which somebody set DONE */
+    UCT_VARUNA_AMO_BODY,         /* Met a UID: read its slot */
+    UCT_VARUNA_AMO_REREAD,       /* ... it was none: look again at the target */
+    UCT_VARUNA_AMO_MARK,         /* ... mark it DONE */
+    UCT_VARUNA_AMO_HELP,         /* ... and replace it by its value */
+    UCT_VARUNA_AMO_UNDO,         /* ... it is ABORTED: replace it by compare */
+    UCT_VARUNA_AMO_LOST_READ,    /* Lane failed at OCCUPY: look at the target */
+    UCT_VARUNA_AMO_LOST_SLOT,    /* ... then at our mark */
+    UCT_VARUNA_AMO_LOST_ABORT,   /* ... no fence: forbid it */
+    UCT_VARUNA_AMO_LOST_UNDO,    /* ... undo what may have slipped in */
+    UCT_VARUNA_AMO_LOST_ADVANCE, /* ... next generation, start again */
+    UCT_VARUNA_AMO_FINISHED,
+    UCT_VARUNA_AMO_LAST
+} uct_varuna_amo_state_t;
+
+extern const char *uct_varuna_amo_state_names[];
+
+/* An access to remote memory */
+typedef enum {
+    UCT_VARUNA_AMO_ACT_NONE,     /* FINISHED */
+    UCT_VARUNA_AMO_ACT_READ,     /* width bytes at addr -> value */
+    UCT_VARUNA_AMO_ACT_READ_SLOT,/* Slot -> copy */
+    UCT_VARUNA_AMO_ACT_CAS,      /* At addr, width bytes -> old value */
+    UCT_VARUNA_AMO_ACT_CAS_MARK, /* Mark of the slot -> old value */
+    UCT_VARUNA_AMO_ACT_OCCUPY,   /* Body to the slot, then CAS at addr, on one
+                                    lane -> old value of the CAS */
+    UCT_VARUNA_AMO_ACT_CONFIRM   /* CAS at addr, then CAS_MARK of our slot from
+                                    mark_from to mark_to, on one lane -> old
+                                    value of the mark */
+} uct_varuna_amo_act_type_t;
+
+typedef struct uct_varuna_amo_act {
+    uct_varuna_amo_act_type_t  type;
+    uint32_t                   slot;
+    uint64_t                   compare;
+    uint64_t                   swap;
+    uint64_t                   mark_from;
+    uint64_t                   mark_to;
+} uct_varuna_amo_act_t;
+
+enum {
+    UCT_VARUNA_AMO_FLAG_UIDS    = UCS_BIT(0), /* The target may hold UIDs */
+    UCT_VARUNA_AMO_FLAG_SLOT    = UCS_BIT(1), /* It has a slot, occupies */
+    UCT_VARUNA_AMO_FLAG_DECIDED = UCS_BIT(2), /* result is valid */
+    UCT_VARUNA_AMO_FLAG_RECOVERED = UCS_BIT(3), /* Result of a lost OCCUPY */
+    UCT_VARUNA_AMO_FLAG_CMP_UID = UCS_BIT(4)  /* Resolves the user's compare */
+};
+
+typedef struct uct_varuna_amo_sm {
+    uint8_t                    state;      /* uct_varuna_amo_state_t */
+    uint8_t                    op;         /* uct_atomic_op_t */
+    uint8_t                    width;      /* 4 or 8 */
+    uint8_t                    flags;
+    uint32_t                   slot;       /* Ours */
+    uint32_t                   num_slots;  /* Of the arena */
+    uint32_t                   seen_slot;
+    uint32_t                   retries;    /* Lost races, for the back-off */
+    uint32_t                   helped;     /* Foreign UIDs which we resolved */
+    uint64_t                   addr;
+    uint64_t                   gen;        /* Of our slot */
+    uint64_t                   compare;    /* The user's */
+    uint64_t                   value;      /* The user's operand or swap */
+    uint64_t                   expect;     /* Of the current OCCUPY */
+    uint64_t                   desired;
+    uint64_t                   result;     /* Value before the operation */
+    uint64_t                   seen;       /* UID which is being resolved */
+    uct_varuna_slot_t          body;       /* Its slot */
+    uct_varuna_amo_act_t       act;        /* What is to be done next */
+} uct_varuna_amo_sm_t;
+
+/**
+ * Begin. The first action is in sm->act.
+ *
+ * @param [in] op         uct_atomic_op_t.
+ * @param [in] width      Bytes of the target, 4 or 8.
+ * @param [in] addr       Target.
+ * @param [in] compare    Of a compare and swap.
+ * @param [in] value      Operand; the new value of a swap.
+ * @param [in] num_slots  Slots of the responder's arena, 0 if the target never
+ *                        holds UIDs.
+ */
+void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
+                             unsigned width, uint64_t addr, uint64_t compare,
+                             uint64_t value, uint32_t num_slots);
+
+/** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
+void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
+                                uint64_t gen);
+
+/** Its slot is given back before the OCCUPY was posted: a plain CAS then, which
+ *  somebody must execute exactly once. */
+void uct_varuna_amo_sm_drop_slot(uct_varuna_amo_sm_t *sm);
+
+/** Body to be written by ACT_OCCUPY; @a rkey, of NIC @a nic, goes into it. */
+void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm, uint64_t rkey,
+                            unsigned nic, uct_varuna_slot_t *slot);
+
+/**
+ * The action was carried out, exactly once if it is an OCCUPY.
+ *
+ * @param [in] value  What it gave.
+ * @param [in] slot   For ACT_READ_SLOT, what it gave.
+ */
+void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
+                            const uct_varuna_slot_t *slot);
+
+/**
+ * The lane failed while an OCCUPY was on it, and nobody knows whether it was
+ * executed. Actions of other types are simply carried out again.
+ *
+ */
+void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm);
+
+#endif

@@ -1,0 +1,122 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The arena of slots. Marks are set by the CPU once, before anybody knows of
+ * their slot; from then on only by atomics of the home NIC, and generations go on
+ * over all owners of a slot.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_arena.h"
+
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+#include <ucs/sys/uid.h>
+#include <pthread.h>
+#include <string.h>
+
+#define UCT_VARUNA_ARENA_BLOCKS      (UCT_VARUNA_SLOTS_MAX / \
+                                      UCT_VARUNA_SLOT_BLOCK)
+
+/* The lock protects all of it */
+static struct {
+    pthread_mutex_t            lock;
+    unsigned                   refcount;
+    uct_varuna_slot_t          *slots;
+    uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
+    unsigned                   next;      /* Blocks take turns: a late packet
+                                             finds a generation long gone */
+} uct_varuna_arena = {
+    .lock = PTHREAD_MUTEX_INITIALIZER
+};
+
+static ucs_status_t uct_varuna_arena_create(void)
+{
+    size_t size = UCT_VARUNA_SLOTS_MAX * sizeof(uct_varuna_slot_t);
+    uint64_t gen;
+    void *slots;
+    unsigned i;
+
+    if (ucs_posix_memalign(&slots, ucs_get_page_size(), size,
+                           "varuna_arena") != 0) {
+        ucs_error("failed to allocate %zu bytes for slots of atomics", size);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    /* Rule 1: a generation of this process is not one of the last process which
+     * had the same memory, so all begin anywhere */
+    memset(slots, 0, size);
+    gen                    = ucs_generate_uuid((uintptr_t)slots);
+    uct_varuna_arena.slots = slots;
+    for (i = 0; i < UCT_VARUNA_SLOTS_MAX; ++i) {
+        uct_varuna_arena.slots[i].mark =
+                uct_varuna_mark((gen + (i * 0x9e3779b97f4a7c15ul)) &
+                                UCT_VARUNA_UID_GEN_MASK,
+                                UCT_VARUNA_MARK_PENDING);
+    }
+
+    memset(uct_varuna_arena.used, 0, sizeof(uct_varuna_arena.used));
+    uct_varuna_arena.next = 0;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_arena_get(uct_varuna_slot_t **slots_p)
+{
+    ucs_status_t status = UCS_OK;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    if (uct_varuna_arena.refcount == 0) {
+        status = uct_varuna_arena_create();
+    }
+
+    if (status == UCS_OK) {
+        ++uct_varuna_arena.refcount;
+        *slots_p = uct_varuna_arena.slots;
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return status;
+}
+
+void uct_varuna_arena_put(void)
+{
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_assert(uct_varuna_arena.refcount > 0);
+    if (--uct_varuna_arena.refcount == 0) {
+        ucs_free(uct_varuna_arena.slots);
+        uct_varuna_arena.slots = NULL;
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+uint32_t uct_varuna_arena_alloc(void)
+{
+    uint32_t first = UCT_VARUNA_SLOT_NONE;
+    unsigned i, block;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    for (i = 0; i < UCT_VARUNA_ARENA_BLOCKS; ++i) {
+        block = (uct_varuna_arena.next + i) % UCT_VARUNA_ARENA_BLOCKS;
+        if (!uct_varuna_arena.used[block]) {
+            uct_varuna_arena.used[block] = 1;
+            uct_varuna_arena.next        = block + 1;
+            first                        = block * UCT_VARUNA_SLOT_BLOCK;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return first;
+}
+
+void uct_varuna_arena_free(uint32_t first)
+{
+    unsigned block = first / UCT_VARUNA_SLOT_BLOCK;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_assert(uct_varuna_arena.used[block]);
+    uct_varuna_arena.used[block] = 0;
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}

@@ -1,0 +1,41 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder's slots for atomics with extended status: one arena for the
+ * process, since two interfaces of it may expose the same memory, and whoever
+ * meets a UID must know where its slot is. Called by varuna_target.c, and by the
+ * worker that looks after slots of dead owners.
+ */
+#ifndef UCT_VARUNA_ARENA_H_
+#define UCT_VARUNA_ARENA_H_
+
+#include "varuna_uid.h"
+
+/* Slots of one vQP, and so its atomics in flight with extended status. */
+#define UCT_VARUNA_SLOT_BLOCK        16
+
+#define UCT_VARUNA_SLOT_NONE         UINT32_MAX
+
+/**
+ * Take a reference to the arena; the first one makes it.
+ *
+ * @param [out] slots_p  Its UCT_VARUNA_SLOTS_MAX slots, page-aligned.
+ */
+ucs_status_t uct_varuna_arena_get(uct_varuna_slot_t **slots_p);
+
+/** Release a reference; the last one frees it. */
+void uct_varuna_arena_put(void);
+
+/**
+ * Take a block of UCT_VARUNA_SLOT_BLOCK slots. The marks of all are PENDING, of
+ * generations which they never had before in this process.
+ *
+ * @return Index of its first slot, UCT_VARUNA_SLOT_NONE if there is none left.
+ */
+uint32_t uct_varuna_arena_alloc(void);
+
+/** Give a block back: nobody can write to it any more, and no target holds one
+ *  of its UIDs (rule 7). */
+void uct_varuna_arena_free(uint32_t first);
+
+#endif

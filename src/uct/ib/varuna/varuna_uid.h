@@ -1,0 +1,143 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Extended status of atomics: UIDs, slots and marks (docs/ATOMICS.md). Pure:
+ * bits in, verdict out. Used by the requester's driver, by the responder's worker
+ * and by the state machine of one atomic.
+ *
+ *    64-bit UID                              32-bit UID
+ *     63  62              20 19      0        31  30          12 11       0
+ *    +---+------------------+---------+      +---+--------------+----------+
+ *    | 1 | generation, 43   | slot    |      | 1 | generation   | slot     |
+ *    +---+------------------+---------+      |   | its low 19   |          |
+ *                                            +---+--------------+----------+
+ *
+ * The top bit is set, so no number which is positive as a signed one is taken for
+ * an UID: only a negative one costs a look at a slot.
+ */
+#ifndef UCT_VARUNA_UID_H_
+#define UCT_VARUNA_UID_H_
+
+#include "varuna_def.h"
+
+#include <ucs/sys/math.h>
+#include <ucs/sys/compiler_def.h>
+
+#define UCT_VARUNA_UID64_SLOT_BITS   20
+#define UCT_VARUNA_UID64_GEN_BITS    43
+#define UCT_VARUNA_UID32_SLOT_BITS   12
+#define UCT_VARUNA_UID32_GEN_BITS    19
+
+#define UCT_VARUNA_UID_GEN_MASK      UCS_MASK(UCT_VARUNA_UID64_GEN_BITS)
+#define UCT_VARUNA_UID32_GEN_MASK    UCS_MASK(UCT_VARUNA_UID32_GEN_BITS)
+
+/* Slots of a process: those which a 32-bit UID can name */
+#define UCT_VARUNA_SLOTS_MAX         UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS)
+
+/*
+ * One slot, in the responder's memory. The body is everything before the mark:
+ * written by the owner alone, with one plain write (rule 2). The mark is changed
+ * by CAS only (rule 3).
+ */
+typedef struct uct_varuna_slot {
+    uint64_t                   gen_head;  /* Generation, and the width above */
+    uint64_t                   addr;      /* Target */
+    uint64_t                   compare;
+    uint64_t                   swap;      /* The value which the UID stands for */
+    uint64_t                   rkey;      /* Inner key of the target, home NIC */
+    uint64_t                   gen_tail;  /* = gen_head */
+    uint64_t                   mark;
+    uint64_t                   reserved;
+} uct_varuna_slot_t;
+
+#define UCT_VARUNA_SLOT_BODY_SIZE    ucs_offsetof(uct_varuna_slot_t, mark)
+
+/* In gen_head and gen_tail: the operation is on 32 bits */
+#define UCT_VARUNA_SLOT_WIDTH32      UCS_BIT(63)
+
+/* Also there: the NIC which the key is for */
+#define UCT_VARUNA_SLOT_NIC_SHIFT    56
+#define UCT_VARUNA_SLOT_NIC_MASK     7ul
+
+/* State of a generation, in the low bits of a mark */
+typedef enum {
+    UCT_VARUNA_MARK_PENDING = 0,
+    UCT_VARUNA_MARK_DONE    = 1,
+    UCT_VARUNA_MARK_ABORTED = 2
+} uct_varuna_mark_state_t;
+
+#define UCT_VARUNA_MARK_BITS         2
+
+static inline uint64_t uct_varuna_mark(uint64_t gen,
+                                       uct_varuna_mark_state_t state)
+{
+    return (gen << UCT_VARUNA_MARK_BITS) | state;
+}
+
+static inline uint64_t uct_varuna_mark_gen(uint64_t mark)
+{
+    return mark >> UCT_VARUNA_MARK_BITS;
+}
+
+static inline unsigned uct_varuna_mark_state(uint64_t mark)
+{
+    return mark & UCS_MASK(UCT_VARUNA_MARK_BITS);
+}
+
+/** @return The generation behind @a gen. */
+static inline uint64_t uct_varuna_gen_next(uint64_t gen)
+{
+    return (gen + 1) & UCT_VARUNA_UID_GEN_MASK;
+}
+
+/**
+ * Compose a UID.
+ *
+ * @param [in] slot   Index in the responder's arena.
+ * @param [in] gen    Generation of the slot.
+ * @param [in] width  Of the target, 4 or 8 bytes.
+ */
+uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width);
+
+/**
+ * Tell whether a value which was found in user memory may be a UID at all. It
+ * can be anything (rule 4): what passes is still to be held against its slot.
+ *
+ * @param [in]  value      The value.
+ * @param [in]  width      Bytes of it, 4 or 8.
+ * @param [in]  num_slots  Slots of the responder's arena.
+ * @param [out] slot_p     Index of the slot, within the arena.
+ *
+ * @return Nonzero if it may be one.
+ */
+int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
+                         uint32_t *slot_p);
+
+/** What a copy of a slot says of a UID. */
+typedef enum {
+    UCT_VARUNA_UID_FOREIGN,   /* Not a UID of this target: user's data, or over */
+    UCT_VARUNA_UID_PENDING,
+    UCT_VARUNA_UID_DONE,
+    UCT_VARUNA_UID_ABORTED
+} uct_varuna_uid_verdict_t;
+
+/**
+ * Hold a UID against a copy of its slot: both generations, the mark's one, the
+ * width and the address must match.
+ *
+ * @param [in] value  The UID, of which uct_varuna_uid_parse() gave the slot.
+ * @param [in] width  Bytes of it, 4 or 8.
+ * @param [in] addr   Address where it was found.
+ * @param [in] slot   Copy of the slot.
+ */
+uct_varuna_uid_verdict_t uct_varuna_uid_check(uint64_t value, unsigned width,
+                                              uint64_t addr,
+                                              const uct_varuna_slot_t *slot);
+
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_slot_t) == 64);
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID64_SLOT_BITS +
+                         UCT_VARUNA_UID64_GEN_BITS == 63);
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID32_SLOT_BITS +
+                         UCT_VARUNA_UID32_GEN_BITS == 31);
+
+#endif

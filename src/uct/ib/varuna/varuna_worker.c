@@ -1,0 +1,360 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder's background worker (paper, "Confirm"; docs/ATOMICS.md, rule 7):
+ * a slot whose mark has not moved on for a while may have a UID in its target. The
+ * worker reads the target as any client would, by the same state machine, which
+ * resolves what it meets: through the home NIC, not by the CPU. When the owner is
+ * gone, and what it sent has died, its block of slots is swept and given back.
+ *
+ * Opening and closing of the proxy is here, too.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include "varuna_proxy.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+/* Period of the worker, seconds */
+#define UCT_VARUNA_WORKER_PERIOD     0.05
+
+/* Blocks of living owners that are looked at in one period */
+#define UCT_VARUNA_WORKER_BLOCKS     8
+
+
+/* Whether the slot's generation may stand in its target. @return its width, 0 if
+ * not. */
+static unsigned uct_varuna_worker_slot_width(const uct_varuna_proxy_t *proxy,
+                                             const uct_varuna_slot_t *slot)
+{
+    uint64_t gen = slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
+    unsigned nic = (slot->gen_head >> UCT_VARUNA_SLOT_NIC_SHIFT) &
+                   UCT_VARUNA_SLOT_NIC_MASK;
+    unsigned width;
+
+    if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
+        (uct_varuna_mark_gen(slot->mark) != gen) ||
+        (nic != uct_varuna_proxy_home_nic(proxy))) {
+        return 0;
+    }
+
+    width = (slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ? sizeof(uint32_t) :
+            sizeof(uint64_t);
+    return (slot->addr % width) ? 0 : width;
+}
+
+/* Read the slot's target. @return nonzero if there is anything to wait for. */
+static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
+                                         uint32_t index, int advance)
+{
+    uct_varuna_slot_t slot = proxy->slots[index];
+    unsigned width         = uct_varuna_worker_slot_width(proxy, &slot);
+    uct_varuna_job_t *job;
+
+    if (width == 0) {
+        return 0;
+    }
+
+    job = uct_varuna_proxy_job_create(proxy);
+    if (job == NULL) {
+        return 1;
+    }
+
+    /* compare == swap: a read which resolves (rule 8) */
+    uct_varuna_amo_sm_start(&job->sm, UCT_ATOMIC_OP_CSWAP, width, slot.addr, 0,
+                            0, UCT_VARUNA_SLOTS_MAX);
+    job->is_sweep = 1;
+    job->index    = index;
+    job->advance  = advance;
+    job->act      = job->sm.act;
+    job->addr     = slot.addr;
+    job->rkey     = slot.rkey;
+    job->width    = width;
+    return 1;
+}
+
+static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
+{
+    const uct_varuna_job_t *job;
+
+    ucs_list_for_each(job, &proxy->jobs, list) {
+        if (job->is_sweep) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Rule 7: for an owner that is gone, its slots are given back by us. */
+static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_dead_block_t *block;
+    unsigned i;
+
+    if (ucs_list_is_empty(&proxy->dead_blocks)) {
+        return;
+    }
+
+    block = ucs_list_head(&proxy->dead_blocks, uct_varuna_dead_block_t, list);
+    if (ucs_get_time() < block->due) {
+        return;
+    }
+
+    if (!block->swept) {
+        for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+            uct_varuna_worker_read_target(proxy, block->first + i, 1);
+        }
+        block->swept = 1;
+        return;
+    }
+
+    ucs_list_del(&block->list);
+    uct_varuna_arena_free(block->first);
+    ++proxy->stats.swept;
+    ucs_free(block);
+}
+
+/* A living owner confirms at once. A slot that looks the same one period later may
+ * belong to one which hangs, or has died without a word. */
+static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_slot_t *slot;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
+        proxy->scan_next = (proxy->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
+        slot             = &proxy->slots[proxy->scan_next];
+        if (uct_varuna_worker_slot_width(proxy, slot) == 0) {
+            proxy->seen_marks[proxy->scan_next] = 0;
+            continue;
+        }
+
+        if (proxy->seen_marks[proxy->scan_next] != slot->mark) {
+            proxy->seen_marks[proxy->scan_next] = slot->mark;
+            continue;
+        }
+
+        uct_varuna_worker_read_target(proxy, proxy->scan_next, 0);
+    }
+}
+
+static void uct_varuna_worker_timer(int id, ucs_event_set_types_t events,
+                                    void *arg)
+{
+    uct_varuna_proxy_t *proxy = arg;
+
+    (void)id;
+    (void)events;
+    if ((proxy->slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
+        uct_varuna_worker_sweep_dead(proxy);
+        uct_varuna_worker_help_old(proxy);
+    }
+
+    uct_varuna_proxy_run(proxy);
+    /* The loopback's completions come here as well */
+    uct_varuna_ctl_progress(proxy->ctl);
+}
+
+/* --- Opening and closing --- */
+
+static ucs_status_t uct_varuna_proxy_register(uct_varuna_proxy_t *proxy)
+{
+    uct_md_h md = &proxy->ctl->iface->md->super;
+    ucs_status_t status;
+
+    status = uct_varuna_arena_get(&proxy->slots);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* Without relaxed ordering, as all of the inner domains (rule 2) */
+    status = uct_md_mem_reg(md, proxy->slots,
+                            UCT_VARUNA_SLOTS_MAX * sizeof(*proxy->slots),
+                            UCT_MD_MEM_ACCESS_ALL, &proxy->memh);
+    if (status != UCS_OK) {
+        goto err_put;
+    }
+
+    status = uct_md_mkey_pack(md, proxy->memh, proxy->rkey);
+    if (status != UCS_OK) {
+        goto err_dereg;
+    }
+
+    status = uct_rkey_unpack(&uct_varuna_component, proxy->rkey,
+                             &proxy->bundle);
+    if (status != UCS_OK) {
+        goto err_dereg;
+    }
+
+    return UCS_OK;
+
+err_dereg:
+    uct_md_mem_dereg(md, proxy->memh);
+err_put:
+    uct_varuna_arena_put();
+    proxy->slots = NULL;
+    return status;
+}
+
+ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_proxy_t **proxy_p)
+{
+    uct_varuna_proxy_t *proxy;
+    ucs_status_t status;
+
+    proxy = ucs_calloc(1, sizeof(*proxy), "varuna_proxy");
+    if (proxy == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    proxy->rkey = ucs_calloc(1, ctl->targets.rkey_len, "varuna_arena_rkey");
+    if (proxy->rkey == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free;
+    }
+
+    proxy->ctl        = ctl;
+    proxy->home       = 0;
+    proxy->home_epoch = 1;
+    proxy->timer_id   = -1;
+    ucs_list_head_init(&proxy->jobs);
+    ucs_list_head_init(&proxy->dead_blocks);
+    if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
+        status = uct_varuna_proxy_register(proxy);
+        if (status != UCS_OK) {
+            goto err_free_rkey;
+        }
+    }
+
+    status = ucs_async_add_timer(ctl->async->mode,
+                                 ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
+                                 uct_varuna_worker_timer, proxy, ctl->async,
+                                 &proxy->timer_id);
+    if (status != UCS_OK) {
+        uct_varuna_proxy_destroy(proxy);
+        return status;
+    }
+
+    *proxy_p = proxy;
+    return UCS_OK;
+
+err_free_rkey:
+    ucs_free(proxy->rkey);
+err_free:
+    ucs_free(proxy);
+    return status;
+}
+
+void uct_varuna_proxy_stop(uct_varuna_proxy_t *proxy)
+{
+    if (proxy->timer_id != -1) {
+        ucs_async_remove_handler(proxy->timer_id, 1);
+        proxy->timer_id = -1;
+    }
+}
+
+void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_dead_block_t *block;
+    uct_varuna_job_t *job;
+
+    uct_varuna_proxy_stop(proxy);
+    if (proxy->loopback != NULL) {
+        uct_ep_destroy(proxy->loopback);
+    }
+
+    if (proxy->dead != NULL) {
+        uct_ep_destroy(proxy->dead);
+    }
+
+    while (!ucs_list_is_empty(&proxy->jobs)) {
+        job = ucs_list_extract_head(&proxy->jobs, uct_varuna_job_t, list);
+        ucs_free(job);
+    }
+
+    while (!ucs_list_is_empty(&proxy->dead_blocks)) {
+        block = ucs_list_extract_head(&proxy->dead_blocks,
+                                      uct_varuna_dead_block_t, list);
+        uct_varuna_arena_free(block->first);
+        ucs_free(block);
+    }
+
+    if (proxy->slots != NULL) {
+        uct_rkey_release(&uct_varuna_component, &proxy->bundle);
+        uct_md_mem_dereg(&proxy->ctl->iface->md->super, proxy->memh);
+        uct_varuna_arena_put();
+    }
+
+    ucs_free(proxy->rkey);
+    ucs_free(proxy);
+}
+
+/* --- Targets --- */
+
+size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
+                                  uct_varuna_target_t *target,
+                                  uct_varuna_ctl_open_rep_t *rep, void *tail)
+{
+    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    uint64_t *gens;
+    unsigned i;
+
+    rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;
+    rep->home_nic    = uct_varuna_proxy_home_nic(proxy);
+    rep->home_epoch  = proxy->home_epoch;
+    if (proxy->slots == NULL) {
+        return 0;
+    }
+
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        impl->first_slot = uct_varuna_arena_alloc();
+    }
+
+    rep->arena_addr  = (uintptr_t)proxy->slots;
+    rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
+    memcpy(tail, proxy->rkey, rep->rkey_len);
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        ucs_debug("target %u gets no slots: its atomics go by proxy",
+                  target->id);
+        return rep->rkey_len;
+    }
+
+    rep->first_slot = impl->first_slot;
+    rep->num_slots  = UCT_VARUNA_SLOT_BLOCK;
+    gens            = UCS_PTR_BYTE_OFFSET(tail, rep->rkey_len);
+    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+        memcpy(&gens[i], &proxy->slots[impl->first_slot + i].mark,
+               sizeof(*gens));
+    }
+
+    return rep->rkey_len + (UCT_VARUNA_SLOT_BLOCK * sizeof(uint64_t));
+}
+
+void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_target_t *target)
+{
+    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    uct_varuna_dead_block_t *block;
+
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        return;
+    }
+
+    block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
+    if (block == NULL) {
+        return; /* The block stays taken, which is safe */
+    }
+
+    /* Its RC queue pairs are in ERR; what else is under way gets its time */
+    block->first     = impl->first_slot;
+    block->due       = ucs_get_time() +
+                       proxy->ctl->iface->config.packet_lifetime;
+    impl->first_slot = UCT_VARUNA_SLOT_NONE;
+    ucs_list_add_tail(&proxy->dead_blocks, &block->list);
+}

@@ -1,0 +1,671 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics with extended status: UIDs, the arena of slots, and the state machine in
+ * a simulated memory. There, several clients run on one target; the accesses of
+ * all are executed in a random order, lanes fail at random between an access and
+ * its answer (or before the access), and owners die. Values which are like UIDs,
+ * but none, are put into the target besides.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_amo_sm.h>
+#include <uct/ib/varuna/varuna_arena.h>
+}
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+class test_varuna_uid : public ucs::test {
+protected:
+    static uct_varuna_slot_t slot(uint64_t gen, uint64_t addr, unsigned width,
+                                  unsigned state)
+    {
+        uct_varuna_slot_t s = {};
+
+        s.gen_head = gen | ((width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0) |
+                     (3ul << UCT_VARUNA_SLOT_NIC_SHIFT);
+        s.gen_tail = s.gen_head;
+        s.addr     = addr;
+        s.mark     = uct_varuna_mark(gen, (uct_varuna_mark_state_t)state);
+        return s;
+    }
+};
+
+UCS_TEST_F(test_varuna_uid, codec) {
+    for (int i = 0; i < 10000; ++i) {
+        uint32_t index = ucs::rand() % UCT_VARUNA_SLOTS_MAX;
+        uint64_t gen   = (((uint64_t)ucs::rand() << 31) ^ ucs::rand()) &
+                         UCT_VARUNA_UID_GEN_MASK;
+        uint64_t addr  = ((uint64_t)ucs::rand() << 8) * 8 + 8;
+
+        for (unsigned width : {4u, 8u}) {
+            uint64_t uid = uct_varuna_uid(index, gen, width);
+            uint32_t found;
+
+            EXPECT_TRUE(uct_varuna_uid_parse(uid, width, UCT_VARUNA_SLOTS_MAX,
+                                             &found));
+            EXPECT_EQ(index, found);
+            /* Out of a smaller arena */
+            EXPECT_FALSE(uct_varuna_uid_parse(uid, width, index, &found));
+
+            uct_varuna_slot_t s = slot(gen, addr, width, 0);
+            EXPECT_EQ(UCT_VARUNA_UID_PENDING,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+            s = slot(gen, addr, width, 1);
+            EXPECT_EQ(UCT_VARUNA_UID_DONE,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+            s = slot(gen, addr, width, 2);
+            EXPECT_EQ(UCT_VARUNA_UID_ABORTED,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+
+            /* Anything that does not match makes it user's data */
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, width, addr + width, &s));
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, 12 - width, addr, &s));
+            s          = slot(gen, addr, width, 0);
+            s.gen_tail = s.gen_head + 1;
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+            s = slot(uct_varuna_gen_next(gen), addr, width, 0);
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+            s      = slot(gen, addr, width, 0);
+            s.mark = uct_varuna_mark(uct_varuna_gen_next(gen),
+                                     UCT_VARUNA_MARK_PENDING);
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+            s      = slot(gen, addr, width, 3);
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(uid, width, addr, &s));
+        }
+    }
+}
+
+UCS_TEST_F(test_varuna_uid, small_numbers_are_none) {
+    uint32_t found;
+
+    for (uint64_t value : {0ul, 1ul, 4095ul, 1ul << 20, (1ul << 63) - 1}) {
+        EXPECT_FALSE(uct_varuna_uid_parse(value, 8, UCT_VARUNA_SLOTS_MAX,
+                                          &found));
+    }
+    EXPECT_FALSE(uct_varuna_uid_parse(0x7fffffff, 4, UCT_VARUNA_SLOTS_MAX,
+                                      &found));
+    EXPECT_FALSE(uct_varuna_uid_parse(1ul << 63, 8, 0, &found));
+    EXPECT_FALSE(uct_varuna_uid_parse(UINT64_MAX, 4, UCT_VARUNA_SLOTS_MAX,
+                                      &found));
+}
+
+UCS_TEST_F(test_varuna_uid, fuzz) {
+    unsigned inside = 0;
+
+    for (int i = 0; i < 1000000; ++i) {
+        uct_varuna_slot_t s;
+        uint32_t found = UINT32_MAX;
+        uint64_t value = ((uint64_t)ucs::rand() << 33) ^
+                         ((uint64_t)ucs::rand() << 12) ^ ucs::rand();
+        unsigned width = (i & 1) ? 4 : 8;
+
+        for (size_t j = 0; j < sizeof(s); ++j) {
+            ((uint8_t*)&s)[j] = ucs::rand();
+        }
+        if (width == 4) {
+            value = (uint32_t)value;
+        }
+        if (uct_varuna_uid_parse(value, width, 1000, &found)) {
+            ++inside;
+            EXPECT_LT(found, 1000u);
+            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                      uct_varuna_uid_check(value, width, 0x1000, &s));
+        }
+    }
+    EXPECT_GT(inside, 100u);
+}
+
+UCS_TEST_F(test_varuna_uid, arena) {
+    std::set<uint32_t> taken;
+    std::map<uint32_t, uint64_t> marks;
+    uct_varuna_slot_t *slots;
+    uint32_t first;
+
+    ASSERT_UCS_OK(uct_varuna_arena_get(&slots));
+    while ((first = uct_varuna_arena_alloc()) != UCT_VARUNA_SLOT_NONE) {
+        EXPECT_LE(first + UCT_VARUNA_SLOT_BLOCK, UCT_VARUNA_SLOTS_MAX);
+        EXPECT_EQ(0u, first % UCT_VARUNA_SLOT_BLOCK);
+        EXPECT_TRUE(taken.insert(first).second);
+        for (unsigned i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+            EXPECT_EQ(UCT_VARUNA_MARK_PENDING,
+                      (int)uct_varuna_mark_state(slots[first + i].mark));
+        }
+    }
+    /* Slots that ran out: nothing is handed out twice, and one comes back */
+    EXPECT_EQ((size_t)UCT_VARUNA_SLOTS_MAX / UCT_VARUNA_SLOT_BLOCK,
+              taken.size());
+    uct_varuna_arena_free(*taken.begin());
+    EXPECT_EQ(*taken.begin(), uct_varuna_arena_alloc());
+    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_arena_alloc());
+    for (uint32_t f : taken) {
+        uct_varuna_arena_free(f);
+    }
+    uct_varuna_arena_put();
+}
+
+/* --- Simulation --- */
+
+class test_varuna_amo : public ucs::test {
+protected:
+    static constexpr uint64_t ADDR       = 0x7f0000001000ul;
+    static constexpr unsigned SLOTS      = 8;
+
+    struct op_t {
+        unsigned op;
+        uint64_t compare, value, result;
+        bool     is_told, is_dead;
+    };
+
+    struct client_t {
+        uct_varuna_amo_sm_t sm;
+        uint32_t            slot;
+        uint64_t            gen;
+        bool                is_busy;
+        bool                is_plain;  /* By proxy: exactly once, no slot */
+        int                 body_left; /* Parts of an OCCUPY, CONFIRM */
+        int                 phase;
+        op_t                op;
+    };
+
+    virtual void init()
+    {
+        ucs::test::init();
+        reset(8);
+    }
+
+    void reset(unsigned width)
+    {
+        m_width  = width;
+        m_target = 0;
+        memset(m_slots, 0, sizeof(m_slots));
+        for (auto &s : m_slots) {
+            s.mark = uct_varuna_mark((uint64_t)ucs::rand() * 977 + 5,
+                                     UCT_VARUNA_MARK_PENDING);
+        }
+        m_lost = m_recovered = m_helped = m_deaths = m_aborted = m_left = 0;
+        m_done.clear();
+    }
+
+    uint64_t mask() const
+    {
+        return (m_width == 8) ? UINT64_MAX : UINT32_MAX;
+    }
+
+    uint64_t cas(uint64_t *word, uint64_t compare, uint64_t swap)
+    {
+        uint64_t old = *word;
+
+        if (old == compare) {
+            *word = swap;
+        }
+        return old;
+    }
+
+    void start(client_t &c, const op_t &op)
+    {
+        c.op         = op;
+        c.op.is_told = false;
+        c.is_busy    = true;
+        c.phase      = 0;
+        uct_varuna_amo_sm_start(&c.sm, op.op, m_width, ADDR, op.compare,
+                                op.value, SLOTS);
+        if (!c.is_plain) {
+            uct_varuna_amo_sm_set_slot(&c.sm, c.slot, c.gen);
+        }
+        check(c);
+    }
+
+    void tell(client_t &c)
+    {
+        if ((c.sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) && !c.op.is_told) {
+            c.op.is_told = true;
+            c.op.result  = c.sm.result;
+            m_done.push_back(c.op);
+        }
+    }
+
+    void check(client_t &c)
+    {
+        tell(c);
+        ASSERT_LT(c.sm.retries, 100000u) << "it loops";
+        if (c.sm.state == UCT_VARUNA_AMO_LOST_UNDO) {
+            ++m_aborted;
+        }
+        if (c.sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
+            c.is_busy = false;
+            c.gen     = c.sm.gen;
+            m_helped += c.sm.helped;
+            m_recovered += !!(c.sm.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
+        }
+        /* Nothing outside of the arena is ever asked for */
+        ASSERT_LT(c.sm.act.slot, SLOTS);
+    }
+
+    /* One access of one client; compound ones take several steps. */
+    void step(client_t &c, unsigned fail_percent)
+    {
+        const uct_varuna_amo_act_t &act = c.sm.act;
+        uct_varuna_slot_t copy          = {};
+        uint64_t value                  = 0;
+        bool may_lose = (act.type == UCT_VARUNA_AMO_ACT_OCCUPY) &&
+                        ((ucs::rand() % 100) < (int)fail_percent);
+        bool repeats  = (act.type != UCT_VARUNA_AMO_ACT_OCCUPY) &&
+                        !((act.type == UCT_VARUNA_AMO_ACT_CAS) &&
+                          (c.sm.state == UCT_VARUNA_AMO_OCCUPY)) &&
+                        ((ucs::rand() % 100) < (int)fail_percent);
+
+        switch (act.type) {
+        case UCT_VARUNA_AMO_ACT_READ:
+            value = m_target;
+            break;
+        case UCT_VARUNA_AMO_ACT_READ_SLOT:
+            copy = m_slots[act.slot];
+            break;
+        case UCT_VARUNA_AMO_ACT_CAS:
+            value = cas(&m_target, act.compare, act.swap);
+            break;
+        case UCT_VARUNA_AMO_ACT_CAS_MARK:
+            value = cas(&m_slots[act.slot].mark, act.mark_from, act.mark_to);
+            break;
+        case UCT_VARUNA_AMO_ACT_OCCUPY:
+            if (c.phase == 0) {
+                /* Body and CAS are separate steps, and either may be lost */
+                if (!(may_lose && (ucs::rand() & 1))) {
+                    uint64_t mark = m_slots[act.slot].mark;
+                    uct_varuna_amo_sm_body(&c.sm, 0, 0, &m_slots[act.slot]);
+                    m_slots[act.slot].mark = mark;
+                    c.phase = 1;
+                    return;
+                }
+                ++m_lost;
+                uct_varuna_amo_sm_lost(&c.sm);
+                check(c);
+                return;
+            }
+            c.phase = 0;
+            if (may_lose) {
+                ++m_lost;
+                if (ucs::rand() & 1) {
+                    cas(&m_target, act.compare, act.swap);
+                }
+                uct_varuna_amo_sm_lost(&c.sm);
+                check(c);
+                return;
+            }
+            value = cas(&m_target, act.compare, act.swap);
+            break;
+        case UCT_VARUNA_AMO_ACT_CONFIRM:
+            if (c.phase == 0) {
+                cas(&m_target, act.compare, act.swap);
+                c.phase = repeats ? 0 : 1;
+                return;
+            }
+            c.phase = 0;
+            value   = cas(&m_slots[act.slot].mark, act.mark_from, act.mark_to);
+            break;
+        default:
+            FAIL() << "action " << act.type;
+        }
+
+        if (repeats) {
+            return; /* The answer was lost: the same once more */
+        }
+
+        uct_varuna_amo_sm_done(&c.sm, value, &copy);
+        check(c);
+    }
+
+    /* Run until all clients are idle; the others' ops come from @a next. */
+    template<typename F>
+    void run(std::vector<client_t> &clients, unsigned ops, unsigned fail_percent,
+             unsigned die_permille, F next)
+    {
+        unsigned started = 0;
+
+        for (;;) {
+            std::vector<client_t*> busy;
+
+            for (auto &c : clients) {
+                if (!c.op.is_dead && !c.is_busy && (started < ops)) {
+                    start(c, next());
+                    ++started;
+                }
+                if (!c.op.is_dead && c.is_busy) {
+                    busy.push_back(&c);
+                }
+            }
+
+            if (busy.empty()) {
+                return;
+            }
+
+            client_t &c = *busy[ucs::rand() % busy.size()];
+            if ((busy.size() > 1) && (c.sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) &&
+                ((ucs::rand() % 1000) < (int)die_permille)) {
+                c.op.is_dead = true;
+                m_dead.push_back(c);
+                ++m_deaths;
+                m_left += (m_target == uct_varuna_uid(c.sm.slot, c.sm.gen,
+                                                      m_width));
+                continue;
+            }
+            step(c, fail_percent);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+
+    std::vector<client_t> make_clients(unsigned num, unsigned plain)
+    {
+        std::vector<client_t> clients(num);
+
+        for (unsigned i = 0; i < num; ++i) {
+            memset(&clients[i], 0, sizeof(clients[i]));
+            clients[i].slot     = i;
+            clients[i].gen      = uct_varuna_mark_gen(m_slots[i].mark);
+            clients[i].is_plain = i < plain;
+        }
+        return clients;
+    }
+
+    /* What the target means to a reader who resolves */
+    uint64_t resolved()
+    {
+        std::vector<client_t> reader = make_clients(1, 1);
+
+        start(reader[0], op_t{UCT_ATOMIC_OP_CSWAP, 0, 0, 0, false, false});
+        while (reader[0].is_busy) {
+            step(reader[0], 0);
+        }
+        m_done.pop_back();
+        return reader[0].sm.result;
+    }
+
+    unsigned              m_width;
+    uint64_t              m_target;
+    uct_varuna_slot_t     m_slots[SLOTS];
+    std::vector<op_t>     m_done;
+    std::vector<client_t> m_dead;
+    unsigned              m_lost, m_recovered, m_helped, m_deaths, m_aborted, m_left;
+};
+
+/* All return values are different and without gaps: each ADD ran exactly once. */
+UCS_TEST_F(test_varuna_amo, fetch_add) {
+    unsigned lost = 0, recovered = 0, helped = 0, aborted = 0;
+
+    for (int round = 0; round < 3000; ++round) {
+        unsigned clients = 1 + (ucs::rand() % 4);
+        unsigned plain   = (clients > 1) ? ucs::rand() % 2 : 0;
+
+        reset((round & 1) ? 4 : 8);
+        std::vector<client_t> c = make_clients(clients, plain);
+        run(c, 20, (round % 4) * 15, 0, [] {
+            return op_t{UCT_ATOMIC_OP_ADD, 0, 1, 0, false, false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+
+        ASSERT_EQ(20u, m_done.size());
+        std::sort(m_done.begin(), m_done.end(),
+                  [](const op_t &a, const op_t &b) {
+                      return a.result < b.result;
+                  });
+        for (size_t i = 0; i < m_done.size(); ++i) {
+            ASSERT_EQ(i, m_done[i].result) << "round " << round;
+        }
+        /* Nobody is left: no UID is, and the flush would have returned */
+        ASSERT_EQ(20u, m_target);
+        lost += m_lost;
+        recovered += m_recovered;
+        helped += m_helped;
+        aborted += m_aborted;
+    }
+
+    UCS_TEST_MESSAGE << "lost " << lost << " recovered " << recovered
+                     << " helped " << helped << " aborted " << aborted;
+    EXPECT_GT(lost, 1000u);
+    EXPECT_GT(recovered, 100u);
+    EXPECT_GT(helped, 100u);
+    EXPECT_GT(aborted, 100u);
+}
+
+/* Compare and swap of unique values: the successful ones form one chain. */
+UCS_TEST_F(test_varuna_amo, cas_chain) {
+    unsigned successes = 0, failures = 0;
+
+    for (int round = 0; round < 3000; ++round) {
+        uint64_t unique = 0;
+
+        reset((round & 1) ? 4 : 8);
+        std::vector<client_t> c = make_clients(1 + (ucs::rand() % 4), 0);
+        run(c, 30, (round % 3) * 20, 0, [&] {
+            /* What is there now, if nothing comes between; sometimes a UID, as
+             * a user would find it by a GET */
+            return op_t{UCT_ATOMIC_OP_CSWAP, m_target, ++unique, 0, false,
+                        false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+
+        std::map<uint64_t, uint64_t> next;
+        for (const op_t &op : m_done) {
+            bool success = (op.result == op.compare) ||
+                           (op.compare >> (m_width * 8 - 1));
+            if (op.compare >> (m_width * 8 - 1)) {
+                continue; /* The user's compare was a UID: checked below */
+            }
+            if (success) {
+                ++successes;
+                ASSERT_TRUE(next.insert({op.compare, op.value}).second)
+                        << "two swapped " << op.compare;
+            } else {
+                ++failures;
+                ASSERT_FALSE(op.result >> (m_width * 8 - 1))
+                        << "somebody was given a UID";
+            }
+        }
+        ASSERT_FALSE(m_target >> (m_width * 8 - 1)) << "a UID is left";
+    }
+
+    EXPECT_GT(successes, 10000u);
+    EXPECT_GT(failures, 1000u);
+}
+
+/* SWAP: each value but the last is returned once, to whoever replaced it. */
+UCS_TEST_F(test_varuna_amo, swap) {
+    for (int round = 0; round < 2000; ++round) {
+        uint64_t unique = 0;
+        std::set<uint64_t> seen;
+
+        reset((round & 1) ? 4 : 8);
+        std::vector<client_t> c = make_clients(1 + (ucs::rand() % 4), 0);
+        run(c, 25, (round % 3) * 20, 0, [&] {
+            return op_t{UCT_ATOMIC_OP_SWAP, 0, ++unique, 0, false, false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+        seen.insert(m_target);
+        for (const op_t &op : m_done) {
+            ASSERT_TRUE(seen.insert(op.result).second);
+        }
+        ASSERT_EQ(26u, seen.size());
+    }
+}
+
+/* Clients die at any point: the value is that of as many ADDs as were executed,
+ * which are those that were told and at most one for each of the dead; and it is
+ * there without a UID once somebody has read it. */
+UCS_TEST_F(test_varuna_amo, dead_owner) {
+    unsigned deaths = 0, left = 0;
+
+    for (int round = 0; round < 3000; ++round) {
+        reset((round & 1) ? 4 : 8);
+        m_dead.clear();
+        std::vector<client_t> c = make_clients(4, 1);
+        run(c, 30, (round % 3) * 10, 20, [] {
+            return op_t{UCT_ATOMIC_OP_ADD, 0, 1, 0, false, false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+
+        unsigned untold = 0;
+        for (const client_t &d : m_dead) {
+            untold += !d.op.is_told;
+        }
+        left += m_left;
+        uint64_t value = resolved();
+        ASSERT_EQ(value, m_target) << "a dead owner's UID stays";
+        ASSERT_GE(value, m_done.size());
+        ASSERT_LE(value, m_done.size() + untold);
+        std::set<uint64_t> results;
+        for (const op_t &op : m_done) {
+            ASSERT_TRUE(results.insert(op.result).second);
+        }
+        deaths += m_deaths;
+    }
+    EXPECT_GT(deaths, 500u);
+    EXPECT_GT(left, 100u) << "no client ever died between occupy and confirm";
+}
+
+/* The other operations, against what they are on one word */
+UCS_TEST_F(test_varuna_amo, operations) {
+    for (int round = 0; round < 5000; ++round) {
+        static const unsigned ops[] = {UCT_ATOMIC_OP_ADD, UCT_ATOMIC_OP_AND,
+                                       UCT_ATOMIC_OP_OR, UCT_ATOMIC_OP_XOR,
+                                       UCT_ATOMIC_OP_SWAP,
+                                       UCT_ATOMIC_OP_CSWAP};
+        unsigned op    = ops[ucs::rand() % 6];
+        uint64_t start_value, value, compare, expected;
+
+        reset((round & 1) ? 4 : 8);
+        /* Values of all kinds, those which may be UIDs among them */
+        start_value = (((uint64_t)ucs::rand() << 40) ^ ucs::rand() ^
+                       ((uint64_t)ucs::rand() << 13)) & mask();
+        value       = ((ucs::rand() % 4) == 0) ? 0 :
+                      (((uint64_t)ucs::rand() << 33) ^ ucs::rand()) & mask();
+        compare     = (ucs::rand() & 1) ? start_value : value;
+        m_target    = start_value;
+        switch (op) {
+        case UCT_ATOMIC_OP_ADD:
+            expected = start_value + value;
+            break;
+        case UCT_ATOMIC_OP_AND:
+            expected = start_value & value;
+            break;
+        case UCT_ATOMIC_OP_OR:
+            expected = start_value | value;
+            break;
+        case UCT_ATOMIC_OP_XOR:
+            expected = start_value ^ value;
+            break;
+        case UCT_ATOMIC_OP_SWAP:
+            expected = value;
+            break;
+        default:
+            expected = (compare == start_value) ? value : start_value;
+            break;
+        }
+
+        std::vector<client_t> c = make_clients(1, 0);
+        bool given = false;
+        run(c, 1, (round % 3) * 20, 0, [&] {
+            given = true;
+            return op_t{op, compare, value, 0, false, false};
+        });
+        ASSERT_TRUE(given);
+        ASSERT_EQ(1u, m_done.size());
+        ASSERT_EQ(start_value, m_done[0].result) << "op " << op;
+        ASSERT_EQ(expected & mask(), m_target) << "op " << op;
+    }
+}
+
+/* Rule 4: a value which is like the UID of a live, idle or confirmed slot, but is
+ * the user's own, is read, returned and replaced as data. */
+UCS_TEST_F(test_varuna_amo, false_uids) {
+    for (int round = 0; round < 5000; ++round) {
+        reset((round & 1) ? 4 : 8);
+        std::vector<client_t> c = make_clients(2, 0);
+        uint64_t fake;
+
+        /* Its slot has had another target, or this one in a generation which is
+         * over */
+        run(c, 2, 0, 0, [] {
+            return op_t{UCT_ATOMIC_OP_ADD, 0, 1, 0, false, false};
+        });
+        fake = uct_varuna_uid(ucs::rand() % 2,
+                              c[ucs::rand() % 2].gen - (ucs::rand() % 3),
+                              m_width);
+        if (ucs::rand() & 1) {
+            /* Live, of another address */
+            m_slots[0].gen_head = m_slots[0].gen_tail =
+                    uct_varuna_mark_gen(m_slots[0].mark) |
+                    ((m_width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
+            m_slots[0].addr = ADDR + 64;
+            fake = uct_varuna_uid(0, uct_varuna_mark_gen(m_slots[0].mark),
+                                  m_width);
+        }
+        m_target = fake;
+        m_done.clear();
+        c = make_clients(2, 0);
+        run(c, 1, 0, 0, [&] {
+            return (ucs::rand() & 1) ?
+                   op_t{UCT_ATOMIC_OP_SWAP, 0, 7, 0, false, false} :
+                   op_t{UCT_ATOMIC_OP_CSWAP, fake, 7, 0, false, false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+        ASSERT_EQ(fake, m_done[0].result);
+        ASSERT_EQ(7u, m_target);
+    }
+}
+
+/* Slots full of anything: never out of the arena, never for ever. */
+UCS_TEST_F(test_varuna_amo, hostile_slots) {
+    for (int round = 0; round < 20000; ++round) {
+        reset((round & 1) ? 4 : 8);
+        for (unsigned i = 1; i < SLOTS; ++i) {
+            uct_varuna_slot_t &s = m_slots[i];
+            uint64_t gen = (uint64_t)(ucs::rand() & 3);
+
+            s.gen_head = gen | ((ucs::rand() & 1) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
+            s.gen_tail = (ucs::rand() & 3) ? s.gen_head : gen + 1;
+            s.addr     = (ucs::rand() & 3) ? ADDR : ADDR + 8;
+            s.compare  = uct_varuna_uid(ucs::rand() % SLOTS, ucs::rand() & 3,
+                                        m_width);
+            s.swap     = uct_varuna_uid(ucs::rand() % SLOTS, ucs::rand() & 3,
+                                        m_width);
+            s.mark     = uct_varuna_mark((ucs::rand() & 3) ? gen : gen + 1,
+                                         (uct_varuna_mark_state_t)
+                                         (ucs::rand() & 3));
+        }
+        m_target = uct_varuna_uid(ucs::rand() % SLOTS, ucs::rand() & 3, m_width);
+        std::vector<client_t> c = make_clients(1, 0);
+        run(c, 3, 10, 0, [&] {
+            return op_t{(unsigned)((ucs::rand() & 1) ? UCT_ATOMIC_OP_CSWAP :
+                                   UCT_ATOMIC_OP_ADD), m_target,
+                        (uint64_t)ucs::rand(), 0, false, false};
+        });
+        if (HasFatalFailure()) {
+            return;
+        }
+        ASSERT_EQ(3u, m_done.size());
+    }
+}
