@@ -218,13 +218,34 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     return 0;
 }
 
+/* Where registers 16 to 31 are in a signal frame, and their size; 0 if there are
+ * none. Asked once: the instruction is trapped by hypervisors, at a cost of tens
+ * of microseconds. Threads which ask at the same time get the same answer. */
+static uint32_t emu_insn_hi16_zmm(uint32_t *end_p)
+{
+    static uint64_t cache; /* offset << 32 | end; 1: not there */
+    uint64_t value = __atomic_load_n(&cache, __ATOMIC_RELAXED);
+    unsigned eax, ebx, ecx, edx;
+
+    if (value == 0) {
+        value = 1;
+        if (__get_cpuid_count(0xd, EMU_INSN_FP_HI16_ZMM, &eax, &ebx, &ecx,
+                              &edx) && (eax != 0)) {
+            value = ((uint64_t)ebx << 32) | (ebx + eax);
+        }
+        __atomic_store_n(&cache, value, __ATOMIC_RELAXED);
+    }
+
+    *end_p = (uint32_t)value;
+    return value >> 32;
+}
+
 /* First bytes of a vector register, from the signal frame */
 static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
                              uint64_t *value_p)
 {
     const uint8_t *fp = (const uint8_t*)uc->uc_mcontext.fpregs;
-    unsigned eax, ebx, ecx, edx;
-    uint32_t magic, extended_size;
+    uint32_t magic, extended_size, offset, end;
     uint64_t xstate_bv;
 
     if (fp == NULL) {
@@ -239,9 +260,9 @@ static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
     memcpy(&magic, fp + EMU_INSN_FP_SW_OFFSET, sizeof(magic));
     memcpy(&extended_size, fp + EMU_INSN_FP_SW_OFFSET + sizeof(magic),
            sizeof(extended_size));
-    if ((magic != EMU_INSN_FP_MAGIC) ||
-        !__get_cpuid_count(0xd, EMU_INSN_FP_HI16_ZMM, &eax, &ebx, &ecx, &edx) ||
-        (eax == 0) || (ebx + eax > extended_size)) {
+    offset = emu_insn_hi16_zmm(&end);
+    if ((magic != EMU_INSN_FP_MAGIC) || (offset == 0) ||
+        (end > extended_size)) {
         return -1;
     }
 
@@ -252,7 +273,7 @@ static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
     }
 
     memcpy(value_p,
-           fp + ebx + (index - EMU_INSN_NUM_XMM) * EMU_INSN_ZMM_SIZE,
+           fp + offset + (index - EMU_INSN_NUM_XMM) * EMU_INSN_ZMM_SIZE,
            sizeof(*value_p));
     return 0;
 }
