@@ -19,6 +19,9 @@
  */
 #include "ft_uct.h"
 
+#include <ucs/datastruct/string_buffer.h>
+#include <ucs/vfs/base/vfs_obj.h>
+
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,9 +179,38 @@ static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
     }
 }
 
+/* The tree is locked while it is listed, so names are collected first */
+static void ft_vfs_add_name(const char *name, void *arg)
+{
+    ucs_string_buffer_appendf(arg, "%s\n", name);
+}
+
+/* Print the counters from UCX's VFS tree, as ucx_vfs would show them. */
+static void ft_show_vfs(const char *path)
+{
+    ucs_string_buffer_t strb = UCS_STRING_BUFFER_INITIALIZER;
+    char child[512];
+    char *name;
+
+    if (ucs_vfs_path_read_file(path, &strb) == UCS_OK) {
+        if (strstr(path, "/vqp/") || strstr(path, "/link/")) {
+            printf("vfs: %s %s", path, ucs_string_buffer_cstr(&strb));
+        }
+    } else if (ucs_vfs_path_list_dir(path, ft_vfs_add_name, &strb) == UCS_OK) {
+        ucs_string_buffer_for_each_token(name, &strb, "\n") {
+            snprintf(child, sizeof(child), "%s/%s", path, name);
+            ft_show_vfs(child);
+        }
+    }
+
+    ucs_string_buffer_cleanup(&strb);
+}
+
 static int ft_close(ft_load_t *load)
 {
     unsigned i;
+
+    ft_show_vfs("/uct");
 
     printf("ft: puts %lu%s\n", load->puts, load->failed ? ", failed" : "");
     for (i = 0; i < load->num_eps; ++i) {

@@ -56,9 +56,22 @@ abc() {
     return $status
 }
 
+# vfs FILE VALUE
+vfs() {
+    grep -q "^vfs: .*/$1 $2$" client.log ||
+        fail "$1 is not $2: $(grep "/$1 " client.log)"
+}
+
 test_varuna_does_not_repeat_what_was_executed() {
     abc varuna || fail "the client failed"
     grep -q 'switched .*was=rc' client.log || fail "RC did not fail"
+    # The same counts in UCX's VFS tree
+    vfs vqp/0/executed 1
+    vfs vqp/0/repeated 0
+    vfs vqp/0/ambiguous 0
+    vfs vqp/0/switches 1
+    grep -q '^vfs: .*/vqp/0/state ' client.log || fail "no state"
+    grep -q '^vfs: .*/link/mlx5_1:1/state up$' client.log || fail "no link"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 

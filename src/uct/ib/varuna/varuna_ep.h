@@ -203,6 +203,7 @@ struct uct_varuna_ep {
     ucs_list_link_t            work;       /* In iface->work */
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;
+    ucs_time_t                 next_since; /* RC was asked for */
     ucs_time_t                 next_try;   /* Of background RC connection */
     ucs_time_t                 watched_at; /* The oldest request is the same
                                               since then */
@@ -237,6 +238,9 @@ struct uct_varuna_ep {
         uint64_t               posted, logged, executed, lost, ambiguous;
         uint64_t               compared_equal, compared_different;
         uint64_t               repeated, repeated_bytes, switches, epochs;
+        uint64_t               rebuilds;      /* RC connections swapped in */
+        uint64_t               rebuild_usec;  /* How long they took, in all */
+        uint64_t               recovery_usec; /* From detection to the gate */
     } stats;
 };
 

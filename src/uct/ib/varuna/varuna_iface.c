@@ -19,6 +19,7 @@
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
 #include "varuna_swap.h"
+#include "varuna_vfs.h"
 #include "varuna_watch.h"
 
 #include <sys/epoll.h>
@@ -550,7 +551,7 @@ static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
 static uct_iface_ops_t uct_varuna_iface_ops;
 static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
     .iface_estimate_perf = uct_base_iface_estimate_perf,
-    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .iface_vfs_refresh   = uct_varuna_iface_vfs_refresh,
     .ep_query            = (uct_ep_query_func_t)
                            ucs_empty_function_return_unsupported,
     .ep_invalidate       = uct_varuna_ep_invalidate

@@ -452,6 +452,8 @@ static void uct_varuna_ep_log_switch(uct_varuna_ep_t *ep)
     const uct_varuna_plan_result_t *rs = &ep->recovery.result;
 
     ++ep->stats.switches;
+    ep->stats.recovery_usec += ucs_time_to_usec(ucs_get_time() -
+                                                ep->recovery.start);
     ucs_info("rc_varuna: switched vqp=%u from=%s was=%s to=%s lane=%s "
              "reason=\"%s\" "
              "executed=%u lost=%u repeated=%u ambiguous=%u equal=%u "

@@ -93,6 +93,7 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
                               ucs_time_t now)
 {
     ep->connect_tries = 0;
+    ep->next_since    = now;
     ep->next_try      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
     if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
         UCS_OK) {
@@ -262,6 +263,8 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_ep_set_lane(ep, &ep->next);
     ep->next.ep    = NULL;
     ep->next_ready = 0;
+    ++ep->stats.rebuilds;
+    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next_since);
     ep->peer->paths[ep->lane.link].flaps = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
     uct_varuna_ep_finish_done(ep);

@@ -1,0 +1,118 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The counters in UCX's VFS tree, which ucx_vfs mounts:
+ *
+ *     uct/worker/<worker>/iface/<iface>/link/<device>/...
+ *                                       vqp/<id>/...
+ *
+ * Called by UCX when somebody lists an interface's directory.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_vfs.h"
+#include "varuna_ep.h"
+#include "varuna_lane.h"
+
+#include <ucs/vfs/base/vfs_cb.h>
+#include <ucs/vfs/base/vfs_obj.h>
+
+static const struct {
+    const char                 *name;
+    size_t                     offset;
+} uct_varuna_vfs_ep_counters[] = {
+#define UCT_VARUNA_VFS_COUNTER(_name) \
+    { #_name, ucs_offsetof(uct_varuna_ep_t, stats._name) }
+    UCT_VARUNA_VFS_COUNTER(posted),
+    UCT_VARUNA_VFS_COUNTER(logged),
+    UCT_VARUNA_VFS_COUNTER(executed),
+    UCT_VARUNA_VFS_COUNTER(lost),
+    UCT_VARUNA_VFS_COUNTER(ambiguous),
+    UCT_VARUNA_VFS_COUNTER(compared_equal),
+    UCT_VARUNA_VFS_COUNTER(compared_different),
+    UCT_VARUNA_VFS_COUNTER(repeated),
+    UCT_VARUNA_VFS_COUNTER(repeated_bytes),
+    UCT_VARUNA_VFS_COUNTER(switches),
+    UCT_VARUNA_VFS_COUNTER(epochs),
+    UCT_VARUNA_VFS_COUNTER(rebuilds),
+    UCT_VARUNA_VFS_COUNTER(rebuild_usec),
+    UCT_VARUNA_VFS_COUNTER(recovery_usec)
+};
+
+UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_vfs_ep_counters) *
+                         sizeof(uint64_t) ==
+                         sizeof(((uct_varuna_ep_t*)NULL)->stats));
+
+static void uct_varuna_vfs_show_lane(void *obj, ucs_string_buffer_t *strb,
+                                     void *arg_ptr, uint64_t arg_u64)
+{
+    const uct_varuna_ep_t *ep = obj;
+    unsigned link             = ep->lane.link;
+
+    ucs_string_buffer_appendf(strb, "%s %s\n",
+                              uct_varuna_lane_names[ep->lane.kind],
+                              (link == UCT_VARUNA_LINK_NONE) ? "none" :
+                              uct_varuna_link_name(uct_varuna_ep_iface(ep),
+                                                   link));
+}
+
+static void uct_varuna_vfs_show_state(void *obj, ucs_string_buffer_t *strb,
+                                      void *arg_ptr, uint64_t arg_u64)
+{
+    const uct_varuna_ep_t *ep = obj;
+
+    ucs_string_buffer_appendf(strb, "%s\n",
+                              uct_varuna_ep_state_names[ep->state]);
+}
+
+static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
+                                     void *arg_ptr, uint64_t arg_u64)
+{
+    const uct_varuna_link_entry_t *link = arg_ptr;
+
+    ucs_string_buffer_appendf(strb, "%s\n",
+                              uct_varuna_link_state_names[link->state]);
+}
+
+static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
+                                  uct_varuna_ep_t *ep)
+{
+    unsigned i;
+
+    ucs_vfs_obj_add_dir(iface, ep, "vqp/%u", ep->id);
+    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_state, NULL, 0, "state");
+    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_lane, NULL, 0, "lane");
+    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_ep_counters); ++i) {
+        ucs_vfs_obj_add_ro_file(
+                ep, ucs_vfs_show_primitive,
+                UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_ep_counters[i].offset),
+                UCS_VFS_TYPE_ULONG, "%s", uct_varuna_vfs_ep_counters[i].name);
+    }
+}
+
+void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    uct_varuna_link_entry_t *entry;
+    const char *name;
+    unsigned i;
+    void *ep;
+
+    for (i = 0; i < iface->num_links; ++i) {
+        entry = &iface->link_table.links[i];
+        name  = uct_varuna_link_name(iface, i);
+        ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_link, entry, 0,
+                                "link/%s/state", name);
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                                &entry->generation, UCS_VFS_TYPE_U32,
+                                "link/%s/failures", name);
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->flaps,
+                                UCS_VFS_TYPE_U32, "link/%s/flaps", name);
+    }
+
+    ucs_ptr_array_for_each(ep, i, &iface->eps) {
+        uct_varuna_vfs_add_ep(iface, ep);
+    }
+}
