@@ -217,6 +217,52 @@ test_all_links_gone_for_good() {
     fabric_down
 }
 
+# A link which fails again and again is left alone: without damping, each of its
+# returns would drag the traffic back
+test_flapping_is_damped() {
+    local i switches
+    export UCX_RC_VARUNA_HOLD_MIN=1s UCX_RC_VARUNA_HOLD_MAX=60s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 7 -r 500
+    for ((i = 0; i < 12; ++i)); do
+        link 1:0 down
+        sleep 0.1
+        link 1:0 up
+        sleep 0.1
+    done
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+    switches=$(grep -c 'switched .*from=mlx5_0:1' client.log)
+    echo "# 12 failures, $switches switches"
+    [ "$switches" -ge 1 ] && [ "$switches" -le 3 ] ||
+        fail "$switches switches: $(grep -c 'is up again' client.log) times up"
+    fabric_down
+}
+
+# Writes do not get through, but the peer answers on the link: as if it were busy. That
+# is no failure of the link, for as long as the NIC has patience
+test_peer_that_answers_is_waited_for() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HANG_TIMEOUT=400ms
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 60 -r 100
+    await 20 client.log 'planned swap from dc on mlx5_0:1 to rc on mlx5_0:1'
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=write \
+        count=all drop >/dev/null
+    await 30 client.log 'the peer answers on mlx5_0:1: no failure'
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    ! grep -qE 'rc_varuna: switched|hangs for|heartbeat: peer' client.log ||
+        fail "$(grep -E 'rc_varuna: switched|hangs for|heartbeat: peer' client.log)"
+    kill "$(program_of "$client_pid")" "$(program_of "$server_pid")"
+    fabric_down_force
+}
+
+fabric_down_force() {
+    check "$emu" down -n "$fabric" --force
+    trap - EXIT
+}
+
 # cpu_ticks PID: user and system time, in hundredths of a second
 cpu_ticks() {
     awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"

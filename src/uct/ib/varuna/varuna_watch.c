@@ -35,37 +35,6 @@
 /* ... and so often while it waits for requests which might hang */
 #define UCT_VARUNA_WAKE_WATCH        0.1
 
-/* --- Link events --- */
-
-void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface)
-{
-    iface->watch.left = iface->eps.size;
-}
-
-void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
-                                unsigned cause, const char *reason)
-{
-    /* The one store which moves all endpoints on the link: they compare the
-     * generation when they post, and in the background scan */
-    if (uct_varuna_link_add_cause(&iface->link_table, link, cause,
-                                  ucs_get_time())) {
-        iface->link_table.links[link].reason = reason;
-        uct_varuna_iface_look_at_all(iface);
-        ucs_info("rc_varuna: link %s is down: %s",
-                 uct_varuna_link_name(iface, link), reason);
-    }
-}
-
-void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
-                              unsigned cause)
-{
-    if (uct_varuna_link_remove_cause(&iface->link_table, link, cause,
-                                     ucs_get_time())) {
-        ucs_info("rc_varuna: link %s is up again",
-                 uct_varuna_link_name(iface, link));
-    }
-}
-
 /* --- From outside --- */
 
 static void uct_varuna_watch_wake(void *arg)

@@ -1,0 +1,47 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A link of an interface fails, or comes back. Main thread. Nothing here looks at
+ * an endpoint: they compare generations when they post, and in the background scan.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_iface.h"
+
+#include <ucs/debug/log.h>
+
+static const char *uct_varuna_link_event_name(const uct_varuna_iface_t *iface,
+                                              unsigned link)
+{
+    return iface->md->nics[iface->links[link].nic].dev_name;
+}
+
+void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface)
+{
+    iface->watch.left = iface->eps.size;
+}
+
+void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
+                                unsigned cause, const char *reason)
+{
+    /* The one store which moves all endpoints on the link */
+    if (uct_varuna_link_add_cause(&iface->link_table, link, cause,
+                                  ucs_get_time())) {
+        iface->link_table.links[link].reason = reason;
+        uct_varuna_iface_look_at_all(iface);
+        ucs_info("rc_varuna: link %s is down: %s",
+                 uct_varuna_link_event_name(iface, link), reason);
+    }
+}
+
+void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
+                              unsigned cause)
+{
+    if (uct_varuna_link_remove_cause(&iface->link_table, link, cause,
+                                     ucs_get_time())) {
+        ucs_info("rc_varuna: link %s is up again",
+                 uct_varuna_link_event_name(iface, link));
+    }
+}

@@ -1,0 +1,72 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What a switch of the link costs, counted: how much of the interface it writes,
+ * and how many endpoints it looks at, with one endpoint and with 4,096.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_iface.h>
+}
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+
+class test_varuna_switch : public ucs::test {
+protected:
+    struct cost {
+        unsigned stores; /* 8-byte words of the interface that differ */
+        unsigned left;   /* Slots which the background scan looks at later */
+    };
+
+    /* Endpoints are in memory that nobody may touch, nor may their table be: who
+     * looks at one is killed */
+    cost fail_link(unsigned num_eps)
+    {
+        const size_t words   = sizeof(uct_varuna_iface_t) / sizeof(uint64_t);
+        const size_t length  = num_eps * sizeof(void*);
+        std::unique_ptr<uct_varuna_iface_t> iface(new uct_varuna_iface_t());
+        std::unique_ptr<uct_varuna_md_t> md(new uct_varuna_md_t());
+        std::vector<uint64_t> before(words), after(words);
+        cost result = {};
+
+        memset((void*)iface.get(), 0, sizeof(*iface));
+        memset((void*)md.get(), 0, sizeof(*md));
+        iface->md        = md.get();
+        iface->num_links = 2;
+        uct_varuna_link_table_init(&iface->link_table, 2, 1, 1, 1);
+        iface->eps.size  = num_eps;
+        iface->eps.start = (ucs_ptr_array_elem_t*)
+                mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                     0);
+        EXPECT_NE(MAP_FAILED, (void*)iface->eps.start);
+
+        memcpy(before.data(), (void*)iface.get(), words * sizeof(uint64_t));
+        uct_varuna_iface_link_down(iface.get(), 0, UCT_VARUNA_LINK_CAUSE_PORT,
+                                   "test");
+        memcpy(after.data(), (void*)iface.get(), words * sizeof(uint64_t));
+
+        for (size_t i = 0; i < words; ++i) {
+            result.stores += (before[i] != after[i]);
+        }
+        result.left = iface->watch.left;
+        EXPECT_EQ(1u, iface->link_table.links[0].generation);
+        munmap((void*)iface->eps.start, length);
+        return result;
+    }
+};
+
+UCS_TEST_F(test_varuna_switch, cost_does_not_grow_with_endpoints) {
+    cost one  = fail_link(1);
+    cost many = fail_link(4096);
+
+    UCS_TEST_MESSAGE << one.stores << " words are written with 1 endpoint, "
+                     << many.stores << " with 4096";
+    EXPECT_GT(one.stores, 0u);
+    EXPECT_EQ(one.stores, many.stores);
+    EXPECT_LE(many.stores, 8u);
+    EXPECT_EQ(4096u, many.left) << "those which don't post are looked at later";
+}
