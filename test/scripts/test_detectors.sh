@@ -213,9 +213,7 @@ test_all_links_gone_for_good() {
     ! wait $client_pid || fail "the client noticed nothing"
     grep -qE 'completions +([0-9]+) of \1, .* 0 twice' client.log ||
         fail "completions: $(grep completions client.log)"
-    kill "$(program_of "$server_pid")"
-    wait $server_pid || true
-    fabric_down_force
+    fabric_down_force # It also ends the server, if that has not ended itself
 }
 
 # A link which fails again and again is left alone: without damping, each of its
