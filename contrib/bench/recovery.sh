@@ -66,18 +66,37 @@ switch_sum() {
 }
 
 # executions SIZE: of the trace: distinct puts, and executions beyond the first of
-# each. A put is told by the word that it begins with
+# each. A put is told by the word that it begins with. One that comes in parts is
+# executed with its last one; the first one is told by standing at a multiple of SIZE
 executions() {
     awk -v size="$1" '
-        !/"op": ?"write"/ || /"partial": ?true/ || /"duplicate": ?true/ { next }
-        match($0, /"length": ?[0-9]+/) {
-            length_ = substr($0, RSTART, RLENGTH)
-            sub(/.*[: ]/, "", length_)
-            if (length_ != size || !match($0, /"data": ?"[^"]*"/)) {
+        function field(name) {
+            if (!match($0, "\"" name "\": ?\"?[0-9a-fx]+")) {
+                return ""
+            }
+            text = substr($0, RSTART, RLENGTH)
+            sub(/.*[ :"]/, "", text)
+            return text
+        }
+        !/"op": ?"write"/ || /"duplicate": ?(true|1)/ { next }
+        {
+            lane  = field("qpn") " " field("src_qpn")
+            parts = /"partial": ?(true|1)/
+            last  = /"last": ?(true|1)/
+            if (parts && !last && !(lane in word)) {
+                word[lane] = field("data")
+                next
+            } else if (parts && !last) {
+                next
+            } else if (last) {
+                put = word[lane]
+                delete word[lane]
+            } else if (field("length") == size) {
+                put = field("data")
+            } else {
                 next
             }
-            word = substr($0, RSTART, RLENGTH)
-            if (seen[word]++) {
+            if (seen[put]++) {
                 ++twice
             } else {
                 ++puts
