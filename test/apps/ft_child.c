@@ -142,16 +142,23 @@ void ft_child_send(ft_child_t *child, const char *format, ...)
     va_end(ap);
 }
 
-/* What rc_varuna logs of a switch, and what it calls an error */
+static unsigned ft_child_number(const char *line, const char *key)
+{
+    const char *at = strstr(line, key);
+
+    return (at != NULL) ? strtoul(at + strlen(key), NULL, 10) : 0;
+}
+
+/* What rc_varuna logs of a switch, and what it calls an error. An operation in doubt
+ * whose target was found to be equal is not repeated, so it is in doubt no more. */
 static void ft_child_note(ft_child_t *child, const char *line)
 {
-    const char *ambiguous = strstr(line, "ambiguous=");
-
     fprintf(child->log, "%s > %s\n", child->name, line);
-    if (strstr(line, "rc_varuna: switched") && (ambiguous != NULL)) {
+    if (strstr(line, "rc_varuna: switched")) {
         ++child->switches;
-        child->ambiguous += strtoul(ambiguous + strlen("ambiguous="), NULL,
-                                    10);
+        child->ambiguous += ft_child_number(line, " ambiguous=");
+        child->equal     += ft_child_number(line, " equal=");
+        child->different += ft_child_number(line, " different=");
     }
 
     if (strstr(line, " ERROR ") || strstr(line, " FATAL ")) {

@@ -24,6 +24,8 @@ typedef struct {
     char       answer[FT_ANSWER_MAX];
     unsigned   switches;    /* As rc_varuna's log has it, since they were reset */
     unsigned   ambiguous;
+    unsigned   equal;       /* Of these, as the target told: executed */
+    unsigned   different;   /* ... or something else is there */
     unsigned   errors;      /* Lines of level ERROR and above */
 } ft_child_t;
 

@@ -12,10 +12,13 @@
  *            warm NUMBER            one put outside of the plans' memory, flushed
  *            run NUMBER PLAN FLAGS  a plan, see ft_plan.c and FT_RUN_...
  *            idle SECONDS           progress
+ *            server INDEX ADDRESS   of the chaos test
+ *            chaos CLIENT CLIENTS SERVERS SEED SECONDS FILE   see ft_registers.c
  *            timeout SECONDS        that a run may take
  *
  * Each is answered by one line, "ft: ok" or "ft: fail REASON".
  */
+#include "ft_registers.h"
 #include "ft_ops.h"
 
 #include <fcntl.h>
@@ -100,6 +103,30 @@ static ucs_status_t ft_server_am(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
+/* Messages of the chaos test: each client counts its own */
+static ucs_status_t ft_server_chaos_am(void *arg, void *data, size_t length,
+                                       unsigned flags)
+{
+    ft_shared_t *shared = arg;
+    unsigned client;
+    uint64_t header;
+
+    memcpy(&header, data, sizeof(header));
+    client = (header >> 56) - 1;
+    if ((client >= FT_CHAOS_CLIENTS) ||
+        (header != ft_chaos_value(client, shared->chaos_next[client]))) {
+        printf("ft: note message 0x%lx instead of 0x%lx\n", (long)header,
+               (long)ft_chaos_value(client % FT_CHAOS_CLIENTS,
+                                    shared->chaos_next[client %
+                                                       FT_CHAOS_CLIENTS]));
+        ++shared->chaos_errors;
+        return UCS_OK;
+    }
+
+    ++shared->chaos_next[client];
+    return UCS_OK;
+}
+
 static void ft_server_command(const char *line)
 {
     double seconds;
@@ -121,8 +148,10 @@ static int ft_server(ft_shared_t *shared)
     int eof = 0;
 
     ft_uct_open(&uct, FT_TL_NAME);
-    if (uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_server_am, shared,
-                                 0) != UCS_OK) {
+    if ((uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_server_am, shared,
+                                  0) != UCS_OK) ||
+        (uct_iface_set_am_handler(uct.iface, FT_CHAOS_AM_ID,
+                                  ft_server_chaos_am, shared, 0) != UCS_OK)) {
         ft_die("set_am_handler");
     }
 
@@ -172,8 +201,24 @@ static void ft_client_idle(ft_client_t *client, double seconds)
              ((now.tv_nsec - start.tv_nsec) / 1000000) < end);
 }
 
+/* Servers of the chaos test */
+static ft_address_t ft_servers[FT_CHAOS_SERVERS];
+
+static void ft_client_add_server(const char *text)
+{
+    unsigned index;
+    int length;
+
+    if ((sscanf(text, "%u%n", &index, &length) != 1) ||
+        (index >= FT_CHAOS_SERVERS) ||
+        (ft_uct_parse_address(text + length, &ft_servers[index]) != 0)) {
+        ft_die("not an address: %s", text);
+    }
+}
+
 static void ft_client_command(ft_client_t *client, const char *line)
 {
+    ft_regs_params_t load;
     unsigned number, flags;
     double seconds;
     char plan[64];
@@ -190,6 +235,13 @@ static void ft_client_command(ft_client_t *client, const char *line)
         ret = ft_client_run(client, number, plan, flags);
     } else if (sscanf(line, "idle %lf", &seconds) == 1) {
         ft_client_idle(client, seconds);
+    } else if (!strncmp(line, "server ", 7)) {
+        ft_client_add_server(line + 7);
+    } else if (sscanf(line, "chaos %u %u %u %lu %lf %255s", &load.client,
+                      &load.num_clients, &load.num_servers, &load.seed,
+                      &load.seconds, load.path) == 6) {
+        ret = ft_regs_run(&client->uct, ft_servers, &load, client->error,
+                          sizeof(client->error));
     } else if (sscanf(line, "timeout %lf", &seconds) == 1) {
         client->timeout = seconds;
     } else {

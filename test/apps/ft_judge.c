@@ -7,28 +7,12 @@
  * execution on another lane.
  */
 #include "ft_judge.h"
-#include "ft_child.h"
+#include "ft_trace.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-typedef struct {
-    uint64_t   seq;
-    unsigned   host;
-    unsigned   link;
-    const char *op;
-    const char *type;
-    uint32_t   src_qpn;
-    uint64_t   addr;
-    uint64_t   length;
-    uint64_t   data;
-    int        duplicate;
-    int        partial;
-    int        last;
-} ft_entry_t;
 
 /* Parts of the put that have arrived on one queue pair, from its beginning */
 typedef struct {
@@ -61,58 +45,12 @@ static void ft_judge_error(ft_verdict_t *verdict, const char *format, ...)
     }
 }
 
-static uint64_t ft_json_number(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-
-    if (json_is_integer(value)) {
-        return json_integer_value(value);
-    }
-
-    return json_is_string(value) ?
-           strtoull(json_string_value(value), NULL, 0) : json_is_true(value);
-}
-
-/* The next line as an entry. The caller releases root_p. @return 0 at the end */
-static int ft_judge_next(char **save_p, char **trace_p, ft_entry_t *entry,
-                         json_t **root_p)
-{
-    char *line = strtok_r(*trace_p, "\n", save_p);
-    json_t *root;
-
-    *trace_p = NULL;
-    if (line == NULL) {
-        return 0;
-    }
-
-    root = json_loads(line, 0, NULL);
-    if ((root == NULL) || (json_object_get(root, "lost") != NULL) ||
-        (json_object_get(root, "seq") == NULL)) {
-        ft_fatal("the trace is not complete: %s", line);
-    }
-
-    entry->seq       = ft_json_number(root, "seq");
-    entry->host      = ft_json_number(root, "host");
-    entry->link      = ft_json_number(root, "link");
-    entry->op        = json_string_value(json_object_get(root, "op"));
-    entry->type      = json_string_value(json_object_get(root, "type"));
-    entry->src_qpn   = ft_json_number(root, "src_qpn");
-    entry->addr      = ft_json_number(root, "addr");
-    entry->length    = ft_json_number(root, "length");
-    entry->data      = ft_json_number(root, "data");
-    entry->duplicate = ft_json_number(root, "duplicate");
-    entry->partial   = ft_json_number(root, "partial");
-    entry->last      = ft_json_number(root, "last");
-    *root_p          = root;
-    return 1;
-}
-
 static void ft_judge_lane(ft_verdict_t *verdict, const ft_entry_t *entry)
 {
     if (verdict->qpn == 0) {
         verdict->qpn   = entry->src_qpn;
         verdict->link  = entry->link;
-        verdict->is_rc = !strcasecmp(entry->type, "rc");
+        verdict->is_rc = entry->is_rc;
     }
 }
 
@@ -226,22 +164,19 @@ void ft_judge_run(char *trace, uint64_t base, uint32_t run,
         .verdict = verdict,
         .newest  = -1
     };
-    char *save       = NULL;
     ft_entry_t entry;
-    json_t *root;
     unsigned i;
 
     memset(verdict, 0, sizeof(*verdict));
-    while (ft_judge_next(&save, &trace, &entry, &root)) {
+    while (ft_trace_next(&trace, &entry)) {
         verdict->last_seq = entry.seq;
         if (ft_judge_concerns(&entry, base, FT_AREA_SIZE)) {
-            if (!strncmp(entry.op, "write", 5)) {
+            if (entry.is_write) {
                 ft_judge_write(&judge, &entry);
             } else {
                 ft_judge_lane(verdict, &entry);
             }
         }
-        json_decref(root);
     }
 
     for (i = 0; i < plan->num; ++i) {
@@ -256,13 +191,11 @@ void ft_judge_run(char *trace, uint64_t base, uint32_t run,
 int ft_judge_warm(char *trace, uint64_t base, uint32_t number,
                   ft_verdict_t *verdict)
 {
-    char *save = NULL;
-    int found  = 0;
+    int found = 0;
     ft_entry_t entry;
-    json_t *root;
 
     memset(verdict, 0, sizeof(*verdict));
-    while (ft_judge_next(&save, &trace, &entry, &root)) {
+    while (ft_trace_next(&trace, &entry)) {
         verdict->last_seq = entry.seq;
         if (ft_judge_concerns(&entry, base + FT_WARM_OFFSET, FT_WARM_SIZE) &&
             (entry.data == number)) {
@@ -270,7 +203,6 @@ int ft_judge_warm(char *trace, uint64_t base, uint32_t number,
             ft_judge_lane(verdict, &entry);
             found = 1;
         }
-        json_decref(root);
     }
 
     return found;

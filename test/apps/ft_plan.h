@@ -72,8 +72,9 @@ typedef struct {
  * knows what a flush or a fence has really brought about. */
 typedef struct {
     volatile uint32_t am_count;
-    volatile uint32_t am_total;
-    uint32_t          reserved[1022];
+    volatile uint32_t chaos_errors; /* Messages out of order, see ft_registers.c */
+    volatile uint64_t chaos_next[8]; /* Next number of each client */
+    uint32_t          reserved[1006];
     ft_am_t           am[FT_AM_LOG_SIZE];
     uint8_t           area[FT_AREA_SIZE + FT_WARM_SIZE];
 } ft_shared_t;

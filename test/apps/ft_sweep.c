@@ -315,7 +315,9 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
     sweep->switches  += sweep->client.switches;
     sweep->ambiguous += sweep->client.ambiguous;
     if ((verdict->errors > 0) ||
-        (verdict->again > (on_rc ? 0 : sweep->client.ambiguous))) {
+        (verdict->again > (on_rc ? 0 : sweep->client.ambiguous -
+                                       sweep->client.equal -
+                                       sweep->client.different))) {
         ft_sweep_report(sweep, name, point, verdict->text);
     } else {
         sweep->again += verdict->again;
@@ -416,6 +418,8 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
             (point->second != NULL) ? point->second->name : "", point->m);
     sweep->client.switches  = 0;
     sweep->client.ambiguous = 0;
+    sweep->client.equal     = 0;
+    sweep->client.different = 0;
     sweep->client.errors    = 0;
     ft_sweep_arm(sweep, point, &lane);
     ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,

@@ -1,0 +1,667 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The chaos test: several clients read and write registers of several servers
+ * (ft_registers.c) while links and packets fail at random. In the end every operation has
+ * completed once and without an error, the history of each register is linearizable
+ * (ft_history.c), messages came once and in order, and the emulator's trace has each
+ * write once, in the order in which its client posted it.
+ *
+ *     ft_chaos [OPTIONS] PREFIX JOB      -h tells the options
+ */
+#include "ft_child.h"
+#include "ft_fabric.h"
+#include "ft_history.h"
+#include "ft_plan.h"
+#include "ft_trace.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FT_MAX_JOBS    (FT_CHAOS_SERVERS + FT_CHAOS_CLIENTS)
+#define FT_MAX_RULES   24    /* Then they are cleared */
+#define FT_MAX_WRITES  (1u << 20)
+#define FT_ANSWER_TIME 120   /* Seconds: jobs end runs themselves */
+
+typedef struct {
+    /* Options */
+    const char  *prefix;
+    const char  *job;
+    const char  *plugin;
+    const char  *name;
+    uint64_t    seed;
+    unsigned    num_seeds;
+    double      seconds;     /* For each seed */
+    unsigned    servers;
+    unsigned    clients;
+    unsigned    links;
+    /* State of one seed */
+    FILE        *log;
+    ft_fabric_t fabric;
+    ft_child_t  jobs[FT_MAX_JOBS];   /* By host: servers, then clients */
+    ft_shared_t *shared[FT_CHAOS_SERVERS];
+    char        addresses[FT_CHAOS_SERVERS][FT_ANSWER_MAX];
+    uint64_t    base[FT_CHAOS_SERVERS];
+    uint64_t    random;
+    unsigned    broken;      /* Hosts whose links are to be brought up */
+    unsigned    num_rules;
+    uint64_t    trace_seq;
+    uint8_t     *executed[FT_CHAOS_CLIENTS];  /* How often, by number */
+    uint64_t    newest[FT_CHAOS_CLIENTS][FT_CHAOS_SERVERS];
+    uint64_t    again;
+    uint64_t    ambiguous;
+    uint64_t    doubtful;    /* Of these, repeated */
+    uint64_t    switches;
+    uint64_t    operations;
+    uint64_t    faults;
+    uint64_t    fired;
+    unsigned    failures;
+    /* Of all seeds */
+    unsigned    all_failures;
+} ft_chaos_t;
+
+
+static unsigned ft_chaos_random(ft_chaos_t *chaos, unsigned limit)
+{
+    chaos->random ^= chaos->random << 13;
+    chaos->random ^= chaos->random >> 7;
+    chaos->random ^= chaos->random << 17;
+    return (chaos->random >> 33) % limit;
+}
+
+static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
+{
+    va_list ap;
+
+    ++chaos->failures;
+    printf("FAILED: seed %" PRIu64 ": ", chaos->seed);
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* --- Jobs --- */
+
+static void ft_chaos_memory_name(unsigned server, char *name, size_t max)
+{
+    snprintf(name, max, "ft_chaos.%d.%u", getpid(), server);
+}
+
+static void ft_chaos_make_memory(ft_chaos_t *chaos, unsigned server)
+{
+    char name[64];
+    int fd;
+
+    ft_chaos_memory_name(server, name, sizeof(name));
+    fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if ((fd < 0) || (ftruncate(fd, sizeof(ft_shared_t)) != 0)) {
+        ft_fatal("cannot make %s", name);
+    }
+
+    chaos->shared[server] = mmap(NULL, sizeof(ft_shared_t),
+                                 PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (chaos->shared[server] == MAP_FAILED) {
+        ft_fatal("cannot map %s", name);
+    }
+}
+
+static const char *ft_chaos_answer(ft_chaos_t *chaos, unsigned host)
+{
+    const char *answer = ft_child_answer(&chaos->jobs[host], FT_ANSWER_TIME);
+
+    if (answer == NULL) {
+        fflush(chaos->log);
+        ft_fabric_down(&chaos->fabric);
+        ft_fatal("host %u does not answer or has ended, see the log", host);
+    }
+
+    return answer;
+}
+
+static void ft_chaos_start_job(ft_chaos_t *chaos, unsigned host)
+{
+    int server = (host < chaos->servers);
+    char runner[256], host_text[16], memory[64];
+    char *argv[FT_MAX_ARGS] = {chaos->fabric.emu, "exec", "-n",
+                               chaos->fabric.name, host_text, "--", runner};
+    unsigned argc           = 7;
+
+    if (chaos->plugin != NULL) {
+        argv[argc++] = "-l";
+        argv[argc++] = (char*)chaos->plugin;
+    }
+
+    argv[argc++] = (char*)chaos->job;
+    argv[argc++] = server ? "server" : "client";
+    argv[argc++] = memory;
+    snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", chaos->prefix);
+    snprintf(host_text, sizeof(host_text), "%u", host);
+    ft_chaos_memory_name(server ? host : 0, memory, sizeof(memory));
+    ft_child_start(&chaos->jobs[host], server ? "server" : "client",
+                   chaos->log, argv);
+}
+
+static void ft_chaos_setup(ft_chaos_t *chaos)
+{
+    unsigned hosts = chaos->servers + chaos->clients;
+    const char *answer;
+    unsigned host, i;
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s%d", chaos->name, getpid());
+    ft_fabric_up(&chaos->fabric, chaos->prefix, name, hosts, chaos->links,
+                 "--trace 262144");
+    for (host = 0; host < hosts; ++host) {
+        if (host < chaos->servers) {
+            ft_chaos_make_memory(chaos, host);
+        }
+        ft_chaos_start_job(chaos, host);
+    }
+
+    for (host = 0; host < hosts; ++host) {
+        answer = ft_chaos_answer(chaos, host);
+        if (host < chaos->servers) {
+            sscanf(answer, "address 0x%" SCNx64, &chaos->base[host]);
+            snprintf(chaos->addresses[host], sizeof(chaos->addresses[host]),
+                     "%s", answer + strlen("address"));
+            continue;
+        }
+
+        for (i = 0; i < chaos->servers; ++i) {
+            ft_child_send(&chaos->jobs[host], "server %u%s", i,
+                          chaos->addresses[i]);
+            ft_chaos_answer(chaos, host);
+        }
+    }
+}
+
+static void ft_chaos_cleanup(ft_chaos_t *chaos)
+{
+    unsigned host, i;
+    char name[64];
+
+    for (i = 0; i < chaos->servers + chaos->clients; ++i) {
+        host = chaos->servers + chaos->clients - 1 - i; /* Clients first */
+        if (ft_child_stop(&chaos->jobs[host]) != 0) {
+            ft_chaos_report(chaos, "host %u did not end well", host);
+        }
+    }
+
+    for (i = 0; i < chaos->servers; ++i) {
+        munmap(chaos->shared[i], sizeof(ft_shared_t));
+        ft_chaos_memory_name(i, name, sizeof(name));
+        unlink(name);
+    }
+
+    ft_fabric_down(&chaos->fabric);
+}
+
+/* --- Faults --- */
+
+static void ft_chaos_repair(ft_chaos_t *chaos)
+{
+    unsigned hosts = chaos->servers + chaos->clients;
+    unsigned host, link;
+
+    for (host = 0; host < hosts; ++host) {
+        for (link = 0; (chaos->broken & (1u << host)) && (link < chaos->links);
+             ++link) {
+            ft_fabric_do(&chaos->fabric, "link", "%u:%u up", host, link);
+        }
+    }
+
+    chaos->broken = 0;
+}
+
+static void ft_chaos_clear_rules(ft_chaos_t *chaos)
+{
+    unsigned i;
+
+    for (i = 0; i < chaos->num_rules; ++i) {
+        chaos->fired += (ft_fabric_fired(&chaos->fabric, i) > 0);
+    }
+
+    ft_fabric_do(&chaos->fabric, "fault", "clear");
+    chaos->num_rules = 0;
+}
+
+static void ft_chaos_add_rule(ft_chaos_t *chaos, const char *point,
+                              unsigned host, const char *action)
+{
+    unsigned nth = 1 + ft_chaos_random(chaos, 20);
+
+    if (chaos->num_rules == FT_MAX_RULES) {
+        ft_chaos_clear_rules(chaos);
+    }
+
+    fprintf(chaos->log, "rule: %s host=%u nth=%u %s\n", point, host, nth,
+            action);
+    ft_fabric_do(&chaos->fabric, "fault", "add %s host=%u nth=%u %s", point,
+                 host, nth, action);
+    ++chaos->num_rules;
+}
+
+/* One fault, of a random kind at a random place */
+static void ft_chaos_fault(ft_chaos_t *chaos)
+{
+    static const char *states[] = {"silent", "down"};
+    static const char *points[] = {"packet", "exec", "ack", "post"};
+    unsigned hosts   = chaos->servers + chaos->clients;
+    unsigned host    = ft_chaos_random(chaos, hosts);
+    unsigned link    = ft_chaos_random(chaos, chaos->links);
+    const char *state = states[ft_chaos_random(chaos, 2)];
+    unsigned number  = 1 + ft_chaos_random(chaos, 8);
+    char action[64];
+
+    ++chaos->faults;
+    switch (ft_chaos_random(chaos, 9)) {
+    case 0:
+        fprintf(chaos->log, "link %u:%u %s\n", host, link, state);
+        ft_fabric_do(&chaos->fabric, "link", "%u:%u %s", host, link, state);
+        chaos->broken |= 1u << host;
+        break;
+    case 1:
+        snprintf(action, sizeof(action), "count=%u drop", number);
+        ft_chaos_add_rule(chaos, "packet", host, action);
+        break;
+    case 2:
+        snprintf(action, sizeof(action), "count=%u drop", number);
+        ft_chaos_add_rule(chaos, "ack", host, action);
+        break;
+    case 3:
+        snprintf(action, sizeof(action), "delay=%ums", number);
+        ft_chaos_add_rule(chaos, "packet", host, action);
+        break;
+    case 4:
+        snprintf(action, sizeof(action), "dup=%ums", number);
+        ft_chaos_add_rule(chaos, "packet", host, action);
+        break;
+    default:
+        /* The link in use ends at an exact point of an operation */
+        ft_chaos_add_rule(chaos, points[ft_chaos_random(chaos, 4)], host,
+                          state);
+        chaos->broken |= 1u << host;
+        break;
+    }
+}
+
+/* --- Judging --- */
+
+static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
+{
+    unsigned client = (entry->data >> 56) - 1;
+    uint64_t number = entry->data & ((1ull << 56) - 1);
+
+    if (entry->duplicate || !entry->is_write) {
+        return;
+    }
+
+    if ((client >= chaos->clients) || (number >= FT_MAX_WRITES) ||
+        (entry->length != sizeof(uint64_t))) {
+        ft_chaos_report(chaos, "entry %" PRIu64 " of the trace: nobody wrote"
+                        " 0x%" PRIx64, entry->seq, entry->data);
+        return;
+    }
+
+    if (chaos->executed[client][number] < UINT8_MAX) {
+        ++chaos->executed[client][number];
+    }
+
+    if (chaos->executed[client][number] > 1) {
+        ++chaos->again;
+        fprintf(chaos->log, "again: client %u, write %" PRIu64 ", entry %"
+                PRIu64 "\n", client, number, entry->seq);
+    }
+
+    if (number < chaos->newest[client][entry->host]) {
+        ft_chaos_report(chaos, "entry %" PRIu64 " of the trace: write %" PRIu64
+                        " of client %u came behind %" PRIu64, entry->seq,
+                        number, client, chaos->newest[client][entry->host]);
+    }
+
+    chaos->newest[client][entry->host] = number;
+}
+
+static void ft_chaos_judge_trace(ft_chaos_t *chaos)
+{
+    char *trace = ft_fabric_run(&chaos->fabric, "trace", "--json --from %"
+                                PRIu64, chaos->trace_seq + 1);
+    char *text  = trace;
+    ft_entry_t entry;
+
+    while (ft_trace_next(&text, &entry)) {
+        chaos->trace_seq = entry.seq;
+        if ((entry.host < chaos->servers) &&
+            (entry.addr >= chaos->base[entry.host]) &&
+            (entry.addr < chaos->base[entry.host] +
+                          (FT_CHAOS_REGISTERS * FT_CHAOS_STRIDE))) {
+            ft_chaos_judge_entry(chaos, &entry);
+        }
+    }
+
+    free(trace);
+}
+
+/* All records of all clients. @return their number */
+static size_t ft_chaos_read_records(ft_chaos_t *chaos, ft_record_t **records_p)
+{
+    ft_record_t *records = NULL;
+    size_t num           = 0;
+    unsigned client;
+    char name[64];
+    FILE *file;
+    long size;
+
+    for (client = 0; client < chaos->clients; ++client) {
+        snprintf(name, sizeof(name), "ft_records.%u", client);
+        file = fopen(name, "r");
+        if ((file == NULL) || (fseek(file, 0, SEEK_END) != 0)) {
+            ft_fatal("client %u has left no records", client);
+        }
+
+        size    = ftell(file);
+        records = realloc(records, (num * sizeof(*records)) + size + 1);
+        rewind(file);
+        if ((records == NULL) ||
+            (fread(records + num, 1, size, file) != (size_t)size)) {
+            ft_fatal("cannot read %s", name);
+        }
+
+        num += size / sizeof(*records);
+        fclose(file);
+        unlink(name);
+    }
+
+    *records_p = records;
+    return num;
+}
+
+static int ft_chaos_compare_registers(const void *a, const void *b)
+{
+    const ft_record_t *r1 = a, *r2 = b;
+
+    return ((r1->server * FT_CHAOS_REGISTERS) + r1->reg) -
+           ((r2->server * FT_CHAOS_REGISTERS) + r2->reg);
+}
+
+static void ft_chaos_judge_history(ft_chaos_t *chaos)
+{
+    ft_record_t *records;
+    size_t num, i, end;
+    const char *wrong;
+    uint64_t number;
+
+    num = ft_chaos_read_records(chaos, &records);
+    chaos->operations = num;
+    for (i = 0; i < num; ++i) {
+        number = records[i].value & ((1ull << 56) - 1);
+        if (records[i].write &&
+            (chaos->executed[records[i].client][number] == 0)) {
+            ft_chaos_report(chaos, "write %" PRIu64 " of client %u was never"
+                            " executed", number, records[i].client);
+        }
+    }
+
+    qsort(records, num, sizeof(*records), ft_chaos_compare_registers);
+    for (i = 0; i < num; i = end) {
+        for (end = i + 1; (end < num) &&
+                          !ft_chaos_compare_registers(&records[i],
+                                                      &records[end]); ++end) {
+        }
+
+        wrong = ft_history_check(&records[i], end - i);
+        if (wrong != NULL) {
+            ft_chaos_report(chaos, "register %u of server %u is not"
+                            " linearizable: %s", records[i].reg,
+                            records[i].server, wrong);
+        }
+    }
+
+    free(records);
+}
+
+static void ft_chaos_judge_messages(ft_chaos_t *chaos, const uint64_t sent[][2])
+{
+    unsigned server, client;
+
+    for (server = 0; server < chaos->servers; ++server) {
+        if (chaos->shared[server]->chaos_errors > 0) {
+            ft_chaos_report(chaos, "%u messages at server %u came twice or out"
+                            " of order", chaos->shared[server]->chaos_errors,
+                            server);
+        }
+
+        for (client = 0; client < chaos->clients; ++client) {
+            if (chaos->shared[server]->chaos_next[client] !=
+                sent[client][server]) {
+                ft_chaos_report(chaos, "%" PRIu64 " messages of client %u came"
+                                " to server %u, %" PRIu64 " were sent",
+                                chaos->shared[server]->chaos_next[client],
+                                client, server, sent[client][server]);
+            }
+        }
+    }
+}
+
+/* --- One seed --- */
+
+static void ft_chaos_start_load(ft_chaos_t *chaos)
+{
+    unsigned client;
+
+    for (client = 0; client < chaos->clients; ++client) {
+        ft_child_send(&chaos->jobs[chaos->servers + client],
+                      "chaos %u %u %u %" PRIu64 " %g ft_records.%u", client,
+                      chaos->clients, chaos->servers, chaos->seed,
+                      chaos->seconds, client);
+    }
+}
+
+static void ft_chaos_break(ft_chaos_t *chaos)
+{
+    double end = ft_clock() + chaos->seconds;
+    unsigned i;
+
+    while (ft_clock() < end) {
+        for (i = ft_chaos_random(chaos, 3); i < 3; ++i) {
+            ft_chaos_fault(chaos);
+            usleep(1000 * ft_chaos_random(chaos, 50));
+        }
+
+        /* Mostly all is well again, for a while */
+        if (ft_chaos_random(chaos, 4) > 0) {
+            ft_chaos_clear_rules(chaos);
+            ft_chaos_repair(chaos);
+            usleep(1000 * ft_chaos_random(chaos, 100));
+        }
+
+        ft_chaos_judge_trace(chaos);
+    }
+
+    ft_chaos_clear_rules(chaos);
+    ft_chaos_repair(chaos);
+}
+
+static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
+{
+    ft_child_t *job;
+    const char *answer;
+    unsigned client;
+
+    for (client = 0; client < chaos->clients; ++client) {
+        job    = &chaos->jobs[chaos->servers + client];
+        answer = ft_chaos_answer(chaos, chaos->servers + client);
+        if (sscanf(answer, "sent %" SCNu64 " %" SCNu64, &sent[client][0],
+                   &sent[client][1]) == 2) {
+            answer = ft_chaos_answer(chaos, chaos->servers + client);
+        }
+
+        if (strncmp(answer, "ok", 2)) {
+            ft_chaos_report(chaos, "client %u: %s", client, answer);
+        }
+
+        chaos->ambiguous += job->ambiguous;
+        chaos->doubtful  += job->ambiguous - job->equal;
+        chaos->switches  += job->switches;
+        if (job->errors > 0) {
+            ft_chaos_report(chaos, "client %u logged errors", client);
+        }
+    }
+}
+
+static void ft_chaos_seed(ft_chaos_t *chaos)
+{
+    uint64_t sent[FT_CHAOS_CLIENTS][2] = {{0}};
+    unsigned client;
+
+    chaos->random   = (chaos->seed + 1) * 0x9e3779b97f4a7c15ul;
+    chaos->failures = chaos->num_rules = chaos->broken = 0;
+    chaos->trace_seq = chaos->again = chaos->ambiguous = chaos->switches = 0;
+    chaos->operations = chaos->faults = chaos->fired = chaos->doubtful = 0;
+    memset(chaos->newest, 0, sizeof(chaos->newest));
+    for (client = 0; client < chaos->clients; ++client) {
+        chaos->executed[client] = calloc(FT_MAX_WRITES, 1);
+        if (chaos->executed[client] == NULL) {
+            ft_fatal("out of memory");
+        }
+    }
+
+    fprintf(chaos->log, "--- seed %" PRIu64 "\n", chaos->seed);
+    ft_chaos_setup(chaos);
+    ft_chaos_start_load(chaos);
+    ft_chaos_break(chaos);
+    ft_chaos_await_load(chaos, sent);
+    usleep(100000); /* What is late arrives */
+    ft_chaos_judge_trace(chaos);
+    ft_chaos_judge_history(chaos);
+    ft_chaos_judge_messages(chaos, sent);
+    if (chaos->again > chaos->doubtful) {
+        ft_chaos_report(chaos, "%" PRIu64 " writes were executed again, %"
+                        PRIu64 " were in doubt", chaos->again,
+                        chaos->doubtful);
+    }
+
+    ft_chaos_cleanup(chaos);
+    for (client = 0; client < chaos->clients; ++client) {
+        free(chaos->executed[client]);
+    }
+
+    printf("chaos: seed %" PRIu64 ": %g s, %" PRIu64 " operations, %" PRIu64
+           " faults (%" PRIu64 " rules fired), %" PRIu64 " switches, %" PRIu64
+           " ambiguous (%" PRIu64 " repeated), %" PRIu64 " executed again, %u"
+           " failures\n",
+           chaos->seed, chaos->seconds, chaos->operations, chaos->faults,
+           chaos->fired, chaos->switches, chaos->ambiguous, chaos->doubtful,
+           chaos->again, chaos->failures);
+    if ((chaos->switches == 0) || (chaos->operations == 0)) {
+        ft_chaos_report(chaos, "nothing was tested");
+    }
+
+    chaos->all_failures += chaos->failures;
+}
+
+/* --- Options --- */
+
+static void ft_usage(void)
+{
+    printf("usage: ft_chaos [OPTIONS] PREFIX JOB\n"
+           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
+           "  JOB          path of ft_job\n"
+           "  -s SEED      first seed (1)\n"
+           "  -n SEEDS     number of seeds (1)\n"
+           "  -T SECONDS   for each seed (10)\n"
+           "  -C CLIENTS   at most 4 (2)\n"
+           "  -S SERVERS   at most 2 (2)\n"
+           "  -L LINKS     (3)\n"
+           "  -N NAME      first part of the fabric's name (chaos)\n"
+           "  -P FILE      this plugin instead of the installed one\n"
+           "  -l FILE      log of all processes (ft_chaos.log)\n");
+    exit(2);
+}
+
+static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
+{
+    const char *log = "ft_chaos.log";
+    int c;
+
+    while ((c = getopt(argc, argv, "s:n:T:C:S:L:N:P:l:h")) != -1) {
+        switch (c) {
+        case 's':
+            chaos->seed = strtoull(optarg, NULL, 0);
+            break;
+        case 'n':
+            chaos->num_seeds = atoi(optarg);
+            break;
+        case 'T':
+            chaos->seconds = atof(optarg);
+            break;
+        case 'C':
+            chaos->clients = atoi(optarg);
+            break;
+        case 'S':
+            chaos->servers = atoi(optarg);
+            break;
+        case 'L':
+            chaos->links = atoi(optarg);
+            break;
+        case 'N':
+            chaos->name = optarg;
+            break;
+        case 'P':
+            chaos->plugin = optarg;
+            break;
+        case 'l':
+            log = optarg;
+            break;
+        default:
+            ft_usage();
+        }
+    }
+
+    if ((argc - optind != 2) || (chaos->clients - 1 >= FT_CHAOS_CLIENTS) ||
+        (chaos->servers - 1 >= FT_CHAOS_SERVERS)) {
+        ft_usage();
+    }
+
+    chaos->prefix = argv[optind];
+    chaos->job    = argv[optind + 1];
+    chaos->log    = fopen(log, "w");
+    if (chaos->log == NULL) {
+        ft_fatal("cannot write %s", log);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static ft_chaos_t chaos = {
+        .name      = "chaos",
+        .seed      = 1,
+        .num_seeds = 1,
+        .seconds   = 10,
+        .servers   = 2,
+        .clients   = 2,
+        .links     = 3
+    };
+    unsigned i;
+
+    ft_chaos_parse(&chaos, argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (i = 0; i < chaos.num_seeds; ++i, ++chaos.seed) {
+        ft_chaos_seed(&chaos);
+    }
+
+    fclose(chaos.log);
+    return (chaos.all_failures == 0) ? 0 : 1;
+}

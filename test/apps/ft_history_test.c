@@ -1,0 +1,132 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Tests of the check for linearizability: histories that are, and histories with one
+ * thing wrong each. Then random histories of a register that is real: those have to
+ * pass, and those in which one old value shows up again have to fail.
+ */
+#include "ft_history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FT_MAX_RECORDS 64
+
+static unsigned ft_test_failures;
+static uint64_t ft_test_state = 1;
+
+
+/* "w1 0 10" writes 1 from time 0 to 10, "r1 5 7" reads it; "/" separates */
+static size_t ft_test_parse(const char *text, ft_record_t *records)
+{
+    size_t num = 0;
+    unsigned long value, start, end;
+    char kind;
+    int length;
+
+    while (sscanf(text, " %c%lu %lu %lu%n", &kind, &value, &start, &end,
+                  &length) == 4) {
+        memset(&records[num], 0, sizeof(*records));
+        records[num].write = (kind == 'w');
+        records[num].value = value;
+        records[num].start = start;
+        records[num].end   = end;
+        ++num;
+        text += length;
+        text += strspn(text, " /");
+    }
+
+    return num;
+}
+
+static void ft_test(const char *text, int good)
+{
+    ft_record_t records[FT_MAX_RECORDS];
+    size_t num        = ft_test_parse(text, records);
+    const char *wrong = ft_history_check(records, num);
+
+    if ((wrong == NULL) != good) {
+        printf("FAILED: %s: %s\n", text, (wrong == NULL) ? "passed" : wrong);
+        ++ft_test_failures;
+    }
+}
+
+static unsigned ft_test_random(unsigned limit)
+{
+    ft_test_state = (ft_test_state * 6364136223846793005ull) + 1;
+    return (ft_test_state >> 33) % limit;
+}
+
+/* Operations of three clients that take effect at a moment of their own. With
+ * @a stale, a late read sees a value that was seen to be gone. */
+static void ft_test_random_history(unsigned seed, int stale)
+{
+    ft_record_t records[FT_MAX_RECORDS];
+    uint64_t value = 0, old = 0, moment = 10;
+    size_t num     = 0;
+    const char *wrong;
+
+    ft_test_state = seed;
+    memset(records, 0, sizeof(records));
+    while (num < 40) {
+        moment                += 1 + ft_test_random(20);
+        records[num].write     = ft_test_random(2);
+        records[num].start     = moment - ft_test_random(10);
+        records[num].end       = moment + ft_test_random(10);
+        if (records[num].write) {
+            old   = value;
+            value = num + 1;
+        }
+        records[num++].value = value;
+    }
+
+    if (stale) {
+        records[num].value = value;
+        records[num].start = moment + 100;
+        records[num].end   = moment + 110;
+        ++num;
+        records[num].value = old;
+        records[num].start = moment + 200;
+        records[num].end   = moment + 210;
+        ++num;
+    }
+
+    wrong = ft_history_check(records, num);
+    if ((wrong == NULL) == stale) {
+        printf("FAILED: random history %u, stale %d: %s\n", seed, stale,
+               (wrong == NULL) ? "passed" : wrong);
+        ++ft_test_failures;
+    }
+}
+
+int main(void)
+{
+    unsigned seed;
+
+    /* in order; concurrent; first value; two writes in either order */
+    ft_test("w1 0 10 / r1 11 12 / w2 20 30 / r2 31 32", 1);
+    ft_test("w1 0 10 / r1 5 7 / r0 1 3 / w2 5 15 / r2 16 17", 1);
+    ft_test("r0 0 5 / w1 10 20 / r0 11 13 / r1 14 16 / r1 21 22", 1);
+    ft_test("w1 0 10 / w2 0 10 / r2 11 12 / r2 13 14", 1);
+    ft_test("w1 0 10 / w2 0 10 / r1 11 12 / r1 13 14", 1);
+    /* the old value again: A, B, A */
+    ft_test("w1 0 10 / w2 20 30 / r2 31 32 / r1 33 34", 0);
+    ft_test("w1 0 10 / w2 20 30 / r1 31 32", 0);
+    ft_test("w1 0 10 / w2 0 10 / r1 11 12 / r2 13 14 / r1 15 16", 0);
+    ft_test("w1 0 10 / r1 11 12 / r0 13 14", 0);
+    /* seen before it was written; never written; written twice */
+    ft_test("r1 0 5 / w1 10 20", 0);
+    ft_test("r7 0 5", 0);
+    ft_test("w1 0 5 / w1 6 7", 0);
+    /* a write that was lost */
+    ft_test("w1 0 5 / w2 10 15 / r1 20 25", 0);
+    ft_test("w1 0 5 / r0 10 15", 0);
+    for (seed = 1; seed <= 500; ++seed) {
+        ft_test_random_history(seed, 0);
+        ft_test_random_history(seed, 1);
+    }
+
+    printf("%u failures\n", ft_test_failures);
+    return ft_test_failures != 0;
+}

@@ -1,0 +1,58 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Reading the emulator's trace.
+ */
+#include "ft_trace.h"
+#include "ft_child.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+
+static uint64_t ft_json_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (json_is_integer(value)) {
+        return json_integer_value(value);
+    }
+
+    return json_is_string(value) ?
+           strtoull(json_string_value(value), NULL, 0) : json_is_true(value);
+}
+
+int ft_trace_next(char **text_p, ft_entry_t *entry)
+{
+    char *line = strsep(text_p, "\n");
+    const char *op, *type;
+    json_t *root;
+
+    if ((line == NULL) || (line[0] == '\0')) {
+        return 0;
+    }
+
+    root = json_loads(line, 0, NULL);
+    op   = json_string_value(json_object_get(root, "op"));
+    type = json_string_value(json_object_get(root, "type"));
+    if ((op == NULL) || (type == NULL)) {
+        ft_fatal("the trace is not complete: %s", line);
+    }
+
+    entry->seq       = ft_json_number(root, "seq");
+    entry->host      = ft_json_number(root, "host");
+    entry->link      = ft_json_number(root, "link");
+    entry->src_qpn   = ft_json_number(root, "src_qpn");
+    entry->addr      = ft_json_number(root, "addr");
+    entry->length    = ft_json_number(root, "length");
+    entry->data      = ft_json_number(root, "data");
+    entry->is_write  = !strncmp(op, "write", 5);
+    entry->is_rc     = !strcasecmp(type, "rc");
+    entry->duplicate = ft_json_number(root, "duplicate");
+    entry->partial   = ft_json_number(root, "partial");
+    entry->last      = ft_json_number(root, "last");
+    json_decref(root);
+    return 1;
+}

@@ -1,0 +1,30 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Entries of the emulator's trace, as "mlx5emu trace --json" prints them.
+ */
+#ifndef FT_TRACE_H_
+#define FT_TRACE_H_
+
+#include <stdint.h>
+
+typedef struct {
+    uint64_t seq;
+    unsigned host;
+    unsigned link;
+    uint32_t src_qpn;
+    uint64_t addr;
+    uint64_t length;
+    uint64_t data;
+    int      is_write;
+    int      is_rc;
+    int      duplicate;
+    int      partial;
+    int      last;
+} ft_entry_t;
+
+/** Read the next line. Begin with *text_p at the text, which is changed. A trace that
+ *  is damaged or lacks entries ends the driver. @return 0 at the end. */
+int ft_trace_next(char **text_p, ft_entry_t *entry);
+
+#endif
