@@ -8,10 +8,11 @@
 #include "../core/emu_fabric.h"
 
 #include <string.h>
+#include <time.h>
 
-/* An entry that so many later ones followed will never be finished: its writer
- * has died */
-#define EMU_TRACE_PATIENCE 256
+/* Milliseconds after which an entry will never be finished: its writer has died.
+ * One that lives may well be without a CPU while others write many entries */
+#define EMU_TRACE_PATIENCE 1000
 
 const char *emu_trace_op_names[EMU_TRACE_LAST] = {
     [EMU_TRACE_SEND]      = "send",
@@ -71,6 +72,18 @@ uint64_t emu_trace_count(void)
     return __atomic_load_n(&emu_fabric->trace->next, __ATOMIC_ACQUIRE);
 }
 
+/* Wait until the entry has been written, or is overwritten by a later one */
+static void emu_trace_await(const emu_trace_entry_t *slot, uint64_t seq)
+{
+    struct timespec pause = {0, 1000000};
+    unsigned i;
+
+    for (i = 0; (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) < seq) &&
+                (i < EMU_TRACE_PATIENCE); ++i) {
+        nanosleep(&pause, NULL);
+    }
+}
+
 unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
                         unsigned max, uint64_t *lost_p)
 {
@@ -86,13 +99,11 @@ unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
     }
 
     while ((*pos_p < next) && (count < max)) {
-        slot           = &trace->entries[*pos_p % trace->num_entries];
+        slot = &trace->entries[*pos_p % trace->num_entries];
+        emu_trace_await(slot, *pos_p + 1);
         entries[count] = *slot;
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         seq = __atomic_load_n(&slot->seq, __ATOMIC_RELAXED);
-        if ((seq == 0) && (next < *pos_p + EMU_TRACE_PATIENCE)) {
-            break; /* it is being written: come again */
-        }
         if ((seq == *pos_p + 1) && (entries[count].seq == seq)) {
             count++;
         } else {
