@@ -441,8 +441,9 @@ UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
 class test_emu_rmw : public emu::test_emu {
 protected:
     /* Adds 1 to a word of b through link 0, and while that is between reading
-     * and writing, through link 1; or the CPU of b stores 10 */
-    uint64_t race(bool with_cpu)
+     * and writing, through link 1, or the CPU of b stores 10 there. @a rules:
+     * for how long the first waits. */
+    uint64_t race(const rcv::args_t &rules, bool with_cpu)
     {
         make_pair(0, 20, 7);
         emu::side view = *b, other(fabric(), 0, 1);
@@ -457,7 +458,9 @@ protected:
         view.connect(other, 20, 7);
         other.connect(view, 20, 7);
 
-        fault("rmw op=faa link=0 delay=500ms");
+        for (const std::string &rule : rules) {
+            fault(rule);
+        }
         (**a).begin(a->send_line(IBV_WR_ATOMIC_FETCH_AND_ADD, *b, 1, 0, 8, 0,
                                  1));
         while (fired(1) == 0) {
@@ -465,6 +468,7 @@ protected:
         }
         if (with_cpu) {
             b->put(0, 10);
+            fabric().link(0, 1, "down");
         } else {
             other.faa(view, 2, 0, 0, 1);
             EXPECT_TRUE(other.completes(2, IBV_WC_SUCCESS));
@@ -474,6 +478,19 @@ protected:
         EXPECT_EQ(with_cpu ? 1u : 2u, executed(1, "faa"));
         return b->get(0);
     }
+
+    /* Until the other atomic was executed, or begun */
+    const rcv::args_t until_executed = {
+        "rmw op=faa link=0 delay=until:other",
+        "exec op=faa link=1 name=other count"
+    };
+    const rcv::args_t until_begun    = {
+        "rmw op=faa link=0 delay=until:other",
+        "post op=faa link=1 name=other count"
+    };
+    const rcv::args_t until_down     = {
+        "rmw op=faa link=0 delay=until:down=0:1"
+    };
 };
 
 class test_emu_rmw_shared : public test_emu_rmw {
@@ -485,19 +502,19 @@ protected:
 };
 
 UCS_TEST_F(test_emu_rmw, two_nics_lose_an_update) {
-    EXPECT_EQ(1ul, race(false));
+    EXPECT_EQ(1ul, race(until_executed, false));
 }
 
 UCS_TEST_F(test_emu_rmw, nic_and_cpu_lose_an_update) {
-    EXPECT_EQ(1ul, race(true));
+    EXPECT_EQ(1ul, race(until_down, true));
 }
 
 UCS_TEST_F(test_emu_rmw_shared, one_nic_loses_none) {
-    EXPECT_EQ(2ul, race(false));
+    EXPECT_EQ(2ul, race(until_begun, false));
 }
 
 UCS_TEST_F(test_emu_rmw_shared, cpu_still_loses) {
-    EXPECT_EQ(1ul, race(true));
+    EXPECT_EQ(1ul, race(until_down, true));
 }
 
 UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {

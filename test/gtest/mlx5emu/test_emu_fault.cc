@@ -403,7 +403,7 @@ UCS_TEST_F(test_emu_fault, held_until_a_rule_fires) {
         c.faa(d, i, 0, 0, 1);
         EXPECT_TRUE(c.completes(i, IBV_WC_SUCCESS));
     }
-    for (int i = 0; (i < 1000) && (b->get(0) == 0); ++i) {
+    while (b->get(0) == 0) {
         usleep(1000);
     }
     EXPECT_EQ(1ul, b->get(0));
@@ -418,11 +418,15 @@ UCS_TEST_F(test_emu_fault, held_until_the_queue_pair_goes_on) {
         a->put(0, i + 1);
         a->write(*b, i, 0, 8, 0);
         EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
-        /* The copy of the first comes after the third, and is refused */
         EXPECT_TRUE(a->is_quiet(50));
-        EXPECT_EQ((uint64_t)(i == 2), counter(1, 0, "duplicate_requests"));
-        EXPECT_EQ((uint64_t)i + 1, b->get(0));
+        EXPECT_TRUE((i == 2) || !counter(1, 0, "duplicate_requests"));
     }
+
+    /* The copy of the first comes after the third, and is refused */
+    while (counter(1, 0, "duplicate_requests") == 0) {
+        usleep(1000);
+    }
+    EXPECT_EQ(3ul, b->get(0));
     EXPECT_EQ(3u, executed(1, "write"));
 }
 

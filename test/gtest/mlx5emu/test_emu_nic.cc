@@ -234,7 +234,7 @@ UCS_TEST_F(test_emu_flap, events_come_to_who_only_waits) {
 
 UCS_TEST_F(test_emu_flap, traffic_survives_with_enough_retries) {
     make_pair(0, 10, 7);   /* 4 ms */
-    fault("packet op=write nth=5 flap=10ms,0.7");
+    fault("packet op=write nth=5 flap=20ms,0.85");
     for (int i = 0; i < 200; ++i) {
         a->put(0, i);
         a->write(*b, i, 0, 8, 0);

@@ -108,6 +108,7 @@ UCS_TEST_F(test_emu_rule, text_is_kept) {
         "ack dup=until:post+3",
         "packet delay=until:up=0:1",
         "rmw op=faa delay=2ms",
+        "rmw op=faa delay=until:later",
         "packet prob=0.5 drop",
         "post nth=2 silent"
     };
@@ -166,7 +167,7 @@ UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
         {"packet delay=until:",        "a word"},
         {"packet delay=until:post+0",  "post+1"},
         {"packet delay=until:on=0:1",  "until:up=HOST:LINK"},
-        {"rmw delay=until:x",          "is a time"},
+        {"rmw delay=until:post+1",     "meanwhile"},
         {"rmw drop",                   "no packet"},
         {"post drop",                  "no packet"},
         {"exec delay=1ms",             "no packet"},

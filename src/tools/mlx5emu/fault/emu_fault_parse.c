@@ -679,8 +679,10 @@ static int emu_fault_check_rule(emu_fault_parser_t *p)
                               "flap=PERIOD, kill[=HOST:LINK], hang or count");
     }
 
-    if (waits_inside && (rule->wait.until != EMU_FAULT_UNTIL_NONE)) {
-        return emu_fault_fail(p, "at point rmw a delay is a time");
+    if (waits_inside && (rule->wait.until == EMU_FAULT_UNTIL_POST)) {
+        return emu_fault_fail(p, "at point rmw nothing can be posted to the "
+                              "queue pair meanwhile: wait for a time, a rule "
+                              "or a link");
     }
 
     if (!has_packet && !waits_inside &&

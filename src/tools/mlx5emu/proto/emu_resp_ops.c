@@ -21,6 +21,9 @@
 #include <string.h>
 #include <time.h>
 
+/* How often an atomic that a fault holds back looks whether it may go on */
+#define EMU_RX_RMW_POLL_NS 100000
+
 /* What a kind of request needs: on the QP and on the memory region */
 static const unsigned emu_rx_access[EMU_OP_LAST] = {
     [EMU_OP_WRITE] = IBV_ACCESS_REMOTE_WRITE,
@@ -341,15 +344,19 @@ static uint64_t emu_rx_atomic_result(const emu_pkt_t *pkt, uint64_t old)
  * closes */
 static void emu_rx_show_rmw(const emu_pkt_t *pkt)
 {
+    struct timespec pause = { .tv_nsec = EMU_RX_RMW_POLL_NS };
     emu_fault_verdict_t verdict;
-    struct timespec pause;
-    uint64_t ns;
+    uint64_t begin, end;
 
     emu_wire_show(pkt, EMU_FAULT_POINT_RMW, 0, 1, &verdict);
-    if (verdict.fate == EMU_FAULT_ACTION_DELAY) {
-        ns            = emu_scaled_ns(verdict.value_ns);
-        pause.tv_sec  = ns / 1000000000ul;
-        pause.tv_nsec = ns % 1000000000ul;
+    if (verdict.fate != EMU_FAULT_ACTION_DELAY) {
+        return;
+    }
+
+    begin = emu_fault_wait_begin(&verdict.wait, pkt->src_qpn);
+    end   = emu_now_ns() + emu_scaled_ns(verdict.value_ns);
+    while ((emu_now_ns() < end) ||
+           !emu_fault_wait_over(&verdict.wait, pkt->src_qpn, begin)) {
         nanosleep(&pause, NULL);
     }
 }
