@@ -25,6 +25,8 @@ packages=(
     libucx0 libucx-dev ucx-utils libnuma-dev
     # the emulator
     libibverbs-dev libzydis-dev libjansson-dev
+    # programs that the emulator is tested with
+    ibverbs-utils perftest
     # the tests: models of the protocols, programs that people use
     spin
     openmpi-bin libopenmpi-dev

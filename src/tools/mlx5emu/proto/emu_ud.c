@@ -7,6 +7,7 @@
 #include "emu_proto.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
+#include "../trace/emu_trace.h"
 #include "../wire/emu_wire.h"
 #include "../wqe/emu_cqe.h"
 
@@ -57,6 +58,35 @@ void emu_ud_send(emu_qp_t *qp, const emu_op_t *op)
     emu_wire_send(&pkt, &rsp);
 }
 
+static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)
+{
+    const emu_port_t *port = &emu_fabric->ports[qp->port];
+    const int has_imm      = !!(pkt->flags & EMU_PKT_IMM);
+    emu_trace_entry_t entry;
+
+    if (emu_fabric->cfg.trace_entries == 0) {
+        return;
+    }
+
+    memset(&entry, 0, sizeof(entry));
+    entry.host      = port->host;
+    entry.link      = port->link;
+    entry.src_host  = emu_fabric->ports[pkt->src_port].host;
+    entry.op        = has_imm ? EMU_TRACE_SEND_IMM : EMU_TRACE_SEND;
+    entry.flags     = (pkt->flags & EMU_PKT_INLINE) ? EMU_TRACE_FLAG_INLINE : 0;
+    entry.qpn       = qp->qpn;
+    entry.src_qpn   = pkt->src_qpn;
+    entry.psn       = pkt->psn;
+    entry.wqe_index = pkt->wqe_index;
+    entry.id        = pkt->op;
+    entry.qp_type   = pkt->qp_type;
+    entry.length    = pkt->length;
+    entry.arg[0]    = has_imm ? pkt->imm : 0;
+    entry.arg[1]    = pkt->msg_total;
+    emu_pkt_copy_out(pkt, 0, &entry.data, emu_min(pkt->length, 8));
+    emu_trace_add(&entry);
+}
+
 void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
 {
     emu_rq_entry_t entry;
@@ -75,6 +105,7 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
     cqe.srqn_uidx   = qp->cqe_uidx;
     ret             = emu_rq_scatter(qp, &entry, EMU_UD_GRH_LEN, pkt);
     if (ret == 0) {
+        emu_ud_trace(qp, pkt);
         cqe.opcode    = (pkt->flags & EMU_PKT_IMM) ? MLX5_CQE_RESP_SEND_IMM :
                                                      MLX5_CQE_RESP_SEND;
         cqe.byte_cnt  = pkt->length + EMU_UD_GRH_LEN;
