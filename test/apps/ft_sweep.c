@@ -45,6 +45,7 @@ typedef struct {
     unsigned    stride;
     unsigned    links;
     double      run_time;    /* Seconds for a run */
+    double      sleep;       /* Seconds: of the server, in each run; or 0 */
     double      budget;      /* Seconds; 0: no limit */
     int         verbose;
     /* State */
@@ -403,6 +404,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
 {
     uint64_t fired[2] = {0, 0};
     ft_verdict_t lane, verdict;
+    double begin;
     int hit;
 
     ft_sweep_heal(sweep);
@@ -422,10 +424,20 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     sweep->client.different = 0;
     sweep->client.errors    = 0;
     ft_sweep_arm(sweep, point, &lane);
+    if (sweep->sleep > 0) {
+        ft_child_send(&sweep->server, "sleep %g", sweep->sleep);
+        ft_sweep_ok(sweep, &sweep->server, 0);
+    }
+
+    begin = ft_clock();
     ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,
                   ((point->phase == FT_PHASE_DC) ? 1 : 0) |
                   ((point->n % 2) ? 0 : 2));
     ft_sweep_await(sweep, plan, point);
+    if ((sweep->sleep > 0) && (ft_clock() - begin > sweep->sleep * 0.9)) {
+        ft_sweep_report(sweep, plan, point, "the run has waited for the server");
+    }
+
     ft_sweep_linger(sweep, point);
     fired[0] = ft_fabric_fired(&sweep->fabric, 0);
     hit      = (fired[0] > 0);
@@ -592,6 +604,7 @@ static void ft_usage(void)
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"
            "  -w SECONDS   that a run may take (20)\n"
+           "  -z SECONDS   the server sleeps so long; runs must end before\n"
            "  -L LINKS     number of links (2)\n"
            "  -N NAME      first part of the fabric's name (sweep)\n"
            "  -P FILE      this plugin instead of the installed one\n"
@@ -628,7 +641,7 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
     const char *log = "ft_sweep.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:L:N:P:l:vh")) != -1) {
+    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:z:L:N:P:l:vh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -656,6 +669,9 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
             break;
         case 'w':
             sweep->run_time = atof(optarg);
+            break;
+        case 'z':
+            sweep->sleep = atof(optarg);
             break;
         case 'L':
             sweep->links = atoi(optarg);

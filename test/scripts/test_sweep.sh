@@ -64,6 +64,11 @@ test_fails_again_while_recovering() {
     fi
 }
 
+# The server sleeps in its own code for seconds; recovery doesn't wait for it
+test_server_computes() {
+    sweep -p rc -z 2 -s put_short,get_bcopy -f silent,exec_down -n 3
+}
+
 # No link is left until they return
 test_all_links_fail() {
     if [ "$full" = full ]; then
