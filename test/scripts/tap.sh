@@ -4,7 +4,7 @@
 # For the scripts test_*.sh of this directory, which source it, define functions
 # test_... and call "run_tests" last. Each function is one test; it runs in a
 # subshell with "set -e" in a directory of its own ($PWD), which is removed.
-# contrib/test.sh sets RCV_BUILD (build directory) and RCV_PREFIX (where it was
+# TAP_FILTER selects tests by name. contrib/test.sh sets RCV_BUILD (build directory) and RCV_PREFIX (where it was
 # installed).
 
 set -uo pipefail
@@ -37,7 +37,8 @@ fails() {
 run_tests() {
     local tests name number=0 dir
 
-    mapfile -t tests < <(declare -F | awk '$3 ~ /^test_/ {print $3}')
+    mapfile -t tests < <(declare -F | awk '$3 ~ /^test_/ {print $3}' |
+                         grep -E -e "${TAP_FILTER:-.}")
     echo "1..${#tests[@]}"
     for name in "${tests[@]}"; do
         number=$((number + 1))

@@ -31,6 +31,28 @@ const char *emu_trace_ack_names[EMU_TRACE_ACK_LAST] = {
     [EMU_TRACE_ACK_DELAYED] = "delayed"
 };
 
+/* What became of the acknowledgement stands above an entry's number, in one word:
+ * it is known later, and by then the slot may be another entry's */
+#define EMU_TRACE_SEQ_BITS 56
+#define EMU_TRACE_SEQ_MASK ((1ul << EMU_TRACE_SEQ_BITS) - 1)
+
+_Static_assert((sizeof(emu_trace_entry_t) % sizeof(uint64_t)) == 0,
+               "entries are copied by words");
+
+/* A slot may be read, or be overtaken by a writer one lap later, while it is
+ * written. Its number tells then; the words themselves are never torn. */
+static void emu_trace_copy(void *dst, const void *src)
+{
+    uint64_t *to         = dst;
+    const uint64_t *from = src;
+    unsigned i;
+
+    for (i = 0; i < sizeof(emu_trace_entry_t) / sizeof(uint64_t); ++i) {
+        __atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+    }
+}
+
 uint64_t emu_trace_add(emu_trace_entry_t *entry)
 {
     emu_trace_t *trace = emu_fabric->trace;
@@ -47,7 +69,7 @@ uint64_t emu_trace_add(emu_trace_entry_t *entry)
     entry->seq     = 0;
     __atomic_store_n(&slot->seq, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    *slot = *entry;
+    emu_trace_copy(slot, entry);
     __atomic_store_n(&slot->seq, seq, __ATOMIC_RELEASE);
     return seq;
 }
@@ -56,14 +78,19 @@ void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack)
 {
     emu_trace_t *trace = emu_fabric->trace;
     emu_trace_entry_t *slot;
+    uint64_t old;
 
     if (seq == 0) {
         return;
     }
 
     slot = &trace->entries[(seq - 1) % trace->num_entries];
-    if (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) == seq) {
-        __atomic_store_n(&slot->ack, ack, __ATOMIC_RELAXED);
+    old  = __atomic_load_n(&slot->seq, __ATOMIC_RELAXED);
+    while (((old & EMU_TRACE_SEQ_MASK) == seq) &&
+           !__atomic_compare_exchange_n(&slot->seq, &old,
+                                        seq | ((uint64_t)ack <<
+                                               EMU_TRACE_SEQ_BITS), 0,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
     }
 }
 
@@ -78,7 +105,8 @@ static void emu_trace_await(const emu_trace_entry_t *slot, uint64_t seq)
     struct timespec pause = {0, 1000000};
     unsigned i;
 
-    for (i = 0; (__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) < seq) &&
+    for (i = 0; ((__atomic_load_n(&slot->seq, __ATOMIC_ACQUIRE) &
+                   EMU_TRACE_SEQ_MASK) < seq) &&
                 (i < EMU_TRACE_PATIENCE); ++i) {
         nanosleep(&pause, NULL);
     }
@@ -101,9 +129,12 @@ unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
     while ((*pos_p < next) && (count < max)) {
         slot = &trace->entries[*pos_p % trace->num_entries];
         emu_trace_await(slot, *pos_p + 1);
-        entries[count] = *slot;
+        emu_trace_copy(&entries[count], slot);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        seq = __atomic_load_n(&slot->seq, __ATOMIC_RELAXED);
+        seq                 = __atomic_load_n(&slot->seq, __ATOMIC_RELAXED);
+        entries[count].ack  = seq >> EMU_TRACE_SEQ_BITS;
+        entries[count].seq &= EMU_TRACE_SEQ_MASK;
+        seq                &= EMU_TRACE_SEQ_MASK;
         if ((seq == *pos_p + 1) && (entries[count].seq == seq)) {
             count++;
         } else {
