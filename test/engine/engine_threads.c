@@ -38,7 +38,8 @@ static uint32_t completions(const emu_qp_t *qp)
     uint32_t pi;
 
     emu_lock(&cq->lock);
-    pi = cq->pi;
+    pi           = cq->pi;
+    cq->dbrec[0] = htobe32(pi & 0xffffff); /* all are polled */
     emu_unlock(&cq->lock);
     return pi;
 }
