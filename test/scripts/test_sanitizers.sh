@@ -8,7 +8,8 @@
 # have it from its start; UCX of the distribution has not.)
 #
 # The emulator is preloaded, before the sanitizer's runtime, which must not mind; and
-# doorbells are page faults, which it leaves to the emulator's handler. Leaks are not looked for: UCX's own would be told as well.
+# doorbells are page faults, which it leaves to the emulator's handler. Leaks are not
+# looked for: UCX's own would be told as well.
 #
 # RC_VARUNA_SANITIZERS=long runs the whole suites and a longer failover.
 
