@@ -58,7 +58,7 @@ test_fails_again_while_recovering() {
         sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
             -n 2-5 -d all
     else
-        sweep -L 3 -p rc -s put_short,am_zcopy,mixed3 -f silent,exec_down \
+        sweep -L 3 -p rc -s put_short,mixed3 -f silent -t 2 \
             -n 3 -d all
         sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all
     fi
