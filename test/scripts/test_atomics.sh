@@ -193,6 +193,45 @@ test_proxy_link_fails() {
     faulty proxy 8 ack host=1 link=0 op=send nth=201 down=1:0
 }
 
+# A client is killed at some point of some operation. Nobody meets what it left but
+# the server's worker, when the others are done.
+test_client_dies() {
+    local word
+    start extended 3
+    clients 3 8 100000000 4 fadd add cas swap bits
+    sleep 3
+    for pid in "${pids[@]}"; do
+        pkill -KILL -P "$pid" || fail "client $pid was gone before"
+    done
+    for pid in "${pids[@]}"; do
+        ! wait "$pid" || fail "a client ended by itself"
+    done
+    sleep 4
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
+    [ "$(word 0)" -gt 100 ] || fail "nothing was done: $(word 0)"
+    for word in 0 1 2 3 4; do
+        [ "$(word $word | wc -c)" -lt 17 ] ||
+            fail "a UID stays in word $word: $(word $word)"
+    done
+    awk '$1 == "fadd" && NF == 2 { print $2 }' client.*.out | sort -n |
+        uniq -d >doubled
+    [ ! -s doubled ] || fail "results twice: $(head -n 3 doubled)"
+    stop_fabric
+}
+
+# One writer only: the mode promises no more
+test_reread_result_is_lost() {
+    start reread 1
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=cas nth=301 \
+        silent=1:0 >/dev/null
+    clients 1 8 1000 1 cas
+    finish
+    judge cas
+    grep -q 'rc_varuna: switched' client.1.out || fail "nothing was switched"
+    stop_fabric yes
+}
+
 test_mismatch_is_refused() {
     start extended 1
     UCX_RC_VARUNA_ATOMIC_MODE=native

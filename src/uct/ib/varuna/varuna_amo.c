@@ -37,6 +37,7 @@ struct uct_varuna_amo {
     uint8_t                    is_told;   /* The user has the result */
     uint8_t                    fence;     /* A fence stands before it */
     uint8_t                    lost;      /* Its OCCUPY's lane failed */
+    uint8_t                    begun;     /* Its first action was posted */
     uint64_t                   value;     /* What the action gave */
     uct_varuna_slot_t          slot;      /* READ_SLOT: what is there */
     uct_varuna_amo_sm_t        sm;
@@ -242,7 +243,6 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
                                              uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
-    unsigned nic        = ep->amo.home_nic;
     uct_varuna_req_t *req;
 
     req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_AMO_BODY,
@@ -253,8 +253,7 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
     }
 
     req->atomic.amo = NULL;
-    uct_varuna_amo_sm_body(&amo->sm, uct_varuna_rkey_inner(amo->rkey, nic), nic,
-                           (uct_varuna_slot_t*)req->data);
+    uct_varuna_amo_sm_body(&amo->sm, (uct_varuna_slot_t*)req->data);
     return uct_varuna_amo_post_req(iface, amo, req);
 }
 
@@ -356,6 +355,13 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
     req.slot      = act->slot;
     req.type      = act->type;
     req.width     = amo->sm.width;
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        req.type    = UCT_VARUNA_AMO_ACT_EXECUTE;
+        req.slot    = amo->sm.op;
+        req.compare = amo->sm.compare;
+        req.swap    = amo->sm.value;
+    }
+
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
         req.rkeys[nic] = uct_varuna_rkey_inner(amo->rkey, nic);
     }
@@ -408,6 +414,35 @@ static void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
 
 /* --- Choosing a way --- */
 
+/*
+ * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
+ * contend with itself. What the one before has left is a good guess.
+ */
+static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
+{
+    uct_varuna_amo_t *older;
+
+    ucs_list_for_each(older, &amo->ep->amo.all, all) {
+        if (older == amo) {
+            break;
+        }
+
+        if (older->sm.addr != amo->sm.addr) {
+            continue;
+        }
+
+        if (!(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED)) {
+            return 0;
+        }
+
+        if (older->sm.state == UCT_VARUNA_AMO_CONFIRM) {
+            uct_varuna_amo_sm_hint(&amo->sm, older->sm.desired);
+        }
+    }
+
+    return 1;
+}
+
 static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
                                         uct_varuna_amo_t *amo)
 {
@@ -417,6 +452,13 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
 
     if (!uct_varuna_amo_lane_is_open(iface, ep)) {
         return UCS_ERR_NO_RESOURCE;
+    }
+
+    if (!amo->begun) {
+        if (!uct_varuna_amo_may_begin(amo)) {
+            return UCS_ERR_BUSY; /* Comes again when that one is decided */
+        }
+        amo->begun = 1;
     }
 
     is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ) ||
@@ -432,8 +474,8 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
         return uct_varuna_amo_post_lane(iface, amo);
     }
 
-    /* Any NIC can read */
-    if (is_read) {
+    /* Any NIC can read. But what is not begun goes to the proxy as a whole */
+    if (is_read && !uct_varuna_amo_sm_is_free(&amo->sm)) {
         return uct_varuna_amo_post_lane(iface, amo);
     }
 
@@ -441,12 +483,6 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
         /* The proxy knows nothing of what is under way on the lane */
         uct_varuna_ep_signal(ep);
         return UCS_ERR_NO_RESOURCE;
-    }
-
-    if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
-        /* Not begun: without a slot it is one CAS for the proxy */
-        uct_varuna_amo_give_slot(amo);
-        uct_varuna_amo_sm_drop_slot(&amo->sm);
     }
 
     status = uct_varuna_amo_post_proxy(iface, amo);
@@ -659,7 +695,12 @@ void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
 
     UCS_STATIC_ASSERT(sizeof(rep->slot) == sizeof(amo->slot));
     memcpy(&amo->slot, rep->slot, sizeof(amo->slot));
-    uct_varuna_amo_sm_done(&amo->sm, rep->value, &amo->slot);
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        uct_varuna_amo_sm_executed(&amo->sm, rep->value);
+    } else {
+        uct_varuna_amo_sm_done(&amo->sm, rep->value, &amo->slot);
+    }
+
     uct_varuna_amo_advance(amo);
     uct_varuna_amo_progress(ep);
     uct_varuna_ep_finish_done(ep);
@@ -696,6 +737,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     amo->is_ready  = 0;
     amo->is_told   = 0;
     amo->lost      = 0;
+    amo->begun     = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
     if (amo->fence) {
         ep->fence_next = 0;

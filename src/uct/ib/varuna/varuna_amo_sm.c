@@ -404,6 +404,19 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
     uct_varuna_amo_begin(sm);
 }
 
+void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value)
+{
+    uint64_t desired;
+
+    /* Only where the guess is proved by a CAS */
+    value  &= uct_varuna_amo_mask(sm);
+    desired = uct_varuna_amo_apply(sm, value) & uct_varuna_amo_mask(sm);
+    if (!uct_varuna_amo_is_cswap(sm) && (desired != value) &&
+        (sm->state == UCT_VARUNA_AMO_READ)) {
+        uct_varuna_amo_occupy(sm, value, desired);
+    }
+}
+
 void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
                                 uint64_t gen)
 {
@@ -415,23 +428,39 @@ void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
     }
 }
 
-void uct_varuna_amo_sm_drop_slot(uct_varuna_amo_sm_t *sm)
-{
-    sm->flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
-    uct_varuna_amo_occupy(sm, sm->expect, sm->desired);
-}
-
-void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm, uint64_t rkey,
-                            unsigned nic, uct_varuna_slot_t *slot)
+void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
+                            uct_varuna_slot_t *slot)
 {
     slot->gen_head = sm->gen | ((sm->width == sizeof(uint32_t)) ?
-                                UCT_VARUNA_SLOT_WIDTH32 : 0) |
-                     ((uint64_t)nic << UCT_VARUNA_SLOT_NIC_SHIFT);
+                                UCT_VARUNA_SLOT_WIDTH32 : 0);
     slot->addr     = sm->addr;
     slot->compare  = sm->expect;
     slot->swap     = sm->desired;
-    slot->rkey     = rkey;
+    slot->unused   = 0;
     slot->gen_tail = slot->gen_head;
+}
+
+int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm)
+{
+    switch (sm->state) {
+    case UCT_VARUNA_AMO_READ:
+    case UCT_VARUNA_AMO_OCCUPY:
+    case UCT_VARUNA_AMO_BODY:
+    case UCT_VARUNA_AMO_REREAD:
+    case UCT_VARUNA_AMO_MARK:
+    case UCT_VARUNA_AMO_HELP:
+    case UCT_VARUNA_AMO_UNDO:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result)
+{
+    ucs_assert(uct_varuna_amo_sm_is_free(sm));
+    uct_varuna_amo_decide(sm, result & uct_varuna_amo_mask(sm));
+    uct_varuna_amo_finish(sm);
 }
 
 void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,

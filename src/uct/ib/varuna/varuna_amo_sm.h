@@ -52,6 +52,8 @@ typedef enum {
     UCT_VARUNA_AMO_ACT_CAS_MARK, /* Mark of the slot -> old value */
     UCT_VARUNA_AMO_ACT_OCCUPY,   /* Body to the slot, then CAS at addr, on one
                                     lane -> old value of the CAS */
+    UCT_VARUNA_AMO_ACT_EXECUTE,  /* Proxy only: the whole operation; its opcode
+                                    is in slot -> old value */
     UCT_VARUNA_AMO_ACT_CONFIRM   /* CAS at addr, then CAS_MARK of our slot from
                                     mark_from to mark_to, on one lane -> old
                                     value of the mark */
@@ -111,17 +113,24 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
                              unsigned width, uint64_t addr, uint64_t compare,
                              uint64_t value, uint32_t num_slots);
 
+/** Before the first action: the target is likely to hold @a value, which spares the
+ *  read. */
+void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value);
+
 /** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
 void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
                                 uint64_t gen);
 
-/** Its slot is given back before the OCCUPY was posted: a plain CAS then, which
- *  somebody must execute exactly once. */
-void uct_varuna_amo_sm_drop_slot(uct_varuna_amo_sm_t *sm);
+/** Body to be written by ACT_OCCUPY. */
+void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
+                            uct_varuna_slot_t *slot);
 
-/** Body to be written by ACT_OCCUPY; @a rkey, of NIC @a nic, goes into it. */
-void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm, uint64_t rkey,
-                            unsigned nic, uct_varuna_slot_t *slot);
+/** Somebody else has executed all of it, exactly once. Not behind an OCCUPY. */
+void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
+
+/** @return Nonzero if no OCCUPY of it is under way or decided: it may be begun
+ *  again, and be executed by somebody else. */
+int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm);
 
 /**
  * The action was carried out, exactly once if it is an OCCUPY.

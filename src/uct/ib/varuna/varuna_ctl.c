@@ -564,6 +564,10 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
+    if ((ctl->proxy != NULL) && !ucs_list_is_empty(&ctl->proxy->jobs)) {
+        uct_varuna_proxy_run(ctl->proxy);
+    }
+
     return count;
 }
 

@@ -154,6 +154,11 @@ static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
         }
     }
 
+    mem->address = address;
+    mem->length  = length;
+    pthread_mutex_lock(&md->lock);
+    ucs_list_add_tail(&md->regions, &mem->list);
+    pthread_mutex_unlock(&md->lock);
     *memh_p = mem;
     return UCS_OK;
 
@@ -256,6 +261,13 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
         return UCS_ERR_INVALID_PARAM;
     }
 
+    /* Nobody finds it from here on; a failed dereg leaves it found by none,
+     * which costs the worker's help and nothing else */
+    pthread_mutex_lock(&md->lock);
+    ucs_list_del(&mem->list);
+    ucs_list_head_init(&mem->list);
+    pthread_mutex_unlock(&md->lock);
+
     if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
         if (!(md->attr.cap.flags & UCT_MD_FLAG_INVALIDATE)) {
             return UCS_ERR_UNSUPPORTED;
@@ -276,6 +288,36 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 
     ucs_free(mem);
     return result;
+}
+
+int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
+                            size_t length, uct_rkey_t *rkey_p)
+{
+    int found = 0;
+    uct_rkey_bundle_t bundle;
+    uct_varuna_mem_t *mem;
+    uint64_t key;
+
+    pthread_mutex_lock(&md->lock);
+    ucs_list_for_each(mem, &md->regions, list) {
+        if ((address < (uintptr_t)mem->address) || (length > mem->length) ||
+            ((address - (uintptr_t)mem->address) > (mem->length - length)) ||
+            (mem->inner[nic] == NULL)) {
+            continue;
+        }
+
+        if ((uct_md_mkey_pack(md->nics[nic].md, mem->inner[nic], &key) ==
+             UCS_OK) &&
+            (uct_rkey_unpack(md->ib, &key, &bundle) == UCS_OK)) {
+            /* A key of ib is a number, there is nothing to be kept */
+            *rkey_p = bundle.rkey;
+            uct_rkey_release(md->ib, &bundle);
+            found   = 1;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&md->lock);
+    return found;
 }
 
 /* Advice is a hint: it is given to all NICs, and fails only if none takes it. */
@@ -359,6 +401,7 @@ static void uct_varuna_md_close(uct_md_h tl_md)
         md->nics[nic].is_link = 0;
     }
     uct_varuna_nics_close_unused(md->nics, md->num_nics);
+    pthread_mutex_destroy(&md->lock);
     ucs_free(md);
 }
 
@@ -603,6 +646,8 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         return UCS_ERR_NO_MEMORY;
     }
 
+    pthread_mutex_init(&md->lock, NULL);
+    ucs_list_head_init(&md->regions);
     md->super.ops       = &uct_varuna_md_ops;
     md->super.component = component;
     md->ib              = ib;

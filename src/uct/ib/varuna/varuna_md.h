@@ -11,6 +11,8 @@
 #include "varuna_nic.h"
 #include "varuna_rkey.h"
 
+#include <ucs/datastruct/list.h>
+#include <pthread.h>
 #include <uct/base/uct_component.h>
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
@@ -28,6 +30,9 @@ extern const char *uct_varuna_atomic_mode_names[];
 
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
+    ucs_list_link_t            list;      /* In md->regions */
+    void                       *address;
+    size_t                     length;
     unsigned                   num_nics;
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
                                                                is no link */
@@ -59,6 +64,8 @@ struct uct_varuna_md {
         double                 delay;     /* Seconds */
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
+    pthread_mutex_t            lock;      /* Protects the list of regions */
+    ucs_list_link_t            regions;   /* uct_varuna_mem_t */
     uct_md_attr_t              attr;      /* What all links can do */
 };
 
@@ -85,6 +92,17 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   uct_component_h ib,
                                   const uct_varuna_md_config_t *config,
                                   uct_md_h *md_p);
+
+/**
+ * Find a key of ours by which a NIC may access @a address. Any thread.
+ *
+ * @param [in]  nic     NIC index, a link.
+ * @param [out] rkey_p  Inner remote key.
+ *
+ * @return Nonzero if a region which is registered now covers it.
+ */
+int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
+                            size_t length, uct_rkey_t *rkey_p);
 
 /* uct_tl_t::query_devices, used by varuna_iface.c. */
 ucs_status_t uct_varuna_query_devices(uct_md_h md,

@@ -122,7 +122,8 @@ static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
  * mark is changed from. Only the plain CAS of a requester is not of that kind. */
 static int uct_varuna_job_is_idempotent(const uct_varuna_job_t *job)
 {
-    return job->is_sweep || (job->act.type != UCT_VARUNA_AMO_ACT_CAS);
+    return job->is_sweep || (job->act.type != UCT_VARUNA_AMO_ACT_CAS) ||
+           (job->is_whole && (job->sm.state != UCT_VARUNA_AMO_OCCUPY));
 }
 
 static void uct_varuna_job_failed(uct_varuna_proxy_t *proxy,
@@ -157,9 +158,11 @@ static void uct_varuna_job_next(uct_varuna_proxy_t *proxy,
     }
 
     job->second = 0;
-    if (job->is_sweep && !job->is_advancing) {
+    if ((job->is_sweep || job->is_whole) && !job->is_advancing) {
+        job->posted_cas = 0;
         uct_varuna_amo_sm_done(&job->sm, job->value, &job->slot);
-        job->act = job->sm.act;
+        job->act        = job->sm.act;
+        job->value      = job->sm.result;
         if (job->act.type != UCT_VARUNA_AMO_ACT_NONE) {
             return;
         }
@@ -190,11 +193,19 @@ static void uct_varuna_job_completion(uct_completion_t *comp)
     proxy->running = 0;
     if (comp->status == UCS_OK) {
         uct_varuna_job_next(proxy, job);
-    } else {
-        uct_varuna_job_failed(proxy, job, comp->status);
+        uct_varuna_proxy_run(proxy);
+        return;
     }
 
-    uct_varuna_proxy_run(proxy);
+    /* The loopback is in ERR, and its error handler comes yet: what is next waits
+     * for the progress */
+    if (proxy->loopback != NULL) {
+        ucs_assert(proxy->dead == NULL);
+        proxy->dead     = proxy->loopback;
+        proxy->loopback = NULL;
+    }
+
+    uct_varuna_job_failed(proxy, job, comp->status);
 }
 
 static void uct_varuna_job_unpack(void *arg, const void *data, size_t length)
@@ -272,8 +283,9 @@ void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy)
     uct_varuna_proxy_reap(proxy);
     while (!proxy->running && !ucs_list_is_empty(&proxy->jobs) &&
            (ucs_get_time() >= proxy->retry_at)) {
-        if ((proxy->loopback == NULL) &&
-            (uct_varuna_proxy_open_loopback(proxy) != UCS_OK)) {
+        if ((proxy->dead != NULL) ||
+            ((proxy->loopback == NULL) &&
+             (uct_varuna_proxy_open_loopback(proxy) != UCS_OK))) {
             return; /* The timer tries again */
         }
 
@@ -321,6 +333,8 @@ static int uct_varuna_proxy_is_allowed(const uct_varuna_proxy_t *proxy,
     case UCT_VARUNA_AMO_ACT_READ:
     case UCT_VARUNA_AMO_ACT_CAS:
         return 1;
+    case UCT_VARUNA_AMO_ACT_EXECUTE:
+        return req->slot <= UCT_ATOMIC_OP_CSWAP;
     case UCT_VARUNA_AMO_ACT_READ_SLOT:
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
     case UCT_VARUNA_AMO_ACT_CONFIRM:
@@ -376,5 +390,14 @@ void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
     job->act.swap      = req->swap;
     job->act.mark_from = req->mark_from;
     job->act.mark_to   = req->mark_to;
+    if (req->type == UCT_VARUNA_AMO_ACT_EXECUTE) {
+        job->is_whole = 1;
+        uct_varuna_amo_sm_start(&job->sm, req->slot, req->width, req->addr,
+                                req->compare, req->swap,
+                                (proxy->slots != NULL) ? UCT_VARUNA_SLOTS_MAX :
+                                0);
+        job->act = job->sm.act;
+    }
+
     uct_varuna_proxy_run(proxy);
 }

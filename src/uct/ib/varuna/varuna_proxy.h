@@ -24,6 +24,7 @@ typedef struct uct_varuna_job {
     uint8_t                    width;
     uint8_t                    second;    /* CONFIRM: at the mark now */
     uint8_t                    is_sweep;
+    uint8_t                    is_whole;  /* A whole operation: sm */
     uint8_t                    posted_cas; /* A CAS that must not come twice */
     uint8_t                    link;      /* Over which it was asked for */
     uint64_t                   value;

@@ -287,6 +287,40 @@ static int uct_varuna_req_lost_value(const uct_varuna_req_t *req)
            (req->type == UCT_VARUNA_REQ_CSWAP);
 }
 
+/* What a compare and swap keeps when it becomes a read of its target */
+typedef struct uct_varuna_reread {
+    uint64_t                   compare;
+    uint64_t                   swap;
+    void                       *result;
+    size_t                     width;
+} uct_varuna_reread_t;
+
+static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
+{
+    const uct_varuna_reread_t *reread = arg;
+    const void *old                   =
+            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
+            data;
+
+    memcpy(reread->result, old, reread->width);
+}
+
+/* Mode 'reread' (paper): if the value is unique, or there is no other writer, the
+ * target tells whether an executed compare and swap succeeded. */
+static void uct_varuna_ep_reread(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
+
+    reread->compare = req->atomic.compare;
+    reread->swap    = req->atomic.value;
+    reread->result  = req->atomic.result;
+    reread->width   = req->length;
+    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
+    req->get.cb     = uct_varuna_reread_unpack;
+    req->get.arg    = reread;
+    ++ep->num_reads;
+}
+
 /* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
 static ucs_status_t
 uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
@@ -313,6 +347,13 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 
         switch (ops[i].verdict) {
         case UCT_VARUNA_VERDICT_EXECUTED:
+            if ((req->type == UCT_VARUNA_REQ_CSWAP) &&
+                (uct_varuna_ep_iface(ep)->md->atomic_mode ==
+                 UCT_VARUNA_ATOMIC_REREAD)) {
+                uct_varuna_ep_reread(ep, req);
+                break;
+            }
+
             req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
             if (uct_varuna_req_lost_value(req)) {
                 ucs_error("ep %p: an atomic was executed, but its value is lost"

@@ -44,7 +44,7 @@ typedef struct uct_varuna_slot {
     uint64_t                   addr;      /* Target */
     uint64_t                   compare;
     uint64_t                   swap;      /* The value which the UID stands for */
-    uint64_t                   rkey;      /* Inner key of the target, home NIC */
+    uint64_t                   unused;
     uint64_t                   gen_tail;  /* = gen_head */
     uint64_t                   mark;
     uint64_t                   reserved;
@@ -55,9 +55,6 @@ typedef struct uct_varuna_slot {
 /* In gen_head and gen_tail: the operation is on 32 bits */
 #define UCT_VARUNA_SLOT_WIDTH32      UCS_BIT(63)
 
-/* Also there: the NIC which the key is for */
-#define UCT_VARUNA_SLOT_NIC_SHIFT    56
-#define UCT_VARUNA_SLOT_NIC_MASK     7ul
 
 /* State of a generation, in the low bits of a mark */
 typedef enum {

@@ -29,17 +29,13 @@
 
 /* Whether the slot's generation may stand in its target. @return its width, 0 if
  * not. */
-static unsigned uct_varuna_worker_slot_width(const uct_varuna_proxy_t *proxy,
-                                             const uct_varuna_slot_t *slot)
+static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot)
 {
     uint64_t gen = slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
-    unsigned nic = (slot->gen_head >> UCT_VARUNA_SLOT_NIC_SHIFT) &
-                   UCT_VARUNA_SLOT_NIC_MASK;
     unsigned width;
 
     if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
-        (uct_varuna_mark_gen(slot->mark) != gen) ||
-        (nic != uct_varuna_proxy_home_nic(proxy))) {
+        (uct_varuna_mark_gen(slot->mark) != gen)) {
         return 0;
     }
 
@@ -53,10 +49,15 @@ static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
                                          uint32_t index, int advance)
 {
     uct_varuna_slot_t slot = proxy->slots[index];
-    unsigned width         = uct_varuna_worker_slot_width(proxy, &slot);
+    unsigned width         = uct_varuna_worker_slot_width(&slot);
     uct_varuna_job_t *job;
+    uct_rkey_t rkey;
 
-    if (width == 0) {
+    /* The address is the owner's word: only memory of ours is looked at */
+    if ((width == 0) ||
+        !uct_varuna_md_find_rkey(proxy->ctl->iface->md,
+                                 uct_varuna_proxy_home_nic(proxy), slot.addr,
+                                 width, &rkey)) {
         return 0;
     }
 
@@ -73,7 +74,7 @@ static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
     job->advance  = advance;
     job->act      = job->sm.act;
     job->addr     = slot.addr;
-    job->rkey     = slot.rkey;
+    job->rkey     = rkey;
     job->width    = width;
     return 1;
 }
@@ -130,7 +131,7 @@ static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
     for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
         proxy->scan_next = (proxy->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
         slot             = &proxy->slots[proxy->scan_next];
-        if (uct_varuna_worker_slot_width(proxy, slot) == 0) {
+        if (uct_varuna_worker_slot_width(slot) == 0) {
             proxy->seen_marks[proxy->scan_next] = 0;
             continue;
         }

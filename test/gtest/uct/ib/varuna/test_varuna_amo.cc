@@ -27,8 +27,7 @@ protected:
     {
         uct_varuna_slot_t s = {};
 
-        s.gen_head = gen | ((width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0) |
-                     (3ul << UCT_VARUNA_SLOT_NIC_SHIFT);
+        s.gen_head = gen | ((width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
         s.gen_tail = s.gen_head;
         s.addr     = addr;
         s.mark     = uct_varuna_mark(gen, (uct_varuna_mark_state_t)state);
@@ -284,7 +283,7 @@ protected:
                 /* Body and CAS are separate steps, and either may be lost */
                 if (!(may_lose && (ucs::rand() & 1))) {
                     uint64_t mark = m_slots[act.slot].mark;
-                    uct_varuna_amo_sm_body(&c.sm, 0, 0, &m_slots[act.slot]);
+                    uct_varuna_amo_sm_body(&c.sm, &m_slots[act.slot]);
                     m_slots[act.slot].mark = mark;
                     c.phase = 1;
                     return;
