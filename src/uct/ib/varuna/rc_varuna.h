@@ -3,7 +3,8 @@
  *
  * The interface of the transport rc_varuna for an outside detector: somebody who
  * knows of a link what the transport does not, be it a subnet manager, a switch
- * or an operator. The functions are in libuct_varuna.so.0; a program which is not
+ * or an operator. The last function is for applications.
+ * The functions are in libuct_varuna.so.0; a program which is not
  * linked with that finds them with dlsym(). The command rc_varuna_ctl does the
  * same to other processes.
  *
@@ -15,6 +16,7 @@
 #define RC_VARUNA_H_
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +62,22 @@ int rc_varuna_failover(rc_varuna_failover_t action);
  * @return Length of the whole text, without the terminating zero.
  */
 size_t rc_varuna_status(char *buffer, size_t size);
+
+/**
+ * Read a word of this process on which peers run atomics of mode 'extended', when
+ * nothing synchronizes with them: it may hold a UID, which stands for a value
+ * (docs/ATOMICS.md). In other modes this is a plain load. A peer reads such a word
+ * of ours by an atomic that changes nothing, as fetch-and-add of 0.
+ *
+ * @param [in]  address  The word, aligned to its width.
+ * @param [in]  width    4 or 8.
+ * @param [out] value_p  Its value; left alone in case of an error.
+ *
+ * @return 0, -EAGAIN if an atomic is just being decided (call again), or
+ *         -EINVAL.
+ */
+int rc_varuna_atomic_read(const volatile void *address, unsigned width,
+                          uint64_t *value_p);
 
 #ifdef __cplusplus
 }

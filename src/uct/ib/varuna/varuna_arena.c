@@ -10,12 +10,15 @@
 #endif
 
 #include "varuna_arena.h"
+#include "rc_varuna.h"
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/sys.h>
 #include <ucs/sys/uid.h>
+#include <ucs/arch/cpu.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -119,4 +122,73 @@ void uct_varuna_arena_free(uint32_t first)
     ucs_assert(uct_varuna_arena.used[block]);
     uct_varuna_arena.used[block] = 0;
     pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+/* Copy a slot which may be written meanwhile. @return 0 if there is no arena. */
+static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot)
+{
+    const volatile uint64_t *words;
+    unsigned i;
+    int found;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    found = (uct_varuna_arena.slots != NULL);
+    if (found) {
+        words = (const volatile uint64_t*)&uct_varuna_arena.slots[index];
+        for (i = 0; i < sizeof(*slot) / sizeof(*words); ++i) {
+            ((uint64_t*)slot)[i] = words[i];
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return found;
+}
+
+static uint64_t uct_varuna_arena_load(const volatile void *address,
+                                      unsigned width)
+{
+    return (width == sizeof(uint64_t)) ? *(const volatile uint64_t*)address :
+           *(const volatile uint32_t*)address;
+}
+
+/* Rules 4 and 5, for a reader that cannot mark: the CPU's atomics are not atomic
+ * with the NIC's, so it waits until somebody else has marked. */
+int rc_varuna_atomic_read(const volatile void *address, unsigned width,
+                          uint64_t *value_p)
+{
+    uct_varuna_slot_t slot;
+    uint32_t index;
+    uint64_t value;
+
+    if (((width != sizeof(uint32_t)) && (width != sizeof(uint64_t))) ||
+        ((uintptr_t)address % width)) {
+        return -EINVAL;
+    }
+
+    value = uct_varuna_arena_load(address, width);
+    if (!uct_varuna_uid_parse(value, width, UCT_VARUNA_SLOTS_MAX, &index) ||
+        !uct_varuna_arena_peek(index, &slot)) {
+        *value_p = value;
+        return 0;
+    }
+
+    ucs_memory_cpu_load_fence();
+    switch (uct_varuna_uid_check(value, width, (uintptr_t)address, &slot)) {
+    case UCT_VARUNA_UID_FOREIGN:
+        break;
+    case UCT_VARUNA_UID_DONE:
+        if (uct_varuna_arena_load(address, width) == value) {
+            *value_p = slot.swap;
+            return 0;
+        }
+        return -EAGAIN;
+    default:
+        return -EAGAIN;
+    }
+
+    if (uct_varuna_arena_load(address, width) != value) {
+        return -EAGAIN; /* It was one, and is over */
+    }
+
+    *value_p = value;
+    return 0;
 }

@@ -12,6 +12,7 @@
 extern "C" {
 #include <uct/ib/varuna/varuna_amo_sm.h>
 #include <uct/ib/varuna/varuna_arena.h>
+#include <uct/ib/varuna/rc_varuna.h>
 }
 
 #include <algorithm>
@@ -150,6 +151,40 @@ UCS_TEST_F(test_varuna_uid, arena) {
     EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_arena_alloc());
     for (uint32_t f : taken) {
         uct_varuna_arena_free(f);
+    }
+    uct_varuna_arena_put();
+}
+
+/* The application's own view of a word */
+UCS_TEST_F(test_varuna_uid, application_reads) {
+    uint64_t word __attribute__((aligned(8))) = 5, value = 0;
+    uct_varuna_slot_t *slots;
+    uint64_t gen;
+
+    EXPECT_EQ(-EINVAL, rc_varuna_atomic_read(&word, 2, &value));
+    EXPECT_EQ(-EINVAL, rc_varuna_atomic_read((char*)&word + 4, 8, &value));
+    word = UINT64_MAX; /* There is no arena yet */
+    EXPECT_EQ(0, rc_varuna_atomic_read(&word, 8, &value));
+    EXPECT_EQ(UINT64_MAX, value);
+
+    ASSERT_UCS_OK(uct_varuna_arena_get(&slots));
+    for (unsigned width : {4u, 8u}) {
+        gen      = uct_varuna_mark_gen(slots[7].mark);
+        word     = uct_varuna_uid(7, gen, width);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(word, value) << "it is not of this word";
+
+        slots[7]      = slot(gen, (uintptr_t)&word, width, 0);
+        slots[7].swap = 42;
+        EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
+        slots[7].mark = uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(42u, value);
+        slots[7].mark = uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED);
+        EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
+        slots[7].mark = uct_varuna_mark(gen + 1, UCT_VARUNA_MARK_PENDING);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(word, value) << "that generation is over";
     }
     uct_varuna_arena_put();
 }
