@@ -397,7 +397,9 @@ static ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    if (iface->outstanding == 0) {
+    /* Other transports have pending requests only while something is outstanding,
+     * and UCP relies on that: here they also wait for a connection or a swap */
+    if ((iface->outstanding == 0) && (iface->num_pending == 0)) {
         UCT_TL_IFACE_STAT_FLUSH(&iface->super);
         return UCS_OK;
     }
@@ -584,6 +586,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
                          UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
                         params->rx_headroom : 0;
     self->outstanding = 0;
+    self->num_pending = 0;
     self->fence_beat  = 0;
     self->ep_salt     = 0;
     self->scan_countdown = UCT_VARUNA_SCAN_CALLS;

@@ -134,6 +134,7 @@ struct uct_varuna_iface {
     uct_varuna_admin_t         admin;         /* What was said from outside */
     uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
     unsigned                   outstanding;   /* Unfinished requests of all */
+    unsigned                   num_pending;   /* Pending requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     size_t                     addr_len;      /* Of the interface address */
