@@ -189,6 +189,28 @@ test_extended_body_is_lost() {
     faulty extended 8 packet host=1 link=0 op=write nth=201 silent=1:0
 }
 
+# The port of the target's home NIC goes down and comes back: the proxy waits for it
+target_port_returns() {
+    local mode=$1
+    shift
+    start "$mode" 3
+    check "$emu" fault add -n "$fabric" "$@" down=0:0 >/dev/null
+    clients 3 8 600 4 fadd add cas swap bits
+    sleep 4
+    check "$emu" link -n "$fabric" 0:0 up
+    finish
+    judge fadd add cas swap
+    stop_fabric yes
+}
+
+test_extended_target_port_returns() {
+    target_port_returns extended packet host=1 link=0 op=cas nth=301
+}
+
+test_proxy_target_port_returns() {
+    target_port_returns proxy packet host=1 link=0 op=send nth=101
+}
+
 test_proxy_link_fails() {
     faulty proxy 8 ack host=1 link=0 op=send nth=201 down=1:0
 }

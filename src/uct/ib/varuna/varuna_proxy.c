@@ -281,6 +281,10 @@ void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy)
     ucs_status_t status;
 
     uct_varuna_proxy_reap(proxy);
+    if (proxy->ctl->ports_down & UCS_BIT(proxy->home)) {
+        return; /* A loopback needs its port: the timer tries again */
+    }
+
     while (!proxy->running && !ucs_list_is_empty(&proxy->jobs) &&
            (ucs_get_time() >= proxy->retry_at)) {
         if ((proxy->dead != NULL) ||
