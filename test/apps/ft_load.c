@@ -2,16 +2,20 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Puts over rc_varuna, without any opinion about what becomes of them: the
- * emulator's trace and the server's memory tell. Run by contrib/bench/recovery.sh
- * and test/scripts/test_resend.sh:
+ * emulator's trace and the server's memory tell. Run by contrib/bench/recovery.sh,
+ * test/scripts/test_resend.sh and test_orphans.sh:
  *
  *     ft_load server BYTES               prints its address; ends when stdin does,
- *                                        and prints the first word of its memory
+ *                                        and prints the first word of its memory.
+ *                                        SIGUSR1: prints its counters
+ *     ft_load quitter BYTES              the same, but ends with all left open
  *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
  *                                        puts on all endpoints. The first word of
  *                                        each put is used once only
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
+ *
+ *     ft_load steps                      one put for each further line of stdin
  *
  * The server is a third party, too: whenever its first word is FT_A, it writes FT_B
  * there. Each put overwrites what it wrote before it, so if FT_A is there in the end,
@@ -23,6 +27,7 @@
 #include <ucs/vfs/base/vfs_obj.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +77,47 @@ static char *ft_alloc(size_t length)
     return memory;
 }
 
+/* --- Counters --- */
+
+/* The tree is locked while it is listed, so names are collected first */
+static void ft_vfs_add_name(const char *name, void *arg)
+{
+    ucs_string_buffer_appendf(arg, "%s\n", name);
+}
+
+/* Print the counters from UCX's VFS tree, as ucx_vfs would show them. */
+static void ft_show_vfs(const char *path)
+{
+    ucs_string_buffer_t strb = UCS_STRING_BUFFER_INITIALIZER;
+    char child[512];
+    char *name;
+
+    if (ucs_vfs_path_read_file(path, &strb) == UCS_OK) {
+        if (strstr(path, "/vqp/") || strstr(path, "/link/") ||
+            strstr(path, "/target/")) {
+            printf("vfs: %s %s", path, ucs_string_buffer_cstr(&strb));
+        }
+    } else if (ucs_vfs_path_list_dir(path, ft_vfs_add_name, &strb) == UCS_OK) {
+        ucs_string_buffer_for_each_token(name, &strb, "\n") {
+            snprintf(child, sizeof(child), "%s/%s", path, name);
+            ft_show_vfs(child);
+        }
+    }
+
+    ucs_string_buffer_cleanup(&strb);
+}
+
 /* --- Server --- */
 
-static int ft_server(size_t length)
+static volatile sig_atomic_t ft_show_now;
+
+static void ft_on_signal(int number)
+{
+    (void)number;
+    ft_show_now = 1;
+}
+
+static int ft_server(size_t length, int quits)
 {
     struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
     volatile uint64_t *word;
@@ -83,6 +126,7 @@ static int ft_server(size_t length)
     ft_uct_t uct;
     uct_mem_h memh;
 
+    signal(SIGUSR1, ft_on_signal);
     ft_uct_open(&uct, FT_TL_NAME);
     word = (volatile uint64_t*)ft_alloc(length);
     memh = ft_uct_reg(&uct, (void*)word, length);
@@ -94,14 +138,24 @@ static int ft_server(size_t length)
             ++seen;
         }
 
+        if (ft_show_now) {
+            ft_show_now = 0;
+            ft_show_vfs("/uct");
+            printf("ft: shown\n");
+        }
+
         if (idle > 16) {
             usleep(100);
         }
-    } while (((idle % 16) != 0) || (poll(&pfd, 1, 0) == 0));
+    } while (((idle % 16) != 0) || (poll(&pfd, 1, 0) <= 0));
 
     /* Not looked at any more since then: what is there stays */
     printf("ft: final %s, seen %u times\n",
            (*word == FT_A) ? "A" : (*word == FT_B) ? "B" : "neither", seen);
+    if (quits) {
+        exit(0);
+    }
+
     uct_md_mem_dereg(uct.md, memh);
     ft_uct_close(&uct);
     return 0;
@@ -179,33 +233,6 @@ static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
     }
 }
 
-/* The tree is locked while it is listed, so names are collected first */
-static void ft_vfs_add_name(const char *name, void *arg)
-{
-    ucs_string_buffer_appendf(arg, "%s\n", name);
-}
-
-/* Print the counters from UCX's VFS tree, as ucx_vfs would show them. */
-static void ft_show_vfs(const char *path)
-{
-    ucs_string_buffer_t strb = UCS_STRING_BUFFER_INITIALIZER;
-    char child[512];
-    char *name;
-
-    if (ucs_vfs_path_read_file(path, &strb) == UCS_OK) {
-        if (strstr(path, "/vqp/") || strstr(path, "/link/")) {
-            printf("vfs: %s %s", path, ucs_string_buffer_cstr(&strb));
-        }
-    } else if (ucs_vfs_path_list_dir(path, ft_vfs_add_name, &strb) == UCS_OK) {
-        ucs_string_buffer_for_each_token(name, &strb, "\n") {
-            snprintf(child, sizeof(child), "%s/%s", path, name);
-            ft_show_vfs(child);
-        }
-    }
-
-    ucs_string_buffer_cleanup(&strb);
-}
-
 static int ft_close(ft_load_t *load)
 {
     unsigned i;
@@ -263,11 +290,36 @@ static int ft_one(void)
     return ft_close(&load);
 }
 
+static int ft_steps(void)
+{
+    struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
+    unsigned step     = 0;
+    char line[16];
+    ft_load_t load;
+
+    ft_open(&load, 1, FT_OTHER);
+    do {
+        ft_put(&load, 0, 0, sizeof(uint64_t), ++step);
+        ft_wait(&load);
+        printf("ft: step %u%s\n", step, load.failed ? " failed" : "");
+        while (poll(&pfd, 1, 1) == 0) {
+            uct_worker_progress(load.uct.worker);
+        }
+    } while (!load.failed && (fgets(line, sizeof(line), stdin) != NULL));
+
+    return ft_close(&load);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    setvbuf(stdin, NULL, _IONBF, 0); /* We poll it */
     if ((argc == 3) && !strcmp(argv[1], "server")) {
-        return ft_server(strtoul(argv[2], NULL, 0));
+        return ft_server(strtoul(argv[2], NULL, 0), 0);
+    } else if ((argc == 3) && !strcmp(argv[1], "quitter")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 1);
+    } else if ((argc == 2) && !strcmp(argv[1], "steps")) {
+        return ft_steps();
     } else if ((argc == 6) && !strcmp(argv[1], "client") &&
                (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
         return ft_client(atoi(argv[2]), strtoul(argv[3], NULL, 0),
@@ -276,5 +328,6 @@ int main(int argc, char **argv)
         return ft_one();
     }
 
-    ft_die("usage: ft_load server BYTES | client EPS SIZE BATCH SECONDS | one");
+    ft_die("usage: ft_load server BYTES | quitter BYTES | "
+           "client EPS SIZE BATCH SECONDS | one | steps");
 }

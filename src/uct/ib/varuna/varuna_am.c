@@ -19,6 +19,7 @@
 #include "varuna_ctl.h"
 #include "varuna_gap.h"
 #include "varuna_mutate.h"
+#include "varuna_orphan.h"
 
 /* Held messages of one vQP. There are no more than what the old lane's receive
  * queue takes: while one is polled from the new lane, one is from the old. */
@@ -118,6 +119,9 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
     length -= sizeof(*hdr);
     if (ucs_unlikely(target->broken)) {
+        if (target->orphan) {
+            uct_varuna_orphan_message(iface, target);
+        }
         return UCS_OK;
     }
 

@@ -119,6 +119,15 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "A peer that answers is busy, and is waited for. 0 stands for never.",
    ucs_offsetof(uct_varuna_iface_config_t, hang_timeout), UCS_CONFIG_TYPE_TIME},
 
+  {"ORPHAN_TIMEOUT", "10m",
+   "Free the queue pairs that a peer's endpoints have here when the peer has not\n"
+   "answered on any link for this time, and messages to it fail on all of them:\n"
+   "it died without a word. A peer that is merely stopped keeps them. One that\n"
+   "was cut off for so long is told when it comes back, and its endpoints fail:\n"
+   "say more than GIVE_UP. 0 stands for never.",
+   ucs_offsetof(uct_varuna_iface_config_t, orphan_timeout),
+   UCS_CONFIG_TYPE_TIME},
+
   {"REBUILD_RATE", "1000",
    "Largest number of RC connections that are begun in a second, at first use\n"
    "as well as after a failure, so that thousands of them do not stall the\n"
@@ -186,6 +195,8 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.heartbeat_misses   = ucs_max(1, config->heartbeat_misses);
     iface->config.heartbeat_idle     = config->heartbeat_idle;
     iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
+    iface->config.orphan_timeout     = ucs_time_from_sec(
+                                               config->orphan_timeout);
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;

@@ -13,6 +13,7 @@
 #include "varuna_ep.h"
 #include "varuna_mlx5.h"
 #include "varuna_heartbeat.h"
+#include "varuna_orphan.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -204,6 +205,7 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
 
     ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
               ep->peer->uuid, ep->link, ucs_status_string(status));
+    ep->peer->orphan.failed |= UCS_BIT(ep->link);
     uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
     return UCS_OK;
 }
@@ -477,6 +479,9 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
               uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
               hdr->uuid);
 
+    uct_varuna_orphan_heard(ctl, (hdr->type == UCT_VARUNA_CTL_PONG) ?
+                            ((const uct_varuna_ctl_pong_t*)body)->uuid :
+                            hdr->uuid);
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REQ:
         uct_varuna_target_handle_open(ctl, link, hdr, body);
@@ -735,7 +740,11 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
         uct_varuna_target_handle_acked(ctl, hdr, item->body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
-        uct_varuna_target_destroy(ctl, item->closed);
+        if (item->closed->orphan) {
+            uct_varuna_orphan_keep(ctl, item->closed);
+        } else {
+            uct_varuna_target_destroy(ctl, item->closed);
+        }
         break;
     default:
         uct_varuna_ctl_dispatch_reply(ctl, item);

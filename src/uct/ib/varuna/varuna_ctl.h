@@ -60,6 +60,12 @@ typedef struct uct_varuna_peer {
         uint8_t                renew;     /* Paths to be judged anew; atomic */
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
     } hb;                                 /* Heartbeat: under the lock */
+    struct {
+        unsigned               targets;   /* Open ones */
+        ucs_time_t             heard_at;
+        unsigned               asked;     /* How often since then */
+        uint8_t                failed;    /* Links with errors since then */
+    } orphan;                             /* varuna_orphan.c: under the lock */
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
 } uct_varuna_peer_t;
@@ -77,6 +83,7 @@ typedef struct uct_varuna_held_am {
 struct uct_varuna_target {
     uct_varuna_peer_t          *peer;     /* The requester's interface */
     uint32_t                   vqp;       /* The requester's id */
+    uint32_t                   instance;  /* Of that id */
     uint32_t                   id;        /* Ours, in AM headers */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
@@ -85,6 +92,7 @@ struct uct_varuna_target {
     ucs_list_link_t            held;      /* uct_varuna_held_am_t, by seq */
     unsigned                   num_held;
     uint8_t                    broken;    /* A message is missing for good */
+    uint8_t                    orphan;    /* The requester was given up */
     struct {
         ucs_list_link_t        list;      /* In iface->gaps, if watched */
         uint8_t                watched;

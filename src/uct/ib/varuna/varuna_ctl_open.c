@@ -9,6 +9,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_heartbeat.h"
+#include "varuna_orphan.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -218,6 +219,8 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 
+    uct_varuna_proxy_stop(ctl->proxy);
+    uct_varuna_orphan_stop(ctl);
     uct_varuna_heartbeat_stop(ctl);
     if (ctl->detector != NULL) {
         uct_varuna_detector_destroy(ctl->detector);
@@ -302,6 +305,11 @@ static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
         goto err_unlisten;
     }
 
+    status = uct_varuna_orphan_start(ctl);
+    if (status != UCS_OK) {
+        goto err_unlisten;
+    }
+
     /* Arm for the first time */
     uct_varuna_ctl_signal(ctl->kick_fd);
     return UCS_OK;
@@ -342,7 +350,8 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->queue);
     ucs_list_head_init(&ctl->inbox);
     ucs_list_head_init(&ctl->hb.events);
-    ctl->hb.timer_id = -1;
+    ctl->hb.timer_id     = -1;
+    ctl->orphan.timer_id = -1;
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     kh_init_inplace(uct_varuna_peers, &ctl->peers);
 
@@ -449,7 +458,6 @@ static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
 
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
 {
-    uct_varuna_proxy_stop(ctl->proxy);
     uct_varuna_ctl_unlisten(ctl);
 
     uct_varuna_ctl_lock(ctl);

@@ -126,6 +126,8 @@ typedef struct uct_varuna_target_table {
     size_t                     rkey_len;
     khash_t(uct_varuna_targets) by_name;   /* Open targets by (uuid, vqp) */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
+    ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
+                                              first; main thread */
 } uct_varuna_target_table_t;
 
 /*
@@ -145,6 +147,7 @@ typedef struct uct_varuna_target_qp {
 
 typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
+    ucs_list_link_t            orphans;    /* In the table's list, if orphan */
     uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
     uct_varuna_proxy_last_t    proxy_last;
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
@@ -215,6 +218,10 @@ struct uct_varuna_ctl {
         uint8_t                down_map;   /* For the main thread, as above */
         uint8_t                up_map;
     } hb;                                  /* Heartbeat */
+    struct {
+        int                    timer_id;   /* -1: none */
+        ucs_time_t             ticked_at;
+    } orphan;                              /* varuna_orphan.c */
     ucs_time_t                 warned_at;  /* Rate limit of complaints */
     unsigned                   unwarned;
 };
@@ -346,6 +353,14 @@ void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
 
 void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
                                uct_varuna_target_t *target);
+
+/* Drop what was received and the queue pairs. Main thread. */
+void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
+                                  uct_varuna_target_t *target);
+
+/* Take the target, which is at @a iter, out of the table of names and let the main
+ * thread destroy it. Lock held. */
+void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter);
 
 /* --- varuna_connect.c --- */
 

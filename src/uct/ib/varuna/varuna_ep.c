@@ -63,6 +63,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     }
 
     self->id          = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+    self->instance    = ++iface->ep_instances;
     self->state       = UCT_VARUNA_EP_OPENING;
     self->state_since = ucs_get_time();
     uct_varuna_ep_add_work(self);
@@ -125,7 +126,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
                             (lane.link != UCT_VARUNA_LINK_NONE) ? lane.link :
                             ucs_ffs64(self->peer->link_map),
                             UCT_VARUNA_CTL_CLOSE, iface->uuid, self->id,
-                            self->epoch, NULL, 0);
+                            self->instance, NULL, 0);
         uct_rkey_release(&uct_varuna_component, &self->log_bundle);
     }
 

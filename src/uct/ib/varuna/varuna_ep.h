@@ -185,6 +185,7 @@ struct uct_varuna_ep {
     uct_varuna_ep_amo_t        amo;
 
     uint32_t                   id;
+    uint32_t                   instance;   /* Tells users of the id apart */
     uint32_t                   epoch;      /* Newest incarnation handed out */
     uct_varuna_peer_t          *peer;
     uct_rkey_bundle_t          log_bundle; /* Unpacked key of the logs */

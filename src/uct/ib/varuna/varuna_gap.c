@@ -51,9 +51,8 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target)
     }
 }
 
-/* Tell the requester, over one link after the other. */
-static void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
-                                uct_varuna_target_t *target, ucs_time_t now)
+void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
+                         uct_varuna_target_t *target, ucs_time_t now)
 {
     uct_varuna_ctl_hdr_t hdr = {
         .type = UCT_VARUNA_CTL_FENCE_REQ,

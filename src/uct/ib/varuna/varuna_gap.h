@@ -24,6 +24,11 @@ void uct_varuna_gap_progress(uct_varuna_iface_t *iface);
 void uct_varuna_gap_break(uct_varuna_iface_t *iface,
                           uct_varuna_target_t *target, const char *reason);
 
+/** Tell the requester that its endpoint has failed, over one link after the other;
+ *  not for ever. */
+void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
+                         uct_varuna_target_t *target, ucs_time_t now);
+
 /** The target is being destroyed. */
 void uct_varuna_gap_forget(uct_varuna_target_t *target);
 

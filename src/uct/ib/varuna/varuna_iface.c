@@ -589,6 +589,8 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     self->num_pending = 0;
     self->fence_beat  = 0;
     self->ep_salt     = 0;
+    self->ep_instances = 0;
+    memset(&self->target_stats, 0, sizeof(self->target_stats));
     self->scan_countdown = UCT_VARUNA_SCAN_CALLS;
     self->ctl         = NULL;
     self->release_desc.cb = uct_varuna_am_release;

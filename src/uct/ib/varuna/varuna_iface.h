@@ -61,6 +61,7 @@ typedef struct uct_varuna_iface_config {
     unsigned                   heartbeat_misses;
     int                        heartbeat_idle; /* Without traffic, too */
     double                     hang_timeout;
+    double                     orphan_timeout; /* 0: never */
     double                     rebuild_rate;   /* RC connections a second */
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        recovery;       /* uct_varuna_recovery_mode_t */
@@ -137,6 +138,12 @@ struct uct_varuna_iface {
     unsigned                   num_pending;   /* Pending requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
+    uint32_t                   ep_instances;  /* Endpoints made so far */
+    struct {
+        uint32_t               open;
+        uint32_t               orphans;       /* Given up, kept for a while */
+        uint32_t               given_up;
+    } target_stats;                           /* Shown in the VFS tree */
     size_t                     addr_len;      /* Of the interface address */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
@@ -153,6 +160,7 @@ struct uct_varuna_iface {
         unsigned               heartbeat_misses;
         int                    heartbeat_idle;
         ucs_time_t             hang_timeout;       /* 0: never */
+        ucs_time_t             orphan_timeout;     /* 0: never */
         uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         int                    psn;

@@ -12,6 +12,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_mlx5.h"
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -62,10 +63,12 @@ int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *proxy, uct_ep_h inner)
     return 1;
 }
 
-/* Not from inside its own callbacks */
+/* Not from inside its own callbacks, nor before it is drained: UCX would not give
+ * its DCI back, and when all are lost, so are all control messages */
 static void uct_varuna_proxy_reap(uct_varuna_proxy_t *proxy)
 {
-    if ((proxy->dead != NULL) && !proxy->ctl->progressing) {
+    if ((proxy->dead != NULL) && !proxy->ctl->progressing &&
+        uct_varuna_mlx5_is_drained(proxy->dead, UCT_VARUNA_LANE_DC)) {
         uct_ep_destroy(proxy->dead);
         proxy->dead = NULL;
     }

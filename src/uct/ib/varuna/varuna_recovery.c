@@ -119,8 +119,8 @@ static int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
     body.req.addr_len = uct_varuna_iface_pack_address(uct_varuna_ep_iface(ep),
                                                       1, body.addr,
                                                       sizeof(body.addr));
-    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, 0, &body,
-                              sizeof(body.req) + body.req.addr_len);
+    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, ep->instance,
+                              &body, sizeof(body.req) + body.req.addr_len);
     uct_varuna_ep_check_give_up(ep, now);
     return 1;
 }
@@ -767,12 +767,14 @@ uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
 
 static void
 uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_hdr_t *hdr,
                               const uct_varuna_ctl_open_rep_t *rep)
 {
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0)) {
+    if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0) ||
+        (hdr->epoch != ep->instance)) {
         return;
     }
 
@@ -814,7 +816,7 @@ void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
 {
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REP:
-        uct_varuna_ep_handle_open_rep(ep, body);
+        uct_varuna_ep_handle_open_rep(ep, hdr, body);
         break;
     case UCT_VARUNA_CTL_CONNECT_REP:
         uct_varuna_ep_handle_connect_rep(ep, hdr, body);

@@ -18,6 +18,7 @@
 #include "varuna_gap.h"
 #include "varuna_mlx5.h"
 #include "varuna_mutate.h"
+#include "varuna_orphan.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -218,7 +219,7 @@ uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
 /* Takes over the reference to @a peer in case of success. */
 static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
                                              uct_varuna_peer_t *peer,
-                                             uint32_t vqp,
+                                             uint32_t vqp, uint32_t instance,
                                              uct_varuna_target_t **target_p)
 {
     uct_varuna_target_key_t key = {.uuid = peer->uuid, .vqp = vqp};
@@ -245,9 +246,10 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
         goto err_put_id;
     }
 
-    target->peer    = peer;
-    target->vqp     = vqp;
-    target->id      = id;
+    target->peer     = peer;
+    target->vqp      = vqp;
+    target->instance = instance;
+    target->id       = id;
     target->logs    = UCS_PTR_BYTE_OFFSET(
             uct_varuna_target_chunk(&ctl->targets, id)->logs,
             uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
@@ -256,6 +258,8 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
     kh_val(&ctl->targets.by_name, iter) = target;
+    ++ctl->iface->target_stats.open;
+    uct_varuna_orphan_open(peer);
     uct_varuna_target_publish(ctl, id, target);
     ucs_debug("opened target %u for vqp %u of peer 0x%lx", id, vqp, peer->uuid);
     *target_p = target;
@@ -322,9 +326,17 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     target = uct_varuna_target_by_name(ctl, hdr, &iter);
-    if (target != NULL) {
+    if ((target != NULL) && (target->instance == hdr->epoch)) {
         uct_varuna_target_reply_open(ctl, link, hdr, target);
         return;
+    } else if ((target != NULL) &&
+               UCS_CIRCULAR_COMPARE32(hdr->epoch, <, target->instance)) {
+        ucs_debug("dropped OPEN_REQ of vqp %u instance %u: there is %u",
+                  hdr->vqp, hdr->epoch, target->instance);
+        return;
+    } else if (target != NULL) {
+        /* The id is used again, and the last one's CLOSE was lost */
+        uct_varuna_target_drop(ctl, iter);
     }
 
     if (uct_varuna_peer_find(ctl, hdr->uuid) != NULL) {
@@ -339,7 +351,8 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    status = uct_varuna_target_create(ctl, peer, hdr->vqp, &target);
+    status = uct_varuna_target_create(ctl, peer, hdr->vqp, hdr->epoch,
+                                      &target);
     if (status != UCS_OK) {
         uct_varuna_ctl_reject(ctl, link, hdr, status);
         uct_varuna_peer_put(ctl, peer);
@@ -473,6 +486,28 @@ void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
 
 /* --- CLOSE --- */
 
+/* Lock held */
+static void uct_varuna_target_unname(uct_varuna_ctl_t *ctl, khiter_t iter)
+{
+    --kh_val(&ctl->targets.by_name, iter)->peer->orphan.targets;
+    --ctl->iface->target_stats.open;
+    kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
+}
+
+void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter)
+{
+    uct_varuna_target_t *target = kh_val(&ctl->targets.by_name, iter);
+    uct_varuna_ctl_hdr_t hdr    = {
+        .type  = UCT_VARUNA_CTL_CLOSE,
+        .uuid  = target->peer->uuid,
+        .vqp   = target->vqp,
+        .epoch = target->instance
+    };
+
+    uct_varuna_target_unname(ctl, iter);
+    uct_varuna_ctl_post_inbox(ctl, 0, &hdr, &hdr, target);
+}
+
 uct_varuna_target_t *
 uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
                                const uct_varuna_ctl_hdr_t *hdr)
@@ -481,35 +516,44 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
     khiter_t iter;
 
     target = uct_varuna_target_by_name(ctl, hdr, &iter);
-    if (target != NULL) {
-        kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
+    if ((target == NULL) || (target->instance != hdr->epoch)) {
+        return NULL;
     }
 
+    uct_varuna_target_unname(ctl, iter);
     return target;
 }
 
-void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
-                               uct_varuna_target_t *target)
+void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
+                                  uct_varuna_target_t *target)
 {
     uct_varuna_held_am_t *held;
     uct_varuna_target_qp_t *qp;
     unsigned i;
 
-    ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
-    uct_varuna_target_publish(ctl, target->id, NULL);
     uct_varuna_gap_forget(target);
     while (!ucs_list_is_empty(&target->held)) {
         held = ucs_list_extract_head(&target->held, uct_varuna_held_am_t, list);
         ucs_free(held);
     }
+    target->num_held = 0;
 
     /* Its name is gone, so the async context doesn't find it any more */
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &uct_varuna_target_impl(target)->qps[i];
         if (qp->ep != NULL) {
             uct_varuna_target_destroy_ep(ctl, qp->ep);
+            qp->ep = NULL;
         }
     }
+}
+
+void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+                               uct_varuna_target_t *target)
+{
+    ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
+    uct_varuna_target_publish(ctl, target->id, NULL);
+    uct_varuna_target_disconnect(ctl, target);
 
     uct_varuna_ctl_lock(ctl);
     uct_varuna_proxy_close_target(ctl->proxy, target);
@@ -543,6 +587,7 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
     table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
+    ucs_list_head_init(&table->orphans);
 
     /* The first chunk is made here, in the main thread and where its failure can
      * be told to the user */
@@ -563,6 +608,7 @@ void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
     kh_foreach_value(&table->by_name, target, {
         uct_varuna_target_destroy(ctl, target);
     });
+    uct_varuna_orphans_cleanup(ctl);
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
 

@@ -4,6 +4,7 @@
  * The counters in UCX's VFS tree, which ucx_vfs mounts:
  *
  *     uct/worker/<worker>/iface/<iface>/link/<device>/...
+ *                                       target/...
  *                                       vqp/<id>/...
  *
  * Called by UCX when somebody lists an interface's directory.
@@ -111,6 +112,16 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
         ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->flaps,
                                 UCS_VFS_TYPE_U32, "link/%s/flaps", name);
     }
+
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.open, UCS_VFS_TYPE_U32,
+                            "target/open");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.orphans, UCS_VFS_TYPE_U32,
+                            "target/orphans");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.given_up, UCS_VFS_TYPE_U32,
+                            "target/given_up");
 
     ucs_ptr_array_for_each(ep, i, &iface->eps) {
         uct_varuna_vfs_add_ep(iface, ep);

@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      5
+#define UCT_VARUNA_WIRE_VERSION      6
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -94,7 +94,9 @@ typedef struct uct_varuna_ctl_hdr {
     uint32_t                   length;     /* Of the body, bytes */
     uint64_t                   uuid;       /* The requester's interface */
     uint32_t                   vqp;        /* The requester's endpoint */
-    uint32_t                   epoch;      /* Lane incarnation, from 1 */
+    uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
+                                              and CLOSE: the endpoint's instance,
+                                              as an id is used again */
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
 
 /* OPEN_REQ: followed by the requester's whole interface address (all links,
