@@ -16,7 +16,7 @@ unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
 export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
 export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
-export UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s
+export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
 
 fabric_up() {
     check "$emu" up -n "$fabric" --hosts 2 --links 2
@@ -99,6 +99,8 @@ test_50_killed_clients_leave_nothing() {
             pids+=($client)
             exec {hold}<>"steps.$round$i" # No end of its input
             cat address >&$hold
+        done
+        for i in {0..9}; do
             await '^ft: step 1' "client.$round$i.log"
         done
         for i in {0..9}; do
@@ -124,7 +126,7 @@ test_stopped_client_keeps_its_target() {
     cat address >&8
     await '^ft: step 1' client.0.log
     kill -STOP "$(program_of $client)"
-    sleep 5
+    sleep 3
     [ "$(counter open)" = 1 ] || fail "it was given up"
     kill -CONT "$(program_of $client)"
     echo >&8

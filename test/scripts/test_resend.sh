@@ -5,6 +5,7 @@
 # What recovery is for. A writes a word; its acknowledgement is lost with the link.
 # A third party, which has seen A's word, writes B over it. Who repeats blindly
 # (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna does not.
+# If it cannot know, UCX_RC_VARUNA_AMBIGUOUS says what it does.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -70,8 +71,32 @@ test_varuna_does_not_repeat_what_was_executed() {
     vfs vqp/0/repeated 0
     vfs vqp/0/ambiguous 0
     vfs vqp/0/switches 1
+    vfs link/mlx5_0:1/switches 1
+    vfs link/mlx5_0:1/executed 1
+    vfs link/mlx5_0:1/repeated 0
     grep -q '^vfs: .*/vqp/0/state ' client.log || fail "no state"
     grep -q '^vfs: .*/link/mlx5_1:1/state up$' client.log || fail "no link"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# Without the PSN, and with B over A, nobody knows whether A was executed: its log
+# entry died with the link. The policy decides
+test_ambiguous_put_is_repeated() {
+    UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
+        fail "the client failed"
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_different 1
+    vfs vqp/0/repeated 1
+    [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
+}
+
+test_ambiguous_put_fails_the_endpoint() {
+    ! UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
+        fail "the client did not notice"
+    check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
+        client.log
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/repeated 0
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 

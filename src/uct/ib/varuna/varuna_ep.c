@@ -11,6 +11,7 @@
 #include "varuna_amo.h"
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
+#include "varuna_lane.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
 
@@ -106,6 +107,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     /* At most one lane has ever been given what is unfinished */
     self->state   = UCT_VARUNA_EP_FAILED;
     self->lane.ep = NULL;
+    uct_varuna_ep_settle(self);
     uct_varuna_compare_detach(self);
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);

@@ -73,7 +73,9 @@ enum {
                                                   executed: to be compared */
     UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6), /* Only for a mutation */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
-    UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8)  /* OCCUPY: left to its atomic */
+    UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* OCCUPY: left to its atomic */
+    UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9)  /* Its completion is the first of
+                                                  the new lane */
 };
 
 /* The saved request: all that a repeat needs. */
@@ -242,7 +244,13 @@ struct uct_varuna_ep {
         uint64_t               rebuilds;      /* RC connections swapped in */
         uint64_t               rebuild_usec;  /* How long they took, in all */
         uint64_t               recovery_usec; /* From detection to the gate */
+        uint64_t               resumed;       /* Switches with requests under way */
+        uint64_t               resume_usec;   /* From detection to the first
+                                                 completion of the new lane */
     } stats;
+    uint64_t                   settled;    /* Posted ones which are in the sum of a
+                                              link already */
+    ucs_time_t                 noticed_at; /* ... of the failure, for resume_usec */
 };
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);

@@ -364,6 +364,13 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
         uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
     }
 
+    if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {
+        ++ep->stats.resumed;
+        ep->stats.resume_usec += ucs_time_to_usec(ucs_get_time() -
+                                                  ep->noticed_at);
+        ep->noticed_at         = 0;
+    }
+
     if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
         uct_varuna_amo_collect(req);
     }

@@ -591,6 +591,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     self->ep_salt     = 0;
     self->ep_instances = 0;
     memset(&self->target_stats, 0, sizeof(self->target_stats));
+    memset(&self->link_stats, 0, sizeof(self->link_stats));
     self->scan_countdown = UCT_VARUNA_SCAN_CALLS;
     self->ctl         = NULL;
     self->release_desc.cb = uct_varuna_am_release;

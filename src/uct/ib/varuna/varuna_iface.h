@@ -144,6 +144,14 @@ struct uct_varuna_iface {
         uint32_t               orphans;       /* Given up, kept for a while */
         uint32_t               given_up;
     } target_stats;                           /* Shown in the VFS tree */
+    struct {
+        uint64_t               posted;        /* By lanes which are gone */
+        uint64_t               switches;      /* Away from it, */
+        uint64_t               executed;      /* and what was found then */
+        uint64_t               lost;
+        uint64_t               ambiguous;
+        uint64_t               repeated;
+    } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
     size_t                     addr_len;      /* Of the interface address */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */

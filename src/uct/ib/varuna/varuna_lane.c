@@ -179,9 +179,19 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
     lane->ep = NULL;
 }
 
+void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
+{
+    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_ep_iface(ep)->link_stats[ep->lane.link].posted +=
+                ep->stats.posted - ep->settled;
+    }
+    ep->settled = ep->stats.posted;
+}
+
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
+    uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
     ep->watched_at = ucs_get_time();
     ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);

@@ -55,6 +55,9 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
 /** Give up the RC lane which is being connected. */
+/** What the endpoint has posted so far counts for its present link. */
+void uct_varuna_ep_settle(uct_varuna_ep_t *ep);
+
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 
 /** Take the best lane which can be had at once, DC. @return 0 if there is none. */

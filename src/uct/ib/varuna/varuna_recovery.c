@@ -18,6 +18,7 @@
 #include "varuna_mutate.h"
 #include "varuna_req.h"
 #include "varuna_resend.h"
+#include "varuna_stat.h"
 #include "varuna_swap.h"
 
 #include <uct/api/v2/uct_v2.h>
@@ -141,6 +142,10 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
     if (uct_varuna_ep_iface(ep)->config.recovery == UCT_VARUNA_RECOVERY_NONE) {
         uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
         return;
+    }
+
+    if (ep->noticed_at == 0) {
+        ep->noticed_at         = ucs_get_time();
     }
 
     if (ep->recovery.start == 0) {
@@ -486,28 +491,6 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_ep_add_work(ep);
 }
 
-/* The one readable line per switch. */
-static void uct_varuna_ep_log_switch(uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface          = uct_varuna_ep_iface(ep);
-    const uct_varuna_plan_result_t *rs = &ep->recovery.result;
-
-    ++ep->stats.switches;
-    ep->stats.recovery_usec += ucs_time_to_usec(ucs_get_time() -
-                                                ep->recovery.start);
-    ucs_info("rc_varuna: switched vqp=%u from=%s was=%s to=%s lane=%s "
-             "reason=\"%s\" "
-             "executed=%u lost=%u repeated=%u ambiguous=%u equal=%u "
-             "different=%u time_us=%.0f",
-             ep->id, uct_varuna_link_name(iface, ep->recovery.from_link),
-             uct_varuna_lane_names[ep->recovery.from_kind],
-             uct_varuna_link_name(iface, ep->lane.link),
-             uct_varuna_lane_names[ep->lane.kind], ep->recovery.reason,
-             rs->executed, rs->lost, rs->repeated, rs->ambiguous,
-             ep->recovery.equal, ep->recovery.different,
-             ucs_time_to_usec(ucs_get_time() - ep->recovery.start));
-}
-
 /* Post the lost ones in order, with their fences. */
 static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
 {
@@ -591,7 +574,7 @@ static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->want_signal = (ep->silent > 0);
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
     if (ep->recovery.start != 0) {
-        uct_varuna_ep_log_switch(ep);
+        uct_varuna_stat_switched(ep);
         ep->recovery.start = 0;
     }
     ep->next_try = now;

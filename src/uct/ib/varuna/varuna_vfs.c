@@ -39,7 +39,35 @@ static const struct {
     UCT_VARUNA_VFS_COUNTER(epochs),
     UCT_VARUNA_VFS_COUNTER(rebuilds),
     UCT_VARUNA_VFS_COUNTER(rebuild_usec),
-    UCT_VARUNA_VFS_COUNTER(recovery_usec)
+    UCT_VARUNA_VFS_COUNTER(recovery_usec),
+    UCT_VARUNA_VFS_COUNTER(resumed),
+    UCT_VARUNA_VFS_COUNTER(resume_usec)
+};
+
+static const struct {
+    const char                 *name;
+    size_t                     offset;
+} uct_varuna_vfs_amo_counters[] = {
+#define UCT_VARUNA_VFS_AMO(_name) \
+    { #_name, ucs_offsetof(uct_varuna_ep_t, amo.stats._name) }
+    UCT_VARUNA_VFS_AMO(started),
+    UCT_VARUNA_VFS_AMO(helped),
+    UCT_VARUNA_VFS_AMO(recovered),
+    UCT_VARUNA_VFS_AMO(proxied),
+    UCT_VARUNA_VFS_AMO(retries)
+};
+
+static const struct {
+    const char                 *name;
+    size_t                     offset;
+} uct_varuna_vfs_link_counters[] = {
+#define UCT_VARUNA_VFS_LINK(_name) \
+    { #_name, ucs_offsetof(uct_varuna_iface_t, link_stats[0]._name) }
+    UCT_VARUNA_VFS_LINK(switches),
+    UCT_VARUNA_VFS_LINK(executed),
+    UCT_VARUNA_VFS_LINK(lost),
+    UCT_VARUNA_VFS_LINK(ambiguous),
+    UCT_VARUNA_VFS_LINK(repeated)
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_vfs_ep_counters) *
@@ -77,6 +105,43 @@ static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
                               uct_varuna_link_state_names[link->state]);
 }
 
+/* Endpoints count for themselves while they post; the sum is made when asked for */
+static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
+                                       void *arg_ptr, uint64_t arg_u64)
+{
+    uct_varuna_iface_t *iface = obj;
+    uint64_t posted           = iface->link_stats[arg_u64].posted;
+    const uct_varuna_ep_t *ep;
+    void *element;
+    unsigned i;
+
+    ucs_ptr_array_for_each(element, i, &iface->eps) {
+        ep      = element;
+        posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->settled :
+                  0;
+    }
+
+    ucs_string_buffer_appendf(strb, "%lu\n", posted);
+}
+
+static void uct_varuna_vfs_add_link_sums(uct_varuna_iface_t *iface,
+                                         unsigned link, const char *name)
+{
+    size_t offset = link * sizeof(iface->link_stats[0]);
+    unsigned i;
+
+    ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_posted, NULL, link,
+                            "link/%s/posted", name);
+    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_link_counters); ++i) {
+        ucs_vfs_obj_add_ro_file(
+                iface, ucs_vfs_show_primitive,
+                UCS_PTR_BYTE_OFFSET(iface, offset +
+                                    uct_varuna_vfs_link_counters[i].offset),
+                UCS_VFS_TYPE_ULONG, "link/%s/%s", name,
+                uct_varuna_vfs_link_counters[i].name);
+    }
+}
+
 static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
                                   uct_varuna_ep_t *ep)
 {
@@ -90,6 +155,14 @@ static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
                 ep, ucs_vfs_show_primitive,
                 UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_ep_counters[i].offset),
                 UCS_VFS_TYPE_ULONG, "%s", uct_varuna_vfs_ep_counters[i].name);
+    }
+
+    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_amo_counters); ++i) {
+        ucs_vfs_obj_add_ro_file(
+                ep, ucs_vfs_show_primitive,
+                UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_amo_counters[i].offset),
+                UCS_VFS_TYPE_ULONG, "atomics/%s",
+                uct_varuna_vfs_amo_counters[i].name);
     }
 }
 
@@ -111,6 +184,7 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
                                 "link/%s/failures", name);
         ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->flaps,
                                 UCS_VFS_TYPE_U32, "link/%s/flaps", name);
+        uct_varuna_vfs_add_link_sums(iface, i, name);
     }
 
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,

@@ -1,0 +1,75 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What is counted and told when an endpoint has switched; varuna_vfs.c shows the
+ * counters.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_stat.h"
+#include "varuna_lane.h"
+
+#include <ucs/debug/log.h>
+
+
+/* Which completion is the first of the new lane? */
+static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (req->flags & UCT_VARUNA_REQ_FLAG_FIRST) {
+            return; /* That lane failed as well */
+        } else if (!(req->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
+            req->flags |= UCT_VARUNA_REQ_FLAG_FIRST;
+            return;
+        }
+    }
+
+    ep->noticed_at = 0; /* Nobody waits */
+}
+
+/* The sums of the link which was left. */
+static void uct_varuna_stat_count(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface          = uct_varuna_ep_iface(ep);
+    const uct_varuna_plan_result_t *rs = &ep->recovery.result;
+    unsigned link                      = ep->recovery.from_link;
+
+    ++iface->link_stats[link].switches;
+    iface->link_stats[link].executed  += rs->executed;
+    iface->link_stats[link].lost      += rs->lost;
+    iface->link_stats[link].ambiguous += rs->ambiguous;
+    iface->link_stats[link].repeated  += rs->repeated;
+}
+
+/* The one readable line per switch. */
+static void uct_varuna_stat_log(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface          = uct_varuna_ep_iface(ep);
+    const uct_varuna_plan_result_t *rs = &ep->recovery.result;
+
+    ++ep->stats.switches;
+    ep->stats.recovery_usec += ucs_time_to_usec(ucs_get_time() -
+                                                ep->recovery.start);
+    ucs_info("rc_varuna: switched vqp=%u from=%s was=%s to=%s lane=%s "
+             "reason=\"%s\" "
+             "executed=%u lost=%u repeated=%u ambiguous=%u equal=%u "
+             "different=%u time_us=%.0f",
+             ep->id, uct_varuna_link_name(iface, ep->recovery.from_link),
+             uct_varuna_lane_names[ep->recovery.from_kind],
+             uct_varuna_link_name(iface, ep->lane.link),
+             uct_varuna_lane_names[ep->lane.kind], ep->recovery.reason,
+             rs->executed, rs->lost, rs->repeated, rs->ambiguous,
+             ep->recovery.equal, ep->recovery.different,
+             ucs_time_to_usec(ucs_get_time() - ep->recovery.start));
+}
+
+void uct_varuna_stat_switched(uct_varuna_ep_t *ep)
+{
+    uct_varuna_stat_log(ep);
+    uct_varuna_stat_count(ep);
+    uct_varuna_stat_mark_first(ep);
+}
