@@ -68,6 +68,20 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, packet_lifetime),
    UCS_CONFIG_TYPE_TIME},
 
+  {"PEER_TIMEOUT", "10s",
+   "Endpoints whose lane has failed give up after this time instead of GIVE_UP,\n"
+   "if the peer was silent on all links for so long while another process on a\n"
+   "port of the peer's answered: then the peer's process has ended. 0 stands\n"
+   "for never. Needs the heartbeat.",
+   ucs_offsetof(uct_varuna_iface_config_t, peer_timeout), UCS_CONFIG_TYPE_TIME},
+
+  {"DRAIN_TIMEOUT", "3s",
+   "A NIC which has not flushed a failed queue pair after this time hangs. Then\n"
+   "the responder's fence and PACKET_LIFETIME have to prove that the lane is at\n"
+   "rest, or else the endpoint fails.",
+   ucs_offsetof(uct_varuna_iface_config_t, drain_timeout),
+   UCS_CONFIG_TYPE_TIME},
+
   {"RETURN_PRIMARY", "y",
    "Move the traffic back to a link of higher priority when it works again.",
    ucs_offsetof(uct_varuna_iface_config_t, return_primary),
@@ -189,6 +203,8 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
     iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);
+    iface->config.peer_timeout    = ucs_time_from_sec(config->peer_timeout);
+    iface->config.drain_timeout   = ucs_time_from_sec(config->drain_timeout);
     iface->config.port_events     = config->port_events;
     iface->config.heartbeat_interval = ucs_time_from_sec(
                                                config->heartbeat_interval);

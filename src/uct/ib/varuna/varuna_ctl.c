@@ -31,6 +31,9 @@
  * code, which takes their lengths from their contents */
 #define UCT_VARUNA_CTL_PADDING       64
 
+/* More than the receive queues of all links hold */
+#define UCT_VARUNA_CTL_MAX_POLL      (2 * UCT_VARUNA_MAX_LINKS * 8192)
+
 /* Complaints about peers, seconds between two */
 #define UCT_VARUNA_CTL_WARN_PERIOD   1.0
 
@@ -173,6 +176,7 @@ void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
         iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
         kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
         ucs_list_del(&ep->list);
+        uct_varuna_doubt_forget(ctl, ep);
         uct_ep_destroy(ep->inner);
         ucs_free(ep);
     }
@@ -206,6 +210,7 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
     ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
               ep->peer->uuid, ep->link, ucs_status_string(status));
     ep->peer->orphan.failed |= UCS_BIT(ep->link);
+    uct_varuna_doubt_failed(ep->peer, ep->link);
     uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
     return UCS_OK;
 }
@@ -234,6 +239,10 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ssize_t packed;
     int retry;
 
+    if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
+        return UCS_ERR_UNREACHABLE; /* Who asks asks again */
+    }
+
     for (retry = 0; retry < 2; ++retry) {
         if (peer->ctl_eps[link] == NULL) {
             status = uct_varuna_ctl_open_ep(ctl, peer, link);
@@ -245,6 +254,7 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         packed = uct_ep_am_bcopy(peer->ctl_eps[link], UCT_VARUNA_AM_ID_CTL,
                                  uct_varuna_ctl_pack_cb, &pack, 0);
         if (packed >= 0) {
+            uct_varuna_doubt_posted(ctl, peer, link);
             return UCS_OK;
         }
 
@@ -578,15 +588,19 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
 
 static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl)
 {
-    ucs_status_t status = UCS_OK;
+    ucs_status_t result = UCS_OK;
+    ucs_status_t status;
     unsigned i;
 
-    for (i = 0; (i < ctl->num_links) && (status == UCS_OK); ++i) {
+    for (i = 0; (i < ctl->num_links) && (result != UCS_ERR_BUSY); ++i) {
         status = uct_iface_event_arm(ctl->links[i].inner,
                                      UCT_EVENT_SEND_COMP | UCT_EVENT_RECV);
+        if (status != UCS_OK) {
+            result = status; /* A dead NIC is no reason to ignore the others */
+        }
     }
 
-    return status;
+    return result;
 }
 
 /* Progress all links until they are idle and armed. */
@@ -632,6 +646,12 @@ void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
     }
 
     uct_varuna_ctl_progress_and_arm(ctl);
+}
+
+int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
+{
+    return (ctl->detector != NULL) &&
+           uct_varuna_detector_is_gone(ctl->detector, link);
 }
 
 /* Port event: the main thread is told */
@@ -722,6 +742,19 @@ static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
     uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
 }
 
+/* Messages which were acknowledged before CLOSE was sent are in our completion
+ * queues: they are delivered before their vQP is forgotten. */
+static void uct_varuna_ctl_poll_lanes(uct_varuna_ctl_t *ctl)
+{
+    unsigned count = 0;
+    unsigned polled;
+
+    do {
+        polled = uct_varuna_iface_progress_lanes(ctl->iface);
+        count += polled;
+    } while ((polled > 0) && (count < UCT_VARUNA_CTL_MAX_POLL));
+}
+
 static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
                                          const uct_varuna_ctl_item_t *item)
 {
@@ -740,6 +773,7 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
         uct_varuna_target_handle_acked(ctl, hdr, item->body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
+        uct_varuna_ctl_poll_lanes(ctl);
         if (item->closed->orphan) {
             uct_varuna_orphan_keep(ctl, item->closed);
         } else {

@@ -50,6 +50,8 @@ typedef struct uct_varuna_peer {
     unsigned                   link_map;  /* Local links which reach it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    uint8_t                    doubtful;  /* Links on which the last message to
+                                             it failed */
     struct {
         uct_varuna_alive_t     alive;
         ucs_list_link_t        list;      /* In ctl->hb.events, if queued */
@@ -58,6 +60,8 @@ typedef struct uct_varuna_peer {
         uint8_t                dead;      /* Paths, for the main thread */
         uint8_t                far_down;  /* Paths whose port is down there */
         uint8_t                renew;     /* Paths to be judged anew; atomic */
+        ucs_time_t             gone_time; /* Silent for so long beside a process
+                                             of its host that answers; atomic */
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
     } hb;                                 /* Heartbeat: under the lock */
     struct {
@@ -151,6 +155,9 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,
                                  uint64_t uuid, uint32_t vqp, uint32_t epoch,
                                  const void *body, size_t length);
+
+/** @return whether the system says that the NIC of @a link is gone. No lock. */
+int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link);
 
 /** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);

@@ -66,6 +66,10 @@ KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
 KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
 KHASH_MAP_INIT_INT64(uct_varuna_peers, uct_varuna_peer_t*)
 
+/* DCIs of each link which messages may occupy that are likely to fail, of those
+ * in varuna_ctl_open.c */
+#define UCT_VARUNA_CTL_MAX_DOUBTFUL  2
+
 /* An inner endpoint of the control plane, by which errors find its peer. */
 typedef struct uct_varuna_ctl_ep {
     ucs_list_link_t            list;       /* In ctl->dead_eps if dropped */
@@ -102,6 +106,8 @@ typedef struct uct_varuna_ctl_link {
     uct_iface_attr_t           attr;
     uct_iface_addr_t           *addr;      /* attr.iface_addr_len bytes */
     int                        fd;         /* Event fd, -1 if not listening */
+    /* Endpoints of doubtful peers that may occupy a DCI each */
+    uct_varuna_ctl_ep_t        *doubtful[UCT_VARUNA_CTL_MAX_DOUBTFUL];
     uint8_t                    index;
 } uct_varuna_ctl_link_t;
 
@@ -213,6 +219,7 @@ struct uct_varuna_ctl {
         unsigned               max_misses;
         int                    timer_id;   /* -1: none */
         ucs_time_t             ticked_at;
+        khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
         uint8_t                suspects;   /* Links on which nobody answers */
         uint8_t                down_map;   /* For the main thread, as above */
@@ -294,6 +301,18 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
+
+/* --- varuna_doubt.c: lock held in all --- */
+
+/* May a message be posted to @a peer on @a link now? */
+int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                              unsigned link);
+
+/* One was posted, or failed later, or the endpoint is about to be destroyed. */
+void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link);
+void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link);
+void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 
 /* --- varuna_peer.c: lock held in all --- */
 

@@ -25,6 +25,7 @@ typedef struct uct_varuna_detector_port {
     uct_varuna_detector_t      *detector;
     struct ibv_context         *context;   /* NULL: not used */
     uint8_t                    port_num;   /* On its device, from 1 */
+    uint8_t                    gone;       /* Atomic */
     char                       name[UCT_DEVICE_NAME_MAX];
 } uct_varuna_detector_port_t;
 
@@ -45,6 +46,18 @@ static void uct_varuna_detector_report(uct_varuna_detector_port_t *port,
     detector->cb(detector->arg, port - detector->ports, is_up);
 }
 
+static void uct_varuna_detector_set_gone(uct_varuna_detector_port_t *port)
+{
+    __atomic_store_n(&port->gone, 1, __ATOMIC_RELAXED);
+    uct_varuna_detector_report(port, 0);
+}
+
+int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
+                                unsigned port_index)
+{
+    return __atomic_load_n(&detector->ports[port_index].gone, __ATOMIC_RELAXED);
+}
+
 static void
 uct_varuna_detector_handle_event(uct_varuna_detector_port_t *port,
                                  const struct ibv_async_event *event)
@@ -61,7 +74,7 @@ uct_varuna_detector_handle_event(uct_varuna_detector_port_t *port,
         }
         break;
     case IBV_EVENT_DEVICE_FATAL:
-        uct_varuna_detector_report(port, 0);
+        uct_varuna_detector_set_gone(port);
         break;
     default:
         break;
@@ -87,7 +100,7 @@ static void uct_varuna_detector_event_handler(int fd,
          * readable for ever. */
         ucs_diag("no more port events of %s: %m", port->name);
         ucs_async_remove_handler(port->context->async_fd, 0);
-        uct_varuna_detector_report(port, 0);
+        uct_varuna_detector_set_gone(port);
     }
 }
 

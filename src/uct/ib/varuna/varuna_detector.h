@@ -24,6 +24,11 @@ typedef struct uct_varuna_detector uct_varuna_detector_t;
  */
 typedef void (*uct_varuna_detector_cb_t)(void *arg, unsigned port, int is_up);
 
+/** @return whether the system says that the device of a port is gone. Any
+ *  thread. */
+int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
+                                unsigned port_index);
+
 /**
  * Create a detector without ports.
  *

@@ -196,6 +196,8 @@ struct uct_varuna_ep {
     uint8_t                    next_ready; /* ... and connected */
     uint8_t                    next_spare; /* In reserve: no planned swap */
     uct_varuna_lane_t          dead;       /* Failed, not yet destroyed */
+    uint8_t                    stuck;      /* ... and not at rest itself */
+    ucs_time_t                 fenced_at;  /* Then: the responder's end is */
     ucs_queue_head_t           pending;    /* User's pending requests */
     uct_pending_req_t          inner_pend; /* Ours, in the inner queue */
     uint8_t                    inner_pend_queued;

@@ -20,6 +20,7 @@
 #include "varuna_lane.h"
 
 #include <ucs/debug/log.h>
+#include <string.h>
 
 /* A path is in use for this time after it was last seen to be (the background
  * scan needs as long for thousands of endpoints), or for two intervals */
@@ -27,6 +28,9 @@
 
 /* So many peers at least must be silent before their link is suspected */
 #define UCT_VARUNA_HEARTBEAT_QUORUM   2
+
+/* So many processes of a silent peer's host are asked about it at once */
+#define UCT_VARUNA_HEARTBEAT_MAX_NEIGHBOURS 4
 
 
 static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
@@ -65,7 +69,9 @@ static void uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
     };
 
     hdr.epoch = uct_varuna_alive_ping(&peer->hb.alive, link, now);
-    if (uct_varuna_ctl_post(ctl, peer, link, &hdr, sizeof(hdr)) != UCS_OK) {
+    /* Messages to a doubtful peer fail and are held back, so this is missed, too */
+    if ((uct_varuna_ctl_post(ctl, peer, link, &hdr, sizeof(hdr)) != UCS_OK) &&
+        (peer->doubtful == 0)) {
         uct_varuna_alive_unask(&peer->hb.alive, link);
     }
 }
@@ -81,19 +87,26 @@ void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* --- Verdicts --- */
 
+static int uct_varuna_heartbeat_is_recent(const uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_peer_t *peer,
+                                          unsigned link, ucs_time_t now)
+{
+    ucs_time_t lately      = (ctl->hb.max_misses + 1) * ctl->hb.interval;
+    ucs_time_t answered_at = uct_varuna_heartbeat_answered_at(peer, link);
+
+    return (answered_at != 0) && ((now - answered_at) <= lately);
+}
+
 /* @return whether another peer than @a peer has answered on @a link lately. */
 static int uct_varuna_heartbeat_others_answer(const uct_varuna_ctl_t *ctl,
                                               const uct_varuna_peer_t *peer,
                                               unsigned link, ucs_time_t now)
 {
-    ucs_time_t lately = (ctl->hb.max_misses + 1) * ctl->hb.interval;
-    ucs_time_t answered_at;
     uct_varuna_peer_t *other;
 
     kh_foreach_value((khash_t(uct_varuna_peers)*)&ctl->peers, other, {
-        answered_at = uct_varuna_heartbeat_answered_at(other, link);
-        if ((other != peer) && (answered_at != 0) &&
-            ((now - answered_at) <= lately)) {
+        if ((other != peer) &&
+            uct_varuna_heartbeat_is_recent(ctl, other, link, now)) {
             return 1;
         }
     });
@@ -191,6 +204,68 @@ static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
     }
 }
 
+/* --- Processes which are gone, async context --- */
+
+/* Another process behind the same port of the peer's host? */
+static int uct_varuna_heartbeat_is_neighbour(const uct_varuna_ctl_t *ctl,
+                                             const uct_varuna_peer_t *peer,
+                                             const uct_varuna_peer_t *other,
+                                             unsigned link)
+{
+    return (other != peer) && (other->link_map & peer->link_map &
+                               UCS_BIT(link)) &&
+           !memcmp(other->links[link].device_addr,
+                   peer->links[link].device_addr,
+                   ctl->iface->links[link].device_addr_len);
+}
+
+/* Ports, switches and cables work up to the peer's host, and it alone is silent.
+ * Neighbours are asked even if nothing is sent to them. */
+static int uct_varuna_heartbeat_ask_neighbours(uct_varuna_ctl_t *ctl,
+                                               const uct_varuna_peer_t *peer,
+                                               ucs_time_t now)
+{
+    unsigned asked = 0;
+    uct_varuna_peer_t *other;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        kh_foreach_value(&ctl->peers, other, {
+            if (!uct_varuna_heartbeat_is_neighbour(ctl, peer, other, link)) {
+                continue;
+            }
+
+            if (uct_varuna_heartbeat_is_recent(ctl, other, link, now)) {
+                return 1;
+            }
+
+            if (!other->hb.alive.silent &&
+                (asked++ < UCT_VARUNA_HEARTBEAT_MAX_NEIGHBOURS)) {
+                uct_varuna_heartbeat_ping(ctl, other, link, now);
+                uct_varuna_alive_unask(&other->hb.alive, link);
+            }
+        });
+    }
+
+    return 0;
+}
+
+/* An interval which we have slept through is not counted: add up what we saw */
+static void uct_varuna_heartbeat_count_gone(uct_varuna_ctl_t *ctl,
+                                            uct_varuna_peer_t *peer,
+                                            int is_late, ucs_time_t now)
+{
+    ucs_time_t gone_time = peer->hb.gone_time;
+
+    if (!peer->hb.alive.silent) {
+        gone_time = 0;
+    } else if (!is_late && uct_varuna_heartbeat_ask_neighbours(ctl, peer, now)) {
+        gone_time += ctl->hb.interval;
+    }
+
+    __atomic_store_n(&peer->hb.gone_time, gone_time, __ATOMIC_RELAXED);
+}
+
 /* --- Timer, async context --- */
 
 static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
@@ -226,8 +301,27 @@ static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
     uct_varuna_alive_tick(alive, peer->link_map, used, peer->hb.far_down,
                           ctl->hb.max_misses, &verdict);
     uct_varuna_heartbeat_apply(ctl, peer, &verdict, now);
+    uct_varuna_heartbeat_count_gone(ctl, peer, is_late, now);
     ucs_for_each_bit(link, verdict.ping) {
         uct_varuna_heartbeat_ping(ctl, peer, link, now);
+    }
+}
+
+/* Each time from another peer on: what is left for doubtful ones (varuna_doubt.c)
+ * is not enough for all of them */
+static void uct_varuna_heartbeat_tick_peers(uct_varuna_ctl_t *ctl, int is_late,
+                                            ucs_time_t now)
+{
+    khiter_t end   = kh_end(&ctl->peers);
+    khiter_t first = (end == 0) ? 0 : (++ctl->hb.first % end);
+    khiter_t i, iter;
+
+    for (i = 0; i < end; ++i) {
+        iter = (first + i) % end;
+        if (kh_exist(&ctl->peers, iter)) {
+            uct_varuna_heartbeat_tick_peer(ctl, kh_val(&ctl->peers, iter),
+                                           is_late, now);
+        }
     }
 }
 
@@ -236,7 +330,6 @@ static void uct_varuna_heartbeat_timer(int id, ucs_event_set_types_t events,
 {
     uct_varuna_ctl_t *ctl = arg;
     ucs_time_t now;
-    uct_varuna_peer_t *peer;
     unsigned link;
     int is_late;
 
@@ -250,9 +343,7 @@ static void uct_varuna_heartbeat_timer(int id, ucs_event_set_types_t events,
     now              = ucs_get_time();
     is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
     ctl->hb.ticked_at = now;
-    kh_foreach_value(&ctl->peers, peer, {
-        uct_varuna_heartbeat_tick_peer(ctl, peer, is_late, now);
-    });
+    uct_varuna_heartbeat_tick_peers(ctl, is_late, now);
 
     for (link = 0; link < ctl->num_links; ++link) {
         uct_varuna_heartbeat_judge_link(ctl, link, now);

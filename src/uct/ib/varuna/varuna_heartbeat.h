@@ -54,6 +54,15 @@ uct_varuna_heartbeat_answered_at(const uct_varuna_peer_t *peer, unsigned link)
                            __ATOMIC_RELAXED);
 }
 
+/** @return whether the peer's process has been silent for @a timeout (0: for ever)
+ *  while another process on one of its ports answered. No lock. */
+static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
+                                               ucs_time_t timeout)
+{
+    return (timeout != 0) &&
+           (__atomic_load_n(&peer->hb.gone_time, __ATOMIC_RELAXED) > timeout);
+}
+
 /** Main thread: ask once, now. */
 void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                 unsigned link);

@@ -54,6 +54,8 @@ typedef struct uct_varuna_iface_config {
     double                     ctl_timeout;    /* Resend control requests */
     double                     give_up;        /* No link left: then fail */
     double                     packet_lifetime;/* Unfenced lanes wait it out */
+    double                     peer_timeout;
+    double                     drain_timeout;
     int                        return_primary;
     double                     return_delay;
     int                        port_events;    /* Listen to port events */
@@ -164,6 +166,8 @@ struct uct_varuna_iface {
         ucs_time_t             ctl_timeout;
         ucs_time_t             give_up;
         ucs_time_t             packet_lifetime;
+        ucs_time_t             peer_timeout;       /* 0: never */
+        ucs_time_t             drain_timeout;
         ucs_time_t             heartbeat_interval; /* 0: on demand only */
         unsigned               heartbeat_misses;
         int                    heartbeat_idle;

@@ -13,7 +13,9 @@
 #include "varuna_recovery.h"
 #include "varuna_amo.h"
 #include "varuna_compare.h"
+#include "varuna_drain.h"
 #include "varuna_ep_ops.h"
+#include "varuna_heartbeat.h"
 #include "varuna_mlx5.h"
 #include "varuna_mutate.h"
 #include "varuna_req.h"
@@ -97,7 +99,16 @@ static void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
-    if (now - ep->state_since > iface->config.give_up) {
+    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+    }
+
+    if (uct_varuna_heartbeat_is_gone(ep->peer, iface->config.peer_timeout)) {
+        ucs_diag("ep %p: vQP %u: the peer's process is gone: it was silent on all "
+                 "links for %.1f s while others on its host answered", ep,
+                 ep->id, ucs_time_to_sec(iface->config.peer_timeout));
+        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+    } else if (now > (ep->state_since + iface->config.give_up)) {
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
                  " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->state],
                  ucs_time_to_sec(now - ep->state_since));
@@ -211,14 +222,36 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     }
 }
 
+/* What was posted may be executed, or an answer be written, at any later time */
+static void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
+{
+    ucs_error("ep %p: %s stopped working, and nobody can tell that its queue "
+              "pair has: nothing can be repeated safely", ep,
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->dead.link));
+    uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+}
+
 static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (!uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+    uct_varuna_drain_t drain = uct_varuna_drain_check(ep, now);
+
+    switch (drain) {
+    case UCT_VARUNA_DRAIN_WAIT:
         return 1;
+    case UCT_VARUNA_DRAIN_HOPELESS:
+        uct_varuna_ep_fail_unconfirmed(ep);
+        return 1;
+    default:
+        break;
     }
 
-    /* Nothing of the old lane can write our memory any more */
-    uct_varuna_compare_abort(ep);
+    ep->stuck     = (drain == UCT_VARUNA_DRAIN_STUCK);
+    ep->fenced_at = 0;
+    if (!ep->stuck) {
+        /* Nothing of the old lane can write our memory any more */
+        uct_varuna_compare_abort(ep);
+    }
+
     if (uct_varuna_ep_is_resend(ep)) {
         uct_varuna_resend_mark(ep);
         uct_varuna_lane_destroy(ep, &ep->dead);
@@ -253,7 +286,7 @@ static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
     req.newest = ep->epoch;
-    req.round  = (now - ep->state_since) >= iface->config.packet_lifetime;
+    req.round  = (now >= (ep->state_since + iface->config.packet_lifetime));
     if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
         !uct_varuna_mutate(NO_FENCE)) {
         return 1;
@@ -425,6 +458,23 @@ static void uct_varuna_ep_mutate_plan(uct_varuna_plan_op_t *ops,
     }
 }
 
+/* @return whether a lane that was not flushed has come to rest otherwise. */
+static int
+uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_fence_rep_t *rep)
+{
+    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP),
+                                    rep->round > 0, ucs_get_time())) {
+    case UCT_VARUNA_DRAIN_DONE:
+        return 1;
+    case UCT_VARUNA_DRAIN_HOPELESS:
+        uct_varuna_ep_fail_unconfirmed(ep);
+        return 0;
+    default:
+        return 0; /* Asked again */
+    }
+}
+
 static void
 uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                const uct_varuna_ctl_hdr_t *hdr,
@@ -442,6 +492,10 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 
     if (rep->log_size != UCT_VARUNA_LOG_SIZE) {
         uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        return;
+    }
+
+    if (ucs_unlikely(ep->stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
         return;
     }
 
@@ -484,6 +538,8 @@ uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_compare_abort(ep);
+    ep->stuck = 0;
 #ifdef UCT_VARUNA_MUTATIONS
     ep->leak_until = ucs_get_time() + ucs_time_from_msec(2);
 #endif
@@ -658,12 +714,13 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = ep->fail_status;
 
-    if ((ep->dead.ep != NULL) && !uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+    if ((ep->dead.ep != NULL) &&
+        (uct_varuna_drain_check(ep, now) == UCT_VARUNA_DRAIN_WAIT)) {
         return 1;
     }
 
-    uct_varuna_compare_abort(ep);
     uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_compare_abort(ep);
     uct_varuna_ep_drop_next(ep);
     while (!ucs_queue_is_empty(&ep->reqs)) {
         uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :

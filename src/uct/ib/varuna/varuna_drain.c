@@ -1,0 +1,82 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Waits for a failed lane to come to rest. See varuna_drain.h.
+ *
+ * What a lane that is not at rest can still do, and what rules it out:
+ *
+ *   it sends what waits in its queue     the responder's queue pair is in ERR
+ *   an answer is written into memory     none is sent after that, and those sent
+ *   of ours                              before live for PACKET_LIFETIME at most
+ *
+ * A DC lane has no end at the responder that could be stopped. A NIC of which the
+ * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_drain.h"
+#include "varuna_ctl.h"
+#include "varuna_iface.h"
+#include "varuna_mlx5.h"
+#include "varuna_lane.h"
+
+
+static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface =
+            ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
+
+    return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->dead.link);
+}
+
+uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    int is_gone;
+
+    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+        return UCT_VARUNA_DRAIN_DONE;
+    }
+
+    is_gone = uct_varuna_drain_is_nic_gone(ep);
+    if (!is_gone && (now < (ep->state_since + iface->config.drain_timeout))) {
+        return UCT_VARUNA_DRAIN_WAIT;
+    }
+
+    ucs_info("rc_varuna: vqp=%u: %s is gone or hangs: the %s lane on it was not "
+             "flushed (%s)", ep->id,
+             uct_varuna_link_name(iface, ep->dead.link),
+             (ep->dead.kind == UCT_VARUNA_LANE_RC) ? "RC" : "DC",
+             is_gone ? "the system says so" : "drain timeout");
+    return (is_gone || (ep->dead.kind == UCT_VARUNA_LANE_RC)) ?
+           UCT_VARUNA_DRAIN_STUCK : UCT_VARUNA_DRAIN_HOPELESS;
+}
+
+uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
+                                           int is_late, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+
+    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+        return UCT_VARUNA_DRAIN_DONE; /* It came to rest after all */
+    }
+
+    if (uct_varuna_drain_is_nic_gone(ep)) {
+        return is_late ? UCT_VARUNA_DRAIN_DONE : UCT_VARUNA_DRAIN_WAIT;
+    }
+
+    if (!is_fenced) {
+        return UCT_VARUNA_DRAIN_HOPELESS;
+    }
+
+    if (ep->fenced_at == 0) {
+        ep->fenced_at = now;
+    }
+
+    return (now < (ep->fenced_at + iface->config.packet_lifetime)) ?
+           UCT_VARUNA_DRAIN_WAIT : UCT_VARUNA_DRAIN_DONE;
+}

@@ -1,0 +1,36 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Waits for a failed lane to come to rest, and decides what may be done when it
+ * does not: a NIC that died or hangs flushes nothing, and confirms nothing. Called
+ * by varuna_recovery.c.
+ */
+#ifndef UCT_VARUNA_DRAIN_H_
+#define UCT_VARUNA_DRAIN_H_
+
+#include "varuna_ep.h"
+
+typedef enum uct_varuna_drain {
+    UCT_VARUNA_DRAIN_WAIT,
+    UCT_VARUNA_DRAIN_DONE,      /* At rest: confirmed by its own completions */
+    UCT_VARUNA_DRAIN_STUCK,     /* Not at rest in DRAIN_TIMEOUT; the responder's
+                                   fence can confirm it, or time: the NIC is gone */
+    UCT_VARUNA_DRAIN_HOPELESS   /* Nobody can ever confirm it */
+} uct_varuna_drain_t;
+
+/** What has become of ep->dead, which was put into the error state when the
+ *  endpoint entered its present state. */
+uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/**
+ * An answer to FENCE_REQ has come for a lane that is not at rest itself. It is, as
+ * far as anybody can tell, when the responder has stopped its end, so that nothing
+ * more is executed or answered, *and* what was answered before has died out.
+ *
+ * @param [in] is_fenced  The responder has stopped its queue pair.
+ * @param [in] is_late    The packet lifetime was over when it read the log.
+ */
+uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
+                                           int is_late, ucs_time_t now);
+
+#endif
