@@ -49,7 +49,12 @@ static const ft_fault_t ft_faults[] = {
       "packet host=1 link=$K op=send nth=2 count=all drop"}},
     /* All answers are lost from there on: executed, and never known */
     {"mute", FT_PHASE_RC | FT_PHASE_DC,
-     {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}}
+     {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}},
+    /* The queue pair does nothing any more, and says nothing; all else works */
+    {"hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
+     {"post host=1 link=$L qp=$Q nth=$N hang"}},
+    {"exec_hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
+     {"exec host=1 link=$L qp=$Q nth=$N hang"}}
 };
 
 /* While a vQP recovers from the first fault, its control messages, its repetitions,

@@ -16,7 +16,8 @@ enum {
     FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
     FT_LINKS    = 1 << 2, /* Links change their state */
     FT_LATE     = 1 << 3, /* Something arrives when the run is over */
-    FT_SPREADS  = 1 << 4  /* The lane that takes over may fail, too */
+    FT_SPREADS  = 1 << 4, /* The lane that takes over may fail, too */
+    FT_SLOW     = 1 << 5  /* Found by a timeout only: not unless asked for */
 };
 
 typedef struct {

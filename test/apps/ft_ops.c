@@ -506,6 +506,18 @@ static void ft_check_results(ft_client_t *client)
     }
 }
 
+/* Progress for a moment, then none for two seconds */
+static void ft_compute(ft_client_t *client)
+{
+    double end = ft_now() + 0.05;
+
+    while (ft_now() < end) {
+        ft_client_progress(client);
+    }
+
+    usleep(2000000);
+}
+
 int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
                   unsigned flags)
 {
@@ -527,6 +539,10 @@ int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
 
     for (i = 0; i <= client->plan.num; ++i) {
         ft_post(client, &client->done[i], flags & FT_RUN_PENDING, end);
+    }
+
+    if (flags & FT_RUN_COMPUTE) {
+        ft_compute(client);
     }
 
     while (!client->done[client->plan.num].completed &&

@@ -44,7 +44,8 @@ struct ft_client {
 
 enum {
     FT_RUN_FRESH   = 1 << 0, /* Post on a new endpoint at once */
-    FT_RUN_PENDING = 1 << 1  /* Wait for resources in the pending queue */
+    FT_RUN_PENDING = 1 << 1, /* Wait for resources in the pending queue */
+    FT_RUN_COMPUTE = 1 << 2  /* No progress for a while, behind the last post */
 };
 
 /** Create the local memory. */

@@ -284,6 +284,19 @@ static void ft_build_mixed(ft_plan_t *plan, uint64_t seed)
     }
 }
 
+/* More messages than a short receive queue takes */
+static void ft_build_am_flood(ft_plan_t *plan)
+{
+    unsigned i;
+
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
+    for (i = 0; i < 100; ++i) {
+        ft_add(plan, FT_AM_SHORT, FT_SMALL(i % 4));
+    }
+    ft_add(plan, FT_GET_BCOPY, FT_SMALL(0));
+    ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
+}
+
 static const struct {
     const char *name;
     void       (*build)(ft_plan_t *plan);
@@ -300,6 +313,7 @@ static const struct {
     {"am_zcopy",  ft_build_am_zcopy},
     {"flush",     ft_build_flush},
     {"fence",     ft_build_fence},
+    {"am_flood",  ft_build_am_flood},
     {"mixed",     NULL} /* mixedN: another one for each N */
 };
 

@@ -560,7 +560,8 @@ static void ft_sweep_plan(ft_sweep_t *sweep, const char *plan)
     for (phase = FT_PHASE_RC; phase <= FT_PHASE_DC; phase <<= 1) {
         for (i = 0; (fault = ft_fault(i)) != NULL; ++i) {
             if ((sweep->phases & phase) && (fault->flags & phase) &&
-                ft_is_listed(sweep->faults, fault->name)) {
+                ft_is_listed(sweep->faults, fault->name) &&
+                ((sweep->faults != NULL) || !(fault->flags & FT_SLOW))) {
                 ft_sweep_series(sweep, plan, fault, phase);
             }
         }
@@ -596,7 +597,7 @@ static void ft_usage(void)
            "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
            "  JOB          path of ft_job\n"
            "  -s PLAN,...  only these plans (mixedN: batch N)\n"
-           "  -f FAULT,... only these faults\n"
+           "  -f FAULT,... only these faults (\"all\": the slow ones, too)\n"
            "  -p rc|dc     only this phase\n"
            "  -n N[-M]     only these events\n"
            "  -d FAULT,... a second fault (\"all\": each) during recovery\n"

@@ -69,6 +69,14 @@ test_server_computes() {
     sweep -p rc -z 2 -s put_short,get_bcopy -f silent,exec_down -n 3
 }
 
+# Queue pairs hang, found by a timeout (test_hangs.sh has a short version)
+if [ "$full" = full ]; then
+    test_queue_pairs_hang() {
+        export UCX_RC_VARUNA_HANG_TIMEOUT=200ms
+        sweep -s "$plans,mixed0" -f hang,exec_hang
+    }
+fi
+
 # No link is left until they return
 test_all_links_fail() {
     if [ "$full" = full ]; then

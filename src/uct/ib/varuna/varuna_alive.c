@@ -131,6 +131,6 @@ int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
 
     path->heard     = 1;
     path->condemned = 0;
-    __atomic_store_n(&path->answered_at, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&path->answered_at, now, __ATOMIC_RELEASE);
     return 1;
 }

@@ -38,6 +38,7 @@ typedef struct uct_varuna_path {
     uint8_t                    down;
     uint8_t                    flaps;      /* Doubles the hold-down */
     ucs_time_t                 retry_at;   /* Not probed before */
+    ucs_time_t                 probed_at;  /* Since it is down; 0: not yet */
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
 
@@ -63,6 +64,7 @@ typedef struct uct_varuna_peer {
         ucs_time_t             gone_time; /* Silent for so long beside a process
                                              of its host that answers; atomic */
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
+        uint32_t               app_beat;  /* Of its last answer; atomic */
     } hb;                                 /* Heartbeat: under the lock */
     struct {
         unsigned               targets;   /* Open ones */

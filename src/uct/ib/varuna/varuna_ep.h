@@ -210,9 +210,15 @@ struct uct_varuna_ep {
     ucs_time_t                 state_since;
     ucs_time_t                 next_since; /* RC was asked for */
     ucs_time_t                 next_try;   /* Of background RC connection */
-    ucs_time_t                 watched_at; /* The oldest request is the same
-                                              since then */
-    ucs_time_t                 probed_at;
+    struct {
+        ucs_time_t             since;      /* The oldest request is the same
+                                              since then, by the watch's clock */
+        ucs_time_t             asked_at;   /* First ping about it; 0: none */
+        ucs_time_t             probed_at;  /* Last one */
+        ucs_time_t             beat_since; /* Watch's clock */
+        uint32_t               beat;       /* Of the peer's application, then */
+        uint8_t                beats;      /* Intervals in which it has moved on */
+    } watch;
     uint8_t                    ctl_link;   /* Where it was sent */
     uint8_t                    swap_read;  /* The flushing read was posted */
     uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */

@@ -380,7 +380,10 @@ void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr)
 {
     uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid);
-    uct_varuna_ctl_pong_t pong = { .uuid = ctl->iface->uuid };
+    uct_varuna_ctl_pong_t pong = {
+        .uuid = ctl->iface->uuid,
+        .beat = __atomic_load_n(&ctl->iface->app_beat, __ATOMIC_RELAXED)
+    };
     unsigned i;
 
     if ((peer == NULL) || !(peer->link_map & UCS_BIT(link))) {
@@ -405,8 +408,15 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
     unsigned i;
 
     if ((hdr->uuid != ctl->iface->uuid) || (peer == NULL) ||
-        (link >= ctl->num_links) ||
-        !uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
+        (link >= ctl->num_links)) {
+        ucs_debug("dropped PONG %u of 0x%lx, which nobody here asked for",
+                  hdr->epoch, pong->uuid);
+        return;
+    }
+
+    /* Before its time: whoever sees the time sees the beat of then, or a newer */
+    __atomic_store_n(&peer->hb.app_beat, pong->beat, __ATOMIC_RELAXED);
+    if (!uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
                                ucs_get_time())) {
         ucs_debug("dropped PONG %u of 0x%lx, which was not asked for",
                   hdr->epoch, pong->uuid);

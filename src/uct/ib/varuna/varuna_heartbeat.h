@@ -51,7 +51,15 @@ static inline ucs_time_t
 uct_varuna_heartbeat_answered_at(const uct_varuna_peer_t *peer, unsigned link)
 {
     return __atomic_load_n(&peer->hb.alive.paths[link].answered_at,
-                           __ATOMIC_RELAXED);
+                           __ATOMIC_ACQUIRE);
+}
+
+/** @return A number which moves on when the peer's application calls progress, as
+ *  of its last answer. Ask for the time of that first. No lock. */
+static inline uint32_t
+uct_varuna_heartbeat_app_beat(const uct_varuna_peer_t *peer)
+{
+    return __atomic_load_n(&peer->hb.app_beat, __ATOMIC_RELAXED);
 }
 
 /** @return whether the peer's process has been silent for @a timeout (0: for ever)

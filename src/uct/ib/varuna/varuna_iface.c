@@ -114,6 +114,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     }
 
     iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
+    __atomic_store_n(&iface->app_beat, iface->app_beat + 1, __ATOMIC_RELAXED);
     uct_varuna_ctl_dispatch(iface->ctl);
 
     now = ucs_get_time();

@@ -125,11 +125,15 @@ struct uct_varuna_iface {
     ucs_list_link_t            gaps;          /* Targets, see varuna_gap.c */
     unsigned                   scan_countdown;/* Progress calls until the next
                                                  background scan */
+    uint32_t                   app_beat;      /* The application calls progress:
+                                                 atomic, for answers to pings */
     struct {
         unsigned               next;          /* Background scan's position */
         unsigned               left;          /* Slots not yet looked at since
                                                  the last failure */
         ucs_time_t             at;            /* Next scan */
+        ucs_time_t             scanned_at;    /* Last one */
+        ucs_time_t             clock;         /* Stands while nobody scans */
         int                    timer_fd;      /* Wakes a sleeping application */
         int                    timer_is_set;
         unsigned               fast_wakes;    /* In a row */

@@ -13,6 +13,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mutate.h"
+#include "varuna_watch.h"
 
 /* Local links over which the peer may be reached now. */
 unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep)
@@ -60,12 +61,18 @@ static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
     return best;
 }
 
+static ucs_time_t uct_varuna_path_hold(const uct_varuna_iface_t *iface,
+                                       const uct_varuna_path_t *path)
+{
+    return ucs_min(iface->link_table.hold_min << ucs_min(path->flaps, 16),
+                   iface->link_table.hold_max);
+}
+
 void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
                                uct_varuna_peer_t *peer, unsigned link,
                                const char *reason)
 {
     uct_varuna_path_t *path = &peer->paths[link];
-    ucs_time_t hold;
 
     if (!path->down) {
         path->down   = 1;
@@ -74,11 +81,11 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
         uct_varuna_iface_look_at_all(iface);
     }
 
-    hold = iface->link_table.hold_min << ucs_min(path->flaps, 16);
+    path->retry_at  = ucs_get_time() + uct_varuna_path_hold(iface, path);
+    path->probed_at = 0;
     if (path->flaps < UINT8_MAX) {
         ++path->flaps;
     }
-    path->retry_at = ucs_get_time() + ucs_min(hold, iface->link_table.hold_max);
 }
 
 void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
@@ -98,6 +105,33 @@ void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
     }
 
     uct_varuna_heartbeat_renew(ep->peer, link);
+}
+
+void uct_varuna_ep_probe_paths(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_path_t *path;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        path = &ep->peer->paths[link];
+        if (!path->down ||
+            (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP)) {
+            continue;
+        }
+
+        if ((path->probed_at != 0) &&
+            (uct_varuna_heartbeat_answered_at(ep->peer, link) >=
+             path->probed_at)) {
+            uct_varuna_path_up(ep, link);
+        } else if (now >= ucs_max(path->retry_at, path->probed_at +
+                                  ucs_max(uct_varuna_path_hold(iface, path),
+                                          iface->config.ctl_timeout))) {
+            /* retry_at stays: it tells when the path has failed */
+            path->probed_at = now;
+            uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link);
+        }
+    }
 }
 
 /* A new incarnation. Its log ring must be neither the active lane's nor that of
@@ -193,7 +227,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
 {
     uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
-    ep->watched_at = ucs_get_time();
+    uct_varuna_watch_restart(ep);
     ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->silent   = 0;
     ep->last_silent = NULL;

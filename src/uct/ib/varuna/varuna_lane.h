@@ -34,6 +34,10 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
 /** As above, since requests of this endpoint ran out of retries. */
 void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
 
+/** Nothing is to be done on paths which are down, as a better lane works: ask there
+ *  after their hold-down, so that they are good again for the next failure. */
+void uct_varuna_ep_probe_paths(uct_varuna_ep_t *ep, ucs_time_t now);
+
 /** The path of @a link to the peer was proved to be good. */
 void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link);
 

@@ -131,6 +131,7 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
 
     link = uct_varuna_ep_rc_link(ep, now);
     if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
+        uct_varuna_ep_probe_paths(ep, now);
         link           = uct_varuna_resend_spare_link(ep);
         ep->next_spare = (link != UCT_VARUNA_LINK_NONE);
     } else {

@@ -27,6 +27,9 @@ void uct_varuna_watch_outside(uct_varuna_iface_t *iface, ucs_time_t now);
 /** Look at some endpoints, if it is time to. */
 void uct_varuna_watch_scan(uct_varuna_iface_t *iface, ucs_time_t now);
 
+/** The oldest request of an endpoint is watched from now on. */
+void uct_varuna_watch_restart(uct_varuna_ep_t *ep);
+
 /** The application is about to sleep: set the timer, if we need one. */
 ucs_status_t uct_varuna_watch_arm(uct_varuna_iface_t *iface);
 

@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      6
+#define UCT_VARUNA_WIRE_VERSION      7
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -172,7 +172,9 @@ typedef struct uct_varuna_ctl_pong {
     uint64_t                   uuid;       /* Who answers */
     uint8_t                    ports_down; /* Its NICs (indices) whose port is
                                               down: their paths are dead */
-    uint8_t                    reserved[7];
+    uint8_t                    reserved[3];
+    uint32_t                   beat;       /* Moves on when its application calls
+                                              progress */
 } UCS_S_PACKED uct_varuna_ctl_pong_t;
 
 /* PROXY_REQ: the access is uct_varuna_amo_act_t. Repeated with the same number

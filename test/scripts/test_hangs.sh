@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Requests that neither finish nor fail: a queue pair that hangs while its link and
+# its peer are alive has to be left; a peer that only computes, with no receive
+# buffers left, has to be waited for.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_jobs.sh"
+
+export UCX_RC_VARUNA_RETURN_PRIMARY=n UCX_RC_VARUNA_HANG_TIMEOUT=200ms
+
+# Only puts are unfinished; messages are, and the peer's application works
+test_queue_pair_hangs() {
+    drive ft_sweep -N hang -f hang,exec_hang -s put_short,am_short -t 4
+    grep -qE 'switches [1-9]' out || fail "nothing was switched"
+    grep -q "none of its requests needs a receive buffer" ft_sweep.log ||
+        fail "the puts hung for another reason"
+    grep -q "the peer's application is not busy" ft_sweep.log ||
+        fail "the messages hung for another reason"
+}
+
+# It hangs at each event of a recovery from something else
+test_queue_pair_hangs_and_link_fails() {
+    drive ft_sweep -N hang -L 3 -p rc -f hang -s mixed1 -n 3 -d silent,down -t 9
+}
+
+# More messages than the peer has receive buffers, and its application computes for
+# ten times the timeout. Behind them are a read, a put and a flush.
+test_peer_computes() {
+    export UCX_LOG_LEVEL=debug
+    fabric_up
+    jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=32 UCX_DC_MLX5_RX_QUEUE_LEN=32
+    wait_for_rc
+    ask server "sleep 2"
+    ask client "run 1 am_flood 0"
+    jobs_stop
+    fabric_down
+    grep -q 'the peer answers on mlx5_0:1 and computes: no failure' client.log ||
+        fail "no request waited for the peer"
+    ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
+# The application computes itself for ten times the timeout, while its requests are
+# unfinished. That nobody looked for completions is no reason to think that there
+# are none.
+test_we_compute() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_MLX5_TIMEOUT=4s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=write delay=100ms \
+        >/dev/null
+    ask client "run 1 put_short 4"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
+run_tests
