@@ -35,4 +35,5 @@ UCS_TEST_P(test_emu_args, group)
 INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                          ::testing::Values("device", "memory", "cq", "qp",
                                            "srq", "post", "direct", "doorbell",
-                                           "unsupported", "fork", "signal"));
+                                           "unsupported", "fork", "umem",
+                                           "umem_fork", "signal"));

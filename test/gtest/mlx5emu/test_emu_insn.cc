@@ -243,3 +243,80 @@ UCS_TEST_F(test_emu_insn, not_a_move)
     }
     EXPECT_EQ(2, m_refused);
 }
+
+/* What continues after a store, for copies of several */
+class test_emu_insn_next : public test_emu_insn {
+protected:
+    virtual void init()
+    {
+        struct sigaction act = {};
+
+        test_emu_insn::init();
+        act.sa_sigaction = handler_next;
+        act.sa_flags     = SA_SIGINFO | SA_NODEFER;
+        ASSERT_EQ(0, sigaction(SIGSEGV, &act, NULL));
+        m_count = 0;
+    }
+
+    static void handler_next(int signum, siginfo_t *info, void *context)
+    {
+        ucontext_t *uc = reinterpret_cast<ucontext_t*>(context);
+        emu_insn_store_t next;
+
+        handler(signum, info, context);
+        while ((m_count < MAX_NEXT) &&
+               (emu_insn_decode_next(uc, &m_store, &m_addr[m_count],
+                                     &next) == 0)) {
+            m_size[m_count++] = next.size;
+            emu_insn_skip(uc, &next);
+        }
+    }
+
+    static const unsigned MAX_NEXT = 8;
+    static uintptr_t      m_addr[MAX_NEXT];
+    static unsigned       m_size[MAX_NEXT];
+    static unsigned       m_count;
+};
+
+const unsigned test_emu_insn_next::MAX_NEXT;
+uintptr_t      test_emu_insn_next::m_addr[MAX_NEXT];
+unsigned       test_emu_insn_next::m_size[MAX_NEXT];
+unsigned       test_emu_insn_next::m_count;
+
+
+UCS_TEST_F(test_emu_insn_next, stores_of_a_copy)
+{
+    uintptr_t page = reinterpret_cast<uintptr_t>(m_page);
+
+    /* .balign: all in one page of code */
+    asm volatile(".balign 64\n\t"
+                 "movups %%xmm0, (%0)\n\t"
+                 "movups %%xmm1, 0x10(%0)\n\t"
+                 "movups %%xmm2, -0x20(%0,%1)\n\t"
+                 "movq   %1, -0x10(%0,%1,2)\n\t"
+                 "nop"
+                 : : "r"(m_page), "r"(0x40ul) : "memory");
+    EXPECT_EQ(1, m_faults);
+    ASSERT_EQ(3u, m_count);
+    EXPECT_EQ(page + 0x10, m_addr[0]);
+    EXPECT_EQ(page + 0x20, m_addr[1]);
+    EXPECT_EQ(page + 0x70, m_addr[2]);
+    EXPECT_EQ(16u, m_size[1]);
+    EXPECT_EQ(8u, m_size[2]);
+}
+
+UCS_TEST_F(test_emu_insn_next, nothing_else_is_taken_for_a_store)
+{
+    uint64_t value = 7, loaded = 0;
+
+    /* Many times: what is no store is remembered as such */
+    for (int i = 0; i < 5; ++i) {
+        asm volatile("movq %1, (%2)\n\t"
+                     "movq (%3), %0\n\t"
+                     : "=&r"(loaded) : "r"(1ul), "r"(m_page), "r"(&value)
+                     : "memory");
+        EXPECT_EQ(0u, m_count);
+        EXPECT_EQ(7ul, loaded);
+    }
+    EXPECT_EQ(5, m_faults);
+}

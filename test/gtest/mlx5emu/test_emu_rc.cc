@@ -373,6 +373,17 @@ UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
     EXPECT_EQ(303ul, counter(0, 0, "doorbells"));
 }
 
+/* However many stores the copy consists of */
+UCS_TEST_F(test_emu_rc, a_copy_rings_the_doorbell_once) {
+    for (unsigned i = 0; i < 20; ++i) {
+        /* NOP, one segment, with a completion */
+        (**a).command("raw_bytes " + std::to_string(a->qp) +
+                      " 00000000000000010000000800000000");
+        ASSERT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status);
+        ASSERT_EQ(i + 1ul, counter(0, 0, "doorbells"));
+    }
+}
+
 UCS_TEST_F(test_emu_rc, malformed_requests) {
     static const struct {
         const char    *hex;

@@ -145,11 +145,19 @@ public:
         uint64_t first;
 
         memcpy(&first, byte(0), sizeof(first));
-        m_qp.raw_pi += (m_offset + m_qp.dv.sq.stride - 1) / m_qp.dv.sq.stride;
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        m_qp.dv.dbrec[1] = htobe32(m_qp.raw_pi);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        post();
         *(volatile uint64_t*)m_qp.dv.bf.reg = first;
+    }
+
+    /* Copy the request, as drivers do to registers that combine writes: libc
+     * does it, by whatever stores it takes */
+    void ring_by_copy()
+    {
+        static void *(*volatile copy)(void*, const void*, size_t) = memmove;
+        const uint8_t *first = byte(0);
+
+        post();
+        copy(m_qp.dv.bf.reg, first, 64);
     }
 
     size_t size() const
@@ -158,6 +166,14 @@ public:
     }
 
 private:
+    void post()
+    {
+        m_qp.raw_pi += (m_offset + m_qp.dv.sq.stride - 1) / m_qp.dv.sq.stride;
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+        m_qp.dv.dbrec[1] = htobe32(m_qp.raw_pi);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    }
+
     queue_pair &m_qp;
     size_t     m_offset;
 };
@@ -287,7 +303,8 @@ numbers_t cmd_masked(const words_t &words)
     return {};
 }
 
-/* raw_bytes QP HEX: a WQE of any bytes; index and QPN are put in place */
+/* raw_bytes QP HEX: a WQE of any bytes; index and QPN are put in place. The
+ * doorbell is a copy of its first 64 bytes */
 numbers_t cmd_raw_bytes(const words_t &words)
 {
     queue_pair &qp         = item(qps, words, 1);
@@ -308,7 +325,7 @@ numbers_t cmd_raw_bytes(const words_t &words)
 
     wqe_writer wqe(qp);
     wqe.add(bytes.data(), bytes.size());
-    wqe.ring();
+    wqe.ring_by_copy();
     return {};
 }
 

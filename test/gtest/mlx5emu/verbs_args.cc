@@ -12,9 +12,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -391,6 +393,106 @@ void check_fork()
     delete parent;
 }
 
+/* Memory that a device shares, opened for DEVX */
+struct umem_page {
+    umem_page()
+    {
+        int num                 = 0;
+        ibv_device **list       = ibv_get_device_list(&num);
+        mlx5dv_context_attr attr = {};
+
+        attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
+        ctx        = mlx5dv_open_device(list[0], &attr);
+        ibv_free_device_list(list);
+        CHECK(ctx != NULL);
+        words = reinterpret_cast<volatile uint64_t*>(
+                mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    }
+
+    ~umem_page()
+    {
+        munmap((void*)words, SIZE);
+        CHECK(ibv_close_device(ctx) == 0);
+    }
+
+    mlx5dv_devx_umem *reg()
+    {
+        return mlx5dv_devx_umem_reg(ctx, (void*)words, SIZE,
+                                    IBV_ACCESS_LOCAL_WRITE);
+    }
+
+    static const size_t SIZE = 65536;
+    ibv_context         *ctx;
+    volatile uint64_t   *words;
+};
+
+volatile bool is_counting;
+
+void *count_up(void *arg)
+{
+    volatile uint64_t *words = reinterpret_cast<volatile uint64_t*>(arg);
+    uint64_t count           = 0;
+
+    while (is_counting || (count == 0)) {
+        words[8000] = ++count;
+        if (words[8000] != count) {
+            return NULL; /* A store that was lost */
+        }
+    }
+
+    return (void*)count;
+}
+
+/* A thread that writes to pages while they change hands loses nothing */
+void check_umem()
+{
+    umem_page page;
+    mlx5dv_devx_umem *umem;
+    pthread_t thread;
+    void *count;
+
+    is_counting = true;
+    CHECK(pthread_create(&thread, NULL, count_up, (void*)page.words) == 0);
+    for (int i = 0; i < 300; ++i) {
+        umem = page.reg();
+        CHECK(umem != NULL);
+        CHECK(mlx5dv_devx_umem_dereg(umem) == 0);
+    }
+
+    is_counting = false;
+    CHECK(pthread_join(thread, &count) == 0);
+    CHECK((uint64_t)count > 0);
+    CHECK(page.words[8000] == (uint64_t)count);
+}
+
+/* What a child writes there is its own */
+void check_umem_fork()
+{
+    umem_page page;
+    mlx5dv_devx_umem *umem = page.reg();
+    int status;
+    pid_t pid;
+
+    CHECK(umem != NULL);
+    page.words[0] = 1;
+    pid           = fork();
+    if (pid == 0) {
+        CHECK(page.words[0] == 1);
+        page.words[0] = 2;
+        CHECK(mlx5dv_devx_umem_dereg(umem) == 0);
+        CHECK(page.words[0] == 2);
+        fflush(stdout);
+        _exit(failures ? 1 : 0);
+    }
+
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && (WEXITSTATUS(status) == 0));
+    CHECK(page.words[0] == 1);
+    CHECK(mlx5dv_devx_umem_dereg(umem) == 0);
+    CHECK(page.words[0] == 1);
+}
+
 volatile int num_faults = 0;
 
 void on_fault(int)
@@ -436,6 +538,8 @@ const struct {
     {"doorbell",    check_doorbell},
     {"unsupported", check_unsupported},
     {"fork",        check_fork},
+    {"umem",        check_umem},
+    {"umem_fork",   check_umem_fork},
     {"signal",      check_signal}
 };
 

@@ -129,4 +129,9 @@ void emu_umem_put(emu_umem_t *umem);
 /** The process leaves the fabric: give it back its memory. */
 void emu_umem_leave(void);
 
+/** Around a fork: the child gets a copy of the memory, as of all other. */
+void emu_umem_fork_prepare(void);
+void emu_umem_fork_parent(void);
+void emu_umem_fork_child(void);
+
 #endif

@@ -18,6 +18,7 @@
 #include "emu_devx.h"
 #include "../core/emu_heap.h"
 #include "../core/emu_fabric_priv.h"
+#include "../uar/emu_signal.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -93,6 +94,7 @@ static int emu_umem_share(uint8_t *base, uint8_t *heap, size_t size)
 /* Make pages private again. If that fails they stay shared, for good. */
 static int emu_umem_unshare(uint8_t *base, size_t size)
 {
+    int ret = 0;
     uint8_t *copy;
 
     copy = emu_umem_mmap(NULL, size, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -100,16 +102,18 @@ static int emu_umem_unshare(uint8_t *base, size_t size)
         return ENOMEM;
     }
 
+    emu_signal_pause_begin();
     emu_umem_protect(base, size, PROT_READ);
     memcpy(copy, base, size);
     if ((void*)syscall(SYS_mremap, copy, size, size,
                        MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED) {
         emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
         syscall(SYS_munmap, copy, size);
-        return ENOMEM;
+        ret = ENOMEM;
     }
 
-    return 0;
+    emu_signal_pause_end();
+    return ret;
 }
 
 /* The lock is held. Pages around a range: known ones, or new ones. */
@@ -150,7 +154,9 @@ static int emu_umem_get_pages(uint8_t *addr, size_t size,
         goto err_free;
     }
 
+    emu_signal_pause_begin();
     ret = emu_umem_share(base, pages->heap, pages->size);
+    emu_signal_pause_end();
     if (ret != 0) {
         goto err_free_heap;
     }
@@ -318,4 +324,20 @@ void emu_umem_leave(void)
         free(pages);
     }
     pthread_mutex_unlock(&emu_umem_lock);
+}
+
+void emu_umem_fork_prepare(void)
+{
+    pthread_mutex_lock(&emu_umem_lock);
+}
+
+void emu_umem_fork_parent(void)
+{
+    pthread_mutex_unlock(&emu_umem_lock);
+}
+
+void emu_umem_fork_child(void)
+{
+    pthread_mutex_unlock(&emu_umem_lock);
+    emu_umem_leave();
 }

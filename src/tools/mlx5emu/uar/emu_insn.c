@@ -17,7 +17,9 @@
 #include <signal.h>
 #include <string.h>
 
-#define EMU_INSN_CACHE_SIZE  16
+#define EMU_INSN_CACHE_SIZE  64
+#define EMU_INSN_PAGE        4096
+#define EMU_INSN_NO_REG      0xff /* No base, or no index */
 #define EMU_INSN_NUM_XMM     16   /* In the part which FXSAVE knows */
 #define EMU_INSN_NUM_VEC     32
 #define EMU_INSN_ZMM_SIZE    64
@@ -33,7 +35,7 @@
 
 
 typedef enum emu_insn_src {
-    EMU_INSN_SRC_NONE,
+    EMU_INSN_SRC_NONE,  /* Not a store that we know */
     EMU_INSN_SRC_GPR,   /* General purpose register, index into gregs */
     EMU_INSN_SRC_IMM,   /* Immediate operand */
     EMU_INSN_SRC_VEC    /* Low half of an SSE/AVX register */
@@ -48,6 +50,11 @@ typedef struct emu_insn_entry {
     uint8_t        swap;   /* MOVBE: bytes are reversed on their way */
     uint8_t        shift;  /* Second byte of a register: AH and the like */
     emu_insn_src_t src;
+    uint8_t        has_addr; /* Address can be computed from what follows */
+    uint8_t        mem_base;
+    uint8_t        mem_index;
+    uint8_t        mem_scale;
+    int64_t        mem_disp;
     unsigned       index;  /* Register */
     uint64_t       imm;
 } emu_insn_entry_t;
@@ -144,6 +151,39 @@ static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
     }
 }
 
+/* Set a register of an address: a whole one, or none */
+static int emu_insn_set_mem_register(ZydisRegister reg, uint8_t *greg_p)
+{
+    if (reg == ZYDIS_REGISTER_NONE) {
+        *greg_p = EMU_INSN_NO_REG;
+        return 0;
+    }
+
+    if (ZydisRegisterGetClass(reg) != ZYDIS_REGCLASS_GPR64) {
+        return -1;
+    }
+
+    *greg_p = emu_insn_gregs[ZydisRegisterGetId(reg)];
+    return 0;
+}
+
+static void emu_insn_set_address(emu_insn_entry_t *entry,
+                                 const ZydisDecodedInstruction *insn,
+                                 const ZydisDecodedOperand *dst)
+{
+    if ((insn->address_width != 64) ||
+        (dst->mem.segment == ZYDIS_REGISTER_FS) ||
+        (dst->mem.segment == ZYDIS_REGISTER_GS) ||
+        (emu_insn_set_mem_register(dst->mem.base, &entry->mem_base) != 0) ||
+        (emu_insn_set_mem_register(dst->mem.index, &entry->mem_index) != 0)) {
+        return;
+    }
+
+    entry->mem_scale = dst->mem.scale;
+    entry->mem_disp  = dst->mem.disp.value;
+    entry->has_addr  = 1;
+}
+
 /* Decode the instruction at ip, which is mapped: it was just being executed. A
  * page behind it need not be, so that is looked at only if it must be. */
 static ZyanStatus emu_insn_decode_raw(uintptr_t ip,
@@ -179,18 +219,25 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     ZydisDecodedInstruction insn;
     ZyanStatus status;
 
+    memset(entry, 0, sizeof(*entry));
     status = emu_insn_decode_raw(ip, &insn, operands);
-    if (!ZYAN_SUCCESS(status) || (insn.operand_count_visible < 2) ||
+    if (!ZYAN_SUCCESS(status)) {
+        return -1;
+    }
+
+    /* What is no store is remembered, too: it ends each copy */
+    entry->ip     = ip;
+    entry->length = insn.length;
+    memcpy(entry->code, (const void*)ip, insn.length);
+    if ((insn.operand_count_visible < 2) ||
         (operands[0].type != ZYDIS_OPERAND_TYPE_MEMORY) ||
         (operands[0].size == 0) || !emu_insn_is_move(insn.mnemonic)) {
         return -1;
     }
 
-    memset(entry, 0, sizeof(*entry));
-    entry->length = insn.length;
-    entry->size   = operands[0].size / 8;
-    entry->swap   = (insn.mnemonic == ZYDIS_MNEMONIC_MOVBE);
-    memcpy(entry->code, (const void*)ip, insn.length);
+    entry->size = operands[0].size / 8;
+    entry->swap = (insn.mnemonic == ZYDIS_MNEMONIC_MOVBE);
+    emu_insn_set_address(entry, &insn, &operands[0]);
 
     /* AVX-512 has a mask between destination and source; K0 masks nothing */
     src = &operands[1];
@@ -214,7 +261,6 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
         return -1;
     }
 
-    entry->ip = ip;
     return 0;
 }
 
@@ -280,15 +326,14 @@ static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
 
 static const emu_insn_entry_t *emu_insn_lookup(uintptr_t ip)
 {
-    emu_insn_entry_t *entry = &emu_insn_cache[(ip ^ (ip >> 4) ^ (ip >> 8)) %
+    emu_insn_entry_t *entry = &emu_insn_cache[(ip ^ (ip >> 6) ^ (ip >> 12)) %
                                               EMU_INSN_CACHE_SIZE];
 
     if ((entry->ip == ip) &&
         (memcmp(entry->code, (const void*)ip, entry->length) == 0)) {
-        return entry;
+        return (entry->src != EMU_INSN_SRC_NONE) ? entry : NULL;
     }
 
-    entry->ip = 0;
     return (emu_insn_decode(ip, entry) == 0) ? entry : NULL;
 }
 
@@ -328,6 +373,41 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
     store_p->value  = value;
     store_p->size   = entry->size;
     store_p->length = entry->length;
+    return 0;
+}
+
+int emu_insn_decode_next(const ucontext_t *uc, const emu_insn_store_t *store,
+                         uintptr_t *addr_p, emu_insn_store_t *next_p)
+{
+    const greg_t *gregs = uc->uc_mcontext.gregs;
+    const uintptr_t ip  = gregs[REG_RIP];
+    const emu_insn_entry_t *entry;
+    uintptr_t addr;
+
+    /* Read no code that may not be there */
+    if ((ip - store->length) / EMU_INSN_PAGE !=
+        (ip + ZYDIS_MAX_INSTRUCTION_LENGTH) / EMU_INSN_PAGE) {
+        return -1;
+    }
+
+    entry = emu_insn_lookup(ip);
+    if ((entry == NULL) || !entry->has_addr) {
+        return -1;
+    }
+
+    addr = entry->mem_disp;
+    if (entry->mem_base != EMU_INSN_NO_REG) {
+        addr += gregs[entry->mem_base];
+    }
+    if (entry->mem_index != EMU_INSN_NO_REG) {
+        addr += (uintptr_t)gregs[entry->mem_index] * entry->mem_scale;
+    }
+
+    if (emu_insn_decode_store(uc, next_p) != 0) {
+        return -1;
+    }
+
+    *addr_p = addr;
     return 0;
 }
 

@@ -22,11 +22,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+
+#define EMU_SIGNAL_TLS __thread __attribute__((tls_model("initial-exec")))
 
 
 typedef int (*emu_signal_sigaction_func_t)(int, const struct sigaction*,
@@ -38,6 +42,14 @@ typedef int (*emu_signal_sigmask_func_t)(int, const sigset_t*, sigset_t*);
 static pthread_mutex_t emu_signal_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction emu_signal_program;
 static emu_signal_fault_func_t emu_signal_fault_func;
+
+/* Odd while memory is paused; how many times it began and ended */
+static unsigned emu_signal_pauses;
+
+/* The pause after which this thread repeated an instruction: a fault that comes
+ * again without another pause has another cause */
+static EMU_SIGNAL_TLS unsigned emu_signal_repeated;
+static EMU_SIGNAL_TLS int emu_signal_is_pausing;
 
 
 /* libc's own function of that name, or of the next library which has it */
@@ -124,11 +136,45 @@ static void emu_signal_forward(int signum, siginfo_t *info, void *context)
     }
 }
 
+/* The fault may come from a pause, which may be over by now */
+static int emu_signal_is_paused(const siginfo_t *info)
+{
+    unsigned pauses;
+
+    if ((info->si_code <= 0) || emu_signal_is_pausing) {
+        return 0;
+    }
+
+    while ((pauses = __atomic_load_n(&emu_signal_pauses, __ATOMIC_ACQUIRE)) %
+           2) {
+        sched_yield();
+    }
+
+    if (pauses == emu_signal_repeated) {
+        return 0;
+    }
+
+    emu_signal_repeated = pauses;
+    return 1;
+}
+
+void emu_signal_pause_begin(void)
+{
+    emu_signal_is_pausing = 1;
+    __atomic_add_fetch(&emu_signal_pauses, 1, __ATOMIC_SEQ_CST);
+}
+
+void emu_signal_pause_end(void)
+{
+    __atomic_add_fetch(&emu_signal_pauses, 1, __ATOMIC_SEQ_CST);
+    emu_signal_is_pausing = 0;
+}
+
 static void emu_signal_handler(int signum, siginfo_t *info, void *context)
 {
     const int saved_errno = errno;
 
-    if (!emu_signal_fault_func(info, context)) {
+    if (!emu_signal_fault_func(info, context) && !emu_signal_is_paused(info)) {
         emu_signal_forward(signum, info, context);
     }
 

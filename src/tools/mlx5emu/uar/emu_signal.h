@@ -31,4 +31,17 @@ typedef int (*emu_signal_fault_func_t)(siginfo_t *info, void *context);
  */
 int emu_signal_init(emu_signal_fault_func_t func);
 
+
+/**
+ * Until @ref emu_signal_pause_end, other threads that fault wait, then execute
+ * their instruction once more: for memory which cannot be accessed meanwhile.
+ * Not to be nested, and not by two threads at once. No lock may be taken in
+ * between, for those who wait may hold it.
+ */
+void emu_signal_pause_begin(void);
+
+
+/** @see emu_signal_pause_begin */
+void emu_signal_pause_end(void);
+
 #endif

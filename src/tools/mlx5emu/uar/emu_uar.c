@@ -53,6 +53,32 @@ static void emu_uar_complain(const ucontext_t *uc)
     written     = write(STDERR_FILENO, line, len);
 }
 
+/* The other stores of a copy to a send queue's register (BlueFlame), as far as
+ * they follow one another: libc copies 64 bytes by one to four stores, one of
+ * which may be there twice. A NIC's memory combines them to one write, and this
+ * saves their faults. Stores of a doorbell's size are doorbells each, the copy's
+ * are longer; they don't ring again. */
+static void emu_uar_combine(ucontext_t *uc, uintptr_t addr,
+                            const emu_insn_store_t *store)
+{
+    const unsigned offset = addr % EMU_UAR_PAGE_SIZE;
+    const uintptr_t reg   = addr - (offset % EMU_UAR_SQ_REG_SIZE);
+    emu_insn_store_t next;
+    uintptr_t next_addr;
+
+    if ((offset < EMU_UAR_OFFSET_SQ) || (store->size <= sizeof(store->value))) {
+        return;
+    }
+
+    while ((emu_insn_decode_next(uc, store, &next_addr, &next) == 0) &&
+           (next_addr >= reg) &&
+           (next_addr + next.size <= reg + EMU_UAR_SQ_REG_SIZE) &&
+           (next.size > sizeof(next.value)) &&
+           ((next_addr != addr) || (next.value == store->value))) {
+        emu_insn_skip(uc, &next);
+    }
+}
+
 static int emu_uar_fault(siginfo_t *info, void *context)
 {
     const uintptr_t addr = (uintptr_t)info->si_addr;
@@ -78,6 +104,7 @@ static int emu_uar_fault(siginfo_t *info, void *context)
     }
 
     emu_insn_skip(context, &store);
+    emu_uar_combine(context, addr, &store);
     return 1;
 }
 

@@ -31,12 +31,14 @@ static pthread_mutex_t emu_vdevice_lock = PTHREAD_MUTEX_INITIALIZER;
 static void emu_vdevice_fork_child(void)
 {
     ++emu_verbs_fork_gen;
+    emu_umem_fork_child();
     pthread_mutex_init(&emu_vdevice_lock, NULL);
 }
 
 static void __attribute__((constructor)) emu_vdevice_init(void)
 {
-    pthread_atfork(NULL, NULL, emu_vdevice_fork_child);
+    pthread_atfork(emu_umem_fork_prepare, emu_umem_fork_parent,
+                   emu_vdevice_fork_child);
 }
 
 /* Leave the fabric. Libraries of the program may be cleaned up later than this:
