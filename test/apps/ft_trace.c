@@ -44,10 +44,14 @@ int ft_trace_next(char **text_p, ft_entry_t *entry)
     entry->seq       = ft_json_number(root, "seq");
     entry->host      = ft_json_number(root, "host");
     entry->link      = ft_json_number(root, "link");
+    entry->src_host  = ft_json_number(root, "src_host");
     entry->src_qpn   = ft_json_number(root, "src_qpn");
     entry->addr      = ft_json_number(root, "addr");
     entry->length    = ft_json_number(root, "length");
     entry->data      = ft_json_number(root, "data");
+    entry->compare   = ft_json_number(root, "compare");
+    entry->swap      = ft_json_number(root, "swap");
+    entry->is_cas    = !strcmp(op, "cas");
     entry->is_write  = !strncmp(op, "write", 5);
     entry->is_rc     = !strcasecmp(type, "rc");
     entry->duplicate = ft_json_number(root, "duplicate");

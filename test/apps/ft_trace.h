@@ -12,11 +12,15 @@ typedef struct {
     uint64_t seq;
     unsigned host;
     unsigned link;
+    unsigned src_host;
     uint32_t src_qpn;
     uint64_t addr;
     uint64_t length;
-    uint64_t data;
+    uint64_t data;        /* Of an atomic, what it found */
+    uint64_t compare;
+    uint64_t swap;
     int      is_write;
+    int      is_cas;
     int      is_rc;
     int      duplicate;
     int      partial;

@@ -6,6 +6,7 @@
  * driver, one action at a time.
  */
 #include "varuna_amo_sm.h"
+#include "varuna_mutate.h"
 
 #include <ucs/debug/assert.h>
 #include <string.h>
@@ -177,6 +178,7 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
 static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
 {
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
+        !uct_varuna_mutate(AMO_NO_HELP) &&
         uct_varuna_uid_parse(value, sm->width, sm->num_slots, &sm->seen_slot)) {
         /* Rule 4, and rule 5: a *failed* CAS comes here as well, so what it saw
          * is marked before anybody hears of its value */
@@ -199,6 +201,11 @@ static void uct_varuna_amo_not_uid(uct_varuna_amo_sm_t *sm)
         return;
     }
 
+    if (uct_varuna_mutate(AMO_ONE_LOOK)) {
+        uct_varuna_amo_got_value(sm, sm->seen);
+        return;
+    }
+
     /* Rule 4: unchanged means that it was the user's data */
     uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_REREAD);
 }
@@ -218,6 +225,24 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
 }
 
+/* Deliberate mistakes: @return whether one of them was made. */
+static int uct_varuna_amo_skips_mark(uct_varuna_amo_sm_t *sm)
+{
+    uint64_t value = sm->body.swap & uct_varuna_amo_mask(sm);
+
+    if (uct_varuna_mutate(AMO_MARK_LATE)) {
+        uct_varuna_amo_help(sm, 0);
+        return 1;
+    } else if (uct_varuna_mutate(AMO_FAIL_UNMARKED) &&
+               uct_varuna_amo_is_cswap(sm) && (value != sm->compare)) {
+        uct_varuna_amo_decide(sm, value);
+        uct_varuna_amo_finish(sm);
+        return 1;
+    }
+
+    return 0;
+}
+
 static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
                                     const uct_varuna_slot_t *slot)
 {
@@ -227,6 +252,9 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
         uct_varuna_amo_not_uid(sm);
         break;
     case UCT_VARUNA_UID_PENDING:
+        if (uct_varuna_amo_skips_mark(sm)) {
+            break;
+        }
         /* Rule 5: not used, returned or replaced before its mark is DONE */
         uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
                                 slot->mark,
@@ -260,7 +288,12 @@ static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
 /* Rule 4: the value counts only if the target still held the UID. */
 static void uct_varuna_amo_helped(uct_varuna_amo_sm_t *sm, uint64_t old)
 {
-    if (old == sm->seen) {
+    if (uct_varuna_mutate(AMO_MARK_LATE) && (old == sm->seen) &&
+        (uct_varuna_mark_state(sm->body.mark) == UCT_VARUNA_MARK_PENDING)) {
+        uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
+                                sm->body.mark,
+                                sm->body.mark | UCT_VARUNA_MARK_DONE);
+    } else if (old == sm->seen) {
         uct_varuna_amo_got_value(sm, sm->act.swap);
     } else {
         ++sm->retries;
@@ -361,6 +394,8 @@ static void uct_varuna_amo_lost_slot(uct_varuna_amo_sm_t *sm,
 {
     if (slot->mark == uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_DONE)) {
         uct_varuna_amo_recovered(sm);
+    } else if (uct_varuna_mutate(AMO_MARK_FIRST)) {
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
     } else {
         uct_varuna_amo_lost_abort(sm);
     }
@@ -382,6 +417,11 @@ static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
 {
     ucs_assert(sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY);
+    if (uct_varuna_mutate(AMO_MARK_FIRST)) {
+        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
+        return;
+    }
+
     /* Rule 6: the target first, awaited, and only then the mark: whoever takes
      * our UID out of the target has marked it before */
     uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
@@ -497,6 +537,9 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
     case UCT_VARUNA_AMO_LOST_READ:
         if (value == uct_varuna_amo_uid(sm)) {
             uct_varuna_amo_recovered(sm);
+        } else if (uct_varuna_mutate(AMO_MARK_FIRST)) {
+            uct_varuna_amo_lost_advance(sm, uct_varuna_mark(
+                    sm->gen, UCT_VARUNA_MARK_PENDING));
         } else {
             uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
         }

@@ -27,6 +27,14 @@ typedef enum {
                                           down */
     UCT_VARUNA_MUTATE_LOSE_MESSAGE,    /* No mistake, but what a NIC does that
                                           dies with a message in its queue */
+    /* Atomics with extended status; the rules are those of docs/ATOMICS.md */
+    UCT_VARUNA_MUTATE_AMO_NO_HELP,     /* A foreign UID is a value like any other */
+    UCT_VARUNA_MUTATE_AMO_MARK_LATE,   /* Mark what was replaced, not before (5) */
+    UCT_VARUNA_MUTATE_AMO_FAIL_UNMARKED, /* A failed CAS does not mark (5) */
+    UCT_VARUNA_MUTATE_AMO_ONE_LOOK,    /* No second look at the target (4) */
+    UCT_VARUNA_MUTATE_AMO_MARK_FIRST,  /* Recovery reads the mark, then the
+                                          target, and does not abort (6) */
+    UCT_VARUNA_MUTATE_AMO_NO_GEN,      /* Generations are not compared (1, 4) */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 

@@ -5,6 +5,7 @@
  * of an atomic and by the responder's worker.
  */
 #include "varuna_uid.h"
+#include "varuna_mutate.h"
 
 #include <ucs/debug/assert.h>
 
@@ -68,8 +69,10 @@ uct_varuna_uid_verdict_t uct_varuna_uid_check(uint64_t value, unsigned width,
     if ((slot->gen_head != slot->gen_tail) || (slot->addr != addr) ||
         (!!(slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) !=
          (width == sizeof(uint32_t))) ||
-        ((gen & gen_mask) != uct_varuna_uid_gen_bits(value, width)) ||
-        (uct_varuna_mark_gen(slot->mark) != gen)) {
+        (((gen & gen_mask) != uct_varuna_uid_gen_bits(value, width)) &&
+         !uct_varuna_mutate(AMO_NO_GEN)) ||
+        ((uct_varuna_mark_gen(slot->mark) != gen) &&
+         !uct_varuna_mutate(AMO_NO_GEN))) {
         return UCT_VARUNA_UID_FOREIGN;
     }
 

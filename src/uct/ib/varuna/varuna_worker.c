@@ -92,33 +92,43 @@ static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
     return 0;
 }
 
-/* Rule 7: for an owner that is gone, its slots are given back by us. */
-static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
+/* Look at the slots of a block. @return nonzero if there is anything to wait for. */
+static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
+                                         const uct_varuna_dead_block_t *block)
 {
-    uct_varuna_dead_block_t *block;
+    int waits = 0;
     unsigned i;
 
-    if (ucs_list_is_empty(&proxy->dead_blocks)) {
-        return;
+    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+        waits |= uct_varuna_worker_read_target(proxy, block->first + i, 1);
     }
 
-    block = ucs_list_head(&proxy->dead_blocks, uct_varuna_dead_block_t, list);
-    if (ucs_get_time() < block->due) {
-        return;
-    }
+    return waits;
+}
 
-    if (!block->swept) {
-        for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-            uct_varuna_worker_read_target(proxy, block->first + i, 1);
+/* Rule 7: for owners that are gone, their slots are given back by us. All that are
+ * due at once: endpoints may be closed faster than the timer's period. Called when
+ * no sweep is under way, so what was begun for a block is done. */
+static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_varuna_dead_block_t *block, *tmp;
+
+    ucs_list_for_each_safe(block, tmp, &proxy->dead_blocks, list) {
+        if (now < block->due) {
+            return; /* The list is in order */
         }
-        block->swept = 1;
-        return;
-    }
 
-    ucs_list_del(&block->list);
-    uct_varuna_arena_free(block->first);
-    ++proxy->stats.swept;
-    ucs_free(block);
+        if (!block->swept && uct_varuna_worker_sweep_block(proxy, block)) {
+            block->swept = 1;
+            continue;
+        }
+
+        ucs_list_del(&block->list);
+        uct_varuna_arena_free(block->first);
+        ++proxy->stats.swept;
+        ucs_free(block);
+    }
 }
 
 /* A living owner confirms at once. A slot that looks the same one period later may

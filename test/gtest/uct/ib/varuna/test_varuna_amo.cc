@@ -11,6 +11,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/varuna_amo_sm.h>
+#include <uct/ib/varuna/varuna_mutate.h>
 #include <uct/ib/varuna/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
 }
@@ -216,6 +217,16 @@ protected:
     virtual void init()
     {
         ucs::test::init();
+#ifdef UCT_VARUNA_MUTATIONS
+        /* gtest_varuna_mutants, see test/scripts/test_mutations.sh */
+        const char *name = getenv("UCX_RC_VARUNA_MUTATE");
+
+        for (int i = 0; (name != NULL) && (i < UCT_VARUNA_MUTATE_LAST); ++i) {
+            if (!strcmp(name, uct_varuna_mutation_names[i])) {
+                uct_varuna_mutation = i;
+            }
+        }
+#endif
         reset(8);
     }
 

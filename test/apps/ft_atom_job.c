@@ -1,0 +1,278 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A process of the sweep of atomics (ft_atom_sweep). It knows UCT only, takes
+ * commands from stdin, and answers each with "ft: ok ...".
+ *
+ *     server    set VALUE | get
+ *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS
+ *
+ * A run is one atomic after the other on the word, and a flush. "warm" touches the
+ * word beside it.
+ */
+#include "ft_atom.h"
+#include "ft_uct.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_TL_NAME  "rc_varuna"
+#define FT_LINE_MAX 4096
+#define FT_RUN_TIME 20.0    /* Seconds without progress */
+#define FT_WORD     0       /* Offsets */
+#define FT_WARM     64
+
+typedef struct {
+    ft_uct_t          uct;
+    ft_address_t      server;
+    uct_rkey_bundle_t rkey;
+    uct_ep_h          ep;
+    uint64_t          last_seen;
+    uint64_t          result;
+    uct_completion_t  comp;
+} ft_atom_job_t;
+
+static uint64_t ft_memory[4096 / sizeof(uint64_t)]
+        __attribute__((aligned(4096)));
+
+static double ft_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + (ts.tv_nsec * 1e-9);
+}
+
+static void ft_done(uct_completion_t *comp)
+{
+    if (comp->status != UCS_OK) {
+        ft_die("an atomic completed with %s", ucs_status_string(comp->status));
+    }
+}
+
+static void ft_progress(ft_atom_job_t *job, double since)
+{
+    if (uct_worker_progress(job->uct.worker) == 0) {
+        sched_yield();
+    }
+
+    if (ft_now() - since > FT_RUN_TIME) {
+        ft_die("a run did not end");
+    }
+
+    if (job->uct.ep_errors > 0) {
+        ft_die("the endpoint failed");
+    }
+}
+
+static ucs_status_t ft_post(ft_atom_job_t *job, const ft_atom_t *atom,
+                            uint64_t addr, unsigned width)
+{
+    static const uct_atomic_op_t ops[] = {
+        [FT_ATOM_ADD]  = UCT_ATOMIC_OP_ADD,  [FT_ATOM_AND] = UCT_ATOMIC_OP_AND,
+        [FT_ATOM_OR]   = UCT_ATOMIC_OP_OR,   [FT_ATOM_XOR] = UCT_ATOMIC_OP_XOR,
+        [FT_ATOM_SWAP] = UCT_ATOMIC_OP_SWAP
+    };
+    uct_rkey_t rkey = job->rkey.rkey;
+    uint32_t *low   = (uint32_t*)&job->result;
+
+    if (atom->op == FT_ATOM_CSWAP) {
+        return (width == 8) ?
+               uct_ep_atomic_cswap64(job->ep, atom->compare, atom->value, addr,
+                                     rkey, &job->result, &job->comp) :
+               uct_ep_atomic_cswap32(job->ep, atom->compare, atom->value, addr,
+                                     rkey, low, &job->comp);
+    } else if (atom->fetch) {
+        return (width == 8) ?
+               uct_ep_atomic64_fetch(job->ep, ops[atom->op], atom->value,
+                                     &job->result, addr, rkey, &job->comp) :
+               uct_ep_atomic32_fetch(job->ep, ops[atom->op], atom->value, low,
+                                     addr, rkey, &job->comp);
+    }
+
+    return (width == 8) ?
+           uct_ep_atomic64_post(job->ep, ops[atom->op], atom->value, addr,
+                                rkey) :
+           uct_ep_atomic32_post(job->ep, ops[atom->op], atom->value, addr,
+                                rkey);
+}
+
+static void ft_execute(ft_atom_job_t *job, ft_atom_t *atom, uint64_t addr,
+                       unsigned width)
+{
+    double since = ft_now();
+    ucs_status_t status;
+
+    if (atom->last_seen) {
+        atom->compare = job->last_seen;
+    }
+
+    job->comp.func   = ft_done;
+    job->comp.count  = 1;
+    job->comp.status = UCS_OK;
+    job->result      = 0;
+    while ((status = ft_post(job, atom, addr, width)) == UCS_ERR_NO_RESOURCE) {
+        ft_progress(job, since);
+    }
+
+    if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
+        ft_die("an atomic failed: %s", ucs_status_string(status));
+    }
+
+    if (!atom->fetch) {
+        return;
+    }
+
+    while ((status == UCS_INPROGRESS) && (job->comp.count > 0)) {
+        ft_progress(job, since);
+    }
+
+    atom->result   = job->result;
+    job->last_seen = ft_atom_apply(atom, atom->result, width);
+}
+
+static void ft_flush(ft_atom_job_t *job)
+{
+    double since = ft_now();
+
+    while (uct_ep_flush(job->ep, 0, NULL) != UCS_OK) {
+        ft_progress(job, since);
+    }
+}
+
+static void ft_run(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_t atoms[FT_ATOM_MAX];
+    char line[FT_ATOM_TEXT_MAX];
+    unsigned width;
+    int num, at, i;
+
+    if ((sscanf(text, "%u %" SCNx64 " %n", &width, &job->last_seen, &at) < 2) ||
+        ((num = ft_atoms_parse(text + at, atoms)) < 0)) {
+        ft_die("run: bad arguments: %s", text);
+    }
+
+    for (i = 0; i < num; ++i) {
+        ft_execute(job, &atoms[i], job->server.base + FT_WORD, width);
+    }
+
+    ft_flush(job);
+    printf("ft: ok ");
+    for (i = 0; i < num; ++i) {
+        ft_atom_format(&atoms[i], line);
+        printf("%s%s", (i > 0) ? "," : "", line);
+    }
+    printf("\n");
+}
+
+static void ft_idle(ft_atom_job_t *job, double seconds)
+{
+    double end = ft_now() + seconds;
+
+    while (ft_now() < end) {
+        if (uct_worker_progress(job->uct.worker) == 0) {
+            sched_yield();
+        }
+    }
+}
+
+static void ft_connect(ft_atom_job_t *job, const char *text)
+{
+    if ((ft_uct_parse_address(text, &job->server) != 0) ||
+        (uct_rkey_unpack(job->uct.component, job->server.rkey, &job->rkey) !=
+         UCS_OK)) {
+        ft_die("bad address %s", text);
+    }
+}
+
+static void ft_command(ft_atom_job_t *job, char *line)
+{
+    ft_atom_t warm = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};
+
+    line[strcspn(line, "\n")] = '\0';
+    if (!strncmp(line, "run ", 4)) {
+        ft_run(job, line + 4);
+        return;
+    } else if (!strncmp(line, "connect ", 8)) {
+        ft_connect(job, line + 8);
+    } else if (!strcmp(line, "open")) {
+        if (job->ep != NULL) {
+            uct_ep_destroy(job->ep);
+        }
+        job->ep = ft_uct_connect(&job->uct, &job->server);
+    } else if (!strcmp(line, "warm")) {
+        ft_execute(job, &warm, job->server.base + FT_WARM, 8);
+    } else if (!strncmp(line, "idle ", 5)) {
+        ft_idle(job, atof(line + 5));
+    } else if (!strncmp(line, "set ", 4)) {
+        ft_memory[FT_WORD] = strtoull(line + 4, NULL, 16);
+    } else if (!strcmp(line, "get")) {
+        printf("ft: ok %" PRIx64 "\n", ft_memory[FT_WORD]);
+        return;
+    } else {
+        ft_die("bad command %s", line);
+    }
+
+    printf("ft: ok\n");
+}
+
+/* Read commands by hand: a FILE would hide from poll() what it has read */
+static void ft_serve(ft_atom_job_t *job)
+{
+    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+    char line[FT_LINE_MAX];
+    size_t length     = 0;
+
+    for (;;) {
+        while (poll(&pfd, 1, 1) == 0) {
+            while (uct_worker_progress(job->uct.worker) > 0);
+        }
+
+        if ((length == sizeof(line) - 1) ||
+            (read(STDIN_FILENO, &line[length], 1) != 1)) {
+            return;
+        }
+
+        if (line[length++] == '\n') {
+            line[length] = '\0';
+            length       = 0;
+            ft_command(job, line);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static ft_atom_job_t job;
+    int is_server = (argc == 2) && !strcmp(argv[1], "server");
+    uct_mem_h memh;
+
+    if ((argc != 2) || (!is_server && strcmp(argv[1], "client"))) {
+        ft_die("usage: ft_atom_job server|client");
+    }
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ft_uct_open(&job.uct, FT_TL_NAME);
+    memh = ft_uct_reg(&job.uct, ft_memory, sizeof(ft_memory));
+    if (is_server) {
+        ft_uct_print_address(&job.uct, "ft: address", memh, ft_memory);
+    } else {
+        printf("ft: ready\n");
+    }
+
+    ft_serve(&job);
+    if (job.ep != NULL) {
+        uct_ep_destroy(job.ep);
+        uct_rkey_release(job.uct.component, &job.rkey);
+    }
+
+    uct_md_mem_dereg(job.uct.md, memh);
+    ft_uct_close(&job.uct);
+    return 0;
+}
