@@ -10,6 +10,9 @@
 
 #include <stdlib.h>
 
+/* Non-cached, and not shared with other callers: older headers lack the name */
+#define EMU_UAR_NC_DEDICATED    (UINT32_C(1) << 31)
+
 
 struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
                                               uint32_t flags)
@@ -19,7 +22,8 @@ struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
     if ((context == NULL) || !emu_vctx_is_mine(context) ||
         !emu_vctx(context)->devx ||
         ((flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
-         (flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC))) {
+         (flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC) &&
+         (flags != EMU_UAR_NC_DEDICATED))) {
         return emu_verbs_fail(EINVAL);
     }
 

@@ -16,6 +16,7 @@
 #include "varuna_amo.h"
 #include "varuna.inl"
 #include "varuna_amo_sm.h"
+#include "varuna_compat.h"
 #include "varuna_mlx5.h"
 
 #include <ucs/debug/log.h>
@@ -829,9 +830,10 @@ static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
 
 ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface)
 {
-    return ucs_mpool_init(&iface->amo_mp, 0, sizeof(uct_varuna_amo_t), 0,
-                          UCS_SYS_CACHE_LINE_SIZE, 64, UINT_MAX,
-                          &uct_varuna_amo_mpool_ops, "varuna_amo");
+    return uct_varuna_compat_mpool_init(&iface->amo_mp,
+                                        sizeof(uct_varuna_amo_t), 64,
+                                        &uct_varuna_amo_mpool_ops,
+                                        "varuna_amo");
 }
 
 void uct_varuna_amo_iface_cleanup(uct_varuna_iface_t *iface)

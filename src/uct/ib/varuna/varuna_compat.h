@@ -3,22 +3,29 @@
  *
  * The only place which knows UCX versions. UCX's internal interfaces drift
  * between its series; what differs is hidden here behind one form, which is
- * that of the newest series where it is a superset. 1.13.1 is built and tested,
- * the others are checked to compile.
+ * that of the newest series where it is a superset. 1.13.1 is built and tested by
+ * CI; README.md says what was tried with others.
  *
  *   1.14  memory registration takes parameters, md query has attributes v2,
- *         md has mem_attach
+ *         md has mem_attach; memory pools take parameters
  *   1.16  mkey_pack takes the address range, rkey_compare is there,
  *         is_sockaddr_accessible is gone
+ *   1.18  a device may place data out of order (DDP), interfaces say whether
+ *         they reach other nodes; for rc_mlx5's own see varuna_mlx5.c
  *   1.19  rkey_unpack takes parameters
+ *   1.22  ep_invalidate takes parameters, more internal operations
  */
 #ifndef UCT_VARUNA_COMPAT_H_
 #define UCT_VARUNA_COMPAT_H_
 
 #include <uct/api/uct.h>
 #include <uct/api/version.h>
+#include <uct/api/v2/uct_v2.h>
 #include <uct/base/uct_component.h>
+#include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
+#include <ucs/arch/cpu.h>
+#include <ucs/datastruct/mpool.h>
 #include <string.h>
 
 /* Nonzero if the UCX which we are compiled for is at least _major._minor */
@@ -29,6 +36,165 @@
 /* Bytes which ib's rkey_unpack reads; it is the same in all series so far, and
  * md_open compares it with what the memory domain says. */
 #define UCT_VARUNA_INNER_KEY_SIZE    sizeof(uint64_t)
+
+
+/* Capability of an interface which reaches other nodes; ours does what its lanes
+ * do. */
+#ifdef UCT_IFACE_FLAG_INTER_NODE
+#  define UCT_VARUNA_COMPAT_INTER_NODE    UCT_IFACE_FLAG_INTER_NODE
+#else
+#  define UCT_VARUNA_COMPAT_INTER_NODE    0
+#endif
+
+
+/* The option of ib's memory domain which lets the device reorder its writes.
+ * Newer series want it with the prefix of its table. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  define UCT_VARUNA_COMPAT_RELAXED_ORDERING    "IB_PCI_RELAXED_ORDERING"
+#else
+#  define UCT_VARUNA_COMPAT_RELAXED_ORDERING    "PCI_RELAXED_ORDERING"
+#endif
+
+
+/** A pool of objects that are aligned to cache lines, without a limit. */
+static inline ucs_status_t
+uct_varuna_compat_mpool_init(ucs_mpool_t *mp, size_t elem_size,
+                             unsigned elems_per_chunk, ucs_mpool_ops_t *ops,
+                             const char *name)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    ucs_mpool_params_t params;
+
+    ucs_mpool_params_reset(&params);
+    params.elem_size       = elem_size;
+    params.alignment       = UCS_SYS_CACHE_LINE_SIZE;
+    params.elems_per_chunk = elems_per_chunk;
+    params.ops             = ops;
+    params.name            = name;
+    return ucs_mpool_init(&params, mp);
+#else
+    return ucs_mpool_init(mp, 0, elem_size, 0, UCS_SYS_CACHE_LINE_SIZE,
+                          elems_per_chunk, UINT_MAX, ops, name);
+#endif
+}
+
+
+/* Initialiser of an uct_iface_mpool_config_t: as many objects as are asked for, in
+ * chunks of _grow. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_COMPAT_MPOOL_CONFIG(_grow) \
+    { \
+        .max_bufs       = UINT_MAX, \
+        .bufs_grow      = (_grow), \
+        .max_chunk_size = SIZE_MAX, \
+        .grow_factor    = 1.0 \
+    }
+#else
+#  define UCT_VARUNA_COMPAT_MPOOL_CONFIG(_grow) \
+    { \
+        .max_bufs  = UINT_MAX, \
+        .bufs_grow = (_grow) \
+    }
+#endif
+
+
+/** Move an endpoint to the error state. */
+static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+    uct_ep_invalidate_params_t params = { .field_mask = 0 };
+
+    return uct_ep_invalidate(ep, &params);
+#else
+    return uct_ep_invalidate(ep, 0);
+#endif
+}
+
+/* Define _name, the ep_invalidate of an interface, on top of _impl(ep). */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#  define UCT_VARUNA_COMPAT_EP_INVALIDATE(_name, _impl) \
+    static ucs_status_t _name(uct_ep_h ep, const uct_ep_invalidate_params_t \
+                                                   *params UCS_V_UNUSED) \
+    { \
+        return _impl(ep); \
+    }
+#else
+#  define UCT_VARUNA_COMPAT_EP_INVALIDATE(_name, _impl) \
+    static ucs_status_t _name(uct_ep_h ep, unsigned flags UCS_V_UNUSED) \
+    { \
+        return _impl(ep); \
+    }
+#endif
+
+/* Check the arguments of ep_check. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#  define UCT_VARUNA_COMPAT_EP_CHECK_PARAM(_flags, _comp) \
+    UCT_CHECK_PARAM((_comp) == NULL, "Unsupported completion on ep_check"); \
+    UCT_EP_KEEPALIVE_CHECK_PARAM(_flags)
+#else
+#  define UCT_VARUNA_COMPAT_EP_CHECK_PARAM(_flags, _comp) \
+    UCT_EP_KEEPALIVE_CHECK_PARAM(_flags, _comp)
+#endif
+
+/*
+ * Define what newer series ask of an interface besides, on top of
+ * _reachable(iface, device_addr, iface_addr) and _connected(ep, iface_addr), and
+ * list it in the internal operations.
+ */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  define UCT_VARUNA_COMPAT_REACHABLE(_name, _reachable) \
+    static int _name(const uct_iface_h iface, \
+                     const uct_iface_is_reachable_params_t *params) \
+    { \
+        return ucs_test_all_flags(params->field_mask, \
+                                  UCT_IFACE_IS_REACHABLE_FIELD_DEVICE_ADDR | \
+                                  UCT_IFACE_IS_REACHABLE_FIELD_IFACE_ADDR) && \
+               _reachable(iface, params->device_addr, params->iface_addr); \
+    }
+#  define UCT_VARUNA_COMPAT_CONNECTED(_name, _connected) \
+    static int _name(uct_ep_h ep, const uct_ep_is_connected_params_t *params) \
+    { \
+        return (params->field_mask & UCT_EP_IS_CONNECTED_FIELD_IFACE_ADDR) && \
+               _connected(ep, params->iface_addr); \
+    }
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected) \
+    .ep_connect_to_ep_v2   = (void*)ucs_empty_function_return_unsupported, \
+    .iface_is_reachable_v2 = _reachable, \
+    .ep_is_connected       = _connected,
+#else
+#  define UCT_VARUNA_COMPAT_REACHABLE(_name, _reachable)
+#  define UCT_VARUNA_COMPAT_CONNECTED(_name, _connected)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected)
+#endif
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_22 \
+    .iface_query_v2   = uct_iface_base_query_v2, \
+    .ep_get_device_ep = (void*)ucs_empty_function_return_unsupported, \
+    .ep_put_sgl_zcopy = (void*)ucs_empty_function_return_unsupported,
+#else
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_22
+#endif
+
+#define UCT_VARUNA_COMPAT_IFACE_OPS(_reachable, _connected) \
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected) \
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_22
+
+
+/*
+ * A log entry that lands before its data proves nothing: a lane may not place
+ * data out of order, where the transport has that option.
+ */
+static inline ucs_status_t
+uct_varuna_compat_config_in_order(uct_iface_config_t *config)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return uct_config_modify(config, "RC_DDP_ENABLE", "n");
+#else
+    (void)config;
+    return UCS_OK;
+#endif
+}
 
 
 /*

@@ -12,6 +12,8 @@
 
 #include "varuna.inl"
 #include "varuna_amo.h"
+#include "varuna_compat.h"
+#include "varuna_parse.h"
 
 void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {
@@ -498,7 +500,7 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
-    UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
+    UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
     /* Also with requests in flight: those may be done already, silently */
     if ((ep->state != UCT_VARUNA_EP_ACTIVE) ||
         !uct_varuna_ep_can_post(iface, ep)) {
@@ -510,11 +512,21 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 
 /* No other lane takes over: the user wants the endpoint to fail, and hears of it
  * from the progress. */
-ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep, unsigned flags)
+ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     (void)iface;
     uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
     return UCS_OK;
+}
+
+int uct_varuna_ep_is_connected(uct_ep_h tl_ep, const uct_iface_addr_t *addr)
+{
+    const uct_varuna_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_ep_t);
+    uct_varuna_parsed_addr_t parsed;
+    const char *reason;
+
+    return (uct_varuna_parse_addr(addr, SIZE_MAX, &parsed, &reason) ==
+            UCS_OK) && (parsed.uuid == ep->peer->uuid);
 }

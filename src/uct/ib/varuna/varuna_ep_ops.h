@@ -64,7 +64,10 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags);
 ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp);
-ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep);
+
+/** @return whether the endpoint leads to the interface with this address. */
+int uct_varuna_ep_is_connected(uct_ep_h tl_ep, const uct_iface_addr_t *addr);
 ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags);
 void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,

@@ -11,6 +11,7 @@
 #include "varuna_iface.h"
 #include "varuna_am.h"
 #include "varuna_amo.h"
+#include "varuna_compat.h"
 #include "varuna_config.h"
 #include "varuna_ctl.h"
 #include "varuna_ep.h"
@@ -92,7 +93,7 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     grave->kind  = kind;
     ucs_queue_head_init(&grave->reqs);
     ucs_queue_splice(&grave->reqs, reqs);
-    uct_ep_invalidate(inner, 0);
+    uct_varuna_compat_ep_invalidate(inner);
     uct_varuna_reqs_cancel(&grave->reqs);
     if (!uct_varuna_grave_try_close(grave)) {
         ucs_list_add_tail(&iface->graveyard, &grave->list);
@@ -265,7 +266,8 @@ static void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
                        UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                        UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
                        UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
-                       UCT_IFACE_FLAG_EP_CHECK;
+                       UCT_IFACE_FLAG_EP_CHECK |
+                       UCT_VARUNA_COMPAT_INTER_NODE;
     attr->cap.flags |= UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                        UCT_IFACE_FLAG_EP_CHECK;
     attr->cap.event_flags &= UCT_IFACE_FLAG_EVENT_SEND_COMP |
@@ -527,13 +529,14 @@ static ucs_mpool_ops_t uct_varuna_req_mpool_ops = {
 
 static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
 {
-    uct_iface_mpool_config_t config = { .max_bufs = UINT_MAX, .bufs_grow = 256 };
+    uct_iface_mpool_config_t config = UCT_VARUNA_COMPAT_MPOOL_CONFIG(256);
     size_t bcopy_size;
     ucs_status_t status;
 
-    status = ucs_mpool_init(&iface->req_mp, 0, sizeof(uct_varuna_req_t), 0,
-                            UCS_SYS_CACHE_LINE_SIZE, 256, UINT_MAX,
-                            &uct_varuna_req_mpool_ops, "varuna_req");
+    status = uct_varuna_compat_mpool_init(&iface->req_mp,
+                                          sizeof(uct_varuna_req_t), 256,
+                                          &uct_varuna_req_mpool_ops,
+                                          "varuna_req");
     if (status != UCS_OK) {
         return status;
     }
@@ -560,13 +563,21 @@ static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
     return status;
 }
 
+UCT_VARUNA_COMPAT_EP_INVALIDATE(uct_varuna_ep_invalidate_op,
+                                uct_varuna_ep_invalidate)
+UCT_VARUNA_COMPAT_REACHABLE(uct_varuna_iface_is_reachable_v2,
+                            uct_varuna_iface_is_reachable)
+UCT_VARUNA_COMPAT_CONNECTED(uct_varuna_ep_is_connected_op,
+                            uct_varuna_ep_is_connected)
+
 static uct_iface_ops_t uct_varuna_iface_ops;
 static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
     .iface_estimate_perf = uct_base_iface_estimate_perf,
     .iface_vfs_refresh   = uct_varuna_iface_vfs_refresh,
-    .ep_query            = (uct_ep_query_func_t)
-                           ucs_empty_function_return_unsupported,
-    .ep_invalidate       = uct_varuna_ep_invalidate
+    .ep_query            = (void*)ucs_empty_function_return_unsupported,
+    .ep_invalidate       = uct_varuna_ep_invalidate_op,
+    UCT_VARUNA_COMPAT_IFACE_OPS(uct_varuna_iface_is_reachable_v2,
+                                uct_varuna_ep_is_connected_op)
 };
 
 static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,

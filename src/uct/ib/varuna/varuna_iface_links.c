@@ -10,6 +10,7 @@
 
 #include "varuna_iface.h"
 #include "varuna_am.h"
+#include "varuna_compat.h"
 #include "varuna_ctl.h"
 #include "varuna_recovery.h"
 
@@ -48,6 +49,11 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
 {
     ucs_status_t status;
     char value[32];
+
+    status = uct_varuna_compat_config_in_order(config);
+    if (status != UCS_OK) {
+        return status;
+    }
 
     /* By default each lane would keep 32 MB of receive buffers */
     if ((iface->config.standby_rx_queue_len != 0) &&
@@ -148,8 +154,8 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
     }
 
     if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
-        ucs_error("rc_varuna: %s on %s cannot handle errors: use a "
-                  "UCX_DC_MLX5_TX_POLICY other than 'rand'",
+        ucs_error("rc_varuna: %s on %s cannot handle errors: set "
+                  "UCX_DC_MLX5_TX_POLICY to 'dcs' or 'dcs_quota'",
                   uct_varuna_lane_tls[kind], nic->dev_name);
         status = UCS_ERR_UNSUPPORTED;
         goto err_close;

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_nic.h"
+#include "varuna_compat.h"
 
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
@@ -132,7 +133,8 @@ static void uct_varuna_nic_override(uct_md_config_t *config)
 {
     ucs_status_t status;
 
-    status = uct_config_modify(config, "PCI_RELAXED_ORDERING", "off");
+    status = uct_config_modify(config, UCT_VARUNA_COMPAT_RELAXED_ORDERING,
+                               "off");
     if (status != UCS_OK) {
         ucs_debug("relaxed ordering cannot be turned off: %s",
                   ucs_status_string(status));

@@ -13,6 +13,7 @@
 #include "varuna_recovery.h"
 #include "varuna_amo.h"
 #include "varuna_compare.h"
+#include "varuna_compat.h"
 #include "varuna_drain.h"
 #include "varuna_ep_ops.h"
 #include "varuna_heartbeat.h"
@@ -180,7 +181,7 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
     ep->silent      = 0;
     ep->last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->dead.ep);
-    uct_ep_invalidate(ep->dead.ep, 0);
+    uct_varuna_compat_ep_invalidate(ep->dead.ep);
     /* The new lane takes its log ring, so what was being built is given up */
     ep->next_failed = (ep->next.ep != NULL) && !uct_varuna_ep_is_resend(ep);
     uct_varuna_ep_add_work(ep);
@@ -693,7 +694,7 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
 
     if (ep->lane.ep != NULL) {
         uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
-        uct_ep_invalidate(ep->lane.ep, 0);
+        uct_varuna_compat_ep_invalidate(ep->lane.ep);
         ep->dead    = ep->lane;
         ep->lane.ep = NULL;
     }

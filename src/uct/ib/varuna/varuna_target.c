@@ -14,6 +14,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_compat.h"
 #include "varuna_ctl_priv.h"
 #include "varuna_gap.h"
 #include "varuna_mlx5.h"
@@ -380,7 +381,7 @@ void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
     }
 
     status = uct_varuna_mutate(NO_FENCE) ? UCS_OK :
-             uct_ep_invalidate(qp->ep, 0);
+             uct_varuna_compat_ep_invalidate(qp->ep);
     if (status != UCS_OK) {
         ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
                  qp->epoch, ucs_status_string(status));
