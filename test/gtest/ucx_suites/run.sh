@@ -12,6 +12,9 @@
 # Tests which TRANSPORT.left_out (ucp_TRANSPORT.left_out) lists are not run: a
 # pattern of gtest's a line, and the reason.
 #
+# Variants which TRANSPORT.long lists are not run either unless
+# RCV_UCX_TEST_DIVISOR is 1: more of the same with other parameters.
+#
 # RCV_UCX_TEST_DIVISOR: what UCX's tests divide their repetitions by, and
 # multiply their timeouts by. 10 unless set; 1 is UCX's own full length.
 
@@ -29,6 +32,9 @@ ucp) program=gtest_ucp left_out=ucp_$transport.left_out ;;
 esac
 export RCV_UCX_TEST_DIVISOR=${RCV_UCX_TEST_DIVISOR:-10}
 
+lists=("$(dirname "${BASH_SOURCE[0]}")/$left_out")
+[ "$RCV_UCX_TEST_DIVISOR" = 1 ] || lists+=("${lists[0]%.left_out}.long")
+
 # leave_out FILTER: the same without what is left out
 leave_out() {
     local filter=$1 pattern _
@@ -41,8 +47,7 @@ leave_out() {
         *-*) filter+=":$pattern" ;;
         *) filter+="-$pattern" ;;
         esac
-    done < <(cat "$(dirname "${BASH_SOURCE[0]}")/$left_out" \
-                 2>/dev/null)
+    done < <(cat "${lists[@]}" 2>/dev/null)
     echo "$filter"
 }
 
