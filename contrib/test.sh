@@ -58,7 +58,7 @@ all_suites() {
     make -s --no-print-directory -C "$build_dir/test/gtest" list-suites
     for script in "$top"/test/gtest/ucx_suites/uc[xp]_*; do
         case $script in
-        *.skips | *.left_out) ;;
+        *.skips | *.left_out | *.long) ;;
         *) echo "$script" ;;
         esac
     done
