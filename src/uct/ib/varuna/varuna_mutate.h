@@ -53,7 +53,7 @@ extern int uct_varuna_mutation;
 
 #else
 
-#  define uct_varuna_mutate(_name) (0 && UCT_VARUNA_MUTATE_##_name)
+#  define uct_varuna_mutate(_name) ((int)UCT_VARUNA_MUTATE_##_name < 0)
 
 #endif
 
