@@ -91,7 +91,7 @@ static void check_links(const uint8_t *data, size_t size)
         names[num_names++] = name;
     }
 
-    if (uct_varuna_nics_select(nics, num_nics, names, num_names, links,
+    if (uct_varuna_nics_select(nics, num_nics, names, num_names, NULL, links,
                                &num_links) == UCS_OK) {
         FUZZ_CHECK(num_links <= UCT_VARUNA_MAX_LINKS);
         for (i = 0; i < num_links; ++i) {
@@ -137,7 +137,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     }
 
     for (i = 1; i < 256; i = (i << 1) | 1) {
-        uct_varuna_rkey_pack_header(i, data + 1);
+        uct_varuna_rkey_pack_header(i, i & 3, data + 1);
         add(data, sizeof(data));
     }
 }

@@ -239,27 +239,6 @@ test_flapping_is_damped() {
     fabric_down
 }
 
-# Writes do not get through, but the peer answers on the link and its application is
-# not busy: that is not what a peer without receive buffers looks like. (test_hangs.sh
-# has one of those.)
-test_writes_vanish_and_peer_answers() {
-    export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
-    fabric_up --hosts 2 --links 2
-    server 0 server
-    UCX_LOG_LEVEL=debug client 1 client server -t 5 -r 100
-    await 20 client.log 'planned swap from dc on mlx5_0:1 to rc on mlx5_0:1'
-    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=write \
-        count=all drop >/dev/null
-    await 30 client.log 'switched .*reason="requests hang"'
-    check "$emu" fault list -n "$fabric" --check >faults.log
-    check "$emu" fault clear -n "$fabric"
-    wait $client_pid || fail "client: $(tail -n 3 client.log)"
-    wait $server_pid || fail "server: $(tail -n 3 server.log)"
-    grep -qE 'oldest request hangs .* (receive buffer|not busy)' client.log ||
-        fail "$(grep 'oldest request hangs' client.log)"
-    fabric_down
-}
-
 fabric_down_force() {
     check "$emu" down -n "$fabric" --force
     trap - EXIT
