@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(strlen(text) < sizeof(text));
     FUZZ_CHECK(emu_fault_rule_parse(text, &again, err, sizeof(err)) == 0);
     if (rule.prob_ppm == 1000000) {
-        rule.seed = again.seed; /* nothing is left to chance */
+        rule.seed      = again.seed; /* nothing is left to chance */
+        rule.have_seed = again.have_seed;
     }
     FUZZ_CHECK(memcmp(&rule, &again, sizeof(rule)) == 0);
     emu_fault_rule_format(&again, text2, sizeof(text2));
