@@ -9,6 +9,9 @@
 # only if something passed and nothing failed. What should have run and did not
 # counts as failed: tests that a crash took along, skipped tests, disabled ones.
 #
+# Suites which test/long_suites names take minutes each and are run only if they
+# are named, or if RC_VARUNA_LONG is set.
+#
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test/scripts). Their
 # output is kept in test-logs/ of the build directory. RC_VARUNA_SUITE_TIMEOUT:
@@ -134,7 +137,14 @@ select_suites() {
 
     mapfile -t suites < <(all_suites)
     if [ $# -eq 0 ]; then
-        printf '%s\n' "${suites[@]}"
+        for path in "${suites[@]}"; do
+            if [ -z "${RC_VARUNA_LONG:-}" ] &&
+               grep -qx "$(suite_name "$path")" "$top/test/long_suites"; then
+                say "$(suite_name "$path") is left out: RC_VARUNA_LONG=1 runs it"
+            else
+                echo "$path"
+            fi
+        done
         return
     fi
     for wanted in "$@"; do
