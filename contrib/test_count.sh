@@ -58,8 +58,8 @@ count_tap() {
     local log=$1 status=$2 plan passed seen failed
 
     plan=$(sed -n 's/^1\.\.\([0-9]\{1,\}\)$/\1/p' "$log" | head -n 1)
-    seen=$(grep -cE '^(not )?ok( |$)' "$log" || true)
-    passed=$(grep -E '^ok( |$)' "$log" | grep -vciE '# *(skip|todo)' || true)
+    seen=$(grep -a -cE '^(not )?ok( |$)' "$log" || true)
+    passed=$(grep -a -E '^ok( |$)' "$log" | grep -a -vciE '# *(skip|todo)' || true)
     failed=$((seen - passed))
     if [ -z "$plan" ]; then
         # No plan: the suite ended before it was written
@@ -86,7 +86,7 @@ failed_names() {
     if [ -e "$log.expected" ]; then
         comm -23 "$log.expected" "$log.passed"
     else
-        grep -E '^not ok|^ok.*# *(skip|todo)' "$log" || true
+        grep -a -E '^not ok|^ok.*# *(skip|todo)' "$log" || true
     fi
 }
 
@@ -94,7 +94,7 @@ failed_names() {
 progress_line() {
     local line
 
-    line=$(grep -E '\[ RUN      \]|^(not )?ok ' "$1" | tail -n 1 || true)
+    line=$(grep -a -E '\[ RUN      \]|^(not )?ok ' "$1" | tail -n 1 || true)
     [ -n "$line" ] || line=$(tail -n 1 "$1")
     echo "$line" | tr -d '\r' | cut -c 1-100
 }
