@@ -179,6 +179,20 @@ test_program_over_tcp() {
     grep -q '^  OK' client.log || fail "$(cat client.log)"
 }
 
+# A put that is read back is two operations: the second must not exceed -n.
+# With seed 10 the first operation is such a put, as the second run shows.
+test_program_posts_no_more_than_told() {
+    local n
+    for n in 1 2; do
+        rm -f port
+        start_server
+        check client -n $n -s 10 -S summary >client.log
+        wait "$server" || fail "server: $(cat server.log)"
+        check grep -q "^summary: ok=1 .* posted=$n completed=$n " summary
+        check grep -q " puts=1 " summary
+    done
+}
+
 test_program_sleeps_on_events() {
     start_server -W -w 1
     check client -W -w 3 -r 2000 -t 1 >client.log

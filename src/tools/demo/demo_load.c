@@ -226,12 +226,20 @@ static uint64_t demo_load_put(demo_load_ep_t *ep, unsigned cls)
     return remote;
 }
 
+/* Whether nothing more is to be posted, at whatever rate */
+static int demo_load_ended(const demo_load_t *load)
+{
+    return demo_load_failed(load) ||
+           ((load->max_ops > 0) && (load->stats.posted >= load->max_ops));
+}
+
 static void demo_load_readback(demo_load_ep_t *ep, unsigned cls)
 {
     uint64_t remote = demo_load_put(ep, cls);
     demo_op_t *op;
 
-    if ((ep->free_ops[cls] == NULL) || demo_load_failed(ep->load)) {
+    /* the put was an operation of its own, and may have been the last one */
+    if ((ep->free_ops[cls] == NULL) || demo_load_ended(ep->load)) {
         return;
     }
 
@@ -301,8 +309,7 @@ static int demo_load_may_post(demo_load_t *load)
 {
     uint64_t elapsed;
 
-    if (demo_load_failed(load) ||
-        ((load->max_ops > 0) && (load->stats.posted >= load->max_ops))) {
+    if (demo_load_ended(load)) {
         return 0;
     } else if (load->rate == 0) {
         return 1;
