@@ -14,93 +14,33 @@
  * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
  */
 #include "ft_atom.h"
-#include "ft_child.h"
-#include "ft_fabric.h"
+#include "ft_atom_plan.h"
+#include "ft_driver.h"
 #include "ft_trace.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define FT_CLIENTS_MAX 3
+#define FT_CLIENTS_MAX FT_ATOM_CLIENTS_MAX
 #define FT_STEP_TIME   40
 #define FT_WARM_TRIES  600
 #define FT_WARM_OFFSET 64
 #define FT_MAX_EVENTS  400   /* A run cannot have more: the rule is wrong */
 
+#define FT_PLANS_MAX   16
+
+/* What was done of a plan */
 typedef struct {
-    const char *name;
-    uint64_t   first;                  /* What is in the word before */
-    const char *atoms[FT_CLIENTS_MAX]; /* Of each client */
-} ft_plan_t;
-
-/* An AND or OR which is executed twice shows only if the word has changed
- * meanwhile: so an XOR stands between two of them */
-static const ft_plan_t ft_plans[] = {
-    {"padd", 5, {"padd:0:1,padd:0:10,padd:0:100", "padd:0:1000,padd:0:10000",
-                 "padd:0:100000,padd:0:1000000"}},
-    {"pand", 0xffffff, {"pand:0:fffffe,pxor:0:1,pand:0:fffffd",
-                        "pand:0:ffffdf,pxor:0:20", "pand:0:fffbff,pxor:0:400"}},
-    {"por", 0, {"por:0:1,pxor:0:1,por:0:2", "por:0:20,pxor:0:20",
-                "por:0:400,pxor:0:400"}},
-    {"pxor", 7, {"pxor:0:1,pxor:0:10,pxor:0:100", "pxor:0:1000,pxor:0:10000",
-                 "pxor:0:100000,pxor:0:1000000"}},
-    {"fadd", 5, {"fadd:0:1,fadd:0:10,fadd:0:100", "fadd:0:1000,fadd:0:10000",
-                 "fadd:0:100000,fadd:0:1000000"}},
-    {"fand", 0xffffff, {"fand:0:fffffe,fxor:0:1,fand:0:fffffd",
-                        "fand:0:ffffdf,fxor:0:20", "fand:0:fffbff,fxor:0:400"}},
-    {"for", 0, {"for:0:1,fxor:0:1,for:0:2", "for:0:20,fxor:0:20",
-                "for:0:400,fxor:0:400"}},
-    {"fxor", 7, {"fxor:0:1,fxor:0:10,fxor:0:100", "fxor:0:1000,fxor:0:10000",
-                 "fxor:0:100000,fxor:0:1000000"}},
-    {"swap", 9, {"swap:0:11,swap:0:12,swap:0:13", "swap:0:21,swap:0:22",
-                 "swap:0:31,swap:0:32"}},
-    {"cswap", 9, {"cswap:9:11,cswap:*:12,cswap:*:13", "cswap:9:21,cswap:*:22",
-                  "cswap:9:31,cswap:*:32"}},
-    {"cswap_fail", 9, {"cswap:7:11,cswap:8:12,cswap:9:13",
-                       "cswap:7:21,cswap:9:22", "cswap:6:31,cswap:9:32"}},
-    /* Values return */
-    {"cswap_aba", 1, {"cswap:1:2,cswap:2:1,cswap:1:2", "cswap:2:1,cswap:1:2",
-                      "cswap:1:2,cswap:2:1"}}
-};
-
-/* $S: what is the first client's; $N: the event; $M: the one behind it */
-typedef struct {
-    const char *name;
-    const char *rules[2];
-    int        breaks;   /* The first client's link */
-    int        is_late;
-} ft_fault_t;
-
-static const ft_fault_t ft_faults[] = {
-    {"drop", {"packet $S nth=$N drop"}, 0, 0},
-    {"silent", {"packet $S nth=$N silent=1:0"}, 1, 0},
-    {"down", {"packet $S nth=$N down=1:0"}, 1, 0},
-    {"exec_silent", {"exec $S nth=$N silent=1:0"}, 1, 0},
-    /* ... and what follows by the other link takes its time: a UID that a flush does
-     * not wait for is seen */
-    {"exec_slow", {"exec $S nth=$N silent=1:0",
-                   "packet host=1 link=1 op=send count=all delay=10ms"}, 1, 0},
-    {"exec_down", {"exec $S nth=$N down=1:0"}, 1, 0},
-    {"ack_drop", {"ack $S nth=$N drop"}, 0, 0},
-    {"ack_silent", {"ack $S nth=$N silent=1:0"}, 1, 0},
-    {"ack_down", {"ack $S nth=$N down=1:0"}, 1, 0},
-    {"mute", {"ack $S nth=$N count=all drop"}, 0, 0},
-    /* It arrives when its requester has given up */
-    {"late", {"packet $S nth=$N delay=30ms",
-              "packet $S nth=$M count=all drop"}, 0, 1}
-};
-
-#define FT_NUM(_array) (sizeof(_array) / sizeof((_array)[0]))
+    unsigned runs;
+    unsigned points;
+    unsigned atomics;
+} ft_count_t;
 
 typedef struct {
     /* Options */
-    const char  *prefix;
-    const char  *job;
-    const char  *plugin;
-    const char  *name;
+    ft_driver_t driver;
     const char  *plans;      /* Comma-separated, or NULL: all */
     const char  *faults;
     unsigned    widths[2];
@@ -112,10 +52,8 @@ typedef struct {
     double      budget;
     int         verbose;
     /* State */
-    ft_fabric_t fabric;
     ft_child_t  server;
     ft_child_t  client[FT_CLIENTS_MAX];
-    FILE        *log;
     uint64_t    base;
     uint64_t    seq;
     double      start;
@@ -127,26 +65,21 @@ typedef struct {
     unsigned    switches;
     unsigned    atomics;
     unsigned    failures;
+    ft_count_t  counts[FT_PLANS_MAX];
 } ft_sweep_t;
 
 /* One run */
 typedef struct {
-    const ft_plan_t  *plan;
-    const ft_fault_t *fault;
-    unsigned         width;
-    unsigned         clients;
-    unsigned         n;
+    const ft_atom_plan_t  *plan;
+    const ft_atom_fault_t *fault;
+    ft_count_t            *count;
+    unsigned              width;
+    unsigned              clients;
+    unsigned              n;
 } ft_point_t;
 
 
 /* --- Set-up --- */
-
-static void ft_stop(ft_sweep_t *sweep, const char *text)
-{
-    fflush(sweep->log);
-    ft_fabric_down(&sweep->fabric);
-    ft_fatal("%s, see the log", text);
-}
 
 /* @return an answer "ok..." without that */
 static const char *ft_ok(ft_sweep_t *sweep, ft_child_t *child)
@@ -154,7 +87,8 @@ static const char *ft_ok(ft_sweep_t *sweep, ft_child_t *child)
     const char *answer = ft_child_answer(child, FT_STEP_TIME);
 
     if ((answer == NULL) || strncmp(answer, "ok", 2)) {
-        fprintf(sweep->log, "%s does not answer or has ended\n", child->name);
+        fprintf(sweep->driver.log, "%s does not answer or has ended\n",
+                child->name);
         return NULL;
     }
 
@@ -169,55 +103,34 @@ static const char *ft_ask(ft_sweep_t *sweep, ft_child_t *child,
     ft_child_send(child, "%s", text);
     answer = ft_ok(sweep, child);
     if (answer == NULL) {
-        ft_stop(sweep, "a process has failed");
+        ft_driver_fatal(&sweep->driver, "a process has failed");
     }
 
     return answer;
 }
 
-static void ft_start_job(ft_sweep_t *sweep, ft_child_t *child, const char *role,
-                         unsigned host)
-{
-    char runner[256], host_text[16];
-    char *argv[FT_MAX_ARGS] = {sweep->fabric.emu, "exec", "-n",
-                               sweep->fabric.name, host_text, "--", runner};
-    unsigned argc           = 7;
-
-    if (sweep->plugin != NULL) {
-        argv[argc++] = "-l";
-        argv[argc++] = (char*)sweep->plugin;
-    }
-
-    argv[argc++] = (char*)sweep->job;
-    argv[argc++] = (char*)role;
-    snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", sweep->prefix);
-    snprintf(host_text, sizeof(host_text), "%u", host);
-    ft_child_start(child, role, sweep->log, argv);
-}
-
 static void ft_setup(ft_sweep_t *sweep)
 {
-    char name[64], connect[FT_ANSWER_MAX + 16];
+    char connect[FT_ANSWER_MAX + 16];
     const char *answer;
     unsigned i;
 
-    snprintf(name, sizeof(name), "%s%d", sweep->name, getpid());
-    ft_fabric_up(&sweep->fabric, sweep->prefix, name, FT_CLIENTS_MAX + 1, 2,
-                 "--trace 65536");
-    ft_start_job(sweep, &sweep->server, "server", 0);
+    ft_driver_up(&sweep->driver, FT_CLIENTS_MAX + 1, 2, "--trace 65536");
+    ft_driver_start_job(&sweep->driver, &sweep->server, "server", 0, NULL);
     answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
     if ((answer == NULL) ||
         (sscanf(answer, "address 0x%" SCNx64, &sweep->base) != 1)) {
-        ft_stop(sweep, "the server did not start");
+        ft_driver_fatal(&sweep->driver, "the server did not start");
     }
 
     snprintf(connect, sizeof(connect), "connect %s",
              answer + strlen("address "));
     for (i = 0; i < FT_CLIENTS_MAX; ++i) {
-        ft_start_job(sweep, &sweep->client[i], "client", i + 1);
+        ft_driver_start_job(&sweep->driver, &sweep->client[i], "client", i + 1,
+                            NULL);
         answer = ft_child_answer(&sweep->client[i], FT_STEP_TIME);
         if ((answer == NULL) || strcmp(answer, "ready")) {
-            ft_stop(sweep, "a client did not start");
+            ft_driver_fatal(&sweep->driver, "a client did not start");
         }
 
         ft_ask(sweep, &sweep->client[i], connect);
@@ -240,7 +153,7 @@ static void ft_cleanup(ft_sweep_t *sweep)
         ++sweep->failures;
     }
 
-    ft_fabric_down(&sweep->fabric);
+    ft_fabric_down(&sweep->driver.fabric);
 }
 
 /* --- One run --- */
@@ -252,13 +165,13 @@ static void ft_report(ft_sweep_t *sweep, const ft_point_t *point,
     printf("FAILED: -p %s -s %s -w %u -c %u -f %s -n %u (run %u): %s\n",
            sweep->phase, point->plan->name, point->width, point->clients,
            point->fault->name, point->n, sweep->runs, text);
-    fprintf(sweep->log, "FAILED: run %u: %s\n", sweep->runs, text);
+    fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->runs, text);
 }
 
 static char *ft_trace(ft_sweep_t *sweep)
 {
-    return ft_fabric_run(&sweep->fabric, "trace", "--json --from %" PRIu64,
-                         sweep->seq + 1);
+    return ft_fabric_run(&sweep->driver.fabric, "trace", "--json --from %"
+                         PRIu64, sweep->seq + 1);
 }
 
 /* Touch the other word. @return the client's queue pair, if it did so by RC, on the
@@ -298,7 +211,8 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
 
         for (tries = 0; (qpn = ft_warm_once(sweep, i)) == 0; ++tries) {
             if (tries == FT_WARM_TRIES) {
-                ft_stop(sweep, "a client does not come to RC on the first link");
+                ft_driver_fatal(&sweep->driver, "a client does not come to RC"
+                                " on the first link");
             }
             ft_ask(sweep, &sweep->client[i], "idle 0.005");
         }
@@ -309,42 +223,15 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
     return first;
 }
 
-static void ft_format_rule(const ft_point_t *point, const char *rule,
-                           uint32_t qpn, char *text)
-{
-    for (; *rule != '\0'; ++rule) {
-        if (*rule != '$') {
-            *text++ = *rule;
-            continue;
-        }
-
-        switch (*++rule) {
-        case 'S':
-            text += (qpn != 0) ?
-                    sprintf(text, "host=1 link=0 qp=0x%x", qpn) :
-                    sprintf(text, "host=1 link=0 op=send");
-            break;
-        case 'N':
-            text += sprintf(text, "%u", point->n);
-            break;
-        default:
-            text += sprintf(text, "%u", point->n + 1);
-            break;
-        }
-    }
-
-    *text = '\0';
-}
-
 static void ft_arm(ft_sweep_t *sweep, const ft_point_t *point, uint32_t qpn)
 {
     char rule[256];
     unsigned i;
 
     for (i = 0; (i < 2) && (point->fault->rules[i] != NULL); ++i) {
-        ft_format_rule(point, point->fault->rules[i], qpn, rule);
-        fprintf(sweep->log, "rule: %s\n", rule);
-        ft_fabric_do(&sweep->fabric, "fault", "add %s", rule);
+        ft_atom_format_rule(point->fault->rules[i], qpn, point->n, rule);
+        fprintf(sweep->driver.log, "rule: %s\n", rule);
+        ft_fabric_do(&sweep->driver.fabric, "fault", "add %s", rule);
     }
 }
 
@@ -420,13 +307,14 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
     uint64_t fired;
     unsigned i;
 
-    ft_fabric_do(&sweep->fabric, "fault", "clear");
+    ft_fabric_do(&sweep->driver.fabric, "fault", "clear");
     if (point->fault->breaks) {
-        ft_fabric_do(&sweep->fabric, "link", "1:0 up");
+        ft_fabric_do(&sweep->driver.fabric, "link", "1:0 up");
     }
 
     ++sweep->runs;
-    fprintf(sweep->log, "--- run %u: %s %u %u %s %u\n", sweep->runs,
+    ++point->count->runs;
+    fprintf(sweep->driver.log, "--- run %u: %s %u %u %s %u\n", sweep->runs,
             point->plan->name, point->width, point->clients,
             point->fault->name, point->n);
     qpn = ft_open(sweep, point);
@@ -444,11 +332,12 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
             snprintf(text, sizeof(text), "client %u: %.40s", i + 1,
                      sweep->client[i].answer);
             ft_report(sweep, point, text);
-            ft_stop(sweep, "a run has failed");
+            ft_driver_fatal(&sweep->driver, "a run has failed");
         }
 
         counts[i]        = ft_atoms_parse(answer + 1, atoms[i]);
         sweep->atomics  += counts[i];
+        point->count->atomics += counts[i];
         sweep->switches += sweep->client[i].switches;
         sweep->client[i].switches = 0;
         if (sweep->client[i].errors > 0) {
@@ -461,7 +350,7 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
         ft_ask(sweep, &sweep->client[0], "idle 0.05");
     }
 
-    fired = ft_fabric_fired(&sweep->fabric, 0);
+    fired = ft_fabric_fired(&sweep->driver.fabric, 0);
     ft_judge(sweep, point, atoms, counts);
     if (sweep->verbose) {
         printf("run %u: %s %u %u %s %u: fired %" PRIu64 "\n", sweep->runs,
@@ -469,7 +358,8 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
                point->fault->name, point->n, fired);
     }
 
-    sweep->points += (fired > 0);
+    sweep->points        += (fired > 0);
+    point->count->points += (fired > 0);
     return fired > 0;
 }
 
@@ -497,47 +387,56 @@ static void ft_series(ft_sweep_t *sweep, ft_point_t *point)
     }
 }
 
-static int ft_is_listed(const char *list, const char *name)
+static void ft_plan_and_fault(ft_sweep_t *sweep, ft_point_t *point)
 {
-    size_t length = strlen(name);
-    const char *at;
+    unsigned width, clients;
 
-    for (at = list; (at != NULL) && ((at = strstr(at, name)) != NULL);
-         at += length) {
-        if (((at == list) || (at[-1] == ',')) &&
-            ((at[length] == ',') || (at[length] == '\0'))) {
-            return 1;
+    for (width = 0; width < 2; ++width) {
+        for (clients = 0; clients < 2; ++clients) {
+            point->width   = sweep->widths[width];
+            point->clients = sweep->clients[clients];
+            if ((point->width != 0) && (point->clients != 0)) {
+                ft_series(sweep, point);
+            }
         }
     }
-
-    return list == NULL;
 }
 
 static void ft_all(ft_sweep_t *sweep)
 {
-    unsigned plan, fault, width, clients;
+    unsigned plan, fault;
     ft_point_t point;
 
-    for (plan = 0; plan < FT_NUM(ft_plans); ++plan) {
-        for (fault = 0; fault < FT_NUM(ft_faults); ++fault) {
-            if (!ft_is_listed(sweep->plans, ft_plans[plan].name) ||
-                !ft_is_listed(sweep->faults, ft_faults[fault].name)) {
-                continue;
-            }
-
-            for (width = 0; width < 2; ++width) {
-                for (clients = 0; clients < 2; ++clients) {
-                    point.plan    = &ft_plans[plan];
-                    point.fault   = &ft_faults[fault];
-                    point.width   = sweep->widths[width];
-                    point.clients = sweep->clients[clients];
-                    if ((point.width != 0) && (point.clients != 0)) {
-                        ft_series(sweep, &point);
-                    }
-                }
+    for (plan = 0; (point.plan = ft_atom_plan(plan)) != NULL; ++plan) {
+        point.count = &sweep->counts[plan];
+        for (fault = 0; (point.fault = ft_atom_fault(fault)) != NULL; ++fault) {
+            if (ft_is_listed(sweep->plans, point.plan->name) &&
+                ft_is_listed(sweep->faults, point.fault->name)) {
+                ft_plan_and_fault(sweep, &point);
             }
         }
     }
+}
+
+static void ft_tell(const ft_sweep_t *sweep)
+{
+    const ft_count_t *count;
+    unsigned plan;
+
+    for (plan = 0; ft_atom_plan(plan) != NULL; ++plan) {
+        count = &sweep->counts[plan];
+        if (count->runs > 0) {
+            printf("%-11s %5u fault points, %5u runs, %6u atomics\n",
+                   ft_atom_plan(plan)->name, count->points, count->runs,
+                   count->atomics);
+        }
+    }
+
+    printf("swept: %u fault points in %u runs of %u series, %u atomics, %.1f s;"
+           " switches %u; series cut by the time limit %u; failures %u\n",
+           sweep->points, sweep->runs, sweep->series, sweep->atomics,
+           ft_clock() - sweep->start, sweep->switches, sweep->cut,
+           sweep->failures);
 }
 
 /* --- Options --- */
@@ -562,13 +461,13 @@ static void ft_usage(void)
            "  -l FILE      log of all processes (ft_atom_sweep.log)\n"
            "  -v           a line for each run\n"
            "plans:");
-    for (i = 0; i < FT_NUM(ft_plans); ++i) {
-        printf(" %s", ft_plans[i].name);
+    for (i = 0; ft_atom_plan(i) != NULL; ++i) {
+        printf(" %s", ft_atom_plan(i)->name);
     }
 
     printf("\nfaults:");
-    for (i = 0; i < FT_NUM(ft_faults); ++i) {
-        printf(" %s", ft_faults[i].name);
+    for (i = 0; ft_atom_fault(i) != NULL; ++i) {
+        printf(" %s", ft_atom_fault(i)->name);
     }
     printf("\n");
     exit(2);
@@ -595,9 +494,7 @@ static void ft_parse_one(ft_sweep_t *sweep, int c, const char *arg)
         sweep->phase = arg;
         break;
     case 'n':
-        if (sscanf(arg, "%u-%u", &sweep->first, &sweep->last) == 1) {
-            sweep->last = sweep->first;
-        }
+        ft_parse_range(arg, &sweep->first, &sweep->last);
         break;
     case 't':
         sweep->stride = atoi(arg);
@@ -606,10 +503,10 @@ static void ft_parse_one(ft_sweep_t *sweep, int c, const char *arg)
         sweep->budget = atof(arg);
         break;
     case 'N':
-        sweep->name = arg;
+        sweep->driver.name = arg;
         break;
     case 'P':
-        sweep->plugin = arg;
+        sweep->driver.plugin = arg;
         break;
     default:
         ft_usage();
@@ -631,16 +528,10 @@ static void ft_parse(ft_sweep_t *sweep, int argc, char **argv)
         }
     }
 
-    if ((argc - optind != 2) || (sweep->stride == 0) || (sweep->first == 0) ||
-        (sweep->clients[0] > FT_CLIENTS_MAX)) {
+    if ((sweep->stride == 0) || (sweep->first == 0) ||
+        (sweep->clients[0] > FT_CLIENTS_MAX) ||
+        (ft_driver_open(&sweep->driver, log, argc, argv, optind) != 0)) {
         ft_usage();
-    }
-
-    sweep->prefix = argv[optind];
-    sweep->job    = argv[optind + 1];
-    sweep->log    = fopen(log, "w");
-    if (sweep->log == NULL) {
-        ft_fatal("cannot write %s", log);
     }
 }
 
@@ -653,7 +544,7 @@ int main(int argc, char **argv)
         .first   = 1,
         .last    = UINT32_MAX / 2,
         .stride  = 1,
-        .name    = "atoms"
+        .driver  = {.name = "atoms"}
     };
 
     ft_parse(&sweep, argc, argv);
@@ -661,11 +552,8 @@ int main(int argc, char **argv)
     ft_setup(&sweep);
     sweep.start = ft_clock();
     ft_all(&sweep);
-    printf("swept: %u fault points in %u runs of %u series, %u atomics, %.1f s;"
-           " switches %u; series cut by the time limit %u; failures %u\n",
-           sweep.points, sweep.runs, sweep.series, sweep.atomics,
-           ft_clock() - sweep.start, sweep.switches, sweep.cut, sweep.failures);
+    ft_tell(&sweep);
     ft_cleanup(&sweep);
-    fclose(sweep.log);
+    fclose(sweep.driver.log);
     return ((sweep.failures == 0) && (sweep.points > 0)) ? 0 : 1;
 }

@@ -9,10 +9,10 @@
  *
  *     ft_chaos [OPTIONS] PREFIX JOB      -h tells the options
  */
-#include "ft_child.h"
-#include "ft_fabric.h"
+#include "ft_driver.h"
 #include "ft_history.h"
 #include "ft_plan.h"
+#include "ft_storm.h"
 #include "ft_trace.h"
 
 #include <fcntl.h>
@@ -25,16 +25,12 @@
 #include <unistd.h>
 
 #define FT_MAX_JOBS    (FT_CHAOS_SERVERS + FT_CHAOS_CLIENTS)
-#define FT_MAX_RULES   24    /* Then they are cleared */
 #define FT_MAX_WRITES  (1u << 20)
 #define FT_ANSWER_TIME 120   /* Seconds: jobs end runs themselves */
 
 typedef struct {
     /* Options */
-    const char  *prefix;
-    const char  *job;
-    const char  *plugin;
-    const char  *name;
+    ft_driver_t driver;
     uint64_t    seed;
     unsigned    num_seeds;
     double      seconds;     /* For each seed */
@@ -42,15 +38,11 @@ typedef struct {
     unsigned    clients;
     unsigned    links;
     /* State of one seed */
-    FILE        *log;
-    ft_fabric_t fabric;
     ft_child_t  jobs[FT_MAX_JOBS];   /* By host: servers, then clients */
     ft_shared_t *shared[FT_CHAOS_SERVERS];
     char        addresses[FT_CHAOS_SERVERS][FT_ANSWER_MAX];
     uint64_t    base[FT_CHAOS_SERVERS];
-    uint64_t    random;
-    unsigned    broken;      /* Hosts whose links are to be brought up */
-    unsigned    num_rules;
+    ft_storm_t  storm;
     uint64_t    trace_seq;
     uint8_t     *executed[FT_CHAOS_CLIENTS];  /* How often, by number */
     uint64_t    newest[FT_CHAOS_CLIENTS][FT_CHAOS_SERVERS];
@@ -59,21 +51,11 @@ typedef struct {
     uint64_t    doubtful;    /* Of these, repeated */
     uint64_t    switches;
     uint64_t    operations;
-    uint64_t    faults;
-    uint64_t    fired;
     unsigned    failures;
     /* Of all seeds */
     unsigned    all_failures;
 } ft_chaos_t;
 
-
-static unsigned ft_chaos_random(ft_chaos_t *chaos, unsigned limit)
-{
-    chaos->random ^= chaos->random << 13;
-    chaos->random ^= chaos->random >> 7;
-    chaos->random ^= chaos->random << 17;
-    return (chaos->random >> 33) % limit;
-}
 
 static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
@@ -122,9 +104,8 @@ static const char *ft_chaos_answer(ft_chaos_t *chaos, unsigned host)
     const char *answer = ft_child_answer(&chaos->jobs[host], FT_ANSWER_TIME);
 
     if (answer == NULL) {
-        fflush(chaos->log);
-        ft_fabric_down(&chaos->fabric);
-        ft_fatal("host %u does not answer or has ended, see the log", host);
+        ft_driver_fatal(&chaos->driver, "host %u does not answer or has ended",
+                        host);
     }
 
     return answer;
@@ -133,24 +114,11 @@ static const char *ft_chaos_answer(ft_chaos_t *chaos, unsigned host)
 static void ft_chaos_start_job(ft_chaos_t *chaos, unsigned host)
 {
     int server = (host < chaos->servers);
-    char runner[256], host_text[16], memory[64];
-    char *argv[FT_MAX_ARGS] = {chaos->fabric.emu, "exec", "-n",
-                               chaos->fabric.name, host_text, "--", runner};
-    unsigned argc           = 7;
+    char memory[64];
 
-    if (chaos->plugin != NULL) {
-        argv[argc++] = "-l";
-        argv[argc++] = (char*)chaos->plugin;
-    }
-
-    argv[argc++] = (char*)chaos->job;
-    argv[argc++] = server ? "server" : "client";
-    argv[argc++] = memory;
-    snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", chaos->prefix);
-    snprintf(host_text, sizeof(host_text), "%u", host);
     ft_chaos_memory_name(server ? host : 0, memory, sizeof(memory));
-    ft_child_start(&chaos->jobs[host], server ? "server" : "client",
-                   chaos->log, argv);
+    ft_driver_start_job(&chaos->driver, &chaos->jobs[host],
+                        server ? "server" : "client", host, memory);
 }
 
 static void ft_chaos_setup(ft_chaos_t *chaos)
@@ -158,11 +126,8 @@ static void ft_chaos_setup(ft_chaos_t *chaos)
     unsigned hosts = chaos->servers + chaos->clients;
     const char *answer;
     unsigned host, i;
-    char name[64];
 
-    snprintf(name, sizeof(name), "%s%d", chaos->name, getpid());
-    ft_fabric_up(&chaos->fabric, chaos->prefix, name, hosts, chaos->links,
-                 "--trace 262144");
+    ft_driver_up(&chaos->driver, hosts, chaos->links, "--trace 262144");
     for (host = 0; host < hosts; ++host) {
         if (host < chaos->servers) {
             ft_chaos_make_memory(chaos, host);
@@ -205,96 +170,7 @@ static void ft_chaos_cleanup(ft_chaos_t *chaos)
         unlink(name);
     }
 
-    ft_fabric_down(&chaos->fabric);
-}
-
-/* --- Faults --- */
-
-static void ft_chaos_repair(ft_chaos_t *chaos)
-{
-    unsigned hosts = chaos->servers + chaos->clients;
-    unsigned host, link;
-
-    for (host = 0; host < hosts; ++host) {
-        for (link = 0; (chaos->broken & (1u << host)) && (link < chaos->links);
-             ++link) {
-            ft_fabric_do(&chaos->fabric, "link", "%u:%u up", host, link);
-        }
-    }
-
-    chaos->broken = 0;
-}
-
-static void ft_chaos_clear_rules(ft_chaos_t *chaos)
-{
-    unsigned i;
-
-    for (i = 0; i < chaos->num_rules; ++i) {
-        chaos->fired += (ft_fabric_fired(&chaos->fabric, i) > 0);
-    }
-
-    ft_fabric_do(&chaos->fabric, "fault", "clear");
-    chaos->num_rules = 0;
-}
-
-static void ft_chaos_add_rule(ft_chaos_t *chaos, const char *point,
-                              unsigned host, const char *action)
-{
-    unsigned nth = 1 + ft_chaos_random(chaos, 20);
-
-    if (chaos->num_rules == FT_MAX_RULES) {
-        ft_chaos_clear_rules(chaos);
-    }
-
-    fprintf(chaos->log, "rule: %s host=%u nth=%u %s\n", point, host, nth,
-            action);
-    ft_fabric_do(&chaos->fabric, "fault", "add %s host=%u nth=%u %s", point,
-                 host, nth, action);
-    ++chaos->num_rules;
-}
-
-/* One fault, of a random kind at a random place */
-static void ft_chaos_fault(ft_chaos_t *chaos)
-{
-    static const char *states[] = {"silent", "down"};
-    static const char *points[] = {"packet", "exec", "ack", "post"};
-    unsigned hosts   = chaos->servers + chaos->clients;
-    unsigned host    = ft_chaos_random(chaos, hosts);
-    unsigned link    = ft_chaos_random(chaos, chaos->links);
-    const char *state = states[ft_chaos_random(chaos, 2)];
-    unsigned number  = 1 + ft_chaos_random(chaos, 8);
-    char action[64];
-
-    ++chaos->faults;
-    switch (ft_chaos_random(chaos, 9)) {
-    case 0:
-        fprintf(chaos->log, "link %u:%u %s\n", host, link, state);
-        ft_fabric_do(&chaos->fabric, "link", "%u:%u %s", host, link, state);
-        chaos->broken |= 1u << host;
-        break;
-    case 1:
-        snprintf(action, sizeof(action), "count=%u drop", number);
-        ft_chaos_add_rule(chaos, "packet", host, action);
-        break;
-    case 2:
-        snprintf(action, sizeof(action), "count=%u drop", number);
-        ft_chaos_add_rule(chaos, "ack", host, action);
-        break;
-    case 3:
-        snprintf(action, sizeof(action), "delay=%ums", number);
-        ft_chaos_add_rule(chaos, "packet", host, action);
-        break;
-    case 4:
-        snprintf(action, sizeof(action), "dup=%ums", number);
-        ft_chaos_add_rule(chaos, "packet", host, action);
-        break;
-    default:
-        /* The link in use ends at an exact point of an operation */
-        ft_chaos_add_rule(chaos, points[ft_chaos_random(chaos, 4)], host,
-                          state);
-        chaos->broken |= 1u << host;
-        break;
-    }
+    ft_fabric_down(&chaos->driver.fabric);
 }
 
 /* --- Judging --- */
@@ -321,8 +197,8 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
     if (chaos->executed[client][number] > 1) {
         ++chaos->again;
-        fprintf(chaos->log, "again: client %u, write %" PRIu64 ", entry %"
-                PRIu64 "\n", client, number, entry->seq);
+        fprintf(chaos->driver.log, "again: client %u, write %" PRIu64
+                ", entry %" PRIu64 "\n", client, number, entry->seq);
     }
 
     if (number < chaos->newest[client][entry->host]) {
@@ -336,8 +212,9 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
 static void ft_chaos_judge_trace(ft_chaos_t *chaos)
 {
-    char *trace = ft_fabric_run(&chaos->fabric, "trace", "--json --from %"
-                                PRIu64, chaos->trace_seq + 1);
+    char *trace = ft_fabric_run(&chaos->driver.fabric, "trace",
+                                "--json --from %" PRIu64,
+                                chaos->trace_seq + 1);
     char *text  = trace;
     ft_entry_t entry;
 
@@ -472,26 +349,13 @@ static void ft_chaos_start_load(ft_chaos_t *chaos)
 static void ft_chaos_break(ft_chaos_t *chaos)
 {
     double end = ft_clock() + chaos->seconds;
-    unsigned i;
 
     while (ft_clock() < end) {
-        for (i = ft_chaos_random(chaos, 3); i < 3; ++i) {
-            ft_chaos_fault(chaos);
-            usleep(1000 * ft_chaos_random(chaos, 50));
-        }
-
-        /* Mostly all is well again, for a while */
-        if (ft_chaos_random(chaos, 4) > 0) {
-            ft_chaos_clear_rules(chaos);
-            ft_chaos_repair(chaos);
-            usleep(1000 * ft_chaos_random(chaos, 100));
-        }
-
+        ft_storm_blow(&chaos->storm);
         ft_chaos_judge_trace(chaos);
     }
 
-    ft_chaos_clear_rules(chaos);
-    ft_chaos_repair(chaos);
+    ft_storm_end(&chaos->storm);
 }
 
 static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
@@ -526,10 +390,10 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     uint64_t sent[FT_CHAOS_CLIENTS][2] = {{0}};
     unsigned client;
 
-    chaos->random   = (chaos->seed + 1) * 0x9e3779b97f4a7c15ul;
-    chaos->failures = chaos->num_rules = chaos->broken = 0;
+    ft_storm_init(&chaos->storm, &chaos->driver, 0, chaos->seed);
+    chaos->failures  = 0;
     chaos->trace_seq = chaos->again = chaos->ambiguous = chaos->switches = 0;
-    chaos->operations = chaos->faults = chaos->fired = chaos->doubtful = 0;
+    chaos->operations = chaos->doubtful = 0;
     memset(chaos->newest, 0, sizeof(chaos->newest));
     for (client = 0; client < chaos->clients; ++client) {
         chaos->executed[client] = calloc(FT_MAX_WRITES, 1);
@@ -538,7 +402,7 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
         }
     }
 
-    fprintf(chaos->log, "--- seed %" PRIu64 "\n", chaos->seed);
+    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seed);
     ft_chaos_setup(chaos);
     ft_chaos_start_load(chaos);
     ft_chaos_break(chaos);
@@ -562,9 +426,9 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
            " faults (%" PRIu64 " rules fired), %" PRIu64 " switches, %" PRIu64
            " ambiguous (%" PRIu64 " repeated), %" PRIu64 " executed again, %u"
            " failures\n",
-           chaos->seed, chaos->seconds, chaos->operations, chaos->faults,
-           chaos->fired, chaos->switches, chaos->ambiguous, chaos->doubtful,
-           chaos->again, chaos->failures);
+           chaos->seed, chaos->seconds, chaos->operations, chaos->storm.faults,
+           chaos->storm.fired, chaos->switches, chaos->ambiguous,
+           chaos->doubtful, chaos->again, chaos->failures);
     if ((chaos->switches == 0) || (chaos->operations == 0)) {
         ft_chaos_report(chaos, "nothing was tested");
     }
@@ -617,10 +481,10 @@ static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
             chaos->links = atoi(optarg);
             break;
         case 'N':
-            chaos->name = optarg;
+            chaos->driver.name = optarg;
             break;
         case 'P':
-            chaos->plugin = optarg;
+            chaos->driver.plugin = optarg;
             break;
         case 'l':
             log = optarg;
@@ -630,23 +494,17 @@ static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
         }
     }
 
-    if ((argc - optind != 2) || (chaos->clients - 1 >= FT_CHAOS_CLIENTS) ||
-        (chaos->servers - 1 >= FT_CHAOS_SERVERS)) {
+    if ((chaos->clients - 1 >= FT_CHAOS_CLIENTS) ||
+        (chaos->servers - 1 >= FT_CHAOS_SERVERS) ||
+        (ft_driver_open(&chaos->driver, log, argc, argv, optind) != 0)) {
         ft_usage();
-    }
-
-    chaos->prefix = argv[optind];
-    chaos->job    = argv[optind + 1];
-    chaos->log    = fopen(log, "w");
-    if (chaos->log == NULL) {
-        ft_fatal("cannot write %s", log);
     }
 }
 
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
-        .name      = "chaos",
+        .driver    = {.name = "chaos"},
         .seed      = 1,
         .num_seeds = 1,
         .seconds   = 10,
@@ -662,6 +520,6 @@ int main(int argc, char **argv)
         ft_chaos_seed(&chaos);
     }
 
-    fclose(chaos.log);
+    fclose(chaos.driver.log);
     return (chaos.all_failures == 0) ? 0 : 1;
 }

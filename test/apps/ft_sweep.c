@@ -8,8 +8,7 @@
  *
  *     ft_sweep [OPTIONS] PREFIX JOB      -h tells the options
  */
-#include "ft_child.h"
-#include "ft_fabric.h"
+#include "ft_driver.h"
 #include "ft_faults.h"
 #include "ft_judge.h"
 
@@ -30,10 +29,7 @@
 
 typedef struct {
     /* Options */
-    const char  *prefix;
-    const char  *job;
-    const char  *plugin;     /* File, or NULL: the installed one */
-    const char  *name;       /* Of the fabric, before the number */
+    ft_driver_t driver;
     const char  *plans;      /* Comma-separated, or NULL: all */
     const char  *faults;
     unsigned    phases;
@@ -49,12 +45,10 @@ typedef struct {
     double      budget;      /* Seconds; 0: no limit */
     int         verbose;
     /* State */
-    ft_fabric_t fabric;
     ft_child_t  server;
     ft_child_t  client;
     ft_shared_t *shared;
     char        memory[256]; /* File */
-    FILE        *log;
     uint64_t    base;
     uint64_t    seq;         /* Trace entries up to here are judged */
     uint32_t    run;
@@ -75,28 +69,6 @@ typedef struct {
 
 
 /* --- Set-up --- */
-
-static void ft_sweep_start_job(ft_sweep_t *sweep, ft_child_t *child,
-                               const char *role, unsigned host)
-{
-    char runner[256], host_text[16];
-    char *argv[FT_MAX_ARGS] = {sweep->fabric.emu, "exec", "-n",
-                               sweep->fabric.name, host_text, "--", runner};
-    unsigned argc           = 7;
-
-    if (sweep->plugin != NULL) {
-        argv[argc++] = "-l";
-        argv[argc++] = (char*)sweep->plugin;
-    }
-
-    argv[argc++] = (char*)sweep->job;
-    argv[argc++] = (char*)role;
-    argv[argc++] = sweep->memory;
-
-    snprintf(runner, sizeof(runner), "%s/bin/rc_varuna_run", sweep->prefix);
-    snprintf(host_text, sizeof(host_text), "%u", host);
-    ft_child_start(child, role, sweep->log, argv);
-}
 
 static void ft_sweep_make_memory(ft_sweep_t *sweep)
 {
@@ -121,10 +93,9 @@ static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
     }
 
     if ((answer == NULL) || !fail_ok || strncmp(answer, "fail", 4)) {
-        fflush(sweep->log);
-        ft_fabric_down(&sweep->fabric);
-        ft_fatal("the %s %s, see the log", child->name,
-                 (answer == NULL) ? "does not answer or has ended" : answer);
+        ft_driver_fatal(&sweep->driver, "the %s %s", child->name,
+                        (answer == NULL) ? "does not answer or has ended" :
+                        answer);
     }
 
     return 0;
@@ -132,27 +103,25 @@ static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
 
 static void ft_sweep_setup(ft_sweep_t *sweep)
 {
-    char name[64], text[FT_ANSWER_MAX];
+    char text[FT_ANSWER_MAX];
     const char *answer;
 
-    snprintf(name, sizeof(name), "%s%d", sweep->name, getpid());
     ft_sweep_make_memory(sweep);
-    ft_fabric_up(&sweep->fabric, sweep->prefix, name, 2, sweep->links,
-                 "--trace 65536");
-    ft_sweep_start_job(sweep, &sweep->server, "server", FT_SERVER);
+    ft_driver_up(&sweep->driver, 2, sweep->links, "--trace 65536");
+    ft_driver_start_job(&sweep->driver, &sweep->server, "server", FT_SERVER,
+                        sweep->memory);
     answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
     if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64,
                                     &sweep->base) != 1)) {
-        ft_fabric_down(&sweep->fabric);
-        ft_fatal("the server did not start, see the log");
+        ft_driver_fatal(&sweep->driver, "the server did not start");
     }
 
     snprintf(text, sizeof(text), "%s", answer + strlen("address"));
-    ft_sweep_start_job(sweep, &sweep->client, "client", FT_CLIENT);
+    ft_driver_start_job(&sweep->driver, &sweep->client, "client", FT_CLIENT,
+                        sweep->memory);
     answer = ft_child_answer(&sweep->client, FT_STEP_TIME);
     if ((answer == NULL) || strncmp(answer, "ready", 5)) {
-        ft_fabric_down(&sweep->fabric);
-        ft_fatal("the client did not start, see the log");
+        ft_driver_fatal(&sweep->driver, "the client did not start");
     }
 
     ft_child_send(&sweep->client, "connect%s", text);
@@ -175,7 +144,7 @@ static void ft_sweep_cleanup(ft_sweep_t *sweep)
         ++sweep->failures;
     }
 
-    ft_fabric_down(&sweep->fabric);
+    ft_fabric_down(&sweep->driver.fabric);
     unlink(sweep->memory);
 }
 
@@ -183,23 +152,24 @@ static void ft_sweep_cleanup(ft_sweep_t *sweep)
 
 static char *ft_sweep_trace(ft_sweep_t *sweep)
 {
-    return ft_fabric_run(&sweep->fabric, "trace", "--json --from %" PRIu64,
-                         sweep->seq + 1);
+    return ft_fabric_run(&sweep->driver.fabric, "trace", "--json --from %"
+                         PRIu64, sweep->seq + 1);
 }
 
 static void ft_sweep_links_up(ft_sweep_t *sweep)
 {
+    const ft_fabric_t *fabric = &sweep->driver.fabric;
     unsigned link;
 
     for (link = 0; link < sweep->links; ++link) {
-        ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_SERVER, link);
-        ft_fabric_do(&sweep->fabric, "link", "%u:%u up", FT_CLIENT, link);
+        ft_fabric_do(fabric, "link", "%u:%u up", FT_SERVER, link);
+        ft_fabric_do(fabric, "link", "%u:%u up", FT_CLIENT, link);
     }
 }
 
 static void ft_sweep_heal(ft_sweep_t *sweep)
 {
-    ft_fabric_do(&sweep->fabric, "fault", "clear");
+    ft_fabric_do(&sweep->driver.fabric, "fault", "clear");
     if (sweep->links_bad) {
         ft_sweep_links_up(sweep);
         sweep->links_bad = 0;
@@ -264,8 +234,8 @@ static void ft_sweep_arm(ft_sweep_t *sweep, const ft_point_t *point,
 
     num = ft_faults_format(point, lane->link, lane->qpn, rules);
     for (i = 0; i < num; ++i) {
-        fprintf(sweep->log, "rule: %s\n", rules[i]);
-        ft_fabric_do(&sweep->fabric, "fault", "add %s", rules[i]);
+        fprintf(sweep->driver.log, "rule: %s\n", rules[i]);
+        ft_fabric_do(&sweep->driver.fabric, "fault", "add %s", rules[i]);
     }
 
     sweep->links_bad |= (point->fault->flags & FT_LINKS) ||
@@ -291,9 +261,9 @@ static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
     printf("FAILED: -L %u -p %s -s %s -f %s -n %u%s (run %u): %s\n",
            sweep->links, ft_phase_name(point->phase), plan,
            point->fault->name, point->n, second, sweep->run, text);
-    fprintf(sweep->log, "FAILED: run %u: %s\n", sweep->run, text);
+    fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->run, text);
     fflush(stdout);
-    fflush(sweep->log);
+    fflush(sweep->driver.log);
 }
 
 /* Only what rc_varuna calls ambiguous may have been executed twice, and nothing is
@@ -351,7 +321,7 @@ static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
     if (sweep->links_bad) {
         answer = ft_child_answer(&sweep->client, FT_HEAL_TIME);
         if (answer == NULL) {
-            fprintf(sweep->log, "links return\n");
+            fprintf(sweep->driver.log, "links return\n");
             ft_sweep_links_up(sweep);
             ++sweep->waited;
         } else if (!strncmp(answer, "ok", 2)) {
@@ -369,14 +339,14 @@ static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
 /* Nothing can be said of what comes behind a run that does not end */
 static void ft_sweep_end_stuck(ft_sweep_t *sweep)
 {
-    char *text = ft_fabric_run(&sweep->fabric, "status", "--qps");
+    char *text = ft_fabric_run(&sweep->driver.fabric, "status", "--qps");
 
-    fprintf(sweep->log, "%s\n", text);
+    fprintf(sweep->driver.log, "%s\n", text);
     free(text);
-    fflush(sweep->log);
+    fflush(sweep->driver.log);
     ft_child_kill(&sweep->client);
     ft_child_kill(&sweep->server);
-    ft_fabric_down(&sweep->fabric);
+    ft_fabric_down(&sweep->driver.fabric);
     unlink(sweep->memory);
     ft_fatal("a run did not end, and so no other one was begun");
 }
@@ -415,7 +385,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
 
     ++sweep->runs;
     ++sweep->run;
-    fprintf(sweep->log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
+    fprintf(sweep->driver.log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
             point->fault->name, point->n,
             (point->second != NULL) ? point->second->name : "", point->m);
     sweep->client.switches  = 0;
@@ -439,10 +409,10 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     }
 
     ft_sweep_linger(sweep, point);
-    fired[0] = ft_fabric_fired(&sweep->fabric, 0);
+    fired[0] = ft_fabric_fired(&sweep->driver.fabric, 0);
     hit      = (fired[0] > 0);
     if (point->second != NULL) {
-        fired[1] = ft_fabric_fired(&sweep->fabric,
+        fired[1] = ft_fabric_fired(&sweep->driver.fabric,
                                    ft_fault_num_rules(point->fault));
         hit      = (fired[1] > 0);
     }
@@ -502,25 +472,6 @@ static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
             return;
         }
     }
-}
-
-static int ft_is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    const char *at;
-
-    if ((list == NULL) || !strcmp(list, "all")) {
-        return 1;
-    }
-
-    for (at = list; (at = strstr(at, name)) != NULL; at += length) {
-        if (((at == list) || (at[-1] == ',')) &&
-            ((at[length] == ',') || (at[length] == '\0'))) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 /* One plan and one fault, at all events; or at some, and then each second fault
@@ -609,7 +560,7 @@ static void ft_usage(void)
            "  -L LINKS     number of links (2)\n"
            "  -N NAME      first part of the fabric's name (sweep)\n"
            "  -P FILE      this plugin instead of the installed one\n"
-           "  -l FILE      log of all processes (ft_sweep.log)\n"
+           "  -l FILE      log of all processes (ft_sweep.driver.log)\n"
            "  -v           a line for each run\n"
            "plans:");
     for (i = 0; ft_plan_name(i) != NULL; ++i) {
@@ -629,17 +580,9 @@ static void ft_usage(void)
     exit(2);
 }
 
-static void ft_parse_range(const char *text, unsigned *first_p,
-                           unsigned *last_p)
-{
-    if (sscanf(text, "%u-%u", first_p, last_p) == 1) {
-        *last_p = *first_p;
-    }
-}
-
 static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
 {
-    const char *log = "ft_sweep.log";
+    const char *log = "ft_sweep.driver.log";
     int c;
 
     while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:z:L:N:P:l:vh")) != -1) {
@@ -678,10 +621,10 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
             sweep->links = atoi(optarg);
             break;
         case 'N':
-            sweep->name = optarg;
+            sweep->driver.name = optarg;
             break;
         case 'P':
-            sweep->plugin = optarg;
+            sweep->driver.plugin = optarg;
             break;
         case 'l':
             log = optarg;
@@ -694,15 +637,9 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
         }
     }
 
-    if ((argc - optind != 2) || (sweep->stride == 0) || (sweep->first == 0)) {
+    if ((sweep->stride == 0) || (sweep->first == 0) ||
+        (ft_driver_open(&sweep->driver, log, argc, argv, optind) != 0)) {
         ft_usage();
-    }
-
-    sweep->prefix = argv[optind];
-    sweep->job    = argv[optind + 1];
-    sweep->log    = fopen(log, "w");
-    if (sweep->log == NULL) {
-        ft_fatal("cannot write %s", log);
     }
 }
 
@@ -717,7 +654,7 @@ int main(int argc, char **argv)
         .stride       = 1,
         .links        = 2,
         .run_time     = 20,
-        .name         = "sweep"
+        .driver       = {.name = "sweep"}
     };
 
     ft_sweep_parse(&sweep, argc, argv);
@@ -733,6 +670,6 @@ int main(int argc, char **argv)
            sweep.switches, sweep.waited, sweep.ambiguous, sweep.again,
            sweep.cut, sweep.failures);
     ft_sweep_cleanup(&sweep);
-    fclose(sweep.log);
+    fclose(sweep.driver.log);
     return (sweep.failures == 0) && (sweep.points > 0) ? 0 : 1;
 }

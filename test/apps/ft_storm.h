@@ -1,0 +1,37 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Random faults of a fabric, from a seed: links go down or silent, packets and
+ * acknowledgements are lost, late or doubled, and links end at exact points of
+ * operations. Used by the drivers of chaos tests.
+ */
+#ifndef FT_STORM_H_
+#define FT_STORM_H_
+
+#include "ft_driver.h"
+
+typedef struct {
+    ft_driver_t *driver;
+    unsigned    first_host;  /* Of those whose links fail */
+    uint64_t    random;
+    unsigned    broken;      /* Hosts whose links are to be brought up */
+    unsigned    num_rules;
+    uint64_t    faults;
+    uint64_t    fired;       /* Rules which have hit something */
+} ft_storm_t;
+
+/** Begin with a seed. */
+void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
+                   uint64_t seed);
+
+/** @return A random number below @a limit. */
+unsigned ft_storm_random(ft_storm_t *storm, unsigned limit);
+
+/** Some faults at short intervals, then mostly a while without. Call it again and
+ *  again. */
+void ft_storm_blow(ft_storm_t *storm);
+
+/** Take all faults back. */
+void ft_storm_end(ft_storm_t *storm);
+
+#endif
