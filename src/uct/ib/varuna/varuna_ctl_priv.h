@@ -2,8 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Shared by the files of the control plane and by nobody else: varuna_ctl.c
- * (inner interfaces, messages, inbox), varuna_peer.c (remote interfaces),
- * varuna_target.c (responder's side of vQPs).
+ * (progress, received messages, inbox), varuna_ctl_send.c (endpoints, messages
+ * that are sent), varuna_ctl_open.c (inner interfaces), varuna_peer.c (remote
+ * interfaces), varuna_target.c (responder's side of vQPs).
  *
  *   async context                         main thread
  *   -------------                         -----------
@@ -248,14 +249,8 @@ static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
 ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
                                        size_t length, unsigned flags);
 
-ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
-                                        ucs_status_t status);
-
 void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
                                   void *arg);
-
-void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
-                             uct_varuna_ctl_msg_t *msg);
 
 void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up);
 
@@ -265,11 +260,6 @@ void uct_varuna_ctl_signal(int fd);
 
 /* --- varuna_ctl.c: lock held in all --- */
 
-/* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
-ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                 unsigned link, const void *data,
-                                 size_t length);
-
 /* Wake the main thread up: something waits for uct_varuna_ctl_dispatch(). */
 void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
 
@@ -277,6 +267,31 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
  * while, since a broken peer repeats itself. */
 void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
                              const char *what, const char *reason);
+
+/* Put a message in the inbox of the main thread. */
+void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body, uct_varuna_target_t *closed);
+
+/* --- varuna_ctl_send.c: lock held in all --- */
+
+/* Installed by varuna_ctl_open.c: a control endpoint has failed. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status);
+
+/* Try again what waits in the queue. One peer which can't be sent to doesn't hold
+ * up the others; messages to one peer stay in order on a link. */
+void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                             uct_varuna_ctl_msg_t *msg);
+
+int uct_varuna_ctl_is_reply(uint8_t type);
+
+/* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data,
+                                 size_t length);
 
 /* Answer the request @a hdr, which came over @a link. */
 void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
@@ -288,11 +303,6 @@ void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr,
                            ucs_status_t status);
-
-/* Put a message in the inbox of the main thread. */
-void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr,
-                               const void *body, uct_varuna_target_t *closed);
 
 /* Forget the control endpoint of @a peer on @a link. It is destroyed once no
  * callback runs and, unless it @a failed, its messages have left. */

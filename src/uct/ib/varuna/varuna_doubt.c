@@ -5,7 +5,7 @@
  * message to nobody holds one until its retries are exhausted, and what is sent to
  * the living would wait behind it. A peer is doubtful on a link while the last
  * message to it there has failed; such peers share UCT_VARUNA_CTL_MAX_DOUBTFUL DCIs,
- * and what finds none is not sent. Called by varuna_ctl.c, lock held.
+ * and what finds none is not sent. Called by varuna_ctl_send.c, lock held.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -1,8 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The transport rc_varuna: opens the inner interfaces of all links, offers what
- * all of them can do, receives messages for its targets.
+ * The transport rc_varuna: its life, progress and events. The inner interfaces of
+ * its links are opened by varuna_iface_links.c; what they can do together is worked
+ * out by varuna_iface_attr.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -183,123 +184,7 @@ static void uct_varuna_iface_progress_disable(uct_iface_h tl_iface,
     uct_base_iface_progress_disable(tl_iface, flags);
 }
 
-/* --- Attributes --- */
-
-static void uct_varuna_iface_min_attr(uct_iface_attr_t *attr,
-                                      const uct_iface_attr_t *lane)
-{
-#define UCT_VARUNA_ATTR_MIN(_field) \
-    attr->cap._field = ucs_min(attr->cap._field, lane->cap._field)
-    UCT_VARUNA_ATTR_MIN(put.max_short);
-    UCT_VARUNA_ATTR_MIN(put.max_bcopy);
-    UCT_VARUNA_ATTR_MIN(put.max_zcopy);
-    UCT_VARUNA_ATTR_MIN(put.max_iov);
-    UCT_VARUNA_ATTR_MIN(get.max_bcopy);
-    UCT_VARUNA_ATTR_MIN(get.max_zcopy);
-    UCT_VARUNA_ATTR_MIN(get.max_iov);
-    UCT_VARUNA_ATTR_MIN(am.max_short);
-    UCT_VARUNA_ATTR_MIN(am.max_bcopy);
-    UCT_VARUNA_ATTR_MIN(am.max_zcopy);
-    UCT_VARUNA_ATTR_MIN(am.max_hdr);
-    UCT_VARUNA_ATTR_MIN(am.max_iov);
-#undef UCT_VARUNA_ATTR_MIN
-    attr->cap.get.min_zcopy        = ucs_max(attr->cap.get.min_zcopy,
-                                             lane->cap.get.min_zcopy);
-    attr->cap.flags               &= lane->cap.flags;
-    attr->cap.event_flags         &= lane->cap.event_flags;
-    attr->cap.atomic32.op_flags   &= lane->cap.atomic32.op_flags;
-    attr->cap.atomic32.fop_flags  &= lane->cap.atomic32.fop_flags;
-    attr->cap.atomic64.op_flags   &= lane->cap.atomic64.op_flags;
-    attr->cap.atomic64.fop_flags  &= lane->cap.atomic64.fop_flags;
-    attr->max_num_eps              = ucs_min(attr->max_num_eps,
-                                             lane->max_num_eps);
-}
-
-/* Rule 10: what has a compare and swap on all lanes has all operations, made of
- * it, in the modes that are not native. */
-static void uct_varuna_iface_atomic_caps(const uct_varuna_iface_t *iface,
-                                         uint64_t *op_flags,
-                                         uint64_t *fop_flags)
-{
-    uint64_t ops = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
-                   UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
-
-    if (((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
-         (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) &&
-        (*fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP))) {
-        *op_flags  = ops;
-        *fop_flags = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
-                     UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    }
-}
-
-/* What all lanes can do, less our header, and less what we cannot guard. */
-static void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
-{
-    const uct_varuna_lane_iface_t *primary =
-            &iface->links[0].lanes[UCT_VARUNA_LANE_RC];
-    uct_iface_attr_t *attr = &iface->attr;
-    size_t am_max;
-    unsigned link, kind;
-    uint64_t cm_flags;
-
-    *attr            = primary->attr;
-    cm_flags         = UCT_IFACE_FLAG_CONNECT_TO_EP;
-    attr->cap.flags &= ~cm_flags;
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            uct_varuna_iface_min_attr(attr,
-                                      &iface->links[link].lanes[kind].attr);
-        }
-    }
-
-    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic32.op_flags,
-                                 &attr->cap.atomic32.fop_flags);
-    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic64.op_flags,
-                                 &attr->cap.atomic64.fop_flags);
-    attr->cap.flags &= UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
-                       UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
-                       UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
-                       UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
-                       UCT_IFACE_FLAG_ATOMIC_DEVICE | UCT_IFACE_FLAG_PENDING |
-                       UCT_IFACE_FLAG_CB_SYNC |
-                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
-                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
-                       UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
-                       UCT_IFACE_FLAG_EP_CHECK |
-                       UCT_VARUNA_COMPAT_INTER_NODE;
-    attr->cap.flags |= UCT_IFACE_FLAG_CONNECT_TO_IFACE |
-                       UCT_IFACE_FLAG_EP_CHECK;
-    attr->cap.event_flags &= UCT_IFACE_FLAG_EVENT_SEND_COMP |
-                             UCT_IFACE_FLAG_EVENT_RECV |
-                             UCT_IFACE_FLAG_EVENT_FD;
-    memset(&attr->cap.tag, 0, sizeof(attr->cap.tag));
-
-    /* bcopy messages are packed once, into a buffer of ours, and sent from it */
-    am_max = ucs_min(attr->cap.am.max_bcopy, attr->cap.am.max_zcopy) -
-             sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_short  -= sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_short   = ucs_min(attr->cap.am.max_short,
-                                       UCT_VARUNA_MAX_INLINE);
-    attr->cap.am.max_bcopy   = am_max;
-    attr->cap.am.max_zcopy  -= sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_hdr     = ucs_min(attr->cap.am.max_hdr,
-                                       UCT_VARUNA_MAX_INLINE) -
-                               sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_iov     = ucs_min(attr->cap.am.max_iov,
-                                       UCT_VARUNA_MAX_IOV);
-    attr->cap.put.max_short  = ucs_min(attr->cap.put.max_short,
-                                       UCT_VARUNA_MAX_INLINE);
-    attr->cap.put.max_iov    = ucs_min(attr->cap.put.max_iov,
-                                       UCT_VARUNA_MAX_IOV);
-    attr->cap.get.max_iov    = ucs_min(attr->cap.get.max_iov,
-                                       UCT_VARUNA_MAX_IOV);
-    attr->cap.get.max_short  = 0;
-    attr->ep_addr_len        = 0;
-    attr->max_conn_priv      = 0;
-    attr->device_addr_len    = iface->links[0].device_addr_len;
-    attr->iface_addr_len     = iface->addr_len;
-}
+/* --- Attributes and addresses --- */
 
 static ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
                                            uct_iface_attr_t *attr)
@@ -309,8 +194,6 @@ static ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
     *attr = iface->attr;
     return UCS_OK;
 }
-
-/* --- Addresses --- */
 
 static ucs_status_t
 uct_varuna_iface_get_device_address(uct_iface_h tl_iface,
@@ -580,6 +463,88 @@ static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
                                 uct_varuna_ep_is_connected_op)
 };
 
+/* Fields, and tables that are empty yet: nothing here can fail. */
+static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
+                                         const uct_iface_params_t *params,
+                                         const uct_varuna_iface_config_t *config)
+{
+    iface->uuid            = ucs_generate_uuid((uintptr_t)iface);
+    iface->rx_headroom     = (params->field_mask &
+                              UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
+                             params->rx_headroom : 0;
+    iface->outstanding     = 0;
+    iface->num_pending     = 0;
+    iface->fence_beat      = 0;
+    iface->ep_salt         = 0;
+    iface->ep_instances    = 0;
+    iface->scan_countdown  = UCT_VARUNA_SCAN_CALLS;
+    iface->ctl             = NULL;
+    iface->release_desc.cb = uct_varuna_am_release;
+    memset(&iface->target_stats, 0, sizeof(iface->target_stats));
+    memset(&iface->link_stats, 0, sizeof(iface->link_stats));
+    memset(iface->links, 0, sizeof(iface->links));
+    ucs_list_head_init(&iface->work);
+    ucs_list_head_init(&iface->graveyard);
+    ucs_list_head_init(&iface->gaps);
+    ucs_ptr_array_init(&iface->eps, "varuna_eps");
+    kh_init_inplace(uct_varuna_inner_eps, &iface->inner_eps);
+    uct_varuna_iface_set_config(iface, config);
+}
+
+/* The links, and what endpoints take from the interface. */
+static ucs_status_t
+uct_varuna_iface_open_lanes(uct_varuna_iface_t *iface, uct_worker_h worker,
+                            const uct_iface_params_t *params,
+                            const uct_varuna_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    uct_varuna_iface_init_link_table(iface, config);
+    status = uct_varuna_iface_open_links(iface, worker, params);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_varuna_iface_init_attr(iface);
+    status = uct_varuna_iface_init_mpools(iface);
+    if (status != UCS_OK) {
+        uct_varuna_iface_close_links(iface);
+    }
+
+    return status;
+}
+
+/* While nobody has used them yet. */
+static void uct_varuna_iface_close_lanes(uct_varuna_iface_t *iface)
+{
+    uct_varuna_amo_iface_cleanup(iface);
+    ucs_mpool_cleanup(&iface->bcopy_mp, 0);
+    ucs_mpool_cleanup(&iface->req_mp, 0);
+    uct_varuna_iface_close_links(iface);
+}
+
+/* The control plane, whose addresses are in ours, and the events of all. */
+static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
+{
+    uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
+    ucs_status_t status;
+
+    status = uct_varuna_ctl_create(iface, &iface->ctl);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    iface->addr_len            = uct_varuna_iface_pack_address(iface, 0, addr,
+                                                               sizeof(addr));
+    iface->attr.iface_addr_len = iface->addr_len;
+    status                     = uct_varuna_iface_open_event_fd(iface);
+    if (status != UCS_OK) {
+        uct_varuna_ctl_destroy(iface->ctl);
+    }
+
+    return status;
+}
+
 static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
                            uct_worker_h worker,
                            const uct_iface_params_t *params,
@@ -587,7 +552,6 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
 {
     uct_varuna_iface_config_t *config = ucs_derived_of(tl_config,
                                                        uct_varuna_iface_config_t);
-    uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
     ucs_status_t status;
 
     if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE) ||
@@ -601,29 +565,8 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
                               tl_config UCS_STATS_ARG(params->stats_root)
                               UCS_STATS_ARG(UCT_VARUNA_TL_NAME));
 
-    self->md          = ucs_derived_of(tl_md, uct_varuna_md_t);
-    self->uuid        = ucs_generate_uuid((uintptr_t)self);
-    self->rx_headroom = (params->field_mask &
-                         UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
-                        params->rx_headroom : 0;
-    self->outstanding = 0;
-    self->num_pending = 0;
-    self->fence_beat  = 0;
-    self->ep_salt     = 0;
-    self->ep_instances = 0;
-    memset(&self->target_stats, 0, sizeof(self->target_stats));
-    memset(&self->link_stats, 0, sizeof(self->link_stats));
-    self->scan_countdown = UCT_VARUNA_SCAN_CALLS;
-    self->ctl         = NULL;
-    self->release_desc.cb = uct_varuna_am_release;
-    memset(self->links, 0, sizeof(self->links));
-    ucs_list_head_init(&self->work);
-    ucs_list_head_init(&self->graveyard);
-    ucs_list_head_init(&self->gaps);
-    ucs_ptr_array_init(&self->eps, "varuna_eps");
-    kh_init_inplace(uct_varuna_inner_eps, &self->inner_eps);
-    uct_varuna_iface_set_config(self, config);
-
+    self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_iface_init_fields(self, params, config);
     status = uct_varuna_iface_order_links(self, params->mode.device.dev_name);
     if (status != UCS_OK) {
         goto err_tables;
@@ -634,42 +577,21 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         goto err_tables;
     }
 
-    uct_varuna_iface_init_link_table(self, config);
-    status = uct_varuna_iface_open_links(self, worker, params);
+    status = uct_varuna_iface_open_lanes(self, worker, params, config);
     if (status != UCS_OK) {
         goto err_watch;
     }
 
-    uct_varuna_iface_init_attr(self);
-    status = uct_varuna_iface_init_mpools(self);
+    status = uct_varuna_iface_open_ctl(self);
     if (status != UCS_OK) {
-        goto err_close_links;
-    }
-
-    status = uct_varuna_ctl_create(self, &self->ctl);
-    if (status != UCS_OK) {
-        goto err_mpools;
-    }
-
-    self->addr_len            = uct_varuna_iface_pack_address(self, 0, addr,
-                                                              sizeof(addr));
-    self->attr.iface_addr_len = self->addr_len;
-    status                    = uct_varuna_iface_open_event_fd(self);
-    if (status != UCS_OK) {
-        goto err_ctl;
+        goto err_lanes;
     }
 
     uct_varuna_watch_start(self, config);
     return UCS_OK;
 
-err_ctl:
-    uct_varuna_ctl_destroy(self->ctl);
-err_mpools:
-    uct_varuna_amo_iface_cleanup(self);
-    ucs_mpool_cleanup(&self->bcopy_mp, 0);
-    ucs_mpool_cleanup(&self->req_mp, 0);
-err_close_links:
-    uct_varuna_iface_close_links(self);
+err_lanes:
+    uct_varuna_iface_close_lanes(self);
 err_watch:
     uct_varuna_watch_cleanup(self);
 err_tables:

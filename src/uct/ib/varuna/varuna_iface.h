@@ -189,6 +189,10 @@ struct uct_varuna_iface {
 ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
                                           const char *dev_name);
 
+/** Work out what all lanes can do, less our header, and less what cannot be
+ *  guarded. The links are open. */
+void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface);
+
 /** Open the inner interfaces of all links. */
 ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
                                          uct_worker_h worker,

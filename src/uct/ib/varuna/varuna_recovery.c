@@ -4,20 +4,19 @@
  * Moves a vQP from lane to lane. One dispatcher (uct_varuna_ep_step) calls one
  * small function per state; whoever finds a failure calls
  * uct_varuna_recovery_start(). The picture of the states is in varuna_ep.h,
- * the protocol in docs/RECOVERY.md.
+ * the protocol in docs/RECOVERY.md. Two states have files of their own: FENCE,
+ * which decides on each request (varuna_verdict.c), and SWAP (varuna_swap.c).
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_recovery.h"
+#include "varuna_recovery_priv.h"
 #include "varuna_amo.h"
 #include "varuna_compare.h"
 #include "varuna_compat.h"
 #include "varuna_drain.h"
 #include "varuna_ep_ops.h"
-#include "varuna_heartbeat.h"
-#include "varuna_mlx5.h"
 #include "varuna_mutate.h"
 #include "varuna_req.h"
 #include "varuna_resend.h"
@@ -25,7 +24,6 @@
 #include "varuna_swap.h"
 
 #include <uct/api/v2/uct_v2.h>
-#include <inttypes.h>
 
 const char *uct_varuna_ep_state_names[] = {
     [UCT_VARUNA_EP_OPENING]    = "opening",
@@ -56,89 +54,6 @@ void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
         ucs_list_add_tail(&uct_varuna_ep_iface(ep)->work, &ep->work);
     }
 }
-
-/* --- Control messages of the requester --- */
-
-/* The link for a control request: the chosen one first, then round robin over
- * all which reach the peer, since silence may mean that the link is dead. */
-static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
-{
-    unsigned map  = ep->peer->link_map;
-    uint8_t link  = uct_varuna_ep_select_link(ep);
-
-    if (ep->ctl_sent == 0) {
-        return (link == UCT_VARUNA_LINK_NONE) ? ucs_ffs64(map) : link;
-    }
-
-    link = ep->ctl_link;
-    do {
-        link = (link + 1) % UCT_VARUNA_MAX_LINKS;
-    } while (!(map & UCS_BIT(link)));
-    return link;
-}
-
-/* Send a request now if none was sent lately. */
-static void
-uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
-                          uct_varuna_ctl_type_t type, uint32_t epoch,
-                          const void *body, size_t length)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-
-    if ((ep->ctl_sent != 0) &&
-        (now - ep->ctl_sent < iface->config.ctl_timeout)) {
-        return;
-    }
-
-    ep->ctl_link = uct_varuna_ep_next_ctl_link(ep);
-    ep->ctl_sent = now;
-    uct_varuna_ctl_send(iface->ctl, ep->peer, ep->ctl_link, type, iface->uuid,
-                        ep->id, epoch, body, length);
-}
-
-static void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-
-    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
-        uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
-    }
-
-    if (uct_varuna_heartbeat_is_gone(ep->peer, iface->config.peer_timeout)) {
-        ucs_diag("ep %p: vQP %u: the peer's process is gone: it was silent on all "
-                 "links for %.1f s while others on its host answered", ep,
-                 ep->id, ucs_time_to_sec(iface->config.peer_timeout));
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-    } else if (now > (ep->state_since + iface->config.give_up)) {
-        ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
-                 " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->state],
-                 ucs_time_to_sec(now - ep->state_since));
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-    }
-}
-
-static int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    struct {
-        uct_varuna_ctl_open_req_t req;
-        uint8_t                   addr[512];
-    } UCS_S_PACKED body;
-
-    if (ep->logs_addr != 0) {
-        return 1; /* Opened, and no link is usable: the scan tries */
-    }
-
-    body.req.reserved = 0;
-    body.req.addr_len = uct_varuna_iface_pack_address(uct_varuna_ep_iface(ep),
-                                                      1, body.addr,
-                                                      sizeof(body.addr));
-    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, ep->instance,
-                              &body, sizeof(body.req) + body.req.addr_len);
-    uct_varuna_ep_check_give_up(ep, now);
-    return 1;
-}
-
-/* --- Recovery --- */
 
 void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
 {
@@ -223,8 +138,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     }
 }
 
-/* What was posted may be executed, or an answer be written, at any later time */
-static void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
+void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
 {
     ucs_error("ep %p: %s stopped working, and nobody can tell that its queue "
               "pair has: nothing can be repeated safely", ep,
@@ -263,289 +177,6 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->ctl_sent = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
     return 1;
-}
-
-/* Number of the first message which may not have been acknowledged. */
-static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
-{
-    uct_varuna_req_t *req;
-
-    ucs_queue_for_each(req, &ep->reqs, queue) {
-        if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM) {
-            return req->am.hdr.seq;
-        }
-    }
-
-    return ep->am_seq;
-}
-
-static int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_ctl_fence_req_t req;
-
-    /* The responder cannot fence a DC lane; what is still on the wire is gone
-     * after the longest packet lifetime, and only then does the log count */
-    req.newest = ep->epoch;
-    req.round  = (now >= (ep->state_since + iface->config.packet_lifetime));
-    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
-        !uct_varuna_mutate(NO_FENCE)) {
-        return 1;
-    }
-
-    req.am_acked = uct_varuna_ep_am_acked(ep);
-    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
-                              ep->dead.epoch, &req, sizeof(req));
-    uct_varuna_ep_check_give_up(ep, now);
-    return 1;
-}
-
-static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
-                                    uct_varuna_plan_op_t *ops)
-{
-    uct_varuna_req_t *req;
-    unsigned i = 0;
-
-    ucs_queue_for_each(req, &ep->reqs, queue) {
-        ops[i].kind    = uct_varuna_req_info(req)->kind;
-        ops[i].posted  = !!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED);
-        ops[i].fenced  = !!(req->flags & UCT_VARUNA_REQ_FLAG_FENCE);
-        ops[i].logged  = !!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED);
-        ops[i].log_sn  = req->log_sn;
-        ops[i].end_psn = req->end_psn;
-        ops[i].req     = req;
-        ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
-        ++i;
-    }
-}
-
-/* Atomics which were executed but whose value is lost: not recoverable yet. */
-static int uct_varuna_req_lost_value(const uct_varuna_req_t *req)
-{
-    return (req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
-           (req->type == UCT_VARUNA_REQ_CSWAP);
-}
-
-/* What a compare and swap keeps when it becomes a read of its target */
-typedef struct uct_varuna_reread {
-    uint64_t                   compare;
-    uint64_t                   swap;
-    void                       *result;
-    size_t                     width;
-} uct_varuna_reread_t;
-
-static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
-{
-    const uct_varuna_reread_t *reread = arg;
-    const void *old                   =
-            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
-            data;
-
-    memcpy(reread->result, old, reread->width);
-}
-
-/* Mode 'reread' (paper): if the value is unique, or there is no other writer, the
- * target tells whether an executed compare and swap succeeded. */
-static void uct_varuna_ep_reread(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
-{
-    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
-
-    reread->compare = req->atomic.compare;
-    reread->swap    = req->atomic.value;
-    reread->result  = req->atomic.result;
-    reread->width   = req->length;
-    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
-    req->get.cb     = uct_varuna_reread_unpack;
-    req->get.arg    = reread;
-    ++ep->num_reads;
-}
-
-/* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
-static ucs_status_t
-uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
-{
-    ucs_status_t status = UCS_OK;
-    uct_varuna_req_t *req;
-    unsigned i = 0;
-
-    ucs_queue_for_each(req, &ep->reqs, queue) {
-        /* The log entry of this incarnation has said what it had to say */
-        if (uct_varuna_req_info(req)->logged &&
-            (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-            uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
-        }
-
-        req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
-                        UCT_VARUNA_REQ_FLAG_LOGGED);
-        if ((req->type == UCT_VARUNA_REQ_AMO_OCCUPY) && ops[i].posted) {
-            /* Its atomic finds out (rule 6 of docs/ATOMICS.md) */
-            req->flags |= UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_LOST;
-            ++i;
-            continue;
-        }
-
-        switch (ops[i].verdict) {
-        case UCT_VARUNA_VERDICT_EXECUTED:
-            if ((req->type == UCT_VARUNA_REQ_CSWAP) &&
-                (uct_varuna_ep_iface(ep)->md->atomic_mode ==
-                 UCT_VARUNA_ATOMIC_REREAD)) {
-                uct_varuna_ep_reread(ep, req);
-                break;
-            }
-
-            req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
-            if (uct_varuna_req_lost_value(req)) {
-                ucs_error("ep %p: an atomic was executed, but its value is lost"
-                          " with the link", ep);
-                status = UCS_ERR_CONNECTION_RESET;
-            }
-            break;
-        case UCT_VARUNA_VERDICT_LOST_DATA:
-            ucs_error("ep %p: the peer's evidence contradicts itself: data may"
-                      " be lost", ep);
-            status = UCS_ERR_IO_ERROR;
-            break;
-        case UCT_VARUNA_VERDICT_AMBIGUOUS:
-            req->flags |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
-            break;
-        default:
-            if (ops[i].posted) {
-                ep->stats.repeated_bytes += req->length;
-            }
-            break;
-        }
-        ++i;
-    }
-
-    return status;
-}
-
-static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
-                                     const uct_varuna_plan_result_t *result)
-{
-    /* Ambiguous ones are compared first */
-    unsigned repeated = result->repeated - result->ambiguous;
-
-    ep->recovery.result.executed  += result->executed;
-    ep->recovery.result.lost      += result->lost;
-    ep->recovery.result.repeated  += repeated;
-    ep->recovery.result.ambiguous += result->ambiguous;
-    ep->stats.executed            += result->executed;
-    ep->stats.lost                += result->lost;
-    ep->stats.repeated            += repeated;
-    ep->stats.ambiguous           += result->ambiguous;
-}
-
-/* Verdicts which are wrong on purpose. */
-static void uct_varuna_ep_mutate_plan(uct_varuna_plan_op_t *ops,
-                                      unsigned num_ops)
-{
-    const uct_varuna_req_t *req;
-    unsigned i;
-
-    for (i = 0; i < num_ops; ++i) {
-        req = ops[i].req;
-        if (uct_varuna_mutate(BLIND_RESEND) ||
-            (uct_varuna_mutate(NO_PSN) &&
-             (ops[i].verdict == UCT_VARUNA_VERDICT_AMBIGUOUS))) {
-            ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
-        } else if (uct_varuna_mutate(BELIEVE_STATUS) && ops[i].posted &&
-                   (ops[i].kind != UCT_VARUNA_OP_FLUSH)) {
-            /* What has told no error was executed */
-            ops[i].verdict = (req->flags & UCT_VARUNA_REQ_FLAG_ERROR) ?
-                             UCT_VARUNA_VERDICT_REPEAT :
-                             UCT_VARUNA_VERDICT_EXECUTED;
-        }
-    }
-}
-
-/* @return whether a lane that was not flushed has come to rest otherwise. */
-static int
-uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_fence_rep_t *rep)
-{
-    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP),
-                                    rep->round > 0, ucs_get_time())) {
-    case UCT_VARUNA_DRAIN_DONE:
-        return 1;
-    case UCT_VARUNA_DRAIN_HOPELESS:
-        uct_varuna_ep_fail_unconfirmed(ep);
-        return 0;
-    default:
-        return 0; /* Asked again */
-    }
-}
-
-static void
-uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
-                               const uct_varuna_ctl_hdr_t *hdr,
-                               const uct_varuna_ctl_fence_rep_t *rep)
-{
-    uct_varuna_plan_op_t *ops;
-    uint64_t ring[UCT_VARUNA_LOG_SIZE];
-    uct_varuna_evidence_t evidence;
-    uct_varuna_plan_result_t result;
-    ucs_status_t status;
-
-    if ((ep->state != UCT_VARUNA_EP_FENCE) || (hdr->epoch != ep->dead.epoch)) {
-        return; /* A repeated answer */
-    }
-
-    if (rep->log_size != UCT_VARUNA_LOG_SIZE) {
-        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
-        return;
-    }
-
-    if (ucs_unlikely(ep->stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
-        return;
-    }
-
-    /* The responder could not stop its QP (its NIC is dead?): only time can.
-     * The request goes out again, and the log counts if it was read after the
-     * time was over: an answer may have been under way for long */
-    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0) &&
-        !uct_varuna_mutate(NO_FENCE)) {
-        return;
-    }
-
-    ops = ucs_malloc((ep->num_reqs + 1) * sizeof(*ops), "varuna_plan");
-    if (ops == NULL) {
-        return; /* Asked again after the control timeout */
-    }
-
-    memcpy(ring, rep + 1, sizeof(ring));
-    evidence.log     = ring;
-    evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
-                       (ep->dead.mtu != 0) &&
-                       uct_varuna_ep_iface(ep)->config.psn &&
-                       !uct_varuna_mutate(NO_PSN);
-    evidence.epsn    = rep->epsn;
-    uct_varuna_ep_fill_plan(ep, ops);
-    uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
-    uct_varuna_ep_mutate_plan(ops, ep->num_reqs);
-    ucs_debug("ep %p: vQP %u: epoch %u: %u requests, log up to %u, next psn %u,"
-              " the peer's log %s, expected psn %s%u: executed %u lost %u "
-              "repeated %u ambiguous %u", ep, ep->id, hdr->epoch, ep->num_reqs,
-              ep->oplog.head - 1, ep->dead.psn,
-              (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
-              evidence.has_psn ? "" : "unknown ", evidence.epsn,
-              result.executed, result.lost, result.repeated, result.ambiguous);
-    uct_varuna_ep_add_result(ep, &result);
-    status = uct_varuna_ep_apply_plan(ep, ops);
-    ucs_free(ops);
-    if (status != UCS_OK) {
-        uct_varuna_ep_fail(ep, status);
-        return;
-    }
-
-    uct_varuna_lane_destroy(ep, &ep->dead);
-    uct_varuna_compare_abort(ep);
-    ep->stuck = 0;
-#ifdef UCT_VARUNA_MUTATIONS
-    ep->leak_until = ucs_get_time() + ucs_time_from_msec(2);
-#endif
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
-    uct_varuna_ep_add_work(ep);
 }
 
 /* Post the lost ones in order, with their fences. */
@@ -789,89 +420,4 @@ int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now)
 
     uct_varuna_ep_step_lane(ep);
     return uct_varuna_ep_steps[ep->state](ep, now);
-}
-
-static void
-uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
-                            const uct_varuna_ctl_reject_t *rej)
-{
-    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.ep != NULL)) {
-        ep->next_failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    ucs_diag("ep %p: the peer refused vQP %u: %s", ep, ep->id,
-             ucs_status_string((ucs_status_t)rej->status));
-    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
-}
-
-static void
-uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr,
-                              const uct_varuna_ctl_open_rep_t *rep)
-{
-    uct_varuna_req_t *req;
-    ucs_status_t status;
-
-    if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0) ||
-        (hdr->epoch != ep->instance)) {
-        return;
-    }
-
-    if ((rep->log_size != UCT_VARUNA_LOG_SIZE) ||
-        (rep->log_count != UCT_VARUNA_LOG_COUNT) || (rep->log_addr == 0) ||
-        (rep->target >= UCT_VARUNA_TARGET_ID_MAX)) {
-        ucs_error("ep %p: the peer offers logs of another shape (%u x %u): "
-                  "install the same rc_varuna on both hosts", ep,
-                  rep->log_count, rep->log_size);
-        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
-        return;
-    }
-
-    status = uct_rkey_unpack(&uct_varuna_component, rep + 1, &ep->log_bundle);
-    if (status != UCS_OK) {
-        uct_varuna_ep_fail(ep, status);
-        return;
-    }
-
-    status = uct_varuna_amo_open(ep, rep);
-    if (status != UCS_OK) {
-        uct_rkey_release(&uct_varuna_component, &ep->log_bundle);
-        uct_varuna_ep_fail(ep, status);
-        return;
-    }
-
-    ep->log_rkey  = ep->log_bundle.rkey;
-    ep->logs_addr = rep->log_addr;
-    ep->target    = rep->target;
-    ucs_queue_for_each(req, &ep->reqs, queue) {
-        uct_varuna_req_set_target(req, rep->target);
-    }
-    uct_varuna_ep_scan(ep, 0);
-}
-
-void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr, const void *body,
-                              unsigned link)
-{
-    switch (hdr->type) {
-    case UCT_VARUNA_CTL_OPEN_REP:
-        uct_varuna_ep_handle_open_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_CONNECT_REP:
-        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_FENCE_REP:
-        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_PROXY_REP:
-        uct_varuna_amo_handle_proxy_rep(ep, body);
-        break;
-    case UCT_VARUNA_CTL_REJECT:
-        uct_varuna_ep_handle_reject(ep, body);
-        break;
-    default:
-        break;
-    }
 }

@@ -1,0 +1,374 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Control plane: endpoints to peers, and sending on them. A message that finds no
+ * resources waits in a queue; an endpoint that fails is made anew by the next
+ * message. Called by whoever has something to say: ep and recovery, heartbeat,
+ * and varuna_ctl.c with answers.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include "varuna_mlx5.h"
+
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+/* --- Endpoints --- */
+
+static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link)
+{
+    uct_varuna_ctl_ep_t *ep;
+    uct_ep_params_t params;
+    ucs_status_t status;
+    khiter_t iter;
+    int ret;
+
+    ep = ucs_malloc(sizeof(*ep), "varuna_ctl_ep");
+    if (ep == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                        UCT_EP_PARAM_FIELD_DEV_ADDR |
+                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
+    params.iface      = ctl->links[link].inner;
+    params.dev_addr   = peer->links[link].device_addr;
+    params.iface_addr = peer->links[link].ctl_addr;
+    status            = uct_ep_create(&params, &ep->inner);
+    if (status != UCS_OK) {
+        ucs_debug("failed to create a control endpoint to peer 0x%lx on link "
+                  "%u: %s", peer->uuid, link, ucs_status_string(status));
+        goto err_free;
+    }
+
+    iter = kh_put(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy;
+    }
+
+    ep->peer                  = peer;
+    ep->link                  = link;
+    ep->failed                = 0;
+    kh_val(&ctl->eps, iter)   = ep;
+    peer->ctl_eps[link]       = ep->inner;
+    return UCS_OK;
+
+err_destroy:
+    uct_ep_destroy(ep->inner);
+err_free:
+    ucs_free(ep);
+    return status;
+}
+
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, int failed)
+{
+    uct_ep_h inner = peer->ctl_eps[link];
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    if (inner == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    ucs_assert(iter != kh_end(&ctl->eps));
+    ep                  = kh_val(&ctl->eps, iter);
+    ep->peer            = NULL;
+    ep->failed          = failed;
+    peer->ctl_eps[link] = NULL;
+    ucs_list_add_tail(&ctl->dead_eps, &ep->list);
+}
+
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
+{
+    uct_varuna_ctl_ep_t *ep, *tmp;
+    khiter_t iter;
+
+    if (ctl->progressing) {
+        return; /* A callback of such an endpoint may be running */
+    }
+
+    ucs_list_for_each_safe(ep, tmp, &ctl->dead_eps, list) {
+        /* UCX would use the buffer of a message again which is on its way; and of a
+         * failed endpoint that has messages left UCX would not give the DCI back:
+         * when all DCIs are lost, so are all messages */
+        if (!force &&
+            (ep->failed ? !uct_varuna_mlx5_is_drained(ep->inner,
+                                                      UCT_VARUNA_LANE_DC) :
+             (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) !=
+              UCS_OK))) {
+            continue;
+        }
+
+        iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
+        kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
+        ucs_list_del(&ep->list);
+        uct_varuna_doubt_forget(ctl, ep);
+        uct_ep_destroy(ep->inner);
+        ucs_free(ep);
+    }
+}
+
+/* A control endpoint failed: the next message makes a new one. Who sent a request
+ * sends it again, on another link if it likes. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status)
+{
+    uct_varuna_ctl_link_t *link = arg;
+    uct_varuna_ctl_t *ctl       = link->ctl;
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    if ((ctl->proxy != NULL) && uct_varuna_proxy_ep_failed(ctl->proxy, inner)) {
+        return UCS_OK;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    if (iter == kh_end(&ctl->eps)) {
+        return UCS_OK;
+    }
+
+    ep = kh_val(&ctl->eps, iter);
+    if (ep->peer == NULL) {
+        ep->failed = 1; /* It was to be destroyed anyway */
+        return UCS_OK;
+    }
+
+    ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
+              ep->peer->uuid, ep->link, ucs_status_string(status));
+    ep->peer->orphan.failed |= UCS_BIT(ep->link);
+    uct_varuna_doubt_failed(ep->peer, ep->link);
+    uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
+    return UCS_OK;
+}
+
+
+/* --- Sending --- */
+
+typedef struct uct_varuna_ctl_pack_arg {
+    const void                 *data;
+    size_t                     length;
+} uct_varuna_ctl_pack_arg_t;
+
+static size_t uct_varuna_ctl_pack_cb(void *dest, void *arg)
+{
+    const uct_varuna_ctl_pack_arg_t *pack = arg;
+
+    memcpy(dest, pack->data, pack->length);
+    return pack->length;
+}
+
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data, size_t length)
+{
+    uct_varuna_ctl_pack_arg_t pack = {data, length};
+    ucs_status_t status;
+    ssize_t packed;
+    int retry;
+
+    if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
+        return UCS_ERR_UNREACHABLE; /* Who asks asks again */
+    }
+
+    for (retry = 0; retry < 2; ++retry) {
+        if (peer->ctl_eps[link] == NULL) {
+            status = uct_varuna_ctl_open_ep(ctl, peer, link);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+
+        packed = uct_ep_am_bcopy(peer->ctl_eps[link], UCT_VARUNA_AM_ID_CTL,
+                                 uct_varuna_ctl_pack_cb, &pack, 0);
+        if (packed >= 0) {
+            uct_varuna_doubt_posted(ctl, peer, link);
+            return UCS_OK;
+        }
+
+        status = (ucs_status_t)packed;
+        if (status == UCS_ERR_NO_RESOURCE) {
+            return status;
+        }
+
+        /* It has failed since its last message */
+        uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
+    }
+
+    ucs_debug("failed to send a control message to peer 0x%lx on link %u: %s",
+              peer->uuid, link, ucs_status_string(status));
+    return status;
+}
+
+void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                             uct_varuna_ctl_msg_t *msg)
+{
+    ucs_list_del(&msg->list);
+    --ctl->queue_len;
+    uct_varuna_peer_put(ctl, msg->peer);
+    ucs_free(msg);
+}
+
+int uct_varuna_ctl_is_reply(uint8_t type)
+{
+    return (type == UCT_VARUNA_CTL_OPEN_REP) ||
+           (type == UCT_VARUNA_CTL_CONNECT_REP) ||
+           (type == UCT_VARUNA_CTL_FENCE_REP) ||
+           (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG) ||
+           (type == UCT_VARUNA_CTL_PROXY_REP);
+}
+
+/* Make room: a dropped reply is asked for again. */
+static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_msg_t *msg, *victim;
+    const uct_varuna_ctl_hdr_t *hdr;
+
+    victim = NULL;
+    ucs_list_for_each(msg, &ctl->queue, list) {
+        hdr = (const uct_varuna_ctl_hdr_t*)msg->data;
+        if (uct_varuna_ctl_is_reply(hdr->type)) {
+            victim = msg;
+            break;
+        }
+    }
+
+    if (victim == NULL) {
+        victim = ucs_list_head(&ctl->queue, uct_varuna_ctl_msg_t, list);
+    }
+
+    hdr = (const uct_varuna_ctl_hdr_t*)victim->data;
+    ucs_debug("%u control messages wait for resources: dropped %s to peer "
+              "0x%lx", ctl->queue_len, uct_varuna_ctl_type_name(hdr->type),
+              victim->peer->uuid);
+    uct_varuna_ctl_msg_free(ctl, victim);
+}
+
+static ucs_status_t uct_varuna_ctl_enqueue(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link, const void *data,
+                                           size_t length)
+{
+    uct_varuna_ctl_msg_t *msg;
+
+    msg = ucs_malloc(sizeof(*msg) + length, "varuna_ctl_msg");
+    if (msg == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    while (ctl->queue_len >= UCT_VARUNA_CTL_MAX_QUEUE) {
+        uct_varuna_ctl_queue_trim(ctl);
+    }
+
+    ++peer->refcount;
+    msg->peer   = peer;
+    msg->link   = link;
+    msg->length = length;
+    memcpy(msg->data, data, length);
+    ucs_list_add_tail(&ctl->queue, &msg->list);
+    ++ctl->queue_len;
+    return UCS_OK;
+}
+
+void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_msg_t *msg, *tmp;
+    ucs_status_t status;
+
+    ucs_list_for_each_safe(msg, tmp, &ctl->queue, list) {
+        status = uct_varuna_ctl_post(ctl, msg->peer, msg->link, msg->data,
+                                     msg->length);
+        if (status != UCS_ERR_NO_RESOURCE) {
+            uct_varuna_ctl_msg_free(ctl, msg);
+        }
+    }
+}
+
+ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, uct_varuna_ctl_type_t type,
+                                 uint64_t uuid, uint32_t vqp, uint32_t epoch,
+                                 const void *body, size_t length)
+{
+    char data[UCT_VARUNA_CTL_MAX_MSG];
+    uct_varuna_ctl_hdr_t *hdr = (uct_varuna_ctl_hdr_t*)data;
+    size_t total              = sizeof(*hdr) + length;
+    ucs_status_t status;
+
+    if ((link >= ctl->num_links) || !(peer->link_map & UCS_BIT(link))) {
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    if (total > sizeof(data)) {
+        ucs_error("control message %s is too long: %zu bytes",
+                  uct_varuna_ctl_type_name(type), total);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
+    hdr->version = UCT_VARUNA_WIRE_VERSION;
+    hdr->type    = type;
+    hdr->length  = length;
+    hdr->uuid    = uuid;
+    hdr->vqp     = vqp;
+    hdr->epoch   = epoch;
+    if (length > 0) {
+        memcpy(hdr + 1, body, length);
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    ucs_debug("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
+              uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid);
+    if (ucs_list_is_empty(&ctl->queue)) {
+        status = uct_varuna_ctl_post(ctl, peer, link, data, total);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
+        }
+    } else {
+        /* Don't overtake what waits */
+        status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
+        uct_varuna_ctl_flush_queue(ctl);
+    }
+    uct_varuna_ctl_reap_eps(ctl, 0);
+    uct_varuna_ctl_unlock(ctl);
+    return status;
+}
+
+void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                          uct_varuna_ctl_type_t type, const void *body,
+                          size_t length)
+{
+    /* If it can't be sent, it is asked for again */
+    (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
+                              type, hdr->uuid, hdr->vqp, hdr->epoch, body,
+                              length);
+}
+
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr, ucs_status_t status)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid);
+    uct_varuna_ctl_reject_t body;
+
+    ucs_debug("refused %s vqp %u epoch %u of peer 0x%lx: %s",
+              uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
+              hdr->uuid, ucs_status_string(status));
+    if (peer == NULL) {
+        return;
+    }
+
+    body.type     = hdr->type;
+    body.reserved = 0;
+    body.status   = status;
+    uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_REJECT, &body,
+                         sizeof(body));
+}

@@ -1,0 +1,142 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the transport offers: the minimum over its lanes, less our header, and less
+ * what cannot be guarded. Called by varuna_iface.c when it has opened them.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_iface.h"
+#include "varuna_compat.h"
+#include "varuna_ep.h"
+
+#include <string.h>
+
+static void uct_varuna_iface_min_attr(uct_iface_attr_t *attr,
+                                      const uct_iface_attr_t *lane)
+{
+#define UCT_VARUNA_ATTR_MIN(_field) \
+    attr->cap._field = ucs_min(attr->cap._field, lane->cap._field)
+    UCT_VARUNA_ATTR_MIN(put.max_short);
+    UCT_VARUNA_ATTR_MIN(put.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(put.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(put.max_iov);
+    UCT_VARUNA_ATTR_MIN(get.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(get.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(get.max_iov);
+    UCT_VARUNA_ATTR_MIN(am.max_short);
+    UCT_VARUNA_ATTR_MIN(am.max_bcopy);
+    UCT_VARUNA_ATTR_MIN(am.max_zcopy);
+    UCT_VARUNA_ATTR_MIN(am.max_hdr);
+    UCT_VARUNA_ATTR_MIN(am.max_iov);
+#undef UCT_VARUNA_ATTR_MIN
+    attr->cap.get.min_zcopy        = ucs_max(attr->cap.get.min_zcopy,
+                                             lane->cap.get.min_zcopy);
+    attr->cap.flags               &= lane->cap.flags;
+    attr->cap.event_flags         &= lane->cap.event_flags;
+    attr->cap.atomic32.op_flags   &= lane->cap.atomic32.op_flags;
+    attr->cap.atomic32.fop_flags  &= lane->cap.atomic32.fop_flags;
+    attr->cap.atomic64.op_flags   &= lane->cap.atomic64.op_flags;
+    attr->cap.atomic64.fop_flags  &= lane->cap.atomic64.fop_flags;
+    attr->max_num_eps              = ucs_min(attr->max_num_eps,
+                                             lane->max_num_eps);
+}
+
+/* Rule 10: what has a compare and swap on all lanes has all operations, made of
+ * it, in the modes that are not native. */
+static void uct_varuna_iface_atomic_caps(const uct_varuna_iface_t *iface,
+                                         uint64_t *op_flags,
+                                         uint64_t *fop_flags)
+{
+    uint64_t ops = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
+                   UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
+
+    if (((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
+         (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) &&
+        (*fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP))) {
+        *op_flags  = ops;
+        *fop_flags = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
+                     UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    }
+}
+
+/* What we can guard, and what follows from the way that we are connected. */
+static void uct_varuna_iface_attr_flags(uct_iface_attr_t *attr)
+{
+    attr->cap.flags &= UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                       UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
+                       UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                       UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
+                       UCT_IFACE_FLAG_ATOMIC_DEVICE | UCT_IFACE_FLAG_PENDING |
+                       UCT_IFACE_FLAG_CB_SYNC |
+                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                       UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                       UCT_IFACE_FLAG_EP_CHECK |
+                       UCT_VARUNA_COMPAT_INTER_NODE;
+    attr->cap.flags |= UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                       UCT_IFACE_FLAG_EP_CHECK;
+    attr->cap.event_flags &= UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                             UCT_IFACE_FLAG_EVENT_RECV |
+                             UCT_IFACE_FLAG_EVENT_FD;
+}
+
+/* Messages carry our header, and requests have room for so much. */
+static void uct_varuna_iface_attr_limits(uct_iface_attr_t *attr)
+{
+    size_t am_max;
+
+    /* bcopy messages are packed once, into a buffer of ours, and sent from it */
+    am_max = ucs_min(attr->cap.am.max_bcopy, attr->cap.am.max_zcopy) -
+             sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_short  -= sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_short   = ucs_min(attr->cap.am.max_short,
+                                       UCT_VARUNA_MAX_INLINE);
+    attr->cap.am.max_bcopy   = am_max;
+    attr->cap.am.max_zcopy  -= sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_hdr     = ucs_min(attr->cap.am.max_hdr,
+                                       UCT_VARUNA_MAX_INLINE) -
+                               sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_iov     = ucs_min(attr->cap.am.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+    attr->cap.put.max_short  = ucs_min(attr->cap.put.max_short,
+                                       UCT_VARUNA_MAX_INLINE);
+    attr->cap.put.max_iov    = ucs_min(attr->cap.put.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+    attr->cap.get.max_iov    = ucs_min(attr->cap.get.max_iov,
+                                       UCT_VARUNA_MAX_IOV);
+}
+
+void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
+{
+    const uct_varuna_lane_iface_t *primary =
+            &iface->links[0].lanes[UCT_VARUNA_LANE_RC];
+    uct_iface_attr_t *attr = &iface->attr;
+    unsigned link, kind;
+    uint64_t cm_flags;
+
+    *attr            = primary->attr;
+    cm_flags         = UCT_IFACE_FLAG_CONNECT_TO_EP;
+    attr->cap.flags &= ~cm_flags;
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            uct_varuna_iface_min_attr(attr,
+                                      &iface->links[link].lanes[kind].attr);
+        }
+    }
+
+    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic32.op_flags,
+                                 &attr->cap.atomic32.fop_flags);
+    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic64.op_flags,
+                                 &attr->cap.atomic64.fop_flags);
+    uct_varuna_iface_attr_flags(attr);
+    uct_varuna_iface_attr_limits(attr);
+    memset(&attr->cap.tag, 0, sizeof(attr->cap.tag));
+    attr->cap.get.max_short  = 0;
+    attr->ep_addr_len        = 0;
+    attr->max_conn_priv      = 0;
+    attr->device_addr_len    = iface->links[0].device_addr_len;
+    attr->iface_addr_len     = iface->addr_len;
+}
