@@ -48,11 +48,14 @@ static const ft_atom_fault_t ft_atom_faults[] = {
     /* ... and what follows by the other link takes its time: a UID that a flush does
      * not wait for is seen */
     {"exec_slow", {"exec $S nth=$N silent=1:0",
-                   "packet host=1 link=1 op=send count=all delay=10ms"}, 1, 0},
+                   "packet host=1 link=1 op=send count=all delay=15ms"}, 1, 0},
     {"exec_down", {"exec $S nth=$N down=1:0"}, 1, 0},
     {"ack_drop", {"ack $S nth=$N drop"}, 0, 0},
     {"ack_silent", {"ack $S nth=$N silent=1:0"}, 1, 0},
     {"ack_down", {"ack $S nth=$N down=1:0"}, 1, 0},
+    /* Nothing is lost, if the NIC waits longer for acknowledgements: a flush has to
+     * wait for whatever is slow */
+    {"slow", {"packet $S nth=$N delay=20ms"}, 0, 0},
     {"mute", {"ack $S nth=$N count=all drop"}, 0, 0},
     /* It arrives when its requester has given up */
     {"late", {"packet $S nth=$N delay=30ms",

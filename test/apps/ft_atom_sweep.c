@@ -268,16 +268,15 @@ static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point)
 }
 
 static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
-                     ft_atom_t atoms[][FT_ATOM_MAX], const int *counts)
+                     ft_atom_t atoms[][FT_ATOM_MAX], const int *counts,
+                     uint64_t last)
 {
     uint64_t mask = (point->width == 8) ? UINT64_MAX : UINT32_MAX;
     char line[FT_ATOM_TEXT_MAX], text[2048];
     size_t length;
-    uint64_t last;
     unsigned i;
     int j;
 
-    last = strtoull(ft_ask(sweep, &sweep->server, "get"), NULL, 16);
     if (!ft_atoms_explain(atoms, counts, point->clients, point->plan->first,
                           last & mask, point->width) ||
         ((last & ~mask) != 0)) {
@@ -304,7 +303,7 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
     char text[64];
     const char *answer;
     uint32_t qpn;
-    uint64_t fired;
+    uint64_t fired, last;
     unsigned i;
 
     ft_fabric_do(&sweep->driver.fabric, "fault", "clear");
@@ -350,8 +349,10 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
         ft_ask(sweep, &sweep->client[0], "idle 0.05");
     }
 
+    /* At once: a UID that a flush did not wait for would be gone soon */
+    last  = strtoull(ft_ask(sweep, &sweep->server, "get"), NULL, 16);
     fired = ft_fabric_fired(&sweep->driver.fabric, 0);
-    ft_judge(sweep, point, atoms, counts);
+    ft_judge(sweep, point, atoms, counts, last);
     if (sweep->verbose) {
         printf("run %u: %s %u %u %s %u: fired %" PRIu64 "\n", sweep->runs,
                point->plan->name, point->width, point->clients,

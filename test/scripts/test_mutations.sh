@@ -78,17 +78,21 @@ test_no_generation() { found no_generation; }
 # Atomics: by a short sweep, or by the random interleavings of the unit test
 atom_options='-p lane -w 8 -c 3 -s cswap,cswap_fail -f exec_silent,exec_slow -n 4-12'
 
-# sweep_atoms MISTAKE: into ./out
-# shellcheck disable=SC2086 # words
+flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow'
+
+# sweep_atoms MISTAKE OPTIONS...: into ./out
 sweep_atoms() {
+    local mistake=$1
+    shift
     made
     UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_ATOMIC_MODE=extended \
-        UCX_RC_VARUNA_MUTATE=$1 timeout 60 "$apps/ft_atom_sweep" -P "$plugin" \
-        $atom_options "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+        UCX_RC_VARUNA_MUTATE=$mistake timeout 60 "$apps/ft_atom_sweep" \
+        -P "$plugin" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
+# found_by_atoms MISTAKE OPTIONS...
 found_by_atoms() {
-    ! sweep_atoms "$1" || fail "$1 was not found: $(tail -n 1 out)"
+    ! sweep_atoms "$@" || fail "$1 was not found: $(tail -n 1 out)"
     grep -m 1 '^FAILED' out | cut -c 1-200 | sed "s/^/# $1: /" ||
         fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
 }
@@ -99,26 +103,38 @@ unit() {
         fail "make: $(tail -n 5 make.out)"
     UCX_RC_VARUNA_MUTATE=$1 timeout 60 \
         "$RCV_BUILD/test/gtest/gtest_varuna_mutants" \
-        --gtest_filter="test_varuna_amo.$2" >out 2>&1
+        --gtest_filter="test_varuna_$2" >out 2>&1
 }
 
 # found_by_unit MISTAKE TEST
 found_by_unit() {
     unit none "$2" || fail "$2 fails without a mistake: $(tail -n 3 out)"
     ! unit "$1" "$2" || fail "$1 was not found by $2"
-    grep -q 'FAILED  \] test_varuna_amo' out ||
+    grep -q 'FAILED  \] test_varuna_' out ||
         fail "$1: $2 failed otherwise: $(tail -n 3 out)"
 }
 
-test_amo_no_help() { found_by_atoms amo_no_help; }
-test_amo_mark_late() { found_by_unit amo_mark_late swap; }
-test_amo_fail_unmarked() { found_by_unit amo_fail_unmarked dead_owner; }
-test_amo_one_look() { found_by_unit amo_one_look cas_chain; }
-test_amo_mark_first() { found_by_unit amo_mark_first cas_chain; }
-test_amo_no_gen() { found_by_unit amo_no_gen cas_chain; }
+# shellcheck disable=SC2086 # words
+test_amo_no_help() { found_by_atoms amo_no_help $atom_options; }
+test_amo_mark_late() { found_by_unit amo_mark_late amo.swap; }
+test_amo_fail_unmarked() {
+    found_by_unit amo_fail_unmarked amo_steps.failed_cas_marks
+}
 
+test_amo_one_look() { found_by_unit amo_one_look amo.cas_chain; }
+test_amo_mark_first() { found_by_unit amo_mark_first amo.cas_chain; }
+test_amo_no_gen() { found_by_unit amo_no_gen amo.cas_chain; }
+test_amo_gen_16() {
+    found_by_unit amo_gen_16 amo_steps.generation_of_the_slow
+}
+
+# shellcheck disable=SC2086 # words
+test_amo_not_flushed() { found_by_atoms amo_not_flushed $flush_options; }
+
+# shellcheck disable=SC2086 # words
 test_atomics_without_a_mistake() {
-    sweep_atoms none || fail "$(head -n 3 out)"
+    sweep_atoms none $atom_options || fail "$(head -n 3 out)"
+    sweep_atoms none $flush_options || fail "$(head -n 3 out)"
 }
 
 test_without_a_mistake_nothing_is_found() {

@@ -61,6 +61,13 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
         return UCS_ERR_NO_RESOURCE;
     }
 
+    if (ucs_unlikely(amo->not_before != 0)) {
+        if (ucs_get_time() < amo->not_before) {
+            return UCS_ERR_BUSY;
+        }
+        amo->not_before = 0;
+    }
+
     if (!amo->begun) {
         if (!uct_varuna_amo_may_begin(amo)) {
             return UCS_ERR_BUSY; /* Comes again when that one is decided */
@@ -110,6 +117,9 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         } else if (status != UCS_ERR_BUSY) {
             uct_varuna_recovery_start(ep, ucs_status_string(status));
             break;
+        } else if ((amo->not_before != 0) ||
+                   uct_varuna_slots_wait_for_time(&ep->amo.slots)) {
+            waiting = 1; /* Nobody but the clock tells when it may go on */
         }
     }
 
@@ -222,12 +232,33 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
     }
 }
 
+/* Rule 10: who lost several races lets the others finish, for a random time. A
+ * decided atomic, or one which is being recovered, does not wait: others may wait
+ * for it. */
+static void uct_varuna_amo_back_off(uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    unsigned ns;
+
+    amo->races     = amo->sm.retries;
+    ep->amo.random = (ep->amo.random * 1103515245u) + 12345u;
+    ns             = uct_varuna_amo_sm_backoff(&amo->sm, ep->amo.random >> 8);
+    if (ns > 0) {
+        amo->not_before = ucs_get_time() + ucs_time_from_usec(ns * 1e-3);
+        ++ep->amo.stats.backoffs;
+    }
+}
+
 /* The state machine has been told, and has a next action. */
 void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
 {
     if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
         uct_varuna_amo_finish(amo, UCS_OK);
         return;
+    }
+
+    if (ucs_unlikely(amo->sm.retries != amo->races)) {
+        uct_varuna_amo_back_off(amo);
     }
 
     /* The confirm is on the lane before the user hears of the result: what he
@@ -302,6 +333,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     amo->is_told   = 0;
     amo->lost      = 0;
     amo->begun     = 0;
+    amo->races     = 0;
+    amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
     if (amo->fence) {
         ep->fence_next = 0;
@@ -339,8 +372,6 @@ ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
     const char *tail = UCS_PTR_BYTE_OFFSET(rep + 1,
                                            rep->rkey_len + rep->addr_len);
     ucs_status_t status;
-    uint64_t mark;
-    unsigned i;
 
     ep->amo.mode       = rep->atomic_mode;
     ep->amo.home_nic   = rep->home_nic;
@@ -356,21 +387,14 @@ ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
 
     ep->amo.arena_addr  = rep->arena_addr;
     ep->amo.arena_slots = rep->arena_slots;
-    ep->amo.first_slot  = rep->first_slot;
-    ep->amo.num_slots   = rep->num_slots;
-    for (i = 0; i < rep->num_slots; ++i) {
-        memcpy(&mark, tail + rep->rkey_len + (i * sizeof(mark)), sizeof(mark));
-        ep->amo.gens[i] = uct_varuna_mark_gen(mark);
-        if (uct_varuna_mark_state(mark) == UCT_VARUNA_MARK_PENDING) {
-            ep->amo.free_map |= UCS_BIT(i);
-        }
-    }
-
+    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots,
+                          tail + rep->rkey_len);
     return UCS_OK;
 }
 
 void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
 {
+    ep->amo.random = (uint32_t)ucs_get_time();
     ucs_list_head_init(&ep->amo.all);
     ucs_list_head_init(&ep->amo.ready);
     ucs_queue_head_init(&ep->amo.flushes);

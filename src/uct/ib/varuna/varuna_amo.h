@@ -9,6 +9,7 @@
 #define UCT_VARUNA_AMO_H_
 
 #include "varuna_ep.h"
+#include "varuna_mutate.h"
 
 /**
  * Take a new atomic: UCT's semantics, in the mode of the interface.
@@ -33,6 +34,13 @@ ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
 /** Post the next actions of all atomics which have one. @return Nonzero if some
  *  wait for resources, so that the endpoint must stay in the work list. */
 int uct_varuna_amo_progress(uct_varuna_ep_t *ep);
+
+/** @return How many atomics a flush has to wait for. Rule 9: those which are
+ *  decided, but not confirmed yet, as well. */
+static inline unsigned uct_varuna_amo_num_to_flush(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided : ep->amo.num;
+}
 
 /** Complete @a flush (a FLUSH request) behind all unfinished atomics. */
 void uct_varuna_amo_add_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush);

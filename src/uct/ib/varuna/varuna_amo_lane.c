@@ -12,62 +12,29 @@
 #include "varuna_amo_priv.h"
 #include "varuna_mlx5.h"
 
-/* Rule 1: a slot's 32-bit generations are not used up in less than this
- * (seconds), which is longer than any retry and packet lives. */
-#define UCT_VARUNA_WRAP_TIME         10.0
-
 /* --- Slots --- */
-
-/* @return a free slot for this width, or -1. */
-static int uct_varuna_amo_find_slot(uct_varuna_ep_t *ep, unsigned width)
-{
-    unsigned i;
-
-    ucs_for_each_bit(i, ep->amo.free_map) {
-        if ((width == sizeof(uint64_t)) ||
-            ((ep->amo.gens[i] & UCT_VARUNA_UID32_GEN_MASK) != 0) ||
-            ((ucs_get_time() - ep->amo.wrapped_at[i]) >
-             ucs_time_from_sec(UCT_VARUNA_WRAP_TIME))) {
-            return i;
-        }
-    }
-
-    return -1;
-}
 
 static ucs_status_t uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
-    int i               = uct_varuna_amo_find_slot(ep, amo->sm.width);
+    uint64_t gen;
+    uint32_t slot;
 
-    if (i < 0) {
-        return UCS_ERR_BUSY; /* Comes again when one is given back */
+    slot = uct_varuna_slots_take(&amo->ep->amo.slots, amo->sm.width, &gen);
+    if (slot == UCT_VARUNA_SLOT_NONE) {
+        return UCS_ERR_BUSY; /* Waits, and never fails */
     }
 
-    if ((ep->amo.gens[i] & UCT_VARUNA_UID32_GEN_MASK) == 0) {
-        ep->amo.wrapped_at[i] = ucs_get_time();
-    }
-
-    ep->amo.free_map &= ~UCS_BIT(i);
-    uct_varuna_amo_sm_set_slot(&amo->sm, ep->amo.first_slot + i,
-                               ep->amo.gens[i]);
+    uct_varuna_amo_sm_set_slot(&amo->sm, slot, gen);
     return UCS_OK;
 }
 
 /* Rule 7: by its owner, when the state machine is through with it. */
 void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
-    unsigned i;
-
-    if (!(amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT)) {
-        return;
+    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) {
+        uct_varuna_slots_give(&amo->ep->amo.slots, amo->sm.slot, amo->sm.gen);
+        amo->sm.flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
     }
-
-    i                  = amo->sm.slot - ep->amo.first_slot;
-    ep->amo.gens[i]    = amo->sm.gen;
-    ep->amo.free_map  |= UCS_BIT(i);
-    amo->sm.flags     &= ~UCT_VARUNA_AMO_FLAG_SLOT;
 }
 
 /* --- Posting on the lane --- */
@@ -77,7 +44,7 @@ void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
 int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
     return (ep->amo.mode == UCT_VARUNA_ATOMIC_EXTENDED) &&
-           (ep->amo.num_slots > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
+           (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
            (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic);
 }
 

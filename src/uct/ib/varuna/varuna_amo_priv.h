@@ -25,6 +25,8 @@ struct uct_varuna_amo {
     uint8_t                    fence;     /* A fence stands before it */
     uint8_t                    lost;      /* Its OCCUPY's lane failed */
     uint8_t                    begun;     /* Its first action was posted */
+    uint32_t                   races;     /* Lost ones, when last looked at */
+    ucs_time_t                 not_before; /* Backs off until then, or 0 */
     uint64_t                   value;     /* What the action gave */
     uct_varuna_slot_t          slot;      /* READ_SLOT: what is there */
     uct_varuna_amo_sm_t        sm;

@@ -7,11 +7,11 @@
 #ifndef UCT_VARUNA_EP_H_
 #define UCT_VARUNA_EP_H_
 
-#include "varuna_arena.h"
 #include "varuna_ctl.h"
 #include "varuna_iface.h"
 #include "varuna_oplog.h"
 #include "varuna_plan.h"
+#include "varuna_slots.h"
 
 #include <ucs/datastruct/queue.h>
 
@@ -125,15 +125,12 @@ typedef struct uct_varuna_ep_amo {
     /* The peer's arena, and our slots in it */
     uint64_t                   arena_addr;
     uint32_t                   arena_slots;
-    uint32_t                   first_slot;
-    uint32_t                   free_map;   /* Bits of free slots, < num_slots */
-    uint8_t                    num_slots;
+    uint32_t                   random;     /* For the back-off */
+    uct_varuna_slots_t         slots;
     uint8_t                    home_nic;
     uint8_t                    mode;       /* Of the peer */
     uint32_t                   home_epoch;
     uct_rkey_bundle_t          arena;
-    uint64_t                   gens[UCT_VARUNA_SLOT_BLOCK];
-    ucs_time_t                 wrapped_at[UCT_VARUNA_SLOT_BLOCK];
     /* The access which is with the peer's proxy; one at a time */
     uct_varuna_amo_t           *proxied;
     uint64_t                   proxy_seq;
@@ -141,7 +138,8 @@ typedef struct uct_varuna_ep_amo {
     ucs_time_t                 proxy_since;
     uint8_t                    proxy_link;
     struct {
-        uint64_t               started, helped, recovered, proxied, retries;
+        uint64_t               started, helped, recovered, proxied, retries,
+                               backoffs;
     } stats;
 } uct_varuna_ep_amo_t;
 

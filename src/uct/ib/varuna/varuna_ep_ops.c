@@ -456,7 +456,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
-    if ((ep->num_reqs == 0) && (ep->amo.num == 0)) {
+    if ((ep->num_reqs == 0) && (uct_varuna_amo_num_to_flush(ep) == 0)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -474,7 +474,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         }
 
         uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
-        if (ep->amo.num > 0) {
+        if (uct_varuna_amo_num_to_flush(ep) > 0) {
             uct_varuna_amo_add_flush(ep, req);
         } else {
             uct_varuna_req_push(iface, ep, req);

@@ -33,6 +33,8 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AMO_ONE_LOOK]    = "amo_one_look",
     [UCT_VARUNA_MUTATE_AMO_MARK_FIRST]  = "amo_mark_first",
     [UCT_VARUNA_MUTATE_AMO_NO_GEN]      = "amo_no_gen",
+    [UCT_VARUNA_MUTATE_AMO_GEN_16]      = "amo_gen_16",
+    [UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED] = "amo_not_flushed",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

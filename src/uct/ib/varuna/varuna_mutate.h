@@ -35,6 +35,8 @@ typedef enum {
     UCT_VARUNA_MUTATE_AMO_MARK_FIRST,  /* Recovery reads the mark, then the
                                           target, and does not abort (6) */
     UCT_VARUNA_MUTATE_AMO_NO_GEN,      /* Generations are not compared (1, 4) */
+    UCT_VARUNA_MUTATE_AMO_GEN_16,      /* Generations of 16 bits (1) */
+    UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED, /* A flush does not wait for confirms (9) */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 

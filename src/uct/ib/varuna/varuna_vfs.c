@@ -54,7 +54,8 @@ static const struct {
     UCT_VARUNA_VFS_AMO(helped),
     UCT_VARUNA_VFS_AMO(recovered),
     UCT_VARUNA_VFS_AMO(proxied),
-    UCT_VARUNA_VFS_AMO(retries)
+    UCT_VARUNA_VFS_AMO(retries),
+    UCT_VARUNA_VFS_AMO(backoffs)
 };
 
 static const struct {

@@ -11,6 +11,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/varuna_parse.h>
+#include <uct/ib/varuna/varuna_uid.h>
 }
 
 /* Bytes right before a page which can't be read: whoever reads on dies. */
@@ -155,6 +156,13 @@ protected:
     {
         return msg(UCT_VARUNA_CTL_OPEN_REP, 0,
                    bytes(rep) + packed_rkey(2) + full_addr());
+    }
+
+    static std::string open_rep_arena(const uct_varuna_ctl_open_rep_t &rep)
+    {
+        return msg(UCT_VARUNA_CTL_OPEN_REP, 0,
+                   bytes(rep) + packed_rkey(2) + full_addr() + packed_rkey(2) +
+                   fill(rep.num_slots * 8, 'm'));
     }
 
     static std::string connect(uct_varuna_ctl_type_t type, unsigned status,
@@ -428,6 +436,19 @@ UCS_TEST_F(test_varuna_parse, ctl_open_rep) {
     rep           = open_rep_body();
     rep.log_count = 0;
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(open_rep(rep)));
+
+    /* An arena; any UID that is found in memory can be looked up in it */
+    rep             = open_rep_body();
+    rep.arena_addr  = 0x10000;
+    rep.arena_slots = UCT_VARUNA_SLOTS_MAX;
+    rep.first_slot  = UCT_VARUNA_SLOTS_MAX - 2;
+    rep.num_slots   = 2;
+    EXPECT_EQ(UCS_OK, parse_ctl(open_rep_arena(rep)));
+    rep.first_slot  = UCT_VARUNA_SLOTS_MAX - 1;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(open_rep_arena(rep)));
+    rep.first_slot  = 0;
+    rep.arena_slots = UCT_VARUNA_SLOTS_MAX / 2;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(open_rep_arena(rep)));
 
     rep          = open_rep_body();
     rep.log_addr = 0;

@@ -1,0 +1,180 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics with extended status, step by step in a given order: what
+ * test_varuna_amo.cc meets by chance only, or never, as it takes 2^16 operations.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_amo_sm.h>
+}
+
+class test_varuna_amo_steps : public ucs::test {
+protected:
+    static constexpr uint64_t ADDR = 0x7f0000001000ul;
+    static constexpr unsigned SLOTS = 2;
+
+    typedef uct_varuna_amo_sm_t sm_t;
+
+    virtual void init()
+    {
+        ucs::test::init();
+#ifdef UCT_VARUNA_MUTATIONS
+        /* gtest_varuna_mutants, see test/scripts/test_mutations.sh */
+        const char *name = getenv("UCX_RC_VARUNA_MUTATE");
+
+        for (int i = 0; (name != NULL) && (i < UCT_VARUNA_MUTATE_LAST); ++i) {
+            if (!strcmp(name, uct_varuna_mutation_names[i])) {
+                uct_varuna_mutation = i;
+            }
+        }
+#endif
+        m_target = 0;
+        memset(m_slots, 0, sizeof(m_slots));
+        for (unsigned i = 0; i < SLOTS; ++i) {
+            m_gens[i]       = 12345 + i;
+            m_slots[i].mark = uct_varuna_mark(m_gens[i],
+                                              UCT_VARUNA_MARK_PENDING);
+        }
+    }
+
+    static uint64_t cas(uint64_t *word, uint64_t compare, uint64_t swap)
+    {
+        uint64_t old = *word;
+
+        if (old == compare) {
+            *word = swap;
+        }
+        return old;
+    }
+
+    void begin(sm_t &sm, unsigned slot, unsigned op, uint64_t compare,
+               uint64_t value)
+    {
+        uct_varuna_amo_sm_start(&sm, op, 8, ADDR, compare, value, SLOTS);
+        uct_varuna_amo_sm_set_slot(&sm, slot, m_gens[slot]);
+    }
+
+    /* Carry out the access. @return what it gave */
+    uint64_t execute(const sm_t &sm)
+    {
+        const uct_varuna_amo_act_t &act = sm.act;
+        uct_varuna_slot_t &slot         = m_slots[act.slot];
+        uint64_t mark                   = slot.mark;
+
+        switch (act.type) {
+        case UCT_VARUNA_AMO_ACT_READ:
+            return m_target;
+        case UCT_VARUNA_AMO_ACT_READ_SLOT:
+            return 0;
+        case UCT_VARUNA_AMO_ACT_CAS_MARK:
+            return cas(&slot.mark, act.mark_from, act.mark_to);
+        case UCT_VARUNA_AMO_ACT_CONFIRM:
+            cas(&m_target, act.compare, act.swap);
+            return cas(&slot.mark, act.mark_from, act.mark_to);
+        case UCT_VARUNA_AMO_ACT_OCCUPY:
+            uct_varuna_amo_sm_body(&sm, &slot);
+            slot.mark = mark;
+            /* Fall through */
+        default:
+            return cas(&m_target, act.compare, act.swap);
+        }
+    }
+
+    void step(sm_t &sm)
+    {
+        uct_varuna_slot_t slot = m_slots[sm.act.slot];
+
+        uct_varuna_amo_sm_done(&sm, execute(sm), &slot);
+    }
+
+    /* Until it is about to do this */
+    void run_to(sm_t &sm, unsigned state)
+    {
+        for (unsigned i = 0; sm.state != state; ++i) {
+            ASSERT_LT(i, 100u) << "in " << uct_varuna_amo_state_names[sm.state];
+            ASSERT_NE(UCT_VARUNA_AMO_FINISHED, (int)sm.state);
+            step(sm);
+        }
+        if (state == UCT_VARUNA_AMO_FINISHED) {
+            m_gens[sm.slot] = sm.gen;
+        }
+    }
+
+    uint64_t          m_target;
+    uct_varuna_slot_t m_slots[SLOTS];
+    uint64_t          m_gens[SLOTS];
+};
+
+/* Rule 1: somebody met a UID, marked it, and is slow. The owner goes on 2^16 times,
+ * on the same word. What the slow one does then must not hit. */
+UCS_TEST_F(test_varuna_amo_steps, generation_of_the_slow) {
+    sm_t owner, slow;
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 1);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+    begin(slow, 1, UCT_ATOMIC_OP_ADD, 0, 1);
+    run_to(slow, UCT_VARUNA_AMO_HELP);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    for (unsigned i = 1; i < UCS_BIT(16); ++i) {
+        begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 1);
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    }
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 1);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+    EXPECT_EQ(UCS_BIT(16), owner.result);
+    step(slow); /* HELP: the UID by what it stood for then */
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(UCS_BIT(16) + 1, m_target) << "the slow one has put an old value";
+}
+
+/* Rule 5: a CAS that fails tells what it saw, which is what the owner has written
+ * but does not know of. A put takes that away before the owner asks: its mark alone
+ * tells then that it was executed. */
+UCS_TEST_F(test_varuna_amo_steps, failed_cas_marks) {
+    sm_t owner, reader;
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+    run_to(owner, UCT_VARUNA_AMO_OCCUPY);
+    execute(owner); /* The answer is lost */
+
+    begin(reader, 1, UCT_ATOMIC_OP_CSWAP, 5, 6);
+    run_to(reader, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(7u, reader.result);
+
+    m_target = 100;
+    uct_varuna_amo_sm_lost(&owner);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(0u, owner.result);
+    EXPECT_EQ(100u, m_target) << "it was executed again";
+    EXPECT_TRUE(owner.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
+}
+
+/* Rule 6: where the occupy could not be fenced, it may come after the mark is
+ * ABORTED. Nobody takes its value, and who meets it puts back what was there. */
+UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
+    sm_t owner, late, reader;
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+    run_to(owner, UCT_VARUNA_AMO_OCCUPY);
+    late = owner;
+    uct_varuna_amo_sm_lost(&owner);
+    run_to(owner, UCT_VARUNA_AMO_LOST_UNDO);
+    EXPECT_EQ(UCT_VARUNA_MARK_ABORTED,
+              (int)uct_varuna_mark_state(m_slots[0].mark));
+
+    execute(late);
+    EXPECT_NE(0u, m_target);
+    begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 0);
+    run_to(reader, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(0u, reader.result) << "an aborted operation counts";
+    EXPECT_EQ(0u, m_target);
+
+    /* It comes once more, nobody meets it, and the owner undoes it */
+    execute(late);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(0u, owner.result);
+    EXPECT_EQ(7u, m_target);
+}
