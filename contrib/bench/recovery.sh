@@ -2,39 +2,45 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-t SECONDS]
-#                                  [-s SEED] [-d DELAY] [SIZE...]
+# usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-n BATCHES]
+#                                  [-s SEED] [-u UNACKED] [-v] [SIZE...]
 #
-# What recovery repeats, against what was lost: puts of each SIZE (4096 65536) in
-# batches on all endpoints between two emulated hosts; the requester's primary link
-# falls silent at a random time. The same loads for rc_varuna and for the baselines
-# resend and resend_cache. "repeated" is what the plugin counted; "twice" is how many
-# puts the emulator's trace has more than once; what was repeated and had not been
-# executed before was "lost". "switches" are endpoints which left the link. Prints a
-# table.
+# What recovery repeats, against what was lost: puts of each SIZE (4096 65536), in
+# batches of BATCH (64) on each of ENDPOINTS (16) between two emulated hosts. The
+# requester's primary link falls silent at a random put of BATCHES (4), and in it at a
+# random packet. The same for rc_varuna and for the baselines resend and resend_cache.
 #
-# Points of failure: RUNS of them for each load, at times from the start which SEED
-# gives; they are the same for all three ways. Acknowledgements take DELAY (10ms).
-# What is executed and not yet acknowledged when the link dies is what blind
-# repetition does twice, so the proportion of "twice" to "lost" follows from DELAY: in
-# a real network it is the round trip and what waits in queues. 10 ms is long, so that
-# the emulator, which executes a put when it is posted, has some of each batch under
-# way; compare several (-d) before you conclude anything from the proportion. That
-# varuna has 0 in "twice" does not depend on it.
+# RUNS (3) points of failure for each SIZE follow from SEED (1) and from nothing else:
+# number of the put, number of the packet, and how many of the puts before it, at most
+# UNACKED (128), are executed and not acknowledged, since the acknowledgements are
+# lost as well. The emulator counts them; no time decides. So all three ways meet the
+# same failures, and each run of this script has the same table, which is checked as
+# far as it can be: what is lost must be the same for all.
+#
+#   switches   endpoints which left the link
+#   lost       puts which had been posted and not executed when the link died, as the
+#              emulator's trace has it
+#   repeated   puts posted once more, as the plugin counted
+#   twice      puts executed once more than once, as the trace has it
+#
+# Who knows everything repeats what was lost and nothing else. How much the baselines do
+# twice follows from UNACKED, which in a real network is the round trip and what waits
+# in queues; that varuna has 0 there does not. -v tells about each run.
 
 set -euo pipefail
 prog=recovery
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-eps=16 batch=64 runs=3 seconds=2 seed=1 rtt=10ms
-while getopts d:e:b:r:t:s:h opt; do
+eps=16 batch=64 runs=3 batches=4 seed=1 unacked=128 verbose=
+while getopts u:e:b:r:n:s:vh opt; do
     case $opt in
-    d) rtt=$OPTARG ;;
+    u) unacked=$OPTARG ;;
     e) eps=$OPTARG ;;
     b) batch=$OPTARG ;;
     r) runs=$OPTARG ;;
-    t) seconds=$OPTARG ;;
+    n) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
+    v) verbose=yes ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) exit 2 ;;
     esac
@@ -56,8 +62,11 @@ trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1 || :; rm -rf "$dir"' EXIT
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=60ms UCX_RC_MLX5_RETRY_COUNT=1
-export UCX_DC_MLX5_TIMEOUT=60ms UCX_DC_MLX5_RETRY_COUNT=1
+# All is posted before anybody notices
+export UCX_RC_MLX5_TIMEOUT=1s UCX_RC_MLX5_RETRY_COUNT=1
+export UCX_DC_MLX5_TIMEOUT=1s UCX_DC_MLX5_RETRY_COUNT=1
+export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
 
 # wait_for PATTERN FILE
 wait_for() {
@@ -75,11 +84,12 @@ switch_sum() {
         awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# executions SIZE: of the trace: distinct puts, and executions beyond the first of
-# each. A put is told by the word that it begins with. One that comes in parts is
-# executed with its last one; the first one is told by standing at a multiple of SIZE
+# executions SIZE LAST: of the trace: distinct puts, executions beyond the first of
+# each, and how many of the first LAST puts link 0 executed. A put is told by the word
+# that it begins with. One that comes in parts is executed with its last one; the first
+# one is told by standing at a multiple of SIZE
 executions() {
-    awk -v size="$1" '
+    awk -v size="$1" -v until="$2" '
         function field(name) {
             if (!match($0, "\"" name "\": ?\"?[0-9a-fx]+")) {
                 return ""
@@ -87,6 +97,14 @@ executions() {
             text = substr($0, RSTART, RLENGTH)
             sub(/.*[ :"]/, "", text)
             return text
+        }
+        # Numbers are too small for awk to lose digits of them
+        function number(hex,   n, i) {
+            sub(/^0x/, "", hex)
+            for (i = 1; i <= length(hex); ++i) {
+                n = (n * 16) + index("0123456789abcdef", substr(hex, i, 1)) - 1
+            }
+            return n
         }
         !/"op": ?"write"/ || /"duplicate": ?(true|1)/ { next }
         {
@@ -110,67 +128,100 @@ executions() {
                 ++twice
             } else {
                 ++puts
+                first += (field("link") == 0) && (number(put) <= until)
             }
         }
-        END { print puts + 0, twice + 0 }'
+        END { print puts + 0, twice + 0, first + 0 }'
 }
 
-# job MODE SIZE DELAY: one failure; adds to repeated, twice, puts
+# point SIZE NUMBER: number of the put, packet in it, unacknowledged ones before it
+point() {
+    awk -v seed=$((seed * 1000003 + $1 + $2 * 7919)) -v puts=$((eps * batch)) \
+        -v batches="$batches" -v packets=$((($1 + 4095) / 4096)) \
+        -v unacked="$unacked" 'BEGIN {
+            srand(seed)
+            in_batch = 1 + int(rand() * puts)
+            most     = (in_batch - 1 < unacked) ? in_batch - 1 : unacked
+            print int(rand() * batches) * puts + in_batch, \
+                  1 + int(rand() * packets), int(rand() * (most + 1))
+        }'
+}
+
+fault() {
+    "$emu" fault add -n "$fabric" "$@" >/dev/null
+}
+
+# job MODE SIZE PUT PACKET UNACKED: one failure; adds to the sums
 job() {
-    local mode=$1 size=$2 delay=$3 server once again
-    rm -f "$dir"/stdin "$dir"/*.log
+    local mode=$1 size=$2 put=$3 packet=$4 without_ack=$5 server client
+    local packets=$((($2 + 4095) / 4096)) posted executed again first again_sum moved
+    rm -f "$dir"/*.in "$dir"/*.log
     "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 2000000 >/dev/null
-    # Acknowledgements take time on a real network, in which puts are executed
-    # and not yet complete; those under way when the link dies are lost
-    "$emu" fault add -n "$fabric" ack link=0 op=write count=all delay="$rtt" \
-        >/dev/null
     export UCX_RC_VARUNA_RECOVERY=$mode
-    mkfifo "$dir/stdin"
+    mkfifo "$dir/server.in" "$dir/client.in"
     "$emu" exec -n "$fabric" 0 -- "$run" "$load" server \
-        $((eps * batch * size)) <"$dir/stdin" >"$dir/server.log" 2>&1 &
+        $((eps * batch * size)) <"$dir/server.in" >"$dir/server.log" 2>&1 &
     server=$!
-    exec 9>"$dir/stdin"
+    exec 9>"$dir/server.in"
     wait_for '^ft: address' "$dir/server.log"
-    sed -n 's/^ft: address *//p' "$dir/server.log" |
-        "$emu" exec -n "$fabric" 1 -- "$run" "$load" client "$eps" "$size" \
-            "$batch" "$seconds" >"$dir/client.log" 2>&1 &
-    wait_for '^ft: started' "$dir/client.log"
-    sleep "$delay"
-    "$emu" link -n "$fabric" 1:0 silent
-    wait $! || die "the client failed: $(tail -n 3 "$dir/client.log")"
-    exec 9>&-
+    "$emu" exec -n "$fabric" 1 -- "$run" "$load" batches "$eps" "$size" \
+        "$batch" "$batches" <"$dir/client.in" >"$dir/client.log" 2>&1 9>&- &
+    client=$!
+    exec 8>"$dir/client.in"
+    sed -n 's/^ft: address *//p' "$dir/server.log" >&8
+    wait_for '^ft: connected' "$dir/client.log"
+    fault packet host=1 link=0 type=rc op=write size="$size" try=first \
+        nth=$(((put - 1) * packets + packet)) silent=1:0
+    if ((without_ack > 0)); then
+        fault ack host=1 link=0 type=rc op=write size="$size" \
+            nth=$((put - without_ack)) count=all drop
+        fault ack host=1 link=0 type=rc op=write size=8 \
+            nth=$((put - without_ack)) count=all drop
+    fi
+    echo go >&8
+    wait $client || die "the client failed: $(tail -n 3 "$dir/client.log")"
+    exec 8>&- 9>&-
     wait $server || die "the server failed"
-    read -r once again < <("$emu" trace -n "$fabric" --json 0 |
-                           executions "$size")
-    [ "$once" -eq "$(sed -n 's/^ft: puts \([0-9]*\).*/\1/p' \
-                         "$dir/client.log")" ] ||
-        die "$mode, $size: the trace has $once puts: $(tail -n 1 \
-            "$dir/client.log")"
+    "$emu" fault list -n "$fabric" --check >"$dir/faults.log" ||
+        die "no failure: $(cat "$dir/faults.log")"
+
+    # Of the batch in which it failed, all was posted
+    posted=$(((put + eps * batch - 1) / (eps * batch) * eps * batch))
+    read -r executed again first < <("$emu" trace -n "$fabric" --json 0 |
+                                     executions "$size" "$posted")
+    [ "$executed" -eq $((eps * batch * batches)) ] ||
+        die "$mode, $size: the trace has $executed puts of" \
+            "$((eps * batch * batches))"
     "$emu" down -n "$fabric" --force
-    puts=$((puts + once))
-    twice=$((twice + again))
-    repeated=$((repeated + $(switch_sum repeated)))
-    once=$(grep -c 'rc_varuna: switched' "$dir/client.log" || :)
-    [ "$once" -gt 0 ] || die "$mode, $size: no endpoint noticed the failure"
-    switches=$((switches + once))
+    again_sum=$(switch_sum repeated)
+    moved=$(grep -c 'rc_varuna: switched' "$dir/client.log" || :)
+    [ "$moved" -gt 0 ] || die "$mode, $size: no endpoint noticed the failure"
+    puts=$((puts + executed)) twice=$((twice + again))
+    repeated=$((repeated + again_sum)) switches=$((switches + moved))
+    lost=$((lost + posted - first))
+    [ -z "$verbose" ] ||
+        echo "# $size $mode: at put $put, packet $packet, $without_ack not" \
+            "acknowledged: switches $moved lost $((posted - first))" \
+            "repeated $again_sum twice $again"
 }
 
-echo "$eps endpoints, batches of $batch, $runs failures each, seed $seed"
-printf '%-8s %-13s %8s %10s %10s %10s %10s %14s %14s\n' size recovery switches \
-    puts repeated lost twice 'repeated bytes' 'lost bytes'
+echo "$eps endpoints, $batches batches of $batch, $runs failures each, seed $seed," \
+    "at most $unacked puts executed and not acknowledged"
+printf '%-7s %-13s %8s %7s %7s %9s %7s %12s %14s %12s\n' size recovery switches \
+    puts lost repeated twice 'lost bytes' 'repeated bytes' 'twice bytes'
 for size in "$@"; do
+    lost_before=
     for mode in varuna resend resend_cache; do
-        puts=0 repeated=0 twice=0 switches=0
+        puts=0 repeated=0 twice=0 switches=0 lost=0
         for ((i = 1; i <= runs; ++i)); do
-            # The same times for all
-            delay=$(awk -v seed=$((seed * 1000 + i)) -v seconds="$seconds" '
-                BEGIN { srand(seed)
-                        printf "%.3f", (0.4 + 0.4 * rand()) * seconds }')
-            job "$mode" "$size" "$delay"
+            # shellcheck disable=SC2046 # three words
+            job "$mode" "$size" $(point "$size" "$i")
         done
-        lost=$((repeated - twice))
-        printf '%-8s %-13s %8d %10d %10d %10d %10d %14d %14d\n' "$size" "$mode" \
-            "$switches" "$puts" "$repeated" "$lost" "$twice" $((repeated * size)) \
-            $((lost * size))
+        printf '%-7s %-13s %8d %7d %7d %9d %7d %12d %14d %12d\n' "$size" "$mode" \
+            "$switches" "$puts" "$lost" "$repeated" "$twice" $((lost * size)) \
+            $((repeated * size)) $((twice * size))
+        [ "${lost_before:=$lost}" -eq "$lost" ] ||
+            die "$size: $lost puts were lost with $mode, $lost_before before it"
+        lost_before=$lost
     done
 done

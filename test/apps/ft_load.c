@@ -12,6 +12,9 @@
  *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
  *                                        puts on all endpoints. The first word of
  *                                        each put is used once only
+ *     ft_load batches EPS SIZE BATCH N   reads the address, and connects RC; then, at
+ *                                        the next line, N batches. What it posts does
+ *                                        not depend on time
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
  *
@@ -85,26 +88,47 @@ static void ft_vfs_add_name(const char *name, void *arg)
     ucs_string_buffer_appendf(arg, "%s\n", name);
 }
 
-/* Print the counters from UCX's VFS tree, as ucx_vfs would show them. */
-static void ft_show_vfs(const char *path)
+typedef void (*ft_vfs_func_t)(const char *path, const char *text, void *arg);
+
+/* Read all files of UCX's VFS tree, as ucx_vfs would */
+static void ft_read_vfs(const char *path, ft_vfs_func_t func, void *arg)
 {
     ucs_string_buffer_t strb = UCS_STRING_BUFFER_INITIALIZER;
     char child[512];
     char *name;
 
     if (ucs_vfs_path_read_file(path, &strb) == UCS_OK) {
-        if (strstr(path, "/vqp/") || strstr(path, "/link/") ||
-            strstr(path, "/target/")) {
-            printf("vfs: %s %s", path, ucs_string_buffer_cstr(&strb));
-        }
+        func(path, ucs_string_buffer_cstr(&strb), arg);
     } else if (ucs_vfs_path_list_dir(path, ft_vfs_add_name, &strb) == UCS_OK) {
         ucs_string_buffer_for_each_token(name, &strb, "\n") {
             snprintf(child, sizeof(child), "%s/%s", path, name);
-            ft_show_vfs(child);
+            ft_read_vfs(child, func, arg);
         }
     }
 
     ucs_string_buffer_cleanup(&strb);
+}
+
+static void ft_print_counter(const char *path, const char *text, void *arg)
+{
+    (void)arg;
+    if (strstr(path, "/vqp/") || strstr(path, "/link/") ||
+        strstr(path, "/target/")) {
+        printf("vfs: %s %s", path, text);
+    }
+}
+
+static void ft_show_vfs(void)
+{
+    ft_read_vfs("/uct", ft_print_counter, NULL);
+}
+
+static void ft_count_rc(const char *path, const char *text, void *arg)
+{
+    if (strstr(path, "/vqp/") && strstr(path, "/lane") &&
+        !strncmp(text, "rc ", 3)) {
+        ++*(unsigned*)arg;
+    }
 }
 
 /* --- Server --- */
@@ -140,7 +164,7 @@ static int ft_server(size_t length, int quits)
 
         if (ft_show_now) {
             ft_show_now = 0;
-            ft_show_vfs("/uct");
+            ft_show_vfs();
             printf("ft: shown\n");
         }
 
@@ -237,7 +261,7 @@ static int ft_close(ft_load_t *load)
 {
     unsigned i;
 
-    ft_show_vfs("/uct");
+    ft_show_vfs();
 
     printf("ft: puts %lu%s\n", load->puts, load->failed ? ", failed" : "");
     for (i = 0; i < load->num_eps; ++i) {
@@ -269,6 +293,54 @@ static int ft_client(unsigned num_eps, size_t size, unsigned batch,
         }
         ft_wait(&load);
     } while ((ft_now() < end) && !load.failed);
+
+    return ft_close(&load);
+}
+
+/* Nothing is posted behind this line before all endpoints are on RC */
+static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
+{
+    double end = ft_now() + 30;
+    unsigned ep, count;
+    char line[16];
+
+    do {
+        for (ep = 0; ep < load->num_eps; ++ep) {
+            ft_put(load, ep, ep * batch * size, sizeof(uint64_t), 1);
+        }
+        ft_wait(load);
+        count = 0;
+        ft_read_vfs("/uct", ft_count_rc, &count);
+    } while ((count < load->num_eps) && !load->failed && (ft_now() < end));
+
+    if (count < load->num_eps) {
+        ft_die("%u of %u endpoints are on RC", count, load->num_eps);
+    }
+
+    load->puts = 0;
+    printf("ft: connected\n");
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("nobody says when to begin");
+    }
+}
+
+static int ft_batches(unsigned num_eps, size_t size, unsigned batch,
+                      unsigned num_batches)
+{
+    uint64_t number = 0;
+    unsigned i, ep, n;
+    ft_load_t load;
+
+    ft_open(&load, num_eps, num_eps * batch * size);
+    ft_wait_for_rc(&load, batch, size);
+    for (n = 0; (n < num_batches) && !load.failed; ++n) {
+        for (i = 0; i < batch; ++i) {
+            for (ep = 0; ep < num_eps; ++ep) {
+                ft_put(&load, ep, ((ep * batch) + i) * size, size, ++number);
+            }
+        }
+        ft_wait(&load);
+    }
 
     return ft_close(&load);
 }
@@ -324,10 +396,15 @@ int main(int argc, char **argv)
                (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
         return ft_client(atoi(argv[2]), strtoul(argv[3], NULL, 0),
                          atoi(argv[4]), atof(argv[5]));
+    } else if ((argc == 6) && !strcmp(argv[1], "batches") &&
+               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
+        return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
+                          atoi(argv[4]), atoi(argv[5]));
     } else if ((argc == 2) && !strcmp(argv[1], "one")) {
         return ft_one();
     }
 
     ft_die("usage: ft_load server BYTES | quitter BYTES | "
-           "client EPS SIZE BATCH SECONDS | one | steps");
+           "client EPS SIZE BATCH SECONDS | batches EPS SIZE BATCH N | "
+           "one | steps");
 }
