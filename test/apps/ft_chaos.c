@@ -37,6 +37,7 @@ typedef struct {
     unsigned    servers;
     unsigned    clients;
     unsigned    links;
+    int         kills;       /* NICs die */
     /* State of one seed */
     ft_child_t  jobs[FT_MAX_JOBS];   /* By host: servers, then clients */
     ft_shared_t *shared[FT_CHAOS_SERVERS];
@@ -379,7 +380,8 @@ static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
         chaos->ambiguous += job->ambiguous;
         chaos->doubtful  += job->ambiguous - job->equal;
         chaos->switches  += job->switches;
-        if (job->errors > 0) {
+        if ((job->errors > 0) ||
+            ((chaos->storm.dead == 0) && (job->nic_errors > 0))) {
             ft_chaos_report(chaos, "client %u logged errors", client);
         }
     }
@@ -404,6 +406,10 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
 
     fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seed);
     ft_chaos_setup(chaos);
+    if (chaos->kills) {
+        ft_storm_set_kills(&chaos->storm, chaos->servers);
+    }
+
     ft_chaos_start_load(chaos);
     ft_chaos_break(chaos);
     ft_chaos_await_load(chaos, sent);
@@ -423,12 +429,14 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     }
 
     printf("chaos: seed %" PRIu64 ": %g s, %" PRIu64 " operations, %" PRIu64
-           " faults (%" PRIu64 " rules fired), %" PRIu64 " switches, %" PRIu64
+           " faults (%" PRIu64 " rules fired), %u NICs dead, %" PRIu64
+           " switches, %" PRIu64
            " ambiguous (%" PRIu64 " repeated), %" PRIu64 " executed again, %u"
            " failures\n",
            chaos->seed, chaos->seconds, chaos->operations, chaos->storm.faults,
-           chaos->storm.fired, chaos->switches, chaos->ambiguous,
-           chaos->doubtful, chaos->again, chaos->failures);
+           chaos->storm.fired, __builtin_popcount(chaos->storm.dead),
+           chaos->switches, chaos->ambiguous, chaos->doubtful, chaos->again,
+           chaos->failures);
     if ((chaos->switches == 0) || (chaos->operations == 0)) {
         ft_chaos_report(chaos, "nothing was tested");
     }
@@ -449,6 +457,7 @@ static void ft_usage(void)
            "  -C CLIENTS   at most 4 (2)\n"
            "  -S SERVERS   at most 2 (2)\n"
            "  -L LINKS     (3)\n"
+           "  -k           NICs die, too: those of one link\n"
            "  -N NAME      first part of the fabric's name (chaos)\n"
            "  -P FILE      this plugin instead of the installed one\n"
            "  -l FILE      log of all processes (ft_chaos.log)\n");
@@ -460,7 +469,7 @@ static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
     const char *log = "ft_chaos.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:n:T:C:S:L:N:P:l:h")) != -1) {
+    while ((c = getopt(argc, argv, "s:n:T:C:S:L:kN:P:l:h")) != -1) {
         switch (c) {
         case 's':
             chaos->seed = strtoull(optarg, NULL, 0);
@@ -479,6 +488,9 @@ static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
             break;
         case 'L':
             chaos->links = atoi(optarg);
+            break;
+        case 'k':
+            chaos->kills = 1;
             break;
         case 'N':
             chaos->driver.name = optarg;

@@ -161,7 +161,14 @@ static void ft_child_note(ft_child_t *child, const char *line)
         child->different += ft_child_number(line, " different=");
     }
 
-    if (strstr(line, " ERROR ") || strstr(line, " FATAL ")) {
+    if (!strstr(line, " ERROR ") && !strstr(line, " FATAL ")) {
+        return;
+    }
+
+    if (!strstr(line, "varuna") && (strstr(line, "Input/output error") ||
+                                    strstr(line, "catastrophic error"))) {
+        ++child->nic_errors;
+    } else {
         ++child->errors;
     }
 }

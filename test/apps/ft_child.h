@@ -27,6 +27,7 @@ typedef struct {
     unsigned   equal;       /* Of these, as the target told: executed */
     unsigned   different;   /* ... or something else is there */
     unsigned   errors;      /* Lines of level ERROR and above */
+    unsigned   nic_errors;  /* ... in which UCX says that a NIC is dead */
 } ft_child_t;
 
 /** End the driver with a message. */

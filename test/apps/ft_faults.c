@@ -6,6 +6,7 @@
  *     $L  link of the lane          $N  the event
  *     $Q  its queue pair            $M  the event behind it
  *     $K  another link, the first one
+ *     $J  the one behind that, which takes over from it
  */
 #include "ft_faults.h"
 
@@ -54,7 +55,27 @@ static const ft_fault_t ft_faults[] = {
     {"hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
      {"post host=1 link=$L qp=$Q nth=$N hang"}},
     {"exec_hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
-     {"exec host=1 link=$L qp=$Q nth=$N hang"}}
+     {"exec host=1 link=$L qp=$Q nth=$N hang"}},
+    /* A NIC dies with all that was made on it: queue pairs cannot be queried, changed
+     * or flushed, memory is registered with nobody. Ours, or the peer's; before a work
+     * request or behind its execution. */
+    {"kill", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS,
+     {"post host=1 link=$L qp=$Q nth=$N kill=1:$L"}},
+    {"exec_kill", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS,
+     {"exec host=1 link=$L qp=$Q nth=$N kill=1:$L"}},
+    {"remote_kill",
+     FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS | FT_NO_PSN,
+     {"packet host=1 link=$L qp=$Q nth=$N kill=0:$L"}},
+    {"exec_remote_kill",
+     FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS | FT_NO_PSN,
+     {"exec host=1 link=$L qp=$Q nth=$N kill=0:$L"}},
+    /* ... and no event tells. On DC, nobody knows what our own silent NIC may still
+     * do, and the endpoint fails (test_peers.sh). */
+    {"kill_silent", FT_PHASE_RC | FT_LINKS | FT_KILLS,
+     {"exec host=1 link=$L qp=$Q nth=$N kill_silent=1:$L"}},
+    {"remote_kill_silent",
+     FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS | FT_NO_PSN,
+     {"exec host=1 link=$L qp=$Q nth=$N kill_silent=0:$L"}}
 };
 
 /* While a vQP recovers from the first fault, its control messages, its repetitions,
@@ -68,7 +89,14 @@ static const ft_fault_t ft_second_faults[] = {
     {"drop", 0, {"packet link=$K nth=$N drop"}},
     {"delay", 0, {"packet link=$K nth=$N delay=5ms"}},
     /* The first link returns, as far as the first fault has taken it away */
-    {"back", FT_LINKS, {"packet link=$K nth=$N up=1:$L"}}
+    {"back", FT_LINKS, {"packet link=$K nth=$N up=1:$L"}},
+    /* A third failure at the same step of the next recovery: the links return */
+    {"third", FT_LINKS, {"packet link=$K nth=$N silent=1:$K",
+                         "packet link=$J nth=$N silent=1:$J"}},
+    {"third_down", FT_LINKS, {"exec link=$K nth=$N down=0:$K",
+                              "packet link=$J nth=$N silent=0:$J"}},
+    {"kill", FT_LINKS | FT_KILLS, {"packet link=$K nth=$N kill=1:$K"}},
+    {"remote_kill", FT_LINKS | FT_KILLS, {"packet link=$K nth=$N kill=0:$K"}}
 };
 
 #define FT_COUNT(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -110,6 +138,9 @@ static void ft_fault_format(const char *rule, unsigned n, unsigned link,
             break;
         case 'K':
             text += sprintf(text, "%u", (link == 0) ? 1 : 0);
+            break;
+        case 'J':
+            text += sprintf(text, "%u", (link <= 1) ? 2 : 1);
             break;
         case 'Q':
             text += sprintf(text, "0x%x", qpn);

@@ -17,7 +17,9 @@ enum {
     FT_LINKS    = 1 << 2, /* Links change their state */
     FT_LATE     = 1 << 3, /* Something arrives when the run is over */
     FT_SPREADS  = 1 << 4, /* The lane that takes over may fail, too */
-    FT_SLOW     = 1 << 5  /* Found by a timeout only: not unless asked for */
+    FT_SLOW     = 1 << 5, /* Found by a timeout only: not unless asked for */
+    FT_KILLS    = 1 << 6, /* A NIC dies: the processes cannot use it any more */
+    FT_NO_PSN   = 1 << 7  /* The responder cannot be asked: as on DC */
 };
 
 typedef struct {

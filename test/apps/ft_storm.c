@@ -17,6 +17,15 @@ void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
     storm->random     = (seed + 1) * 0x9e3779b97f4a7c15ul;
     storm->broken     = storm->num_rules = 0;
     storm->faults     = storm->fired = 0;
+    storm->kills      = 0;
+    storm->dead       = 0;
+}
+
+void ft_storm_set_kills(ft_storm_t *storm, unsigned clients)
+{
+    storm->kills   = 1;
+    storm->clients = clients;
+    storm->doomed  = ft_storm_random(storm, storm->driver->fabric.links);
 }
 
 unsigned ft_storm_random(ft_storm_t *storm, unsigned limit)
@@ -70,6 +79,20 @@ static void ft_storm_add_rule(ft_storm_t *storm, const char *point,
     ++storm->num_rules;
 }
 
+/* The NIC dies, with an event or without. When a client's own NIC dies in silence while
+ * it is on DC, nobody knows what that may still do, and the endpoint fails. */
+static void ft_storm_kill(ft_storm_t *storm, unsigned host)
+{
+    const char *option = ((host < storm->clients) &&
+                          ft_storm_random(storm, 2)) ? " --silent" : "";
+
+    fprintf(storm->driver->log, "nic %u:%u dies%s\n", host, storm->doomed,
+            option);
+    ft_fabric_do(&storm->driver->fabric, "nic", "%u:%u kill%s", host,
+                 storm->doomed, option);
+    storm->dead |= 1u << host;
+}
+
 /* One fault, of a random kind at a random place */
 static void ft_storm_fault(ft_storm_t *storm)
 {
@@ -85,6 +108,12 @@ static void ft_storm_fault(ft_storm_t *storm)
     char action[64];
 
     ++storm->faults;
+    if (storm->kills && (ft_storm_random(storm, 40) == 0) &&
+        !(storm->dead & (1u << host))) {
+        ft_storm_kill(storm, host);
+        return;
+    }
+
     switch (ft_storm_random(storm, 9)) {
     case 0:
         fprintf(storm->driver->log, "link %u:%u %s\n", host, link, state);

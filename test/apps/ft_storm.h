@@ -3,7 +3,7 @@
  *
  * Random faults of a fabric, from a seed: links go down or silent, packets and
  * acknowledgements are lost, late or doubled, and links end at exact points of
- * operations. Used by the drivers of chaos tests.
+ * operations; NICs die. Used by the drivers of chaos tests.
  */
 #ifndef FT_STORM_H_
 #define FT_STORM_H_
@@ -15,6 +15,10 @@ typedef struct {
     unsigned    first_host;  /* Of those whose links fail */
     uint64_t    random;
     unsigned    broken;      /* Hosts whose links are to be brought up */
+    int         kills;       /* NICs die, too */
+    unsigned    clients;     /* Hosts from this one on post operations */
+    unsigned    doomed;      /* The link whose NICs die; others are left */
+    unsigned    dead;        /* Hosts whose NIC of it has died */
     unsigned    num_rules;
     uint64_t    faults;
     uint64_t    fired;       /* Rules which have hit something */
@@ -23,6 +27,11 @@ typedef struct {
 /** Begin with a seed. */
 void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
                    uint64_t seed);
+
+/** Let NICs die as well: of one link, which the seed chooses. For the processes that use
+ *  them they stay dead. Call it behind ft_driver_up().
+ *  @param [in] clients  First host that posts operations. */
+void ft_storm_set_kills(ft_storm_t *storm, unsigned clients);
 
 /** @return A random number below @a limit. */
 unsigned ft_storm_random(ft_storm_t *storm, unsigned limit);

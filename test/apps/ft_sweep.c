@@ -54,6 +54,7 @@ typedef struct {
     uint32_t    run;
     int         stuck;       /* A run did not end */
     int         links_bad;   /* They are to be brought up */
+    int         nics_bad;    /* Nothing can be done without new ones */
     double      start;
     /* Results */
     unsigned    points;      /* Faults that fired */
@@ -101,12 +102,12 @@ static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
     return 0;
 }
 
-static void ft_sweep_setup(ft_sweep_t *sweep)
+/* Make a fabric, start both, and let the client connect */
+static void ft_sweep_up(ft_sweep_t *sweep)
 {
     char text[FT_ANSWER_MAX];
     const char *answer;
 
-    ft_sweep_make_memory(sweep);
     ft_driver_up(&sweep->driver, 2, sweep->links, "--trace 65536");
     ft_driver_start_job(&sweep->driver, &sweep->server, "server", FT_SERVER,
                         sweep->memory);
@@ -132,7 +133,7 @@ static void ft_sweep_setup(ft_sweep_t *sweep)
     ft_sweep_ok(sweep, &sweep->client, 0);
 }
 
-static void ft_sweep_cleanup(ft_sweep_t *sweep)
+static void ft_sweep_down(ft_sweep_t *sweep)
 {
     if (ft_child_stop(&sweep->client) != 0) {
         printf("FAILED: the client did not end well\n");
@@ -145,7 +146,6 @@ static void ft_sweep_cleanup(ft_sweep_t *sweep)
     }
 
     ft_fabric_down(&sweep->driver.fabric);
-    unlink(sweep->memory);
 }
 
 /* --- One run --- */
@@ -167,12 +167,26 @@ static void ft_sweep_links_up(ft_sweep_t *sweep)
     }
 }
 
+/* New processes on a new fabric. What is left of dead NICs must not keep the old ones
+ * from ending well. */
+static void ft_sweep_revive(ft_sweep_t *sweep)
+{
+    ft_sweep_down(sweep);
+    ft_sweep_up(sweep);
+    sweep->nics_bad = 0;
+    sweep->seq      = 0;
+}
+
 static void ft_sweep_heal(ft_sweep_t *sweep)
 {
     ft_fabric_do(&sweep->driver.fabric, "fault", "clear");
     if (sweep->links_bad) {
         ft_sweep_links_up(sweep);
         sweep->links_bad = 0;
+    }
+
+    if (sweep->nics_bad) {
+        ft_sweep_revive(sweep);
     }
 }
 
@@ -272,7 +286,7 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
                            const ft_point_t *point, ft_verdict_t *verdict)
 {
     int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL) &&
-                  !(point->fault->flags & FT_SPREADS);
+                  !(point->fault->flags & (FT_SPREADS | FT_NO_PSN));
     char *trace = ft_sweep_trace(sweep);
     ft_plan_t plan;
 
@@ -298,7 +312,8 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
         ft_sweep_report(sweep, name, point, "ambiguous, though on RC");
     }
 
-    if (sweep->client.errors > 0) {
+    if ((sweep->client.errors > 0) ||
+        (!sweep->nics_bad && (sweep->client.nic_errors > 0))) {
         ft_sweep_report(sweep, name, point, "errors were logged");
     }
 }
@@ -393,6 +408,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     sweep->client.equal     = 0;
     sweep->client.different = 0;
     sweep->client.errors    = 0;
+    sweep->client.nic_errors = 0;
     ft_sweep_arm(sweep, point, &lane);
     if (sweep->sleep > 0) {
         ft_child_send(&sweep->server, "sleep %g", sweep->sleep);
@@ -417,6 +433,8 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
         hit      = (fired[1] > 0);
     }
 
+    sweep->nics_bad = (fired[0] && (point->fault->flags & FT_KILLS)) ||
+                      (fired[1] && (point->second->flags & FT_KILLS));
     ft_sweep_judge(sweep, plan, point, &verdict);
     if (sweep->verbose) {
         ft_sweep_tell(sweep, plan, point, fired, &verdict);
@@ -659,7 +677,8 @@ int main(int argc, char **argv)
 
     ft_sweep_parse(&sweep, argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ft_sweep_setup(&sweep);
+    ft_sweep_make_memory(&sweep);
+    ft_sweep_up(&sweep);
     sweep.start = ft_clock();
     ft_sweep_plans(&sweep);
     ft_sweep_heal(&sweep);
@@ -669,7 +688,8 @@ int main(int argc, char **argv)
            sweep.points, sweep.runs, sweep.series, ft_clock() - sweep.start,
            sweep.switches, sweep.waited, sweep.ambiguous, sweep.again,
            sweep.cut, sweep.failures);
-    ft_sweep_cleanup(&sweep);
+    ft_sweep_down(&sweep);
+    unlink(sweep.memory);
     fclose(sweep.driver.log);
     return (sweep.failures == 0) && (sweep.points > 0) ? 0 : 1;
 }
