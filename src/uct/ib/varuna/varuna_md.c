@@ -62,6 +62,11 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "8 of them.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
 
+    {"PORT_WAIT", "0",
+     "A port which is down when the memory domain is opened does not become a link "
+     "later.\nWait for such ports for this time, all in all: where links flap.",
+     ucs_offsetof(uct_varuna_md_config_t, port_wait), UCS_CONFIG_TYPE_TIME},
+
     {"ATOMIC_MODE", "native",
      "How atomics on the memory of this process, and of its peers, are carried "
      "out. All\nprocesses which share memory must have the same mode.\n"
@@ -594,7 +599,7 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
     uct_varuna_nic_t *nics;
     ucs_status_t status;
 
-    status = uct_varuna_nics_open(md->ib, &nics, &num_nics);
+    status = uct_varuna_nics_open(md->ib, config->port_wait, &nics, &num_nics);
     if (status != UCS_OK) {
         return status;
     }

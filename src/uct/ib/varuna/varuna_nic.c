@@ -16,16 +16,22 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/compiler.h>
 #include <ucs/sys/string.h>
+#include <ucs/time/time.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define UCT_VARUNA_LINKS_ALL    "all"
 #define UCT_VARUNA_LINKS_ENV    "UCX_" UCT_VARUNA_CONFIG_PREFIX "LINKS"
+
+/* How often a device is opened while its port is waited for */
+#define UCT_VARUNA_PORT_POLL    5000 /* microseconds */
 
 /* Growing list of NICs */
 typedef struct {
     uct_varuna_nic_t *nics;
     unsigned         num_nics;
+    ucs_time_t       wait_until;    /* For ports which are down */
 } uct_varuna_nic_list_t;
 
 
@@ -125,7 +131,6 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     return status;
 }
 
-/* Open one memory domain, and append its ports. */
 /* A log entry must never be seen before the data which it stands for, so the
  * device may not reorder its writes. Everything else of the inner memory domain
  * is configured as it would be without us. */
@@ -141,9 +146,11 @@ static void uct_varuna_nic_override(uct_md_config_t *config)
     }
 }
 
+/* Open one memory domain, and append its ports. UCX lists a device's ports as they
+ * were when it was opened, and those which are down not at all. */
 static ucs_status_t
-uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
-                            const char *md_name)
+uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
+                           const char *md_name)
 {
     unsigned num_before = list->num_nics;
     uct_md_config_t *config;
@@ -168,6 +175,23 @@ uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
         uct_md_close(md);
     }
     return status;
+}
+
+static ucs_status_t
+uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
+                            const char *md_name)
+{
+    unsigned num_before = list->num_nics;
+    ucs_status_t status;
+
+    for (;;) {
+        status = uct_varuna_nic_list_try_md(list, ib, md_name);
+        if ((status != UCS_OK) || (list->num_nics > num_before) ||
+            (ucs_get_time() >= list->wait_until)) {
+            return status;
+        }
+        usleep(UCT_VARUNA_PORT_POLL);
+    }
 }
 
 static ucs_status_t
@@ -203,12 +227,14 @@ uct_varuna_nic_list_open_all(uct_varuna_nic_list_t *list, uct_component_h ib)
     return status;
 }
 
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
+                                  uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p)
 {
     uct_varuna_nic_list_t list = {NULL, 0};
     ucs_status_t status;
 
+    list.wait_until = ucs_get_time() + ucs_time_from_sec(port_wait);
     status = uct_varuna_nic_list_open_all(&list, ib);
     if (status != UCS_OK) {
         uct_varuna_nics_close_unused(list.nics, list.num_nics);

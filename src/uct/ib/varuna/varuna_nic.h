@@ -27,12 +27,14 @@ typedef struct uct_varuna_nic {
  * device which can't be opened is left out, as UCX itself does.
  *
  * @param [in]  ib          Inner component.
+ * @param [in]  port_wait   Seconds to wait for ports which are down.
  * @param [out] nics_p      Ports by name in natural order. To be released by
  *                          ucs_free(), the memory domains by
  *                          uct_varuna_nics_close_unused().
  * @param [out] num_nics_p  Their number, may be 0.
  */
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
+                                  uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p);
 
 /**
