@@ -50,9 +50,9 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
 }
 
 /* Whether a request may be posted as far as we are concerned; the inner lane
- * may still have no resources. */
+ * may still have no resources. 'now': it may not be kept for later either. */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
 {
     /* Rule 9: a fence holds later posts until earlier atomics are decided */
     if (ucs_unlikely((ep->amo.undecided > 0) &&
@@ -72,7 +72,7 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 
         /* A new endpoint takes requests at once, and posts them when the peer
          * has answered */
-        return (ep->state == UCT_VARUNA_EP_OPENING) &&
+        return (ep->state == UCT_VARUNA_EP_OPENING) && !now &&
                (ep->num_reqs < UCT_VARUNA_LOG_SIZE);
     }
 
@@ -102,6 +102,19 @@ uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
     return !ucs_queue_is_empty(&ep->pending) && !ep->dispatching;
 }
 
+/* Nobody flushes behind messages: who sends one without a completion, and waits by
+ * events, may take it for sent, and call progress no more until something comes. So
+ * it is taken when the NIC takes it. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
+                           uct_varuna_req_type_t type,
+                           const uct_completion_t *comp)
+{
+    return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
+            (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
+           (comp == NULL) && iface->uses_events;
+}
+
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                     uct_varuna_req_type_t type, uct_completion_t *comp)
@@ -122,7 +135,9 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 {
     uct_varuna_req_t *req;
 
-    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep) ||
+    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep,
+                                             uct_varuna_req_is_sent_now(
+                                                     iface, type, comp)) ||
                      uct_varuna_ep_has_pending(ep))) {
         /* What fills the ring may have been posted silently */
         if (ep->silent > 0) {

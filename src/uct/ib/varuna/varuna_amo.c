@@ -312,7 +312,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_amo_t *amo;
 
-    if (!uct_varuna_ep_can_post(iface, ep) || uct_varuna_ep_has_pending(ep)) {
+    if (!uct_varuna_ep_can_post(iface, ep, 0) || uct_varuna_ep_has_pending(ep)) {
         if (ep->silent > 0) {
             uct_varuna_ep_signal(ep);
         }

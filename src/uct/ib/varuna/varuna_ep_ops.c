@@ -3,8 +3,9 @@
  *
  * UCT operations of the endpoint. Each saves a request, posts it on the active
  * lane, and queues it until the lane or the recovery finishes it. A new endpoint
- * takes requests before it has a lane; while it recovers or changes its lane it
- * takes none, and the caller's own pending queue holds them.
+ * takes requests before it has a lane, save messages without a completion; while
+ * it recovers or changes its lane it takes none, and the caller's own pending queue
+ * holds them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -503,7 +504,7 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
     UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
     /* Also with requests in flight: those may be done already, silently */
     if ((ep->state != UCT_VARUNA_EP_ACTIVE) ||
-        !uct_varuna_ep_can_post(iface, ep)) {
+        !uct_varuna_ep_can_post(iface, ep, 1)) {
         return UCS_OK; /* The recovery finds out by itself */
     }
 

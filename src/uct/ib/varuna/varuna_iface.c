@@ -314,7 +314,8 @@ static ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
 
-    *fd_p = iface->event_fd;
+    iface->uses_events = 1;
+    *fd_p              = iface->event_fd;
     return UCS_OK;
 }
 

@@ -160,6 +160,7 @@ struct uct_varuna_iface {
     } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
     size_t                     addr_len;      /* Of the interface address */
     int                        event_fd;      /* epoll over inner fds, or -1 */
+    uint8_t                    uses_events;   /* It was asked for */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
 
     struct {

@@ -33,7 +33,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
 
     ep->dispatching = 1;
     while (!ucs_queue_is_empty(&ep->pending) &&
-           uct_varuna_ep_can_post(iface, ep)) {
+           uct_varuna_ep_can_post(iface, ep, 1)) {
         priv   = ucs_queue_pull_elem_non_empty(&ep->pending,
                                                uct_pending_req_priv_queue_t,
                                                queue_elem);
@@ -64,9 +64,9 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
-    if (uct_varuna_ep_can_post(iface, ep) && ucs_queue_is_empty(&ep->pending)) {
-        if ((ep->state == UCT_VARUNA_EP_OPENING) ||
-            (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY)) {
+    if (uct_varuna_ep_can_post(iface, ep, 1) &&
+        ucs_queue_is_empty(&ep->pending)) {
+        if (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY) {
             return UCS_ERR_BUSY;
         }
     } else {

@@ -334,9 +334,17 @@ ucs_status_t uct_varuna_watch_arm(uct_varuna_iface_t *iface)
 {
     double sleep_time = uct_varuna_watch_sleep_time(iface);
     struct itimerspec timer;
+    uint64_t expirations;
 
     if ((sleep_time == 0) && !iface->watch.timer_is_set) {
         return UCS_OK;
+    }
+
+    /* It has woken the application: there is something to progress first */
+    if (iface->watch.timer_is_set &&
+        (read(iface->watch.timer_fd, &expirations, sizeof(expirations)) > 0)) {
+        iface->scan_countdown = 1;
+        return UCS_ERR_BUSY;
     }
 
     /* Setting it makes the descriptor unreadable as well */
