@@ -11,6 +11,7 @@
 
 #include "varuna_md.h"
 #include "varuna_compat.h"
+#include "varuna_mlx5.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -113,9 +114,15 @@ uct_varuna_md_open(uct_component_t *component, const char *md_name,
         return status;
     }
 
-    return uct_varuna_md_create(component, ib,
-                                ucs_derived_of(config, uct_varuna_md_config_t),
-                                md_p);
+    status = uct_varuna_md_create(component, ib,
+                                  ucs_derived_of(config,
+                                                 uct_varuna_md_config_t),
+                                  md_p);
+    if (status == UCS_OK) {
+        ucs_derived_of(*md_p, uct_varuna_md_t)->is_dead =
+                uct_varuna_mlx5_is_md_dead;
+    }
+    return status;
 }
 
 static ucs_status_t uct_varuna_component_rkey_unpack(const void *rkey_buffer,

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_md.h"
+#include "varuna_md_dead.h"
 #include "varuna_compat.h"
 #include "varuna_links_file.h"
 
@@ -18,12 +19,6 @@
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <ucs/type/param.h>
-
-/* Loop over NICs which have a memory domain of their own: of the ports of one
- * device, only over the first which is a link */
-#define uct_varuna_md_for_each_inner(_md, _nic) \
-    for ((_nic) = 0; (_nic) < (_md)->num_nics; ++(_nic)) \
-        if (uct_varuna_md_inner_owner((_md), (_nic)) == (_nic))
 
 /* An invalidation of all inner handles of one region */
 typedef struct {
@@ -88,21 +83,6 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
 };
 
 
-/* @return The first NIC whose memory domain is that of @a nic, or a number that
- * is none if @a nic has no memory domain. */
-static unsigned uct_varuna_md_inner_owner(const uct_varuna_md_t *md,
-                                          unsigned nic)
-{
-    unsigned owner;
-
-    if (md->nics[nic].md == NULL) {
-        return UCT_VARUNA_MAX_LINKS;
-    }
-
-    for (owner = 0; md->nics[owner].md != md->nics[nic].md; ++owner);
-    return owner;
-}
-
 static ucs_status_t uct_varuna_md_query_common(uct_md_h tl_md,
                                                uct_md_attr_t *attr)
 {
@@ -120,6 +100,10 @@ static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
 {
     ucs_status_t status;
 
+    if (uct_varuna_md_is_spare(md, mem, nic)) {
+        return UCS_OK;
+    }
+
     status = uct_md_mem_dereg(md->nics[nic].md, mem->inner[nic]);
     if (status != UCS_OK) {
         ucs_warn("failed to deregister memory from %s: %s",
@@ -135,7 +119,8 @@ static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
 {
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     uct_varuna_mem_t *mem;
-    ucs_status_t status;
+    unsigned num_alive  = 0;
+    ucs_status_t status = UCS_ERR_IO_ERROR;
     unsigned nic, owner;
 
     mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
@@ -149,14 +134,23 @@ static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     for (nic = 0; nic < md->num_nics; ++nic) {
         owner = uct_varuna_md_inner_owner(md, nic);
         if (owner == nic) {
-            status = uct_varuna_compat_mem_reg(md->nics[nic].md, address, length,
-                                               arg, &mem->inner[nic]);
+            status = uct_varuna_md_reg_inner(md, nic, address, length, arg,
+                                             &mem->inner[nic]);
             if (status != UCS_OK) {
                 goto err_dereg;
             }
+
+            num_alive += !uct_varuna_md_is_spare(md, mem, nic);
         } else if (owner < nic) {
             mem->inner[nic] = mem->inner[owner];
         }
+    }
+
+    if (num_alive == 0) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to register memory: all NICs are dead");
+        status = UCS_ERR_IO_ERROR;
+        goto err_dereg;
     }
 
     mem->address = address;
@@ -218,6 +212,10 @@ static ucs_status_t uct_varuna_md_mem_invalidate(uct_varuna_md_t *md,
     inv->comp  = comp;
     inv->count = 1; /* This function's, so that it can't end before */
     uct_varuna_md_for_each_inner(md, nic) {
+        if (uct_varuna_md_is_spare(md, mem, nic)) {
+            continue;
+        }
+
         ucs_atomic_add32((volatile uint32_t*)&inv->count, 1);
         inv->inner[nic].parent      = inv;
         inv->inner[nic].comp.func   = uct_varuna_inner_invalidate_cb;
@@ -307,7 +305,7 @@ int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
     ucs_list_for_each(mem, &md->regions, list) {
         if ((address < (uintptr_t)mem->address) || (length > mem->length) ||
             ((address - (uintptr_t)mem->address) > (mem->length - length)) ||
-            (mem->inner[nic] == NULL)) {
+            (mem->inner[nic] == NULL) || uct_varuna_md_is_spare(md, mem, nic)) {
             continue;
         }
 
@@ -337,7 +335,8 @@ static ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
-        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE)) {
+        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE) ||
+            uct_varuna_md_is_spare(md, memh, nic)) {
             continue;
         }
 
@@ -368,14 +367,15 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
     uint8_t *key;
 
     for (nic = 0; nic < md->num_nics; ++nic) {
-        if (md->nics[nic].is_link) {
+        if (md->nics[nic].is_link && !uct_varuna_md_is_spare(md, memh, nic)) {
             nic_map |= UCS_BIT(nic);
         }
     }
 
+    memset(buffer, 0, md->attr.rkey_packed_size);
     key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, buffer);
     for (nic = 0; nic < md->num_nics; ++nic) {
-        if (!md->nics[nic].is_link) {
+        if (!(nic_map & UCS_BIT(nic))) {
             continue;
         }
 
@@ -402,6 +402,7 @@ static void uct_varuna_md_close(uct_md_h tl_md)
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     unsigned nic;
 
+    uct_varuna_md_release_spares(md);
     for (nic = 0; nic < md->num_nics; ++nic) {
         md->nics[nic].is_link = 0;
     }

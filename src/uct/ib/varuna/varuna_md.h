@@ -28,6 +28,9 @@ extern ucs_config_field_t uct_varuna_md_config_table[];
 
 extern const char *uct_varuna_atomic_mode_names[];
 
+/** @return Nonzero if the NIC of an inner memory domain is gone for good. */
+typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
+
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
     ucs_list_link_t            list;      /* In md->regions */
@@ -65,7 +68,10 @@ struct uct_varuna_md {
         double                 delay;     /* Seconds */
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
-    pthread_mutex_t            lock;      /* Protects the list of regions */
+    uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs live for ever */
+    void                       *spare_page; /* What spares have registered */
+    pthread_mutex_t            lock;      /* Protects the list of regions, and
+                                             making spares */
     ucs_list_link_t            regions;   /* uct_varuna_mem_t */
     uct_md_attr_t              attr;      /* What all links can do */
 };
@@ -80,6 +86,9 @@ static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
 
 /**
  * Open a memory domain over those of the links.
+ *
+ * A NIC that dies is left out of all later registrations, as its links are dead as
+ * well. Then keys are packed without it.
  *
  * @param [in]  component  Our component.
  * @param [in]  ib         Inner component.

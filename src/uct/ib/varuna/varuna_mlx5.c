@@ -252,3 +252,12 @@ unsigned uct_varuna_mlx5_am_overhead(void)
 {
     return sizeof(uct_rc_mlx5_hdr_t);
 }
+
+int uct_varuna_mlx5_is_md_dead(uct_md_h md)
+{
+    const uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    struct ibv_port_attr attr;
+
+    /* The device answers this, not its driver's memory */
+    return ibv_query_port(dev->ibv_context, dev->first_port, &attr) != 0;
+}

@@ -66,4 +66,7 @@ void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring);
 /** @return Bytes which rc_mlx5 puts before an AM's header on the wire. */
 unsigned uct_varuna_mlx5_am_overhead(void);
 
+/** @return Nonzero if the NIC of a memory domain of ib can do nothing any more. */
+int uct_varuna_mlx5_is_md_dead(uct_md_h md);
+
 #endif

@@ -64,6 +64,8 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
     nic->sys_device = tl_resource->sys_device;
     nic->is_link    = 0;
     nic->is_disabled = 0;
+    nic->is_dead    = 0;
+    nic->spare      = NULL;
     ucs_strncpy_zero(nic->md_name, md_name, sizeof(nic->md_name));
     ucs_strncpy_zero(nic->dev_name, tl_resource->dev_name,
                      sizeof(nic->dev_name));

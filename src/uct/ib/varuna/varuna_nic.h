@@ -19,6 +19,9 @@ typedef struct uct_varuna_nic {
     char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     ucs_sys_device_t           sys_device;
     int                        is_link;   /* It was chosen */
+    int                        is_dead;   /* It registers nothing any more */
+    uct_mem_h                  spare;     /* Stands for what a dead NIC could not
+                                             register; NULL: not made yet */
     int                        is_disabled; /* "all" does not mean it */
 } uct_varuna_nic_t;
 

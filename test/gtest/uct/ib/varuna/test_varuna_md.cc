@@ -56,7 +56,7 @@ protected:
     ucs_status_t open_status(const names_t &names = names_t(1, "all"))
     {
         std::vector<char*> pointers;
-        uct_varuna_md_config_t config;
+        uct_varuna_md_config_t config = {};
         uct_md_h md;
 
         for (const std::string &name : names) {
@@ -404,6 +404,76 @@ UCS_TEST_F(test_varuna_md, reg_unwinds_at_each_nic) {
     m_ib.num_regs = 0;
     ASSERT_UCS_OK(reg(&memh));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+static bool nic_is_dead;
+
+static int is_dead(uct_md_h md)
+{
+    return nic_is_dead;
+}
+
+/* A NIC which has died can register nothing. The others go on without it, and a key
+ * says so; what fails on a NIC that lives fails. */
+UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
+    char buffer[MAX_KEY] = {};
+    uct_mem_h before, after;
+    uct_varuna_rkey_t *rkey;
+
+    nic_is_dead = false;
+    add_many(3);
+    open();
+    m_md->is_dead = is_dead;
+    ASSERT_UCS_OK(reg(&before));
+    EXPECT_EQ(6u, m_ib.num_mems); /* Each NIC has a spare as well */
+
+    m_ib.num_regs = 0;
+    m_ib.fail_reg = 2;
+    EXPECT_EQ(UCS_ERR_IO_ERROR, reg(&after));
+    EXPECT_EQ(6u, m_ib.num_mems);
+
+    nic_is_dead   = true;
+    m_ib.num_regs = 0;
+    ASSERT_UCS_OK(reg(&after));
+    EXPECT_EQ(8u, m_ib.num_mems);
+    EXPECT_TRUE(NULL != uct_varuna_mem_inner(after, 1));
+    EXPECT_NE(uct_varuna_mem_inner(before, 1), uct_varuna_mem_inner(after, 1));
+
+    ASSERT_UCS_OK(pack(after, buffer, 0));
+    ASSERT_UCS_OK(unpack(buffer, &rkey));
+    EXPECT_NE(UCT_INVALID_RKEY, uct_varuna_rkey_inner((uct_rkey_t)rkey, 0));
+    EXPECT_EQ(UCT_INVALID_RKEY, uct_varuna_rkey_inner((uct_rkey_t)rkey, 1));
+    EXPECT_NE(UCT_INVALID_RKEY, uct_varuna_rkey_inner((uct_rkey_t)rkey, 2));
+    uct_varuna_rkey_release(m_ib.component(), rkey);
+
+    EXPECT_UCS_OK(uct_md_mem_advise(&m_md->super, after, m_buffer,
+                                    sizeof(m_buffer), UCT_MADV_WILLNEED));
+    EXPECT_EQ(2u, m_ib.num_advised);
+
+    /* It is not asked again */
+    m_ib.num_regs = m_ib.fail_reg = 0;
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, after));
+    ASSERT_UCS_OK(reg(&after));
+    EXPECT_EQ(2u, m_ib.num_regs);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, after));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, before));
+    EXPECT_EQ(3u, m_ib.num_mems);
+}
+
+UCS_TEST_F(test_varuna_md, reg_needs_a_nic) {
+    scoped_log_handler slh(hide_errors_logger);
+    uct_mem_h memh;
+
+    nic_is_dead = true;
+    add_many(1);
+    open();
+    m_md->is_dead = is_dead;
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    m_ib.num_regs = 0;
+    m_ib.fail_reg = 1;
+    EXPECT_EQ(UCS_ERR_IO_ERROR, reg(&memh));
+    EXPECT_EQ(1u, m_ib.num_mems);
 }
 
 UCS_TEST_F(test_varuna_md, dereg_goes_on_after_a_failure) {

@@ -1,0 +1,93 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Registering memory where NICs may be dead. See varuna_md_dead.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_md_dead.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+
+
+/* Once, while the NIC is alive, for all of its ports. Without one, the NIC's death makes
+ * registrations fail. */
+static void uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
+{
+    size_t size     = ucs_get_page_size();
+    uct_mem_h spare = NULL;
+    unsigned nic;
+
+    pthread_mutex_lock(&md->lock);
+    if ((md->nics[owner].spare != NULL) || (md->is_dead == NULL)) {
+        goto out;
+    }
+
+    if ((md->spare_page == NULL) &&
+        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") !=
+         0)) {
+        md->spare_page = NULL;
+        goto out;
+    }
+
+    if (uct_md_mem_reg(md->nics[owner].md, md->spare_page, size,
+                       UCT_MD_MEM_ACCESS_ALL, &spare) != UCS_OK) {
+        goto out;
+    }
+
+    for (nic = owner; nic < md->num_nics; ++nic) {
+        if (md->nics[nic].md == md->nics[owner].md) {
+            md->nics[nic].spare = spare;
+        }
+    }
+
+out:
+    pthread_mutex_unlock(&md->lock);
+}
+
+void uct_varuna_md_release_spares(uct_varuna_md_t *md)
+{
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (md->nics[nic].spare != NULL) {
+            (void)uct_md_mem_dereg(md->nics[nic].md, md->nics[nic].spare);
+        }
+    }
+    ucs_free(md->spare_page);
+}
+
+ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
+                                     void *address, size_t length,
+                                     uct_varuna_reg_arg_t arg,
+                                     uct_mem_h *memh_p)
+{
+    uct_varuna_nic_t *inner = &md->nics[nic];
+    ucs_status_t status     = UCS_ERR_IO_ERROR;
+
+    if (!inner->is_dead) {
+        status = uct_varuna_compat_mem_reg(inner->md, address, length, arg,
+                                           memh_p);
+        if (status == UCS_OK) {
+            uct_varuna_md_make_spare(md, nic);
+            return UCS_OK;
+        }
+    }
+
+    if ((inner->spare == NULL) || (!inner->is_dead &&
+                                   !md->is_dead(inner->md))) {
+        return status;
+    }
+
+    if (!inner->is_dead) {
+        inner->is_dead = 1;
+        ucs_info("rc_varuna: %s is dead: memory is registered without it",
+                 inner->md_name);
+    }
+    *memh_p = inner->spare;
+    return UCS_OK;
+}
