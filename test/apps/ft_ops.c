@@ -580,6 +580,11 @@ int ft_client_warm(ft_client_t *client, uint32_t number)
     } while ((status == UCS_ERR_NO_RESOURCE) &&
              !ft_over(client, end, "the first put"));
 
+    if (status != UCS_OK) {
+        ft_fail(client, "the first put: %s", ucs_status_string(status));
+        return -1;
+    }
+
     do {
         status = uct_ep_flush(client->ep, 0, &comp);
     } while ((status == UCS_ERR_NO_RESOURCE) &&
@@ -590,7 +595,7 @@ int ft_client_warm(ft_client_t *client, uint32_t number)
     }
 
     if (UCS_STATUS_IS_ERR(status)) {
-        ft_fail(client, "the first put: %s", ucs_status_string(status));
+        ft_fail(client, "the first flush: %s", ucs_status_string(status));
     }
 
     return (client->error[0] == '\0') ? 0 : -1;

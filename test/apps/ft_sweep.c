@@ -54,6 +54,7 @@ typedef struct {
     uint32_t    run;
     int         stuck;       /* A run did not end */
     int         links_bad;   /* They are to be brought up */
+    int         may_kill;    /* A rule of the last run would kill one */
     int         nics_bad;    /* Nothing can be done without new ones */
     double      start;
     /* Results */
@@ -167,6 +168,23 @@ static void ft_sweep_links_up(ft_sweep_t *sweep)
     }
 }
 
+/* A rule may have fired behind the end of its run */
+static int ft_sweep_is_nic_dead(ft_sweep_t *sweep)
+{
+    char *text;
+    int found;
+
+    if (!sweep->may_kill) {
+        return 0;
+    }
+
+    text  = ft_fabric_run(&sweep->driver.fabric, "status", "%s", "");
+    found = (strstr(text, " dead ") != NULL);
+    free(text);
+    sweep->may_kill = 0;
+    return found;
+}
+
 /* New processes on a new fabric. What is left of dead NICs must not keep the old ones
  * from ending well. */
 static void ft_sweep_revive(ft_sweep_t *sweep)
@@ -185,7 +203,7 @@ static void ft_sweep_heal(ft_sweep_t *sweep)
         sweep->links_bad = 0;
     }
 
-    if (sweep->nics_bad) {
+    if (sweep->nics_bad || ft_sweep_is_nic_dead(sweep)) {
         ft_sweep_revive(sweep);
     }
 }
@@ -254,6 +272,9 @@ static void ft_sweep_arm(ft_sweep_t *sweep, const ft_point_t *point,
 
     sweep->links_bad |= (point->fault->flags & FT_LINKS) ||
                         (point->second != NULL);
+    sweep->may_kill  = (point->fault->flags & FT_KILLS) ||
+                       ((point->second != NULL) &&
+                        (point->second->flags & FT_KILLS));
 }
 
 static const char *ft_phase_name(unsigned phase)
@@ -507,7 +528,9 @@ static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
     }
 
     for (i = 0; (point.second = ft_second_fault(i)) != NULL; ++i) {
-        if (!ft_is_listed(sweep->seconds, point.second->name)) {
+        if (!ft_is_listed(sweep->seconds, point.second->name) ||
+            (!strcmp(sweep->seconds, "all") &&
+             (point.second->flags & FT_KILLS))) {
             continue;
         }
 
@@ -530,7 +553,8 @@ static void ft_sweep_plan(ft_sweep_t *sweep, const char *plan)
         for (i = 0; (fault = ft_fault(i)) != NULL; ++i) {
             if ((sweep->phases & phase) && (fault->flags & phase) &&
                 ft_is_listed(sweep->faults, fault->name) &&
-                ((sweep->faults != NULL) || !(fault->flags & FT_SLOW))) {
+                ((sweep->faults != NULL) ||
+                 !(fault->flags & (FT_SLOW | FT_KILLS)))) {
                 ft_sweep_series(sweep, plan, fault, phase);
             }
         }
@@ -566,10 +590,10 @@ static void ft_usage(void)
            "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
            "  JOB          path of ft_job\n"
            "  -s PLAN,...  only these plans (mixedN: batch N)\n"
-           "  -f FAULT,... only these faults (\"all\": the slow ones, too)\n"
+           "  -f FAULT,... only these faults (\"all\": slow ones and NICs, too)\n"
            "  -p rc|dc     only this phase\n"
            "  -n N[-M]     only these events\n"
-           "  -d FAULT,... a second fault (\"all\": each) during recovery\n"
+           "  -d FAULT,... a second fault (\"all\": each but kills) in recovery\n"
            "  -m N[-M]     only at these of its events\n"
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"

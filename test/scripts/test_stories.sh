@@ -38,6 +38,16 @@ busy_until() {
 }
 runs=0
 
+# await_log ROLE PATTERN
+await_log() {
+    local i
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -qE "$2" "$1.log" || return 0
+        sleep 0.05
+    done
+    fail "\"$2\" is not in $1.log: $(tail -n 2 "$1.log")"
+}
+
 # A path that failed and has come back is good again for the next failure, though the
 # traffic stays where it is. Otherwise it would be the last choice: the third link
 # would be taken.
@@ -54,6 +64,148 @@ test_path_returns_while_another_works() {
     busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
     jobs_stop
     fabric_down
+}
+
+# Links, their order and when to return, from a file. The backup of greater weight
+# takes over, though it stands behind and has the higher number; then the other one;
+# and in the end the primary, when it is back for so long.
+test_links_file() {
+    printf '%s\n' 'primary mlx5_0:1' 'backup mlx5_1:1 weight=1' \
+        'backup mlx5_2:1 weight=5 # faster' 'return 50ms' >links.conf
+    export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
+    fabric_up 3
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    busy_until 'rc_varuna: switched .*from=mlx5_0:1 .*to=mlx5_2:1'
+    busy_until 'planned swap from dc on mlx5_2:1 to rc on mlx5_2:1'
+    link 1:2 down
+    busy_until 'rc_varuna: switched .*from=mlx5_2:1 .*to=mlx5_1:1'
+    link 1:0 up
+    busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
+    jobs_stop
+    fabric_down
+}
+
+# "return no" is stronger than the option
+test_links_file_says_not_to_return() {
+    printf '%s\n' 'backup all' 'primary mlx5_1:1' 'return no' >links.conf
+    export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
+    export UCX_RC_VARUNA_RETURN_PRIMARY=y
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:1 down
+    busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
+    busy_until 'planned swap from dc on mlx5_0:1 to rc on mlx5_0:1'
+    link 1:1 up
+    busy_until 'link mlx5_1:1 is up again'
+    ask client "run $((++runs)) mixed0 0"
+    ask client "idle 0.3"
+    ask client "run $((++runs)) mixed0 0"
+    jobs_stop
+    fabric_down
+    ! grep -q 'planned swap from .* to rc on mlx5_1:1' <(sed '1,/switched/d' client.log) ||
+        fail "it returned"
+}
+
+# All links are gone for longer than the give-up time. Everything that was posted ends
+# with an error, and once: the run after that looks for completions that come later.
+# The endpoint stays failed when the links return; a new one works.
+test_links_return_after_giving_up() {
+    local number
+    export UCX_RC_VARUNA_GIVE_UP=300ms
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    link 1:1 down
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) put_zcopy 0"
+    await_answer client "$number"
+    [[ $answer == "ft: fail"* ]] || fail "nothing failed: $answer"
+    echo "# $answer"
+    grep -q 'ERROR' <<<"$answer" && fail "$answer"
+    link 1:0 up
+    link 1:1 up
+    ask client "idle 0.2"
+    number=$(($(answers client) + 1))
+    tell client "warm 1000"
+    await_answer client "$number"
+    [[ $answer == "ft: fail"* ]] || fail "a failed endpoint works: $answer"
+    ask client open
+    ask client "run $((++runs)) mixed1 0"
+    jobs_stop
+    fabric_down
+}
+
+# The responder sees that its port is down, and up again, before the requester sees
+# anything at all: its packets get through in the end.
+test_only_responder_notices() {
+    local number
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault post host=1 link=0 op=write type=rc nth=3 down=0:0
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) mixed2 0"
+    await_log server 'link mlx5_0:1 is down: port event'
+    link 0:0 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    faults_fired
+    ask client "run $((++runs)) mixed3 0"
+    jobs_stop
+    fabric_down
+    ! grep -q 'rc_varuna: switched' client.log ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# The requester leaves at once, recovers, and is long on the other link when the
+# responder hears of it: it sees no port event, and its queue pair no error.
+test_requester_notices_first() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault exec host=1 link=0 op=write type=rc nth=3 silent=0:0
+    fault exec host=1 link=0 op=write type=rc nth=3 down=1:0
+    ask client "run $((++runs)) mixed2 0"
+    faults_fired
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    grep -q 'link mlx5_0:1 is down' server.log && fail "the responder has noticed"
+    link 0:0 down
+    await_log server 'link mlx5_0:1 is down: port event'
+    ask client "run $((++runs)) mixed3 0"
+    jobs_stop
+    fabric_down
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 1 ] ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# The very same, but the requester's own timers are what finds it, seconds after the
+# responder: by then that has long gone on
+test_responder_notices_first() {
+    local number
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=3
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault exec host=1 link=0 op=write type=rc nth=3 down=0:0
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) mixed2 0"
+    await_log server 'link mlx5_0:1 is down: port event'
+    ! grep -q 'rc_varuna: switched' client.log || fail "the requester was first"
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    faults_fired
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched .*from=mlx5_0:1 .*reason="Endpoint timeout"' \
+        client.log || fail "nothing was switched for that"
 }
 
 run_tests

@@ -52,7 +52,8 @@ test_dc_fails() {
 }
 
 # A second failure hits each event on the link that took over: fence, repetitions,
-# new connection. The third link is left.
+# new connection. The third link is left, or (third, third_down) fails at the same event
+# of the next recovery.
 test_fails_again_while_recovering() {
     if [ "$full" = full ]; then
         sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
@@ -61,6 +62,22 @@ test_fails_again_while_recovering() {
         sweep -L 3 -p rc -s put_short,mixed3 -f silent -t 2 \
             -n 3 -d all
         sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all
+    fi
+}
+
+# NICs die, ours or the peer's, before and behind each event. Each of these runs needs
+# new processes, so there are few, unless all are asked for.
+kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent
+test_nics_die() {
+    export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+    if [ "$full" = full ]; then
+        sweep -s "$plans,mixed0,mixed1" -f $kills
+        sweep -p rc -s "$plans,mixed0,mixed1" -f kill_silent
+        sweep -L 3 -s put_short,get_bcopy,mixed3 -f silent,exec_down -n 3 \
+            -d kill,remote_kill
+    else
+        sweep -p rc -s get_bcopy -f $kills,kill_silent -n 2
+        sweep -p dc -s am_bcopy -f kill,exec_remote_kill -n 1
     fi
 }
 
