@@ -4,14 +4,15 @@
  * A process of the sweep of atomics (ft_atom_sweep). It knows UCT only, takes
  * commands from stdin, and answers each with "ft: ok ...".
  *
- *     server    set VALUE | get
- *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS
+ *     server    set VALUE | get | clear WIDTH | words
+ *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
+ *               load WIDTH CLIENT SEED SECONDS FILE
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
- * word beside it.
+ * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
+ * own, which the server clears and tells.
  */
-#include "ft_atom.h"
-#include "ft_uct.h"
+#include "ft_atom_load.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -38,7 +39,8 @@ typedef struct {
     uct_completion_t  comp;
 } ft_atom_job_t;
 
-static uint64_t ft_memory[4096 / sizeof(uint64_t)]
+static uint64_t ft_memory[(FT_ATOM_WORDS + 1) * FT_ATOM_WORDS_STRIDE /
+                          sizeof(uint64_t)]
         __attribute__((aligned(4096)));
 
 static double ft_now(void)
@@ -71,38 +73,6 @@ static void ft_progress(ft_atom_job_t *job, double since)
     }
 }
 
-static ucs_status_t ft_post(ft_atom_job_t *job, const ft_atom_t *atom,
-                            uint64_t addr, unsigned width)
-{
-    static const uct_atomic_op_t ops[] = {
-        [FT_ATOM_ADD]  = UCT_ATOMIC_OP_ADD,  [FT_ATOM_AND] = UCT_ATOMIC_OP_AND,
-        [FT_ATOM_OR]   = UCT_ATOMIC_OP_OR,   [FT_ATOM_XOR] = UCT_ATOMIC_OP_XOR,
-        [FT_ATOM_SWAP] = UCT_ATOMIC_OP_SWAP
-    };
-    uct_rkey_t rkey = job->rkey.rkey;
-    uint32_t *low   = (uint32_t*)&job->result;
-
-    if (atom->op == FT_ATOM_CSWAP) {
-        return (width == 8) ?
-               uct_ep_atomic_cswap64(job->ep, atom->compare, atom->value, addr,
-                                     rkey, &job->result, &job->comp) :
-               uct_ep_atomic_cswap32(job->ep, atom->compare, atom->value, addr,
-                                     rkey, low, &job->comp);
-    } else if (atom->fetch) {
-        return (width == 8) ?
-               uct_ep_atomic64_fetch(job->ep, ops[atom->op], atom->value,
-                                     &job->result, addr, rkey, &job->comp) :
-               uct_ep_atomic32_fetch(job->ep, ops[atom->op], atom->value, low,
-                                     addr, rkey, &job->comp);
-    }
-
-    return (width == 8) ?
-           uct_ep_atomic64_post(job->ep, ops[atom->op], atom->value, addr,
-                                rkey) :
-           uct_ep_atomic32_post(job->ep, ops[atom->op], atom->value, addr,
-                                rkey);
-}
-
 static void ft_execute(ft_atom_job_t *job, ft_atom_t *atom, uint64_t addr,
                        unsigned width)
 {
@@ -117,7 +87,9 @@ static void ft_execute(ft_atom_job_t *job, ft_atom_t *atom, uint64_t addr,
     job->comp.count  = 1;
     job->comp.status = UCS_OK;
     job->result      = 0;
-    while ((status = ft_post(job, atom, addr, width)) == UCS_ERR_NO_RESOURCE) {
+    while ((status = ft_atom_post(job->ep, job->rkey.rkey, atom, addr, width,
+                                  &job->result, &job->comp)) ==
+           UCS_ERR_NO_RESOURCE) {
         ft_progress(job, since);
     }
 
@@ -191,6 +163,48 @@ static void ft_connect(ft_atom_job_t *job, const char *text)
     }
 }
 
+static void ft_load(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey, .base = job->server.base};
+
+    if (sscanf(text, "%u %u %" SCNu64 " %lf %255s", &load.width, &load.client,
+               &load.seed, &load.seconds, load.path) != 5) {
+        ft_die("load: bad arguments: %s", text);
+    }
+
+    printf("ft: ok %zu\n", ft_atom_load_run(&load));
+}
+
+/* --- Server --- */
+
+static uint64_t *ft_load_word(unsigned i)
+{
+    return &ft_memory[(i + 1) * FT_ATOM_WORDS_STRIDE / sizeof(uint64_t)];
+}
+
+static void ft_clear(unsigned width)
+{
+    unsigned i;
+
+    for (i = 0; i < FT_ATOM_WORDS; ++i) {
+        *ft_load_word(i) = ft_atom_word_first(i, width);
+    }
+}
+
+static void ft_tell_words(void)
+{
+    unsigned i;
+
+    printf("ft: ok");
+    for (i = 0; i < FT_ATOM_WORDS; ++i) {
+        printf(" %" PRIx64, *ft_load_word(i));
+    }
+    printf("\n");
+}
+
+/* --- Commands --- */
+
 static void ft_command(ft_atom_job_t *job, char *line)
 {
     ft_atom_t warm = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};
@@ -199,6 +213,14 @@ static void ft_command(ft_atom_job_t *job, char *line)
     if (!strncmp(line, "run ", 4)) {
         ft_run(job, line + 4);
         return;
+    } else if (!strncmp(line, "load ", 5)) {
+        ft_load(job, line + 5);
+        return;
+    } else if (!strcmp(line, "words")) {
+        ft_tell_words();
+        return;
+    } else if (!strncmp(line, "clear ", 6)) {
+        ft_clear(atoi(line + 6));
     } else if (!strncmp(line, "connect ", 8)) {
         ft_connect(job, line + 8);
     } else if (!strcmp(line, "open")) {

@@ -13,7 +13,8 @@
  *
  * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
  */
-#include "ft_atom.h"
+#include "ft_atom_chain.h"
+#include "ft_atom_history.h"
 #include "ft_atom_plan.h"
 #include "ft_driver.h"
 #include "ft_trace.h"
@@ -235,36 +236,44 @@ static void ft_arm(ft_sweep_t *sweep, const ft_point_t *point, uint32_t qpn)
     }
 }
 
-/* The word is changed by one NIC only, each time from what was left */
-static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point)
+/* The word is changed by one NIC only, and its changes are one chain. Nothing but the
+ * word is changed by a compare and swap in its page; on the wire its address may be
+ * some bytes beside, as a key for atomics may have an origin of its own. */
+static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
+                           uint64_t last)
 {
-    uint64_t mask   = (point->width == 8) ? UINT64_MAX : UINT32_MAX;
-    uint64_t value  = point->plan->first & mask;
-    unsigned others = 0, broken = 0;
-    char *trace, *text;
+    uint64_t mask         = (point->width == 8) ? UINT64_MAX : UINT32_MAX;
+    char *trace           = ft_trace(sweep);
+    char *text            = trace;
+    unsigned others       = 0;
+    ft_atom_chain_t chain = {0};
+    const char *wrong;
     ft_entry_t entry;
 
-    trace = text = ft_trace(sweep);
     while (ft_trace_next(&text, &entry)) {
         sweep->seq = entry.seq;
-        if ((entry.host != 0) || (entry.addr != sweep->base) ||
-            !entry.is_cas || entry.duplicate) {
+        if ((entry.host != 0) || !entry.is_cas || entry.duplicate ||
+            (entry.addr - sweep->base >= FT_ATOM_WORDS_STRIDE)) {
             continue;
         }
 
         others += (entry.link != 0);
-        broken += ((entry.data & mask) != value);
-        if ((entry.data & mask) == (entry.compare & mask)) {
-            value = entry.swap & mask;
+        if (((entry.data ^ entry.compare) & mask) == 0) {
+            ft_atom_chain_add(&chain, entry.data & mask, entry.swap & mask);
         }
     }
 
     free(trace);
     if (others > 0) {
         ft_report(sweep, point, "trace: not the home NIC");
-    } else if (broken > 0) {
-        ft_report(sweep, point, "trace: the word has changed otherwise");
+    } else if (chain.num == 0) {
+        ft_report(sweep, point, "trace: nothing has changed the word");
+    } else if ((wrong = ft_atom_chain_check(&chain, point->plan->first & mask,
+                                            last & mask)) != NULL) {
+        ft_report(sweep, point, wrong);
     }
+
+    ft_atom_chain_clear(&chain);
 }
 
 static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
@@ -292,7 +301,7 @@ static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
         ft_report(sweep, point, text);
     }
 
-    ft_judge_trace(sweep, point);
+    ft_judge_trace(sweep, point, last);
 }
 
 /* @return whether the fault has hit something */

@@ -77,6 +77,16 @@ static void ft_storm_add_rule(ft_storm_t *storm, const char *point,
     ft_fabric_do(&storm->driver->fabric, "fault", "add %s host=%u nth=%u %s",
                  point, host, nth, action);
     ++storm->num_rules;
+    ++storm->faults;
+}
+
+void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
+                   const char *state)
+{
+    fprintf(storm->driver->log, "link %u:%u %s\n", host, link, state);
+    ft_fabric_do(&storm->driver->fabric, "link", "%u:%u %s", host, link, state);
+    storm->broken |= 1u << host;
+    ++storm->faults;
 }
 
 /* The NIC dies, with an event or without. When a client's own NIC dies in silence while
@@ -91,6 +101,7 @@ static void ft_storm_kill(ft_storm_t *storm, unsigned host)
     ft_fabric_do(&storm->driver->fabric, "nic", "%u:%u kill%s", host,
                  storm->doomed, option);
     storm->dead |= 1u << host;
+    ++storm->faults;
 }
 
 /* One fault, of a random kind at a random place */
@@ -107,7 +118,6 @@ static void ft_storm_fault(ft_storm_t *storm)
     unsigned number           = 1 + ft_storm_random(storm, 8);
     char action[64];
 
-    ++storm->faults;
     if (storm->kills && (ft_storm_random(storm, 40) == 0) &&
         !(storm->dead & (1u << host))) {
         ft_storm_kill(storm, host);
@@ -116,9 +126,7 @@ static void ft_storm_fault(ft_storm_t *storm)
 
     switch (ft_storm_random(storm, 9)) {
     case 0:
-        fprintf(storm->driver->log, "link %u:%u %s\n", host, link, state);
-        ft_fabric_do(fabric, "link", "%u:%u %s", host, link, state);
-        storm->broken |= 1u << host;
+        ft_storm_link(storm, host, link, state);
         break;
     case 1:
         snprintf(action, sizeof(action), "count=%u drop", number);

@@ -36,6 +36,10 @@ void ft_storm_set_kills(ft_storm_t *storm, unsigned clients);
 /** @return A random number below @a limit. */
 unsigned ft_storm_random(ft_storm_t *storm, unsigned limit);
 
+/** One that is given: a link is "down" or "silent". */
+void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
+                   const char *state);
+
 /** Some faults at short intervals, then mostly a while without. Call it again and
  *  again. */
 void ft_storm_blow(ft_storm_t *storm);

@@ -278,13 +278,13 @@ void uct_varuna_amo_step_completion(uct_completion_t *comp)
         return;
     }
 
-    if (ucs_unlikely(amo->lost)) {
-        amo->lost = 0;
-        uct_varuna_amo_sm_lost(&amo->sm);
-    } else {
+    if (ucs_likely(!amo->lost)) {
         uct_varuna_amo_sm_done(&amo->sm, amo->value, &amo->slot);
-    }
+    } else if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
+        uct_varuna_amo_sm_lost(&amo->sm);
+    } /* Else the same once more */
 
+    amo->lost = 0;
     uct_varuna_amo_advance(amo);
 }
 

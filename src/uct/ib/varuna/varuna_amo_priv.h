@@ -23,7 +23,7 @@ struct uct_varuna_amo {
     uint8_t                    is_ready;
     uint8_t                    is_told;   /* The user has the result */
     uint8_t                    fence;     /* A fence stands before it */
-    uint8_t                    lost;      /* Its OCCUPY's lane failed */
+    uint8_t                    lost;      /* The lane failed with its action */
     uint8_t                    begun;     /* Its first action was posted */
     uint32_t                   races;     /* Lost ones, when last looked at */
     ucs_time_t                 not_before; /* Backs off until then, or 0 */

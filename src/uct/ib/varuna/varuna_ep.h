@@ -58,8 +58,8 @@ typedef enum {
     UCT_VARUNA_REQ_CSWAP,
     UCT_VARUNA_REQ_FLUSH,       /* Marker */
     UCT_VARUNA_REQ_AMO_BODY,    /* Parts of an atomic, varuna_amo.c */
-    UCT_VARUNA_REQ_AMO_CAS,     /* May be repeated */
-    UCT_VARUNA_REQ_AMO_OCCUPY,  /* May not */
+    UCT_VARUNA_REQ_AMO_CAS,
+    UCT_VARUNA_REQ_AMO_OCCUPY,
     UCT_VARUNA_REQ_LAST
 } uct_varuna_req_type_t;
 
@@ -73,7 +73,7 @@ enum {
                                                   executed: to be compared */
     UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6), /* Only for a mutation */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
-    UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* OCCUPY: left to its atomic */
+    UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* AMO_xx: left to its atomic */
     UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9)  /* Its completion is the first of
                                                   the new lane */
 };

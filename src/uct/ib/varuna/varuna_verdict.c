@@ -129,8 +129,10 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
                         UCT_VARUNA_REQ_FLAG_LOGGED);
-        if ((req->type == UCT_VARUNA_REQ_AMO_OCCUPY) && ops[i].posted) {
-            /* Its atomic finds out (rule 6 of docs/ATOMICS.md) */
+        if ((ops[i].kind == UCT_VARUNA_OP_STEP) && ops[i].posted) {
+            /* Its atomic knows what comes next: an occupy is asked after (rule 6
+             * of docs/ATOMICS.md), the others are carried out again; and where,
+             * since this lane may end at another NIC (rule 12) */
             req->flags |= UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_LOST;
             ++i;
             continue;

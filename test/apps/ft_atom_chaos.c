@@ -1,0 +1,459 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The chaos test of atomics: several clients run all of them on the same words of a
+ * server (ft_atom_load.c), while links and packets fail at random. In the end there
+ * must be an order which explains the history of each word (ft_atom_history.c), and
+ * what the server's CPU finds in it behind all flushes; and what the emulator's trace
+ * has of changes of a word must be one chain.
+ *
+ *     ft_atom_chaos [OPTIONS] PREFIX JOB      -h tells the options
+ *
+ * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
+ */
+#include "ft_atom_chain.h"
+#include "ft_atom_history.h"
+#include "ft_storm.h"
+#include "ft_trace.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FT_ANSWER_TIME 120   /* Seconds: jobs end loads themselves */
+#define FT_NUM_COUNTS  (2 * (FT_ATOM_CSWAP + 1) + 1)
+
+typedef struct {
+    /* Options */
+    ft_driver_t driver;
+    uint64_t    seed;
+    unsigned    num_seeds;
+    double      seconds;     /* For each seed */
+    unsigned    clients;
+    unsigned    links;
+    unsigned    width;       /* 0: both, in turn */
+    int         home_fails;  /* The server's links fail, too */
+    /* State of one seed */
+    ft_child_t  server;
+    ft_child_t  client[FT_ATOM_LOAD_CLIENTS];
+    ft_storm_t  storm;
+    unsigned    now_width;
+    uint64_t    base;
+    uint64_t    trace_seq;
+    ft_atom_chain_t words[FT_ATOM_WORDS];  /* As the trace has them */
+    unsigned    num_accesses;
+    size_t      num;         /* Operations */
+    unsigned    switches;
+    unsigned    failures;
+    /* Of all seeds */
+    unsigned    all_failures;
+    size_t      counts[FT_NUM_COUNTS]; /* By kind */
+} ft_chaos_t;
+
+
+static void ft_report(ft_chaos_t *chaos, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+static void ft_report(ft_chaos_t *chaos, const char *format, ...)
+{
+    va_list ap;
+
+    ++chaos->failures;
+    printf("FAILED: seed %" PRIu64 ", %u bytes: ", chaos->seed,
+           chaos->now_width);
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    printf("\n");
+}
+
+/* --- Jobs --- */
+
+/* @return an answer without the "ok" that it begins with */
+static const char *ft_answer(ft_chaos_t *chaos, ft_child_t *child)
+{
+    const char *answer = ft_child_answer(child, FT_ANSWER_TIME);
+
+    if ((answer == NULL) || strncmp(answer, "ok", 2)) {
+        ft_driver_fatal(&chaos->driver, "seed %" PRIu64 ": a %s says: %s",
+                        chaos->seed, child->name,
+                        (answer == NULL) ? "nothing" : answer);
+    }
+
+    return answer + 2;
+}
+
+static void ft_setup(ft_chaos_t *chaos)
+{
+    char connect[FT_ANSWER_MAX + 16];
+    const char *answer;
+    unsigned i;
+
+    ft_driver_up(&chaos->driver, chaos->clients + 1, chaos->links,
+                 "--trace 2097152");
+    ft_driver_start_job(&chaos->driver, &chaos->server, "server", 0, NULL);
+    answer = ft_child_answer(&chaos->server, FT_ANSWER_TIME);
+    if ((answer == NULL) ||
+        (sscanf(answer, "address 0x%" SCNx64, &chaos->base) != 1)) {
+        ft_driver_fatal(&chaos->driver, "the server did not start");
+    }
+
+    snprintf(connect, sizeof(connect), "%s", answer + strlen("address "));
+    ft_child_send(&chaos->server, "clear %u", chaos->now_width);
+    ft_answer(chaos, &chaos->server);
+    for (i = 0; i < chaos->clients; ++i) {
+        ft_driver_start_job(&chaos->driver, &chaos->client[i], "client", i + 1,
+                            NULL);
+    }
+
+    for (i = 0; i < chaos->clients; ++i) {
+        answer = ft_child_answer(&chaos->client[i], FT_ANSWER_TIME);
+        if ((answer == NULL) || strcmp(answer, "ready")) {
+            ft_driver_fatal(&chaos->driver, "a client did not start");
+        }
+
+        ft_child_send(&chaos->client[i], "connect %s", connect);
+        ft_answer(chaos, &chaos->client[i]);
+        ft_child_send(&chaos->client[i], "open");
+        ft_answer(chaos, &chaos->client[i]);
+    }
+}
+
+static void ft_cleanup(ft_chaos_t *chaos)
+{
+    unsigned i;
+
+    for (i = 0; i < chaos->clients; ++i) {
+        if (ft_child_stop(&chaos->client[i]) != 0) {
+            ft_report(chaos, "client %u did not end well", i);
+        }
+    }
+
+    if (ft_child_stop(&chaos->server) != 0) {
+        ft_report(chaos, "the server did not end well");
+    }
+
+    ft_fabric_down(&chaos->driver.fabric);
+}
+
+/* --- Judging --- */
+
+/* The word of an access, or NULL. A key for atomics may have an origin of its own:
+ * what is on the wire is some bytes beside the address. */
+static ft_atom_chain_t *ft_trace_word(ft_chaos_t *chaos,
+                                      const ft_entry_t *entry)
+{
+    uint64_t page = (entry->addr - chaos->base) / FT_ATOM_WORDS_STRIDE;
+
+    return ((entry->host == 0) && entry->is_cas && !entry->duplicate &&
+            (page >= 1) && (page <= FT_ATOM_WORDS)) ?
+           &chaos->words[page - 1] : NULL;
+}
+
+/* Collect what has changed words. Entries of several requesters are not always in the
+ * order of their execution. */
+static void ft_read_trace(ft_chaos_t *chaos)
+{
+    uint64_t mask = (chaos->now_width == 8) ? UINT64_MAX : UINT32_MAX;
+    char *trace   = ft_fabric_run(&chaos->driver.fabric, "trace",
+                                  "--json --from %" PRIu64 " 0",
+                                  chaos->trace_seq + 1);
+    char *text    = trace;
+    ft_atom_chain_t *word;
+    ft_entry_t entry;
+
+    while (ft_trace_next(&text, &entry)) {
+        chaos->trace_seq = entry.seq;
+        word             = ft_trace_word(chaos, &entry);
+        if (word != NULL) {
+            ++chaos->num_accesses;
+            if (((entry.data ^ entry.compare) & mask) == 0) {
+                ft_atom_chain_add(word, entry.data & mask, entry.swap & mask);
+            }
+        }
+    }
+
+    free(trace);
+}
+
+static const char *ft_count_name(unsigned i, char *name)
+{
+    static const char *const ops[] = {"add", "and", "or", "xor", "swap",
+                                      "cswap"};
+
+    if (i == FT_NUM_COUNTS - 1) {
+        return "cswap that failed";
+    }
+
+    sprintf(name, "%s%s", (i / 2 >= FT_ATOM_SWAP) ? "" : (i % 2) ? "f" : "p",
+            ops[i / 2]);
+    return name;
+}
+
+static void ft_count(ft_chaos_t *chaos, const ft_atom_t *atom)
+{
+    if ((atom->op == FT_ATOM_CSWAP) && (atom->result != atom->compare)) {
+        ++chaos->counts[FT_NUM_COUNTS - 1];
+    } else {
+        ++chaos->counts[(2 * atom->op) + !!atom->fetch];
+    }
+}
+
+/* All records of all clients */
+static ft_atom_record_t *ft_read_records(ft_chaos_t *chaos)
+{
+    ft_atom_record_t *records = NULL;
+    unsigned client;
+    char name[64];
+    FILE *file;
+    long size;
+
+    chaos->num = 0;
+    for (client = 0; client < chaos->clients; ++client) {
+        snprintf(name, sizeof(name), "ft_atoms.%u", client);
+        file = fopen(name, "r");
+        if ((file == NULL) || (fseek(file, 0, SEEK_END) != 0)) {
+            ft_driver_fatal(&chaos->driver, "client %u left no records",
+                            client);
+        }
+
+        size    = ftell(file);
+        records = realloc(records, (chaos->num * sizeof(*records)) + size + 1);
+        rewind(file);
+        if ((records == NULL) || (fread(records + chaos->num, 1, size, file) !=
+                                  (size_t)size)) {
+            ft_driver_fatal(&chaos->driver, "cannot read %s", name);
+        }
+
+        chaos->num += size / sizeof(*records);
+        fclose(file);
+        unlink(name);
+    }
+
+    return records;
+}
+
+static int ft_compare_words(const void *a, const void *b)
+{
+    const ft_atom_record_t *r1 = a, *r2 = b;
+
+    return (int)r1->word - (int)r2->word;
+}
+
+static void ft_judge_words(ft_chaos_t *chaos)
+{
+    ft_atom_record_t *records = ft_read_records(chaos);
+    const char *words, *wrong;
+    size_t begin = 0, end, i;
+    unsigned word;
+    uint64_t last;
+    int length;
+
+    for (i = 0; i < chaos->num; ++i) {
+        ft_count(chaos, &records[i].atom);
+    }
+
+    ft_child_send(&chaos->server, "words");
+    words = ft_answer(chaos, &chaos->server);
+    qsort(records, chaos->num, sizeof(*records), ft_compare_words);
+    for (word = 0; word < FT_ATOM_WORDS; ++word, begin = end) {
+        for (end = begin; (end < chaos->num) && (records[end].word == word);
+             ++end) {
+        }
+
+        sscanf(words, " %" SCNx64 "%n", &last, &length);
+        words += length;
+        wrong  = ft_atom_history_check(&records[begin], end - begin, last);
+        if (wrong != NULL) {
+            ft_report(chaos, "word %u: %s", word, wrong);
+        }
+
+        wrong = ft_atom_chain_check(&chaos->words[word],
+                                    ft_atom_word_first(word, chaos->now_width),
+                                    last);
+        if (wrong != NULL) {
+            ft_report(chaos, "word %u, trace: %s", word, wrong);
+        }
+    }
+
+    free(records);
+}
+
+/* --- One seed --- */
+
+static void ft_start_load(ft_chaos_t *chaos)
+{
+    unsigned i;
+
+    for (i = 0; i < chaos->clients; ++i) {
+        ft_child_send(&chaos->client[i], "load %u %u %" PRIu64
+                      " %g ft_atoms.%u", chaos->now_width, i, chaos->seed,
+                      chaos->seconds, i);
+    }
+}
+
+static void ft_await_load(ft_chaos_t *chaos)
+{
+    unsigned i;
+
+    for (i = 0; i < chaos->clients; ++i) {
+        ft_answer(chaos, &chaos->client[i]);
+        chaos->switches += chaos->client[i].switches;
+        if (chaos->client[i].errors > 0) {
+            ft_report(chaos, "client %u logged errors", i);
+        }
+    }
+}
+
+static void ft_seed(ft_chaos_t *chaos)
+{
+    double end;
+    unsigned i;
+
+    chaos->now_width = (chaos->width != 0) ? chaos->width :
+                       (chaos->seed % 2) ? 4 : 8;
+    chaos->failures  = chaos->switches = chaos->num_accesses = 0;
+    chaos->trace_seq = 0;
+    memset(&chaos->server, 0, sizeof(chaos->server));
+    memset(chaos->client, 0, sizeof(chaos->client));
+    for (i = 0; i < FT_ATOM_WORDS; ++i) {
+        ft_atom_chain_clear(&chaos->words[i]);
+    }
+
+    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seed);
+    ft_storm_init(&chaos->storm, &chaos->driver, !chaos->home_fails,
+                  chaos->seed);
+    ft_setup(chaos);
+    ft_start_load(chaos);
+    end = ft_clock() + chaos->seconds;
+    ft_storm_link(&chaos->storm, 1, 0, "silent"); /* In use for certain */
+    while (ft_clock() < end) {
+        ft_storm_blow(&chaos->storm);
+    }
+
+    ft_storm_end(&chaos->storm);
+    ft_await_load(chaos);
+    ft_read_trace(chaos);
+    ft_judge_words(chaos);
+    ft_cleanup(chaos);
+    printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
+           " in the trace, %" PRIu64 " faults (%" PRIu64 " rules fired), %u"
+           " switches, %u failures\n", chaos->seed, chaos->now_width,
+           chaos->seconds, chaos->num, chaos->num_accesses,
+           chaos->storm.faults, chaos->storm.fired, chaos->switches,
+           chaos->failures);
+    if ((chaos->storm.faults == 0) || (chaos->num == 0) ||
+        (chaos->num_accesses == 0)) {
+        ft_report(chaos, "nothing was tested");
+    }
+
+    chaos->all_failures += chaos->failures;
+}
+
+static void ft_tell(const ft_chaos_t *chaos)
+{
+    char name[16];
+    unsigned i;
+
+    for (i = 0; i < FT_NUM_COUNTS; ++i) {
+        if (chaos->counts[i] > 0) {
+            printf("checked: %-17s %8zu\n", ft_count_name(i, name),
+                   chaos->counts[i]);
+        }
+    }
+}
+
+/* --- Options --- */
+
+static void ft_usage(void)
+{
+    printf("usage: ft_atom_chaos [OPTIONS] PREFIX JOB\n"
+           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
+           "  JOB          path of ft_atom_job\n"
+           "  -s SEED      first seed (1)\n"
+           "  -n SEEDS     number of seeds (1)\n"
+           "  -T SECONDS   for each seed (5)\n"
+           "  -C CLIENTS   at most 4 (3)\n"
+           "  -L LINKS     (2)\n"
+           "  -w 4|8       only this width (odd seeds: 4, even seeds: 8)\n"
+           "  -H           the server's links fail, too\n"
+           "  -N NAME      first part of the fabric's name (achaos)\n"
+           "  -P FILE      this plugin instead of the installed one\n"
+           "  -l FILE      log of all processes (ft_atom_chaos.log)\n");
+    exit(2);
+}
+
+static void ft_parse(ft_chaos_t *chaos, int argc, char **argv)
+{
+    const char *log = "ft_atom_chaos.log";
+    int c;
+
+    while ((c = getopt(argc, argv, "s:n:T:C:L:w:HN:P:l:h")) != -1) {
+        switch (c) {
+        case 's':
+            chaos->seed = strtoull(optarg, NULL, 0);
+            break;
+        case 'n':
+            chaos->num_seeds = atoi(optarg);
+            break;
+        case 'T':
+            chaos->seconds = atof(optarg);
+            break;
+        case 'C':
+            chaos->clients = atoi(optarg);
+            break;
+        case 'L':
+            chaos->links = atoi(optarg);
+            break;
+        case 'w':
+            chaos->width = atoi(optarg);
+            break;
+        case 'H':
+            chaos->home_fails = 1;
+            break;
+        case 'N':
+            chaos->driver.name = optarg;
+            break;
+        case 'P':
+            chaos->driver.plugin = optarg;
+            break;
+        case 'l':
+            log = optarg;
+            break;
+        default:
+            ft_usage();
+        }
+    }
+
+    if ((chaos->clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
+        ((chaos->width != 0) && (chaos->width != 4) && (chaos->width != 8)) ||
+        (ft_driver_open(&chaos->driver, log, argc, argv, optind) != 0)) {
+        ft_usage();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static ft_chaos_t chaos = {
+        .driver    = {.name = "achaos"},
+        .seed      = 1,
+        .num_seeds = 1,
+        .seconds   = 5,
+        .clients   = 3,
+        .links     = 2
+    };
+    unsigned i;
+
+    ft_parse(&chaos, argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (i = 0; i < chaos.num_seeds; ++i, ++chaos.seed) {
+        ft_seed(&chaos);
+    }
+
+    ft_tell(&chaos);
+    fclose(chaos.driver.log);
+    return (chaos.all_failures == 0) ? 0 : 1;
+}
