@@ -4,15 +4,20 @@
  * A process of the sweep of atomics (ft_atom_sweep). It knows UCT only, takes
  * commands from stdin, and answers each with "ft: ok ...".
  *
- *     server    set VALUE | get | clear WIDTH | words
+ *     server    set VALUE | get | clear WIDTH | words | batch COUNT |
+ *               until VALUE
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
- *               load WIDTH CLIENT SEED SECONDS FILE
+ *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
+ *               batch COUNT VALUE | many COUNT ROUNDS
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
- * own, which the server clears and tells.
+ * own, which the server clears and tells. "time" and "batch" are of the benchmark
+ * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
+ * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw; "many" adds 1 to
+ * COUNT words at once.
  */
-#include "ft_atom_load.h"
+#include "ft_atom_batch.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -176,7 +181,117 @@ static void ft_load(ft_atom_job_t *job, const char *text)
     printf("ft: ok %zu\n", ft_atom_load_run(&load));
 }
 
+/* Of the word that a run is on */
+static void ft_time(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey, .base = job->server.base};
+    ft_atom_t atoms[FT_ATOM_MAX];
+    double median, shortest;
+    unsigned count, alone;
+    int at;
+
+    if ((sscanf(text, "%u %u %u %n", &load.width, &count, &alone, &at) != 3) ||
+        (ft_atoms_parse(text + at, atoms) != 1)) {
+        ft_die("time: bad arguments: %s", text);
+    }
+
+    median = ft_atom_time(&load, &atoms[0], load.base + FT_WORD, count, alone,
+                          &shortest);
+    printf("ft: ok %.1f %.1f\n", median, shortest);
+}
+
+static void ft_batch(ft_atom_job_t *job, const char *text)
+{
+    static uint64_t words[FT_ATOM_BATCH_MAX];
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey, .base = job->server.base,
+                           .width = 8};
+    unsigned num, i;
+    uint64_t value;
+
+    if ((sscanf(text, "%u %" SCNx64, &num, &value) != 2) ||
+        (num > FT_ATOM_BATCH_MAX)) {
+        ft_die("batch: bad arguments: %s", text);
+    }
+
+    ft_atom_batch(&load, num, words, value);
+    printf("ft: ok");
+    for (i = 0; i < num; ++i) {
+        printf(" %" PRIx64, words[i]);
+        words[i] = value + i;
+    }
+    printf("\n");
+}
+
+/* Behind the last word of a load; nobody has so many slots */
+static void ft_many(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey,
+                           .base = job->server.base + FT_ATOM_MANY_OFFSET};
+    unsigned num, rounds;
+
+    if (sscanf(text, "%u %u %u", &load.width, &num, &rounds) != 3) {
+        ft_die("many: bad arguments: %s", text);
+    }
+
+    while (rounds-- > 0) {
+        ft_atom_many(&load, num);
+    }
+
+    printf("ft: ok\n");
+}
+
 /* --- Server --- */
+
+/* Neither progress nor anything else but loads */
+static void ft_until(uint64_t last)
+{
+    volatile uint64_t *word = &ft_memory[FT_WORD];
+    double since            = ft_now();
+    unsigned uids           = 0;
+    unsigned looks          = 0;
+    uint64_t value;
+
+    do {
+        value = *word;
+        uids += (value >> 63);
+        if ((++looks % 1024) == 0) {
+            sched_yield();
+        }
+
+        if (ft_now() - since > FT_RUN_TIME) {
+            ft_die("until: the word is %" PRIx64, value);
+        }
+    } while (value != last);
+
+    printf("ft: ok %u\n", uids);
+}
+
+static void ft_tell_many(unsigned num)
+{
+    const uint64_t *words = &ft_memory[FT_ATOM_MANY_OFFSET / sizeof(uint64_t)];
+    unsigned i;
+
+    printf("ft: ok");
+    for (i = 0; i < num; ++i) {
+        printf(" %" PRIu64, words[i]);
+    }
+    printf("\n");
+}
+
+static void ft_tell_batch(unsigned num)
+{
+    unsigned i;
+
+    printf("ft: ok");
+    for (i = 0; i < num; ++i) {
+        printf(" %" PRIx64,
+               ft_memory[FT_ATOM_BATCH_OFFSET(i) / sizeof(uint64_t)]);
+    }
+    printf("\n");
+}
 
 static uint64_t *ft_load_word(unsigned i)
 {
@@ -215,6 +330,26 @@ static void ft_command(ft_atom_job_t *job, char *line)
         return;
     } else if (!strncmp(line, "load ", 5)) {
         ft_load(job, line + 5);
+        return;
+    } else if (!strncmp(line, "time ", 5)) {
+        ft_time(job, line + 5);
+        return;
+    } else if (!strncmp(line, "until ", 6)) {
+        ft_until(strtoull(line + 6, NULL, 16));
+        return;
+    } else if (!strncmp(line, "many ", 5)) {
+        if (job->ep != NULL) {
+            ft_many(job, line + 5);
+        } else {
+            ft_tell_many(atoi(line + 5));
+        }
+        return;
+    } else if (!strncmp(line, "batch ", 6)) {
+        if (job->ep != NULL) {
+            ft_batch(job, line + 6);
+        } else {
+            ft_tell_batch(atoi(line + 6));
+        }
         return;
     } else if (!strcmp(line, "words")) {
         ft_tell_words();

@@ -27,7 +27,7 @@ static uint64_t ft_json_number(const json_t *object, const char *key)
 int ft_trace_next(char **text_p, ft_entry_t *entry)
 {
     char *line = strsep(text_p, "\n");
-    const char *op, *type;
+    const char *op, *type, *ack;
     json_t *root;
 
     if ((line == NULL) || (line[0] == '\0')) {
@@ -57,6 +57,8 @@ int ft_trace_next(char **text_p, ft_entry_t *entry)
     entry->duplicate = ft_json_number(root, "duplicate");
     entry->partial   = ft_json_number(root, "partial");
     entry->last      = ft_json_number(root, "last");
+    ack              = json_string_value(json_object_get(root, "ack"));
+    entry->acked     = (ack != NULL) && !strcmp(ack, "sent");
     json_decref(root);
     return 1;
 }

@@ -25,6 +25,7 @@ typedef struct {
     int      duplicate;
     int      partial;
     int      last;
+    int      acked;       /* Its answer, or acknowledgement, was sent */
 } ft_entry_t;
 
 /** Read the next line. Begin with *text_p at the text, which is changed. A trace that

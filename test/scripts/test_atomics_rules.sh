@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Rules of docs/ATOMICS.md which hold without any failure: who sees a UID, slots that
+# run out; and the benchmark of atomics, which is a test of recovery, too.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+
+# bench WHAT MODE COUNT: into ./out
+bench() {
+    timeout 100 "$apps/ft_atom_bench" -n "$3" "$1" "$2" "$RCV_PREFIX" \
+        "$apps/ft_atom_job" >out 2>&1 || fail "$1 $2: $(tail -n 3 out)"
+    sed 's/^/# /' out
+}
+
+# No failure, as the NIC waits long enough, but a confirm which is late: a flush waits
+# for it, and so the server's CPU finds no UID behind the flush (rule 9)
+test_flush_covers_confirm() {
+    local status=0
+    export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    timeout 100 "$apps/ft_atom_sweep" -p lane -c 1 -w 8 -s cswap,fadd -f slow \
+        "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1 || status=$?
+    sed 's/^/# /' out | tail -n 5 | cut -c 1-300
+    [ $status -eq 0 ] || fail "ft_atom_sweep ended with $status"
+    grep -q 'switches 0;' out || fail "something failed"
+}
+
+# The server waits for a value as OpenSHMEM's wait_until does: its CPU polls the word,
+# and nobody's atomics may show it a UID
+test_proxy_shows_no_uid() {
+    export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
+    bench until proxy 2000
+    grep -qx 'proxy until: UIDs 0' out || fail "the CPU saw UIDs"
+}
+
+# ... which it does in the other mode, so it would have
+test_extended_shows_uids() {
+    export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
+    bench until extended 20000
+    ! grep -qx 'extended until: UIDs 0' out || fail "the CPU saw no UID"
+}
+
+# 64 atomics at once, and 16 slots: the others wait, and none fails
+test_slots_run_out() {
+    bench many extended 100
+}
+
+# Batches of compare and swap, in each of which the link fails
+test_batches_recover() {
+    bench cas extended 10
+    awk '{ exit !($5 == 10 && $7 == 160 && $9 > 0 && $11 == $9 && $15 == 0) }' \
+        out || fail "not all are recovered"
+}
+
+run_tests
