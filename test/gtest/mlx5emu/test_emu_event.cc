@@ -6,6 +6,8 @@
 
 #include "test_emu.h"
 
+#include <algorithm>
+
 class test_emu_event : public emu::test_emu {
 protected:
     void arm(emu::side &s, bool solicited_only = false)
@@ -116,34 +118,164 @@ UCS_TEST_F(test_emu_event, empty_srq_is_rnr) {
     EXPECT_TRUE(a->completes(1, IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
-UCS_TEST_F(test_emu_event, overrun_of_a_cq) {
-    uint64_t small;
-    emu::numbers_t n;
+/* Queue pairs whose completion queue has 8 entries */
+class test_emu_overrun : public emu::test_emu {
+protected:
+    /* A side with such a queue. The two that come with it are not used. */
+    std::unique_ptr<emu::side> make_small(unsigned host)
+    {
+        std::unique_ptr<emu::side> s(new emu::side(fabric(), host, 0));
+        emu::numbers_t n;
 
-    make_pair();
-    small  = (**a)("cq", a->ctx, 7, 0).at(0);
-    n      = (**a)("qp", a->ctx, (int)IBV_QPT_RC, small, -1, 1);
-    a->cq  = small;
-    a->qp  = n.at(0);
-    a->qpn = n.at(1);
-    a->connect(*b);
+        s->cq  = (**s)("cq", s->ctx, 7, 0).at(0);
+        n      = (**s)("qp", s->ctx, (int)IBV_QPT_RC, s->cq, -1, 1);
+        s->qp  = n.at(0);
+        s->qpn = n.at(1);
+        return s;
+    }
+
+    /* The queue's error, then that of each of its queue pairs, and no more */
+    void expect_events(emu::side &s, std::vector<uint64_t> qpns)
+    {
+        std::vector<uint64_t> told;
+        emu::numbers_t event;
+
+        event = s.async(20000);
+        ASSERT_FALSE(event.empty());
+        EXPECT_EQ((uint64_t)IBV_EVENT_CQ_ERR, event.at(0));
+        for (size_t i = 0; i < qpns.size(); ++i) {
+            event = s.async(20000);
+            ASSERT_FALSE(event.empty());
+            EXPECT_EQ((uint64_t)IBV_EVENT_QP_FATAL, event.at(0));
+            told.push_back(event.at(1));
+        }
+        std::sort(qpns.begin(), qpns.end());
+        std::sort(told.begin(), told.end());
+        EXPECT_EQ(qpns, told);
+        EXPECT_TRUE(s.async(0).empty());
+    }
+
+    static const unsigned size = 8;
+};
+
+UCS_TEST_F(test_emu_overrun, of_a_send_cq) {
+    a = make_small(0);
     b.reset(new emu::side(fabric(), 1, 0));
-    (**a)("state", a->qp, (int)IBV_QPS_RESET);
     a->connect(*b);
     b->connect(*a);
 
-    for (int i = 0; i < 8; ++i) {
+    for (unsigned i = 0; i < size; ++i) {
         a->write(*b, i, 0, 8, 0);
     }
     EXPECT_TRUE(a->async(0).empty());   /* it is just full */
-    a->write(*b, 8, 0, 8, 0);
-    EXPECT_EQ((uint64_t)IBV_EVENT_CQ_ERR, a->async(10000).at(0));
-    for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ((uint64_t)IBV_QPS_RTS, a->state());
+    a->write(*b, size, 0, 8, 0);
+    expect_events(*a, {a->qpn});
+    EXPECT_EQ((uint64_t)IBV_QPS_ERR, a->state());
+    EXPECT_EQ((uint64_t)IBV_QPS_RTS, b->state());
+    for (unsigned i = 0; i < size; ++i) {
         EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
     }
-    a->write(*b, 9, 0, 8, 0);
+    a->write(*b, size + 1, 0, 8, 0);
     EXPECT_TRUE(a->is_quiet());         /* it is dead, and tells once */
     EXPECT_TRUE(a->async(0).empty());
+    EXPECT_EQ(size + 1, executed(1, "write"));
+
+    /* A queue pair that is started again fails at its first completion */
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*b);
+    (**b)("state", b->qp, (int)IBV_QPS_RESET);
+    b->connect(*a);
+    EXPECT_EQ((uint64_t)IBV_QPS_RTS, a->state());
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_FATAL, a->qpn}), a->async(20000));
+    EXPECT_EQ((uint64_t)IBV_QPS_ERR, a->state());
+}
+
+/* All that complete to it fail with it, and nobody else */
+UCS_TEST_F(test_emu_overrun, takes_its_queue_pairs_along) {
+    emu::numbers_t second, third;
+
+    a      = make_small(0);
+    b.reset(new emu::side(fabric(), 1, 0));
+    second = (**a)("qp", a->ctx, (int)IBV_QPT_RC, a->cq, -1, 1);
+    third  = (**a)("qp", a->ctx, (int)IBV_QPT_RC, 0, -1, 1);
+    a->connect(*b);
+    b->connect(*a);
+    (**a)("connect", second.at(0), b->qpn, b->lid, 8, 3, 7);
+    (**a)("connect", third.at(0), b->qpn, b->lid, 8, 3, 7);
+    for (unsigned i = 0; i <= size; ++i) {
+        a->write(*b, i, 0, 8, 0);
+    }
+    expect_events(*a, {a->qpn, second.at(1)});
+    EXPECT_EQ((uint64_t)IBV_QPS_ERR, (**a)("query", second.at(0)).at(0));
+    EXPECT_EQ((uint64_t)IBV_QPS_RTS, (**a)("query", third.at(0)).at(0));
+}
+
+/* What the receiver is not told of must not be acknowledged */
+UCS_TEST_F(test_emu_overrun, of_a_receive_cq) {
+    a.reset(new emu::side(fabric(), 0, 0));
+    b = make_small(1);
+    a->connect(*b);
+    b->connect(*a);
+
+    for (unsigned i = 0; i < size + 3; ++i) {
+        b->recv(i, 64 * i, 64);
+    }
+    for (unsigned i = 0; i < size; ++i) {
+        a->send(IBV_WR_SEND, *b, i, 0, 8, 0);
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    EXPECT_TRUE(b->async(0).empty());
+    a->send(IBV_WR_SEND, *b, 100, 0, 8, 0);
+    a->send(IBV_WR_SEND, *b, 101, 0, 8, 0);
+    EXPECT_TRUE(a->completes(100, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->completes(101, IBV_WC_WR_FLUSH_ERR));
+    expect_events(*b, {b->qpn});
+    EXPECT_EQ((uint64_t)IBV_QPS_ERR, b->state());
+    for (unsigned i = 0; i < size; ++i) {
+        EXPECT_TRUE(b->completes(i, IBV_WC_SUCCESS));
+    }
+    EXPECT_TRUE(b->is_quiet(50));
+}
+
+/* The same by RDMA write with immediate data: the memory is written, but the
+ * writer is told that it may not be */
+UCS_TEST_F(test_emu_overrun, of_a_receive_cq_by_immediates) {
+    a.reset(new emu::side(fabric(), 0, 0));
+    b = make_small(1);
+    a->connect(*b);
+    b->connect(*a);
+
+    for (unsigned i = 0; i <= size; ++i) {
+        b->recv(i, 0, 64);
+        a->put(0, 500 + i);
+        a->send(IBV_WR_RDMA_WRITE_WITH_IMM, *b, i, 0, 8, 4096);
+        EXPECT_TRUE(a->completes(i, (i < size) ? IBV_WC_SUCCESS :
+                                                 IBV_WC_RETRY_EXC_ERR));
+    }
+    EXPECT_EQ(500ul + size, b->get(4096));
+    expect_events(*b, {b->qpn});
+}
+
+/* Flushes count, too */
+UCS_TEST_F(test_emu_overrun, by_a_flush) {
+    emu::numbers_t second;
+
+    a      = make_small(0);
+    b.reset(new emu::side(fabric(), 1, 0));
+    second = (**a)("qp", a->ctx, (int)IBV_QPT_RC, a->cq, -1, 1);
+    a->connect(*b);
+    (**a)("connect", second.at(0), b->qpn, b->lid, 8, 3, 7);
+    for (unsigned i = 0; i < size + 1; ++i) {
+        a->recv(i, 0, 64);
+    }
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    /* The one that was in ERR already has nothing to tell */
+    expect_events(*a, {second.at(1)});
+    for (unsigned i = 0; i < size; ++i) {
+        EXPECT_TRUE(a->completes(i, IBV_WC_WR_FLUSH_ERR));
+    }
 }
 
 UCS_TEST_F(test_emu_event, last_wqe_reached_once) {

@@ -40,47 +40,53 @@ static void *emu_cq_slot(const emu_cq_t *cq, uint32_t index)
     return cq->buf + (size_t)(index & (cq->cqe_cnt - 1)) * cq->cqe_size;
 }
 
-static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
-                        emu_chan_t *chan, uint64_t cookie)
+/* What the engine allocates: entries and doorbell record */
+static int emu_cq_init_mem(emu_cq_t *cq)
 {
     uint32_t i;
 
+    cq->buf = emu_heap_alloc(emu_cq_mem_size(cq));
+    if (cq->buf == NULL) {
+        return -ENOMEM;
+    }
+
+    cq->dbrec    = (uint32_t*)(cq->buf + (size_t)cq->cqe_cnt * cq->cqe_size);
+    cq->dbrec[0] = 0;
+    for (i = 0; i < cq->cqe_cnt; i++) {
+        emu_cqe_init(emu_cq_slot(cq, i), cq->cqe_size);
+    }
+    return 0;
+}
+
+static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
+                        uint64_t cookie)
+{
     cq->gen            = (cq->gen + 1) & 0x3ff;
     cq->cqn            = index | (cq->gen << EMU_CQ_IDX_BITS);
     cq->proc           = emu_self->index;
     cq->ctx            = ctx->index;
     cq->port           = ctx->port;
     cq->nic_gen        = ctx->nic_gen;
-    cq->chan           = chan;
     cq->cookie         = cookie;
     cq->refs           = 0;
     cq->pi             = 0;
     cq->armed          = 0;
     cq->sol_pi         = 0;
     cq->failed         = 0;
-    cq->ignore_overrun = 0;
-    cq->dbrec          = (uint32_t*)(cq->buf +
-                                     (size_t)cq->cqe_cnt * cq->cqe_size);
-    cq->dbrec[0]       = 0;
-    for (i = 0; i < cq->cqe_cnt; i++) {
-        emu_cqe_init(emu_cq_slot(cq, i), cq->cqe_size);
-    }
+    cq->spread         = 0;
     if (!cq->lock_ready) {
         emu_lock_init(&cq->lock);
         cq->lock_ready = 1;
     }
 }
 
-int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
-                  emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p)
+/* Sizes are checked; the memory is the program's, or NULL */
+static int emu_cq_create_common(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
+                                emu_chan_t *chan, emu_chan_t *async,
+                                uint64_t cookie, emu_cq_t **cq_p)
 {
     emu_cq_t *cq;
     int index, ret;
-
-    if ((cqe < 1) || (cqe >= EMU_CQ_MAX_CQE) ||
-        ((cqe_size != 64) && (cqe_size != 128))) {
-        return -EINVAL;
-    }
 
     if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
         return -EIO;
@@ -91,19 +97,57 @@ int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
     index = emu_table_find(EMU_TABLE_CQ, emu_fabric->cqs, sizeof(*cq), 1,
                            EMU_MAX_CQS);
     if (index >= 0) {
-        cq           = &emu_fabric->cqs[index];
-        cq->cqe_cnt  = emu_cq_round(cqe + 1);
-        cq->cqe_size = cqe_size;
-        cq->buf      = emu_heap_alloc(emu_cq_mem_size(cq));
-        if (cq->buf != NULL) {
-            emu_cq_init(cq, index, ctx, chan, cookie);
+        cq                 = &emu_fabric->cqs[index];
+        cq->cqe_cnt        = attr->cqe_cnt;
+        cq->cqe_size       = attr->cqe_size;
+        cq->ignore_overrun = attr->ignore_overrun;
+        cq->user_mem       = (attr->buf != NULL);
+        cq->buf            = attr->buf;
+        cq->dbrec          = attr->dbrec;
+        cq->chan           = chan;
+        cq->async          = async;
+        ret                = cq->user_mem ? 0 : emu_cq_init_mem(cq);
+        if (ret == 0) {
+            emu_cq_init(cq, index, ctx, cookie);
             __atomic_store_n(&cq->used, 1, __ATOMIC_RELEASE);
             *cq_p = cq;
-            ret   = 0;
         }
     }
     emu_unlock(&emu_fabric->table_lock);
     return ret;
+}
+
+int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
+                  emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p)
+{
+    emu_cq_user_attr_t attr = {0};
+
+    if ((cqe < 1) || (cqe >= EMU_CQ_MAX_CQE) ||
+        ((cqe_size != 64) && (cqe_size != 128))) {
+        return -EINVAL;
+    }
+
+    attr.cqe_cnt  = emu_cq_round(cqe + 1);
+    attr.cqe_size = cqe_size;
+    return emu_cq_create_common(ctx, &attr, chan, ctx->async, cookie, cq_p);
+}
+
+int emu_cq_create_user(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
+                       uint64_t cookie, emu_cq_t **cq_p)
+{
+    if (attr->cqe_cnt > EMU_CQ_MAX_CQE) {
+        return -EINVAL;
+    }
+
+    return emu_cq_create_common(ctx, attr, NULL, NULL, cookie, cq_p);
+}
+
+void emu_cq_set_chans(emu_cq_t *cq, emu_chan_t *chan, emu_chan_t *async)
+{
+    emu_lock(&cq->lock);
+    cq->chan  = chan;
+    cq->async = async;
+    emu_unlock(&cq->lock);
 }
 
 int emu_cq_destroy(emu_cq_t *cq)
@@ -118,7 +162,7 @@ int emu_cq_destroy(emu_cq_t *cq)
     is_first = (cq->used == 1); /* else its owner died in here */
     __atomic_store_n(&cq->used, 2, __ATOMIC_RELEASE);
     emu_unlock(&cq->lock);
-    if (is_first) {
+    if (is_first && !cq->user_mem) {
         emu_heap_free(cq->buf, emu_cq_mem_size(cq));
     }
     __atomic_store_n(&cq->used, 0, __ATOMIC_RELEASE);
@@ -151,32 +195,32 @@ static int emu_cq_is_full(const emu_cq_t *cq)
 }
 
 /* lock is held, and released */
-static void emu_cq_overrun(emu_cq_t *cq)
+static int emu_cq_overrun(emu_cq_t *cq)
 {
-    int is_first = !cq->failed;
+    emu_chan_t *async = cq->async;
+    int is_first      = !cq->failed;
 
     cq->failed = 1;
     emu_unlock(&cq->lock);
     if (is_first) {
-        emu_chan_post(emu_fabric->ctxs[cq->ctx].async, IBV_EVENT_CQ_ERR,
-                      cq->cqn, cq->cookie);
+        emu_chan_post(async, IBV_EVENT_CQ_ERR, cq->cqn, cq->cookie);
     }
+    return -EOVERFLOW;
 }
 
-void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
+int emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
 {
-    int is_err   = (cqe->opcode == MLX5_CQE_REQ_ERR) ||
-                   (cqe->opcode == MLX5_CQE_RESP_ERR);
-    int is_event = 0;
+    int is_err       = (cqe->opcode == MLX5_CQE_REQ_ERR) ||
+                       (cqe->opcode == MLX5_CQE_RESP_ERR);
+    emu_chan_t *chan = NULL;
 
     if (emu_unlikely(!emu_nic_is(cq->port, cq->nic_gen))) {
-        return; /* a dead NIC writes nothing */
+        return 0; /* a dead NIC writes nothing */
     }
 
     emu_cq_lock(cq);
     if (emu_unlikely(cq->failed || emu_cq_is_full(cq))) {
-        emu_cq_overrun(cq);
-        return;
+        return emu_cq_overrun(cq);
     }
 
     emu_cqe_write(emu_cq_slot(cq, cq->pi), cq->cqe_size, cqe,
@@ -188,13 +232,14 @@ void emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
     if (emu_unlikely(cq->armed != 0) &&
         ((cq->armed == 1) || is_err || cqe->solicited)) {
         cq->armed = 0;
-        is_event  = 1;
+        chan      = cq->chan;
     }
     emu_unlock(&cq->lock);
 
-    if (is_event) {
-        emu_chan_post(cq->chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
+    if (emu_unlikely(chan != NULL)) {
+        emu_chan_post(chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
     }
+    return 0;
 }
 
 void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
@@ -202,24 +247,25 @@ void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
     emu_cq_t *cq       = emu_cq_find(cqn);
     uint32_t ci        = sn_cmd_ci & 0xffffff;
     int solicited_only = !!(sn_cmd_ci & MLX5_CQ_DB_REQ_NOT_SOL);
-    int is_event       = 0;
+    emu_chan_t *chan   = NULL;
     uint32_t pi;
 
-    if ((cq == NULL) || !emu_nic_is(cq->port, cq->nic_gen)) {
+    if ((cq == NULL) || (emu_self == NULL) || (cq->proc != emu_self->index) ||
+        !emu_nic_is(cq->port, cq->nic_gen)) {
         return;
     }
 
     emu_cq_lock(cq);
     pi = solicited_only ? cq->sol_pi : cq->pi;
     if ((int32_t)((pi - ci) << 8) > 0) {
-        is_event = 1;
+        chan = cq->chan;
     } else {
         cq->armed = solicited_only ? 2 : 1;
     }
     emu_unlock(&cq->lock);
 
-    if (is_event) {
-        emu_chan_post(cq->chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
+    if (chan != NULL) {
+        emu_chan_post(chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
     }
 }
 

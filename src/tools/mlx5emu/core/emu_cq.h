@@ -27,6 +27,8 @@ struct emu_cq {
     uint8_t           *buf;
     volatile uint32_t *dbrec;
     emu_chan_t        *chan;      /* NULL: no completion channel */
+    emu_chan_t        *async;     /* of its error; NULL: nobody listens */
+    uint32_t          user_mem;   /* buf and dbrec are the program's */
     uint64_t          cookie;
     uint64_t          refs;       /* queue pairs; atomic */
     uint32_t          port;
@@ -41,7 +43,18 @@ struct emu_cq {
     uint32_t          ignore_overrun; /* the program promises not to, and need
                                          not tell how far it has read */
     uint32_t          failed;     /* overrun: nothing is written any more */
+    uint32_t          spread;     /* ... and its queue pairs are told; atomic */
 };
+
+/** A queue which the program brought along (DEVX), in memory that all processes
+ *  see. The program writes its first entries' owner bits. */
+typedef struct emu_cq_user_attr {
+    uint8_t  *buf;
+    uint32_t *dbrec;
+    unsigned cqe_cnt;             /* power of two */
+    unsigned cqe_size;            /* 64 or 128 */
+    int      ignore_overrun;
+} emu_cq_user_attr_t;
 
 /**
  * Create a completion queue.
@@ -53,6 +66,14 @@ struct emu_cq {
  */
 int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
                   emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p);
+
+/** Create a completion queue in the program's memory. Nobody gets its events
+ *  before @ref emu_cq_set_chans. */
+int emu_cq_create_user(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
+                       uint64_t cookie, emu_cq_t **cq_p);
+
+/** Set where its events go: completions, and its error. Both may be NULL. */
+void emu_cq_set_chans(emu_cq_t *cq, emu_chan_t *chan, emu_chan_t *async);
 
 /** @return -EBUSY while a QP uses it. */
 int emu_cq_destroy(emu_cq_t *cq);
@@ -79,8 +100,12 @@ emu_cq_req_notify(emu_cq_t *cq, int solicited_only, uint32_t ci)
  */
 uint32_t emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci);
 
-/** Append a completion. Called by proto/, with no other CQ's lock held. If
- *  there is no room, IBV_EVENT_CQ_ERR is raised and the queue is dead. */
-void emu_cq_push(emu_cq_t *cq, const struct emu_cqe *cqe);
+/**
+ * Append a completion. Called by proto/, with no other CQ's lock held. If there
+ * is no room, IBV_EVENT_CQ_ERR is raised and the queue is dead.
+ *
+ * @return 0, or -EOVERFLOW: the queue is dead, and the completion is lost.
+ */
+int emu_cq_push(emu_cq_t *cq, const struct emu_cqe *cqe);
 
 #endif

@@ -149,6 +149,7 @@ static void emu_qp_reset(emu_qp_t *qp)
     qp->req_hung      = 0;
     qp->last_op       = EMU_FAULT_OP_LAST;
     qp->dc_dct_now    = 0;
+    __atomic_store_n(&qp->fatal, 0, __ATOMIC_RELEASE);
     if (qp->type != EMU_QPT_DCI) {
         emu_qp_reset_responder(qp);
     }

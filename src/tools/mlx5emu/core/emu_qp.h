@@ -112,6 +112,7 @@ struct emu_qp {
     uint64_t            cookie;
     struct ibv_qp_attr  attr;        /* as modified; PSNs and state live below;
                                         written with both locks held */
+    uint8_t             fatal;       /* EMU_QP_FATAL_x; atomic */
 
     /* Requester half */
     emu_lock_t          req_lock __attribute__((aligned(64)));
@@ -163,6 +164,8 @@ struct emu_qp {
 
 #define EMU_QP_IDX_BITS 14
 #define EMU_QP_OPS_BITS 40      /* of emu_qp_t::ops: requests of one QP */
+#define EMU_QP_FATAL_LOST 1     /* a completion was lost: will fail */
+#define EMU_QP_FATAL_TOLD 2     /* ... failed, and raised QP_FATAL */
 #define EMU_SQE_SIGNALED  0x01  /* wants a completion */
 #define EMU_SQE_SOLICITED 0x02
 #define EMU_SQE_RD_ATOMIC 0x04  /* counts in req_rd_out */

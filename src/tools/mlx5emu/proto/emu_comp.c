@@ -54,6 +54,7 @@ static void emu_comp_progress(emu_qp_t *qp)
 void emu_comp_one(emu_qp_t *qp)
 {
     emu_sqe_t *sqe = emu_comp_oldest(qp);
+    int ret        = 0;
     emu_cqe_t cqe;
 
     if (sqe->flags & EMU_SQE_SIGNALED) {
@@ -65,7 +66,7 @@ void emu_comp_one(emu_qp_t *qp)
         cqe.srqn_uidx   = qp->cqe_uidx;
         cqe.byte_cnt    = sqe->length;
         cqe.solicited   = 0;
-        emu_cq_push(qp->send_cq, &cqe);
+        ret = emu_qp_complete(qp, qp->send_cq, &cqe);
         EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_CQES, 1);
     }
 
@@ -74,6 +75,9 @@ void emu_comp_one(emu_qp_t *qp)
     }
     qp->req_una = emu_psn_add(sqe->psn, sqe->num_psn);
     qp->sq_ci  += sqe->num_bb;
+    if (emu_unlikely(ret != 0)) {
+        emu_req_stop(qp);
+    }
 }
 
 void emu_comp_nops(emu_qp_t *qp)
@@ -98,7 +102,7 @@ void emu_comp_fail(emu_qp_t *qp, uint8_t syndrome)
     cqe.wqe_counter = qp->sq_ci;
     cqe.qpn         = qp->qpn;
     cqe.srqn_uidx   = qp->cqe_uidx;
-    emu_cq_push(qp->send_cq, &cqe);
+    emu_qp_complete(qp, qp->send_cq, &cqe);
     EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_CQE_ERRS, 1);
     qp->sq_ci += num_bb;
     emu_qp_fail_requester(qp);

@@ -20,9 +20,51 @@
 #define EMU_FLUSH_VENDOR   0xf9
 #define EMU_MAX_DEFERRED   64
 
-/* Queue pairs whose requester's half is yet to be failed by this thread */
-static __thread uint32_t emu_deferred[EMU_MAX_DEFERRED];
-static __thread unsigned emu_num_deferred;
+/* What this thread has to do when it holds no locks any more */
+static __thread struct {
+    unsigned num_qps;
+    unsigned num_cqs;
+    uint32_t qps[EMU_MAX_DEFERRED]; /* Requester's half is yet to be failed */
+    uint32_t cqs[EMU_MAX_DEFERRED]; /* Dead: fail their queue pairs */
+} emu_deferred;
+
+static void emu_defer_cq(const emu_cq_t *cq)
+{
+    unsigned i;
+
+    for (i = 0; i < emu_deferred.num_cqs; i++) {
+        if (emu_deferred.cqs[i] == cq->cqn) {
+            return;
+        }
+    }
+    if (emu_deferred.num_cqs < EMU_MAX_DEFERRED) {
+        emu_deferred.cqs[emu_deferred.num_cqs++] = cq->cqn;
+    }
+}
+
+/* A flush completion; its queue pair is in ERR already */
+static void emu_flush_complete(emu_cq_t *cq, const emu_cqe_t *cqe)
+{
+    if (emu_unlikely(emu_cq_push(cq, cqe) != 0) &&
+        !__atomic_exchange_n(&cq->spread, 1, __ATOMIC_ACQ_REL)) {
+        emu_defer_cq(cq);
+    }
+}
+
+int emu_qp_complete(emu_qp_t *qp, emu_cq_t *cq, const emu_cqe_t *cqe)
+{
+    uint8_t none = 0;
+
+    if (emu_likely(emu_cq_push(cq, cqe) == 0)) {
+        return 0;
+    }
+
+    __atomic_store_n(&cq->spread, 1, __ATOMIC_RELEASE);
+    __atomic_compare_exchange_n(&qp->fatal, &none, EMU_QP_FATAL_LOST, 0,
+                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    emu_defer_cq(cq);
+    return -1;
+}
 
 void emu_req_flush(emu_qp_t *qp)
 {
@@ -43,7 +85,7 @@ void emu_req_flush(emu_qp_t *qp)
         num_bb          = emu_wqe_peek(qp->sq_buf, qp->sq_bb_cnt, qp->sq_ci,
                                        &cqe.wqe_opcode);
         cqe.wqe_counter = qp->sq_ci;
-        emu_cq_push(qp->send_cq, &cqe);
+        emu_flush_complete(qp->send_cq, &cqe);
         qp->sq_ci += num_bb;
     }
 
@@ -68,11 +110,11 @@ static void emu_resp_flush(emu_qp_t *qp)
     cqe.srqn_uidx = qp->cqe_uidx;
     if (qp->resp_msg.kind == EMU_OP_SEND) {
         cqe.wqe_counter = qp->resp_msg.wqe_index;
-        emu_cq_push(qp->recv_cq, &cqe);
+        emu_flush_complete(qp->recv_cq, &cqe);
     }
     while (emu_rq_take(qp, &entry)) {
         cqe.wqe_counter = entry.index;
-        emu_cq_push(qp->recv_cq, &cqe);
+        emu_flush_complete(qp->recv_cq, &cqe);
     }
 }
 
@@ -140,29 +182,81 @@ void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why)
                                                     IBV_EVENT_QP_REQ_ERR,
                       qp->qpn, qp->cookie);
     }
-    if (emu_num_deferred < EMU_MAX_DEFERRED) {
-        emu_deferred[emu_num_deferred++] = qp->qpn;
+    if (emu_deferred.num_qps < EMU_MAX_DEFERRED) {
+        emu_deferred.qps[emu_deferred.num_qps++] = qp->qpn;
+    }
+}
+
+void emu_req_stop(emu_qp_t *qp)
+{
+    emu_req_enter_err(qp, IBV_QPS_ERR);
+}
+
+void emu_resp_stop(emu_qp_t *qp)
+{
+    emu_resp_enter_err(qp);
+}
+
+static void emu_run_deferred_qp(uint32_t qpn)
+{
+    emu_qp_t *qp = emu_qp_find(qpn);
+
+    if (qp == NULL) {
+        return;
+    }
+
+    emu_lock(&qp->req_lock);
+    if ((qp->used == 1) && (qp->qpn == qpn) &&
+        (qp->resp_state == IBV_QPS_ERR)) {
+        emu_req_enter_err(qp, IBV_QPS_ERR);
+    }
+    emu_unlock(&qp->req_lock);
+}
+
+/* Both locks are held. A DC initiator's responder half is its target's. */
+static int emu_qp_is_dead(const emu_qp_t *qp)
+{
+    uint32_t state = (qp->type == EMU_QPT_DCT) ? qp->resp_state :
+                                                 qp->req_state;
+
+    return (qp->fatal != EMU_QP_FATAL_LOST) &&
+           ((state == IBV_QPS_RESET) || (state == IBV_QPS_ERR));
+}
+
+/* All queue pairs of a completion queue that is dead: whatever they do, they
+ * could not tell */
+static void emu_run_deferred_cq(uint32_t cqn)
+{
+    const emu_cq_t *cq = emu_cq_find(cqn);
+    emu_qp_t *qp;
+    unsigned i;
+
+    for (i = 0; (cq != NULL) && (i < EMU_MAX_QPS); i++) {
+        qp = &emu_fabric->qps[i];
+        if (__atomic_load_n(&qp->used, __ATOMIC_ACQUIRE) != 1) {
+            continue;
+        }
+
+        emu_lock(&qp->req_lock);
+        emu_lock(&qp->resp_lock);
+        if ((qp->used == 1) && ((qp->send_cq == cq) || (qp->recv_cq == cq)) &&
+            !emu_qp_is_dead(qp)) {
+            __atomic_store_n(&qp->fatal, EMU_QP_FATAL_TOLD, __ATOMIC_RELEASE);
+            emu_qp_fail_locked(qp);
+            emu_chan_post(qp->async, IBV_EVENT_QP_FATAL, qp->qpn, qp->cookie);
+        }
+        emu_unlock(&qp->resp_lock);
+        emu_unlock(&qp->req_lock);
     }
 }
 
 void emu_run_deferred(void)
 {
-    emu_qp_t *qp;
-    uint32_t qpn;
-
-    while (emu_unlikely(emu_num_deferred > 0)) {
-        qpn = emu_deferred[--emu_num_deferred];
-        qp  = emu_qp_find(qpn);
-        if (qp == NULL) {
-            continue;
-        }
-
-        emu_lock(&qp->req_lock);
-        if ((qp->used == 1) && (qp->qpn == qpn) &&
-            (qp->resp_state == IBV_QPS_ERR)) {
-            emu_req_enter_err(qp, IBV_QPS_ERR);
-        }
-        emu_unlock(&qp->req_lock);
+    while (emu_unlikely(emu_deferred.num_qps > 0)) {
+        emu_run_deferred_qp(emu_deferred.qps[--emu_deferred.num_qps]);
+    }
+    while (emu_unlikely(emu_deferred.num_cqs > 0)) {
+        emu_run_deferred_cq(emu_deferred.cqs[--emu_deferred.num_cqs]);
     }
 }
 
@@ -177,4 +271,5 @@ void emu_rq_doorbell(emu_qp_t *qp)
         emu_resp_flush(qp);
     }
     emu_unlock(&qp->resp_lock);
+    emu_run_deferred();
 }

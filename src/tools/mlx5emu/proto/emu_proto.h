@@ -19,6 +19,7 @@
 
 #include "../core/emu_def.h"
 #include "../core/emu_qp.h"
+#include "../wqe/emu_cqe.h"
 #include "../wqe/emu_wqe.h"
 
 #include <sys/uio.h>
@@ -162,6 +163,21 @@ void emu_qp_fail_responder(emu_qp_t *qp, emu_rsp_type_t why);
 
 /** Flush what is posted to the send queue of a QP in ERR. req_lock is held. */
 void emu_req_flush(emu_qp_t *qp);
+
+/**
+ * Write a completion of a QP that works. One of its locks is held.
+ *
+ * @return 0, or -1: the CQ is full or dead. All QPs of the CQ will be in ERR
+ *         when emu_run_deferred returns; until then the caller stops the half
+ *         whose lock it holds.
+ */
+int emu_qp_complete(emu_qp_t *qp, emu_cq_t *cq, const emu_cqe_t *cqe);
+
+/** A completion was lost: nothing is sent any more. req_lock is held. */
+void emu_req_stop(emu_qp_t *qp);
+
+/** ... or: no request is answered any more. resp_lock is held. */
+void emu_resp_stop(emu_qp_t *qp);
 
 /** Carry out what could not be done for the order of locks. No lock is held. */
 void emu_run_deferred(void);

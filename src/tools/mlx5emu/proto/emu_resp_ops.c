@@ -175,8 +175,11 @@ static emu_rx_verdict_t emu_rx_memory_failed(emu_rx_t *rx, int error)
     return (error == -ESRCH) ? EMU_RX_DROP : emu_rx_nak(rx, EMU_RSP_NAK_OP);
 }
 
-static void emu_rx_push_recv(emu_rx_t *rx, uint16_t wqe_index, uint8_t opcode,
-                             uint8_t syndrome, const void *inl)
+/* If the completion cannot be written the request was never: it is not answered,
+ * so that its requester finds out, and the queue pair fails */
+static emu_rx_verdict_t
+emu_rx_push_recv(emu_rx_t *rx, uint16_t wqe_index, uint8_t opcode,
+                 uint8_t syndrome, const void *inl)
 {
     const emu_pkt_t *pkt = rx->pkt;
     emu_cqe_t cqe;
@@ -195,9 +198,14 @@ static void emu_rx_push_recv(emu_rx_t *rx, uint16_t wqe_index, uint8_t opcode,
     cqe.solicited   = !!(pkt->flags & EMU_PKT_SOLICITED);
     cqe.srqn_uidx   = (rx->qp->srq != NULL) ? rx->qp->srq->srqn :
                                               rx->qp->cqe_uidx;
-    emu_cq_push(rx->qp->recv_cq, &cqe);
+    if (emu_unlikely(emu_qp_complete(rx->qp, rx->qp->recv_cq, &cqe) != 0)) {
+        emu_resp_stop(rx->qp);
+        return EMU_RX_DROP;
+    }
+
     EMU_COUNT(rx->port, rx->qp->type,
               (syndrome == 0) ? EMU_CNT_CQES : EMU_CNT_CQE_ERRS, 1);
+    return EMU_RX_NEXT;
 }
 
 /* The responder's own error: its receive completion and a NAK */
@@ -209,10 +217,14 @@ static emu_rx_verdict_t emu_rx_recv_failed(emu_rx_t *rx, uint16_t index,
     }
 
     rx->ctx->resp_msg.kind = EMU_OP_NONE; /* the entry is used up */
-    emu_rx_push_recv(rx, index, MLX5_CQE_RESP_ERR,
-                     (error == -EMSGSIZE) ? MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
-                                            MLX5_CQE_SYNDROME_LOCAL_PROT_ERR,
-                     NULL);
+    if (emu_rx_push_recv(rx, index, MLX5_CQE_RESP_ERR,
+                         (error == -EMSGSIZE) ?
+                         MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
+                         MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, NULL) !=
+        EMU_RX_NEXT) {
+        return EMU_RX_DROP;
+    }
+
     return emu_rx_nak(rx, (error == -EMSGSIZE) ? EMU_RSP_NAK_INV :
                                                  EMU_RSP_NAK_OP);
 }
@@ -261,9 +273,9 @@ static emu_rx_verdict_t emu_rx_send(emu_rx_t *rx)
     msg->offset += pkt->length;
     if (pkt->flags & EMU_PKT_LAST) {
         msg->kind = EMU_OP_NONE;
-        emu_rx_push_recv(rx, entry.index, (pkt->flags & EMU_PKT_IMM) ?
-                         MLX5_CQE_RESP_SEND_IMM : MLX5_CQE_RESP_SEND, 0,
-                         in_cqe ? inl : NULL);
+        return emu_rx_push_recv(rx, entry.index, (pkt->flags & EMU_PKT_IMM) ?
+                                MLX5_CQE_RESP_SEND_IMM : MLX5_CQE_RESP_SEND, 0,
+                                in_cqe ? inl : NULL);
     }
     return EMU_RX_NEXT;
 }
@@ -293,7 +305,8 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
     if (pkt->flags & EMU_PKT_LAST) {
         rx->ctx->resp_msg.kind = EMU_OP_NONE;
         if ((pkt->flags & EMU_PKT_IMM) && emu_rq_take(rx->qp, &entry)) {
-            emu_rx_push_recv(rx, entry.index, MLX5_CQE_RESP_WR_IMM, 0, NULL);
+            return emu_rx_push_recv(rx, entry.index, MLX5_CQE_RESP_WR_IMM, 0,
+                                    NULL);
         }
     }
     return EMU_RX_NEXT;

@@ -119,7 +119,11 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
         cqe.syndrome = (ret == -EMSGSIZE) ? MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR :
                                             MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
     }
-    emu_cq_push(qp->recv_cq, &cqe);
+    if (emu_unlikely(emu_qp_complete(qp, qp->recv_cq, &cqe) != 0)) {
+        emu_resp_stop(qp);
+        return;
+    }
+
     EMU_COUNT(&emu_fabric->ports[qp->port], EMU_QPT_UD,
               (ret == 0) ? EMU_CNT_CQES : EMU_CNT_CQE_ERRS, 1);
 }
