@@ -65,8 +65,7 @@ static void nap()
     nanosleep(&ts, NULL);
 }
 
-/* Readable within so many milliseconds? */
-static bool wait_fd(int fd, int timeout_ms)
+bool wait_fd(int fd, int timeout_ms)
 {
     struct pollfd pfd = {fd, POLLIN, 0};
 
@@ -608,7 +607,23 @@ static const std::map<std::string, command_t> commands = {
     {"dct", cmd_dct},         {"dci", cmd_dci},       {"raw", cmd_raw},
     {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
     {"storm", cmd_storm},     {"alias", cmd_alias},
-    {"masked", cmd_masked}
+    {"masked", cmd_masked},   {"bytes", cmd_bytes},   {"peek", cmd_peek},
+    {"devx_modify", cmd_devx_obj},      {"devx_query", cmd_devx_obj},
+    {"devx_qp_modify", cmd_devx_qp},    {"devx_qp_query", cmd_devx_qp},
+    {"devx_open", cmd_devx_open},
+    {"devx_nums", cmd_devx_nums},
+    {"devx_umem", cmd_devx_umem},
+    {"devx_umem_dereg", cmd_devx_umem_dereg},
+    {"devx_uar", cmd_devx_uar},
+    {"devx_eqn", cmd_devx_eqn},
+    {"devx_general", cmd_devx_general},
+    {"devx_create", cmd_devx_create},
+    {"devx_destroy", cmd_devx_destroy},
+    {"devx_nulls", cmd_devx_nulls},
+    {"devx_channel", cmd_devx_channel},
+    {"devx_subscribe", cmd_devx_subscribe},
+    {"devx_event", cmd_devx_event},
+    {"devx_ring", cmd_devx_ring}
 };
 
 static std::string run(const words_t &words)

@@ -81,6 +81,9 @@ T &item(std::vector<T> &table, const words_t &words, size_t index)
 
 void check(bool condition, const char *what);
 
+/** Readable within so many milliseconds? */
+bool wait_fd(int fd, int timeout_ms);
+
 /* Commands in verbs_agent_raw.cc: direct verbs */
 numbers_t cmd_dct(const words_t &words);
 numbers_t cmd_dci(const words_t &words);
@@ -88,6 +91,26 @@ numbers_t cmd_dc_modify(const words_t &words);
 numbers_t cmd_raw(const words_t &words);
 numbers_t cmd_masked(const words_t &words);
 numbers_t cmd_raw_bytes(const words_t &words);
+
+/* Commands in verbs_agent_devx.cc */
+numbers_t cmd_devx_open(const words_t &words);
+numbers_t cmd_devx_nums(const words_t &words);
+numbers_t cmd_devx_umem(const words_t &words);
+numbers_t cmd_devx_umem_dereg(const words_t &words);
+numbers_t cmd_devx_uar(const words_t &words);
+numbers_t cmd_devx_eqn(const words_t &words);
+numbers_t cmd_devx_general(const words_t &words);
+numbers_t cmd_devx_create(const words_t &words);
+numbers_t cmd_devx_destroy(const words_t &words);
+numbers_t cmd_devx_nulls(const words_t &words);
+numbers_t cmd_devx_channel(const words_t &words);
+numbers_t cmd_devx_subscribe(const words_t &words);
+numbers_t cmd_devx_event(const words_t &words);
+numbers_t cmd_devx_ring(const words_t &words);
+numbers_t cmd_devx_obj(const words_t &words);
+numbers_t cmd_devx_qp(const words_t &words);
+numbers_t cmd_bytes(const words_t &words);
+numbers_t cmd_peek(const words_t &words);
 
 } /* namespace agent */
 

@@ -8,7 +8,7 @@
  *                    |
  *               emu_devx_cmd.c   lengths, opcodes, objects
  *                    |
- *               emu_devx_qp.c, _dct.c, _rmp.c, _cap.c   one object's commands
+ *               emu_devx_qp.c, _cq.c, _dct.c, ...   one object's commands
  *                    |
  *               core/            the same objects that verbs/ makes
  *
@@ -27,10 +27,12 @@
 #define EMU_DEVX_MAX_UMEMS  2
 #define EMU_DEVX_MAX_EVENTS 4
 #define EMU_DEVX_UAR_PAGE   1   /* Number of the page of a device's context */
+#define EMU_DEVX_EQN        1   /* Event queue of completion vector 0 */
 
 
 typedef enum emu_devx_type {
     EMU_DEVX_QP,
+    EMU_DEVX_CQ,
     EMU_DEVX_DCT,
     EMU_DEVX_RMP,
     EMU_DEVX_MKEY,
@@ -59,6 +61,7 @@ struct mlx5dv_devx_obj {
     unsigned           events;  /* Events which were found to be for it */
     union {
         emu_qp_t       *qp;     /* QP, DCT */
+        emu_cq_t       *cq;     /* CQ */
         emu_srq_t      *srq;    /* RMP */
         emu_mr_t       *mr;     /* MKEY */
     };
@@ -91,6 +94,10 @@ int emu_devx_query_lag(const emu_devx_cmd_t *cmd);
 int emu_devx_create_qp(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);
 int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd);
 int emu_devx_query_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd);
+
+/* emu_devx_cq.c */
+int emu_devx_create_cq(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);
+int emu_devx_query_cq(emu_cq_t *cq, const emu_devx_cmd_t *cmd);
 
 /* emu_devx_dct.c, emu_devx_rmp.c */
 int emu_devx_create_dct(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);

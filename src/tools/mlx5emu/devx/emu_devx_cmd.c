@@ -34,6 +34,8 @@ static const emu_devx_op_t emu_devx_ops[] = {
     {EMU_CMD_QUERY_HCA_CAP, EMU_CMD_MIN_LEN, EMU_DEVX_GENERAL, EMU_DEVX_LAST},
     {EMU_CMD_QUERY_LAG,     EMU_CMD_MIN_LEN, EMU_DEVX_GENERAL, EMU_DEVX_LAST},
     {EMU_CMD_CREATE_MKEY,   EMU_MKEY_CMD_LEN, EMU_DEVX_CREATE, EMU_DEVX_MKEY},
+    {EMU_CMD_CREATE_CQ,     EMU_CQ_CMD_LEN,  EMU_DEVX_CREATE,  EMU_DEVX_CQ},
+    {EMU_CMD_QUERY_CQ,      EMU_CMD_MIN_LEN, EMU_DEVX_QUERY,   EMU_DEVX_CQ},
     {EMU_CMD_CREATE_QP,     EMU_QP_CMD_LEN,  EMU_DEVX_CREATE,  EMU_DEVX_QP},
     {EMU_CMD_RST2INIT_QP,   EMU_CMD_MIN_LEN, EMU_DEVX_MODIFY,  EMU_DEVX_QP},
     {EMU_CMD_INIT2INIT_QP,  EMU_CMD_MIN_LEN, EMU_DEVX_MODIFY,  EMU_DEVX_QP},
@@ -70,10 +72,14 @@ int emu_devx_status(int error)
 
 emu_pd_t *emu_devx_find_pd(struct ibv_context *context, uint32_t pdn)
 {
-    emu_pd_t *pd = &emu_fabric->pds[pdn];
+    emu_pd_t *pd;
 
-    return ((pdn < EMU_MAX_PDS) && (pd->used == 1) &&
-            (pd->proc == emu_self->index) &&
+    if (pdn >= EMU_MAX_PDS) {
+        return NULL;
+    }
+
+    pd = &emu_fabric->pds[pdn];
+    return ((pd->used == 1) && (pd->proc == emu_self->index) &&
             (pd->ctx == emu_vctx(context)->ctx->index)) ? pd : NULL;
 }
 
@@ -169,6 +175,8 @@ static int emu_devx_create(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd,
     switch (op->type) {
     case EMU_DEVX_QP:
         return emu_devx_create_qp(obj, cmd);
+    case EMU_DEVX_CQ:
+        return emu_devx_create_cq(obj, cmd);
     case EMU_DEVX_DCT:
         return emu_devx_create_dct(obj, cmd);
     case EMU_DEVX_MKEY:
@@ -239,6 +247,9 @@ int mlx5dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
     emu_devx_unsubscribe(obj);
     if (emu_vctx_is_mine(obj->context)) {
         switch (obj->type) {
+        case EMU_DEVX_CQ:
+            ret = emu_cq_destroy(obj->cq);
+            break;
         case EMU_DEVX_RMP:
             ret = emu_srq_destroy(obj->srq);
             break;
@@ -314,6 +325,9 @@ int mlx5dv_devx_obj_query(struct mlx5dv_devx_obj *obj, const void *in,
     switch (obj->type) {
     case EMU_DEVX_QP:
         status = emu_devx_query_qp(obj->qp, &cmd);
+        break;
+    case EMU_DEVX_CQ:
+        status = emu_devx_query_cq(obj->cq, &cmd);
         break;
     case EMU_DEVX_DCT:
         status = emu_devx_query_dct(obj->qp, &cmd);

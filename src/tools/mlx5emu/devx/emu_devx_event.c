@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * Events of DEVX objects. The engine writes events of a queue pair to one
- * channel; which of them the program subscribed to is looked up when they are
+ * Events of DEVX objects. The engine writes events of an object to one channel; which of them the program subscribed to is looked up when they are
  * read. Called by programs.
  */
 
@@ -10,6 +9,8 @@
 
 #include <stdlib.h>
 #include <unistd.h>
+
+#define EMU_DEVX_EVENT_NONE UINT32_MAX /* Nobody can subscribe to it */
 
 
 typedef struct emu_devx_chan {
@@ -34,6 +35,12 @@ emu_devx_chan(struct mlx5dv_devx_event_channel *channel)
 static unsigned emu_devx_event_number(uint32_t type)
 {
     switch (type) {
+    case EMU_EVENT_CQ:
+        return EMU_DEVX_EVENT_COMP;
+    case IBV_EVENT_CQ_ERR:
+        return EMU_DEVX_EVENT_CQ_ERROR;
+    case IBV_EVENT_QP_FATAL:
+        return EMU_DEVX_EVENT_WQ_CATAS;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
         return EMU_DEVX_EVENT_LAST_WQE;
     case IBV_EVENT_QP_REQ_ERR:
@@ -41,7 +48,7 @@ static unsigned emu_devx_event_number(uint32_t type)
     case IBV_EVENT_QP_ACCESS_ERR:
         return EMU_DEVX_EVENT_WQ_ACCESS;
     default:
-        return 0;
+        return EMU_DEVX_EVENT_NONE;
     }
 }
 
@@ -79,6 +86,11 @@ mlx5dv_devx_create_event_channel(struct ibv_context *context,
 
 static void emu_devx_set_async(emu_devx_obj_t *obj, emu_chan_t *chan)
 {
+    if (obj->type == EMU_DEVX_CQ) {
+        emu_cq_set_chans(obj->cq, chan, chan);
+        return;
+    }
+
     emu_lock(&obj->qp->resp_lock);
     obj->qp->async = chan;
     emu_unlock(&obj->qp->resp_lock);
@@ -163,7 +175,8 @@ int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
     /* Events of the port, of receive pools; several channels for an object */
     chan = emu_devx_chan(channel);
     if ((obj == NULL) ||
-        ((obj->type != EMU_DEVX_QP) && (obj->type != EMU_DEVX_DCT)) ||
+        ((obj->type != EMU_DEVX_QP) && (obj->type != EMU_DEVX_CQ) &&
+         (obj->type != EMU_DEVX_DCT)) ||
         (obj->context != chan->context) || !emu_vctx_is_mine(chan->context)) {
         return emu_verbs_error(EOPNOTSUPP);
     }

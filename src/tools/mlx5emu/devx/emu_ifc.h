@@ -20,6 +20,8 @@
 /* Opcodes */
 #define EMU_CMD_QUERY_HCA_CAP      0x100
 #define EMU_CMD_CREATE_MKEY        0x200
+#define EMU_CMD_CREATE_CQ          0x400
+#define EMU_CMD_QUERY_CQ           0x402
 #define EMU_CMD_CREATE_QP          0x500
 #define EMU_CMD_RST2INIT_QP        0x502
 #define EMU_CMD_INIT2RTR_QP        0x503
@@ -111,6 +113,32 @@
 #define EMU_ATOMIC_OP_FA           0x2
 #define EMU_ATOMIC_OP_MASKED_CS    0x4
 #define EMU_ATOMIC_OP_MASKED_FA    0x8
+
+/* CREATE_CQ, QUERY_CQ: the context is at the same place in both */
+#define EMU_CQ_CMD_LEN             272
+#define EMU_CQ_CMD_CQC             16
+#define EMU_CQ_CMD_UMEM_OFFSET     0x280, 64
+#define EMU_CQ_CMD_UMEM_ID         0x2c0, 32
+#define EMU_CQC_STATUS             0x000, 4
+#define EMU_CQC_CQE_SZ             0x008, 3
+#define EMU_CQC_COLLAPSED          0x00b, 1
+#define EMU_CQC_IGNORE_OVERRUN     0x00e, 1
+#define EMU_CQC_COMPRESS           0x011, 1
+#define EMU_CQC_STATE              0x014, 4
+#define EMU_CQC_DBR_UMEM_ID        0x020, 32
+#define EMU_CQC_PAGE_OFFSET        0x054, 6
+#define EMU_CQC_LOG_SIZE           0x063, 5
+#define EMU_CQC_UAR_PAGE           0x068, 24
+#define EMU_CQC_EQN                0x0b8, 8
+#define EMU_CQC_CONSUMER           0x148, 24
+#define EMU_CQC_PRODUCER           0x168, 24
+#define EMU_CQC_DBR_ADDR           0x1c0, 64
+#define EMU_CQC_STATUS_OVERFLOW    0x9
+#define EMU_CQC_CQE_SZ_64          0
+#define EMU_CQC_CQE_SZ_128         1
+#define EMU_CQC_STATE_SOLICITED    0x6
+#define EMU_CQC_STATE_ARMED        0x9
+#define EMU_CQC_STATE_FIRED        0xa
 
 /* CREATE_QP, its modifications and its query: bytes of, and offset of the QP
  * context in, the command */
@@ -214,7 +242,7 @@
 #define EMU_DCTC_STATE_DRAINED     2
 
 /* CREATE_RMP, QUERY_RMP. The work queue starts 48 bytes into the context. */
-#define EMU_RMP_CMD_LEN            128
+#define EMU_RMP_CMD_LEN            272
 #define EMU_RMP_CMD_RMPC           32
 #define EMU_RMPC_STATE             0x008, 4
 #define EMU_RMPC_BASIC_CYCLIC      0x020, 1
@@ -260,6 +288,7 @@
 #define EMU_KLM_ADDRESS            0x040, 64
 
 /* Events */
+#define EMU_DEVX_EVENT_COMP        0x00
 #define EMU_DEVX_EVENT_COMM_EST    0x02
 #define EMU_DEVX_EVENT_SQ_DRAINED  0x03
 #define EMU_DEVX_EVENT_CQ_ERROR    0x04

@@ -1,0 +1,668 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * DEVX: what commands answer, right ones and wrong ones. What the objects do is in
+ * test_emu_devx_run.cc.
+ */
+
+#include "test_emu_devx.h"
+
+#include <errno.h>
+
+namespace emu {
+
+std::string to_hex(const void *data, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    std::string result;
+
+    for (size_t i = 0; i < size; ++i) {
+        result += digits[((const uint8_t*)data)[i] >> 4];
+        result += digits[((const uint8_t*)data)[i] & 15];
+    }
+    return result;
+}
+
+devx_side::devx_side(const rcv::fabric &fabric, unsigned host,
+                     unsigned log_cq) :
+    agent(fabric, host), qp(0), qpn(0), m_log_cq(log_cq), m_ci(0), m_pi(0),
+    m_sn(0)
+{
+    std::vector<uint8_t> empty(64ul << log_cq);
+    numbers_t n;
+
+    n       = agent("devx_open", 0);
+    ctx     = n.at(0);
+    pdn     = n.at(1);
+    lid     = agent("port", ctx).at(1);
+    n       = agent("mr", ctx, mem_size, all_access);
+    mem     = n.at(0);
+    addr    = n.at(1);
+    lkey    = n.at(2);
+    rkey    = n.at(3);
+    n       = agent("devx_umem", ctx, mem, umem_offset, umem_size);
+    umem    = n.at(0);
+    umem_id = n.at(1);
+    n       = agent("devx_uar", ctx);
+    uar     = n.at(0);
+    uar_page = n.at(1);
+
+    for (size_t i = 63; i < empty.size(); i += 64) {
+        empty[i] = (MLX5_CQE_INVALID << 4) | MLX5_CQE_OWNER_MASK;
+    }
+    bytes(cq_offset, empty.data(), empty.size());
+
+    answer a = create(make_cq(log_cq));
+    EXPECT_EQ(0, a.error);
+    cq  = a.object;
+    cqn = a.num();
+    a   = create(make_rmp());
+    EXPECT_EQ(0, a.error);
+    rmp  = a.object;
+    rmpn = a.num();
+}
+
+mailbox devx_side::make_cq(unsigned log_size) const
+{
+    return mailbox(EMU_CQ_CMD_LEN, EMU_CMD_CREATE_CQ)
+            .set(0, EMU_CQ_CMD_UMEM_ID, umem_id)
+            .set(0, EMU_CQ_CMD_UMEM_OFFSET, cq_offset)
+            .set(EMU_CQ_CMD_CQC, EMU_CQC_LOG_SIZE, log_size)
+            .set(EMU_CQ_CMD_CQC, EMU_CQC_UAR_PAGE, uar_page)
+            .set(EMU_CQ_CMD_CQC, EMU_CQC_EQN, 1)
+            .set(EMU_CQ_CMD_CQC, EMU_CQC_DBR_UMEM_ID, umem_id)
+            .set(EMU_CQ_CMD_CQC, EMU_CQC_DBR_ADDR, dbr_offset);
+}
+
+mailbox devx_side::make_rmp(bool cyclic) const
+{
+    return mailbox(EMU_RMP_CMD_LEN, EMU_CMD_CREATE_RMP)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_STATE, EMU_RMPC_STATE_RDY)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_WQ_TYPE,
+                 cyclic ? EMU_RMPC_WQ_CYCLIC : EMU_RMPC_WQ_LIST)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_PD, pdn)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_LOG_STRIDE, 5)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_LOG_SIZE, log_rmp)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_WQ_UMEM_ID, umem_id)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_WQ_UMEM_OFFSET, rmp_offset)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_DBR_UMEM_ID, umem_id)
+            .set(EMU_RMP_CMD_RMPC, EMU_RMPC_DBR_ADDR, dbr_offset + 64);
+}
+
+mailbox devx_side::make_qp(unsigned st) const
+{
+    return mailbox(EMU_QP_CMD_LEN, EMU_CMD_CREATE_QP)
+            .set(0, EMU_QP_CMD_WQ_UMEM_ID, umem_id)
+            .set(0, EMU_QP_CMD_WQ_UMEM_OFFSET, sq_offset)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_ST, st)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_PD, pdn)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_UAR_PAGE, uar_page)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_CQN_SND, cqn)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_CQN_RCV, cqn)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_RQ_TYPE, EMU_QPC_RQ_TYPE_SRQ)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_SRQN, rmpn)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_LOG_SQ_SIZE, log_sq)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_USER_INDEX, 0x123456)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_DBR_UMEM_ID, umem_id)
+            .set(EMU_QP_CMD_QPC, EMU_QPC_DBR_ADDR, dbr_offset + 128);
+}
+
+mailbox devx_side::make_dct() const
+{
+    return mailbox(EMU_DCT_CMD_LEN, EMU_CMD_CREATE_DCT)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_PD, pdn)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_CQN, cqn)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_SRQN, rmpn)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_KEY, 0x1122)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_PORT, 1)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_MTU, IBV_MTU_1024)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_RWE, 1)
+            .set(EMU_DCT_CMD_DCTC, EMU_DCTC_MIN_RNR_NAK, 1);
+}
+
+mailbox devx_side::make_mkey() const
+{
+    /* The first 4K of the region, by addresses from 0x1000 on */
+    return mailbox(EMU_MKEY_CMD_LEN + EMU_KLM_LEN, EMU_CMD_CREATE_MKEY)
+            .set(0, EMU_MKEY_CMD_COUNT, 1)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_MODE_1_0, EMU_MKC_MODE_KSM)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_MKEY_7_0, 0x77)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_PD, pdn)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_LW, 1)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_RW, 1)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_START_ADDR, 0x1000)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_LEN, 4096)
+            .set(EMU_MKEY_CMD_MKC, EMU_MKC_LOG_ENTITY_SIZE, 12)
+            .set(EMU_MKEY_CMD_KLM, EMU_KLM_MKEY, lkey)
+            .set(EMU_MKEY_CMD_KLM, EMU_KLM_ADDRESS, addr);
+}
+
+answer devx_side::to_answer(const numbers_t &n) const
+{
+    answer a;
+
+    a.error  = n.at(0);
+    a.object = n.at(1);
+    a.out.assign(n.begin() + 2, n.end());
+    return a;
+}
+
+answer devx_side::ask(const std::string &words)
+{
+    return to_answer(agent.command(words));
+}
+
+static std::string words(const char *name, uint64_t object, size_t out_size,
+                         const mailbox &in)
+{
+    return std::string(name) + " " + std::to_string(object) + " " +
+           std::to_string(out_size) + " " + in.hex();
+}
+
+answer devx_side::create(const mailbox &in, size_t out_size)
+{
+    return ask(words("devx_create", ctx, out_size, in));
+}
+
+answer devx_side::general(const mailbox &in, size_t out_size)
+{
+    return ask(words("devx_general", ctx, out_size, in));
+}
+
+answer devx_side::query(uint64_t object, const mailbox &in, size_t out_size)
+{
+    return ask(words("devx_query", object, out_size, in));
+}
+
+answer devx_side::modify(uint64_t object, const mailbox &in, size_t out_size)
+{
+    return ask(words("devx_modify", object, out_size, in));
+}
+
+void devx_side::destroy(uint64_t object)
+{
+    agent("devx_destroy", object);
+}
+
+void devx_side::bytes(uint64_t offset, const void *data, size_t size)
+{
+    agent.command("bytes " + std::to_string(mem) + " " +
+                  std::to_string(umem_offset + offset) + " " +
+                  to_hex(data, size));
+}
+
+std::vector<uint8_t> devx_side::peek(uint64_t offset, size_t size)
+{
+    numbers_t n = agent("peek", mem, umem_offset + offset, size);
+
+    return std::vector<uint8_t>(n.begin(), n.end());
+}
+
+} /* namespace emu */
+
+
+class test_emu_devx : public emu::test_emu {
+protected:
+    typedef emu::mailbox mailbox;
+
+    void init() override
+    {
+        emu::test_emu::init();
+        s.reset(new emu::devx_side(fabric(), 0));
+    }
+
+    void cleanup() override
+    {
+        s.reset();
+        emu::test_emu::cleanup();
+    }
+
+    /* The device refuses a command, with this status, and nothing else */
+    void expect_status(unsigned status, const emu::answer &answer)
+    {
+        EXPECT_EQ(EREMOTEIO, answer.error);
+        EXPECT_EQ(status, answer.status());
+        EXPECT_NE(0ul, answer.get(0, EMU_CMD_SYNDROME));
+        EXPECT_EQ(0u, answer.num());
+    }
+
+    void expect_create(unsigned status, const mailbox &in)
+    {
+        emu::answer answer = s->create(in);
+
+        expect_status(status, answer);
+        EXPECT_EQ(UINT64_MAX, answer.object);
+    }
+
+    /* Every shorter command is too short; longer ones are read as far as the
+     * device knows them */
+    void check_lengths(const mailbox &right)
+    {
+        emu::answer answer;
+
+        for (size_t size : {right.size() - 1, right.size() - 4, (size_t)64,
+                            (size_t)EMU_CMD_MIN_LEN}) {
+            if (size < right.size()) {
+                expect_create(EMU_CMD_ST_BAD_INP_LEN,
+                              mailbox(right).resize(size));
+            }
+        }
+        for (size_t size : {0, 1, 2, EMU_CMD_MIN_LEN - 1}) {
+            EXPECT_EQ(EINVAL, s->create(mailbox(right).resize(size)).error);
+            EXPECT_EQ(EINVAL, s->create(right, size).error);
+        }
+        answer = s->create(mailbox(right).resize(right.size() + 4000), 4096);
+        EXPECT_EQ(0, answer.error);
+        s->destroy(answer.object);
+    }
+
+    std::unique_ptr<emu::devx_side> s;
+};
+
+UCS_TEST_F(test_emu_devx, calls_without_handles) {
+    for (uint64_t error : s->agent("devx_nulls", s->ctx)) {
+        EXPECT_EQ((uint64_t)EINVAL, error);
+    }
+    EXPECT_EQ(1ul, s->agent("devx_eqn", s->ctx, 0).at(0));
+    EXPECT_THROW(s->agent("devx_eqn", s->ctx, 1 << 20), emu::agent_error);
+}
+
+UCS_TEST_F(test_emu_devx, opcodes_that_no_call_takes) {
+    /* 0: none; destroy comes by the object; vendor's; a query of nothing */
+    for (unsigned opcode : {0x000, 0x001, 0x401, 0x501, 0x711, 0x90e, 0xb00,
+                            0xffff}) {
+        mailbox in(EMU_QP_CMD_LEN, opcode, s->cqn);
+
+        EXPECT_EQ(EINVAL, s->general(in, 4096).error) << opcode;
+        EXPECT_EQ(EINVAL, s->create(in).error) << opcode;
+        EXPECT_EQ(EINVAL, s->modify(s->cq, in).error) << opcode;
+        EXPECT_EQ(EINVAL, s->query(s->cq, in, 4096).error) << opcode;
+    }
+
+    /* Known ones by the wrong call */
+    EXPECT_EQ(EINVAL, s->general(s->make_cq(4), 4096).error);
+    EXPECT_EQ(EINVAL, s->create(mailbox(EMU_CMD_MIN_LEN,
+                                        EMU_CMD_QUERY_HCA_CAP)).error);
+    EXPECT_EQ(EINVAL, s->modify(s->cq, mailbox(EMU_CMD_MIN_LEN,
+                                               EMU_CMD_QUERY_CQ,
+                                               s->cqn)).error);
+}
+
+UCS_TEST_F(test_emu_devx, capabilities) {
+    mailbox general(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
+    mailbox atomic(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
+    mailbox other(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
+    const size_t size = EMU_CAP_OUT_OFFSET + EMU_CAP_SIZE;
+    emu::answer answer;
+
+    answer = s->general(general, size);
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ(1ul, answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_DCT));
+    EXPECT_EQ(20ul, answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_LOG_MAX_CQ_SZ));
+    answer = s->general(atomic.set(0, EMU_CMD_OP_MOD,
+                                   EMU_CAP_TYPE_ATOMIC << 1), size);
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ(12ul, answer.get(EMU_CAP_OUT_OFFSET, EMU_ATOMIC_SIZE_QP));
+
+    expect_status(EMU_CMD_ST_BAD_OUTP_LEN, s->general(general, size - 1));
+    expect_status(EMU_CMD_ST_BAD_PARAM,
+                  s->general(other.set(0, EMU_CMD_OP_MOD, 0xfffe), size));
+    answer = s->general(mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_LAG), 64);
+    EXPECT_EQ(0, answer.error);
+}
+
+UCS_TEST_F(test_emu_devx, lengths_of_mailboxes) {
+    check_lengths(s->make_cq(4));
+    check_lengths(s->make_rmp());
+    check_lengths(s->make_qp());
+    check_lengths(s->make_qp(EMU_QPC_ST_DCI));
+    check_lengths(s->make_dct());
+    check_lengths(s->make_mkey());
+}
+
+UCS_TEST_F(test_emu_devx, cq) {
+    const size_t cqc = EMU_CQ_CMD_CQC;
+    mailbox right    = s->make_cq(4);
+    mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_CQ, s->cqn);
+    emu::answer answer;
+
+    /* Out of the umem, of it by a wrap, of another, or nowhere */
+    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_LOG_SIZE,
+                                                         15));
+    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_LOG_SIZE,
+                                                         31));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(0, EMU_CQ_CMD_UMEM_OFFSET, -64ul));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(0, EMU_CQ_CMD_UMEM_ID, 0));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(cqc, EMU_CQC_DBR_UMEM_ID, 0xffffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(cqc, EMU_CQC_DBR_ADDR,
+                                     emu::devx_side::umem_size - 4));
+    /* Other objects */
+    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_UAR_PAGE,
+                                                         0xffffff));
+    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_EQN, 0));
+    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_EQN,
+                                                         255));
+    /* What is not there, and what nobody can */
+    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
+                  EMU_CQC_CQE_SZ, 7));
+    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
+                  EMU_CQC_COMPRESS, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
+                  EMU_CQC_COLLAPSED, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(0,
+                  EMU_CQ_CMD_UMEM_OFFSET, 32));
+    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
+                  EMU_CQC_DBR_ADDR, emu::devx_side::dbr_offset + 4));
+
+    answer = s->query(s->cq, query, EMU_CQ_CMD_LEN);
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ(4ul, answer.get(cqc, EMU_CQC_LOG_SIZE));
+    EXPECT_EQ(0ul, answer.get(cqc, EMU_CQC_STATUS));
+    EXPECT_EQ(0ul, answer.get(cqc, EMU_CQC_PRODUCER));
+    expect_status(EMU_CMD_ST_BAD_OUTP_LEN,
+                  s->query(s->cq, query, EMU_CQ_CMD_LEN - 1));
+
+    /* Not while a queue pair uses it */
+    s->create_qp();
+    EXPECT_THROW(s->destroy(s->cq), emu::agent_error);
+    s->destroy(s->qp);
+    s->destroy(s->cq);
+    expect_create(EMU_CMD_ST_BAD_RES, s->make_qp());
+}
+
+UCS_TEST_F(test_emu_devx, rmp) {
+    const size_t rmpc = EMU_RMP_CMD_RMPC;
+    mailbox right     = s->make_rmp();
+    mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_RMP, s->rmpn);
+    emu::answer answer;
+
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_STATE, 0));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_WQ_TYPE, 2));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_WQ_SIGNATURE, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 4));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 10));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 15)
+                          .set(rmpc, EMU_RMPC_LOG_SIZE, 31));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(rmpc, EMU_RMPC_PD, 0xffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(rmpc, EMU_RMPC_WQ_UMEM_ID, 0xabcdef));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(rmpc, EMU_RMPC_DBR_ADDR, -1ul));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(rmpc, EMU_RMPC_DBR_ADDR,
+                                     emu::devx_side::dbr_offset + 1));
+
+    for (bool cyclic : {false, true}) {
+        answer = s->create(s->make_rmp(cyclic));
+        EXPECT_EQ(0, answer.error);
+        query  = mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_RMP, answer.num());
+        answer = s->query(answer.object, query, EMU_RMP_CMD_LEN);
+        EXPECT_EQ(0, answer.error);
+        EXPECT_EQ((uint64_t)emu::devx_side::log_rmp,
+                  answer.get(rmpc, EMU_RMPC_LOG_SIZE));
+        EXPECT_EQ(cyclic ? (uint64_t)EMU_RMPC_WQ_CYCLIC : EMU_RMPC_WQ_LIST,
+                  answer.get(rmpc, EMU_RMPC_WQ_TYPE));
+        expect_status(EMU_CMD_ST_BAD_OUTP_LEN,
+                      s->query(answer.object, query, EMU_RMP_CMD_LEN - 1));
+        s->destroy(answer.object);
+    }
+}
+
+UCS_TEST_F(test_emu_devx, qp) {
+    const size_t qpc = EMU_QP_CMD_QPC;
+    mailbox right    = s->make_qp();
+
+    for (unsigned st : {0x1, 0x2, 0x3, 0x4, 0x6, 0xff}) {
+        expect_create(EMU_CMD_ST_BAD_PARAM, s->make_qp(st));
+    }
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_PD, 0xffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_PD, s->pdn + 1));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_CQN_SND, s->cqn + 1));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_CQN_RCV, 0xffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_SRQN, s->rmpn + 1));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_UAR_PAGE, 2));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_ID, 0));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_LOG_SQ_SIZE, 15));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_OFFSET, -1ul));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_DBR_ADDR, -8ul));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(qpc, EMU_QPC_RQ_TYPE, 2));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(qpc, EMU_QPC_NO_SQ, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_OFFSET, 16));
+    /* Its own receive queue of 2^15 entries of 2 KB is not in the umem */
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(qpc, EMU_QPC_RQ_TYPE,
+                                     EMU_QPC_RQ_TYPE_REGULAR)
+                          .set(qpc, EMU_QPC_LOG_RQ_SIZE, 15)
+                          .set(qpc, EMU_QPC_LOG_RQ_STRIDE, 7));
+}
+
+UCS_TEST_F(test_emu_devx, transitions_of_a_qp) {
+    emu::devx_side &t = *s;
+    emu::answer answer;
+
+    t.create_qp();
+    answer = t.query_qp();
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_RST,
+              answer.get(EMU_QP_CMD_QPC, EMU_QPC_STATE));
+    EXPECT_EQ(0x123456ul, answer.get(EMU_QP_CMD_QPC, EMU_QPC_USER_INDEX));
+    EXPECT_EQ(t.rmpn, answer.get(EMU_QP_CMD_QPC, EMU_QPC_SRQN));
+
+    /* None but the first is possible; nothing may change */
+    for (unsigned opcode : {EMU_CMD_INIT2INIT_QP, EMU_CMD_INIT2RTR_QP,
+                            EMU_CMD_RTR2RTS_QP, EMU_CMD_RTS2RTS_QP}) {
+        expect_status(EMU_CMD_ST_BAD_QP_STATE,
+                      t.modify(t.qp, mailbox(EMU_QP_CMD_LEN, opcode, t.qpn)));
+    }
+    expect_status(EMU_CMD_ST_BAD_INP_LEN,
+                  t.modify(t.qp, mailbox(EMU_QP_CMD_LEN - 1,
+                                         EMU_CMD_RST2INIT_QP, t.qpn)));
+    /* Another's number, an object of another kind */
+    EXPECT_EQ(EINVAL, t.modify(t.qp, mailbox(EMU_QP_CMD_LEN,
+                                             EMU_CMD_RST2INIT_QP,
+                                             t.qpn + 1)).error);
+    EXPECT_EQ(EINVAL, t.modify(t.cq, mailbox(EMU_QP_CMD_LEN,
+                                             EMU_CMD_RST2INIT_QP,
+                                             t.cqn)).error);
+    /* A port that is not there */
+    expect_status(EMU_CMD_ST_BAD_PARAM,
+                  t.modify(t.qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RST2INIT_QP,
+                                         t.qpn)
+                                 .set(EMU_QP_CMD_QPC, EMU_QPC_PORT, 9)));
+    EXPECT_EQ(0, t.to_init().error);
+    /* An MTU that is none */
+    expect_status(EMU_CMD_ST_BAD_PARAM,
+                  t.modify(t.qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_INIT2RTR_QP,
+                                         t.qpn)
+                                 .set(EMU_QP_CMD_QPC, EMU_QPC_MTU, 7)));
+    EXPECT_EQ(0, t.to_rtr(t).error);
+    expect_status(EMU_CMD_ST_BAD_QP_STATE, t.to_init());
+    EXPECT_EQ(0, t.to_rts().error);
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_RTS,
+              t.query_qp().get(EMU_QP_CMD_QPC, EMU_QPC_STATE));
+    EXPECT_EQ(0, t.to_state(EMU_CMD_2ERR_QP).error);
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_ERR,
+              t.query_qp().get(EMU_QP_CMD_QPC, EMU_QPC_STATE));
+    expect_status(EMU_CMD_ST_BAD_QP_STATE, t.to_rts());
+    EXPECT_EQ(0, t.to_state(EMU_CMD_2RST_QP).error);
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_RST,
+              t.query_qp().get(EMU_QP_CMD_QPC, EMU_QPC_STATE));
+    expect_status(EMU_CMD_ST_BAD_OUTP_LEN,
+                  t.query(t.qp, mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_QP,
+                                        t.qpn), EMU_QP_CMD_LEN - 1));
+}
+
+UCS_TEST_F(test_emu_devx, dct) {
+    const size_t dctc = EMU_DCT_CMD_DCTC;
+    mailbox right     = s->make_dct();
+    emu::answer dct, answer;
+
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(dctc, EMU_DCTC_PD, 0xffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(dctc, EMU_DCTC_CQN, s->cqn + 1));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(dctc, EMU_DCTC_SRQN, 0));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(dctc, EMU_DCTC_MTU, 0));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(dctc, EMU_DCTC_PORT, 2));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(dctc, EMU_DCTC_OFFLOAD_TYPE, 1));
+
+    dct = s->create(right);
+    ASSERT_EQ(0, dct.error);
+    mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_DCT, dct.num());
+    mailbox drain(EMU_CMD_MIN_LEN, EMU_CMD_DRAIN_DCT, dct.num());
+
+    answer = s->query(dct.object, query, EMU_DCT_CMD_LEN);
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ((uint64_t)EMU_DCTC_STATE_ACTIVE,
+              answer.get(dctc, EMU_DCTC_STATE));
+    EXPECT_EQ(1ul, answer.get(dctc, EMU_DCTC_RWE));
+    EXPECT_EQ(0ul, answer.get(dctc, EMU_DCTC_RRE));
+    expect_status(EMU_CMD_ST_BAD_OUTP_LEN,
+                  s->query(dct.object, query, EMU_DCT_CMD_LEN - 1));
+    /* A queue pair's command */
+    EXPECT_EQ(EINVAL, s->modify(dct.object,
+                                mailbox(EMU_QP_CMD_LEN, EMU_CMD_2ERR_QP,
+                                        dct.num())).error);
+    EXPECT_EQ(0, s->modify(dct.object, drain).error);
+    EXPECT_EQ((uint64_t)EMU_DCTC_STATE_DRAINED,
+              s->query(dct.object, query, EMU_DCT_CMD_LEN)
+              .get(dctc, EMU_DCTC_STATE));
+    s->destroy(dct.object);
+}
+
+UCS_TEST_F(test_emu_devx, mkey) {
+    const size_t mkc = EMU_MKEY_CMD_MKC;
+    mailbox right    = s->make_mkey();
+
+    for (unsigned mode : {0, 1, 2}) {
+        expect_create(EMU_CMD_ST_BAD_PARAM,
+                      mailbox(right).set(mkc, EMU_MKC_MODE_1_0, mode));
+    }
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(mkc, EMU_MKC_FREE, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(mkc, EMU_MKC_LENGTH64, 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(mkc, EMU_MKC_LEN, 4097));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(mkc, EMU_MKC_START_ADDR, -4095ul));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(EMU_MKEY_CMD_KLM, EMU_KLM_MKEY,
+                                     s->lkey ^ 1));
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).set(EMU_MKEY_CMD_KLM, EMU_KLM_MKEY,
+                                     0xffffffff));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  mailbox(right).set(mkc, EMU_MKC_PD, 0xffffff));
+    /* More entries than the mailbox has */
+    for (uint64_t count : {0ul, 2ul, 0x10000000ul, 0xfffffffful}) {
+        expect_create(EMU_CMD_ST_BAD_INP_LEN,
+                      mailbox(right).set(0, EMU_MKEY_CMD_COUNT, count));
+    }
+    /* Two that don't follow each other */
+    expect_create(EMU_CMD_ST_BAD_PARAM,
+                  mailbox(right).resize(EMU_MKEY_CMD_KLM + 2 * EMU_KLM_LEN)
+                          .set(0, EMU_MKEY_CMD_COUNT, 2));
+
+    emu::answer answer = s->create(right);
+    EXPECT_EQ(0, answer.error);
+    /* No command modifies or queries it */
+    EXPECT_EQ(EINVAL, s->modify(answer.object,
+                                mailbox(EMU_QP_CMD_LEN, EMU_CMD_2ERR_QP,
+                                        answer.num())).error);
+    EXPECT_EQ(EINVAL, s->query(answer.object,
+                               mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_RMP,
+                                       answer.num()), 4096).error);
+    s->destroy(answer.object);
+}
+
+UCS_TEST_F(test_emu_devx, umems) {
+    emu::numbers_t n;
+
+    /* In use: the queues are in it */
+    EXPECT_THROW(s->agent("devx_umem_dereg", s->umem), emu::agent_error);
+    s->destroy(s->cq);
+    s->destroy(s->rmp);
+    s->agent("devx_umem_dereg", s->umem);
+    /* It is gone, for commands too; another's contents stay */
+    expect_create(EMU_CMD_ST_BAD_RES, s->make_cq(4));
+    s->put(0, 4711);
+    n = s->agent("devx_umem", s->ctx, s->mem, 0, 8192);
+    EXPECT_NE(s->umem_id, n.at(1));
+    EXPECT_EQ(4711ul, s->get(0));
+    s->put(8, 4712);
+    s->agent("devx_umem_dereg", n.at(0));
+    EXPECT_EQ(4711ul, s->get(0));
+    EXPECT_EQ(4712ul, s->get(8));
+}
+
+UCS_TEST_F(test_emu_devx, objects_of_others) {
+    emu::devx_side other(fabric(), 0);
+
+    /* Another process's numbers are no numbers here */
+    EXPECT_NE(s->cqn, other.cqn);
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_CQN_SND,
+                                   other.cqn));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_SRQN, other.rmpn));
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_PD, other.pdn));
+
+    /* Nor are another context's of the same process */
+    uint64_t pdn = s->agent("devx_open", 0).at(1);
+    expect_create(EMU_CMD_ST_BAD_RES,
+                  s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_PD, pdn));
+}
+
+UCS_TEST_F(test_emu_devx, commands_need_a_device_opened_for_them) {
+    uint64_t plain = s->agent("open", 0).at(0);
+
+    s->ctx = plain;
+    EXPECT_EQ(EINVAL, s->create(s->make_cq(4)).error);
+    EXPECT_EQ(EINVAL, s->general(mailbox(EMU_CMD_MIN_LEN,
+                                         EMU_CMD_QUERY_LAG), 64).error);
+    EXPECT_THROW(s->agent("devx_umem", plain, s->mem, 0, 4096),
+                 emu::agent_error);
+    EXPECT_THROW(s->agent("devx_uar", plain), emu::agent_error);
+    EXPECT_THROW(s->agent("devx_channel", plain), emu::agent_error);
+    EXPECT_THROW(s->agent("devx_eqn", plain, 0), emu::agent_error);
+}
+
+UCS_TEST_F(test_emu_devx, dead_nic) {
+    s->create_qp();
+    fabric().command("nic", {"0:0", "kill"});
+    EXPECT_EQ(EIO, s->create(s->make_cq(4)).error);
+    EXPECT_EQ(EIO, s->to_init().error);
+    EXPECT_EQ(EIO, s->query_qp().error);
+    s->destroy(s->qp);
+    s->destroy(s->cq);
+    s->destroy(s->rmp);
+}

@@ -1,0 +1,501 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * DEVX: what objects do that commands made, with queues in the program's memory.
+ */
+
+#include "test_emu_devx.h"
+
+#include <chrono>
+#include <thread>
+
+namespace emu {
+
+void devx_side::create_qp(unsigned st)
+{
+    answer a = create(make_qp(st));
+
+    EXPECT_EQ(0, a.error);
+    qp  = a.object;
+    qpn = a.num();
+}
+
+answer devx_side::to_init()
+{
+    return modify(qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RST2INIT_QP, qpn)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_PORT, 1)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RWE, 1)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RRE, 1)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RAE, 1));
+}
+
+answer devx_side::to_rtr(const devx_side &peer)
+{
+    return modify(qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_INIT2RTR_QP, qpn)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_PORT, 1)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_MTU, IBV_MTU_1024)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_REMOTE_QPN,
+                                   peer.qpn)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RLID, peer.lid)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_NEXT_RCV_PSN,
+                                   0xfffffe)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_LOG_RRA_MAX, 2)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_MIN_RNR_NAK, 1));
+}
+
+answer devx_side::to_rts()
+{
+    return modify(qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RTR2RTS_QP, qpn)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_NEXT_SEND_PSN,
+                                   0xfffffe)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_ACK_TIMEOUT, 8)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RETRY_COUNT, 3)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_RNR_RETRY, 7)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_LOG_SRA_MAX, 2));
+}
+
+answer devx_side::query_qp()
+{
+    return query(qp, mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_QP, qpn),
+                 EMU_QP_CMD_LEN);
+}
+
+void devx_side::post(uint8_t opcode, const devx_side &peer, uint64_t local,
+                     uint32_t length, uint64_t remote, uint32_t rkey)
+{
+    struct {
+        mlx5_wqe_ctrl_seg ctrl;
+        union {
+            struct {
+                mlx5_wqe_raddr_seg raddr;
+                mlx5_wqe_data_seg  data;
+            } rdma;
+            mlx5_wqe_data_seg send;
+        };
+    } wqe                  = {};
+    const bool is_send     = (opcode == MLX5_OPCODE_SEND);
+    mlx5_wqe_data_seg data = {};
+    uint64_t first;
+    uint32_t dbrec;
+
+    wqe.ctrl.opmod_idx_opcode = htobe32(((uint32_t)m_pi << 8) | opcode);
+    wqe.ctrl.qpn_ds           = htobe32((qpn << 8) | (is_send ? 2 : 3));
+    wqe.ctrl.fm_ce_se         = MLX5_WQE_CTRL_CQ_UPDATE;
+    data.byte_count           = htobe32(length);
+    data.lkey                 = htobe32(lkey);
+    data.addr                 = htobe64(addr + local);
+    if (is_send) {
+        wqe.send = data;
+    } else {
+        wqe.rdma.raddr.raddr = htobe64((rkey == peer.rkey) ?
+                                       (peer.addr + remote) : remote);
+        wqe.rdma.raddr.rkey  = htobe32(rkey);
+        wqe.rdma.data        = data;
+    }
+
+    bytes(sq_offset + 64 * (m_pi & ((1u << log_sq) - 1)), &wqe, sizeof(wqe));
+    dbrec = htobe32(++m_pi);
+    bytes(dbr_offset + 128 + 4, &dbrec, sizeof(dbrec));
+    memcpy(&first, &wqe.ctrl, sizeof(first));
+    agent("devx_ring", uar, 0x800, be64toh(first));
+}
+
+void devx_side::post_recv()
+{
+    const unsigned count = 1u << log_rmp;
+    mlx5_wqe_data_seg data;
+    uint16_t next;
+    uint32_t dbrec;
+
+    for (unsigned i = 0; i < count; ++i) {
+        data.byte_count = htobe32(64);
+        data.lkey       = htobe32(lkey);
+        data.addr       = htobe64(addr + 32768 + 64 * i);
+        next            = htobe16((i + 1) % count);
+        bytes(rmp_offset + 32 * i + 2, &next, sizeof(next));
+        bytes(rmp_offset + 32 * i + 16, &data, sizeof(data));
+    }
+    dbrec = htobe32(count);
+    bytes(dbr_offset + 64, &dbrec, sizeof(dbrec));
+}
+
+bool devx_side::has_cqe()
+{
+    std::vector<uint8_t> raw = peek(cq_offset +
+                                    64 * (m_ci & ((1u << m_log_cq) - 1)) + 63,
+                                    1);
+
+    return (raw[0] >> 4 != MLX5_CQE_INVALID) &&
+           ((raw[0] & MLX5_CQE_OWNER_MASK) == ((m_ci >> m_log_cq) & 1));
+}
+
+cqe devx_side::poll(unsigned timeout_ms)
+{
+    uint64_t offset = cq_offset + 64 * (m_ci & ((1u << m_log_cq) - 1));
+    std::vector<uint8_t> raw;
+    uint32_t word;
+    cqe result;
+
+    for (unsigned i = 0; !has_cqe(); ++i) {
+        if (i > timeout_ms) {
+            throw std::runtime_error("no completion came");
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+
+    raw = peek(offset, 64);
+    ++m_ci;
+    result.opcode      = raw[63] >> 4;
+    result.syndrome    = raw[55];
+    result.wqe_counter = raw[60] * 256 + raw[61];
+    memcpy(&word, &raw[56], sizeof(word));
+    result.qpn         = be32toh(word) & 0xffffff;
+    memcpy(&word, &raw[44], sizeof(word));
+    result.byte_cnt    = be32toh(word);
+    return result;
+}
+
+void devx_side::write_ci()
+{
+    uint32_t dbrec = htobe32(m_ci & 0xffffff);
+
+    bytes(dbr_offset, &dbrec, sizeof(dbrec));
+}
+
+void devx_side::arm(bool solicited)
+{
+    uint64_t word = ((m_sn++ & 3) << 28) | (solicited ? (1u << 24) : 0) |
+                    (m_ci & 0xffffff);
+
+    agent("devx_ring", uar, 0x20, (word << 32) | cqn);
+}
+
+} /* namespace emu */
+
+
+class test_emu_devx_run : public emu::test_emu {
+protected:
+    typedef emu::mailbox mailbox;
+
+    void cleanup() override
+    {
+        a.reset();
+        b.reset();
+        emu::test_emu::cleanup();
+    }
+
+    void connect(unsigned log_cq_a = 4, unsigned log_cq_b = 4)
+    {
+        a.reset(new emu::devx_side(fabric(), 0, log_cq_a));
+        b.reset(new emu::devx_side(fabric(), 1, log_cq_b));
+        a->create_qp();
+        b->create_qp();
+        for (auto *s : {a.get(), b.get()}) {
+            ASSERT_EQ(0, s->to_init().error);
+            ASSERT_EQ(0, s->to_rtr((s == a.get()) ? *b : *a).error);
+            ASSERT_EQ(0, s->to_rts().error);
+        }
+    }
+
+    void expect_cqe(emu::devx_side &s, unsigned opcode, unsigned counter,
+                    unsigned syndrome = 0)
+    {
+        emu::cqe cqe = s.poll();
+
+        EXPECT_EQ(opcode, cqe.opcode);
+        EXPECT_EQ(counter, cqe.wqe_counter);
+        EXPECT_EQ(s.qpn, cqe.qpn);
+        if ((opcode == MLX5_CQE_REQ_ERR) || (opcode == MLX5_CQE_RESP_ERR)) {
+            EXPECT_EQ(syndrome, cqe.syndrome);
+        }
+        s.write_ci();
+    }
+
+    uint64_t qpc(emu::devx_side &s, unsigned bit, unsigned num_bits)
+    {
+        return s.query_qp().get(EMU_QP_CMD_QPC, bit, num_bits);
+    }
+
+    /* Next event's cookie, or 0 */
+    uint64_t event(emu::devx_side &s, uint64_t channel, unsigned ms = 20000)
+    {
+        emu::numbers_t n = s.agent("devx_event", channel, ms);
+
+        return n.empty() ? 0 : n[0];
+    }
+
+    std::unique_ptr<emu::devx_side> a, b;
+};
+
+UCS_TEST_F(test_emu_devx_run, writes_and_reads) {
+    connect();
+    /* Round the queues twice */
+    for (unsigned i = 0; i < 40; ++i) {
+        a->put(0, 1000 + i);
+        a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 64, b->rkey);
+        expect_cqe(*a, MLX5_CQE_REQ, i);
+        ASSERT_EQ(1000ul + i, b->get(64));
+    }
+    b->put(128, 77);
+    a->post(MLX5_OPCODE_RDMA_READ, *b, 8, 8, 128, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ, 40);
+    EXPECT_EQ(77ul, a->get(8));
+    EXPECT_EQ(40u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_devx_run, messages_by_a_pool) {
+    connect();
+    b->post_recv();
+    for (unsigned i = 0; i < 5; ++i) {
+        a->put(0, 500 + i);
+        a->post(MLX5_OPCODE_SEND, *b, 0, 8, 0, 0);
+        expect_cqe(*a, MLX5_CQE_REQ, i);
+        expect_cqe(*b, MLX5_CQE_RESP_SEND, i);
+        EXPECT_EQ(500ul + i, b->get(32768 + 64 * i));
+    }
+}
+
+UCS_TEST_F(test_emu_devx_run, key_of_a_window) {
+    connect();
+    emu::answer mkey = b->create(b->make_mkey());
+    uint32_t key     = (mkey.num() << 8) | 0x77;
+
+    ASSERT_EQ(0, mkey.error);
+    a->put(0, 99);
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0x1000 + 160, key);
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    EXPECT_EQ(99ul, b->get(160));
+
+    /* It has no right to be read */
+    a->post(MLX5_OPCODE_RDMA_READ, *b, 0, 8, 0x1000, key);
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 1,
+               MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+    b->destroy(mkey.object);
+}
+
+UCS_TEST_F(test_emu_devx_run, key_that_was_destroyed) {
+    connect();
+    emu::answer mkey = b->create(b->make_mkey());
+
+    b->destroy(mkey.object);
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0x1000,
+            (mkey.num() << 8) | 0x77);
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 0,
+               MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
+}
+
+UCS_TEST_F(test_emu_devx_run, expected_psn) {
+    connect();
+    EXPECT_EQ(0xfffffeul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+    EXPECT_EQ(0xfffffeul, qpc(*a, EMU_QPC_NEXT_SEND_PSN));
+    /* 3 packets: the sequence wraps */
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 3000, 0, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    EXPECT_EQ(1ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+    EXPECT_EQ(1ul, qpc(*a, EMU_QPC_NEXT_SEND_PSN));
+    EXPECT_EQ(1ul, qpc(*a, EMU_QPC_HW_SQ_COUNTER));
+
+    /* Nothing comes: the requester counts, the responder does not */
+    fabric().link(0, 0, "silent");
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 2000, 0, b->rkey);
+    EXPECT_EQ(1ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+    EXPECT_EQ(3ul, qpc(*a, EMU_QPC_NEXT_SEND_PSN));
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 1,
+               MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    /* What it expects is told in ERR, too */
+    EXPECT_EQ(0, b->to_state(EMU_CMD_2ERR_QP).error);
+    EXPECT_EQ(1ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+}
+
+UCS_TEST_F(test_emu_devx_run, executed_unacknowledged_shows_in_the_psn) {
+    connect();
+    fault("exec op=write nth=2 silent");
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    EXPECT_EQ(0xfffffful, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 1,
+               MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+    EXPECT_EQ(0ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
+}
+
+/* A queue pair that verbs made tells the same by its command and by verbs */
+UCS_TEST_F(test_emu_devx_run, expected_psn_of_a_verbs_qp) {
+    emu::devx_side s(fabric(), 1);
+    emu::numbers_t n, v;
+    emu::answer answer;
+    std::string query;
+    uint64_t cq, vqp;
+
+    cq  = s.agent("cq", s.ctx, 16, 0).at(0);
+    n   = s.agent("qp", s.ctx, (int)IBV_QPT_RC, cq, -1, 1);
+    vqp = n.at(0);
+    a.reset(new emu::devx_side(fabric(), 0));
+    a->create_qp();
+    s.qpn = n.at(1);
+    ASSERT_EQ(0, a->to_init().error);
+    ASSERT_EQ(0, a->to_rtr(s).error);
+    ASSERT_EQ(0, a->to_rts().error);
+    s.agent("connect", vqp, a->qpn, a->lid, 8, 3, 7); /* PSN 0xfffff0 */
+    query  = "devx_qp_query " + std::to_string(vqp) + " " +
+             std::to_string(EMU_QP_CMD_LEN) + " ";
+    answer = s.ask(query + mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_QP,
+                                   s.qpn).hex());
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ(0xfffff0ul, answer.get(EMU_QP_CMD_QPC, EMU_QPC_NEXT_RCV_PSN));
+
+    /* A peer that begins with another PSN starts anew from there */
+    s.agent("state", vqp, (int)IBV_QPS_RESET);
+    s.agent("connect", vqp, a->qpn, a->lid, 8, 3, 7);
+    ASSERT_EQ(0, a->to_state(EMU_CMD_2RST_QP).error);
+    ASSERT_EQ(0, a->to_init().error);
+    ASSERT_EQ(0, a->to_rtr(s).error);
+    ASSERT_EQ(0, a->modify(a->qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RTR2RTS_QP,
+                                          a->qpn)
+                           .set(EMU_QP_CMD_QPC, EMU_QPC_NEXT_SEND_PSN, 0xfffff0)
+                           .set(EMU_QP_CMD_QPC, EMU_QPC_ACK_TIMEOUT, 8)
+                           .set(EMU_QP_CMD_QPC, EMU_QPC_RETRY_COUNT, 3)).error);
+    for (unsigned i = 0; i < 3; ++i) {
+        a->post(MLX5_OPCODE_RDMA_WRITE, s, 0, 6000, 0, s.rkey);
+        expect_cqe(*a, MLX5_CQE_REQ, i);
+        v      = s.agent("query", vqp);
+        answer = s.ask(query + mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_QP,
+                                       s.qpn).hex());
+        EXPECT_EQ((0xfffff0ul + 6 * (i + 1)) & 0xffffff, v.at(1));
+        EXPECT_EQ(v.at(1), answer.get(EMU_QP_CMD_QPC, EMU_QPC_NEXT_RCV_PSN));
+    }
+
+    /* Wrong numbers and kinds */
+    EXPECT_EQ(EINVAL, s.ask(query + mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_QP,
+                                            s.qpn + 1).hex()).error);
+    EXPECT_EQ(EINVAL, s.ask(query + mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_DCT,
+                                            s.qpn).hex()).error);
+
+    /* It takes modifications, too */
+    answer = s.ask("devx_qp_modify " + std::to_string(vqp) + " 16 " +
+                   mailbox(EMU_CMD_MIN_LEN, EMU_CMD_2ERR_QP, s.qpn).hex());
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ((uint64_t)IBV_QPS_ERR, s.agent("query", vqp).at(0));
+}
+
+UCS_TEST_F(test_emu_devx_run, completion_events) {
+    connect();
+    uint64_t channel = a->agent("devx_channel", a->ctx).at(0);
+
+    a->agent("devx_subscribe", channel, a->cq, 0, 4711);
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    EXPECT_EQ(0ul, event(*a, channel, 50));   /* not armed */
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    a->arm();
+    EXPECT_EQ(0ul, event(*a, channel, 50));
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    EXPECT_EQ(4711ul, event(*a, channel));
+    EXPECT_EQ(0ul, event(*a, channel, 50));   /* one for each arming */
+    a->arm();                                 /* there are some already */
+    EXPECT_EQ(4711ul, event(*a, channel));
+    expect_cqe(*a, MLX5_CQE_REQ, 1);
+    expect_cqe(*a, MLX5_CQE_REQ, 2);
+
+    /* An event that is older than its queue's end is nobody's; nor does
+     * anything come of a number that somebody else has */
+    a->arm();
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    b->agent("devx_ring", b->uar, 0x20, a->cqn);
+    a->destroy(a->qp);
+    a->destroy(a->cq);
+}
+
+UCS_TEST_F(test_emu_devx_run, overrun) {
+    connect(1);    /* two entries */
+    uint64_t channel = a->agent("devx_channel", a->ctx).at(0);
+    mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_CQ, a->cqn);
+
+    a->agent("devx_subscribe", channel, a->cq, EMU_DEVX_EVENT_CQ_ERROR, 1);
+    a->agent("devx_subscribe", channel, a->qp, EMU_DEVX_EVENT_WQ_CATAS, 2);
+    for (unsigned i = 0; i < 2; ++i) {
+        a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    }
+    EXPECT_EQ(0ul, event(*a, channel, 0));
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_RTS, qpc(*a, EMU_QPC_STATE));
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    EXPECT_EQ(1ul, event(*a, channel));
+    EXPECT_EQ(2ul, event(*a, channel));
+    EXPECT_EQ((uint64_t)EMU_QPC_STATE_ERR, qpc(*a, EMU_QPC_STATE));
+    EXPECT_EQ((uint64_t)EMU_CQC_STATUS_OVERFLOW,
+              a->query(a->cq, query, EMU_CQ_CMD_LEN)
+              .get(EMU_CQ_CMD_CQC, EMU_CQC_STATUS));
+    /* The entries that nobody had read are there still */
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    expect_cqe(*a, MLX5_CQE_REQ, 1);
+    EXPECT_FALSE(a->has_cqe());
+}
+
+UCS_TEST_F(test_emu_devx_run, killed_with_queues_in_its_memory) {
+    connect();
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ, 0);
+    b->agent.kill();
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 1,
+               MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+}
+
+/* UCX works without DEVX objects, too: where it is told to make none, and where
+ * there are none */
+class test_emu_devx_ucx : public emu::test_emu {
+protected:
+    static std::string link()
+    {
+        return "mlx5_0:1";
+    }
+
+    void perftest(const char *tl, const rcv::args_t &env)
+    {
+        rcv::args_t args = {"stdbuf", "-oL", "ucx_perftest", "-p",
+                            std::to_string(21000 + getpid() % 20000), "-x", tl,
+                            "-d", link(), "-t", "am_lat", "-n", "100", "-w",
+                            "10"};
+        rcv::process_ptr server = fabric().start(0, args, env);
+
+        ASSERT_TRUE(server->wait_for("Waiting for connection", 60))
+                << server->output();
+        args.push_back("localhost");
+        rcv::process_ptr client = fabric().start(1, args, env);
+
+        EXPECT_EQ(0, client->wait(90)) << client->output();
+        EXPECT_EQ(0, server->wait(60)) << server->output();
+        EXPECT_GE(executed(0, "send"), 100u);
+    }
+};
+
+UCS_TEST_F(test_emu_devx_ucx, rc_without_objects) {
+    perftest("rc_mlx5", {"UCX_IB_MLX5_DEVX_OBJECTS="});
+}
+
+UCS_TEST_F(test_emu_devx_ucx, dc_without_objects) {
+    perftest("dc_mlx5", {"UCX_IB_MLX5_DEVX_OBJECTS="});
+}
+
+class test_emu_no_devx : public test_emu_devx_ucx {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--no-devx"};
+    }
+};
+
+UCS_TEST_F(test_emu_no_devx, rc) {
+    perftest("rc_mlx5", {});
+}
+
+UCS_TEST_F(test_emu_no_devx, dc) {
+    perftest("dc_mlx5", {});
+}
+
+UCS_TEST_F(test_emu_no_devx, devices_refuse_to_be_opened_for_it) {
+    emu::agent agent(fabric(), 0);
+
+    EXPECT_THROW(agent("devx_open", 0), emu::agent_error);
+    agent("open", 0);
+}
