@@ -77,6 +77,11 @@ test_engine() {
         "$emu"/{core,fault,proto,trace,wire,wqe}/*.c -lpthread
 }
 
+test_devx() {
+    fuzz_emu devx "$top/test/engine/engine.c" "$emu/verbs/emu_vreg.c" \
+        "$emu"/{core,devx,fault,proto,trace,wire,wqe}/*.c -lpthread
+}
+
 test_what_peers_send() {
     fuzz_varuna varuna_parse "$varuna"/varuna_{parse,plan,oplog}.c
 }
