@@ -264,18 +264,26 @@ static int emu_devx_qp_modify_attr(const emu_qp_t *qp,
     return mask | IBV_QP_ACCESS_FLAGS;
 }
 
+/* Whether the command has no context, but a header alone */
+static int emu_devx_qp_is_short(const emu_devx_cmd_t *cmd)
+{
+    unsigned opcode = emu_ifc_get(cmd->in, EMU_CMD_OPCODE);
+
+    return (opcode == EMU_CMD_2ERR_QP) || (opcode == EMU_CMD_2RST_QP);
+}
+
 int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
 {
     struct ibv_qp_attr attr, now;
     int mask, from, ret;
 
+    if (!emu_devx_qp_is_short(cmd) && (cmd->inlen < EMU_QP_CMD_LEN)) {
+        return EMU_CMD_ST_BAD_INP_LEN;
+    }
+
     memset(&attr, 0, sizeof(attr));
     mask = emu_devx_qp_modify_attr(qp, cmd, &attr, &from);
     if (from >= 0) {
-        if (cmd->inlen < EMU_QP_CMD_LEN) {
-            return EMU_CMD_ST_BAD_INP_LEN;
-        }
-
         ret = emu_qp_query(qp, &now);
         if (ret != 0) {
             return emu_devx_status(ret);
