@@ -323,22 +323,13 @@ static ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface,
                                                unsigned events)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    unsigned inner_events     = events;
     ucs_status_t status;
     unsigned link, kind;
 
-    /* For messages alone, rc_mlx5 arms its queue for those that are "solicited",
-     * and does not mark a zcopy message with a completion as such. Its peers have
-     * endpoints and poll; ours may be asleep. With flow control (the default),
-     * send completions make it arm for all. */
-    if (events & UCT_EVENT_RECV) {
-        inner_events |= UCT_EVENT_SEND_COMP;
-    }
-
     for (link = 0; link < iface->num_links; ++link) {
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            status = uct_iface_event_arm(iface->links[link].lanes[kind].inner,
-                                         inner_events);
+            status = uct_varuna_mlx5_event_arm(
+                    iface->links[link].lanes[kind].inner, events);
             if (status != UCS_OK) {
                 return status;
             }

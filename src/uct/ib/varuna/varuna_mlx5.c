@@ -261,3 +261,23 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md)
     /* The device answers this, not its driver's memory */
     return ibv_query_port(dev->ibv_context, dev->first_port, &attr) != 0;
 }
+
+/* For messages alone, rc_mlx5 arms its queue for those that are "solicited", and does
+ * not mark a zcopy message with a completion as such. Its peers have endpoints and poll;
+ * ours may be asleep. Where send completions are waited for as well, flow control makes
+ * it arm for all messages; nothing else in this call looks at whether there is any. */
+ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
+{
+    uct_rc_iface_t *iface = ucs_derived_of(inner, uct_rc_iface_t);
+    int fc_enabled        = iface->config.fc_enabled;
+    ucs_status_t status;
+
+    if (!(events & UCT_EVENT_RECV)) {
+        return uct_iface_event_arm(inner, events);
+    }
+
+    iface->config.fc_enabled = 1;
+    status = uct_iface_event_arm(inner, events | UCT_EVENT_SEND_COMP);
+    iface->config.fc_enabled = fc_enabled;
+    return status;
+}

@@ -69,4 +69,7 @@ unsigned uct_varuna_mlx5_am_overhead(void);
 /** @return Nonzero if the NIC of a memory domain of ib can do nothing any more. */
 int uct_varuna_mlx5_is_md_dead(uct_md_h md);
 
+/** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
+ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events);
+
 #endif
