@@ -7,6 +7,7 @@
  *     ft_job server|client FILE     FILE: the server's memory, made by the caller
  *
  *   server   sleep SECONDS          without progress
+ *            doze                   from now on, wait for events of the interface
  *   client   connect ADDRESS        as the server printed it
  *            open                   a new endpoint
  *            warm NUMBER            one put outside of the plans' memory, flushed
@@ -127,11 +128,34 @@ static ucs_status_t ft_server_chaos_am(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-static void ft_server_command(const char *line)
+/* Sleep until something has come, of the interface or for us. Nobody else wakes us: what
+ * does not make an event is not seen. */
+static void ft_server_doze(ft_uct_t *uct)
+{
+    struct pollfd pfds[2] = {{.events = POLLIN},
+                             {.fd = STDIN_FILENO, .events = POLLIN}};
+    ucs_status_t status;
+
+    if (uct_iface_event_fd_get(uct->iface, &pfds[0].fd) != UCS_OK) {
+        ft_die("event_fd_get");
+    }
+
+    status = uct_iface_event_arm(uct->iface, UCT_EVENT_RECV);
+    if (status == UCS_OK) {
+        (void)poll(pfds, 2, -1);
+    } else if (status != UCS_ERR_BUSY) {
+        ft_die("event_arm: %s", ucs_status_string(status));
+    }
+}
+
+static void ft_server_command(const char *line, int *dozes_p)
 {
     double seconds;
 
-    if (sscanf(line, "sleep %lf", &seconds) == 1) {
+    if (!strcmp(line, "doze")) {
+        *dozes_p = 1;
+        printf("ft: ok\n");
+    } else if (sscanf(line, "sleep %lf", &seconds) == 1) {
         printf("ft: ok\n");
         usleep((useconds_t)(seconds * 1e6));
     } else {
@@ -145,7 +169,8 @@ static int ft_server(ft_shared_t *shared)
     char line[FT_LINE_MAX];
     unsigned idle = 0;
     uct_mem_h memh;
-    int eof = 0;
+    int eof   = 0;
+    int dozes = 0;
 
     ft_uct_open(&uct, FT_TL_NAME);
     if ((uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_server_am, shared,
@@ -160,12 +185,15 @@ static int ft_server(ft_shared_t *shared)
     while (!eof) {
         if (uct_worker_progress(uct.worker) > 0) {
             idle = 0;
+        } else if (dozes) {
+            idle = 0;
+            ft_server_doze(&uct);
         } else if (++idle > 16) {
             usleep(200);
         }
 
         if (((idle % 8) == 0) && (ft_read_line(line, &eof) != NULL)) {
-            ft_server_command(line);
+            ft_server_command(line, &dozes);
         }
     }
 

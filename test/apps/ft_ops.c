@@ -330,6 +330,21 @@ static int ft_over(ft_client_t *client, double end, const char *what)
     return 0;
 }
 
+/* What waits to be posted is not flushed: UCP frees what it has asked for */
+static void ft_check_pending(ft_client_t *client, const ft_done_t *done)
+{
+    if (done->posted) {
+        return;
+    }
+
+    if (uct_iface_flush(client->uct.iface, 0, NULL) == UCS_OK) {
+        ft_fail(client, "the interface is flushed, and operation %u is pending",
+                done->index);
+    } else if (client->num_completed == done->index) {
+        printf("ft: note operation %u is pending alone\n", done->index);
+    }
+}
+
 static void ft_post(ft_client_t *client, ft_done_t *done, int pending,
                     double end)
 {
@@ -339,6 +354,7 @@ static void ft_post(ft_client_t *client, ft_done_t *done, int pending,
     while (ft_try(client, done) == UCS_ERR_NO_RESOURCE) {
         if (pending && (uct_ep_pending_add(client->ep, &done->pending, 0) ==
                         UCS_OK)) {
+            ft_check_pending(client, done);
             while (!done->posted && !ft_over(client, end, what)) {
             }
             return;

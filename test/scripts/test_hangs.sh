@@ -22,6 +22,26 @@ test_queue_pair_hangs() {
         fail "the messages hung for another reason"
 }
 
+# Writes do not arrive, and all else does: the peer answers, its application works. Only
+# puts are unfinished, and these need nobody's receive buffers. The NIC's own timers would
+# find it in half a minute.
+test_writes_vanish() {
+    export UCX_LOG_LEVEL=debug UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=rc op=write \
+        count=all drop >/dev/null
+    ask client "run 1 put_short 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'oldest request hangs .*none of its requests needs a receive buffer' \
+        client.log || fail "$(grep 'request hangs' client.log)"
+    grep -q 'switched .*reason="requests hang"' client.log ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
 # It hangs at each event of a recovery from something else
 test_queue_pair_hangs_and_link_fails() {
     drive ft_sweep -N hang -L 3 -p rc -f hang -s mixed1 -n 3 -d silent,down -t 9

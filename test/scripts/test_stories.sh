@@ -38,6 +38,57 @@ busy_until() {
 }
 runs=0
 
+# dozing [ENV...]: of the server, which sleeps on its event descriptor
+dozing() {
+    local plan
+    fabric_up
+    jobs_start "$@"
+    wait_for_rc
+    ask server doze
+    for plan in am_short am_bcopy am_zcopy put_zcopy mixed0 am_zcopy; do
+        ask client "idle 0.02"
+        ask client "run $((++runs)) $plan 0"
+    done
+    link 1:0 silent
+    busy_until 'rc_varuna: switched' am_zcopy
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1' am_zcopy
+    jobs_stop
+    fabric_down
+}
+
+# Messages of all kinds, on all lanes, wake a server that waits for events
+test_messages_wake_up() {
+    dozing
+}
+
+# ... also without flow control, with which UCX arms its queues otherwise
+test_messages_wake_up_without_flow_control() {
+    export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
+    export UCX_RC_FC_ENABLE=n
+    dozing
+}
+
+# Nothing is outstanding, and something is pending: that is no flushed interface
+test_pending_is_not_flushed() {
+    local number
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    link 1:1 down
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) put_short 2"
+    await_log client 'link mlx5_1:1 is down'
+    sleep 0.2
+    link 1:1 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    jobs_stop
+    fabric_down
+    grep -q 'note operation 0 is pending alone' client.out ||
+        fail "nothing was pending"
+}
+
 # await_log ROLE PATTERN
 await_log() {
     local i
