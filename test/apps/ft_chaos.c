@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #define FT_MAX_JOBS    (FT_CHAOS_SERVERS + FT_CHAOS_CLIENTS)
+#define FT_MAX_TRIES   3     /* Of a seed that hits nothing */
 #define FT_MAX_WRITES  (1u << 20)
 #define FT_ANSWER_TIME 120   /* Seconds: jobs end runs themselves */
 
@@ -437,11 +438,26 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
            chaos->storm.fired, __builtin_popcount(chaos->storm.dead),
            chaos->switches, chaos->ambiguous, chaos->doubtful, chaos->again,
            chaos->failures);
-    if ((chaos->switches == 0) || (chaos->operations == 0)) {
-        ft_chaos_report(chaos, "nothing was tested");
+    chaos->all_failures += chaos->failures;
+}
+
+/* A machine that is busy may not get to a fault within the time */
+static void ft_chaos_seed_tested(ft_chaos_t *chaos)
+{
+    double seconds = chaos->seconds;
+    unsigned i;
+
+    for (i = 0; i < FT_MAX_TRIES; ++i, chaos->seconds *= 2) {
+        ft_chaos_seed(chaos);
+        if ((chaos->switches > 0) && (chaos->operations > 0)) {
+            chaos->seconds = seconds;
+            return;
+        }
     }
 
-    chaos->all_failures += chaos->failures;
+    chaos->seconds = seconds;
+    ft_chaos_report(chaos, "nothing was tested");
+    ++chaos->all_failures;
 }
 
 /* --- Options --- */
@@ -529,7 +545,7 @@ int main(int argc, char **argv)
     ft_chaos_parse(&chaos, argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (i = 0; i < chaos.num_seeds; ++i, ++chaos.seed) {
-        ft_chaos_seed(&chaos);
+        ft_chaos_seed_tested(&chaos);
     }
 
     fclose(chaos.driver.log);

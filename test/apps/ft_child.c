@@ -157,6 +157,10 @@ static void ft_child_note(ft_child_t *child, const char *line)
     if (strstr(line, "rc_varuna: switched")) {
         ++child->switches;
         child->ambiguous += ft_child_number(line, " ambiguous=");
+        if (strstr(line, " was=rc ")) {
+            child->rc_ambiguous += ft_child_number(line, " ambiguous=");
+        }
+
         child->equal     += ft_child_number(line, " equal=");
         child->different += ft_child_number(line, " different=");
     }
@@ -254,6 +258,24 @@ int ft_child_stop(ft_child_t *child)
     close(child->out);
     child->pid = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void ft_child_stacks(ft_child_t *child)
+{
+    char pid[16];
+    char *argv[] = {"/usr/bin/gdb", "-p", pid, "-batch", "-ex",
+                    "thread apply all bt 16", NULL};
+    char *text;
+    int status;
+
+    if (access(argv[0], X_OK) != 0) {
+        return;
+    }
+
+    snprintf(pid, sizeof(pid), "%d", (int)child->pid);
+    text = ft_command(argv, &status);
+    fprintf(child->log, "stacks of the %s:\n%s\n", child->name, text);
+    free(text);
 }
 
 void ft_child_kill(ft_child_t *child)

@@ -24,6 +24,7 @@ typedef struct {
     char       answer[FT_ANSWER_MAX];
     unsigned   switches;    /* As rc_varuna's log has it, since they were reset */
     unsigned   ambiguous;
+    unsigned   rc_ambiguous; /* Of these, when RC failed */
     unsigned   equal;       /* Of these, as the target told: executed */
     unsigned   different;   /* ... or something else is there */
     unsigned   errors;      /* Lines of level ERROR and above */
@@ -52,6 +53,9 @@ const char *ft_child_answer(ft_child_t *child, double timeout);
 
 /** Close its input and wait for its end. @return its exit status, or -1. */
 int ft_child_stop(ft_child_t *child);
+
+/** Write the stacks of all its threads to the log, if there is a debugger. */
+void ft_child_stacks(ft_child_t *child);
 
 /** Kill it. */
 void ft_child_kill(ft_child_t *child);
