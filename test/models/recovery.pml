@@ -42,6 +42,7 @@
  *   NO_COMPARE        what is ambiguous is repeated without looking at the word
  *   LATE_CONNECT      a fence does not reach connections that are still asked for
  *   NO_DRAIN          a swap doesn't wait until the old lane is empty
+ *   FORGET_TAKEN      ... and doesn't post what was taken meanwhile
  */
 
 #define OPS       2             /* the user's writes */
@@ -152,12 +153,23 @@ answer_t answer;
 #  define IS_FOR(_lane)   (answer.lane == (_lane))
 #endif
 
-/* May a planned swap go on? All is complete, and a read has come back */
+/* May a planned swap go on? All that was posted is complete, and a read has come
+ * back. What was taken meanwhile is on no lane yet */
+#define IS_OPEN_ON(_lane, _pos) \
+    (lane[_lane].ops > _pos && op_state[lane[_lane].op[_pos]] != COMPLETED)
 #ifdef NO_DRAIN
 #  define IS_EMPTY(_lane) 1
 #else
 #  define IS_EMPTY(_lane) \
-    (head == next_op && lane[_lane].exec == lane[_lane].sent)
+    (!IS_OPEN_ON(_lane, 0) && !IS_OPEN_ON(_lane, 1) && \
+     lane[_lane].exec == lane[_lane].sent)
+#endif
+
+/* Where a swap leads: what was taken is posted first */
+#ifdef FORGET_TAKEN
+#  define AFTER_SWAP    ACTIVE
+#else
+#  define AFTER_SWAP    REPEAT
 #endif
 
 /* What a fence reaches, besides the lane that is left */
@@ -326,7 +338,7 @@ inline end_swap()
 #endif
     cur   = new;
     new   = 0;
-    state = ACTIVE
+    state = AFTER_SWAP
 }
 
 #define IS_ON(_op, _lane) \
@@ -361,6 +373,14 @@ active proctype requester()
            next_op = next_op + 1
        }
 
+    /* ... whose writes are taken, and not posted yet, while a swap is under way */
+    :: d_step {
+           state == SWAP && next_op < OPS ->
+           printf("%c is taken\n", 'A' + next_op);
+           op_state[next_op] = UNFINISHED;
+           next_op = next_op + 1
+       }
+
     /* In any state with a lane */
     :: d_step { cur && OWED(cur) -> lane[cur].sent = lane[cur].sent + 1 }
     :: d_step { cur && HAS_ACKS(cur) -> poll(cur) }
@@ -374,7 +394,7 @@ active proctype requester()
            new && lane[new].failed ->
            new = 0;
            if
-           :: state == SWAP -> state = ACTIVE
+           :: state == SWAP -> state = AFTER_SWAP
            :: else
            fi
        }

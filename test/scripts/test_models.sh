@@ -60,7 +60,7 @@ test_recovery_holds_from_the_start() {
 
 for rule in NO_FENCE READ_BEFORE_FENCE BLIND_RESEND ONE_LOG NO_GATE \
             LOG_BEFORE_DATA OLD_ERRORS NO_PSN NO_LIFETIME STALE_ANSWER \
-            ANY_ANSWER NO_COMPARE NO_DRAIN; do
+            ANY_ANSWER NO_COMPARE NO_DRAIN FORGET_TAKEN; do
     broken recovery.pml $rule
 done
 broken recovery.pml LATE_CONNECT -DSTART_DC

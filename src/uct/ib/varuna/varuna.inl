@@ -49,18 +49,23 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
     return ep->fence_next || (ep->fence_beat != iface->fence_beat);
 }
 
+/* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
+ * before the next request, or before an atomic that waits behind it. */
+static inline int
+uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep)) ||
+           (ep->amo.held > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
+}
+
 /* Whether a request may be posted as far as we are concerned; the inner lane
  * may still have no resources. 'now': it may not be kept for later either. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
 {
-    /* Rule 9: a fence holds later posts until earlier atomics are decided */
-    if (ucs_unlikely((ep->amo.undecided > 0) &&
-                     uct_varuna_ep_is_fenced(iface, ep))) {
-        return 0;
-    }
-
-    if (ucs_unlikely(ep->amo.num >= UCT_VARUNA_MAX_AMOS)) {
+    if (ucs_unlikely((ep->amo.num > 0) &&
+                     uct_varuna_ep_amo_is_in_way(iface, ep))) {
         return 0;
     }
 
@@ -70,10 +75,7 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
             return (ep->owed == NULL) && !uct_varuna_oplog_is_full(&ep->oplog);
         }
 
-        /* A new endpoint takes requests at once, and posts them when the peer
-         * has answered */
-        return (ep->state == UCT_VARUNA_EP_OPENING) && !now &&
-               (ep->num_reqs < UCT_VARUNA_LOG_SIZE);
+        return !now && uct_varuna_ep_takes(ep);
     }
 
     if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {

@@ -21,18 +21,35 @@
 
 /* --- Choosing a way --- */
 
+/* What came before its fence is decided, or it has failed. */
+static void uct_varuna_amo_release(uct_varuna_amo_t *amo)
+{
+    amo->ep->amo.held -= amo->held;
+    amo->held          = 0;
+}
+
 /*
+ * Rule 9: nobody passes a fence before all in front of it are decided, neither the
+ * atomic behind which it stands nor those that came later.
+ *
  * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
  * contend with itself. What the one before has left is a good guess.
  */
 static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 {
+    int undecided = 0;
     uct_varuna_amo_t *older;
 
     ucs_list_for_each(older, &amo->ep->amo.all, all) {
+        if (older->held && undecided) {
+            return 0;
+        }
+
         if (older == amo) {
             break;
         }
+
+        undecided |= !(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED);
 
         if (older->sm.addr != amo->sm.addr) {
             continue;
@@ -73,6 +90,11 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
             return UCS_ERR_BUSY; /* Comes again when that one is decided */
         }
         amo->begun = 1;
+        uct_varuna_amo_release(amo);
+    }
+
+    if (ucs_unlikely(amo->fence && (ep->num_reads > 0))) {
+        return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
     }
 
     is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ) ||
@@ -209,6 +231,7 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
     uint32_t sn               = amo->sn;
 
     uct_varuna_amo_give_slot(amo);
+    uct_varuna_amo_release(amo);
     ucs_list_del(&amo->all);
     if (amo->is_ready) {
         ucs_list_del(&amo->ready);
@@ -303,6 +326,18 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 
 /* --- Taking one --- */
 
+/* It waits in a list of ours for all that it needs, so it can be taken when other
+ * requests can't be posted. */
+static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
+                                   uct_varuna_ep_t *ep)
+{
+    if (ep->amo.num >= UCT_VARUNA_MAX_AMOS) {
+        return 0;
+    }
+
+    return (ep->state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
+}
+
 ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
                                   unsigned width, uint64_t compare,
                                   uint64_t value, uint64_t remote_addr,
@@ -312,7 +347,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_amo_t *amo;
 
-    if (!uct_varuna_ep_can_post(iface, ep, 0) || uct_varuna_ep_has_pending(ep)) {
+    if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
         if (ep->silent > 0) {
             uct_varuna_ep_signal(ep);
         }
@@ -336,6 +371,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     amo->races     = 0;
     amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
+    amo->held      = amo->fence && (ep->amo.undecided > 0);
+    ep->amo.held  += amo->held;
     if (amo->fence) {
         ep->fence_next = 0;
         ep->fence_beat = iface->fence_beat;

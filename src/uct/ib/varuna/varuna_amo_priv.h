@@ -25,6 +25,8 @@ struct uct_varuna_amo {
     uint8_t                    fence;     /* A fence stands before it */
     uint8_t                    lost;      /* The lane failed with its action */
     uint8_t                    begun;     /* Its first action was posted */
+    uint8_t                    held;      /* ... not, until all before its fence
+                                             are decided */
     uint32_t                   races;     /* Lost ones, when last looked at */
     ucs_time_t                 not_before; /* Backs off until then, or 0 */
     uint64_t                   value;     /* What the action gave */

@@ -31,18 +31,41 @@ static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
     return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->dead.link);
 }
 
+/* @return whether the lane's completions have been polled until there was none, at
+ * @a since or later. If not, they will be; but messages may come faster than they
+ * are polled, so this cannot be waited for for ever. */
+static int uct_varuna_drain_is_dry(uct_varuna_iface_t *iface,
+                                   const uct_varuna_lane_t *dead,
+                                   ucs_time_t since)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[dead->link].lanes[dead->kind];
+
+    if (lane->dry_at >= since) {
+        return 1;
+    }
+
+    lane->want_dry  = 1;
+    iface->want_dry = 1;
+    return 0;
+}
+
 uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
+    ucs_time_t timeout        = iface->config.drain_timeout;
+    ucs_time_t deadline;
     int is_gone;
 
     if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE;
     }
 
-    is_gone = uct_varuna_drain_is_nic_gone(ep);
-    if (!is_gone && (now < (ep->state_since + iface->config.drain_timeout))) {
+    is_gone  = uct_varuna_drain_is_nic_gone(ep);
+    deadline = ep->state_since + (is_gone ? 0 : timeout);
+    if ((now < deadline) ||
+        (!uct_varuna_drain_is_dry(iface, &ep->dead, deadline) &&
+         (now < (deadline + timeout)))) {
         return UCT_VARUNA_DRAIN_WAIT;
     }
 

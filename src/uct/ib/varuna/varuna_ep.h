@@ -35,7 +35,8 @@ typedef enum {
     UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs, takes some
                                 requests meanwhile */
     UCT_VARUNA_EP_ACTIVE,    /* Posts on its lane */
-    UCT_VARUNA_EP_SWAP,      /* Planned change: waits for the lane to be empty */
+    UCT_VARUNA_EP_SWAP,      /* Planned change: waits for the lane to be empty,
+                                takes requests for the new one */
     UCT_VARUNA_EP_DRAIN,     /* Lane in ERR: waits for its flush to end */
     UCT_VARUNA_EP_FENCE,     /* Waits for the responder's fence and evidence */
     UCT_VARUNA_EP_REPEAT,    /* Posts the lost ones again */
@@ -118,6 +119,8 @@ struct uct_varuna_req {
 typedef struct uct_varuna_ep_amo {
     unsigned                   num;        /* Unfinished */
     unsigned                   undecided;  /* Of these, no result yet */
+    unsigned                   held;       /* Of these, behind a fence that waits
+                                              for the result of others */
     ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
     ucs_list_link_t            ready;      /* Those with an action to be posted */
     ucs_queue_head_t           flushes;    /* FLUSH requests behind them */

@@ -3,9 +3,9 @@
  *
  * UCT operations of the endpoint. Each saves a request, posts it on the active
  * lane, and queues it until the lane or the recovery finishes it. A new endpoint
- * takes requests before it has a lane, save messages without a completion; while
- * it recovers or changes its lane it takes none, and the caller's own pending queue
- * holds them.
+ * takes requests before it has a lane, and one that changes its lane as planned does
+ * so too, save messages without a completion; while it recovers it takes none, and
+ * the caller's own pending queue holds them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -129,6 +129,32 @@ uct_varuna_pending_priv(uct_pending_req_t *req)
     return (uct_pending_req_priv_queue_t*)req->priv;
 }
 
+/** Whether requests are taken that are posted later: by a new endpoint, which has no
+ *  lane yet, and by one that is changing its lane as planned. Of the latter no
+ *  request can be behind what is taken: the read that ends the old lane comes first.
+ *  After a failure none is taken before the lost ones are on the lane again. */
+static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
+{
+    switch (ep->state) {
+    case UCT_VARUNA_EP_OPENING:
+        break;
+    case UCT_VARUNA_EP_SWAP:
+        if (!ep->swap_read) {
+            return 0;
+        }
+        break;
+    case UCT_VARUNA_EP_REPEAT:
+        if (ep->recovery.start != 0) {
+            return 0;
+        }
+        break;
+    default:
+        return 0;
+    }
+
+    return ep->num_reqs < UCT_VARUNA_LOG_SIZE;
+}
+
 /** Mutation: whether new requests are posted before lost ones. */
 static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep, ucs_time_t now)
 {

@@ -29,6 +29,7 @@
 #include <ucs/sys/sys.h>
 
 #define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads */
+#define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
 
 const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_RC]   = "rc",
@@ -101,6 +102,29 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     }
 }
 
+/* A lane that is not flushed in time hangs, unless its completions wait for us: with
+ * thousands of endpoints, or an application that was away, they do. Polled here,
+ * where no step is under way, since users' callbacks may be called. */
+static void uct_varuna_iface_poll_dry(uct_varuna_iface_t *iface)
+{
+    uct_varuna_lane_iface_t *lane;
+    unsigned link, kind, i;
+
+    iface->want_dry = 0;
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            lane = &iface->links[link].lanes[kind];
+            for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
+                if (uct_iface_progress(lane->inner) == 0) {
+                    lane->dry_at   = ucs_get_time();
+                    lane->want_dry = 0;
+                }
+            }
+            iface->want_dry |= lane->want_dry;
+        }
+    }
+}
+
 /* Everything beyond the inner interfaces' own progress. It never counts: a count
  * tells the caller of messages or completions of its own, and UCP insists on a
  * new interface having none. */
@@ -118,6 +142,10 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
     __atomic_store_n(&iface->app_beat, iface->app_beat + 1, __ATOMIC_RELAXED);
     uct_varuna_ctl_dispatch(iface->ctl);
+
+    if (ucs_unlikely(iface->want_dry)) {
+        uct_varuna_iface_poll_dry(iface);
+    }
 
     now = ucs_get_time();
     uct_varuna_watch_outside(iface, now);
@@ -470,6 +498,7 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     iface->ep_salt         = 0;
     iface->ep_instances    = 0;
     iface->scan_countdown  = UCT_VARUNA_SCAN_CALLS;
+    iface->want_dry        = 0;
     iface->ctl             = NULL;
     iface->release_desc.cb = uct_varuna_am_release;
     memset(&iface->target_stats, 0, sizeof(iface->target_stats));

@@ -81,6 +81,8 @@ typedef struct uct_varuna_lane_iface {
     uct_iface_attr_t           attr;
     uint8_t                    link;   /* Index in iface->links */
     uint8_t                    kind;   /* uct_varuna_lane_kind_t */
+    uint8_t                    want_dry; /* Somebody waits for dry_at */
+    ucs_time_t                 dry_at; /* Polled dry on demand, last time */
 } uct_varuna_lane_iface_t;
 
 /* Inner endpoint -> outer endpoint, for errors. */
@@ -122,6 +124,7 @@ struct uct_varuna_iface {
     khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
+    int                        want_dry;      /* Some lane is to be polled dry */
     ucs_list_link_t            gaps;          /* Targets, see varuna_gap.c */
     unsigned                   scan_countdown;/* Progress calls until the next
                                                  background scan */

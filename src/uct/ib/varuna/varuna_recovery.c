@@ -228,7 +228,7 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
     return UCS_OK;
 }
 
-static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
+int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     ucs_status_t status;
 
@@ -287,7 +287,7 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
     if (ep->next_ready && !ep->next_failed && !ep->next_spare) {
         ep->swap_read = 0;
         uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_SWAP);
-        return 1;
+        return uct_varuna_ep_step_swap(ep, now);
     }
 
     if (!ucs_queue_is_empty(&ep->pending)) {

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Shared by the files that move a vQP (varuna_recovery.c, varuna_verdict.c,
- * varuna_ep_ctl.c) and by nobody else. Main thread only.
+ * varuna_swap.c, varuna_ep_ctl.c) and by nobody else. Main thread only.
  */
 #ifndef UCT_VARUNA_RECOVERY_PRIV_H_
 #define UCT_VARUNA_RECOVERY_PRIV_H_
@@ -10,6 +10,10 @@
 #include "varuna_recovery.h"
 
 /* --- varuna_recovery.c --- */
+
+/* State REPEAT: post in order what is not on the lane. @return nonzero to be called
+ * again. */
+int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /* Give up an endpoint whose lane can't be stopped: what was posted may be executed,
  * or an answer be written, at any later time. */

@@ -12,7 +12,8 @@
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
-#include "varuna_recovery.h"
+#include "varuna_recovery_priv.h"
+#include "varuna_req.h"
 #include "varuna_resend.h"
 
 /* The time between CONNECT_REQs doubles so often at most. */
@@ -210,12 +211,21 @@ static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
     /* That it has come back is all that counts */
 }
 
-/* A read of the peer's memory behind all writes: when it has come back, they
- * are in memory, so a write over another NIC cannot be overtaken by them. It is
- * a request as any other, so it is repeated if the lane fails. */
+/*
+ * A read of the peer's memory behind all that was posted: when it has come back,
+ * that is complete, and in memory, so a write over another NIC cannot be overtaken
+ * by it. It is a request as any other, so it is repeated if the lane fails. It is
+ * posted before anything is taken for the new lane, and nothing behind it.
+ *
+ * While the lane has no resources for it, it has none for the user either.
+ */
 static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
+
+    if (ep->owed != NULL) {
+        return;
+    }
 
     status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
                                               sizeof(uint64_t), ep->log_addr,
@@ -227,6 +237,35 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
     }
 }
 
+/* @return whether the old lane still has something to do. What was posted stands
+ * before what was taken for the new lane. */
+static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *head;
+
+    if (!ucs_queue_is_empty(&ep->reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+                                             queue);
+        if (head->flags & UCT_VARUNA_REQ_FLAG_POSTED) {
+            return 1;
+        }
+    }
+
+    return !uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind);
+}
+
+/* On which lane ever: post what was taken meanwhile. */
+static void uct_varuna_ep_end_swap(uct_varuna_ep_t *ep)
+{
+    if (ucs_queue_is_empty(&ep->reqs)) {
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+        uct_varuna_ep_finish_done(ep);
+    } else {
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+        uct_varuna_ep_step_repeat(ep, ucs_get_time());
+    }
+}
+
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_lane_failed(ep)) {
@@ -235,14 +274,8 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if (!ep->next_ready) {
-        /* The new lane failed meanwhile: stay where we are */
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-        uct_varuna_ep_finish_done(ep);
+        uct_varuna_ep_end_swap(ep); /* It failed meanwhile: stay where we are */
         return 1;
-    }
-
-    if (ep->num_reqs > 0) {
-        return 1; /* The common part of the step asks for completions */
     }
 
     if (!ep->swap_read) {
@@ -250,15 +283,16 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (!uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind)) {
+    if (uct_varuna_ep_is_lane_busy(ep)) {
         return 1;
     }
 
-    ucs_debug("ep %p: vQP %u: planned swap from %s on %s to %s on %s", ep,
-              ep->id, uct_varuna_lane_names[ep->lane.kind],
+    ucs_debug("ep %p: vQP %u: planned swap from %s on %s to %s on %s, %u requests "
+              "wait for it", ep, ep->id, uct_varuna_lane_names[ep->lane.kind],
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               uct_varuna_lane_names[ep->next.kind],
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link));
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link),
+              ep->num_reqs);
     uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
     uct_varuna_lane_destroy(ep, &ep->lane);
     uct_varuna_ep_set_lane(ep, &ep->next);
@@ -267,7 +301,6 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     ++ep->stats.rebuilds;
     ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next_since);
     ep->peer->paths[ep->lane.link].flaps = 0;
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-    uct_varuna_ep_finish_done(ep);
+    uct_varuna_ep_end_swap(ep);
     return 1;
 }
