@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -107,9 +106,77 @@ char *ft_command(char *const argv[], int *status_p)
     return output;
 }
 
+/* A process that writes into a full pipe stands still: its log must not do that to it
+ * while we talk with others */
+static void *ft_child_read(void *arg)
+{
+    ft_child_t *child = arg;
+    char buffer[FT_ANSWER_MAX];
+    ssize_t ret;
+
+    do {
+        do {
+            ret = read(child->out, buffer, sizeof(buffer));
+        } while ((ret < 0) && (errno == EINTR));
+
+        pthread_mutex_lock(&child->lock);
+        if (ret > 0) {
+            child->spool = realloc(child->spool, child->spooled + ret);
+            if (child->spool == NULL) {
+                ft_fatal("out of memory");
+            }
+
+            memcpy(child->spool + child->spooled, buffer, ret);
+            child->spooled += ret;
+        } else {
+            child->eof = 1;
+        }
+        pthread_cond_signal(&child->more);
+        pthread_mutex_unlock(&child->lock);
+    } while (ret > 0);
+
+    return NULL;
+}
+
+static void ft_child_end_reader(ft_child_t *child)
+{
+    pthread_cancel(child->reader);
+    pthread_join(child->reader, NULL);
+    pthread_mutex_destroy(&child->lock);
+    pthread_cond_destroy(&child->more);
+    free(child->spool);
+    close(child->out);
+}
+
+/* Move some of what was read to the buffer, which has room. @return 0 if there is
+ * nothing before @a end, or ever */
+static int ft_child_take(ft_child_t *child, double end)
+{
+    struct timespec until = {.tv_sec  = (time_t)end,
+                             .tv_nsec = (long)((end - (time_t)end) * 1e9)};
+    size_t length;
+
+    pthread_mutex_lock(&child->lock);
+    while ((child->spooled == 0) && !child->eof &&
+           (pthread_cond_timedwait(&child->more, &child->lock, &until) == 0)) {
+    }
+
+    length = sizeof(child->buffer) - child->length;
+    length = (child->spooled < length) ? child->spooled : length;
+    if (length > 0) {
+        memcpy(child->buffer + child->length, child->spool, length);
+        child->length  += length;
+        child->spooled -= length;
+        memmove(child->spool, child->spool + length, child->spooled);
+    }
+    pthread_mutex_unlock(&child->lock);
+    return length > 0;
+}
+
 void ft_child_start(ft_child_t *child, const char *name, FILE *log,
                     char *const argv[])
 {
+    pthread_condattr_t attr;
     int to[2], from[2];
 
     ft_pipe(to);
@@ -122,6 +189,15 @@ void ft_child_start(ft_child_t *child, const char *name, FILE *log,
     child->out  = from[0];
     close(to[0]);
     close(from[1]);
+
+    pthread_mutex_init(&child->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* As ft_clock() */
+    pthread_cond_init(&child->more, &attr);
+    pthread_condattr_destroy(&attr);
+    if (pthread_create(&child->reader, NULL, ft_child_read, child) != 0) {
+        ft_fatal("pthread_create");
+    }
 }
 
 void ft_child_send(ft_child_t *child, const char *format, ...)
@@ -203,11 +279,8 @@ static int ft_child_take_line(ft_child_t *child)
 const char *ft_child_answer(ft_child_t *child, double timeout)
 {
     double end = ft_clock() + timeout;
-    struct pollfd pfd = {.fd = child->out, .events = POLLIN};
-    int left_ms;
-    ssize_t ret;
 
-    for (;;) {
+    do {
         while (ft_child_take_line(child)) {
             ft_child_note(child, child->answer);
             if (!strncmp(child->answer, "ft: ", 4) &&
@@ -215,20 +288,9 @@ const char *ft_child_answer(ft_child_t *child, double timeout)
                 return child->answer + 4;
             }
         }
+    } while (ft_child_take(child, end));
 
-        left_ms = (end - ft_clock()) * 1000;
-        if ((left_ms < 0) || (poll(&pfd, 1, left_ms) == 0)) {
-            return NULL;
-        }
-
-        ret = read(child->out, child->buffer + child->length,
-                   sizeof(child->buffer) - child->length);
-        if ((ret == 0) || ((ret < 0) && (errno != EINTR))) {
-            return NULL;
-        }
-
-        child->length += (ret > 0) ? ret : 0;
-    }
+    return NULL;
 }
 
 int ft_child_stop(ft_child_t *child)
@@ -255,7 +317,10 @@ int ft_child_stop(ft_child_t *child)
         return -1;
     }
 
-    close(child->out);
+    while (ft_child_answer(child, 0) != NULL) {
+    }
+
+    ft_child_end_reader(child);
     child->pid = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -288,6 +353,6 @@ void ft_child_kill(ft_child_t *child)
 
     kill(child->pid, SIGKILL);
     waitpid(child->pid, &status, 0);
-    close(child->out);
+    ft_child_end_reader(child);
     child->pid = 0;
 }

@@ -7,6 +7,7 @@
 #ifndef FT_CHILD_H_
 #define FT_CHILD_H_
 
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -17,7 +18,13 @@ typedef struct {
     const char *name;
     pid_t      pid;
     int        in;          /* We write */
-    int        out;         /* We read */
+    int        out;         /* The reader reads */
+    pthread_t  reader;      /* So that it never waits for us to read its log */
+    pthread_mutex_t lock;   /* Protects the next ones */
+    pthread_cond_t  more;   /* There is more of them */
+    char       *spool;      /* What was read */
+    size_t     spooled;
+    int        eof;
     FILE       *log;        /* All that it prints */
     size_t     length;
     char       buffer[2 * FT_ANSWER_MAX];
