@@ -13,6 +13,8 @@ AC_DEFUN([RCV_TESTS], [
           [rcv_have_gtest=yes], [rcv_have_gtest=no])
     AC_MSG_RESULT([$rcv_have_gtest])
     AM_CONDITIONAL([HAVE_GTEST], [test "x$rcv_have_gtest" = xyes])
+    AM_CONDITIONAL([HAVE_IODEMO],
+                   [test -f "$UCX_SRC/test/apps/iodemo/io_demo.cc"])
 ])
 
 
