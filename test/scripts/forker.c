@@ -88,6 +88,6 @@ __attribute__((destructor)) static void forker_end(void)
     }
     forker_stop = 1;
     pthread_join(forker_thread, NULL);
-    fprintf(stderr, "forker: %u children, %u failed\n", forker_children,
+    fprintf(stderr, "\nforker: %u children, %u failed\n", forker_children,
             forker_failed);
 }

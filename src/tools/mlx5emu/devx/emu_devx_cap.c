@@ -48,9 +48,10 @@ static void emu_devx_fill_general(void *cap)
     emu_ifc_set(cap, EMU_CAP_FIXED_BUFFER_SIZE, 1);
     emu_ifc_set(cap, EMU_CAP_LOG_MAX_KLM_LIST, 16);
 
-    /* No memory keys are made by work requests */
+    /* No memory keys are made by work requests. That atomics could be turned on
+     * by one is not denied: programs take it for "indirect keys permit atomics",
+     * which ours do. */
     emu_ifc_set(cap, EMU_CAP_UMR_NO_ENTITY_SIZE, 1);
-    emu_ifc_set(cap, EMU_CAP_UMR_NO_ATOMIC, 1);
     emu_ifc_set(cap, EMU_CAP_UMR_NO_INDIRECT, 1);
 }
 
