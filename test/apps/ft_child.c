@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define FT_OUTPUT_STEP 65536
-#define FT_STOP_TIME   10 /* Seconds */
+#define FT_STOP_TIME   60 /* Seconds */
 
 
 void ft_fatal(const char *format, ...)

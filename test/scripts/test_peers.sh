@@ -241,6 +241,50 @@ test_stopped_peer_whose_link_fails() {
     fabric_down
 }
 
+# Each fault is called by its name, and concerns those only whom it concerns: our own
+# port, a peer's port, a path to one peer, a process
+test_faults_are_told_apart() {
+    export UCX_RC_VARUNA_GIVE_UP=3s
+    # Who is silent is found by the heartbeat, not by the NIC
+    export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+    fabric_up --hosts 3 --links 2
+    servers 0 one
+    servers 1 two
+    client 2 2 one two
+
+    # The path to one peer, whose port does not know it
+    check "$emu" link -n "$fabric" 1:0 silent
+    await 60 client.log 'is silent on mlx5_0:1 .*other peers answer on this link'
+    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 2
+    await_more
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 2 ] ||
+        fail "others were switched: $(grep 'rc_varuna: switched' client.log)"
+    ! grep -q 'link mlx5_0:1 is down' client.log || fail "our link was condemned"
+
+    # The far port of the other one, which knows it
+    check "$emu" link -n "$fabric" 0:0 down
+    await 60 client.log 'is silent on mlx5_0:1 .*remote fault: the peer says that its port is down'
+    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
+    await_more
+    check "$emu" link -n "$fabric" 0:0 up
+    check "$emu" link -n "$fabric" 1:0 up
+
+    # Our port, for both
+    check "$emu" link -n "$fabric" 2:1 down
+    await 60 client.log 'link mlx5_1:1 is down: port event'
+    await_more
+    check "$emu" link -n "$fabric" 2:1 up
+
+    # One of the processes
+    kill -KILL "$(program_of two)"
+    await 60 client.log 'silent on all links: its process or host is dead or stop'
+    await_more 0
+    end client
+    [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
+    good 0
+    fabric_down
+}
+
 # compute: a peer computes for two seconds, and all of its receives are used up
 compute() {
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n

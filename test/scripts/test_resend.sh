@@ -63,6 +63,16 @@ vfs() {
         fail "$1 is not $2: $(grep "/$1 " client.log)"
 }
 
+# vfs_value FILE
+vfs_value() {
+    sed -n "s|^vfs: .*/$1 ||p" client.log | tail -n 1
+}
+
+# vfs_above FILE NUMBER
+vfs_above() {
+    [ "$(vfs_value "$1")" -gt "$2" ] || fail "$1 is $(vfs_value "$1")"
+}
+
 test_varuna_does_not_repeat_what_was_executed() {
     abc varuna || fail "the client failed"
     grep -q 'switched .*was=rc' client.log || fail "RC did not fail"
@@ -87,6 +97,10 @@ test_ambiguous_put_is_repeated() {
     vfs vqp/0/ambiguous 1
     vfs vqp/0/compared_different 1
     vfs vqp/0/repeated 1
+    # The repetition is what the new lane completed first, some time behind the gate
+    vfs vqp/0/resumed 1
+    vfs_above vqp/0/recovery_usec 0
+    vfs_above vqp/0/resume_usec "$(vfs_value vqp/0/recovery_usec)"
     [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
 }
 
@@ -115,6 +129,20 @@ test_resend_cache_does() {
 test_none_fails() {
     ! abc none || fail "the client did not notice"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# The benchmark which tells how much each of them repeats has the same failures for all,
+# and checks that they lose the same puts
+test_equal_points_of_failure() {
+    "$top/contrib/bench/recovery.sh" -e 4 -b 16 -n 2 -u 16 -r 1 4096 >out 2>&1 ||
+        fail "$(tail -n 3 out)"
+    sed 's/^/# /' out
+    awk '$1 == 4096 { lost[$2] = $5; repeated[$2] = $6; twice[$2] = $7; ++n }
+         END { exit !(n == 3 && lost["varuna"] > 0 &&
+                      repeated["varuna"] == lost["varuna"] && !twice["varuna"] &&
+                      twice["resend"] > 0 && twice["resend_cache"] > 0 &&
+                      repeated["resend"] == lost["resend"] + twice["resend"]) }' out ||
+        fail "the table is wrong"
 }
 
 run_tests

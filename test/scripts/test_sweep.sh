@@ -69,15 +69,17 @@ test_fails_again_while_recovering() {
 # new processes, so there are few, unless all are asked for.
 kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent
 test_nics_die() {
-    export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
     if [ "$full" = full ]; then
         sweep -s "$plans,mixed0,mixed1" -f $kills
-        sweep -p rc -s "$plans,mixed0,mixed1" -f kill_silent
         sweep -L 3 -s put_short,get_bcopy,mixed3 -f silent,exec_down -n 3 \
             -d kill,remote_kill
+        export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+        sweep -p rc -s "$plans,mixed0,mixed1" -f kill_silent
     else
-        sweep -p rc -s get_bcopy -f $kills,kill_silent -n 2
+        sweep -p rc -s get_bcopy -f $kills -n 2
         sweep -p dc -s am_bcopy -f kill,exec_remote_kill -n 1
+        export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+        sweep -p rc -s get_bcopy -f kill_silent -n 2
     fi
 }
 
