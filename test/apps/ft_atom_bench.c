@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FT_ANSWER_TIME 40    /* Seconds */
+#define FT_ANSWER_TIME 120   /* Seconds */
 #define FT_WARM_TRIES  600
 #define FT_WARM_OFFSET 64
 #define FT_DELAY       5     /* Milliseconds */

@@ -31,6 +31,7 @@
 #define FT_TL_NAME  "rc_varuna"
 #define FT_LINE_MAX 4096
 #define FT_RUN_TIME 20.0    /* Seconds without progress */
+#define FT_UNTIL_TIME 100.0 /* ... for a value */
 #define FT_WORD     0       /* Offsets */
 #define FT_WARM     64
 
@@ -261,7 +262,7 @@ static void ft_until(uint64_t last)
             sched_yield();
         }
 
-        if (ft_now() - since > FT_RUN_TIME) {
+        if (ft_now() - since > FT_UNTIL_TIME) {
             ft_die("until: the word is %" PRIx64, value);
         }
     } while (value != last);

@@ -10,7 +10,7 @@
 
 # bench WHAT MODE COUNT: into ./out
 bench() {
-    timeout 100 "$apps/ft_atom_bench" -n "$3" "$1" "$2" "$RCV_PREFIX" \
+    timeout 300 "$apps/ft_atom_bench" -n "$3" "$1" "$2" "$RCV_PREFIX" \
         "$apps/ft_atom_job" >out 2>&1 || fail "$1 $2: $(tail -n 3 out)"
     sed 's/^/# /' out
 }
@@ -32,15 +32,20 @@ test_flush_covers_confirm() {
 # and nobody's atomics may show it a UID
 test_proxy_shows_no_uid() {
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
-    bench until proxy 2000
+    bench until proxy 1000
     grep -qx 'proxy until: UIDs 0' out || fail "the CPU saw UIDs"
 }
 
-# ... which it does in the other mode, so it would have
+# ... which it does in the other mode, so it would have. It may have had no processor
+# just then.
 test_extended_shows_uids() {
+    local try
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
-    bench until extended 20000
-    ! grep -qx 'extended until: UIDs 0' out || fail "the CPU saw no UID"
+    for try in $(seq 10); do
+        bench until extended 2000
+        grep -qx 'extended until: UIDs 0' out || return 0
+    done
+    fail "the CPU saw no UID, $try times"
 }
 
 # 64 atomics at once, and 16 slots: the others wait, and none fails

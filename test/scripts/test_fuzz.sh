@@ -90,4 +90,8 @@ test_keys_and_links() {
     fuzz_varuna varuna_rkey "$varuna"/varuna_{rkey,nic}.c
 }
 
+test_what_may_be_a_uid() {
+    fuzz_varuna varuna_amo "$varuna"/varuna_{amo_sm,uid}.c
+}
+
 run_tests

@@ -1,0 +1,223 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Any value in a word on which an atomic with extended status runs, any bytes in slots
+ * of others, and other writers meanwhile. It must stay in the arena, come to an end as
+ * soon as nobody changes the word any more, and treat what is no UID as what it is: the
+ * user's own.
+ */
+#include "fuzz.h"
+#include "config.h"
+#include "uct/ib/varuna/varuna_amo_sm.h"
+
+#define AMO_ADDR  0x7f0000001000ul
+#define AMO_SLOTS 4
+#define AMO_STEPS 64 /* Behind the last change by others */
+
+typedef struct {
+    uct_varuna_amo_sm_t sm;
+    uint64_t            target;
+    uct_varuna_slot_t   *slots; /* AMO_SLOTS; 0 is ours */
+    unsigned            width;
+    unsigned            steps;
+} amo_t;
+
+static uint64_t amo_mask(const amo_t *amo)
+{
+    return (amo->width == 8) ? UINT64_MAX : UINT32_MAX;
+}
+
+static uint64_t amo_cas(uint64_t *word, uint64_t compare, uint64_t swap)
+{
+    uint64_t old = *word;
+
+    if (old == compare) {
+        *word = swap;
+    }
+
+    return old;
+}
+
+/* As rule 4 of docs/ATOMICS.md has it, once more */
+static int amo_is_uid(const amo_t *amo, uint64_t value)
+{
+    unsigned slot_bits = (amo->width == 8) ? 20 : 12;
+    uint64_t gen_mask  = (amo->width == 8) ? (1ul << 43) - 1 : (1ul << 19) - 1;
+    uint64_t index     = value & ((1ul << slot_bits) - 1);
+    const uct_varuna_slot_t *slot;
+    uint64_t gen;
+
+    if (!(value >> ((amo->width * 8) - 1)) || (index >= AMO_SLOTS)) {
+        return 0;
+    }
+
+    slot = &amo->slots[index];
+    gen  = slot->gen_head & ((1ul << 43) - 1);
+    return (slot->gen_head == slot->gen_tail) && (slot->addr == AMO_ADDR) &&
+           ((slot->gen_head >> 63) == (amo->width == 4)) &&
+           (((value >> slot_bits) & gen_mask) == (gen & gen_mask)) &&
+           ((slot->mark >> 2) == gen) && ((slot->mark & 3) != 3);
+}
+
+static uint64_t amo_native(const amo_t *amo, unsigned op, uint64_t compare,
+                           uint64_t value, uint64_t old)
+{
+    switch (op) {
+    case UCT_ATOMIC_OP_ADD:
+        return (old + value) & amo_mask(amo);
+    case UCT_ATOMIC_OP_AND:
+        return old & value;
+    case UCT_ATOMIC_OP_OR:
+        return (old | value) & amo_mask(amo);
+    case UCT_ATOMIC_OP_XOR:
+        return (old ^ value) & amo_mask(amo);
+    case UCT_ATOMIC_OP_SWAP:
+        return value & amo_mask(amo);
+    default:
+        return (old == (compare & amo_mask(amo))) ? value & amo_mask(amo) : old;
+    }
+}
+
+/* One access. @a is_lost: of an occupy, the answer */
+static void amo_step(amo_t *amo, int is_lost, int is_executed)
+{
+    uct_varuna_amo_sm_t *sm = &amo->sm;
+    uct_varuna_slot_t copy  = {0};
+    uint64_t value          = 0;
+    uct_varuna_slot_t *slot;
+    uint64_t mark;
+
+    FUZZ_CHECK(sm->act.slot < AMO_SLOTS);
+    slot = &amo->slots[sm->act.slot];
+    mark = slot->mark;
+    switch (sm->act.type) {
+    case UCT_VARUNA_AMO_ACT_READ:
+        value = amo->target;
+        break;
+    case UCT_VARUNA_AMO_ACT_READ_SLOT:
+        copy = *slot;
+        break;
+    case UCT_VARUNA_AMO_ACT_CAS_MARK:
+        value = amo_cas(&slot->mark, sm->act.mark_from, sm->act.mark_to);
+        break;
+    case UCT_VARUNA_AMO_ACT_CONFIRM:
+        FUZZ_CHECK(sm->act.slot == 0);
+        amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+        value = amo_cas(&slot->mark, sm->act.mark_from, sm->act.mark_to);
+        break;
+    case UCT_VARUNA_AMO_ACT_OCCUPY:
+        FUZZ_CHECK(sm->act.slot == 0);
+        uct_varuna_amo_sm_body(sm, slot);
+        slot->mark = mark;
+        if (is_lost) {
+            if (is_executed) {
+                amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+            }
+            uct_varuna_amo_sm_lost(sm);
+            return;
+        }
+        /* Fall through */
+    default:
+        FUZZ_CHECK(sm->act.type != UCT_VARUNA_AMO_ACT_EXECUTE);
+        value = amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+        break;
+    }
+
+    uct_varuna_amo_sm_done(sm, value, &copy);
+}
+
+/* Others: a put of anything, a slot of anything. @return whether something was done */
+static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
+{
+    switch (what & 7) {
+    case 1:
+        amo->target = fuzz_u64(in, 8) & amo_mask(amo);
+        return 1;
+    case 2:
+        fuzz_take(in, &amo->slots[1 + (what % (AMO_SLOTS - 1))],
+                  sizeof(uct_varuna_slot_t));
+        return 1;
+    case 3: /* A UID of that slot, or nearly */
+        amo->target = uct_varuna_uid(1 + (what % (AMO_SLOTS - 1)),
+                                     amo->slots[1].gen_head, amo->width);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input_t in  = {data, size};
+    unsigned head    = fuzz_u64(&in, 2);
+    unsigned op      = (head >> 1) % (UCT_ATOMIC_OP_CSWAP + 1);
+    amo_t amo        = {.width = (head & 1) ? 4 : 8};
+    uint64_t compare = fuzz_u64(&in, 8);
+    uint64_t value   = fuzz_u64(&in, 8);
+    int is_quiet     = 1;
+    uint64_t first;
+    unsigned what;
+
+    amo.slots = calloc(AMO_SLOTS, sizeof(*amo.slots));
+    FUZZ_CHECK(amo.slots != NULL);
+    amo.target = fuzz_u64(&in, 8) & amo_mask(&amo);
+    fuzz_take(&in, &amo.slots[1], (AMO_SLOTS - 1) * sizeof(*amo.slots));
+    amo.slots[0].mark = uct_varuna_mark(4711, UCT_VARUNA_MARK_PENDING);
+    first             = amo.target;
+    is_quiet          = !amo_is_uid(&amo, first) &&
+                        !((op == UCT_ATOMIC_OP_CSWAP) &&
+                          amo_is_uid(&amo, compare & amo_mask(&amo)));
+
+    uct_varuna_amo_sm_start(&amo.sm, op, amo.width, AMO_ADDR, compare, value,
+                            AMO_SLOTS);
+    uct_varuna_amo_sm_set_slot(&amo.sm, 0, 4711);
+    while (amo.sm.act.type != UCT_VARUNA_AMO_ACT_NONE) {
+        what = fuzz_u64(&in, 1);
+        if (amo_disturb(&amo, &in, what)) {
+            is_quiet  = 0;
+            amo.steps = 0;
+        }
+
+        amo_step(&amo, (what & 0x30) == 0x10, what & 0x40);
+        amo.steps = (what != 0) ? 0 : amo.steps + 1;
+        FUZZ_CHECK(amo.steps < AMO_STEPS);
+    }
+
+    /* Nobody else was there, and no UID of anybody: it is as the NIC's own */
+    if (is_quiet) {
+        FUZZ_CHECK(amo.sm.result == first);
+        FUZZ_CHECK(amo.target == amo_native(&amo, op, compare, value, first));
+    }
+
+    free(amo.slots);
+    return 0;
+}
+
+void fuzz_seeds(void (*add)(const void *data, size_t size))
+{
+    struct {
+        uint16_t          head;
+        uint64_t          compare, value, target;
+        uct_varuna_slot_t slots[AMO_SLOTS - 1];
+        uint8_t           steps[40];
+    } __attribute__((packed)) seed = {0};
+    unsigned op, state;
+
+    for (op = 0; op <= 2 * UCT_ATOMIC_OP_CSWAP + 1; ++op) {
+        for (state = 0; state < 4; ++state) {
+            seed.head              = op;
+            seed.value             = 7;
+            seed.compare           = 5;
+            seed.target            = uct_varuna_uid(1, 99, (op & 1) ? 4 : 8);
+            seed.slots[0].gen_head = 99 | ((op & 1) ? 1ul << 63 : 0);
+            seed.slots[0].gen_tail = seed.slots[0].gen_head;
+            seed.slots[0].addr     = AMO_ADDR;
+            seed.slots[0].compare  = 3;
+            seed.slots[0].swap     = 5;
+            seed.slots[0].mark     = (99 << 2) | state;
+            add(&seed, sizeof(seed));
+            seed.steps[state] = 0x50; /* A lost occupy */
+            add(&seed, sizeof(seed));
+        }
+    }
+}
