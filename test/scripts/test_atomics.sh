@@ -218,17 +218,35 @@ test_proxy_link_fails() {
 # A client is killed at some point of some operation. Nobody meets what it left but
 # the server's worker, when the others are done.
 test_client_dies() {
-    local word
+    local word tries=0
+    export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
+    export UCX_LOG_FILE=stderr # Not among the server's own words
+    UCX_LOG_LEVEL=debug
     start extended 3
+    UCX_LOG_LEVEL=info
+    unset UCX_LOG_FILE
     clients 3 8 100000000 4 fadd add cas swap bits
-    sleep 3
+    for word in 1 2 3; do
+        while ! grep -qs '^fadd' "client.$word.out"; do
+            tries=$((tries + 1))
+            [ $tries -lt 600 ] || fail "client $word does nothing"
+            sleep 0.1
+        done
+    done
+    sleep 1
     for pid in "${pids[@]}"; do
         pkill -KILL -P "$pid" || fail "client $pid was gone before"
     done
     for pid in "${pids[@]}"; do
         ! wait "$pid" || fail "a client ended by itself"
     done
-    sleep 4
+    # Rule 7: the worker sweeps what they had, and gives it back
+    while [ "$(grep -ac 'slots from [0-9]* are free again' server.err)" -lt 3 ]
+    do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "slots of the dead stay taken"
+        sleep 0.1
+    done
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
     [ "$(word 0)" -gt 100 ] || fail "nothing was done: $(word 0)"

@@ -26,6 +26,7 @@
 #include "varuna_ctl_priv.h"
 #include "varuna_gap.h"
 #include "varuna_heartbeat.h"
+#include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
 
@@ -184,6 +185,11 @@ void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
     target->broken      = 1;
     target->gap.rejects = 0;
     uct_varuna_target_disconnect(ctl, target);
+    /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
+     * what it has left is swept, and its slots serve others */
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_proxy_close_target(ctl->proxy, target);
+    uct_varuna_ctl_unlock(ctl);
     ucs_list_add_tail(&ctl->targets.orphans,
                       &uct_varuna_target_impl(target)->orphans);
     if (++ctl->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {

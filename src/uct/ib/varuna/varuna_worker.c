@@ -126,6 +126,7 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
 
         ucs_list_del(&block->list);
         uct_varuna_arena_free(block->first);
+        ucs_debug("slots from %u are free again", block->first);
         ++proxy->stats.swept;
         ucs_free(block);
     }
