@@ -64,6 +64,24 @@ test_peer_computes() {
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
 
+# With fewer than 33 buffers UCX's receive queue is longer than the completion queue
+# that it makes for them, which overruns. Messages would be lost that were acknowledged.
+test_receive_queue_is_short() {
+    export UCX_LOG_LEVEL=debug UCX_IB_RX_QUEUE_LEN=12
+    export UCX_RC_MLX5_RX_QUEUE_LEN=12 UCX_DC_MLX5_RX_QUEUE_LEN=12
+    export UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=12
+    fabric_up
+    jobs_start
+    wait_for_rc
+    ask server "sleep 1"
+    ask client "run 1 am_flood 0"
+    jobs_stop
+    fabric_down
+    check grep -q 'a receive queue of 12 is too short' server.log
+    ! grep -E 'CQ error|did not come' client.log server.log ||
+        fail "the completion queue overran"
+}
+
 # The application computes itself for ten times the timeout, while its requests are
 # unfinished. That nobody looked for completions is no reason to think that there
 # are none.

@@ -16,6 +16,10 @@
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
+#include <stdlib.h>
+
+/* Receive buffers of a lane, at least */
+#define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
 
 static const char *uct_varuna_lane_tls[] = {
     [UCT_VARUNA_LANE_RC] = UCT_VARUNA_RC_TL,
@@ -38,6 +42,44 @@ uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
     }
 
     return UCS_OK; /* Ours to repair: nobody else needs to hear of it */
+}
+
+/*
+ * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
+ * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
+ * is room for completions. The completion queue overruns, and messages are gone which
+ * their senders believe to have arrived.
+ */
+static ucs_status_t uct_varuna_iface_override_rx(const uct_varuna_iface_t *iface,
+                                                 unsigned link,
+                                                 uct_varuna_lane_kind_t kind,
+                                                 uct_iface_config_t *config)
+{
+    /* Reading an option needs its whole path through UCX's tables */
+    static const char *names[] = {
+        [UCT_VARUNA_LANE_RC] = "RC_RC_IB_RX_QUEUE_LEN",
+        [UCT_VARUNA_LANE_DC] = "DC_RC_IB_RX_QUEUE_LEN"
+    };
+    char value[32], *end;
+    unsigned long length;
+    ucs_status_t status;
+
+    status = uct_config_get(config, names[kind], value, sizeof(value));
+    if (status != UCS_OK) {
+        ucs_debug("%s is not known: %s", names[kind], ucs_status_string(status));
+        return UCS_OK; /* Another version of UCX */
+    }
+
+    length = strtoul(value, &end, 10);
+    if ((end == value) || (length >= UCT_VARUNA_MIN_RX_QUEUE_LEN)) {
+        return UCS_OK; /* "inf" */
+    }
+
+    ucs_diag("%s: a receive queue of %s is too short for UCX's completion queue, "
+             "%d is used", uct_varuna_link_name(iface, link), value,
+             UCT_VARUNA_MIN_RX_QUEUE_LEN);
+    ucs_snprintf_safe(value, sizeof(value), "%d", UCT_VARUNA_MIN_RX_QUEUE_LEN);
+    return uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
 }
 
 /* Options of the inner transports which we must override; everything else they
@@ -66,8 +108,9 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
         }
     }
 
-    if (kind != UCT_VARUNA_LANE_DC) {
-        return UCS_OK;
+    status = uct_varuna_iface_override_rx(iface, link, kind, config);
+    if ((status != UCS_OK) || (kind != UCT_VARUNA_LANE_DC)) {
+        return status;
     }
 
     ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
