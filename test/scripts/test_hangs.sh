@@ -101,4 +101,33 @@ test_we_compute() {
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
 
+# It computes for longer than the give-up time while its endpoint waits for an answer
+# that was lost. Nobody has asked again meanwhile, so nobody may give up.
+test_we_compute_while_recovering() {
+    local number i
+
+    export UCX_LOG_LEVEL=debug
+    export UCX_RC_VARUNA_GIVE_UP=1500ms UCX_RC_VARUNA_DRAIN_TIMEOUT=1500ms
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" link -n "$fabric" 1:1 silent
+    check "$emu" fault add -n "$fabric" post host=1 link=0 op=write nth=2 down \
+        >/dev/null
+    number=$(($(answers client) + 1))
+    tell client "run 1 put_short 4"
+    for ((i = 0; i < 200; ++i)); do
+        ! grep -q ': drain -> fence' client.log || break
+        sleep 0.02
+    done
+    sleep 0.5 # Now it computes
+    check "$emu" link -n "$fabric" 1:1 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
+}
+
 run_tests

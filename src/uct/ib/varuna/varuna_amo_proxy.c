@@ -70,7 +70,7 @@ ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
 
     ep->amo.proxied     = amo;
     ep->amo.proxy_sent  = 0;
-    ep->amo.proxy_since = ucs_get_time();
+    ep->amo.proxy_since = iface->watch.clock;
     ++ep->amo.proxy_seq;
     ++ep->amo.stats.proxied;
     uct_varuna_amo_send_proxy(ep);
@@ -82,15 +82,16 @@ void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
                                 uct_varuna_ep_t *ep)
 {
     ucs_time_t now = ucs_get_time();
+    ucs_time_t age = iface->watch.clock - ep->amo.proxy_since;
 
     if (now - ep->amo.proxy_sent < iface->config.ctl_timeout) {
         return;
     }
 
-    if (now - ep->amo.proxy_since > iface->config.give_up) {
+    if (age > iface->config.give_up) {
         ucs_diag("ep %p: vQP %u: no answer of the peer's proxy for %.1f s: "
                  "giving up", ep, ep->id,
-                 ucs_time_to_sec(now - ep->amo.proxy_since));
+                 ucs_time_to_sec(age));
         uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
         return;
     }

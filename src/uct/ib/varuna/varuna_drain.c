@@ -62,7 +62,9 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     is_gone  = uct_varuna_drain_is_nic_gone(ep);
-    deadline = ep->state_since + (is_gone ? 0 : timeout);
+    /* While the application computed, nobody has looked for what was flushed */
+    deadline = now - (iface->watch.clock - ep->state_clock) +
+               (is_gone ? 0 : timeout);
     if ((now < deadline) ||
         (!uct_varuna_drain_is_dry(iface, &ep->dead, deadline) &&
          (now < (deadline + timeout)))) {

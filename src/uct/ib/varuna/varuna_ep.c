@@ -67,6 +67,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     self->instance    = ++iface->ep_instances;
     self->state       = UCT_VARUNA_EP_OPENING;
     self->state_since = ucs_get_time();
+    self->state_clock = iface->watch.clock;
     uct_varuna_ep_add_work(self);
     uct_varuna_ep_step(self, self->state_since);
     return UCS_OK;

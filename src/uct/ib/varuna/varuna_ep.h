@@ -209,6 +209,8 @@ struct uct_varuna_ep {
     ucs_list_link_t            work;       /* In iface->work */
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;
+    ucs_time_t                 state_clock; /* By the watch's clock: stands still
+                                              while nobody calls progress */
     ucs_time_t                 next_since; /* RC was asked for */
     ucs_time_t                 next_try;   /* Of background RC connection */
     struct {

@@ -54,6 +54,7 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t age            = iface->watch.clock - ep->state_clock;
 
     if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
@@ -64,10 +65,12 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
                  "links for %.1f s while others on its host answered", ep,
                  ep->id, ucs_time_to_sec(iface->config.peer_timeout));
         uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-    } else if (now > (ep->state_since + iface->config.give_up)) {
+    } else if (age > iface->config.give_up) {
+        /* An application that computed has not asked meanwhile: an answer may be
+         * lost, and the question as well */
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
                  " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->state],
-                 ucs_time_to_sec(now - ep->state_since));
+                 ucs_time_to_sec(age));
         uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }

@@ -45,6 +45,7 @@ void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
               ep->lane.link);
     ep->state       = state;
     ep->state_since = ucs_get_time();
+    ep->state_clock = uct_varuna_ep_iface(ep)->watch.clock;
 }
 
 void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
