@@ -9,12 +9,14 @@
  *                              tells what memory that took
  *   scale_agent wait SECONDS   sleeps in poll() on a completion channel, and
  *                              tells the CPU time that it took
+ *   scale_agent exit THREADS   ends while so many threads write
  *   scale_agent devices        writes once over a queue pair of each device,
  *                              and waits for the end of its input
  */
 
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +209,63 @@ static void run_wait(struct ibv_device **list, int seconds)
     printf("%.6f s of CPU in %d s\n", cpu, seconds);
 }
 
+static struct ibv_device **exit_list;
+static int exit_ready;
+
+/* Writes until the library lets it no more: nothing that fails here is told, since
+ * the process is about to end */
+static void *exit_thread(void *arg)
+{
+    device_t *dev          = calloc(1, sizeof(*dev));
+    struct ibv_send_wr wr  = { .opcode     = IBV_WR_RDMA_WRITE,
+                               .num_sge    = 1,
+                               .send_flags = IBV_SEND_SIGNALED };
+    struct ibv_send_wr *bad;
+    struct ibv_sge sge;
+    struct ibv_qp *qp;
+    struct ibv_wc wc;
+    int i;
+
+    (void)arg;
+    CHECK(dev != NULL);
+    device_open(dev, exit_list[0]);
+    qp = qp_create(dev);
+    qp_connect(dev, qp, qp->qp_num);
+    sge.addr               = (uintptr_t)&dev->words[0];
+    sge.length             = 8;
+    sge.lkey               = dev->mr->lkey;
+    wr.sg_list             = &sge;
+    wr.wr.rdma.remote_addr = (uintptr_t)&dev->words[1];
+    wr.wr.rdma.rkey        = dev->mr->rkey;
+    for (i = 0;; ++i) {
+        if (i == 100) {
+            __atomic_fetch_add(&exit_ready, 1, __ATOMIC_RELEASE);
+        }
+        if (ibv_post_send(qp, &wr, &bad) != 0) {
+            break;
+        }
+        while (ibv_poll_cq(dev->cq, 1, &wc) == 0);
+    }
+    for (;;) {
+        pause();
+    }
+    return NULL;
+}
+
+static void run_exit(struct ibv_device **list, int count)
+{
+    pthread_t thread;
+    int i;
+
+    exit_list = list;
+    for (i = 0; i < count; ++i) {
+        CHECK(pthread_create(&thread, NULL, exit_thread, NULL) == 0);
+    }
+    while (__atomic_load_n(&exit_ready, __ATOMIC_ACQUIRE) < count) {
+        usleep(1000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct ibv_device **list;
@@ -218,10 +277,13 @@ int main(int argc, char **argv)
         run_qps(list, atoi(argv[2]));
     } else if ((argc == 3) && !strcmp(argv[1], "wait")) {
         run_wait(list, atoi(argv[2]));
+    } else if ((argc == 3) && !strcmp(argv[1], "exit")) {
+        run_exit(list, atoi(argv[2]));
     } else if ((argc == 2) && !strcmp(argv[1], "devices")) {
         run_devices(list, num);
     } else {
-        fprintf(stderr, "usage: scale_agent qps COUNT|wait SECONDS|devices\n");
+        fprintf(stderr, "usage: scale_agent qps COUNT|wait SECONDS|"
+                        "exit THREADS|devices\n");
         return 2;
     }
 

@@ -662,3 +662,25 @@ UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {
     }
     ADD_FAILURE() << "no update was lost";
 }
+
+class test_emu_exit : public emu::test_emu {
+protected:
+    bool has_trace() const override
+    {
+        return false; /* of writes that are never ended */
+    }
+};
+
+/* A program may return from main() while its threads post: it must not crash, and
+ * nothing of it may stay */
+UCS_TEST_F(test_emu_exit, while_threads_write) {
+    const char *program = RCV_TOP_BUILDDIR "/test/gtest/scale_agent";
+
+    for (int i = 0; i < 4; ++i) {
+        rcv::process_ptr process = fabric().start(0, {program, "exit", "4"});
+
+        EXPECT_EQ(0, process->wait(120)) << process->output();
+    }
+    std::string status = fabric().command("status", {"--json"});
+    EXPECT_EQ(std::string::npos, status.find("scale_agent")) << status;
+}

@@ -15,6 +15,8 @@
 # Variants which TRANSPORT.long lists are not run either unless
 # RCV_UCX_TEST_DIVISOR is 1: more of the same with other parameters.
 #
+# RCV_UCX_FABRIC: more options of "mlx5emu up", such as --no-devx.
+#
 # RCV_UCX_TEST_DIVISOR: what UCX's tests divide their repetitions by, and
 # multiply their timeouts by. 10 unless set; 1 is UCX's own full length.
 
@@ -70,7 +72,8 @@ if [ "$transport" = rc_varuna ]; then
     links=2
 fi
 
-"$emu" up -n "$fabric" --hosts 1 --links "$links" >&2
+"$emu" up -n "$fabric" --hosts 1 --links "$links" \
+    ${RCV_UCX_FABRIC:-} >&2
 trap '"$emu" down -n "$fabric" >&2' EXIT
 "$emu" exec -n "$fabric" 0 -- "${launcher[@]}" \
     "$RCV_BUILD/test/gtest/$program" "${args[@]}"

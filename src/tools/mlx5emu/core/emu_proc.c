@@ -14,6 +14,7 @@
 #include "emu_svc.h"
 #include "emu_table.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -207,6 +208,28 @@ int emu_proc_attach(const char *fabric, unsigned host, char *err,
     pthread_once(&once, emu_proc_once);
     emu_proc_reap();
     return emu_proc_take_slot(host, err, err_max);
+}
+
+int emu_proc_is_alone(void)
+{
+    DIR *dir      = opendir("/proc/self/task");
+    unsigned left = (emu_self != NULL) ? 2 : 1;
+    struct dirent *entry;
+
+    if (dir == NULL) {
+        return 0;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        if (left-- == 0) {
+            break;
+        }
+    }
+    closedir(dir);
+    return entry == NULL;
 }
 
 void emu_proc_detach(void)

@@ -78,8 +78,12 @@ extern emu_proc_t *emu_self;
 int emu_proc_attach(const char *fabric, unsigned host, char *err,
                     size_t err_max);
 
-/** Leave: releases all that is still open. Called at exit by a destructor. */
+/** Leave: releases all that is still open. Called at exit by a destructor, if
+ *  nobody else can be in the midst of anything (@ref emu_proc_is_alone). */
 void emu_proc_detach(void);
+
+/** Whether this process has no threads but the caller and the service thread. */
+int emu_proc_is_alone(void);
 
 /** Release what dead processes left behind. @return how many there were. */
 int emu_proc_reap(void);

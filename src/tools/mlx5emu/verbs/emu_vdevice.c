@@ -42,12 +42,18 @@ static void __attribute__((constructor)) emu_vdevice_init(void)
 }
 
 /* Leave the fabric. Libraries of the program may be cleaned up later than this:
- * what they still destroy is then only memory of their own. */
+ * what they still destroy is then only memory of their own.
+ *
+ * Threads that the program has left running may be in the midst of a doorbell, and
+ * hold locks of what would be released here. Then nothing is: they end with the
+ * process, as if it was killed, and others clean up behind it. */
 static void __attribute__((destructor)) emu_vdevice_cleanup(void)
 {
     ++emu_verbs_fork_gen;
-    emu_umem_leave();
-    emu_proc_detach();
+    if (emu_proc_is_alone()) {
+        emu_umem_leave();
+        emu_proc_detach();
+    }
 }
 
 static int emu_vdevice_parse_host(const char *str, unsigned *host_p)
