@@ -23,6 +23,7 @@ if [ "${RC_VARUNA_SANITIZERS:-}" = long ]; then
     failover=.
 else
     filter='*test_emu_args*:*test_emu_insn*:*test_emu_rule*:test_emu_rc*:test_emu_dc*'
+    filter+=':test_emu_devx.*:test_emu_overrun*'
     failover='silent_after|cut_in_the_middle'
 fi
 
