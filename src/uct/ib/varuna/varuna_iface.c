@@ -497,6 +497,7 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     iface->fence_beat      = 0;
     iface->ep_salt         = 0;
     iface->ep_instances    = 0;
+    iface->uses_events     = 0;
     iface->scan_countdown  = UCT_VARUNA_SCAN_CALLS;
     iface->want_dry        = 0;
     iface->ctl             = NULL;
