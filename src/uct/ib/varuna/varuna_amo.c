@@ -18,6 +18,7 @@
 #include "varuna_amo_priv.h"
 #include "varuna.inl"
 #include "varuna_compat.h"
+#include "varuna_home.h"
 
 /* --- Choosing a way --- */
 
@@ -403,6 +404,15 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
 
 /* --- Opening and closing --- */
 
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
+                               uint32_t epoch)
+{
+    if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
+        ep->amo.home_epoch = epoch;
+        ep->amo.home_nic   = nic;
+    }
+}
+
 ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_open_rep_t *rep)
 {
@@ -410,9 +420,8 @@ ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
                                            rep->rkey_len + rep->addr_len);
     ucs_status_t status;
 
-    ep->amo.mode       = rep->atomic_mode;
-    ep->amo.home_nic   = rep->home_nic;
-    ep->amo.home_epoch = rep->home_epoch;
+    ep->amo.mode = rep->atomic_mode;
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
     if (rep->arena_slots == 0) {
         return UCS_OK;
     }
@@ -432,6 +441,7 @@ ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
 void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
 {
     ep->amo.random = (uint32_t)ucs_get_time();
+    ep->amo.home_nic = UCT_VARUNA_HOME_NONE;
     ucs_list_head_init(&ep->amo.all);
     ucs_list_head_init(&ep->amo.ready);
     ucs_queue_head_init(&ep->amo.flushes);

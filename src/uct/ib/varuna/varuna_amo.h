@@ -31,6 +31,10 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
 ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_open_rep_t *rep);
 
+/** The peer has named its home NIC. */
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
+                               uint32_t epoch);
+
 /** Post the next actions of all atomics which have one. @return Nonzero if some
  *  wait for resources, so that the endpoint must stay in the work list. */
 int uct_varuna_amo_progress(uct_varuna_ep_t *ep);

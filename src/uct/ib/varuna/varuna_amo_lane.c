@@ -11,6 +11,7 @@
 #include "varuna.inl"
 #include "varuna_amo_priv.h"
 #include "varuna_mlx5.h"
+#include "varuna_mutate.h"
 
 /* --- Slots --- */
 
@@ -45,7 +46,8 @@ int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
     return (ep->amo.mode == UCT_VARUNA_ATOMIC_EXTENDED) &&
            (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
-           (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic);
+           (uct_varuna_mutate(AMO_ANY_NIC) ||
+            (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic));
 }
 
 int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface,

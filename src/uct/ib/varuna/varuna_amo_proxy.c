@@ -104,11 +104,7 @@ void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
 {
     uct_varuna_amo_t *amo = ep->amo.proxied;
 
-    if (UCS_CIRCULAR_COMPARE32(rep->home_epoch, >, ep->amo.home_epoch)) {
-        ep->amo.home_epoch = rep->home_epoch;
-        ep->amo.home_nic   = rep->home_nic;
-    }
-
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
     if ((amo == NULL) || (rep->seq != ep->amo.proxy_seq)) {
         return; /* A repeated answer */
     }

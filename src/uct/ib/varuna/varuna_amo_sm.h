@@ -117,6 +117,10 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
  *  read. */
 void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value);
 
+/** Before the first action, of one that has no slot: do nothing but behind a read of
+ *  the target, so that what is found there later tells whether it was changed. */
+void uct_varuna_amo_sm_look_first(uct_varuna_amo_sm_t *sm);
+
 /** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
 void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
                                 uint64_t gen);

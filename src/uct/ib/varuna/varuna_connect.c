@@ -92,8 +92,13 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
               (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
     uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)body;
     size_t length                 = sizeof(*rep);
+    uct_varuna_home_name_t home;
 
     memset(rep, 0, sizeof(*rep));
+    /* Rule 12: what the requester believed before is no longer true, maybe */
+    uct_varuna_home_get(&home);
+    rep->home_nic   = home.nic;
+    rep->home_epoch = home.epoch;
     if (status == UCS_OK) {
         rc_link         = &ctl->iface->links[qp->link];
         rep->device_len = rc_link->device_addr_len;
@@ -124,7 +129,8 @@ static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
 {
     const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
 
-    if ((epoch <= target->fenced) || (epoch < qp->epoch)) {
+    if ((epoch <= target->fenced) || (epoch < qp->epoch) ||
+        ((epoch == qp->epoch) && (qp->flags & UCT_VARUNA_FENCE_FLAG_QP))) {
         return UCS_ERR_REJECTED;
     }
 
@@ -158,6 +164,7 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     qp->flags                          = 0;
     qp->epsn                           = 0;
     qp->link                           = link;
+    qp->attached_at                    = ucs_get_time();
     ucs_debug("target %u: connected incarnation %u on link %u", target->id,
               epoch, link);
     return UCS_OK;

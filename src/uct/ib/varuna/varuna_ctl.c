@@ -222,8 +222,13 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
-    if ((ctl->proxy != NULL) && !ucs_list_is_empty(&ctl->proxy->jobs)) {
-        uct_varuna_proxy_run(ctl->proxy);
+    if (ctl->proxy != NULL) {
+        if (!uct_varuna_home_is_at_rest(&ctl->proxy->home)) {
+            uct_varuna_leave_step(ctl->proxy);
+        }
+        if (!ucs_list_is_empty(&ctl->proxy->jobs)) {
+            uct_varuna_proxy_run(ctl->proxy);
+        }
     }
 
     return count;
@@ -311,6 +316,9 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
         ctl->ports_down |= UCS_BIT(port);
     }
 
+    if (ctl->proxy != NULL) {
+        uct_varuna_leave_step(ctl->proxy);
+    }
     uct_varuna_ctl_notify(ctl);
 }
 

@@ -150,6 +150,7 @@ typedef struct uct_varuna_target_qp {
     uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
     uint32_t                   epsn;
     uint8_t                    link;       /* Local link index */
+    ucs_time_t                 attached_at;
 } uct_varuna_target_qp_t;
 
 typedef struct uct_varuna_target_impl {

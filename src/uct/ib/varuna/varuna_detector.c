@@ -58,6 +58,24 @@ int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
     return __atomic_load_n(&detector->ports[port_index].gone, __ATOMIC_RELAXED);
 }
 
+void uct_varuna_detector_check(uct_varuna_detector_t *detector,
+                               unsigned port_index, int was_up)
+{
+    uct_varuna_detector_port_t *port = &detector->ports[port_index];
+    struct ibv_port_attr attr;
+
+    if ((port->context == NULL) || port->gone) {
+        return;
+    }
+
+    if (ibv_query_port(port->context, port->port_num, &attr) != 0) {
+        ucs_diag("%s does not answer any more: %m", port->name);
+        uct_varuna_detector_set_gone(port);
+    } else if ((attr.state != IBV_PORT_ACTIVE) && was_up) {
+        uct_varuna_detector_report(port, 0);
+    }
+}
+
 static void
 uct_varuna_detector_handle_event(uct_varuna_detector_port_t *port,
                                  const struct ibv_async_event *event)

@@ -30,6 +30,15 @@ int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
                                 unsigned port_index);
 
 /**
+ * Ask a device how it is, in case that there was no event. The lock is held.
+ *
+ * @param [in] port_index  Index of its port.
+ * @param [in] was_up      The port is believed to be active: report if it isn't.
+ */
+void uct_varuna_detector_check(uct_varuna_detector_t *detector,
+                               unsigned port_index, int was_up);
+
+/**
  * Create a detector without ports.
  *
  * @param [in]  async       Async context in which to listen.

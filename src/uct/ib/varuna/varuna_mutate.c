@@ -35,6 +35,9 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AMO_NO_GEN]      = "amo_no_gen",
     [UCT_VARUNA_MUTATE_AMO_GEN_16]      = "amo_gen_16",
     [UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED] = "amo_not_flushed",
+    [UCT_VARUNA_MUTATE_AMO_ANY_NIC]     = "amo_any_nic",
+    [UCT_VARUNA_MUTATE_AMO_CPU]         = "amo_cpu",
+    [UCT_VARUNA_MUTATE_AMO_HOME_NO_FENCE] = "amo_home_no_fence",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

@@ -183,7 +183,8 @@ static int uct_varuna_take_rkey(uct_varuna_reader_t *body, size_t length)
 static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
 {
     if ((rep->atomic_mode >= UCT_VARUNA_ATOMIC_LAST) ||
-        (rep->home_nic >= UCT_VARUNA_MAX_LINKS)) {
+        ((rep->home_nic >= UCT_VARUNA_MAX_LINKS) &&
+         (rep->home_nic != UCT_VARUNA_HOME_NONE))) {
         return 0;
     }
 

@@ -9,6 +9,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_amo.h"
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
@@ -54,6 +55,9 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     body.msg.status     = 0;
     body.msg.device_len = link->device_addr_len;
     body.msg.ep_len     = ep_len;
+    body.msg.home_epoch = 0;
+    body.msg.home_nic   = 0;
+    memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
     memcpy(body.addr, link->device_addr, link->device_addr_len);
     if (uct_ep_get_address(ep->next.ep,
                            (uct_ep_addr_t*)(body.addr + link->device_addr_len))
@@ -164,6 +168,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
     link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
     if ((rep->status == 0) &&
         ((rep->device_len == 0) ||

@@ -17,7 +17,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      7
+#define UCT_VARUNA_WIRE_VERSION      8
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -106,6 +106,9 @@ typedef struct uct_varuna_ctl_open_req {
     uint16_t                   reserved;
 } UCS_S_PACKED uct_varuna_ctl_open_req_t;
 
+/* The responder's home NIC, while it has none: ask the proxy. */
+#define UCT_VARUNA_HOME_NONE         UINT8_MAX
+
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
  * whole interface address (addr_len) and, if there is an arena, by its packed key
  * (rkey_len) and the generation of each of the vQP's slots (8 bytes). */
@@ -121,7 +124,8 @@ typedef struct uct_varuna_ctl_open_rep {
     uint32_t                   first_slot; /* Of this vQP */
     uint8_t                    num_slots;  /* Of this vQP, may be 0 */
     uint8_t                    atomic_mode;/* uct_varuna_atomic_mode_t */
-    uint8_t                    home_nic;   /* Where all atomics are executed */
+    uint8_t                    home_nic;   /* Where all atomics are executed, or
+                                              HOME_NONE */
     uint8_t                    reserved;
     uint32_t                   home_epoch; /* Of that name */
 } UCS_S_PACKED uct_varuna_ctl_open_rep_t;
@@ -133,6 +137,9 @@ typedef struct uct_varuna_ctl_connect {
     uint8_t                    status;     /* In REP: 0, or -ucs_status_t */
     uint8_t                    device_len;
     uint8_t                    ep_len;
+    uint32_t                   home_epoch; /* In REP: as in OPEN_REP, at the time */
+    uint8_t                    home_nic;   /* of connecting or later */
+    uint8_t                    reserved[3];
 } UCS_S_PACKED uct_varuna_ctl_connect_t;
 
 /* FENCE_REQ: the header names the incarnation which is left. */

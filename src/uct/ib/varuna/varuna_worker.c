@@ -44,20 +44,39 @@ static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot)
     return (slot->addr % width) ? 0 : width;
 }
 
+/* Keys of a region of ours for all NICs. The address is the owner's word: only
+ * memory of ours is looked at. */
+static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
+                                        uint64_t addr, unsigned width,
+                                        uint64_t *rkeys)
+{
+    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    unsigned link;
+    uct_rkey_t rkey;
+    uint8_t nic;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        nic = iface->links[link].nic;
+        if (!uct_varuna_md_find_rkey(iface->md, nic, addr, width, &rkey)) {
+            return 0;
+        }
+        rkeys[nic] = rkey;
+    }
+
+    return 1;
+}
+
 /* Read the slot's target. @return nonzero if there is anything to wait for. */
 static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
                                          uint32_t index, int advance)
 {
-    uct_varuna_slot_t slot = proxy->slots[index];
-    unsigned width         = uct_varuna_worker_slot_width(&slot);
+    uct_varuna_slot_t slot               = proxy->slots[index];
+    unsigned width                       = uct_varuna_worker_slot_width(&slot);
+    uint64_t rkeys[UCT_VARUNA_MAX_LINKS] = {0};
     uct_varuna_job_t *job;
-    uct_rkey_t rkey;
 
-    /* The address is the owner's word: only memory of ours is looked at */
     if ((width == 0) ||
-        !uct_varuna_md_find_rkey(proxy->ctl->iface->md,
-                                 uct_varuna_proxy_home_nic(proxy), slot.addr,
-                                 width, &rkey)) {
+        !uct_varuna_worker_find_rkeys(proxy, slot.addr, width, rkeys)) {
         return 0;
     }
 
@@ -74,8 +93,8 @@ static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
     job->advance  = advance;
     job->act      = job->sm.act;
     job->addr     = slot.addr;
-    job->rkey     = rkey;
     job->width    = width;
+    memcpy(job->rkeys, rkeys, sizeof(job->rkeys));
     return 1;
 }
 
@@ -168,12 +187,32 @@ static void uct_varuna_worker_timer(int id, ucs_event_set_types_t events,
         uct_varuna_worker_help_old(proxy);
     }
 
+    uct_varuna_leave_step(proxy);
     uct_varuna_proxy_run(proxy);
     /* The loopback's completions come here as well */
     uct_varuna_ctl_progress(proxy->ctl);
 }
 
 /* --- Opening and closing --- */
+
+/* Slots for what is executed here. Without them such an atomic fails if its access
+ * is lost. */
+static void uct_varuna_proxy_take_slots(uct_varuna_proxy_t *proxy)
+{
+    uint32_t first = uct_varuna_arena_alloc();
+    uint64_t marks[UCT_VARUNA_SLOT_BLOCK];
+    unsigned i;
+
+    if (first == UCT_VARUNA_SLOT_NONE) {
+        ucs_diag("no slots are left for the proxy of atomics");
+        return;
+    }
+
+    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+        marks[i] = proxy->slots[first + i].mark;
+    }
+    uct_varuna_slots_init(&proxy->own, first, UCT_VARUNA_SLOT_BLOCK, marks);
+}
 
 static ucs_status_t uct_varuna_proxy_register(uct_varuna_proxy_t *proxy)
 {
@@ -204,6 +243,7 @@ static ucs_status_t uct_varuna_proxy_register(uct_varuna_proxy_t *proxy)
         goto err_dereg;
     }
 
+    uct_varuna_proxy_take_slots(proxy);
     return UCS_OK;
 
 err_dereg:
@@ -212,6 +252,26 @@ err_put:
     uct_varuna_arena_put();
     proxy->slots = NULL;
     return status;
+}
+
+static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
+{
+    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    uint8_t map                     = 0;
+    unsigned link;
+
+    if ((iface->md->atomic_mode != UCT_VARUNA_ATOMIC_EXTENDED) &&
+        (iface->md->atomic_mode != UCT_VARUNA_ATOMIC_PROXY)) {
+        return; /* There is no home */
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        map |= UCS_BIT(iface->links[link].nic);
+    }
+
+    uct_varuna_home_join(&proxy->home, iface->links[0].nic, map,
+                         proxy->ctl->kick_fd);
+    proxy->joined = 1;
 }
 
 ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
@@ -225,41 +285,40 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
         return UCS_ERR_NO_MEMORY;
     }
 
-    proxy->rkey = ucs_calloc(1, ctl->targets.rkey_len, "varuna_arena_rkey");
-    if (proxy->rkey == NULL) {
+    proxy->ctl          = ctl;
+    proxy->timer_id     = -1;
+    proxy->home.at_rest = 1;
+    ucs_list_head_init(&proxy->jobs);
+    ucs_list_head_init(&proxy->lost);
+    ucs_list_head_init(&proxy->dead_blocks);
+    proxy->rkey   = ucs_calloc(1, ctl->targets.rkey_len, "varuna_arena_rkey");
+    proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
+    if ((proxy->rkey == NULL) || (proxy->access == NULL)) {
         status = UCS_ERR_NO_MEMORY;
-        goto err_free;
+        goto err_destroy;
     }
 
-    proxy->ctl        = ctl;
-    proxy->home       = 0;
-    proxy->home_epoch = 1;
-    proxy->timer_id   = -1;
-    ucs_list_head_init(&proxy->jobs);
-    ucs_list_head_init(&proxy->dead_blocks);
     if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
         status = uct_varuna_proxy_register(proxy);
         if (status != UCS_OK) {
-            goto err_free_rkey;
+            goto err_destroy;
         }
     }
 
+    uct_varuna_proxy_join(proxy);
     status = ucs_async_add_timer(ctl->async->mode,
                                  ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
                                  uct_varuna_worker_timer, proxy, ctl->async,
                                  &proxy->timer_id);
     if (status != UCS_OK) {
-        uct_varuna_proxy_destroy(proxy);
-        return status;
+        goto err_destroy;
     }
 
     *proxy_p = proxy;
     return UCS_OK;
 
-err_free_rkey:
-    ucs_free(proxy->rkey);
-err_free:
-    ucs_free(proxy);
+err_destroy:
+    uct_varuna_proxy_destroy(proxy);
     return status;
 }
 
@@ -274,15 +333,32 @@ void uct_varuna_proxy_stop(uct_varuna_proxy_t *proxy)
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
 {
     uct_varuna_dead_block_t *block;
+    uct_varuna_access_t *access;
     uct_varuna_job_t *job;
+    unsigned link;
 
     uct_varuna_proxy_stop(proxy);
-    if (proxy->loopback != NULL) {
-        uct_ep_destroy(proxy->loopback);
+    if (proxy->access != NULL) {
+        proxy->access->proxy = NULL;
     }
 
-    if (proxy->dead != NULL) {
-        uct_ep_destroy(proxy->dead);
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        if (proxy->loopbacks[link].ep != NULL) {
+            uct_ep_destroy(proxy->loopbacks[link].ep);
+        }
+        if (proxy->loopbacks[link].dead != NULL) {
+            uct_ep_destroy(proxy->loopbacks[link].dead);
+        }
+    }
+
+    /* Nothing of ours is on any NIC now */
+    if (proxy->joined) {
+        uct_varuna_home_leave(&proxy->home);
+    }
+
+    while (!ucs_list_is_empty(&proxy->lost)) {
+        access = ucs_list_extract_head(&proxy->lost, uct_varuna_access_t, list);
+        ucs_free(access);
     }
 
     while (!ucs_list_is_empty(&proxy->jobs)) {
@@ -297,12 +373,17 @@ void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
         ucs_free(block);
     }
 
+    if (proxy->own.num > 0) {
+        uct_varuna_arena_free(proxy->own.first);
+    }
+
     if (proxy->slots != NULL) {
         uct_rkey_release(&uct_varuna_component, &proxy->bundle);
         uct_md_mem_dereg(&proxy->ctl->iface->md->super, proxy->memh);
         uct_varuna_arena_put();
     }
 
+    ucs_free(proxy->access);
     ucs_free(proxy->rkey);
     ucs_free(proxy);
 }
@@ -314,12 +395,14 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
                                   uct_varuna_ctl_open_rep_t *rep, void *tail)
 {
     uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    uct_varuna_home_name_t name;
     uint64_t *gens;
     unsigned i;
 
+    uct_varuna_home_get(&name);
     rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;
-    rep->home_nic    = uct_varuna_proxy_home_nic(proxy);
-    rep->home_epoch  = proxy->home_epoch;
+    rep->home_nic    = name.nic;
+    rep->home_epoch  = name.epoch;
     if (proxy->slots == NULL) {
         return 0;
     }
