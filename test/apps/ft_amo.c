@@ -9,7 +9,8 @@
  *                               prints the words then
  *     ft_amo client ADDRESS ID WIDTH COUNT DEPTH [KIND...]
  *
- * One operation after the other is of the next KIND; DEPTH are in flight:
+ * One operation after the other is of the next KIND, COUNT of them, or until its
+ * input ends if COUNT is 0; DEPTH are in flight:
  *   fadd  word 0: fetch and add of 1                 "fadd RESULT"
  *   add   word 1: posted add of 1                    "add"
  *   cas   word 2: the last value seen, a unique one  "cas COMPARE SWAP RESULT"
@@ -296,6 +297,13 @@ static int ft_amo_kind(const char *name)
     ft_die("unknown kind %s", name);
 }
 
+static int ft_amo_is_over(unsigned done, unsigned count)
+{
+    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    return (count > 0) ? (done >= count) : (poll(&pfd, 1, 0) != 0);
+}
+
 static int ft_amo_client(char **argv, int argc)
 {
     static ft_amo_t amo;
@@ -321,7 +329,7 @@ static int ft_amo_client(char **argv, int argc)
         ft_die("rkey_unpack");
     }
 
-    for (i = 0; i < count; ++i) {
+    for (i = 0; !ft_amo_is_over(i, count); ++i) {
         ft_amo_run_one(&amo, ft_amo_kind(argv[7 + (i % (argc - 7))]));
     }
 
