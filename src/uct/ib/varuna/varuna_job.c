@@ -282,8 +282,7 @@ static void uct_varuna_job_unpack(void *arg, const void *data, size_t length)
     memcpy(&access->word, data, length);
 }
 
-/* A deliberate mistake: the processor, whose atomics are not atomic with the NIC's.
- * */
+/* A deliberate mistake: the CPU, whose atomics are not atomic with the NIC's. */
 static ucs_status_t uct_varuna_job_cas_cpu(uct_varuna_access_t *access,
                                            uint64_t addr, unsigned width,
                                            uint64_t compare, uint64_t swap)

@@ -17,7 +17,6 @@
 
 #include "varuna_compat.h"
 #include "varuna_ctl_priv.h"
-#include "varuna_mutate.h"
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -132,10 +131,6 @@ static int uct_varuna_leave_fence(uct_varuna_proxy_t *proxy, unsigned link)
     uct_varuna_target_qp_t *qp;
     uint64_t key;
     unsigned i;
-
-    if (uct_varuna_mutate(AMO_HOME_NO_FENCE)) {
-        return 1;
-    }
 
     kh_foreach(&table->rc_eps, key, target, {
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {

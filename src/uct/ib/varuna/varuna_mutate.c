@@ -37,7 +37,6 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED] = "amo_not_flushed",
     [UCT_VARUNA_MUTATE_AMO_ANY_NIC]     = "amo_any_nic",
     [UCT_VARUNA_MUTATE_AMO_CPU]         = "amo_cpu",
-    [UCT_VARUNA_MUTATE_AMO_HOME_NO_FENCE] = "amo_home_no_fence",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

@@ -39,8 +39,6 @@ typedef enum {
     UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED, /* A flush does not wait for confirms (9) */
     UCT_VARUNA_MUTATE_AMO_ANY_NIC,     /* On whatever NIC the lane has (12) */
     UCT_VARUNA_MUTATE_AMO_CPU,         /* The proxy uses the processor (12) */
-    UCT_VARUNA_MUTATE_AMO_HOME_NO_FENCE, /* Another home NIC while the old one
-                                          still executes (12) */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 
