@@ -19,6 +19,13 @@
 #
 # RCV_UCX_TEST_DIVISOR: what UCX's tests divide their repetitions by, and
 # multiply their timeouts by. 10 unless set; 1 is UCX's own full length.
+#
+# RCV_FLAP: a period and a duty as for "mlx5emu link flap". The first link flaps
+# while the tests run, and at the end it must have lost packets, and rc_varuna must
+# have switched lanes: the numbers are told. Tests which FLAP.left_out lists
+# (ucx_TRANSPORT_flap.left_out, ucp_TRANSPORT_flap.left_out) are not run then.
+# Unless RC_VARUNA_LONG is set or the divisor is 1, only those which FLAP.some has
+# are.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -34,8 +41,21 @@ ucp) program=gtest_ucp left_out=ucp_$transport.left_out ;;
 esac
 export RCV_UCX_TEST_DIVISOR=${RCV_UCX_TEST_DIVISOR:-10}
 
-lists=("$(dirname "${BASH_SOURCE[0]}")/$left_out")
+here=$(dirname "${BASH_SOURCE[0]}")
+lists=("$here/$left_out")
 [ "$RCV_UCX_TEST_DIVISOR" = 1 ] || lists+=("${lists[0]%.left_out}.long")
+
+# all: the filter for all tests of this transport that are run
+all="$transport/*"
+[ "$level.$transport" != uct.rc_varuna ] || all+=":varuna/*" # Memory domain
+if [ -n "${RCV_FLAP:-}" ]; then
+    flap_name=ucx_${transport}_flap
+    [ "$level" = uct ] || flap_name=ucp_${transport}_flap
+    lists+=("$here/$flap_name.left_out")
+    if [ -z "${RC_VARUNA_LONG:-}" ] && [ "$RCV_UCX_TEST_DIVISOR" != 1 ]; then
+        all=$(sed '/^#/d; s/ .*//' "$here/$flap_name.some" | paste -sd:)
+    fi
+fi
 
 # leave_out FILTER: the same without what is left out
 leave_out() {
@@ -57,7 +77,7 @@ args=()
 for arg in "$@"; do
     case $arg in
     # No filter means all of this transport, not all transports
-    '--gtest_filter=*') arg=--gtest_filter=$(leave_out "$transport/*") ;;
+    '--gtest_filter=*') arg=--gtest_filter=$(leave_out "$all") ;;
     --gtest_filter=*) arg=--gtest_filter=$(leave_out "${arg#*=}") ;;
     esac
     args+=("$arg")
@@ -72,8 +92,50 @@ if [ "$transport" = rc_varuna ]; then
     links=2
 fi
 
+run() {
+    "$emu" exec -n "$fabric" 0 -- "${launcher[@]}" \
+        "$RCV_BUILD/test/gtest/$program" "${args[@]}"
+}
+
+# run_flapping: the same while the first link flaps
+run_flapping() {
+    local status=0 log lost switched
+
+    log=$(mktemp -t "$flap_name.XXXXXX")
+    "$emu" link -n "$fabric" 0:0 flap "$RCV_FLAP"
+    # The log has a file of its own: threads write it, and would cut the lines
+    # which tell the results
+    UCX_LOG_LEVEL=info UCX_LOG_FILE=$log run || status=$?
+    lost=$("$emu" status -n "$fabric" --json |
+           awk '/"dropped_by_link"/ { print $2 + 0; exit }')
+    switched=$(grep -a -c 'rc_varuna: switched ' "$log" || true)
+    "$emu" link -n "$fabric" 0:0 up
+    echo "flapping $RCV_FLAP: $lost packets lost, $switched switches," \
+         "lost or unfinished requests recovered:" \
+         "$(sum_of executed "$log") executed, $(sum_of repeated "$log") repeated"
+    if ((lost == 0 || switched == 0)); then
+        echo "the link has not flapped under the tests: nothing was tested"
+        return 1
+    fi
+    if ((status == 0)); then
+        rm -f "$log"
+    else
+        echo "UCX's log: $log"
+    fi
+    return "$status"
+}
+
+# sum_of FIELD LOG: over all switches
+sum_of() {
+    grep -a 'rc_varuna: switched ' "$2" | sed -n "s/.* $1=\([0-9]*\).*/\1/p" |
+        awk '{ sum += $1 } END { print sum + 0 }'
+}
+
 "$emu" up -n "$fabric" --hosts 1 --links "$links" \
     ${RCV_UCX_FABRIC:-} >&2
 trap '"$emu" down -n "$fabric" >&2' EXIT
-"$emu" exec -n "$fabric" 0 -- "${launcher[@]}" \
-    "$RCV_BUILD/test/gtest/$program" "${args[@]}"
+case ${RCV_FLAP:+flap}$* in
+flap*--gtest_list_tests*) run ;;
+flap*) run_flapping ;;
+*) run ;;
+esac
