@@ -107,7 +107,7 @@ run_flapping() {
     # which tell the results
     UCX_LOG_LEVEL=info UCX_LOG_FILE=$log run || status=$?
     lost=$("$emu" status -n "$fabric" --json |
-           awk '/"dropped_by_link"/ { print $2 + 0; exit }')
+           awk '/"dropped_by_link"/ && !seen++ { print $2 + 0 }')
     switched=$(grep -a -c 'rc_varuna: switched ' "$log" || true)
     "$emu" link -n "$fabric" 0:0 up
     echo "flapping $RCV_FLAP: $lost packets lost, $switched switches," \
