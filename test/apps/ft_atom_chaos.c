@@ -122,19 +122,25 @@ static void ft_setup(ft_chaos_t *chaos)
     }
 }
 
+static void ft_stop(ft_chaos_t *chaos, ft_child_t *child)
+{
+    int status = ft_child_stop(child);
+
+    if (status != 0) {
+        ft_report(chaos, "a %s did not end well: status %d; it said last: %s",
+                  child->name, status, child->answer);
+    }
+}
+
 static void ft_cleanup(ft_chaos_t *chaos)
 {
     unsigned i;
 
     for (i = 0; i < chaos->clients; ++i) {
-        if (ft_child_stop(&chaos->client[i]) != 0) {
-            ft_report(chaos, "client %u did not end well", i);
-        }
+        ft_stop(chaos, &chaos->client[i]);
     }
 
-    if (ft_child_stop(&chaos->server) != 0) {
-        ft_report(chaos, "the server did not end well");
-    }
+    ft_stop(chaos, &chaos->server);
 
     ft_fabric_down(&chaos->driver.fabric);
 }
