@@ -4,7 +4,9 @@
  * The engine under threads, for the thread sanitizer: each thread posts to a queue
  * pair of its own, all add to one word, half of the links' packets are held up or
  * lost so that the service thread is busy, and one thread queries, breaks and
- * restarts a queue pair meanwhile. When all is done, the sum has to be right.
+ * restarts a queue pair meanwhile. Others send messages over RC, DC and UD to
+ * receivers that share one receive queue. When all is done, the sum has to be right,
+ * and each message of RC and DC has come once.
  *
  * usage: engine_threads [OPERATIONS]
  */
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 #define THREADS 3
+#define SENDERS 5          /* two over RC, two over DC to one target, one over UD */
+#define SRQ_WQE 64
 
 typedef struct worker {
     emu_qp_t  *qp;
@@ -29,6 +33,9 @@ typedef struct worker {
 static engine_t engine;
 static unsigned operations = 2000;
 static int stop;
+static worker_t senders[SENDERS];
+static emu_srq_t *srq;
+static emu_qp_t *dct;
 
 /* Whether the requester has nothing in flight: as a program would see it, by the
  * number of completions */
@@ -101,6 +108,123 @@ static void *break_and_restart(void *arg)
     return NULL;
 }
 
+/* A message without contents: nobody needs to know where it would go */
+static void message_wqe(const emu_qp_t *qp, const emu_qp_t *peer,
+                        uint16_t index, void *wqe)
+{
+    struct mlx5_wqe_ctrl_seg *ctrl = wqe;
+    struct mlx5_wqe_av *av         = (void*)(ctrl + 1);
+    int has_av                     = (qp->type != EMU_QPT_RC);
+
+    memset(wqe, 0, EMU_SEND_BB);
+    ctrl->opmod_idx_opcode = htobe32((index << 8) | MLX5_OPCODE_SEND);
+    ctrl->qpn_ds           = htobe32((qp->qpn << 8) | (has_av ? 4 : 1));
+    ctrl->fm_ce_se         = MLX5_WQE_CTRL_CQ_UPDATE;
+    if (has_av) {
+        av->dqp_dct = htobe32(0x80000000u | peer->qpn);
+        av->rlid    = htobe16(1);
+        if (qp->type == EMU_QPT_DCI) {
+            av->key.dc_key = htobe64(ENGINE_DC_KEY);
+        } else {
+            av->key.qkey.qkey = htobe32(0x11);
+        }
+    }
+}
+
+static uint32_t received(const emu_qp_t *qp)
+{
+    emu_cq_t *cq = qp->recv_cq;
+    uint32_t pi;
+
+    emu_lock(&cq->lock);
+    pi           = cq->pi;
+    cq->dbrec[0] = htobe32(pi & 0xffffff);
+    emu_unlock(&cq->lock);
+    return pi;
+}
+
+/* Datagrams are dropped while there are no receive entries: until one has come */
+static void *send_messages(void *arg)
+{
+    worker_t *self = arg;
+    uint64_t wqe[EMU_SEND_BB / 8];
+    unsigned i;
+
+    for (i = 0; (i < operations / 4) || (received(self->peer) == 0); ++i) {
+        if ((i % 8) == 0) {
+            wait_for(self->qp, i);
+        }
+        message_wqe(self->qp, self->peer, i, wqe);
+        engine_post(self->qp, i, wqe, 1);
+    }
+    wait_for(self->qp, i);
+    self->index = i;
+    return NULL;
+}
+
+/* The shared receive queue has entries for all that is under way, and now and then
+ * fewer: the others wait */
+static void *refill(void *arg)
+{
+    struct timespec pause = { .tv_nsec = 100000 };
+    uint32_t count;
+
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        count = received(senders[0].peer) + received(senders[1].peer) +
+                received(dct) + received(senders[4].peer);
+        __atomic_store_n(&srq->dbrec[0],
+                         htobe32((uint16_t)(count + SRQ_WQE - 1)),
+                         __ATOMIC_RELEASE);
+        nanosleep(&pause, NULL);
+    }
+    return arg;
+}
+
+static void start_senders(pthread_t *refiller)
+{
+    static const emu_qp_type_t types[SENDERS] = { EMU_QPT_RC, EMU_QPT_RC,
+                                                  EMU_QPT_DCI, EMU_QPT_DCI,
+                                                  EMU_QPT_UD };
+    struct ibv_qp_attr attr                   = { .rnr_retry = 7 };
+    unsigned i;
+
+    ENGINE_CHECK(emu_srq_create(engine.pd, SRQ_WQE - 1, 1, 0, &srq) == 0);
+    dct = engine_qp(&engine, EMU_QPT_DCT, srq);
+    engine_qp_start(&engine, dct, NULL);
+    for (i = 0; i < SENDERS; ++i) {
+        senders[i].qp   = engine_qp(&engine, types[i], NULL);
+        senders[i].peer = (types[i] == EMU_QPT_DCI) ? dct :
+                          engine_qp(&engine, types[i], srq);
+        engine_qp_start(&engine, senders[i].qp, senders[i].peer);
+        if (types[i] != EMU_QPT_DCI) {
+            engine_qp_start(&engine, senders[i].peer, senders[i].qp);
+        }
+        if (types[i] != EMU_QPT_UD) {
+            ENGINE_CHECK(emu_qp_modify(senders[i].qp, &attr,
+                                       IBV_QP_RNR_RETRY) == 0);
+        }
+    }
+
+    ENGINE_CHECK(pthread_create(refiller, NULL, refill, NULL) == 0);
+    for (i = 0; i < SENDERS; ++i) {
+        ENGINE_CHECK(pthread_create(&senders[i].thread, NULL, send_messages,
+                                    &senders[i]) == 0);
+    }
+}
+
+static void check_senders(void)
+{
+    unsigned each = operations / 4;
+
+    printf("%u messages each; received: RC %u, %u, DC %u, UD %u\n", each,
+           received(senders[0].peer), received(senders[1].peer),
+           received(dct), received(senders[4].peer));
+    ENGINE_CHECK(received(senders[0].peer) == each);
+    ENGINE_CHECK(received(senders[1].peer) == each);
+    ENGINE_CHECK(received(dct) == 2 * each);
+    ENGINE_CHECK(received(senders[4].peer) <= senders[4].index);
+}
+
 static void add_rule(const char *line)
 {
     emu_fault_rule_t rule;
@@ -120,6 +244,7 @@ static void add_rule(const char *line)
 int main(int argc, char **argv)
 {
     worker_t workers[THREADS + 1];
+    pthread_t refiller;
     uint64_t sum;
     unsigned i;
 
@@ -130,6 +255,7 @@ int main(int argc, char **argv)
     engine_open(&engine, 1 << 20);
     add_rule("packet prob=0.05 seed=3 try=first count=all delay=50us");
     add_rule("ack prob=0.05 seed=4 try=first count=all drop");
+    start_senders(&refiller);
     for (i = 0; i <= THREADS; ++i) {
         workers[i].index = i;
         workers[i].qp    = engine_qp(&engine, EMU_QPT_RC, NULL);
@@ -141,6 +267,9 @@ int main(int argc, char **argv)
                                     &workers[i]) == 0);
     }
 
+    for (i = 0; i < SENDERS; ++i) {
+        ENGINE_CHECK(pthread_join(senders[i].thread, NULL) == 0);
+    }
     for (i = 0; i <= THREADS; ++i) {
         if (i == THREADS) {
             __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
@@ -148,6 +277,8 @@ int main(int argc, char **argv)
         ENGINE_CHECK(pthread_join(workers[i].thread, NULL) == 0);
     }
 
+    ENGINE_CHECK(pthread_join(refiller, NULL) == 0);
+    check_senders();
     sum = *(uint64_t*)engine.mem;
     printf("%lu additions of %u, %lu and %lu faults\n", (unsigned long)sum,
            THREADS * ((operations + 2) / 3),
