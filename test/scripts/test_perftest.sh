@@ -7,16 +7,13 @@
 # is cut in its turn, when the first one is back. The tests have to end well on both
 # sides with all of their iterations, each cut must have been made, rc_varuna must
 # have switched, and the trace must have no request executed twice.
-#
-# RC_VARUNA_LONG adds each test in each way: other sizes and layouts, threads,
-# sleeping, without error handling.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
 
 emu=$RCV_PREFIX/bin/mlx5emu
 launcher=$RCV_PREFIX/bin/rc_varuna_run
-perftest=${UCX_PERFTEST:-ucx_perftest}
+perftest=${RCV_PERFTEST:-ucx_perftest}
 iodemo=$RCV_BUILD/test/apps/io_demo
 fabric=perf-$$
 port=$((20000 + RANDOM % 10000))
@@ -71,12 +68,13 @@ next_port() {
     done
 }
 
-# await_listener PORT: until somebody listens to it, on TCP
+# await_listener PORT: until the server, the last job, listens to it on TCP
 await_listener() {
     local i address
     address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
     for ((i = 0; i < 3000; ++i)); do
         ! grep -q "$address" /proc/net/tcp || return 0
+        kill -0 $! 2>/dev/null || break
         sleep 0.02
     done
     fail "nobody listens to port $1: $(tail -n 3 server.log)"
@@ -106,8 +104,10 @@ its_results() {
         }
         END { exit !good }' client.log ||
         fail "not all results are there: $(tail -n 2 client.log)"
-    if grep -E ' (ERROR|FATAL) |Assertion' client.log server.log; then
-        fail "there are errors"
+    # Newer series of UCX ask the kernel for routes, which some kernels don't offer
+    if grep -E ' (ERROR|FATAL) |Assertion' client.log server.log |
+       grep -vE ' (netlink|sock)\.c:' >errors; then
+        fail "there are errors: $(head -n 3 errors)"
     fi
 }
 

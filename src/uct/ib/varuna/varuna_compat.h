@@ -47,6 +47,40 @@
 #endif
 
 
+/* What a memory domain which invalidates keys says. Newer series tell keys for
+ * reads and writes from keys for atomics, and UCP uses neither with error handling
+ * unless they can be invalidated. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  define UCT_VARUNA_COMPAT_INVALIDATE \
+    (UCT_MD_FLAG_INVALIDATE | UCT_MD_FLAG_INVALIDATE_RMA | \
+     UCT_MD_FLAG_INVALIDATE_AMO)
+#else
+#  define UCT_VARUNA_COMPAT_INVALIDATE    UCT_MD_FLAG_INVALIDATE
+#endif
+
+
+/** Attributes of an inner memory domain, with the flags which only the newer form
+ * of the query tells. */
+static inline ucs_status_t
+uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
+{
+    ucs_status_t status = uct_md_query(md, attr);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    uct_md_attr_v2_t attr_v2 = { .field_mask = UCT_MD_ATTR_FIELD_FLAGS };
+
+    if (status == UCS_OK) {
+        status = uct_md_query_v2(md, &attr_v2);
+    }
+
+    if (status == UCS_OK) {
+        attr->cap.flags = attr_v2.flags;
+    }
+#endif
+    return status;
+}
+
+
 /* The option of ib's memory domain which lets the device reorder its writes.
  * Newer series want it with the prefix of its table. */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)

@@ -272,7 +272,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     pthread_mutex_unlock(&md->lock);
 
     if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
-        if (!(md->attr.cap.flags & UCT_MD_FLAG_INVALIDATE)) {
+        if (!(md->attr.cap.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
             return UCS_ERR_UNSUPPORTED;
         } else if (comp == NULL) {
             return UCS_ERR_INVALID_PARAM;
@@ -435,7 +435,7 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                                  UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
-                                 UCT_MD_FLAG_INVALIDATE;
+                                 UCT_VARUNA_COMPAT_INVALIDATE;
     attr->cap.max_reg          = SIZE_MAX;
     attr->cap.max_alloc        = SIZE_MAX;
     attr->cap.reg_mem_types    = UINT64_MAX;

@@ -100,7 +100,7 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     uct_md_attr_t md_attr;
     ucs_status_t status;
 
-    status = uct_md_query(md, &md_attr);
+    status = uct_varuna_compat_md_query(md, &md_attr);
     if (status != UCS_OK) {
         return status;
     }
