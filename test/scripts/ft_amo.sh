@@ -101,6 +101,7 @@ clients() {
     mkfifo go
     exec 8<>go
     for ((i = 1; i <= n; ++i)); do
+        : >"client.$i.out" # "progressed" may look before the client begins
         timeout 120 "$emu" exec -n "$fabric" "$i" -- "$run" "$app" client \
             "$address" "$i" "$@" <go >"client.$i.out" 2>"client.$i.err" \
             8>&- 9>&- &
