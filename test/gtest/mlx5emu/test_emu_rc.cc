@@ -375,12 +375,16 @@ UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
 
 /* However many stores the copy consists of */
 UCS_TEST_F(test_emu_rc, a_copy_rings_the_doorbell_once) {
-    for (unsigned i = 0; i < 20; ++i) {
-        /* NOP, one segment, with a completion */
-        (**a).command("raw_bytes " + std::to_string(a->qp) +
-                      " 00000000000000010000000800000000");
-        ASSERT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status);
-        ASSERT_EQ(i + 1ul, counter(0, 0, "doorbells"));
+    uint64_t num = 0;
+
+    for (const char *way : {"libc", "+1", "-1", "+2", "-2", "+4", "-4"}) {
+        for (unsigned i = 0; i < 4; ++i) {
+            /* NOP, one segment, with a completion */
+            (**a).command("raw_bytes " + std::to_string(a->qp) +
+                          " 00000000000000010000000800000000 " + way);
+            ASSERT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status) << way;
+            ASSERT_EQ(++num, counter(0, 0, "doorbells")) << way;
+        }
     }
 }
 

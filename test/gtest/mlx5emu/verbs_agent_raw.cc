@@ -149,15 +149,24 @@ public:
         *(volatile uint64_t*)m_qp.dv.bf.reg = first;
     }
 
-    /* Copy the request, as drivers do to registers that combine writes: libc
-     * does it, by whatever stores it takes */
-    void ring_by_copy()
+    /* Copy the request, as drivers do to registers that combine writes. libc
+     * does it, by whatever stores it takes; or by stores of a size, from the
+     * first one on or from the last */
+    void ring_by_copy(const std::string &way)
     {
         static void *(*volatile copy)(void*, const void*, size_t) = memmove;
         const uint8_t *first = byte(0);
 
         post();
-        copy(m_qp.dv.bf.reg, first, 64);
+        if (way == "libc") {
+            copy(m_qp.dv.bf.reg, first, 64);
+        } else if (way[1] == '1') {
+            copy_by<uint8_t>(first, way[0] == '-');
+        } else if (way[1] == '2') {
+            copy_by<uint16_t>(first, way[0] == '-');
+        } else {
+            copy_by<uint32_t>(first, way[0] == '-');
+        }
     }
 
     size_t size() const
@@ -166,6 +175,18 @@ public:
     }
 
 private:
+    template<typename word> void copy_by(const uint8_t *src, bool backwards)
+    {
+        static const size_t num = 64 / sizeof(word);
+        volatile word *dst      = (word*)m_qp.dv.bf.reg;
+
+        for (size_t i = 0; i < num; ++i) {
+            size_t k = backwards ? num - 1 - i : i;
+
+            dst[k] = ((const word*)src)[k];
+        }
+    }
+
     void post()
     {
         m_qp.raw_pi += (m_offset + m_qp.dv.sq.stride - 1) / m_qp.dv.sq.stride;
@@ -303,8 +324,9 @@ numbers_t cmd_masked(const words_t &words)
     return {};
 }
 
-/* raw_bytes QP HEX: a WQE of any bytes; index and QPN are put in place. The
- * doorbell is a copy of its first 64 bytes */
+/* raw_bytes QP HEX [WAY]: a WQE of any bytes; index and QPN are put in place. The
+ * doorbell is a copy of its first 64 bytes, by libc, or by stores of 1, 2 or 4
+ * bytes: WAY is "libc", +SIZE, or -SIZE (from the last to the first) */
 numbers_t cmd_raw_bytes(const words_t &words)
 {
     queue_pair &qp         = item(qps, words, 1);
@@ -325,7 +347,7 @@ numbers_t cmd_raw_bytes(const words_t &words)
 
     wqe_writer wqe(qp);
     wqe.add(bytes.data(), bytes.size());
-    wqe.ring_by_copy();
+    wqe.ring_by_copy((words.size() > 3) ? words.at(3) : "libc");
     return {};
 }
 

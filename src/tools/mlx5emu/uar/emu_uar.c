@@ -20,16 +20,30 @@
 #include <unistd.h>
 
 
+#define EMU_UAR_TLS __thread __attribute__((tls_model("initial-exec")))
+
+
 typedef struct emu_uar_page {
     emu_uar_store_func_t func;  /* NULL: page is free */
     void                 *arg;
 } emu_uar_page_t;
 
 
+/* A doorbell of which some bytes have been stored */
+typedef struct emu_uar_word {
+    uintptr_t            addr;
+    uint8_t              bytes[sizeof(uint64_t)];
+    uint8_t              map;   /* Of the bytes that were */
+} emu_uar_word_t;
+
+
 /* Protects allocation; the fault handler reads func and arg without it */
 static pthread_mutex_t emu_uar_lock = PTHREAD_MUTEX_INITIALIZER;
 static uintptr_t emu_uar_base;
 static emu_uar_page_t emu_uar_pages[EMU_UAR_MAX_PAGES];
+
+/* As a CPU combines writes: those of one thread */
+static EMU_UAR_TLS emu_uar_word_t emu_uar_word;
 
 
 /* A store which a NIC would see, but this decoder doesn't understand: a line
@@ -79,13 +93,60 @@ static void emu_uar_combine(ucontext_t *uc, uintptr_t addr,
     }
 }
 
+/* A part of a doorbell. Some copy a request byte by byte, in either direction
+ * (memmove() of the address sanitizer does); what the CPU has combined reaches the
+ * NIC at once. So the doorbell is rung when all of its bytes are there.
+ * @return nonzero if they are: the store is the whole then. */
+static int emu_uar_gather(uintptr_t *addr_p, emu_insn_store_t *store)
+{
+    const uintptr_t addr = *addr_p & ~(sizeof(store->value) - 1);
+    const unsigned first = *addr_p - addr;
+    emu_uar_word_t *word = &emu_uar_word;
+    unsigned i;
+
+    if (word->addr != addr) {
+        word->addr = addr;
+        word->map  = 0;
+    }
+
+    for (i = 0; (i < store->size) && (first + i < sizeof(word->bytes)); ++i) {
+        word->bytes[first + i] = store->value >> (8 * i);
+        word->map             |= 1u << (first + i);
+    }
+
+    if (word->map != UINT8_MAX) {
+        return 0;
+    }
+
+    word->map   = 0;
+    *addr_p     = addr;
+    store->size = sizeof(store->value);
+    memcpy(&store->value, word->bytes, sizeof(store->value));
+    return 1;
+}
+
+/* Tell the page's owner what was stored */
+static void emu_uar_store(uintptr_t addr, emu_insn_store_t store)
+{
+    const uintptr_t offset = addr - emu_uar_base;
+    emu_uar_page_t *page   = &emu_uar_pages[offset / EMU_UAR_PAGE_SIZE];
+    emu_uar_store_func_t func;
+
+    if ((store.size < sizeof(store.value)) && !emu_uar_gather(&addr, &store)) {
+        return;
+    }
+
+    func = __atomic_load_n(&page->func, __ATOMIC_ACQUIRE);
+    if (func != NULL) {
+        func(page->arg, addr % EMU_UAR_PAGE_SIZE, store.value, store.size);
+    }
+}
+
 static int emu_uar_fault(siginfo_t *info, void *context)
 {
     const uintptr_t addr = (uintptr_t)info->si_addr;
     const uintptr_t base = __atomic_load_n(&emu_uar_base, __ATOMIC_ACQUIRE);
     emu_insn_store_t store;
-    emu_uar_store_func_t func;
-    emu_uar_page_t *page;
 
     if ((info->si_code <= 0) || (addr < base) ||
         (addr >= base + EMU_UAR_MAX_PAGES * EMU_UAR_PAGE_SIZE)) {
@@ -97,12 +158,7 @@ static int emu_uar_fault(siginfo_t *info, void *context)
         return 0;
     }
 
-    page = &emu_uar_pages[(addr - base) / EMU_UAR_PAGE_SIZE];
-    func = __atomic_load_n(&page->func, __ATOMIC_ACQUIRE);
-    if (func != NULL) {
-        func(page->arg, addr % EMU_UAR_PAGE_SIZE, store.value, store.size);
-    }
-
+    emu_uar_store(addr, store);
     emu_insn_skip(context, &store);
     emu_uar_combine(context, addr, &store);
     return 1;

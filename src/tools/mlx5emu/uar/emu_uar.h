@@ -29,13 +29,14 @@
 
 
 /**
- * Called for each store to a page, in the context of the storing thread, with
- * all asynchronous signals held off.
+ * Called for each store of at least eight bytes to a page, and for each eight bytes
+ * that smaller stores of one thread have filled; in the context of the storing
+ * thread, with all asynchronous signals held off.
  *
  * @param [in]  arg     Owner's argument, as given to @ref emu_uar_page_create.
  * @param [in]  offset  Offset of the store inside the page.
  * @param [in]  value   First eight bytes stored, in memory order.
- * @param [in]  size    Number of bytes stored.
+ * @param [in]  size    Number of bytes stored, eight or more.
  */
 typedef void (*emu_uar_store_func_t)(void *arg, unsigned offset, uint64_t value,
                                      unsigned size);
