@@ -16,6 +16,7 @@
  *            server INDEX ADDRESS   of the chaos test
  *            chaos CLIENT CLIENTS SERVERS SEED SECONDS FILE   see ft_registers.c
  *            timeout SECONDS        that a run may take
+ *            pace SECONDS           between two calls of progress
  *
  * Each is answered by one line, "ft: ok" or "ft: fail REASON".
  */
@@ -272,6 +273,8 @@ static void ft_client_command(ft_client_t *client, const char *line)
                           sizeof(client->error));
     } else if (sscanf(line, "timeout %lf", &seconds) == 1) {
         client->timeout = seconds;
+    } else if (sscanf(line, "pace %lf", &seconds) == 1) {
+        client->pace = seconds;
     } else {
         ft_die("unknown command: %s", line);
     }

@@ -46,7 +46,10 @@ void ft_client_progress(ft_client_t *client)
 {
     static unsigned idle;
 
-    if (uct_worker_progress(client->uct.worker) > 0) {
+    if (client->pace > 0) {
+        usleep(client->pace * 1e6);
+        uct_worker_progress(client->uct.worker);
+    } else if (uct_worker_progress(client->uct.worker) > 0) {
         idle = 0;
     } else if (++idle > FT_IDLE_CALLS) {
         usleep(FT_NAP_US);

@@ -34,6 +34,7 @@ struct ft_client {
     uint8_t           *local;
     uct_mem_h         memh;
     double            timeout;    /* Seconds that a run may take */
+    double            pace;       /* Seconds between two calls of progress */
     uint32_t          run;
     ft_plan_t         plan;
     ft_done_t         done[FT_MAX_OPS + 1]; /* The last one: the final flush */

@@ -130,4 +130,25 @@ test_we_compute_while_recovering() {
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
+# UCX takes one completion at a call of progress, which comes every 20 ms only, and a
+# dozen wait there when a link fails under a new endpoint, on DC: they are flushed at
+# once, and only the application is slow
+test_we_take_completions_slowly() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_DRAIN_TIMEOUT=40ms
+    fabric_up
+    jobs_start
+    ask client "pace 0.02"
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=write silent=1:0 \
+        >/dev/null
+    ask client "run 1 put_short 1"
+    ask client "pace 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
+    [ "$(grep -c 'handle failure .* Request canceled' client.log)" -gt 4 ] ||
+        fail "there was not much to flush"
+}
+
 run_tests

@@ -58,7 +58,8 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
 
   {"GIVE_UP", "60s",
    "Endpoints wait this long for a link to come back when none is left, and\n"
-   "for a peer that does not answer. Then they fail with an error.",
+   "for a peer that does not answer. Then they fail with an error. The time\n"
+   "stands still while the application does not call progress.",
    ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
 
   {"PACKET_LIFETIME", "100ms",

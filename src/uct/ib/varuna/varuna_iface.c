@@ -115,7 +115,8 @@ static void uct_varuna_iface_poll_dry(uct_varuna_iface_t *iface)
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
             lane = &iface->links[link].lanes[kind];
             for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
-                if (uct_iface_progress(lane->inner) == 0) {
+                if ((uct_iface_progress(lane->inner) == 0) &&
+                    !uct_varuna_mlx5_has_completions(lane->inner)) {
                     lane->dry_at   = ucs_get_time();
                     lane->want_dry = 0;
                 }

@@ -21,6 +21,7 @@
 #  include <uct/ib/rc/accel/rc_mlx5.h>
 #endif
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
+#include <uct/ib/mlx5/ib_mlx5.inl>
 
 /* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
  * its own, the first member of the endpoint. */
@@ -51,6 +52,21 @@ int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
     }
 
     return uct_varuna_mlx5_is_drained(tl_ep, kind);
+}
+
+int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+    uct_ib_mlx5_cq_t *cq              = &iface->cq[UCT_IB_DIR_TX];
+    struct mlx5_cqe64 *cqe            = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, cq->zip ?
+                                        UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
+#else
+    return !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
+#endif
 }
 
 /* PSNs of an RC QP, as the device tells them. */

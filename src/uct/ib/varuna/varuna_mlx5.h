@@ -26,6 +26,10 @@ int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind);
  */
 int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
 
+/** @return whether completions of sends wait to be polled on an inner interface: its
+ *          progress function does not tell, it counts none for an error. */
+int uct_varuna_mlx5_has_completions(uct_iface_h iface);
+
 /** Responder: PSN which the RC endpoint's QP expects next. Once the QP is in ERR
  *  it does not change any more, so that is when to ask. */
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
