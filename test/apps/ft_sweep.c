@@ -605,7 +605,7 @@ static void ft_usage(void)
            "  -L LINKS     number of links (2)\n"
            "  -N NAME      first part of the fabric's name (sweep)\n"
            "  -P FILE      this plugin instead of the installed one\n"
-           "  -l FILE      log of all processes (ft_sweep.driver.log)\n"
+           "  -l FILE      log of all processes (ft_sweep.log)\n"
            "  -v           a line for each run\n"
            "plans:");
     for (i = 0; ft_plan_name(i) != NULL; ++i) {
@@ -627,7 +627,7 @@ static void ft_usage(void)
 
 static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
 {
-    const char *log = "ft_sweep.driver.log";
+    const char *log = "ft_sweep.log";
     int c;
 
     while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:z:L:N:P:l:vh")) != -1) {
