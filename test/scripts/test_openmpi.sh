@@ -14,9 +14,6 @@ launcher=$RCV_PREFIX/bin/rc_varuna_run
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
-# Windows and OpenSHMEM count on atomics, which must survive a failure, and let the
-# processor poll words that others update (docs/ATOMICS.md)
-export UCX_RC_VARUNA_ATOMIC_MODE=proxy
 export UCX_RC_MLX5_TIMEOUT=20ms UCX_RC_MLX5_RETRY_COUNT=3
 export UCX_DC_MLX5_TIMEOUT=20ms UCX_DC_MLX5_RETRY_COUNT=3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

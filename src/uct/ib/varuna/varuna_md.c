@@ -62,7 +62,7 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "later.\nWait for such ports for this time, all in all: where links flap.",
      ucs_offsetof(uct_varuna_md_config_t, port_wait), UCS_CONFIG_TYPE_TIME},
 
-    {"ATOMIC_MODE", "native",
+    {"ATOMIC_MODE", "proxy",
      "How atomics on the memory of this process, and of its peers, are carried "
      "out. All\nprocesses which share memory must have the same mode.\n"
      " - native   : as rc_mlx5 does; a result which a failure lost is not given "
