@@ -137,15 +137,18 @@ test_fallback_lane_before_execution() {
     [ "$different" -gt 0 ] || fail "no put was found to be lost"
 }
 
+# Of three links two fail, the second at a read of the first one's recovery. By then
+# all endpoints are open: before, they know two links of their peer only.
 test_comparison_is_interrupted() {
+    export UCX_RC_VARUNA_PSN=n
     action=silent=1:0
     links=3
-    first=3
     local n
     for n in 1 2 3; do
         second="packet host=1 link=1 op=read nth=$n silent=1:1"
         sweep=1 each ack link=0 op=write
     done
+    ((equal + different > 0)) || fail "no put was compared"
 }
 
 # As where a NIC cannot be asked. Which messages are data, and which log entries,
