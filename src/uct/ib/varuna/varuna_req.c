@@ -110,11 +110,9 @@ uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
                            req->header_length, iov, req->iovcnt, req->opcode, comp);
 }
 
-/*
- * Atomics are passed through natively: they are *not* exactly-once yet. One
- * that is known to be executed is never repeated, but the value which it
- * fetched is lost with the link, and its caller gets an error.
- */
+/* Atomics of mode native, which are the NIC's own. One that is known to be executed
+ * is never repeated, but the value which it fetched is lost with the link, and its
+ * caller gets an error. The other modes build theirs of steps (varuna_amo.c). */
 static ucs_status_t
 uct_varuna_req_post_atomic_post(uct_varuna_req_t *req, uct_completion_t *comp)
 {
