@@ -71,7 +71,7 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
     }
 }
 
-/* Atomics which were executed but whose value is lost: not recoverable yet. */
+/* Atomics of mode native which were executed, but whose value is lost. */
 static int uct_varuna_req_lost_value(const uct_varuna_req_t *req)
 {
     return (req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
