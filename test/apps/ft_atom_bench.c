@@ -365,7 +365,7 @@ static void ft_usage(void)
 int main(int argc, char **argv)
 {
     static ft_bench_t bench = {
-        .driver = {.name = "atombench"},
+        .driver = {.name = "atombench", .log_name = "ft_atom_bench.log"},
         .count  = 100,
         .random = 1
     };
@@ -377,7 +377,7 @@ int main(int argc, char **argv)
     unsigned i;
     int c;
 
-    while ((c = getopt(argc, argv, "n:s:N:h")) != -1) {
+    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "n:s:h")) != -1) {
         switch (c) {
         case 'n':
             bench.count = atoi(optarg);
@@ -386,11 +386,11 @@ int main(int argc, char **argv)
             bench.random = (strtoull(optarg, NULL, 0) + 1) *
                            0x9e3779b97f4a7c15ul;
             break;
-        case 'N':
-            bench.driver.name = optarg;
-            break;
         default:
-            ft_usage();
+            if (!ft_driver_option(&bench.driver, c, optarg)) {
+                ft_usage();
+            }
+            break;
         }
     }
 
@@ -399,8 +399,7 @@ int main(int argc, char **argv)
     }
 
     if ((argc - optind != 4) || (i == 4) || (bench.count == 0) ||
-        ft_driver_open(&bench.driver, "ft_atom_bench.log", argc, argv,
-                       optind + 2)) {
+        ft_driver_open(&bench.driver, argc, argv, optind + 2)) {
         ft_usage();
     }
 

@@ -13,6 +13,7 @@
  */
 #include "ft_atom_chain.h"
 #include "ft_atom_history.h"
+#include "ft_seeds.h"
 #include "ft_storm.h"
 #include "ft_trace.h"
 
@@ -29,11 +30,7 @@
 typedef struct {
     /* Options */
     ft_driver_t driver;
-    uint64_t    seed;
-    unsigned    num_seeds;
-    double      seconds;     /* For each seed */
-    unsigned    clients;
-    unsigned    links;
+    ft_seeds_t  seeds;
     unsigned    width;       /* 0: both, in turn */
     int         home_fails;  /* The server's links fail, too */
     /* State of one seed */
@@ -62,7 +59,7 @@ static void ft_report(ft_chaos_t *chaos, const char *format, ...)
     va_list ap;
 
     ++chaos->failures;
-    printf("FAILED: seed %" PRIu64 ", %u bytes: ", chaos->seed,
+    printf("FAILED: seed %" PRIu64 ", %u bytes: ", chaos->seeds.seed,
            chaos->now_width);
     va_start(ap, format);
     vprintf(format, ap);
@@ -79,7 +76,7 @@ static const char *ft_answer(ft_chaos_t *chaos, ft_child_t *child)
 
     if ((answer == NULL) || strncmp(answer, "ok", 2)) {
         ft_driver_fatal(&chaos->driver, "seed %" PRIu64 ": a %s says: %s",
-                        chaos->seed, child->name,
+                        chaos->seeds.seed, child->name,
                         (answer == NULL) ? "nothing" : answer);
     }
 
@@ -92,7 +89,7 @@ static void ft_setup(ft_chaos_t *chaos)
     const char *answer;
     unsigned i;
 
-    ft_driver_up(&chaos->driver, chaos->clients + 1, chaos->links,
+    ft_driver_up(&chaos->driver, chaos->seeds.clients + 1, chaos->seeds.links,
                  "--trace 2097152");
     ft_driver_start_job(&chaos->driver, &chaos->server, "server", 0, NULL);
     answer = ft_child_answer(&chaos->server, FT_ANSWER_TIME);
@@ -104,12 +101,12 @@ static void ft_setup(ft_chaos_t *chaos)
     snprintf(connect, sizeof(connect), "%s", answer + strlen("address "));
     ft_child_send(&chaos->server, "clear %u", chaos->now_width);
     ft_answer(chaos, &chaos->server);
-    for (i = 0; i < chaos->clients; ++i) {
+    for (i = 0; i < chaos->seeds.clients; ++i) {
         ft_driver_start_job(&chaos->driver, &chaos->client[i], "client", i + 1,
                             NULL);
     }
 
-    for (i = 0; i < chaos->clients; ++i) {
+    for (i = 0; i < chaos->seeds.clients; ++i) {
         answer = ft_child_answer(&chaos->client[i], FT_ANSWER_TIME);
         if ((answer == NULL) || strcmp(answer, "ready")) {
             ft_driver_fatal(&chaos->driver, "a client did not start");
@@ -136,7 +133,7 @@ static void ft_cleanup(ft_chaos_t *chaos)
 {
     unsigned i;
 
-    for (i = 0; i < chaos->clients; ++i) {
+    for (i = 0; i < chaos->seeds.clients; ++i) {
         ft_stop(chaos, &chaos->client[i]);
     }
 
@@ -208,40 +205,6 @@ static void ft_count(ft_chaos_t *chaos, const ft_atom_t *atom)
     }
 }
 
-/* All records of all clients */
-static ft_atom_record_t *ft_read_records(ft_chaos_t *chaos)
-{
-    ft_atom_record_t *records = NULL;
-    unsigned client;
-    char name[64];
-    FILE *file;
-    long size;
-
-    chaos->num = 0;
-    for (client = 0; client < chaos->clients; ++client) {
-        snprintf(name, sizeof(name), "ft_atoms.%u", client);
-        file = fopen(name, "r");
-        if ((file == NULL) || (fseek(file, 0, SEEK_END) != 0)) {
-            ft_driver_fatal(&chaos->driver, "client %u left no records",
-                            client);
-        }
-
-        size    = ftell(file);
-        records = realloc(records, (chaos->num * sizeof(*records)) + size + 1);
-        rewind(file);
-        if ((records == NULL) || (fread(records + chaos->num, 1, size, file) !=
-                                  (size_t)size)) {
-            ft_driver_fatal(&chaos->driver, "cannot read %s", name);
-        }
-
-        chaos->num += size / sizeof(*records);
-        fclose(file);
-        unlink(name);
-    }
-
-    return records;
-}
-
 static int ft_compare_words(const void *a, const void *b)
 {
     const ft_atom_record_t *r1 = a, *r2 = b;
@@ -251,13 +214,15 @@ static int ft_compare_words(const void *a, const void *b)
 
 static void ft_judge_words(ft_chaos_t *chaos)
 {
-    ft_atom_record_t *records = ft_read_records(chaos);
+    ft_atom_record_t *records;
     const char *words, *wrong;
     size_t begin = 0, end, i;
     unsigned word;
     uint64_t last;
     int length;
 
+    records = ft_seeds_records(&chaos->seeds, &chaos->driver, "ft_atoms",
+                               sizeof(*records), &chaos->num);
     for (i = 0; i < chaos->num; ++i) {
         ft_count(chaos, &records[i].atom);
     }
@@ -294,10 +259,10 @@ static void ft_start_load(ft_chaos_t *chaos)
 {
     unsigned i;
 
-    for (i = 0; i < chaos->clients; ++i) {
+    for (i = 0; i < chaos->seeds.clients; ++i) {
         ft_child_send(&chaos->client[i], "load %u %u %" PRIu64
-                      " %g ft_atoms.%u", chaos->now_width, i, chaos->seed,
-                      chaos->seconds, i);
+                      " %g ft_atoms.%u", chaos->now_width, i, chaos->seeds.seed,
+                      chaos->seeds.seconds, i);
     }
 }
 
@@ -305,7 +270,7 @@ static void ft_await_load(ft_chaos_t *chaos)
 {
     unsigned i;
 
-    for (i = 0; i < chaos->clients; ++i) {
+    for (i = 0; i < chaos->seeds.clients; ++i) {
         ft_answer(chaos, &chaos->client[i]);
         chaos->switches += chaos->client[i].switches;
         if (chaos->client[i].errors > 0) {
@@ -320,7 +285,7 @@ static void ft_seed(ft_chaos_t *chaos)
     unsigned i;
 
     chaos->now_width = (chaos->width != 0) ? chaos->width :
-                       (chaos->seed % 2) ? 4 : 8;
+                       (chaos->seeds.seed % 2) ? 4 : 8;
     chaos->failures  = chaos->switches = chaos->num_accesses = 0;
     chaos->trace_seq = 0;
     memset(&chaos->server, 0, sizeof(chaos->server));
@@ -329,12 +294,12 @@ static void ft_seed(ft_chaos_t *chaos)
         ft_atom_chain_clear(&chaos->words[i]);
     }
 
-    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seed);
+    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seeds.seed);
     ft_storm_init(&chaos->storm, &chaos->driver, !chaos->home_fails,
-                  chaos->seed);
+                  chaos->seeds.seed);
     ft_setup(chaos);
     ft_start_load(chaos);
-    end = ft_clock() + chaos->seconds;
+    end = ft_clock() + chaos->seeds.seconds;
     ft_storm_link(&chaos->storm, 1, 0, "silent"); /* In use for certain */
     while (ft_clock() < end) {
         ft_storm_blow(&chaos->storm);
@@ -347,8 +312,8 @@ static void ft_seed(ft_chaos_t *chaos)
     ft_cleanup(chaos);
     printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
            " in the trace, %" PRIu64 " faults (%" PRIu64 " rules fired), %u"
-           " switches, %u failures\n", chaos->seed, chaos->now_width,
-           chaos->seconds, chaos->num, chaos->num_accesses,
+           " switches, %u failures\n", chaos->seeds.seed, chaos->now_width,
+           chaos->seeds.seconds, chaos->num, chaos->num_accesses,
            chaos->storm.faults, chaos->storm.fired, chaos->switches,
            chaos->failures);
     if ((chaos->storm.faults == 0) || (chaos->num == 0) ||
@@ -394,49 +359,29 @@ static void ft_usage(void)
 
 static void ft_parse(ft_chaos_t *chaos, int argc, char **argv)
 {
-    const char *log = "ft_atom_chaos.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:n:T:C:L:w:HN:P:l:h")) != -1) {
+    while ((c = getopt(argc, argv, FT_SEEDS_OPTIONS FT_DRIVER_OPTIONS
+                       "w:Hh")) != -1) {
         switch (c) {
-        case 's':
-            chaos->seed = strtoull(optarg, NULL, 0);
-            break;
-        case 'n':
-            chaos->num_seeds = atoi(optarg);
-            break;
-        case 'T':
-            chaos->seconds = atof(optarg);
-            break;
-        case 'C':
-            chaos->clients = atoi(optarg);
-            break;
-        case 'L':
-            chaos->links = atoi(optarg);
-            break;
         case 'w':
             chaos->width = atoi(optarg);
             break;
         case 'H':
             chaos->home_fails = 1;
             break;
-        case 'N':
-            chaos->driver.name = optarg;
-            break;
-        case 'P':
-            chaos->driver.plugin = optarg;
-            break;
-        case 'l':
-            log = optarg;
-            break;
         default:
-            ft_usage();
+            if (!ft_seeds_option(&chaos->seeds, c, optarg) &&
+                !ft_driver_option(&chaos->driver, c, optarg)) {
+                ft_usage();
+            }
+            break;
         }
     }
 
-    if ((chaos->clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
+    if ((chaos->seeds.clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
         ((chaos->width != 0) && (chaos->width != 4) && (chaos->width != 8)) ||
-        (ft_driver_open(&chaos->driver, log, argc, argv, optind) != 0)) {
+        (ft_driver_open(&chaos->driver, argc, argv, optind) != 0)) {
         ft_usage();
     }
 }
@@ -444,18 +389,15 @@ static void ft_parse(ft_chaos_t *chaos, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
-        .driver    = {.name = "achaos"},
-        .seed      = 1,
-        .num_seeds = 1,
-        .seconds   = 5,
-        .clients   = 3,
-        .links     = 2
+        .driver = {.name = "achaos", .log_name = "ft_atom_chaos.log"},
+        .seeds  = {.seed = 1, .num = 1, .seconds = 5, .clients = 3,
+                   .links = 2}
     };
     unsigned i;
 
     ft_parse(&chaos, argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    for (i = 0; i < chaos.num_seeds; ++i, ++chaos.seed) {
+    for (i = 0; i < chaos.seeds.num; ++i, ++chaos.seeds.seed) {
         ft_seed(&chaos);
     }
 

@@ -512,35 +512,29 @@ static void ft_parse_one(ft_sweep_t *sweep, int c, const char *arg)
     case 'T':
         sweep->budget = atof(arg);
         break;
-    case 'N':
-        sweep->driver.name = arg;
-        break;
-    case 'P':
-        sweep->driver.plugin = arg;
+    case 'v':
+        sweep->verbose = 1;
         break;
     default:
-        ft_usage();
+        if (!ft_driver_option(&sweep->driver, c, arg)) {
+            ft_usage();
+        }
+        break;
     }
 }
 
 static void ft_parse(ft_sweep_t *sweep, int argc, char **argv)
 {
-    const char *log = "ft_atom_sweep.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:f:w:c:p:n:t:T:N:P:l:vh")) != -1) {
-        if (c == 'l') {
-            log = optarg;
-        } else if (c == 'v') {
-            sweep->verbose = 1;
-        } else {
-            ft_parse_one(sweep, c, optarg);
-        }
+    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "s:f:w:c:p:n:t:T:vh")) !=
+           -1) {
+        ft_parse_one(sweep, c, optarg);
     }
 
     if ((sweep->stride == 0) || (sweep->first == 0) ||
         (sweep->clients[0] > FT_CLIENTS_MAX) ||
-        (ft_driver_open(&sweep->driver, log, argc, argv, optind) != 0)) {
+        (ft_driver_open(&sweep->driver, argc, argv, optind) != 0)) {
         ft_usage();
     }
 }
@@ -554,7 +548,7 @@ int main(int argc, char **argv)
         .first   = 1,
         .last    = UINT32_MAX / 2,
         .stride  = 1,
-        .driver  = {.name = "atoms"}
+        .driver  = {.name = "atoms", .log_name = "ft_atom_sweep.log"}
     };
 
     ft_parse(&sweep, argc, argv);

@@ -12,6 +12,7 @@
 #include "ft_driver.h"
 #include "ft_history.h"
 #include "ft_plan.h"
+#include "ft_seeds.h"
 #include "ft_storm.h"
 #include "ft_trace.h"
 
@@ -32,12 +33,8 @@
 typedef struct {
     /* Options */
     ft_driver_t driver;
-    uint64_t    seed;
-    unsigned    num_seeds;
-    double      seconds;     /* For each seed */
+    ft_seeds_t  seeds;
     unsigned    servers;
-    unsigned    clients;
-    unsigned    links;
     int         kills;       /* NICs die */
     /* State of one seed */
     ft_child_t  jobs[FT_MAX_JOBS];   /* By host: servers, then clients */
@@ -67,7 +64,7 @@ static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
     va_list ap;
 
     ++chaos->failures;
-    printf("FAILED: seed %" PRIu64 ": ", chaos->seed);
+    printf("FAILED: seed %" PRIu64 ": ", chaos->seeds.seed);
     va_start(ap, format);
     vprintf(format, ap);
     va_end(ap);
@@ -125,11 +122,11 @@ static void ft_chaos_start_job(ft_chaos_t *chaos, unsigned host)
 
 static void ft_chaos_setup(ft_chaos_t *chaos)
 {
-    unsigned hosts = chaos->servers + chaos->clients;
+    unsigned hosts = chaos->servers + chaos->seeds.clients;
     const char *answer;
     unsigned host, i;
 
-    ft_driver_up(&chaos->driver, hosts, chaos->links, "--trace 262144");
+    ft_driver_up(&chaos->driver, hosts, chaos->seeds.links, "--trace 262144");
     for (host = 0; host < hosts; ++host) {
         if (host < chaos->servers) {
             ft_chaos_make_memory(chaos, host);
@@ -159,8 +156,8 @@ static void ft_chaos_cleanup(ft_chaos_t *chaos)
     unsigned host, i;
     char name[64];
 
-    for (i = 0; i < chaos->servers + chaos->clients; ++i) {
-        host = chaos->servers + chaos->clients - 1 - i; /* Clients first */
+    for (i = 0; i < chaos->servers + chaos->seeds.clients; ++i) {
+        host = chaos->servers + chaos->seeds.clients - 1 - i; /* Clients first */
         if (ft_child_stop(&chaos->jobs[host]) != 0) {
             ft_chaos_report(chaos, "host %u did not end well", host);
         }
@@ -186,7 +183,7 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
         return;
     }
 
-    if ((client >= chaos->clients) || (number >= FT_MAX_WRITES) ||
+    if ((client >= chaos->seeds.clients) || (number >= FT_MAX_WRITES) ||
         (entry->length != sizeof(uint64_t))) {
         ft_chaos_report(chaos, "entry %" PRIu64 " of the trace: nobody wrote"
                         " 0x%" PRIx64, entry->seq, entry->data);
@@ -233,40 +230,6 @@ static void ft_chaos_judge_trace(ft_chaos_t *chaos)
     free(trace);
 }
 
-/* All records of all clients. @return their number */
-static size_t ft_chaos_read_records(ft_chaos_t *chaos, ft_record_t **records_p)
-{
-    ft_record_t *records = NULL;
-    size_t num           = 0;
-    unsigned client;
-    char name[64];
-    FILE *file;
-    long size;
-
-    for (client = 0; client < chaos->clients; ++client) {
-        snprintf(name, sizeof(name), "ft_records.%u", client);
-        file = fopen(name, "r");
-        if ((file == NULL) || (fseek(file, 0, SEEK_END) != 0)) {
-            ft_fatal("client %u has left no records", client);
-        }
-
-        size    = ftell(file);
-        records = realloc(records, (num * sizeof(*records)) + size + 1);
-        rewind(file);
-        if ((records == NULL) ||
-            (fread(records + num, 1, size, file) != (size_t)size)) {
-            ft_fatal("cannot read %s", name);
-        }
-
-        num += size / sizeof(*records);
-        fclose(file);
-        unlink(name);
-    }
-
-    *records_p = records;
-    return num;
-}
-
 static int ft_chaos_compare_registers(const void *a, const void *b)
 {
     const ft_record_t *r1 = a, *r2 = b;
@@ -282,7 +245,8 @@ static void ft_chaos_judge_history(ft_chaos_t *chaos)
     const char *wrong;
     uint64_t number;
 
-    num = ft_chaos_read_records(chaos, &records);
+    records = ft_seeds_records(&chaos->seeds, &chaos->driver, "ft_records",
+                               sizeof(*records), &num);
     chaos->operations = num;
     for (i = 0; i < num; ++i) {
         number = records[i].value & ((1ull << 56) - 1);
@@ -322,7 +286,7 @@ static void ft_chaos_judge_messages(ft_chaos_t *chaos, const uint64_t sent[][2])
                             server);
         }
 
-        for (client = 0; client < chaos->clients; ++client) {
+        for (client = 0; client < chaos->seeds.clients; ++client) {
             if (chaos->shared[server]->chaos_next[client] !=
                 sent[client][server]) {
                 ft_chaos_report(chaos, "%" PRIu64 " messages of client %u came"
@@ -340,17 +304,17 @@ static void ft_chaos_start_load(ft_chaos_t *chaos)
 {
     unsigned client;
 
-    for (client = 0; client < chaos->clients; ++client) {
+    for (client = 0; client < chaos->seeds.clients; ++client) {
         ft_child_send(&chaos->jobs[chaos->servers + client],
                       "chaos %u %u %u %" PRIu64 " %g ft_records.%u", client,
-                      chaos->clients, chaos->servers, chaos->seed,
-                      chaos->seconds, client);
+                      chaos->seeds.clients, chaos->servers, chaos->seeds.seed,
+                      chaos->seeds.seconds, client);
     }
 }
 
 static void ft_chaos_break(ft_chaos_t *chaos)
 {
-    double end = ft_clock() + chaos->seconds;
+    double end = ft_clock() + chaos->seeds.seconds;
 
     while (ft_clock() < end) {
         ft_storm_blow(&chaos->storm);
@@ -366,7 +330,7 @@ static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
     const char *answer;
     unsigned client;
 
-    for (client = 0; client < chaos->clients; ++client) {
+    for (client = 0; client < chaos->seeds.clients; ++client) {
         job    = &chaos->jobs[chaos->servers + client];
         answer = ft_chaos_answer(chaos, chaos->servers + client);
         if (sscanf(answer, "sent %" SCNu64 " %" SCNu64, &sent[client][0],
@@ -393,19 +357,19 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     uint64_t sent[FT_CHAOS_CLIENTS][2] = {{0}};
     unsigned client;
 
-    ft_storm_init(&chaos->storm, &chaos->driver, 0, chaos->seed);
+    ft_storm_init(&chaos->storm, &chaos->driver, 0, chaos->seeds.seed);
     chaos->failures  = 0;
     chaos->trace_seq = chaos->again = chaos->ambiguous = chaos->switches = 0;
     chaos->operations = chaos->doubtful = 0;
     memset(chaos->newest, 0, sizeof(chaos->newest));
-    for (client = 0; client < chaos->clients; ++client) {
+    for (client = 0; client < chaos->seeds.clients; ++client) {
         chaos->executed[client] = calloc(FT_MAX_WRITES, 1);
         if (chaos->executed[client] == NULL) {
             ft_fatal("out of memory");
         }
     }
 
-    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seed);
+    fprintf(chaos->driver.log, "--- seed %" PRIu64 "\n", chaos->seeds.seed);
     ft_chaos_setup(chaos);
     if (chaos->kills) {
         ft_storm_set_kills(&chaos->storm, chaos->servers);
@@ -425,7 +389,7 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     }
 
     ft_chaos_cleanup(chaos);
-    for (client = 0; client < chaos->clients; ++client) {
+    for (client = 0; client < chaos->seeds.clients; ++client) {
         free(chaos->executed[client]);
     }
 
@@ -434,28 +398,28 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
            " switches, %" PRIu64
            " ambiguous (%" PRIu64 " repeated), %" PRIu64 " executed again, %u"
            " failures\n",
-           chaos->seed, chaos->seconds, chaos->operations, chaos->storm.faults,
-           chaos->storm.fired, __builtin_popcount(chaos->storm.dead),
-           chaos->switches, chaos->ambiguous, chaos->doubtful, chaos->again,
-           chaos->failures);
+           chaos->seeds.seed, chaos->seeds.seconds, chaos->operations,
+           chaos->storm.faults, chaos->storm.fired,
+           __builtin_popcount(chaos->storm.dead), chaos->switches,
+           chaos->ambiguous, chaos->doubtful, chaos->again, chaos->failures);
     chaos->all_failures += chaos->failures;
 }
 
 /* A machine that is busy may not get to a fault within the time */
 static void ft_chaos_seed_tested(ft_chaos_t *chaos)
 {
-    double seconds = chaos->seconds;
+    double seconds = chaos->seeds.seconds;
     unsigned i;
 
-    for (i = 0; i < FT_MAX_TRIES; ++i, chaos->seconds *= 2) {
+    for (i = 0; i < FT_MAX_TRIES; ++i, chaos->seeds.seconds *= 2) {
         ft_chaos_seed(chaos);
         if ((chaos->switches > 0) && (chaos->operations > 0)) {
-            chaos->seconds = seconds;
+            chaos->seeds.seconds = seconds;
             return;
         }
     }
 
-    chaos->seconds = seconds;
+    chaos->seeds.seconds = seconds;
     ft_chaos_report(chaos, "nothing was tested");
     ++chaos->all_failures;
 }
@@ -482,49 +446,29 @@ static void ft_usage(void)
 
 static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
 {
-    const char *log = "ft_chaos.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:n:T:C:S:L:kN:P:l:h")) != -1) {
+    while ((c = getopt(argc, argv, FT_SEEDS_OPTIONS FT_DRIVER_OPTIONS
+                       "S:kh")) != -1) {
         switch (c) {
-        case 's':
-            chaos->seed = strtoull(optarg, NULL, 0);
-            break;
-        case 'n':
-            chaos->num_seeds = atoi(optarg);
-            break;
-        case 'T':
-            chaos->seconds = atof(optarg);
-            break;
-        case 'C':
-            chaos->clients = atoi(optarg);
-            break;
         case 'S':
             chaos->servers = atoi(optarg);
-            break;
-        case 'L':
-            chaos->links = atoi(optarg);
             break;
         case 'k':
             chaos->kills = 1;
             break;
-        case 'N':
-            chaos->driver.name = optarg;
-            break;
-        case 'P':
-            chaos->driver.plugin = optarg;
-            break;
-        case 'l':
-            log = optarg;
-            break;
         default:
-            ft_usage();
+            if (!ft_seeds_option(&chaos->seeds, c, optarg) &&
+                !ft_driver_option(&chaos->driver, c, optarg)) {
+                ft_usage();
+            }
+            break;
         }
     }
 
-    if ((chaos->clients - 1 >= FT_CHAOS_CLIENTS) ||
+    if ((chaos->seeds.clients - 1 >= FT_CHAOS_CLIENTS) ||
         (chaos->servers - 1 >= FT_CHAOS_SERVERS) ||
-        (ft_driver_open(&chaos->driver, log, argc, argv, optind) != 0)) {
+        (ft_driver_open(&chaos->driver, argc, argv, optind) != 0)) {
         ft_usage();
     }
 }
@@ -532,19 +476,16 @@ static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
-        .driver    = {.name = "chaos"},
-        .seed      = 1,
-        .num_seeds = 1,
-        .seconds   = 10,
-        .servers   = 2,
-        .clients   = 2,
-        .links     = 3
+        .driver  = {.name = "chaos", .log_name = "ft_chaos.log"},
+        .seeds   = {.seed = 1, .num = 1, .seconds = 10, .clients = 2,
+                    .links = 3},
+        .servers = 2
     };
     unsigned i;
 
     ft_chaos_parse(&chaos, argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    for (i = 0; i < chaos.num_seeds; ++i, ++chaos.seed) {
+    for (i = 0; i < chaos.seeds.num; ++i, ++chaos.seeds.seed) {
         ft_chaos_seed_tested(&chaos);
     }
 

@@ -52,8 +52,24 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
     ft_fatal("%s, see the log", text);
 }
 
-int ft_driver_open(ft_driver_t *driver, const char *log, int argc, char **argv,
-                   int optind)
+int ft_driver_option(ft_driver_t *driver, int option, const char *arg)
+{
+    switch (option) {
+    case 'N':
+        driver->name = arg;
+        return 1;
+    case 'P':
+        driver->plugin = arg;
+        return 1;
+    case 'l':
+        driver->log_name = arg;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind)
 {
     if (argc - optind != 2) {
         return -1;
@@ -61,9 +77,9 @@ int ft_driver_open(ft_driver_t *driver, const char *log, int argc, char **argv,
 
     driver->prefix = argv[optind];
     driver->job    = argv[optind + 1];
-    driver->log    = fopen(log, "w");
+    driver->log    = fopen(driver->log_name, "w");
     if (driver->log == NULL) {
-        ft_fatal("cannot write %s", log);
+        ft_fatal("cannot write %s", driver->log_name);
     }
 
     return 0;

@@ -17,6 +17,7 @@ typedef struct {
     const char  *plugin;     /* File, or NULL: the installed one */
     const char  *name;       /* Of the fabric, before the number */
     ft_fabric_t fabric;
+    const char  *log_name;
     FILE        *log;        /* Of all processes */
 } ft_driver_t;
 
@@ -32,9 +33,14 @@ void ft_driver_start_job(ft_driver_t *driver, ft_child_t *child,
 void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
         __attribute__((format(printf, 2, 3), noreturn));
 
+/* The letters which ft_driver_option() knows, for getopt() */
+#define FT_DRIVER_OPTIONS "N:P:l:"
+
+/** Take an option. @return Whether it was one of these. */
+int ft_driver_option(ft_driver_t *driver, int option, const char *arg);
+
 /** Open the log, and take PREFIX and JOB. @return 0, or -1: wrong usage. */
-int ft_driver_open(ft_driver_t *driver, const char *log, int argc, char **argv,
-                   int optind);
+int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind);
 
 /** @return Whether @a name is in the comma-separated @a list; "all", and NULL, is a
  *  list of everything. */

@@ -627,10 +627,10 @@ static void ft_usage(void)
 
 static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
 {
-    const char *log = "ft_sweep.log";
     int c;
 
-    while ((c = getopt(argc, argv, "s:f:p:n:d:m:t:T:w:z:L:N:P:l:vh")) != -1) {
+    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS
+                       "s:f:p:n:d:m:t:T:w:z:L:vh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -665,25 +665,19 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
         case 'L':
             sweep->links = atoi(optarg);
             break;
-        case 'N':
-            sweep->driver.name = optarg;
-            break;
-        case 'P':
-            sweep->driver.plugin = optarg;
-            break;
-        case 'l':
-            log = optarg;
-            break;
         case 'v':
             sweep->verbose = 1;
             break;
         default:
-            ft_usage();
+            if (!ft_driver_option(&sweep->driver, c, optarg)) {
+                ft_usage();
+            }
+            break;
         }
     }
 
     if ((sweep->stride == 0) || (sweep->first == 0) ||
-        (ft_driver_open(&sweep->driver, log, argc, argv, optind) != 0)) {
+        (ft_driver_open(&sweep->driver, argc, argv, optind) != 0)) {
         ft_usage();
     }
 }
@@ -699,7 +693,7 @@ int main(int argc, char **argv)
         .stride       = 1,
         .links        = 2,
         .run_time     = 20,
-        .driver       = {.name = "sweep"}
+        .driver       = {.name = "sweep", .log_name = "ft_sweep.log"}
     };
 
     ft_sweep_parse(&sweep, argc, argv);

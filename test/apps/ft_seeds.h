@@ -1,0 +1,34 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the drivers of chaos tests have in common: what they are told, and what their
+ * clients leave behind.
+ */
+#ifndef FT_SEEDS_H_
+#define FT_SEEDS_H_
+
+#include "ft_driver.h"
+
+/* The letters which ft_seeds_option() knows, for getopt() */
+#define FT_SEEDS_OPTIONS "s:n:T:C:L:"
+
+typedef struct {
+    uint64_t seed;
+    unsigned num;
+    double   seconds;    /* For each seed */
+    unsigned clients;
+    unsigned links;
+} ft_seeds_t;
+
+/** Take an option. @return Whether it was one of these. */
+int ft_seeds_option(ft_seeds_t *seeds, int option, const char *arg);
+
+/** Read the records that clients have left in files NAME.0, NAME.1, ..., and remove
+ *  these.
+ *  @param [in]  size   Of a record.
+ *  @param [out] num_p  Number of all.
+ *  @return All of them, to be freed. */
+void *ft_seeds_records(const ft_seeds_t *seeds, ft_driver_t *driver,
+                       const char *name, size_t size, size_t *num_p);
+
+#endif
