@@ -33,6 +33,7 @@ typedef struct {
     ft_seeds_t  seeds;
     unsigned    width;       /* 0: both, in turn */
     int         home_fails;  /* The server's links fail, too */
+    int         kills;       /* ... and NICs die */
     /* State of one seed */
     ft_child_t  server;
     ft_child_t  client[FT_ATOM_LOAD_CLIENTS];
@@ -47,6 +48,7 @@ typedef struct {
     unsigned    failures;
     /* Of all seeds */
     unsigned    all_failures;
+    unsigned    all_moves;   /* Of the server's home NIC */
     size_t      counts[FT_NUM_COUNTS]; /* By kind */
 } ft_chaos_t;
 
@@ -255,6 +257,18 @@ static void ft_judge_words(ft_chaos_t *chaos)
 
 /* --- One seed --- */
 
+/* The server's output has been read up to its last answer. */
+static void ft_tell_seed(ft_chaos_t *chaos, unsigned moves)
+{
+    printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
+           " in the trace, %" PRIu64 " faults (%" PRIu64 " rules fired, NICs of"
+           " %u hosts died), %u switches, %u moves, %u failures\n",
+           chaos->seeds.seed, chaos->now_width, chaos->seeds.seconds,
+           chaos->num, chaos->num_accesses, chaos->storm.faults,
+           chaos->storm.fired, __builtin_popcount(chaos->storm.dead),
+           chaos->switches, moves, chaos->failures);
+}
+
 static void ft_start_load(ft_chaos_t *chaos)
 {
     unsigned i;
@@ -279,6 +293,23 @@ static void ft_await_load(ft_chaos_t *chaos)
     }
 }
 
+/* The server's port goes down, until the server has left that NIC */
+static void ft_move_home(ft_chaos_t *chaos)
+{
+    double end = ft_clock() + FT_ANSWER_TIME;
+
+    ft_storm_link(&chaos->storm, 0, 0, "down");
+    do {
+        usleep(10000);
+        ft_child_send(&chaos->server, "get"); /* Its log comes along */
+        ft_answer(chaos, &chaos->server);
+    } while ((chaos->server.moves == 0) && (ft_clock() < end));
+
+    if (chaos->server.moves == 0) {
+        ft_report(chaos, "the home NIC does not move");
+    }
+}
+
 static void ft_seed(ft_chaos_t *chaos)
 {
     double end;
@@ -298,7 +329,15 @@ static void ft_seed(ft_chaos_t *chaos)
     ft_storm_init(&chaos->storm, &chaos->driver, !chaos->home_fails,
                   chaos->seeds.seed);
     ft_setup(chaos);
+    if (chaos->kills) {
+        ft_storm_set_kills(&chaos->storm, 1);
+    }
+
     ft_start_load(chaos);
+    if (chaos->home_fails) {
+        ft_move_home(chaos);
+    }
+
     end = ft_clock() + chaos->seeds.seconds;
     ft_storm_link(&chaos->storm, 1, 0, "silent"); /* In use for certain */
     while (ft_clock() < end) {
@@ -310,18 +349,14 @@ static void ft_seed(ft_chaos_t *chaos)
     ft_read_trace(chaos);
     ft_judge_words(chaos);
     ft_cleanup(chaos);
-    printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
-           " in the trace, %" PRIu64 " faults (%" PRIu64 " rules fired), %u"
-           " switches, %u failures\n", chaos->seeds.seed, chaos->now_width,
-           chaos->seeds.seconds, chaos->num, chaos->num_accesses,
-           chaos->storm.faults, chaos->storm.fired, chaos->switches,
-           chaos->failures);
+    ft_tell_seed(chaos, chaos->server.moves);
     if ((chaos->storm.faults == 0) || (chaos->num == 0) ||
         (chaos->num_accesses == 0)) {
         ft_report(chaos, "nothing was tested");
     }
 
     chaos->all_failures += chaos->failures;
+    chaos->all_moves    += chaos->server.moves;
 }
 
 static void ft_tell(const ft_chaos_t *chaos)
@@ -351,6 +386,7 @@ static void ft_usage(void)
            "  -L LINKS     (2)\n"
            "  -w 4|8       only this width (odd seeds: 4, even seeds: 8)\n"
            "  -H           the server's links fail, too\n"
+           "  -K           the same, and NICs of one link die\n"
            "  -N NAME      first part of the fabric's name (achaos)\n"
            "  -P FILE      this plugin instead of the installed one\n"
            "  -l FILE      log of all processes (ft_atom_chaos.log)\n");
@@ -362,13 +398,16 @@ static void ft_parse(ft_chaos_t *chaos, int argc, char **argv)
     int c;
 
     while ((c = getopt(argc, argv, FT_SEEDS_OPTIONS FT_DRIVER_OPTIONS
-                       "w:Hh")) != -1) {
+                       "w:HKh")) != -1) {
         switch (c) {
         case 'w':
             chaos->width = atoi(optarg);
             break;
         case 'H':
             chaos->home_fails = 1;
+            break;
+        case 'K':
+            chaos->home_fails = chaos->kills = 1;
             break;
         default:
             if (!ft_seeds_option(&chaos->seeds, c, optarg) &&
@@ -402,6 +441,7 @@ int main(int argc, char **argv)
     }
 
     ft_tell(&chaos);
+    printf("the home NIC has moved %u times\n", chaos.all_moves);
     fclose(chaos.driver.log);
     return (chaos.all_failures == 0) ? 0 : 1;
 }

@@ -241,6 +241,9 @@ static void ft_child_note(ft_child_t *child, const char *line)
         child->different += ft_child_number(line, " different=");
     }
 
+    child->moves += (strstr(line, "rc_varuna: atomics on memory of this process "
+                            "move from") != NULL);
+
     if (!strstr(line, " ERROR ") && !strstr(line, " FATAL ")) {
         return;
     }
@@ -313,6 +316,7 @@ int ft_child_stop(ft_child_t *child)
     }
 
     if (pid != child->pid) {
+        ft_child_stacks(child);
         ft_child_kill(child);
         return -1;
     }
@@ -322,7 +326,7 @@ int ft_child_stop(ft_child_t *child)
 
     ft_child_end_reader(child);
     child->pid = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 void ft_child_stacks(ft_child_t *child)

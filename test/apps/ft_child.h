@@ -34,6 +34,7 @@ typedef struct {
     unsigned   rc_ambiguous; /* Of these, when RC failed */
     unsigned   equal;       /* Of these, as the target told: executed */
     unsigned   different;   /* ... or something else is there */
+    unsigned   moves;       /* Of the home NIC of its atomics */
     unsigned   errors;      /* Lines of level ERROR and above */
     unsigned   nic_errors;  /* ... in which UCX says that a NIC is dead */
 } ft_child_t;
@@ -58,7 +59,8 @@ void ft_child_send(ft_child_t *child, const char *format, ...)
  *  @return NULL if there is none, or it has ended. */
 const char *ft_child_answer(ft_child_t *child, double timeout);
 
-/** Close its input and wait for its end. @return its exit status, or -1. */
+/** Close its input and wait for its end. @return its exit status, 128 and the signal
+ *  that ended it, or -1 if it did not end, and its stacks are in the log. */
 int ft_child_stop(ft_child_t *child);
 
 /** Write the stacks of all its threads to the log, if there is a debugger. */

@@ -165,6 +165,31 @@ lose_home() {
     progressed 100
 }
 
+# moved TO COUNT: the server has named NIC TO for the COUNTth time
+moved() {
+    local tries
+    for ((tries = 0; tries < 600; ++tries)); do
+        [ "$(cat server.out server.err |
+             grep -c "atomics .* move from .* to $1")" -lt "$2" ] || return 0
+        sleep 0.1
+    done
+    fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
+}
+
+# leave_home MODE WIDTH RESULTS: as lose_home, and the home NIC's port is down so
+# shortly that those who are connected to it do not notice by themselves, as their packets
+# get through in the end. The server does, and names the other NIC
+leave_home() {
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    lose_home "$1" "$2"
+    check "$emu" link -n "$fabric" 0:0 down
+    moved mlx5_1 1
+    check "$emu" link -n "$fabric" 0:0 up
+    progressed "$3"
+}
+
 # judge_home MODE: ends all, and finds no result lost. In mode proxy there is
 # nothing on the lane that could fail
 judge_home() {

@@ -6,9 +6,9 @@
 # while links and packets fail at random (test/apps/ft_atom_chaos.c). In the end some
 # order explains each word's history, and the emulator's trace is one chain.
 #
-# RC_VARUNA_CHAOS=SECONDS: for so long, in each mode (6; with RC_VARUNA_LONG 60).
+# RC_VARUNA_CHAOS=SECONDS: each test for so long (3; with RC_VARUNA_LONG 60).
 # RC_VARUNA_CHAOS_SEED=N: begin with that one, as a failure tells it. Odd seeds are
-# of 4 bytes, even ones of 8.
+# of 4 bytes, even ones of 8; tests in which the home NIC moves begin with the next one.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
@@ -21,13 +21,14 @@ test_the_search_for_an_order() {
     "$apps/ft_atom_history_test" >out || fail "$(head -n 5 out)"
 }
 
-# chaos MODE
+# chaos MODE OPTION...
 chaos() {
-    local status=0 seeds=$(((${seconds:-6} + length - 1) / length))
+    local status=0 seeds=$(((${seconds:-$length} + length - 1) / length))
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
+    shift
     echo "# seeds from $seed: RC_VARUNA_CHAOS_SEED=$seed repeats them"
     timeout 3600 "$apps/ft_atom_chaos" -s "$seed" -n "$seeds" -T "$length" \
-        "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1 || status=$?
+        "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1 || status=$?
     sed 's/^/# /' out | head -n 60 | cut -c 1-400
     if [ $status -ne 0 ]; then
         tail -n 30 ft_atom_chaos.log | cut -c 1-300 | sed 's/^/# log: /'
@@ -43,6 +44,22 @@ test_extended() {
 
 test_proxy() {
     chaos proxy
+}
+
+# home_moves MODE: the server's links fail, too, and NICs of one link die, so its home
+# NIC moves, and back, while its words are worked on
+home_moves() {
+    seed=$((seed + 1))
+    chaos "$1" -K
+    grep -q ' [1-9][0-9]* moves' out || fail "the home NIC has not moved"
+}
+
+test_extended_home_moves() {
+    home_moves extended
+}
+
+test_proxy_home_moves() {
+    home_moves proxy
 }
 
 run_tests

@@ -10,17 +10,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
-# moved TO COUNT: the server has named NIC TO for the COUNTth time
-moved() {
-    local tries
-    for ((tries = 0; tries < 600; ++tries)); do
-        [ "$(cat server.out server.err |
-             grep -c "atomics .* move from .* to $1")" -lt "$2" ] || return 0
-        sleep 0.1
-    done
-    fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
-}
-
 # there_and_back MODE WIDTH
 there_and_back() {
     lose_home "$@"
@@ -43,6 +32,12 @@ test_extended_64() {
 
 test_proxy_32() {
     there_and_back proxy 4
+}
+
+# Who is connected to a NIC that is no home any more must not work on there
+test_requesters_of_the_old_nic() {
+    leave_home extended 8 100
+    judge_home extended
 }
 
 run_tests

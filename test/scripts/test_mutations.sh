@@ -114,7 +114,8 @@ found_by_unit() {
         fail "$1: $2 failed otherwise: $(tail -n 3 out)"
 }
 
-# contend MISTAKE: as test_home.sh begins, with more time for collisions
+# contend MISTAKE HOW: as test_home.sh, with more time for collisions. HOW is lose, or
+# leave
 contend() {
     . "$top/test/scripts/ft_amo.sh"
     mkdir -p mutant/bin mutant/lib/ucx
@@ -122,21 +123,27 @@ contend() {
     cp "$RCV_PREFIX/bin/rc_varuna_run" mutant/bin/
     run=$PWD/mutant/bin/rc_varuna_run
     export UCX_RC_VARUNA_MUTATE=$1
-    lose_home extended 8
-    progressed 600
+    case $2 in
+    lose)
+        lose_home extended 8
+        progressed 600
+        ;;
+    leave) leave_home extended 8 600 ;;
+    esac
     judge_home extended
 }
 
-# found_by_contention MISTAKE: results are lost or doubled
+# found_by_contention MISTAKE HOW: results are lost or doubled
 found_by_contention() {
     made
-    ! (contend "$1") >out 2>&1 || fail "$1 was not found"
+    ! (contend "$@") >out 2>&1 || fail "$1 was not found"
     grep -m 1 -E '^# (fetch-and-add|add|compare-and-swap|swap):|our bit was' \
         out | cut -c 1-200 || fail "$1: it failed otherwise: $(tail -n 3 out)"
 }
 
-test_amo_any_nic() { found_by_contention amo_any_nic; }
-test_amo_cpu() { found_by_contention amo_cpu; }
+test_amo_any_nic() { found_by_contention amo_any_nic lose; }
+test_amo_cpu() { found_by_contention amo_cpu lose; }
+test_amo_move_unfenced() { found_by_contention amo_move_unfenced leave; }
 
 # shellcheck disable=SC2086 # words
 test_amo_no_help() { found_by_atoms amo_no_help $atom_options; }

@@ -194,12 +194,12 @@ test_links_return_after_giving_up() {
     fabric_down
 }
 
-# The responder sees that its port is down, and up again, before the requester sees
-# anything at all: its packets get through in the end. With native atomics: in other
-# modes a home NIC whose port is down is left, and its queue pairs are put into ERR.
-test_only_responder_notices() {
+# responder_notices MODE: the responder sees that its port is down, and leaves that
+# NIC for its atomics; and that it is up again, before the requester's packets get
+# through in the end
+responder_notices() {
     local number
-    export UCX_RC_VARUNA_ATOMIC_MODE=native
+    export UCX_RC_VARUNA_ATOMIC_MODE=$1
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     fabric_up
@@ -209,6 +209,7 @@ test_only_responder_notices() {
     number=$(($(answers client) + 1))
     tell client "run $((++runs)) mixed2 0"
     await_log server 'link mlx5_0:1 is down: port event'
+    await_log server 'nothing is executed on mlx5_0:1 any more'
     link 0:0 up
     await_answer client "$number"
     [[ $answer == "ft: ok"* ]] || fail "$answer"
@@ -216,8 +217,21 @@ test_only_responder_notices() {
     ask client "run $((++runs)) mixed3 0"
     jobs_stop
     fabric_down
+}
+
+# In the default mode atomics are on the responder's own loopback, so leaving a NIC is
+# nothing to the requester's connections there: the requester notices nothing at all
+test_only_responder_notices() {
+    responder_notices proxy
     ! grep -q 'rc_varuna: switched' client.log ||
         fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# In mode extended they carry atomics, so they are put into ERR before
+test_responder_leaves_connections_with_atomics() {
+    responder_notices extended
+    grep -q 'rc_varuna: switched .*from=mlx5_0:1' client.log ||
+        fail "the requester still works on the NIC that was left"
 }
 
 # The requester leaves at once, recovers, and is long on the other link when the

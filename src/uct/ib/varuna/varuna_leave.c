@@ -7,7 +7,9 @@
  * loopback; or the NIC is gone. What may be on its way then gets its time.
  *
  * Requesters post compare and swaps on RC only, and the loopback's DC target has no
- * other user, so there is nothing else that the old NIC could execute.
+ * other user, so there is nothing else that the old NIC could execute. In mode proxy
+ * requesters post none at all: their connections have nothing to do with the home
+ * NIC, and stay as they are.
  *
  * Async context, lock held.
  */
@@ -17,6 +19,7 @@
 
 #include "varuna_compat.h"
 #include "varuna_ctl_priv.h"
+#include "varuna_mutate.h"
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -85,6 +88,13 @@ static void uct_varuna_leave_check_device(uct_varuna_proxy_t *proxy)
     }
 }
 
+/* @return Nonzero if requesters have slots of ours, which they need for atomics on
+ * connections of theirs. */
+static int uct_varuna_leave_has_posters(const uct_varuna_proxy_t *proxy)
+{
+    return proxy->slots != NULL;
+}
+
 /* Connections in use on a NIC: the newest one of a target there, or one that is
  * just being replaced. */
 static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
@@ -96,8 +106,8 @@ static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
     uct_varuna_target_t *target;
     unsigned i;
 
-    if (proxy->slots == NULL) {
-        return 0; /* Nobody posts atomics on them */
+    if (!uct_varuna_leave_has_posters(proxy)) {
+        return 0;
     }
 
     kh_foreach_value(&ctl->targets.by_name, target, {
@@ -122,7 +132,8 @@ static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
     return count;
 }
 
-/* Move what is connected over @a link to ERR. @return Nonzero if it is there. */
+/* Move what may carry atomics over @a link to ERR. @return Nonzero if all of it is
+ * there. */
 static int uct_varuna_leave_fence(uct_varuna_proxy_t *proxy, unsigned link)
 {
     uct_varuna_target_table_t *table = &proxy->ctl->targets;
@@ -131,6 +142,11 @@ static int uct_varuna_leave_fence(uct_varuna_proxy_t *proxy, unsigned link)
     uct_varuna_target_qp_t *qp;
     uint64_t key;
     unsigned i;
+
+    if (!uct_varuna_leave_has_posters(proxy) ||
+        uct_varuna_mutate(AMO_MOVE_UNFENCED)) {
+        return 1;
+    }
 
     kh_foreach(&table->rc_eps, key, target, {
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {

@@ -37,6 +37,7 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED] = "amo_not_flushed",
     [UCT_VARUNA_MUTATE_AMO_ANY_NIC]     = "amo_any_nic",
     [UCT_VARUNA_MUTATE_AMO_CPU]         = "amo_cpu",
+    [UCT_VARUNA_MUTATE_AMO_MOVE_UNFENCED] = "amo_move_unfenced",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

@@ -39,6 +39,8 @@ typedef enum {
     UCT_VARUNA_MUTATE_AMO_NOT_FLUSHED, /* A flush does not wait for confirms (9) */
     UCT_VARUNA_MUTATE_AMO_ANY_NIC,     /* On whatever NIC the lane has (12) */
     UCT_VARUNA_MUTATE_AMO_CPU,         /* The proxy uses the processor (12) */
+    UCT_VARUNA_MUTATE_AMO_MOVE_UNFENCED, /* The home NIC moves, and what peers have
+                                          connected to the old one works on (12) */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 
