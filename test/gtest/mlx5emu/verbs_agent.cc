@@ -592,6 +592,13 @@ static numbers_t cmd_pid(const words_t &words)
     return {(uint64_t)getpid()};
 }
 
+/* close_fds FIRST: this one and all behind, as daemons do */
+static numbers_t cmd_close_fds(const words_t &words)
+{
+    check(close_range(number(words, 1), ~0u, 0) == 0, "close_range");
+    return {};
+}
+
 typedef numbers_t (*command_t)(const words_t &words);
 
 static const std::map<std::string, command_t> commands = {
@@ -608,6 +615,7 @@ static const std::map<std::string, command_t> commands = {
     {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
     {"storm", cmd_storm},     {"alias", cmd_alias},
     {"masked", cmd_masked},   {"bytes", cmd_bytes},   {"peek", cmd_peek},
+    {"close_fds", cmd_close_fds},
     {"devx_modify", cmd_devx_obj},      {"devx_query", cmd_devx_obj},
     {"devx_qp_modify", cmd_devx_qp},    {"devx_qp_query", cmd_devx_qp},
     {"devx_open", cmd_devx_open},

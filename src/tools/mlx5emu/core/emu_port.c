@@ -18,20 +18,23 @@ const char *emu_counter_names[EMU_CNT_LAST] = {
     [EMU_CNT_WQES]         = "wqes",
     [EMU_CNT_TX_PKTS]      = "tx_packets",
     [EMU_CNT_TX_BYTES]     = "tx_bytes",
-    [EMU_CNT_TX_ACKS]      = "tx_acks",
-    [EMU_CNT_TX_RESP_PKTS] = "tx_response_packets",
-    [EMU_CNT_TX_NAKS]      = "tx_naks",
     [EMU_CNT_RETRANS_PKTS] = "retransmitted_packets",
     [EMU_CNT_TIMEOUTS]     = "timeouts",
     [EMU_CNT_RNR_WAITS]    = "rnr_waits",
+    [EMU_CNT_CQE_ERRS]     = "error_cqes",
+    [EMU_CNT_TX_ACKS]      = "tx_acks",
+    [EMU_CNT_TX_RESP_PKTS] = "tx_response_packets",
+    [EMU_CNT_TX_NAKS]      = "tx_naks",
+    [EMU_CNT_DUP_REQS]     = "duplicate_requests",
+    [EMU_CNT_SEQ_ERRS]     = "sequence_errors",
     [EMU_CNT_DROPS_LINK]   = "dropped_by_link",
     [EMU_CNT_DROPS_FAULT]  = "dropped_by_fault",
     [EMU_CNT_DROPS_DEST]   = "dropped_at_destination",
-    [EMU_CNT_DUP_REQS]     = "duplicate_requests",
-    [EMU_CNT_SEQ_ERRS]     = "sequence_errors",
-    [EMU_CNT_CQES]         = "cqes",
-    [EMU_CNT_CQE_ERRS]     = "error_cqes"
+    [EMU_CNT_CQES]         = "cqes"
 };
+
+_Static_assert((EMU_CNT_STRIDE >= EMU_CNT_LAST) && (EMU_CNT_STRIDE % 8 == 0) &&
+               (EMU_CNT_RESPONDER % 8 == 0), "counters are in whole lines");
 
 const char *emu_qp_type_names[EMU_QPT_LAST] = {
     [EMU_QPT_RC]  = "rc",

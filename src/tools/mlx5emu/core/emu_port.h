@@ -21,27 +21,32 @@ typedef enum emu_link_state {
     EMU_LINK_LAST
 } emu_link_state_t;
 
-/** What is counted, for each port and kind of queue pair. */
+/** What is counted, for each port and kind of queue pair. What a requester counts
+ *  with each request is in cache lines of its own: the responders' counters of the
+ *  same port are written by other processes. */
 typedef enum emu_counter {
     EMU_CNT_DOORBELLS,     /* send doorbells rung */
     EMU_CNT_WQES,          /* send work requests fetched */
     EMU_CNT_TX_PKTS,       /* request packets put on the wire */
     EMU_CNT_TX_BYTES,      /* their payload */
-    EMU_CNT_TX_ACKS,       /* responses: acknowledgements */
-    EMU_CNT_TX_RESP_PKTS,  /* responses with data: read and atomic */
-    EMU_CNT_TX_NAKS,       /* responses: NAKs, RNR among them */
     EMU_CNT_RETRANS_PKTS,  /* request packets sent again */
     EMU_CNT_TIMEOUTS,      /* retry timer expiries */
     EMU_CNT_RNR_WAITS,     /* RNR NAKs that a requester waited for */
+    EMU_CNT_CQE_ERRS,      /* completions with an error, flushes not counted */
+    EMU_CNT_RESPONDER,     /* what follows is on the next line: */
+    EMU_CNT_TX_ACKS = EMU_CNT_RESPONDER, /* responses: acknowledgements */
+    EMU_CNT_TX_RESP_PKTS,  /* responses with data: read and atomic */
+    EMU_CNT_TX_NAKS,       /* responses: NAKs, RNR among them */
+    EMU_CNT_DUP_REQS,      /* duplicate requests met by a responder */
+    EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
     EMU_CNT_DROPS_LINK,    /* packets lost since a link was not up */
     EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
     EMU_CNT_DROPS_DEST,    /* packets to nobody, or refused in silence */
-    EMU_CNT_DUP_REQS,      /* duplicate requests met by a responder */
-    EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
     EMU_CNT_CQES,          /* completions written */
-    EMU_CNT_CQE_ERRS,      /* completions with an error, flushes not counted */
     EMU_CNT_LAST
 } emu_counter_t;
+
+#define EMU_CNT_STRIDE 24 /* EMU_CNT_LAST, rounded up to whole cache lines */
 
 extern const char *emu_counter_names[EMU_CNT_LAST];
 extern const char *emu_qp_type_names[EMU_QPT_LAST];
@@ -67,7 +72,7 @@ struct emu_port {
     uint64_t   gid_prefix;   /* host byte order: fec0:0:0:<plane> */
     uint64_t   guid;         /* host byte order: EUI-64 of the port */
     emu_lock_t hca_lock;     /* of HCA number "index": guards atomics */
-    uint64_t   counters[EMU_QPT_LAST][EMU_CNT_LAST]
+    uint64_t   counters[EMU_QPT_LAST][EMU_CNT_STRIDE]
                __attribute__((aligned(64)));
 };
 

@@ -9,6 +9,7 @@
 #include "emu_fabric.h"
 #include "emu_heap.h"
 #include "emu_mr.h"
+#include "emu_peer.h"
 #include "emu_qp.h"
 #include "emu_srq.h"
 #include "emu_svc.h"
@@ -31,6 +32,7 @@ static void emu_proc_after_fork(void)
     if (emu_self != NULL) {
         emu_self = NULL;
         emu_svc_forget();
+        emu_peer_forget();
     }
 }
 

@@ -30,8 +30,9 @@ struct emu_proc {
     uint32_t   sleeping;   /* whether somebody waits for that */
     uint32_t   nudged;     /* other processes have news for the thread */
     char       comm[EMU_COMM_MAX];
-    uint32_t   mr_held[EMU_PROC_MR_HOLDS]; /* memory regions (indices) that its
-                                              threads access now; 0: free */
+    /* Memory regions (indices) that its threads access now; 0: free. Others read
+     * what is above, so not on the same cache line. */
+    uint32_t   mr_held[EMU_PROC_MR_HOLDS] __attribute__((aligned(64)));
 };
 
 /** An opened device: ibv_open_device makes one. */

@@ -6,6 +6,7 @@
 
 #include "emu_proto.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_peer.h"
 #include "../core/emu_proc.h"
 
 #include <errno.h>
@@ -64,6 +65,16 @@ static void emu_mem_copy_local(const struct iovec *dst, const struct iovec *src,
     }
 }
 
+/* Whether a copy was short enough to be done by emu_peer_access(), and is done */
+static int emu_mem_short(uint32_t proc, int is_put, const struct iovec *local,
+                         unsigned num_local, const struct iovec *remote,
+                         unsigned num_remote, size_t length)
+{
+    return (length <= EMU_PEER_MAX) && (num_local == 1) && (num_remote == 1) &&
+           emu_peer_access(proc, is_put, local->iov_base,
+                           (uintptr_t)remote->iov_base, length);
+}
+
 static int emu_mem_result(ssize_t ret, size_t length)
 {
     if (ret == (ssize_t)length) {
@@ -82,6 +93,9 @@ int emu_mem_put(uint32_t proc, const struct iovec *dst, unsigned num_dst,
         emu_mem_copy_local(dst, src, length);
         return 0;
     }
+    if (emu_mem_short(proc, 1, src, num_src, dst, num_dst, length)) {
+        return 0;
+    }
     return emu_mem_result(process_vm_writev(emu_fabric->procs[proc].pid, src,
                                             num_src, dst, num_dst, 0), length);
 }
@@ -94,6 +108,9 @@ int emu_mem_get(uint32_t proc, const struct iovec *dst, unsigned num_dst,
     }
     if (proc == emu_self->index) {
         emu_mem_copy_local(dst, src, length);
+        return 0;
+    }
+    if (emu_mem_short(proc, 0, dst, num_dst, src, num_src, length)) {
         return 0;
     }
     return emu_mem_result(process_vm_readv(emu_fabric->procs[proc].pid, dst,
