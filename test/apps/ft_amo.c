@@ -5,9 +5,12 @@
  * It knows UCT only. Each client prints what it was given; a script judges the
  * histories of all against the words that are left (test/scripts/test_atomics.sh).
  *
- *     ft_amo server             prints its address; ends with its input, and
+ *     ft_amo server             prints its addresses; ends with its input, and
  *                               prints the words then
- *     ft_amo client ADDRESS ID WIDTH COUNT DEPTH [KIND...]
+ *     ft_amo client ADDRESSES ID WIDTH COUNT DEPTH [KIND...]
+ *
+ * All words are in one registration, which clients with odd IDs use, and each is in
+ * one of its own besides, for the others: a line of ADDRESSES for each.
  *
  * One operation after the other is of the next KIND, COUNT of them, or until its
  * input ends if COUNT is 0; DEPTH are in flight:
@@ -29,7 +32,8 @@
 #include <unistd.h>
 
 #define FT_TL_NAME     "rc_varuna"
-#define FT_AMO_WORDS   8
+#define FT_AMO_WORDS   5
+#define FT_AMO_STRIDE  4096
 #define FT_AMO_DEPTH   64
 #define FT_AMO_TIMEOUT 60.0
 
@@ -53,8 +57,8 @@ typedef struct {
 
 struct ft_amo {
     ft_uct_t          uct;
-    ft_address_t      server;
-    uct_rkey_bundle_t rkey;
+    ft_address_t      regions[FT_AMO_WORDS];
+    uct_rkey_bundle_t rkeys[FT_AMO_WORDS];  /* Of each word */
     uct_ep_h          ep;
     unsigned          id;
     unsigned          width;
@@ -79,22 +83,29 @@ static double ft_amo_now(void)
 
 static int ft_amo_server(void)
 {
-    static uint64_t words[FT_AMO_WORDS] __attribute__((aligned(4096)));
+    static uint8_t words[FT_AMO_WORDS][FT_AMO_STRIDE]
+            __attribute__((aligned(FT_AMO_STRIDE)));
     struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+    uct_mem_h memh, memhs[FT_AMO_WORDS];
     ft_uct_t uct;
-    uct_mem_h memh;
     unsigned i;
 
     ft_uct_open(&uct, FT_TL_NAME);
     memh = ft_uct_reg(&uct, words, sizeof(words));
-    ft_uct_print_address(&uct, "ft: address", memh, words);
+    for (i = 0; i < FT_AMO_WORDS; ++i) {
+        memhs[i] = ft_uct_reg(&uct, words[i], sizeof(words[i]));
+        ft_uct_print_address(&uct, "ft: address", memhs[i], words[i]);
+    }
+
+    ft_uct_print_address(&uct, "ft: address of all", memh, words);
     fflush(stdout);
     while (poll(&pfd, 1, 1) == 0) {
         while (uct_worker_progress(uct.worker) > 0);
     }
 
     for (i = 0; i < FT_AMO_WORDS; ++i) {
-        printf("word %u %" PRIu64 "\n", i, words[i]);
+        printf("word %u %" PRIu64 "\n", i, *(uint64_t*)words[i]);
+        uct_md_mem_dereg(uct.md, memhs[i]);
     }
 
     uct_md_mem_dereg(uct.md, memh);
@@ -151,11 +162,13 @@ static void ft_amo_done(uct_completion_t *comp)
 static ucs_status_t ft_amo_fetch(ft_amo_t *amo, ft_amo_op_t *op,
                                  uct_atomic_op_t opcode, uint64_t addr)
 {
+    uct_rkey_t rkey = amo->rkeys[op->kind].rkey;
+
     return (amo->width == 8) ?
            uct_ep_atomic64_fetch(amo->ep, opcode, op->value, &op->result, addr,
-                                 amo->rkey.rkey, &op->comp) :
+                                 rkey, &op->comp) :
            uct_ep_atomic32_fetch(amo->ep, opcode, op->value,
-                                 (uint32_t*)&op->result, addr, amo->rkey.rkey,
+                                 (uint32_t*)&op->result, addr, rkey,
                                  &op->comp);
 }
 
@@ -179,7 +192,8 @@ static ucs_status_t ft_amo_bits(ft_amo_t *amo, ft_amo_op_t *op, uint64_t addr)
 
 static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
 {
-    uint64_t addr = amo->server.base + (op->kind * sizeof(uint64_t));
+    uint64_t addr   = amo->regions[op->kind].base;
+    uct_rkey_t rkey = amo->rkeys[op->kind].rkey;
 
     op->comp.func   = ft_amo_done;
     op->comp.count  = 1;
@@ -191,19 +205,16 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
         return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_ADD, addr);
     case FT_AMO_ADD:
         return (amo->width == 8) ?
-               uct_ep_atomic64_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr,
-                                    amo->rkey.rkey) :
-               uct_ep_atomic32_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr,
-                                    amo->rkey.rkey);
+               uct_ep_atomic64_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey) :
+               uct_ep_atomic32_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey);
     case FT_AMO_CAS:
         op->compare = amo->last_cas;
         op->value   = (amo->serial * 16) + amo->id;
         return (amo->width == 8) ?
                uct_ep_atomic_cswap64(amo->ep, op->compare, op->value, addr,
-                                     amo->rkey.rkey, &op->result, &op->comp) :
+                                     rkey, &op->result, &op->comp) :
                uct_ep_atomic_cswap32(amo->ep, op->compare, op->value, addr,
-                                     amo->rkey.rkey, (uint32_t*)&op->result,
-                                     &op->comp);
+                                     rkey, (uint32_t*)&op->result, &op->comp);
     case FT_AMO_SWAP:
         op->value = (amo->serial * 16) + amo->id;
         return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_SWAP, addr);
@@ -304,15 +315,64 @@ static int ft_amo_is_over(unsigned done, unsigned count)
     return (count > 0) ? (done >= count) : (poll(&pfd, 1, 0) != 0);
 }
 
+/* Each word's own region, or the one of all. */
+static void ft_amo_parse(ft_amo_t *amo, const char *text)
+{
+    const char *all = strstr(text, " of all");
+    ft_address_t whole;
+    unsigned i;
+
+    if ((all == NULL) ||
+        (ft_uct_parse_address(all + strlen(" of all"), &whole) != 0)) {
+        ft_die("bad addresses %s", text);
+    }
+
+    for (i = 0; i < FT_AMO_WORDS; ++i, text = strchr(text, '\n') + 1) {
+        if ((strchr(text, '\n') == NULL) ||
+            (ft_uct_parse_address(text, &amo->regions[i]) != 0)) {
+            ft_die("bad address %s", text);
+        }
+
+        if (amo->id % 2) {
+            if (amo->regions[i].base != whole.base + (i * FT_AMO_STRIDE)) {
+                ft_die("word %u is elsewhere", i);
+            }
+            memcpy(amo->regions[i].rkey, whole.rkey, sizeof(whole.rkey));
+        }
+    }
+}
+
+static void ft_amo_connect(ft_amo_t *amo)
+{
+    unsigned i;
+
+    ft_uct_open(&amo->uct, FT_TL_NAME);
+    amo->ep = ft_uct_connect(&amo->uct, &amo->regions[0]);
+    for (i = 0; i < FT_AMO_WORDS; ++i) {
+        if (uct_rkey_unpack(amo->uct.component, amo->regions[i].rkey,
+                            &amo->rkeys[i]) != UCS_OK) {
+            ft_die("rkey_unpack");
+        }
+    }
+}
+
+static void ft_amo_close(ft_amo_t *amo)
+{
+    unsigned i;
+
+    uct_ep_destroy(amo->ep);
+    for (i = 0; i < FT_AMO_WORDS; ++i) {
+        uct_rkey_release(amo->uct.component, &amo->rkeys[i]);
+    }
+
+    ft_uct_close(&amo->uct);
+}
+
 static int ft_amo_client(char **argv, int argc)
 {
     static ft_amo_t amo;
     unsigned count = atoi(argv[5]);
     unsigned i;
-
-    if (ft_uct_parse_address(argv[2], &amo.server) != 0) {
-        ft_die("bad address %s", argv[2]);
-    }
 
     amo.id    = atoi(argv[3]);
     amo.width = atoi(argv[4]);
@@ -322,13 +382,8 @@ static int ft_amo_client(char **argv, int argc)
         ft_die("bad id, width or depth");
     }
 
-    ft_uct_open(&amo.uct, FT_TL_NAME);
-    amo.ep = ft_uct_connect(&amo.uct, &amo.server);
-    if (uct_rkey_unpack(amo.uct.component, amo.server.rkey, &amo.rkey) !=
-        UCS_OK) {
-        ft_die("rkey_unpack");
-    }
-
+    ft_amo_parse(&amo, argv[2]);
+    ft_amo_connect(&amo);
     for (i = 0; !ft_amo_is_over(i, count); ++i) {
         ft_amo_run_one(&amo, ft_amo_kind(argv[7 + (i % (argc - 7))]));
     }
@@ -343,9 +398,7 @@ static int ft_amo_client(char **argv, int argc)
         ft_die("the endpoint failed");
     }
 
-    uct_ep_destroy(amo.ep);
-    uct_rkey_release(amo.uct.component, &amo.rkey);
-    ft_uct_close(&amo.uct);
+    ft_amo_close(&amo);
     printf("ft: ok\n");
     return 0;
 }
@@ -359,5 +412,5 @@ int main(int argc, char **argv)
         return ft_amo_client(argv, argc);
     }
 
-    ft_die("usage: ft_amo server | client ADDRESS ID WIDTH COUNT DEPTH KIND...");
+    ft_die("usage: ft_amo server | client ADDRESSES ID WIDTH COUNT DEPTH KIND...");
 }

@@ -85,11 +85,11 @@ start() {
     server=$!
     exec 9>stop
     for ((i = 0; i < 200; ++i)); do
-        ! grep -q '^ft: address' server.out || break
+        ! grep -q '^ft: address of all' server.out || break
         sleep 0.05
     done
     address=$(sed -n 's/^ft: address//p' server.out)
-    [ -n "$address" ] || fail "no server: $(tail -n 2 server.out server.err)"
+    [[ $address == *' of all '* ]] || fail "no server: $(tail -n 2 server.out server.err)"
 }
 
 # clients N WIDTH COUNT DEPTH KIND...: COUNT 0 is until "release"

@@ -7,6 +7,7 @@
 
 emu=$RCV_PREFIX/bin/mlx5emu
 fabric=jobs-$$
+job=ft_job # Or ft_atom_job
 
 fabric_up() {
     check "$emu" up -n "$fabric" --hosts 2 --links "${1:-2}"
@@ -27,11 +28,12 @@ jobs_end() {
 
 # job_start ROLE HOST [ENV...]: its input is ROLE.in
 job_start() {
-    local role=$1 host=$2
+    local role=$1 host=$2 args=("$1")
     shift 2
+    [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
     env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
-        "$RCV_PREFIX/bin/rc_varuna_run" "$apps/ft_job" "$role" "$PWD/memory" \
+        "$RCV_PREFIX/bin/rc_varuna_run" "$apps/$job" "${args[@]}" \
         <"$role.in" >"$role.out" 2>"$role.log" &
     eval "${role}_pid=$!"
 }
@@ -82,7 +84,7 @@ jobs_start() {
     exec 9>client.in
     await_answer client 1
     ask client "connect$server_address"
-    ask client "timeout ${run_time:-30}"
+    [ $job != ft_job ] || ask client "timeout ${run_time:-30}"
     ask client open
 }
 
@@ -97,7 +99,7 @@ jobs_stop() {
 wait_for_rc() {
     local i
     for ((i = 1; i < 200; ++i)); do
-        ask client "warm $i"
+        ask client "warm$([ $job != ft_job ] || echo " $i")"
         ! grep -q 'planned swap from dc .* to rc' client.log || return 0
         ask client "idle 0.02"
     done

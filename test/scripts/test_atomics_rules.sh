@@ -7,6 +7,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_jobs.sh"
 
 # bench WHAT MODE COUNT: into ./out
 bench() {
@@ -51,6 +52,51 @@ test_extended_shows_uids() {
 # 64 atomics at once, and 16 slots: the others wait, and none fails
 test_slots_run_out() {
     bench many extended 100
+}
+
+# A client ends between occupy and confirm: its last link does when its compare and swap
+# is executed, and then it is killed. Nobody else touches the word, so the server's
+# worker has to find its UID there, and gives its slots back (rule 7)
+test_client_dies_before_confirm() {
+    local i
+    job=ft_atom_job
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=extended
+    export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    ask client warm
+    ask server "set 5"
+    check "$emu" link -n "$fabric" 1:1 silent
+    check "$emu" fault add -n "$fabric" exec host=1 link=0 op=cas type=rc \
+        silent=1:0 >/dev/null
+    tell client "run 8 0 cswap:5:7"
+    for ((i = 0; i < 600; ++i)); do
+        ask server get
+        [ "$answer" = "ft: ok 5" ] || break
+        sleep 0.05
+    done
+    [[ $answer =~ ^ft:\ ok\ [89a-f][0-9a-f]{15}$ ]] ||
+        fail "no UID in the word: $answer"
+    pkill -KILL -P "$client_pid" || fail "the client was gone before"
+    ! wait "$client_pid" || fail "the client ended by itself"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    for ((i = 0; i < 600; ++i)); do
+        ask server get
+        [ "$answer" != "ft: ok 7" ] || break
+        sleep 0.05
+    done
+    [ "$answer" = "ft: ok 7" ] || fail "its UID stays: $answer"
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -q 'slots from [0-9]* are free again' server.log || break
+        sleep 0.05
+    done
+    exec 9>&- 8>&-
+    wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
+    fabric_down
+    grep -q 'worker: resolved slot' server.log || fail "not by the worker"
+    grep -q 'slots from [0-9]* are free again' server.log ||
+        fail "its slots stay taken"
 }
 
 # Batches of compare and swap, in each of which the link fails

@@ -242,10 +242,11 @@ test_requester_notices_first() {
     jobs_start
     wait_for_rc
     fault exec host=1 link=0 op=write type=rc nth=3 silent=0:0
-    fault exec host=1 link=0 op=write type=rc nth=3 down=1:0
+    fault ack host=1 link=0 op=write type=rc nth=3 down=1:0
     ask client "run $((++runs)) mixed2 0"
     faults_fired
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    grep -q 'link mlx5_0:1 is down: port event' client.log || fail "no port event"
     grep -q 'link mlx5_0:1 is down' server.log && fail "the responder has noticed"
     link 0:0 down
     await_log server 'link mlx5_0:1 is down: port event'
