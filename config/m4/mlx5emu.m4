@@ -12,6 +12,10 @@ AC_DEFUN([RCV_MLX5EMU], [
             [do not build the emulator (nor the tests that need it)])],
         [], [enable_mlx5emu=yes])
 
+    AS_IF([test "x$enable_mlx5emu$with_ucx" = xnono],
+          [RCV_ERROR([--without-ucx leaves only mlx5emu to be built, and
+                         --disable-mlx5emu not even that])])
+
     AS_IF([test "x$enable_mlx5emu" != xno], [
         AS_CASE([$host],
             [x86_64-*-linux*], [],

@@ -22,8 +22,10 @@ AC_DEFUN([RCV_TESTS], [
 AC_DEFUN([RCV_SUMMARY], [
     AC_MSG_NOTICE([])
     AC_MSG_NOTICE([rc_varuna $PACKAGE_VERSION])
-    AC_MSG_NOTICE([  UCX runtime:  $UCX_VERSION, $UCX_LIBDIR])
-    AC_MSG_NOTICE([  UCX sources:  $UCX_SRC])
+    AS_IF([test "x$with_ucx" = xno],
+          [AC_MSG_NOTICE([  UCX:          none, so only the emulator is built])],
+          [AC_MSG_NOTICE([  UCX runtime:  $UCX_VERSION, $UCX_LIBDIR])
+           AC_MSG_NOTICE([  UCX sources:  $UCX_SRC])])
     AC_MSG_NOTICE([  emulator:     $enable_mlx5emu])
     AC_MSG_NOTICE([  tests:        $rcv_have_gtest])
     AC_MSG_NOTICE([  prefix:       $prefix])

@@ -22,29 +22,32 @@
 #   UCX_LDFLAGS     }
 #   UCX_LIBS        } for what links to libuct and libucs
 #   UCX_IB_LIBS     for the one who needs symbols of libuct_ib as well
+#   HAVE_UCX        conditional: false with --without-ucx, by which only the
+#                   emulator is built
 AC_DEFUN([RCV_UCX], [
     AC_ARG_WITH([ucx],
         [AS_HELP_STRING([--with-ucx=PREFIX],
             [prefix of the installed UCX (default: the one whose ucx_info is
-             found first in PATH)])],
+             found first in PATH); --without-ucx: build only mlx5emu])],
         [], [with_ucx=yes])
     AC_ARG_WITH([ucx-src],
         [AS_HELP_STRING([--with-ucx-src=DIR],
             [source tree of the same UCX version; contrib/setup.sh gets one])],
         [], [with_ucx_src=no])
 
-    RCV_UCX_RUNTIME
-    RCV_UCX_SOURCE
-    RCV_UCX_CONFIG_H
-    RCV_UCX_FLAGS
+    AM_CONDITIONAL([HAVE_UCX], [test "x$with_ucx" != xno])
+    AS_IF([test "x$with_ucx" != xno], [
+        RCV_UCX_RUNTIME
+        RCV_UCX_SOURCE
+        RCV_UCX_CONFIG_H
+        RCV_UCX_FLAGS
+    ])
 ])
 
 
 # The installed UCX: version, library directory.
 AC_DEFUN([RCV_UCX_RUNTIME], [
     AS_CASE([$with_ucx],
-        [no],  [RCV_ERROR([rc_varuna is a plugin of UCX and cannot be built
-                              without it])],
         [yes], [AC_PATH_PROG([UCX_INFO], [ucx_info], [no])],
         [AS_CASE([$with_ucx],
                  [/*], [],

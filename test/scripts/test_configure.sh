@@ -116,4 +116,30 @@ test_source_tree_unconfigured_and_read_only() {
     [ ! -e tree/config.h ] || fail "configure wrote to the source tree"
 }
 
+# The emulator is of use to who has no UCX, or no sources of it
+test_emulator_without_ucx() {
+    local fabric=configure.$$ emu=$PWD/inst/bin/mlx5emu
+    check configure --without-ucx --prefix="$PWD/inst" >log
+    check make -C build -j"$(nproc)" CFLAGS=-O0 install >make.log 2>&1
+    (cd inst && find . ! -type d | sort) >installed
+    check diff - installed <<'EOF'
+./bin/mlx5emu
+./lib/mlx5emu/libmlx5emu.la
+./lib/mlx5emu/libmlx5emu.so
+./share/man/man1/mlx5emu.1
+EOF
+    ! ldd inst/bin/mlx5emu inst/lib/mlx5emu/libmlx5emu.so |
+        grep -E 'libuc|libibverbs|libmlx5\.' || fail "it is linked with these"
+    check "$emu" up -n "$fabric" --hosts 2 --links 1
+    "$emu" exec -n "$fabric" 1 -- ibv_devinfo >devices 2>&1 ||
+        { "$emu" down --force -n "$fabric"; fail "$(cat devices)"; }
+    check "$emu" down -n "$fabric"
+    grep -q 'hca_id:.*mlx5_0' devices || fail "no device: $(cat devices)"
+}
+
+test_neither_ucx_nor_emulator() {
+    fails 1 'leaves only mlx5emu to be built' \
+        configure --without-ucx --disable-mlx5emu
+}
+
 run_tests
