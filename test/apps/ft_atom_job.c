@@ -14,11 +14,16 @@
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
  * own, which the server clears and tells. "time" and "batch" are of the benchmark
  * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
- * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw; "many" adds 1 to
+ * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
+ * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to
  * COUNT words at once.
  */
 #include "ft_atom_batch.h"
 
+#include "rc_varuna.h"
+
+#include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -34,6 +39,7 @@
 #define FT_UNTIL_TIME 100.0 /* ... for a value */
 #define FT_WORD     0       /* Offsets */
 #define FT_WARM     64
+#define FT_IS_UID(_word) ((_word) >> 63)
 
 typedef struct {
     ft_uct_t          uct;
@@ -246,24 +252,61 @@ static void ft_many(ft_atom_job_t *job, const char *text)
 
 /* --- Server --- */
 
-/* Neither progress nor anything else but loads */
+static void ft_check_time(double since, uint64_t value)
+{
+    sched_yield();
+    if (ft_now() - since > FT_UNTIL_TIME) {
+        ft_die("until: the word is %" PRIx64, value);
+    }
+}
+
+/* @return What a UID in the word stands for, when that is decided. */
+static uint64_t ft_resolve(volatile uint64_t *word, double since)
+{
+    typeof(&rc_varuna_atomic_read) resolve;
+    uint64_t value;
+    int ret;
+
+    resolve = (typeof(resolve))dlsym(RTLD_DEFAULT, "rc_varuna_atomic_read");
+    if (resolve == NULL) {
+        ft_die("there is no rc_varuna_atomic_read");
+    }
+
+    while ((ret = resolve(word, sizeof(*word), &value)) == -EAGAIN) {
+        ft_check_time(since, *word);
+    }
+
+    if ((ret != 0) || FT_IS_UID(value)) {
+        ft_die("until: a UID is read as %" PRIx64 ", %d", value, ret);
+    }
+
+    return value;
+}
+
+/* Neither progress nor anything else but loads. Values go up */
 static void ft_until(uint64_t last)
 {
     volatile uint64_t *word = &ft_memory[FT_WORD];
     double since            = ft_now();
+    uint64_t before         = 0;
     unsigned uids           = 0;
     unsigned looks          = 0;
     uint64_t value;
 
     do {
         value = *word;
-        uids += (value >> 63);
-        if ((++looks % 1024) == 0) {
-            sched_yield();
+        if (FT_IS_UID(value)) {
+            ++uids;
+            value = ft_resolve(word, since);
         }
 
-        if (ft_now() - since > FT_UNTIL_TIME) {
-            ft_die("until: the word is %" PRIx64, value);
+        if (value < before) {
+            ft_die("until: %" PRIx64 " behind %" PRIx64, value, before);
+        }
+
+        before = value;
+        if ((++looks % 1024) == 0) {
+            ft_check_time(since, value);
         }
     } while (value != last);
 

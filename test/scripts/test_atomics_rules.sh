@@ -37,8 +37,8 @@ test_proxy_shows_no_uid() {
     grep -qx 'proxy until: UIDs 0' out || fail "the CPU saw UIDs"
 }
 
-# ... which it does in the other mode, so it would have. It may have had no processor
-# just then.
+# ... which it does in the other mode, so it would have; there rc_varuna_atomic_read()
+# makes a value of each. The server may have had no processor just then.
 test_extended_shows_uids() {
     local try
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s

@@ -80,6 +80,18 @@ for rule in NO_HELPING MARK_AFTER_REPLACE FAILED_CAS_DOES_NOT_MARK \
 done
 broken atomics.pml NO_UNDO -DPUT_VALUE=0
 
+test_proxy_holds() {
+    holds proxy.pml
+}
+
+test_proxy_holds_when_old_values_return() {
+    holds proxy.pml -DPUT_VALUE=0
+}
+
+for rule in NO_CACHE NO_CLAIM NO_LIFETIME BLIND_REPEAT NO_LOOK_FIRST; do
+    broken proxy.pml $rule
+done
+
 if [ "${RC_VARUNA_MODELS:-}" = long ]; then
     limit=1800 memory=8000 compress=-DCOLLAPSE
     test_recovery_holds_with_more_failures() {
