@@ -13,6 +13,7 @@
 #include "ft_uct.h"
 
 #include <rc_varuna.h>
+#include <uct/api/v2/uct_v2.h>
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -224,6 +225,37 @@ static void ft_check_cut(void)
     }
 }
 
+static double ft_user_overhead(const ft_user_t *user, uct_ep_operation_t op)
+{
+    uct_perf_attr_t perf = {
+        .field_mask = UCT_PERF_ATTR_FIELD_OPERATION |
+                      UCT_PERF_ATTR_FIELD_SEND_PRE_OVERHEAD,
+        .operation  = op
+    };
+
+    if (uct_iface_estimate_perf(user->uct.iface, &perf) != UCS_OK) {
+        ft_die("estimate_perf");
+    }
+
+    return perf.send_pre_overhead;
+}
+
+/* What the interface says of its speed now; a put has a log entry, a get has none */
+static void ft_user_print_speed(const ft_user_t *user)
+{
+    uct_iface_attr_t attr;
+
+    if (uct_iface_query(user->uct.iface, &attr) != UCS_OK) {
+        ft_die("query");
+    }
+
+    printf("ft: speed %.0f %.0f %.0f log %.0f\n",
+           attr.bandwidth.shared / 1e6, attr.latency.c * 1e9,
+           attr.overhead * 1e9,
+           (ft_user_overhead(user, UCT_EP_OP_PUT_BCOPY) -
+            ft_user_overhead(user, UCT_EP_OP_GET_BCOPY)) * 1e9);
+}
+
 static void ft_mark(const char *link)
 {
     ft_user_t first, second;
@@ -231,11 +263,13 @@ static void ft_mark(const char *link)
     ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_DOWN), 0, "marking");
     ft_user_open(&first);
     ft_user_until(&first, link, "state=down down_by=admin");
+    ft_user_print_speed(&first);
     ft_check_cut();
     ft_expect(ft_api.link_set("mlx5_77:1", RC_VARUNA_LINK_DOWN), -ENODEV,
               "a link that nobody has");
     ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_UP), 0, "marking");
     ft_user_until(&first, link, "state=up down_by=-");
+    ft_user_print_speed(&first);
     ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_DOWN), 0, "marking");
     ft_user_close(&first);
 

@@ -13,11 +13,12 @@
 emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
 fabric=api-$$
+up_options=()
 
 # api ARGS...: against a server, with its output in ./out
 api() {
     local server i
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 "${up_options[@]}"
     trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
     mkfifo stdin
     timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
@@ -54,9 +55,18 @@ test_wrong_arguments() {
     check "$run" "$apps/ft_api" wrong
 }
 
-# A mark is for interfaces that are opened later, too
+# A mark is for interfaces that are opened later, too. Bandwidth and latency are those
+# of the link in use: link 1, which is faster, while link 0 is marked down
 test_mark_before_open() {
+    local down up
+    up_options=(--speeds qdr,edr)
     api mark mlx5_0:1
+    { read -r down; read -r up; } < <(sed -n 's/^ft: speed //p' out)
+    case $down/$up in
+    # UCX's 40 ns and what we add; and the log entry of a put
+    "12"???" 600 70 log 55/3"???" 1300 70 log 55") ;;
+    *) fail "the speed with link 1 is $down, with link 0 $up" ;;
+    esac
 }
 
 # Nobody is hurt if it is called from all sides

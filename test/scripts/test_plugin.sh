@@ -156,6 +156,24 @@ test_one_device_per_link() {
     count_is 0 'failed to open interface|ERROR|WARN' info
 }
 
+# As fast as rc_mlx5 on the same link, less what we do besides: a program takes
+# longer for an operation, and the wire does not
+test_speed_is_that_of_the_link() {
+    fabric=plugin$$_$BASHPID
+    check "$emu" up -n "$fabric" --hosts 1 --links 2 --speeds edr,qdr
+    trap '"$emu" down -n "$fabric"' EXIT
+    "$emu" exec -n "$fabric" 0 -- ucx_info -d -t rc_mlx5 |
+        grep -E 'Device:|bandwidth:|latency:|priority:|paths:' >inner
+    info >outer
+    grep -E 'Device:|bandwidth:|latency:|priority:|paths:' outer |
+        sed 's/varuna_//' >ours
+    check test "$(wc -l <inner)" -eq 10
+    check cmp inner ours
+    [ "$(grep bandwidth: inner | sort -u | wc -l)" = 2 ] ||
+        fail "the links are alike: $(cat inner)"
+    count_is 2 '^# *overhead: 70 nsec' cat outer
+}
+
 test_links_by_priority() {
     with_fabric 3
     [ "$(links UCX_RC_VARUNA_LINKS=mlx5_2,varuna_mlx5_0:1)" = \

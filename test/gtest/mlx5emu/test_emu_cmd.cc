@@ -77,6 +77,10 @@ UCS_TEST_F(test_emu_cmd, errors) {
     refuses({"up", "-n", "x", "--hosts", "two"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--links", "99"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--mtu", "1500"}, 2, "2048");
+    refuses({"up", "-n", "x", "--speeds", "edr,fast"}, 2, "sdr, ddr, qdr");
+    refuses({"up", "-n", "x", "--speeds", ""}, 2, "sdr, ddr, qdr");
+    refuses({"up", "-n", "x", "--speeds",
+             "edr,edr,edr,edr,edr,edr,edr,edr,edr"}, 2, "one for each link");
     refuses({"up", "-n", "x", "--colour"}, 2, "unknown option --colour");
     refuses({"up", "-n", "x", "more"}, 2, "unexpected \"more\"");
     refuses({"up", "-n", "x", "--seed", "-1"}, 2, "--seed");

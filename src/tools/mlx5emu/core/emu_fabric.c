@@ -48,6 +48,8 @@ uint64_t emu_now_ns(void)
 
 void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
 {
+    unsigned link;
+
     memset(cfg_p, 0, sizeof(*cfg_p));
     cfg_p->hosts         = 2;
     cfg_p->links         = 2;
@@ -56,6 +58,9 @@ void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
     cfg_p->heap_size     = EMU_DEFAULT_HEAP;
     cfg_p->seed          = 1;
     cfg_p->time_scale    = 1;
+    for (link = 0; link < EMU_MAX_LINKS; ++link) {
+        cfg_p->speeds[link] = EMU_SPEED_EDR;
+    }
 }
 
 int emu_fabric_name_valid(const char *name)
@@ -193,6 +198,7 @@ static void emu_fabric_init_port(emu_fabric_t *f, unsigned host, unsigned link)
     port->lid        = host + 1;
     port->hca        = f->cfg.shared_hca ? host * f->cfg.links : port->index;
     port->link_state = EMU_LINK_UP;
+    port->speed      = f->cfg.speeds[link];
     port->gid_prefix = 0xfec0000000000000ul | link;
     port->guid       = 0x0002c90300000000ul | (host << 8) | link;
     emu_lock_init(&port->hca_lock);

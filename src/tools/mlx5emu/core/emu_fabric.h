@@ -42,6 +42,7 @@ typedef struct emu_fabric_config {
     uint32_t links;          /* 1..EMU_MAX_LINKS */
     uint32_t mtu;            /* 256, 512, 1024, 2048 or 4096 bytes */
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
+    uint32_t speeds[EMU_MAX_LINKS]; /* emu_speed_t of the ports of each link */
     uint32_t no_devx;        /* devices can't be opened for DEVX */
     uint64_t trace_entries;  /* 0: no trace */
     uint64_t heap_size;      /* bytes, a multiple of EMU_PAGE */

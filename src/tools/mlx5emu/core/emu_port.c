@@ -49,6 +49,30 @@ const char *emu_link_state_names[EMU_LINK_LAST] = {
     [EMU_LINK_SILENT] = "silent"
 };
 
+const char *emu_speed_names[EMU_SPEED_LAST] = {
+    [EMU_SPEED_SDR] = "sdr",
+    [EMU_SPEED_DDR] = "ddr",
+    [EMU_SPEED_QDR] = "qdr",
+    [EMU_SPEED_FDR] = "fdr",
+    [EMU_SPEED_EDR] = "edr",
+    [EMU_SPEED_HDR] = "hdr",
+    [EMU_SPEED_NDR] = "ndr"
+};
+
+/* The bit in active_speed, and the rate of 4 lanes */
+static const struct {
+    uint8_t    active_speed;
+    const char *rate;
+} emu_speeds[EMU_SPEED_LAST] = {
+    [EMU_SPEED_SDR] = {1,   "10 Gb/sec (4X SDR)"},
+    [EMU_SPEED_DDR] = {2,   "20 Gb/sec (4X DDR)"},
+    [EMU_SPEED_QDR] = {4,   "40 Gb/sec (4X QDR)"},
+    [EMU_SPEED_FDR] = {16,  "56 Gb/sec (4X FDR)"},
+    [EMU_SPEED_EDR] = {32,  "100 Gb/sec (4X EDR)"},
+    [EMU_SPEED_HDR] = {64,  "200 Gb/sec (4X HDR)"},
+    [EMU_SPEED_NDR] = {128, "400 Gb/sec (4X NDR)"}
+};
+
 emu_port_t *emu_port_get(unsigned host, unsigned link)
 {
     if ((host >= emu_fabric->cfg.hosts) || (link >= emu_fabric->cfg.links)) {
@@ -92,9 +116,14 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     attr_p->max_vl_num      = 4;
     attr_p->subnet_timeout  = 18;
     attr_p->active_width    = 2;                   /* 4x */
-    attr_p->active_speed    = 32;                  /* EDR */
+    attr_p->active_speed    = emu_speeds[port->speed].active_speed;
     attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */
     attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+}
+
+const char *emu_port_rate(const emu_port_t *port)
+{
+    return emu_speeds[port->speed].rate;
 }
 
 void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)

@@ -48,9 +48,22 @@ typedef enum emu_counter {
 
 #define EMU_CNT_STRIDE 24 /* EMU_CNT_LAST, rounded up to whole cache lines */
 
+/** Speeds of a port with 4 lanes. */
+typedef enum emu_speed {
+    EMU_SPEED_SDR,
+    EMU_SPEED_DDR,
+    EMU_SPEED_QDR,
+    EMU_SPEED_FDR,
+    EMU_SPEED_EDR,
+    EMU_SPEED_HDR,
+    EMU_SPEED_NDR,
+    EMU_SPEED_LAST
+} emu_speed_t;
+
 extern const char *emu_counter_names[EMU_CNT_LAST];
 extern const char *emu_qp_type_names[EMU_QPT_LAST];
 extern const char *emu_link_state_names[EMU_LINK_LAST];
+extern const char *emu_speed_names[EMU_SPEED_LAST];
 
 /** One port. Index in the table: host * links + link. */
 struct emu_port {
@@ -64,7 +77,7 @@ struct emu_port {
     uint64_t   link_changes; /* generation: counts emu_link_set() */
     uint32_t   nic_gen;      /* of the NIC: odd while it is dead; changes with
                                 each death and revival; read without a lock */
-    uint32_t   reserved2;
+    uint32_t   speed;        /* emu_speed_t: what it says, not how fast it is */
     emu_lock_t link_lock;    /* guards changes of link_state and flap_* */
     uint64_t   flap_start_ns;
     uint64_t   flap_period_ns; /* 0: the link does not flap; read without */
@@ -87,6 +100,9 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p);
 
 /** Attributes as ibv_query_device gives them. */
 void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p);
+
+/** Rate of the port as sysfs has it. */
+const char *emu_port_rate(const emu_port_t *port);
 
 /** GID number 0 of a port. */
 void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p);

@@ -8,11 +8,13 @@
 #include "../core/emu_fabric.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CTL_UP_HOSTS = 256,
     CTL_UP_LINKS,
     CTL_UP_MTU,
+    CTL_UP_SPEEDS,
     CTL_UP_TRACE,
     CTL_UP_SHARED_HCA,
     CTL_UP_NO_DEVX,
@@ -25,6 +27,7 @@ static const struct option ctl_up_options[] = {
     {"hosts",      required_argument, NULL, CTL_UP_HOSTS},
     {"links",      required_argument, NULL, CTL_UP_LINKS},
     {"mtu",        required_argument, NULL, CTL_UP_MTU},
+    {"speeds",     required_argument, NULL, CTL_UP_SPEEDS},
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
     {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
@@ -68,6 +71,44 @@ static int ctl_up_parse_mtu(uint32_t *mtu_p)
     return 0;
 }
 
+/* Speeds of links 0, 1, ...; the last one is that of all further links, too */
+static int ctl_up_parse_speeds(uint32_t *speeds)
+{
+    const char *list = optarg;
+    unsigned link    = 0;
+    uint32_t speed   = 0;
+    size_t length;
+
+    while (link < EMU_MAX_LINKS) {
+        length = strcspn(list, ",");
+        for (speed = 0; speed < EMU_SPEED_LAST; ++speed) {
+            if ((strlen(emu_speed_names[speed]) == length) &&
+                (strncmp(emu_speed_names[speed], list, length) == 0)) {
+                break;
+            }
+        }
+
+        if (speed == EMU_SPEED_LAST) {
+            break;
+        }
+
+        speeds[link++] = speed;
+        list          += length;
+        if (*list == '\0') {
+            for (; link < EMU_MAX_LINKS; ++link) {
+                speeds[link] = speed;
+            }
+            return 0;
+        }
+
+        ++list;
+    }
+
+    return ctl_usage_fail(&ctl_verb_up, "--speeds is a list of sdr, ddr, qdr,"
+                          " fdr, edr, hdr and ndr, one for each link at most,"
+                          " not \"%s\"", optarg);
+}
+
 static int ctl_up_parse_seed(uint64_t *seed_p)
 {
     return ctl_parse_number(optarg, 0, INT64_MAX, seed_p) ?
@@ -103,6 +144,8 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         return ctl_up_parse_u32("links", 1, EMU_MAX_LINKS, &cfg->links);
     case CTL_UP_MTU:
         return ctl_up_parse_mtu(&cfg->mtu);
+    case CTL_UP_SPEEDS:
+        return ctl_up_parse_speeds(cfg->speeds);
     case CTL_UP_TRACE:
         status             = ctl_up_parse_u32("trace", 0, 100000000, &trace);
         cfg->trace_entries = trace;
@@ -204,6 +247,8 @@ const ctl_verb_t ctl_verb_up = {
     "  --hosts H      Hosts, numbered from 0 (2)\n"
     "  --links L      Links of each host: devices mlx5_0 to mlx5_<L-1> (2)\n"
     "  --mtu BYTES    256, 512, 1024, 2048 or 4096 (4096)\n"
+    "  --speeds S,... What ports of link 0, 1, ... say of their speed: sdr, ddr,\n"
+    "                 qdr, fdr, edr, hdr or ndr (edr)\n"
     "  --trace N      Entries that the trace holds; 0 for no trace (65536)\n"
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
     "                 atomicity; otherwise each is a NIC of its own\n"

@@ -159,7 +159,7 @@ static int emu_sysfs_create_port(const char *ibdev, const emu_port_t *port)
         return ret;
     }
 
-    return emu_sysfs_write(path, "rate", "100 Gb/sec (4X EDR)\n");
+    return emu_sysfs_write(path, "rate", "%s\n", emu_port_rate(port));
 }
 
 static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)

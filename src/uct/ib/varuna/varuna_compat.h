@@ -176,14 +176,22 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
  * list it in the internal operations.
  */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+/* UCP asks for the scope of one device to learn whether the peer is on this node */
 #  define UCT_VARUNA_COMPAT_REACHABLE(_name, _reachable) \
     static int _name(const uct_iface_h iface, \
                      const uct_iface_is_reachable_params_t *params) \
     { \
-        return ucs_test_all_flags(params->field_mask, \
-                                  UCT_IFACE_IS_REACHABLE_FIELD_DEVICE_ADDR | \
-                                  UCT_IFACE_IS_REACHABLE_FIELD_IFACE_ADDR) && \
-               _reachable(iface, params->device_addr, params->iface_addr); \
+        if (!uct_iface_is_reachable_params_addrs_valid(params)) { \
+            return 0; \
+        } \
+        \
+        if (!_reachable(iface, params->device_addr, params->iface_addr)) { \
+            uct_iface_fill_info_str_buf( \
+                    params, "no link in common, or another version"); \
+            return 0; \
+        } \
+        \
+        return uct_iface_scope_is_reachable(iface, params); \
     }
 #  define UCT_VARUNA_COMPAT_CONNECTED(_name, _connected) \
     static int _name(uct_ep_h ep, const uct_ep_is_connected_params_t *params) \

@@ -49,6 +49,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     uct_varuna_amo_ep_init(self);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
     self->fence_beat = iface->fence_beat;
+    self->path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
 
     status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
                                  params->iface_addr, SIZE_MAX, &self->peer);

@@ -206,6 +206,7 @@ struct uct_varuna_ep {
     uint8_t                    dispatching;
     uint8_t                    want_signal; /* Somebody waits for the silent */
     uint8_t                    reported;    /* The user knows of FAILED */
+    uint8_t                    path_index;  /* Of those of the device (LAG, LMC) */
     ucs_list_link_t            work;       /* In iface->work */
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;

@@ -213,16 +213,7 @@ static void uct_varuna_iface_progress_disable(uct_iface_h tl_iface,
     uct_base_iface_progress_disable(tl_iface, flags);
 }
 
-/* --- Attributes and addresses --- */
-
-static ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
-                                           uct_iface_attr_t *attr)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-
-    *attr = iface->attr;
-    return UCS_OK;
-}
+/* --- Addresses --- */
 
 static ucs_status_t
 uct_varuna_iface_get_device_address(uct_iface_h tl_iface,
@@ -476,7 +467,7 @@ UCT_VARUNA_COMPAT_CONNECTED(uct_varuna_ep_is_connected_op,
 
 static uct_iface_ops_t uct_varuna_iface_ops;
 static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
-    .iface_estimate_perf = uct_base_iface_estimate_perf,
+    .iface_estimate_perf = uct_varuna_iface_estimate_perf,
     .iface_vfs_refresh   = uct_varuna_iface_vfs_refresh,
     .ep_query            = (void*)ucs_empty_function_return_unsupported,
     .ep_invalidate       = uct_varuna_ep_invalidate_op,

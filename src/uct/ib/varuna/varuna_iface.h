@@ -197,6 +197,13 @@ ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
  *  guarded. The links are open. */
 void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface);
 
+/** Operations of the interface: what it offers, and how fast it is at present. */
+ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
+                                    uct_iface_attr_t *attr);
+
+ucs_status_t uct_varuna_iface_estimate_perf(uct_iface_h tl_iface,
+                                            uct_perf_attr_t *perf_attr);
+
 /** Open the inner interfaces of all links. */
 ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
                                          uct_worker_h worker,

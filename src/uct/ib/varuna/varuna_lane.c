@@ -155,14 +155,17 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
 {
     uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
     const uct_varuna_peer_link_t *far = &ep->peer->links[link];
+    const uct_varuna_lane_iface_t *on = &iface->links[link].lanes[kind];
     uct_ep_params_t params;
     ucs_status_t status;
     khiter_t iter;
     uct_ep_h inner;
     int ret;
 
-    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-    params.iface      = iface->links[link].lanes[kind].inner;
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                        UCT_EP_PARAM_FIELD_PATH_INDEX;
+    params.iface      = on->inner;
+    params.path_index = ep->path_index % ucs_max(on->attr.dev_num_paths, 1);
     if (kind == UCT_VARUNA_LANE_DC) {
         params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
                              UCT_EP_PARAM_FIELD_IFACE_ADDR;
