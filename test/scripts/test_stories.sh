@@ -56,6 +56,60 @@ dozing() {
     fabric_down
 }
 
+# in_order FILE PATTERN...: lines of the file match them, one behind the other
+in_order() {
+    local file=$1 from=1 found
+    shift
+    while [ $# -gt 0 ]; do
+        found=$(tail -n +$from "$file" | grep -nE -e "$1" |
+                sed -n '1s/:.*//p') || true
+        [ -n "$found" ] || fail "there is no \"$1\" behind line $from of $file"
+        from=$((from + found))
+        shift
+    done
+}
+
+# What an operator reads of a failover at level "debug", "grep rc_varuna:" of the log
+test_log_tells_the_story() {
+    local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
+    export UCX_RC_VARUNA_HEARTBEAT_IDLE=y
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault packet host=1 link=0 op=write nth=5 silent=1:0
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    busy_until 'heartbeat: peer 0x.* is silent on mlx5_0:1'
+    faults_fired
+    link 1:0 up
+    busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
+    jobs_stop
+    in_order client.log \
+        'interface 0x[0-9a-f]+, links in order of preference: mlx5_0:1 mlx5_1:1' \
+        'send OPEN_REQ vqp=0 epoch=1 to peer 0x[0-9a-f]+ on mlx5_0:1' \
+        'received OPEN_REP vqp=0 epoch=1 of 0x[0-9a-f]+ on mlx5_' \
+        "$ep planned swap from dc on mlx5_0:1 to rc on mlx5_0:1" \
+        "$ep leaves rc epoch=2 on mlx5_0:1: Endpoint timeout" \
+        "$ep active -> drain" "$ep drain -> fence" \
+        'send FENCE_REQ vqp=0 epoch=2 to peer 0x[0-9a-f]+ on mlx5_1:1' \
+        'received FENCE_REP vqp=0 epoch=2' \
+        "$ep verdict on epoch=2: .*the peer: log fenced, expected psn [0-9]+: " \
+        "$ep fence -> repeat" "$ep repeat -> active \(dc epoch=[0-9]+ on mlx5_1:1" \
+        'rc_varuna: switched vqp=0 from=mlx5_0:1 was=rc to=mlx5_1:1 lane=dc' \
+        'send CONNECT_REQ vqp=0 epoch=[0-9]+ to peer 0x[0-9a-f]+ on mlx5_1:1' \
+        'received CONNECT_REP vqp=0' \
+        "$ep planned swap from dc on mlx5_1:1 to rc on mlx5_1:1" \
+        "$ep planned swap from .* on mlx5_1:1 to rc on mlx5_0:1"
+    in_order server.log 'opened target 1 for vqp=0 of peer 0x' \
+        'target 1: connected epoch=2 on mlx5_0:1' \
+        'received FENCE_REQ vqp=0 epoch=2 of 0x[0-9a-f]+ on mlx5_1:1' \
+        'target 1: fenced epoch=2, expected psn [0-9]+' \
+        'received CONNECT_REQ .* on mlx5_1:1' \
+        'target 1: connected epoch=[0-9]+ on mlx5_1:1'
+    ! grep -qE 'rc_varuna: (send|received) P[IO]NG' client.log server.log ||
+        fail "pings are told"
+    fabric_down
+}
+
 # Messages of all kinds, on all lanes, wake a server that waits for events
 test_messages_wake_up() {
     dozing

@@ -343,6 +343,9 @@ uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
     attr_v2->reg_alignment = 1;
 #    endif
 #  endif
+#  if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+    attr_v2->required_mem_flags = UCS_MEM_FLAG_REGISTRABLE;
+#  endif
     attr_v2->max_alloc        = attr->cap.max_alloc;
     attr_v2->max_reg          = attr->cap.max_reg;
     attr_v2->flags            = attr->cap.flags;

@@ -165,8 +165,8 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     qp->epsn                           = 0;
     qp->link                           = link;
     qp->attached_at                    = ucs_get_time();
-    ucs_debug("target %u: connected incarnation %u on link %u", target->id,
-              epoch, link);
+    ucs_debug("rc_varuna: target %u: connected epoch=%u on %s", target->id,
+              epoch, uct_varuna_link_name(ctl->iface, link));
     return UCS_OK;
 }
 

@@ -128,9 +128,10 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
 {
     uct_varuna_target_t *target;
 
-    ucs_debug("link %u: received %s vqp %u epoch %u of 0x%lx", link,
-              uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
-              hdr->uuid);
+    ucs_log(uct_varuna_ctl_log_level(hdr->type),
+            "rc_varuna: received %s vqp=%u epoch=%u of 0x%lx on %s",
+            uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
+            hdr->uuid, uct_varuna_link_name(ctl->iface, link));
 
     uct_varuna_orphan_heard(ctl, (hdr->type == UCT_VARUNA_CTL_PONG) ?
                             ((const uct_varuna_ctl_pong_t*)body)->uuid :

@@ -26,6 +26,7 @@
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/khash.h>
+#include <ucs/debug/log.h>
 #include <uct/base/uct_worker.h>
 
 /* Largest control message; the inner interface must be able to send it. */
@@ -234,6 +235,16 @@ struct uct_varuna_ctl {
     ucs_time_t                 warned_at;  /* Rate limit of complaints */
     unsigned                   unwarned;
 };
+
+/* Pings and atomics by proxy come and go all the time: the log of what happens to
+ * endpoints is without them. */
+static inline ucs_log_level_t uct_varuna_ctl_log_level(unsigned type)
+{
+    return ((type == UCT_VARUNA_CTL_PING) || (type == UCT_VARUNA_CTL_PONG) ||
+            (type == UCT_VARUNA_CTL_PROXY_REQ) ||
+            (type == UCT_VARUNA_CTL_PROXY_REP)) ?
+           UCS_LOG_LEVEL_TRACE : UCS_LOG_LEVEL_DEBUG;
+}
 
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)
 {

@@ -144,8 +144,9 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
         return UCS_OK;
     }
 
-    ucs_debug("control endpoint to peer 0x%lx on link %u failed: %s",
-              ep->peer->uuid, ep->link, ucs_status_string(status));
+    ucs_debug("rc_varuna: control messages to peer 0x%lx on %s fail: %s",
+              ep->peer->uuid, uct_varuna_link_name(ctl->iface, ep->link),
+              ucs_status_string(status));
     ep->peer->orphan.failed |= UCS_BIT(ep->link);
     uct_varuna_doubt_failed(ep->peer, ep->link);
     uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
@@ -204,8 +205,9 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
     }
 
-    ucs_debug("failed to send a control message to peer 0x%lx on link %u: %s",
-              peer->uuid, link, ucs_status_string(status));
+    ucs_debug("rc_varuna: failed to send a control message to peer 0x%lx on %s: "
+              "%s", peer->uuid, uct_varuna_link_name(ctl->iface, link),
+              ucs_status_string(status));
     return status;
 }
 
@@ -325,8 +327,10 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     uct_varuna_ctl_lock(ctl);
-    ucs_debug("link %u: send %s vqp %u epoch %u to peer 0x%lx", link,
-              uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid);
+    ucs_log(uct_varuna_ctl_log_level(type),
+            "rc_varuna: send %s vqp=%u epoch=%u to peer 0x%lx on %s",
+            uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid,
+            uct_varuna_link_name(ctl->iface, link));
     if (ucs_list_is_empty(&ctl->queue)) {
         status = uct_varuna_ctl_post(ctl, peer, link, data, total);
         if (status == UCS_ERR_NO_RESOURCE) {
@@ -359,7 +363,7 @@ void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid);
     uct_varuna_ctl_reject_t body;
 
-    ucs_debug("refused %s vqp %u epoch %u of peer 0x%lx: %s",
+    ucs_debug("rc_varuna: refused %s vqp=%u epoch=%u of peer 0x%lx: %s",
               uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
               hdr->uuid, ucs_status_string(status));
     if (peer == NULL) {

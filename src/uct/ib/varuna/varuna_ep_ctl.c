@@ -39,13 +39,23 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                const void *body, size_t length)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link;
 
     if ((ep->ctl_sent != 0) &&
         (now - ep->ctl_sent < iface->config.ctl_timeout)) {
         return;
     }
 
-    ep->ctl_link = uct_varuna_ep_next_ctl_link(ep);
+    link = uct_varuna_ep_next_ctl_link(ep);
+    if (ep->ctl_sent != 0) {
+        ucs_debug("rc_varuna: ep %p vqp=%u: no answer on %s for %.3f s: asking "
+                  "again on %s", ep, ep->id,
+                  uct_varuna_link_name(iface, ep->ctl_link),
+                  ucs_time_to_sec(now - ep->ctl_sent),
+                  uct_varuna_link_name(iface, link));
+    }
+
+    ep->ctl_link = link;
     ep->ctl_sent = now;
     uct_varuna_ctl_send(iface->ctl, ep->peer, ep->ctl_link, type, iface->uuid,
                         ep->id, epoch, body, length);

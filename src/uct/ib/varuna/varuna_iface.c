@@ -25,6 +25,7 @@
 #include "varuna_watch.h"
 
 #include <sys/epoll.h>
+#include <ucs/datastruct/string_buffer.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
@@ -559,6 +560,21 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
     return status;
 }
 
+/* The log of what happens later speaks of these names. */
+static void uct_varuna_iface_log_links(const uct_varuna_iface_t *iface)
+{
+    UCS_STRING_BUFFER_ONSTACK(links, 256);
+    unsigned link;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        ucs_string_buffer_appendf(&links, " %s",
+                                  uct_varuna_link_name(iface, link));
+    }
+
+    ucs_debug("rc_varuna: interface 0x%lx, links in order of preference:%s",
+              iface->uuid, ucs_string_buffer_cstr(&links));
+}
+
 static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
                            uct_worker_h worker,
                            const uct_iface_params_t *params,
@@ -602,6 +618,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     }
 
     uct_varuna_watch_start(self, config);
+    uct_varuna_iface_log_links(self);
     return UCS_OK;
 
 err_lanes:

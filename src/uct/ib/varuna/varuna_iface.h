@@ -193,6 +193,14 @@ struct uct_varuna_iface {
 ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
                                           const char *dev_name);
 
+/** @return Name of a port, for people. */
+static inline const char *
+uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
+{
+    return (link == UCT_VARUNA_LINK_NONE) ? "no link" :
+           iface->md->nics[iface->links[link].nic].dev_name;
+}
+
 /** Work out what all lanes can do, less our header, and less what cannot be
  *  guarded. The links are open. */
 void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface);

@@ -99,7 +99,7 @@ void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
     uct_varuna_path_t *path = &ep->peer->paths[link];
 
     if (path->down) {
-        ucs_debug("ep %p: path over %s is good again", ep,
+        ucs_debug("rc_varuna: ep %p: path over %s is good again", ep,
                   uct_varuna_link_name(uct_varuna_ep_iface(ep), link));
         path->down = 0;
     }

@@ -13,12 +13,6 @@ static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
     return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
 }
 
-static inline const char *uct_varuna_link_name(const uct_varuna_iface_t *iface,
-                                        unsigned link)
-{
-    return iface->md->nics[iface->links[link].nic].dev_name;
-}
-
 /** @return Bit map of the local links over which the peer may be reached now. */
 unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep);
 

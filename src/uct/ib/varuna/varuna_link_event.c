@@ -12,12 +12,6 @@
 
 #include <ucs/debug/log.h>
 
-static const char *uct_varuna_link_event_name(const uct_varuna_iface_t *iface,
-                                              unsigned link)
-{
-    return iface->md->nics[iface->links[link].nic].dev_name;
-}
-
 void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface)
 {
     iface->watch.left = iface->eps.size;
@@ -32,16 +26,19 @@ void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
         iface->link_table.links[link].reason = reason;
         uct_varuna_iface_look_at_all(iface);
         ucs_info("rc_varuna: link %s is down: %s",
-                 uct_varuna_link_event_name(iface, link), reason);
+                 uct_varuna_link_name(iface, link), reason);
     }
 }
 
 void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
                               unsigned cause)
 {
+    const uct_varuna_link_entry_t *entry = &iface->link_table.links[link];
+
     if (uct_varuna_link_remove_cause(&iface->link_table, link, cause,
                                      ucs_get_time())) {
-        ucs_info("rc_varuna: link %s is up again",
-                 uct_varuna_link_event_name(iface, link));
+        ucs_info("rc_varuna: link %s is up again, and can be used in %.3f s",
+                 uct_varuna_link_name(iface, link),
+                 ucs_time_to_sec(entry->usable_at - entry->changed));
     }
 }

@@ -139,8 +139,6 @@ uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
     peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
     __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link),
                      __ATOMIC_RELEASE);
-    ucs_debug("link %u reaches nic %u of peer 0x%lx", link, remote->nic,
-              peer->uuid);
     return UCS_OK;
 }
 
@@ -166,6 +164,10 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         if (status != UCS_OK) {
             return status;
         }
+
+        ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
+                  uct_varuna_link_name(ctl->iface, link),
+                  peer->links[link].nic, peer->uuid);
     }
 
     return UCS_OK;

@@ -38,11 +38,11 @@ const char *uct_varuna_ep_state_names[] = {
 
 void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
-    ucs_debug("ep %p: vQP %u: %s -> %s (%s epoch %u on link %u)", ep, ep->id,
-              uct_varuna_ep_state_names[ep->state],
+    ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s)", ep,
+              ep->id, uct_varuna_ep_state_names[ep->state],
               uct_varuna_ep_state_names[state],
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
-              ep->lane.link);
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
     ep->state       = state;
     ep->state_since = ucs_get_time();
     ep->state_clock = uct_varuna_ep_iface(ep)->watch.clock;
@@ -86,7 +86,7 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
         memset(&ep->recovery.result, 0, sizeof(ep->recovery.result));
     }
 
-    ucs_debug("ep %p: vQP %u leaves %s epoch %u on %s: %s", ep, ep->id,
+    ucs_debug("rc_varuna: ep %p vqp=%u: leaves %s epoch=%u on %s: %s", ep, ep->id,
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               reason);

@@ -292,8 +292,8 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    ucs_debug("ep %p: vQP %u: planned swap from %s on %s to %s on %s, %u requests "
-              "wait for it", ep, ep->id, uct_varuna_lane_names[ep->lane.kind],
+    ucs_debug("rc_varuna: ep %p vqp=%u: planned swap from %s on %s to %s on %s, %u "
+              "requests wait for it", ep, ep->id, uct_varuna_lane_names[ep->lane.kind],
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               uct_varuna_lane_names[ep->next.kind],
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link),

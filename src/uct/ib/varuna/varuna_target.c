@@ -262,7 +262,8 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     ++ctl->iface->target_stats.open;
     uct_varuna_orphan_open(peer);
     uct_varuna_target_publish(ctl, id, target);
-    ucs_debug("opened target %u for vqp %u of peer 0x%lx", id, vqp, peer->uuid);
+    ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
+              peer->uuid);
     *target_p = target;
     return UCS_OK;
 
@@ -397,8 +398,9 @@ void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
         qp->epsn   = 0;
     }
 
-    ucs_debug("target %u: fenced incarnation %u, expected psn %s%u", target->id,
-              qp->epoch, (status == UCS_OK) ? "" : "unknown ", qp->epsn);
+    ucs_debug("rc_varuna: target %u: fenced epoch=%u, expected psn %s%u",
+              target->id, qp->epoch, (status == UCS_OK) ? "" : "unknown ",
+              qp->epsn);
 }
 
 /* Leftovers of an older incarnation in the ring prove nothing. */
@@ -552,7 +554,8 @@ void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
 void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
                                uct_varuna_target_t *target)
 {
-    ucs_debug("closed target %u of peer 0x%lx", target->id, target->peer->uuid);
+    ucs_debug("rc_varuna: closed target %u of peer 0x%lx", target->id,
+              target->peer->uuid);
     uct_varuna_target_publish(ctl, target->id, NULL);
     uct_varuna_target_disconnect(ctl, target);
 

@@ -276,9 +276,10 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
     uct_varuna_ep_mutate_plan(ops, ep->num_reqs);
-    ucs_debug("ep %p: vQP %u: epoch %u: %u requests, log up to %u, next psn %u,"
-              " the peer's log %s, expected psn %s%u: executed %u lost %u "
-              "repeated %u ambiguous %u", ep, ep->id, hdr->epoch, ep->num_reqs,
+    ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
+              "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
+              "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
+              hdr->epoch, ep->num_reqs,
               ep->oplog.head - 1, ep->dead.psn,
               (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
               evidence.has_psn ? "" : "unknown ", evidence.epsn,

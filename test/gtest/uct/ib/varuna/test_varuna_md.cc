@@ -17,6 +17,12 @@ extern "C" {
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA
+#else
+#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#endif
+
 class test_varuna_md : public ucs::test {
 protected:
     typedef std::vector<std::string> names_t;
@@ -607,8 +613,8 @@ UCS_TEST_F(test_varuna_md, rkey_round_trip) {
     ASSERT_UCS_OK(reg(&memh));
     memset(buffer, 0x5a, sizeof(buffer));
     /* Unaligned, as in an UCP message */
-    ASSERT_UCS_OK(pack(memh, buffer + 1, UCT_MD_MKEY_PACK_FLAG_INVALIDATE));
-    EXPECT_EQ(unsigned(UCT_MD_MKEY_PACK_FLAG_INVALIDATE), m_ib.pack_flags);
+    ASSERT_UCS_OK(pack(memh, buffer + 1, PACK_INVALIDATE));
+    EXPECT_EQ(unsigned(PACK_INVALIDATE), m_ib.pack_flags);
     EXPECT_EQ(0x5a, buffer[0]);
     for (size_t i = 1 + size; i < sizeof(buffer); ++i) {
         EXPECT_EQ(0x5a, buffer[i]) << i;
