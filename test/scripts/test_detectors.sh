@@ -104,6 +104,8 @@ test_stopped_peer_is_no_dead_link() {
     server 0 server
     program_pid=$(program_of "$server_pid")
     client 1 client server -t 5 -r 1000
+    # The heartbeat asks where requests are under way: the endpoint is connected
+    await 20 client.log ' [1-9][0-9]* op/s'
     kill -STOP "$program_pid"
     await 20 client.log 'peer .* is silent on all links'
     kill -CONT "$program_pid"

@@ -3,7 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # rc_varuna(7) is true: it has all options with their defaults, as ucx_info -cf, and
-# all counters.
+# all counters. So is the table of TUNING.md, and ucx_info explains each option.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -23,30 +23,66 @@ config() {
         grep '^UCX_RC_VARUNA_' | sort
 }
 
-test_options() {
-    local defaults
+# tuning_options: the same of TUNING.md
+tuning_options() {
+    sed -n -e '1,/^## All options/d' \
+        -e 's/^| `\([A-Z_]*\)` | \([^ |]*\) | .*/UCX_RC_VARUNA_\1=\2/p' \
+        "$top/docs/TUNING.md"
+}
 
+fabric_up() {
     unset "${!UCX_@}"
-    [ -r "$page" ] || fail "there is no $page"
     check "$RCV_PREFIX/bin/mlx5emu" up -n "$fabric" --hosts 1 --links 2
     trap '"$RCV_PREFIX/bin/mlx5emu" down -n "$fabric" --force >/dev/null 2>&1' \
         EXIT
-    mapfile -t defaults < <(options)
+}
+
+# options_are_told_by FUNCTION
+options_are_told_by() {
+    local defaults
+
+    fabric_up
+    mapfile -t defaults < <("$1")
     config >real
     check test "$(wc -l <real)" -gt 20
 
     # The names are the same
     printf '%s\n' "${defaults[@]%%=*}" | sort >told.names
     sed 's/=.*//' real >real.names
-    diff told.names real.names || fail "the manual page has other options"
+    diff told.names real.names || fail "there are other options"
 
-    # And what the page calls their defaults changes nothing
+    # And what is called their defaults changes nothing
     config "${defaults[@]}" >told
-    diff told real || fail "the manual page has other defaults"
+    diff told real || fail "there are other defaults"
 
     # A value that is no default does, or this would prove nothing
     config "${defaults[@]}" UCX_RC_VARUNA_GIVE_UP=17s >other
     ! cmp -s other real || fail "UCX does not take values"
+}
+
+test_options() {
+    [ -r "$page" ] || fail "there is no $page"
+    options_are_told_by options
+}
+
+test_tuning() {
+    options_are_told_by tuning_options
+}
+
+# ucx_info -cf has a sentence, and the unit, of each option, and none is deprecated
+test_options_are_explained() {
+    fabric_up
+    "$RCV_PREFIX/bin/mlx5emu" exec -n "$fabric" 0 -- \
+        "$RCV_PREFIX/bin/rc_varuna_run" ucx_info -cf >all 2>/dev/null
+    awk '/^#/                { text = text $0 "\n"; next }
+         /^UCX_RC_VARUNA_/   { ++options
+                               if (text !~ /^#\n# [^\n]+\.?\n/ ||
+                                   text !~ /\n# syntax: / ||
+                                   tolower(text) ~ /deprecated/)
+                                   print "not explained: " $0 }
+         { text = "" }
+         END { print options + 0 }' all >explained
+    [ "$(cat explained)" = "$(config | wc -l)" ] || fail "$(cat explained)"
 }
 
 test_counters() {

@@ -89,7 +89,8 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_BOOL},
 
   {"RETURN_DELAY", "0",
-   "... when it has been good for this time, beyond its hold-down.",
+   "Move the traffic back to a link of higher priority only when it has been\n"
+   "good for this time, beyond its hold-down.",
    ucs_offsetof(uct_varuna_iface_config_t, return_delay), UCS_CONFIG_TYPE_TIME},
 
   {"STANDBY_RX_QUEUE_LEN", "512",

@@ -21,7 +21,7 @@ public:
     {
         size_t page = sysconf(_SC_PAGESIZE);
 
-        m_length = ucs_align_up(bytes.size() + 1, page) + page;
+        m_length = (bytes.size() / page + 2) * page;
         m_map    = (char*)mmap(NULL, m_length, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         EXPECT_NE(MAP_FAILED, (void*)m_map);
