@@ -10,6 +10,8 @@
  *   scale_agent wait SECONDS   sleeps in poll() on a completion channel, and
  *                              tells the CPU time that it took
  *   scale_agent exit THREADS   ends while so many threads write
+ *   scale_agent exit_inside    ends by SIGUSR1, while a thread is at an atomic
+ *                              on the process's own memory, which it began first
  *   scale_agent devices        writes once over a queue pair of each device,
  *                              and waits for the end of its input
  */
@@ -17,6 +19,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +58,8 @@ static void device_open(device_t *dev, struct ibv_device *ibdev)
     CHECK((dev->cq = ibv_create_cq(dev->context, 64, NULL, dev->channel, 0)) !=
           NULL);
     dev->mr = ibv_reg_mr(dev->pd, dev->words, sizeof(dev->words),
-                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                         IBV_ACCESS_REMOTE_ATOMIC);
     CHECK(dev->mr != NULL);
 }
 
@@ -77,9 +81,12 @@ static struct ibv_qp *qp_create(device_t *dev)
 static void qp_connect(device_t *dev, struct ibv_qp *qp, uint32_t peer)
 {
     struct ibv_qp_attr attr = {
-        .qp_state        = IBV_QPS_INIT,
-        .port_num        = 1,
-        .qp_access_flags = IBV_ACCESS_REMOTE_WRITE
+        .qp_state           = IBV_QPS_INIT,
+        .port_num           = 1,
+        .max_rd_atomic      = 1,
+        .max_dest_rd_atomic = 1,
+        .qp_access_flags    = IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_ATOMIC
     };
 
     CHECK(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
@@ -266,6 +273,49 @@ static void run_exit(struct ibv_device **list, int count)
     }
 }
 
+/* A fault is to hold this up while the NIC works on it */
+static void *inside_thread(void *arg)
+{
+    static device_t dev;
+    struct ibv_send_wr wr = { .opcode  = IBV_WR_ATOMIC_FETCH_AND_ADD,
+                              .num_sge = 1 };
+    struct ibv_send_wr *bad;
+    struct ibv_sge sge;
+    struct ibv_qp *qp;
+
+    (void)arg;
+    device_open(&dev, exit_list[0]);
+    qp = qp_create(&dev);
+    qp_connect(&dev, qp, qp->qp_num);
+    sge.addr                 = (uintptr_t)&dev.words[0];
+    sge.length               = 8;
+    sge.lkey                 = dev.mr->lkey;
+    wr.sg_list               = &sge;
+    wr.wr.atomic.remote_addr = (uintptr_t)&dev.words[1];
+    wr.wr.atomic.rkey        = dev.mr->rkey;
+    CHECK(ibv_post_send(qp, &wr, &bad) == 0);
+    for (;;) {
+        pause();
+    }
+    return NULL;
+}
+
+static void run_exit_inside(struct ibv_device **list)
+{
+    pthread_t thread;
+    sigset_t signals;
+    int signum;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    exit_list = list;
+    CHECK(pthread_create(&thread, NULL, inside_thread, NULL) == 0);
+    printf("pid %d\n", (int)getpid());
+    fflush(stdout);
+    CHECK(sigwait(&signals, &signum) == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct ibv_device **list;
@@ -279,11 +329,13 @@ int main(int argc, char **argv)
         run_wait(list, atoi(argv[2]));
     } else if ((argc == 3) && !strcmp(argv[1], "exit")) {
         run_exit(list, atoi(argv[2]));
+    } else if ((argc == 2) && !strcmp(argv[1], "exit_inside")) {
+        run_exit_inside(list);
     } else if ((argc == 2) && !strcmp(argv[1], "devices")) {
         run_devices(list, num);
     } else {
         fprintf(stderr, "usage: scale_agent qps COUNT|wait SECONDS|"
-                        "exit THREADS|devices\n");
+                        "exit THREADS|exit_inside|devices\n");
         return 2;
     }
 

@@ -669,18 +669,52 @@ protected:
     {
         return false; /* of writes that are never ended */
     }
+
+    rcv::process_ptr start(const rcv::args_t &args)
+    {
+        rcv::args_t command = {RCV_TOP_BUILDDIR "/test/gtest/scale_agent"};
+
+        command.insert(command.end(), args.begin(), args.end());
+        return fabric().start(0, command);
+    }
+
+    void expect_nothing_left()
+    {
+        std::string status = fabric().command("status", {"--json"});
+
+        EXPECT_EQ(std::string::npos, status.find("scale_agent")) << status;
+    }
 };
 
 /* A program may return from main() while its threads post: it must not crash, and
  * nothing of it may stay */
 UCS_TEST_F(test_emu_exit, while_threads_write) {
-    const char *program = RCV_TOP_BUILDDIR "/test/gtest/scale_agent";
-
     for (int i = 0; i < 4; ++i) {
-        rcv::process_ptr process = fabric().start(0, {program, "exit", "4"});
+        rcv::process_ptr process = start({"exit", "4"});
 
         EXPECT_EQ(0, process->wait(120)) << process->output();
     }
-    std::string status = fabric().command("status", {"--json"});
-    EXPECT_EQ(std::string::npos, status.find("scale_agent")) << status;
+    expect_nothing_left();
+}
+
+/* ... nor may it wait for one that is in the midst of an atomic, with locks of the
+ * NIC; the NIC goes on without it */
+UCS_TEST_F(test_emu_exit, while_a_thread_holds_the_nic) {
+    fault("rmw delay=until:never");
+    rcv::process_ptr process = start({"exit_inside"});
+
+    ASSERT_TRUE(process->wait_for("\n", 60)) << process->output();
+    for (int i = 0; (fired(1) == 0) && (i < 3000); ++i) {
+        usleep(10000);
+    }
+    ASSERT_EQ(1ul, fired(1));
+    ASSERT_EQ(0, ::kill(std::stoi(process->output().substr(strlen("pid "))),
+                        SIGUSR1));
+    EXPECT_EQ(0, process->wait(30)) << process->output();
+    expect_nothing_left();
+
+    make_pair();
+    b->faa(*a, 1, 0, 0, 1);
+    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(1ul, a->get(0));
 }
