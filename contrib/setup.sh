@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/setup.sh [-h | --derive-sources DIR]
+# usage: contrib/setup.sh [-h | --derive-sources DIR | --install PACKAGE...]
 #
 # Installs the Debian packages that are missing, and gets the source tree of the
 # UCX version that is installed. Prints the directory of that tree on stdout;
@@ -12,6 +12,8 @@
 # private apt configuration is derived from the system's, with source entries
 # in place of the binary ones. The system's configuration is not touched.
 # --derive-sources writes that configuration to DIR, and does nothing else.
+# --install installs the packages that it names, where they are missing, and no
+# others: what only some of the longer tests need.
 
 set -euo pipefail
 prog=setup
@@ -181,6 +183,11 @@ case ${1:-} in
     ;;
 --derive-sources)
     private_apt "$(readlink -m "${2:?DIR is missing}")"
+    ;;
+--install)
+    packages=("${@:2}")
+    [ ${#packages[@]} -gt 0 ] || die "PACKAGE is missing"
+    install_packages
     ;;
 *)
     sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0" >&2

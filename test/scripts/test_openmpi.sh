@@ -2,59 +2,25 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Debian's Open MPI and its OpenSHMEM over rc_varuna, a rank on each host of an
-# emulated fabric: programs with checked messages, collectives, windows, puts, gets,
-# atomics, waits and locks (test/mpi), left alone and with links that fail while
-# they run.
+# Debian's Open MPI and its OpenSHMEM over rc_varuna, two ranks on two hosts of an
+# emulated fabric, and eight on four: programs with checked messages, collectives,
+# windows, puts, gets, atomics, waits and locks (test/mpi), left alone and with links
+# that fail while they run. RC_VARUNA_LONG=1 adds runs with each of these alone, so
+# that all cuts hit it, and with three and four ranks.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-launcher=$RCV_PREFIX/bin/rc_varuna_run
-
-unset "${!UCX_@}"
-export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=20ms UCX_RC_MLX5_RETRY_COUNT=3
-export UCX_DC_MLX5_TIMEOUT=20ms UCX_DC_MLX5_RETRY_COUNT=3
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-
-# Open MPI's ucx components take known transports and devices only, unless told
-# otherwise; ranks are many for the processors here, so they yield
-mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
-     --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
-     --mca btl self --mca mpi_yield_when_idle 1 -x SHMEM_SYMMETRIC_SIZE=8M)
-
-# launch HOSTS PROGRAM ARGUMENT...: one rank on each host, output in job.log
-launch() {
-    local hosts=$1 host args=()
-    shift
-    for ((host = 0; host < hosts; ++host)); do
-        [ $host -eq 0 ] || args+=(:)
-        args+=(-np 1 "$emu" exec -n "$fabric" $host -- "$launcher" "$@")
-    done
-    timeout 120 mpirun "${mpi[@]}" "${args[@]}" >job.log 2>&1
-}
-
-fabric_up() {
-    fabric=mpi-$$
-    check "$emu" up -n "$fabric" --hosts "$1" --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
-
-# the_job PROGRAM HOSTS ARGUMENT...: runs the program, which must find no error
+# the_job PROGRAM HOSTS RANKS ARGUMENT...: runs the program, with so many ranks on
+# each host; it must find no error
 the_job() {
-    local compiler=mpicc
+    local compiler=mpicc count=$(($2 * $3))
     [ "$1" = mpi_check ] || compiler=oshcc
     check $compiler -O2 -Wall -Wextra -Werror -Wno-deprecated-declarations \
         -o "$1" "$top/test/mpi/$1.c"
-    launch "$2" "$PWD/$1" "${@:3}" ||
+    launch "$2" "$3" "$PWD/$1" "${@:4}" ||
         fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
-    grep -q "$1: .* 0 errors" job.log ||
+    grep -qE "$1: $count (ranks|PEs), .* 0 errors" job.log ||
         fail "no summary: $(tail -n 3 job.log)"
     echo "# $(grep -oE '[0-9]+ (ranks|PEs), [0-9]+ rounds, 0 errors' job.log)"
 }
@@ -79,23 +45,32 @@ cut_links() {
     done
 }
 
+# packets_lost: that met a link which had failed
+packets_lost() {
+    "$emu" status -n "$fabric" --json |
+        awk '/"dropped_by_link"/ { sum += $2 } END { print sum + 0 }'
+}
+
 left_alone() {
     fabric_up 2
-    the_job "$1" 2 1 all
+    the_job "$1" 2 1 1 all
     fabric_down
 }
 
+# links_fail PROGRAM HOSTS RANKS SECONDS WHAT
 links_fail() {
-    local cutter
-    fabric_up 4
-    cut_links 4 2>/dev/null &
+    local cutter lost
+    fabric_up "$2"
+    cut_links "$2" 2>/dev/null &
     cutter=$!
-    the_job "$1" 4 6 all
+    the_job "$@"
     kill $cutter 2>/dev/null || true
     wait $cutter 2>/dev/null || true
     [ -s cuts.log ] || fail "no link was cut"
+    lost=$(packets_lost)
+    [ "$lost" -gt 0 ] || fail "no packet has met a cut link"
     grep -q 'rc_varuna: switched' job.log || fail "nothing was switched"
-    echo "# $(wc -l <cuts.log) links cut," \
+    echo "# $5: $(wc -l <cuts.log) links cut, $lost packets lost," \
         "$(grep -c 'rc_varuna: switched' job.log) endpoints switched"
     fabric_down
 }
@@ -105,7 +80,7 @@ test_mpi_left_alone() {
 }
 
 test_mpi_while_links_fail() {
-    links_fail mpi_check
+    links_fail mpi_check 4 2 6 all
 }
 
 test_shmem_left_alone() {
@@ -113,7 +88,33 @@ test_shmem_left_alone() {
 }
 
 test_shmem_while_links_fail() {
-    links_fail shmem_check
+    links_fail shmem_check 4 2 6 all
 }
+
+if [ -n "${RC_VARUNA_LONG:-}" ]; then
+    test_mpi_each_alone() {
+        local what
+        for what in p2p coll rma; do
+            links_fail mpi_check 4 2 15 $what
+        done
+    }
+
+    test_shmem_each_alone() {
+        local what
+        for what in rma amo wait lock coll; do
+            links_fail shmem_check 4 2 15 $what
+        done
+    }
+
+    test_mpi_fewer_ranks() {
+        links_fail mpi_check 3 1 10 all
+        links_fail mpi_check 4 1 10 all
+    }
+
+    test_shmem_fewer_pes() {
+        links_fail shmem_check 3 1 10 all
+        links_fail shmem_check 4 1 10 all
+    }
+fi
 
 run_tests

@@ -1,0 +1,44 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For the tests of MPI and OpenSHMEM programs, which source it: Debian's Open MPI
+# over rc_varuna alone, with one or more ranks on each host of an emulated fabric.
+
+emu=$RCV_PREFIX/bin/mlx5emu
+launcher=$RCV_PREFIX/bin/rc_varuna_run
+
+unset "${!UCX_@}"
+export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=20ms UCX_RC_MLX5_RETRY_COUNT=3
+export UCX_DC_MLX5_TIMEOUT=20ms UCX_DC_MLX5_RETRY_COUNT=3
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Open MPI's ucx components take known transports and devices only, unless told
+# otherwise; ranks are many for the processors here, so they yield
+mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
+     --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
+     --mca btl self --mca mpi_yield_when_idle 1 -x SHMEM_SYMMETRIC_SIZE=8M)
+
+# launch HOSTS RANKS PROGRAM ARGUMENT...: so many ranks on each host, output in
+# job.log
+launch() {
+    local hosts=$1 ranks=$2 host args=()
+    shift 2
+    for ((host = 0; host < hosts; ++host)); do
+        [ $host -eq 0 ] || args+=(:)
+        args+=(-np "$ranks" "$emu" exec -n "$fabric" $host -- "$launcher" "$@")
+    done
+    timeout "${mpi_timeout:-120}" mpirun "${mpi[@]}" "${args[@]}" \
+        >job.log 2>&1 </dev/null
+}
+
+fabric_up() {
+    fabric=mpi-$$
+    check "$emu" up -n "$fabric" --hosts "$1" --links 2
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+}
+
+fabric_down() {
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}

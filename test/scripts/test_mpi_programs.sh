@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# MPI programs that nobody here wrote, over rc_varuna, while links are cut under
+# them: ScaLAPACK's own tests (of BLACS, PBLAS and ScaLAPACK, which compare all
+# results), the HPC Challenge benchmark, which checks what it has computed, and
+# NetPIPE, which compares what comes back. All are Debian's; they are installed if
+# they are missing. Links are cut at packets, by rules of the emulator's that must
+# fire.
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
+
+scalapack=/usr/lib/$(gcc -print-multiarch)/scalapack/openmpi-tests
+inputs=/usr/share/scalapack
+
+# Traffic stays where it is, until that link is cut as well
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
+mpi_timeout=300
+cuts=0
+switches=0
+
+needs() {
+    check "$top/contrib/setup.sh" --install "$1" >/dev/null
+}
+
+# fired ID: waits until that rule has fired; fails if the fabric is gone
+fired() {
+    local rules
+    while rules=$("$emu" fault list -n "$fabric"); do
+        if awk -v id="$1" '$1 == id && $3 > 0 { found = 1 }
+                           END { exit !found }' <<<"$rules"; then
+            return 0
+        fi
+        sleep 0.02
+    done
+    return 1
+}
+
+# cut_links HOSTS: of one host after the other, the link in use fails at the 60th
+# packet from now on, and is back at the 40th on the other link, which is then in
+# use; ten times at most, as a program has to get on as well
+cut_links() {
+    local hosts=$1 links=() host link how=down rule=1
+
+    for ((host = 0; host < hosts; ++host)); do
+        links[host]=0
+    done
+    for ((host = 1; rule <= 20; host = (host + 1) % hosts)); do
+        link=${links[host]}
+        "$emu" fault add -n "$fabric" packet host=$host link=$link nth=60 \
+            $how=$host:$link
+        fired $rule || return 0
+        echo "$host:$link $how" >>cuts.log
+        "$emu" fault add -n "$fabric" packet host=$host link=$((1 - link)) nth=40 \
+            up=$host:$link
+        fired $((rule + 1)) || return 0
+        "$emu" fault clear -n "$fabric"
+        links[host]=$((1 - link))
+        rule=$((rule + 2))
+        [ $how = down ] && how=silent || how=down
+    done
+}
+
+# cut_under HOSTS RANKS PROGRAM ARGUMENT...: runs it while links are cut
+cut_under() {
+    local cutter status=0 made switched
+    fabric_up "$1"
+    : >cuts.log
+    cut_links "$1" >cutter.log 2>&1 &
+    cutter=$!
+    launch "$@" || status=$?
+    kill $cutter 2>/dev/null || true
+    wait $cutter 2>/dev/null || true
+    made=$(wc -l <cuts.log)
+    [ "$made" -gt 0 ] || fail "$3: no link was cut: $(cat cutter.log)"
+    switched=$(grep -a -c 'rc_varuna: switched' job.log || true)
+    [ "$switched" -gt 0 ] || fail "$3: nothing was switched"
+    fabric_down
+    cuts=$((cuts + made))
+    switches=$((switches + switched))
+    return $status
+}
+
+told() {
+    echo "# $* $cuts links cut, $switches endpoints switched"
+}
+
+# scalapack_passes PROGRAM: all that it checks, and something is
+scalapack_passes() {
+    local status=0 passed
+    cut_under 4 1 "$scalapack/$1" || status=$?
+    case $1 in
+    *btest) ;; # Ends by an abort, which it tests
+    *) [ $status -eq 0 ] ||
+           fail "$1 ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)" ;;
+    esac
+    # Results stand in a file where the input names one
+    cat ./*.out ./*.SUMM 2>/dev/null >>job.log || true
+    rm -f ./*.out ./*.SUMM
+    grep -a -v ' UCX  ' job.log >told.log
+    if grep -E 'FAILED|\*\*\*ERROR|[1-9][0-9]* tests completed and failed' told.log |
+       grep -v ' 0 FAILED' >bad; then
+        fail "$1: $(head -n 3 bad)"
+    fi
+    passed=$(grep -c 'PASSED' told.log || true)
+    [ "$passed" -gt 0 ] || fail "$1 checked nothing: $(tail -n 5 told.log)"
+    checks=$((checks + passed))
+}
+
+# scalapack_tests PRECISION: of LU, Cholesky, QR, eigenvalues and so on
+scalapack_tests() {
+    local program checks=0 programs=0
+    needs scalapack-mpi-test
+    cp $inputs/*.dat $inputs/PBLAS/*.dat $inputs/BLACS/*.dat .
+    for program in "$scalapack"/x"$1"*; do
+        scalapack_passes "$(basename "$program")"
+        programs=$((programs + 1))
+    done
+    for program in "$scalapack"/PBLAS/"$1"pb?tst; do
+        scalapack_passes "PBLAS/$(basename "$program")"
+        programs=$((programs + 1))
+    done
+    told "$programs programs, $checks lines say PASSED,"
+}
+
+test_blacs() {
+    local program checks=0
+    needs scalapack-mpi-test
+    cp $inputs/BLACS/*.dat .
+    for program in xCbtest xFbtest; do
+        scalapack_passes $program
+    done
+    told "2 programs, $checks lines say PASSED,"
+}
+
+test_scalapack_real() {
+    scalapack_tests d
+}
+
+test_scalapack_complex() {
+    scalapack_tests z
+}
+
+# Eight ranks. HPL and PTRANS tell their residuals, RandomAccess its errors, and the
+# whole whether it was a success
+test_hpcc() {
+    local status=0
+    needs hpcc
+    hpcc_input
+    cut_under 4 2 hpcc || status=$?
+    [ $status -eq 0 ] ||
+        fail "hpcc ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)"
+    check grep -q '^Success=1' hpccoutf.txt
+    check grep -q '^MPIRandomAccess_ErrorsFraction=0$' hpccoutf.txt
+    check grep -q '^PTRANS_residual=0$' hpccoutf.txt
+    check grep -q '||Ax-b||.* PASSED$' hpccoutf.txt
+    ! grep -E ' [1-9][0-9]* tests completed and failed|FAILED' hpccoutf.txt ||
+        fail "hpcc found errors"
+    told "$(grep -c PASSED hpccoutf.txt) lines say PASSED,"
+}
+
+# hpcc_input: Debian's example, smaller, on two by four processes
+hpcc_input() {
+    sed -e 's/^1000  *Ns/400 Ns/; s/^2  *Qs/4 Qs/' \
+        /usr/share/doc/hpcc/examples/_hpccinf.txt >hpccinf.txt
+}
+
+# Messages of all sizes around powers of two are sent forth and back, and compared
+test_netpipe() {
+    local status=0
+    needs netpipe-openmpi
+    cut_under 2 1 NPopenmpi -i -u 300000 || status=$?
+    [ $status -eq 0 ] ||
+        fail "it ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)"
+    ! grep -a -iE 'integrity check failed|mismatch' job.log || fail "NetPIPE"
+    told "$(grep -a -ciE 'integrity check passed' job.log) sizes,"
+}
+
+run_tests
