@@ -6,7 +6,9 @@
 # link in use is cut at a packet with a given number; the other one takes over and
 # is cut in its turn, when the first one is back. The tests have to end well on both
 # sides with all of their iterations, each cut must have been made, rc_varuna must
-# have switched, and the trace must have no request executed twice.
+# have switched, and the trace must have no request executed twice. RC_VARUNA_LONG=1
+# takes all tests with threads, those that can sleep sleeping, and UCT's with each way
+# to send.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
@@ -168,6 +170,13 @@ test_uct() {
         *) uct_test $name ;;
         esac
     done
+    if [ -n "${RC_VARUNA_LONG:-}" ]; then
+        for name in am_lat put_lat am_bw put_bw; do
+            uct_test $name -D bcopy -s 2000
+            uct_test $name -D zcopy -s 20000
+        done
+        uct_test get -D zcopy -s 20000
+    fi
     judge
 }
 
@@ -183,7 +192,9 @@ test_ucp_with_error_handling() {
 test_threads() {
     local name
     fabric_up
-    for name in tag_bw ucp_put_lat ucp_get ucp_cswap; do
+    local names=(tag_bw ucp_put_lat ucp_get ucp_cswap)
+    [ -z "${RC_VARUNA_LONG:-}" ] || names=("${ucp_tests[@]}")
+    for name in "${names[@]}"; do
         ucp_test "$name" -e -T 2 -M multi
     done
     judge
@@ -192,7 +203,11 @@ test_threads() {
 test_sleep() {
     local name
     fabric_up
-    for name in tag_lat ucp_am_bw stream_lat; do
+    local names=(tag_lat ucp_am_bw stream_lat)
+    # A put wakes nobody up, so tests that wait for one in memory don't sleep
+    [ -z "${RC_VARUNA_LONG:-}" ] || names=(tag_lat tag_bw tag_sync_lat tag_sync_bw
+                                           stream_bw stream_lat ucp_am_lat ucp_am_bw)
+    for name in "${names[@]}"; do
         ucp_test "$name" -e -E sleep
     done
     judge
