@@ -5,6 +5,7 @@
  */
 #include "ft_atom_batch.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
@@ -176,6 +177,64 @@ void ft_atom_many(const ft_atom_load_t *load, unsigned num)
         while (comps[i].count > 0) {
             ft_progress(load, since);
         }
+    }
+
+    ft_flush(load);
+}
+
+static void ft_fence(const ft_atom_load_t *load)
+{
+    if (uct_ep_fence(load->ep, 0) != UCS_OK) {
+        ft_die("a fence failed");
+    }
+}
+
+static void ft_put(const ft_atom_load_t *load, uint64_t addr, uint64_t value)
+{
+    double since = ft_now();
+    ucs_status_t status;
+
+    while ((status = uct_ep_put_short(load->ep, &value, load->width, addr,
+                                      load->rkey)) == UCS_ERR_NO_RESOURCE) {
+        ft_progress(load, since);
+    }
+
+    if (status != UCS_OK) {
+        ft_die("a put failed: %s", ucs_status_string(status));
+    }
+}
+
+/* Adding 0 is the read. Every second add has no result, so nobody waits for it but the
+ * fence */
+void ft_atom_fenced(const ft_atom_load_t *load, uint64_t addr, unsigned count)
+{
+    ft_atom_t read = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};
+    ft_atom_t add  = {.op = FT_ATOM_ADD, .value = 1};
+    uint64_t before = 0, results[2];
+    uct_completion_t comps[2];
+    double since;
+    unsigned i;
+
+    for (i = 1; i <= count; ++i) {
+        since      = ft_now();
+        add.fetch  = i % 2;
+        results[0] = results[1] = 0;
+        ft_post(load, &add, addr, &results[0], &comps[0]);
+        ft_fence(load);
+        ft_put(load, addr, (uint64_t)i << 8);
+        ft_fence(load);
+        ft_post(load, &read, addr, &results[1], &comps[1]);
+        while ((comps[0].count > 0) || (comps[1].count > 0)) {
+            ft_progress(load, since);
+        }
+
+        if ((add.fetch && (results[0] != before)) ||
+            (results[1] != (uint64_t)i << 8)) {
+            ft_die("round %u: a fence was passed: 0x%" PRIx64 ", 0x%" PRIx64, i,
+                   results[0], results[1]);
+        }
+
+        before = results[1];
     }
 
     ft_flush(load);

@@ -31,4 +31,8 @@ void ft_atom_batch(const ft_atom_load_t *load, unsigned num, uint64_t *words,
 /** Add 1 to words at the beginning of the memory, all at once, and wait for it. */
 void ft_atom_many(const ft_atom_load_t *load, unsigned num);
 
+/** An atomic, a put and a read of the same word, with fences between, so many times.
+ *  Ends the program if one has passed a fence. The word is 0 in the beginning. */
+void ft_atom_fenced(const ft_atom_load_t *load, uint64_t addr, unsigned count);
+
 #endif

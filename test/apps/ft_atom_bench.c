@@ -5,7 +5,7 @@
  *
  *     ft_atom_bench [-n COUNT] cost MODE PREFIX JOB
  *     ft_atom_bench [-n COUNT] [-s SEED] cas MODE PREFIX JOB
- *     ft_atom_bench [-n COUNT] until|many MODE PREFIX JOB
+ *     ft_atom_bench [-n COUNT] until|many|fenced MODE PREFIX JOB
  *
  * cost: COUNT atomics, one after the other. Prints for each operation: time, messages
  * on the wire, and round trips (the time when each request takes FT_DELAY longer).
@@ -15,9 +15,10 @@
  * Prints how many had been executed then and were not answered, as the emulator's trace
  * has it; how many of these gave their result without being executed again; errors.
  *
- * Two more, for tests: "until": the server's CPU polls a word while the client adds to it
+ * More, for tests: "until": the server's CPU polls a word while the client adds to it
  * COUNT times; prints how many UIDs it saw. "many": COUNT times 64 atomics at once, of
- * which each needs a slot, of 4 and of 8 bytes.
+ * which each needs a slot, of 4 and of 8 bytes. "fenced": COUNT times an atomic, a put and
+ * an atomic of one word with fences between, of 4 and of 8 bytes.
  */
 #include "ft_atom_batch.h"
 #include "ft_atom_chain.h"
@@ -355,10 +356,24 @@ static void ft_many(ft_bench_t *bench)
     printf("%s many: errors %u\n", bench->mode, bench->errors);
 }
 
+static void ft_fenced(ft_bench_t *bench)
+{
+    char text[64];
+    unsigned width;
+
+    for (width = 4; width <= 8; width += 4) {
+        ft_ask(bench, &bench->server, "set 0");
+        snprintf(text, sizeof(text), "fenced %u %u", width, bench->count);
+        ft_ask(bench, &bench->client, text);
+    }
+
+    printf("%s fenced: ok\n", bench->mode);
+}
+
 static void ft_usage(void)
 {
     printf("usage: ft_atom_bench [-n COUNT] [-s SEED] [-N NAME]"
-           " cost|cas|until|many MODE PREFIX JOB\n");
+           " cost|cas|until|many|fenced MODE PREFIX JOB\n");
     exit(2);
 }
 
@@ -373,7 +388,8 @@ int main(int argc, char **argv)
         const char *name;
         void       (*run)(ft_bench_t *bench);
     } kinds[] = {{"cost", ft_cost}, {"cas", ft_cas}, {"until", ft_until},
-                 {"many", ft_many}};
+                 {"many", ft_many}, {"fenced", ft_fenced}};
+    const unsigned num_kinds = sizeof(kinds) / sizeof(kinds[0]);
     unsigned i;
     int c;
 
@@ -394,11 +410,11 @@ int main(int argc, char **argv)
         }
     }
 
-    for (i = 0; (argc - optind == 4) && (i < 4) &&
+    for (i = 0; (argc - optind == 4) && (i < num_kinds) &&
                 strcmp(argv[optind], kinds[i].name); ++i) {
     }
 
-    if ((argc - optind != 4) || (i == 4) || (bench.count == 0) ||
+    if ((argc - optind != 4) || (i == num_kinds) || (bench.count == 0) ||
         ft_driver_open(&bench.driver, argc, argv, optind + 2)) {
         ft_usage();
     }

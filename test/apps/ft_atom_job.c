@@ -8,15 +8,15 @@
  *               until VALUE
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
- *               batch COUNT VALUE | many COUNT ROUNDS
+ *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
  * own, which the server clears and tells. "time" and "batch" are of the benchmark
  * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
  * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
- * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to
- * COUNT words at once.
+ * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to COUNT words at once;
+ * "fenced" has fences between atomics and puts of the word.
  */
 #include "ft_atom_batch.h"
 
@@ -208,6 +208,20 @@ static void ft_time(ft_atom_job_t *job, const char *text)
     printf("ft: ok %.1f %.1f\n", median, shortest);
 }
 
+static void ft_fenced(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey};
+    unsigned count;
+
+    if (sscanf(text, "%u %u", &load.width, &count) != 2) {
+        ft_die("fenced: bad arguments: %s", text);
+    }
+
+    ft_atom_fenced(&load, job->server.base + FT_WORD, count);
+    printf("ft: ok\n");
+}
+
 static void ft_batch(ft_atom_job_t *job, const char *text)
 {
     static uint64_t words[FT_ATOM_BATCH_MAX];
@@ -377,6 +391,9 @@ static void ft_command(ft_atom_job_t *job, char *line)
         return;
     } else if (!strncmp(line, "time ", 5)) {
         ft_time(job, line + 5);
+        return;
+    } else if (!strncmp(line, "fenced ", 7)) {
+        ft_fenced(job, line + 7);
         return;
     } else if (!strncmp(line, "until ", 6)) {
         ft_until(strtoull(line + 6, NULL, 16));

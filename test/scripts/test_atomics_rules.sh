@@ -49,6 +49,13 @@ test_extended_shows_uids() {
     fail "the CPU saw no UID, $try times"
 }
 
+# What stands behind a fence is executed behind the atomics in front of it, of how many
+# steps they may be (rule 9)
+test_fences_hold() {
+    bench fenced extended 300
+    bench fenced proxy 100
+}
+
 # 64 atomics at once, and 16 slots: the others wait, and none fails
 test_slots_run_out() {
     bench many extended 100

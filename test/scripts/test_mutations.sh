@@ -162,6 +162,20 @@ test_amo_gen_16() {
 # shellcheck disable=SC2086 # words
 test_amo_not_flushed() { found_by_atoms amo_not_flushed $flush_options; }
 
+# fenced MISTAKE: of test_atomics_rules.sh
+fenced() {
+    made
+    UCX_RC_VARUNA_MUTATE=$1 timeout 60 "$apps/ft_atom_bench" -P "$plugin" -n 300 \
+        fenced extended "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+}
+
+test_amo_fence_passed() {
+    fenced none || fail "without a mistake: $(tail -n 3 out)"
+    ! fenced amo_fence_passed || fail "amo_fence_passed was not found"
+    grep -m 1 -o 'a fence was passed: .*' ft_atom_bench.log | sed 's/^/# /' ||
+        fail "it failed otherwise: $(tail -n 3 out)"
+}
+
 # shellcheck disable=SC2086 # words
 test_atomics_without_a_mistake() {
     sweep_atoms none $atom_options || fail "$(head -n 3 out)"

@@ -55,7 +55,8 @@ static inline int
 uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
                             const uct_varuna_ep_t *ep)
 {
-    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep)) ||
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
+            !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
            (ep->amo.held > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
 }
 

@@ -41,6 +41,8 @@ typedef enum {
     UCT_VARUNA_MUTATE_AMO_CPU,         /* The proxy uses the processor (12) */
     UCT_VARUNA_MUTATE_AMO_MOVE_UNFENCED, /* The home NIC moves, and what peers have
                                           connected to the old one works on (12) */
+    UCT_VARUNA_MUTATE_AMO_FENCE_PASSED, /* Puts pass a fence behind atomics that are not
+                                          decided (9) */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 
