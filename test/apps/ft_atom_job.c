@@ -8,7 +8,8 @@
  *               until VALUE
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
- *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT
+ *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
+ *               crowd COUNT ROUNDS
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
@@ -16,7 +17,8 @@
  * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
  * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
  * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to COUNT words at once;
- * "fenced" has fences between atomics and puts of the word.
+ * "fenced" has fences between atomics and puts of the word; "crowd" adds 1 to it over
+ * COUNT endpoints, one after the other.
  */
 #include "ft_atom_batch.h"
 
@@ -39,6 +41,7 @@
 #define FT_UNTIL_TIME 100.0 /* ... for a value */
 #define FT_WORD     0       /* Offsets */
 #define FT_WARM     64
+#define FT_CROWD_MAX 512
 #define FT_IS_UID(_word) ((_word) >> 63)
 
 typedef struct {
@@ -222,6 +225,42 @@ static void ft_fenced(ft_atom_job_t *job, const char *text)
     printf("ft: ok\n");
 }
 
+/* More endpoints than there are blocks of slots: it must be all the same */
+static void ft_crowd(ft_atom_job_t *job, const char *text)
+{
+    static uct_ep_h eps[FT_CROWD_MAX];
+    ft_atom_t atom = {.op = FT_ATOM_ADD, .fetch = 1, .value = 1};
+    uct_ep_h own   = job->ep;
+    unsigned count, rounds, i;
+
+    if ((sscanf(text, "%u %u", &count, &rounds) != 2) ||
+        (count > FT_CROWD_MAX)) {
+        ft_die("crowd: bad arguments: %s", text);
+    }
+
+    for (i = 0; i < count; ++i) {
+        eps[i] = ft_uct_connect(&job->uct, &job->server);
+    }
+
+    for (i = 0; i < count * rounds; ++i) {
+        job->ep = eps[i % count];
+        ft_execute(job, &atom, job->server.base + FT_WORD, 8);
+        if (atom.result != i) {
+            ft_die("crowd: endpoint %u got %" PRIu64 ", not %u", i % count,
+                   atom.result, i);
+        }
+    }
+
+    for (i = 0; i < count; ++i) {
+        job->ep = eps[i];
+        ft_flush(job);
+        uct_ep_destroy(eps[i]);
+    }
+
+    job->ep = own;
+    printf("ft: ok\n");
+}
+
 static void ft_batch(ft_atom_job_t *job, const char *text)
 {
     static uint64_t words[FT_ATOM_BATCH_MAX];
@@ -391,6 +430,9 @@ static void ft_command(ft_atom_job_t *job, char *line)
         return;
     } else if (!strncmp(line, "time ", 5)) {
         ft_time(job, line + 5);
+        return;
+    } else if (!strncmp(line, "crowd ", 6)) {
+        ft_crowd(job, line + 6);
         return;
     } else if (!strncmp(line, "fenced ", 7)) {
         ft_fenced(job, line + 7);

@@ -61,6 +61,22 @@ test_slots_run_out() {
     bench many extended 100
 }
 
+# 280 endpoints, and slots for 255 of them: the others work by proxy
+test_endpoints_without_slots() {
+    local i
+    job=ft_atom_job
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=extended
+    fabric_up
+    jobs_start
+    ask client "crowd 280 3"
+    ask server get
+    [ "$answer" = "ft: ok $(printf %x $((280 * 3)))" ] || fail "$answer"
+    jobs_stop
+    fabric_down
+    i=$(grep -c 'gets no slots: its atomics go by proxy' server.log || true)
+    [ "$i" -ge 20 ] || fail "$i endpoints had no slots"
+}
+
 # A client ends between occupy and confirm: its last link does when its compare and swap
 # is executed, and then it is killed. Nobody else touches the word, so the server's
 # worker has to find its UID there, and gives its slots back (rule 7)
