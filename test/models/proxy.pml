@@ -52,7 +52,7 @@ byte finished;
 
 chan request[2] = [1] of { byte };          /* Operation */
 chan answer[2]  = [4] of { byte, byte };    /* Operation, result */
-byte repeats = 2;               /* How often all clients ask again */
+byte repeats = 1;               /* How often all clients ask again */
 
 typedef op_t {
     byte result;
