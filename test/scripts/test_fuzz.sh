@@ -78,7 +78,8 @@ test_engine() {
 }
 
 test_devx() {
-    fuzz_emu devx "$top/test/engine/engine.c" "$emu/verbs/emu_vreg.c" \
+    fuzz_emu devx "$top/test/engine/engine.c" \
+        "$emu"/verbs/emu_{refuse,vreg}.c \
         "$emu"/{core,devx,fault,proto,trace,wire,wqe}/*.c -lpthread
 }
 

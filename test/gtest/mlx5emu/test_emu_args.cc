@@ -20,6 +20,9 @@ protected:
 
 const double test_emu_args::timeout_sec = 60;
 
+class test_emu_explain : public ucs::test {
+};
+
 
 UCS_TEST_P(test_emu_args, group)
 {
@@ -30,6 +33,28 @@ UCS_TEST_P(test_emu_args, group)
                          GetParam()});
     EXPECT_EQ(0, p->wait(timeout_sec)) << p->output();
     EXPECT_EQ("", p->output());
+}
+
+/* What is refused says why, to who asks */
+UCS_TEST_F(test_emu_explain, what_is_not_modelled) {
+    rcv::fabric fabric;
+    rcv::args_t program = {RCV_TOP_BUILDDIR "/test/gtest/verbs_args", ""};
+
+    for (const char *line : {
+                 "unsupported|ibv_attach_mcast: it is not modelled",
+                 "memory|ibv_reg_mr_iova2: on-demand paging, ",
+                 "qp|ibv_create_qp: types other than RC, UD and DC are not",
+                 "direct|mlx5dv_init_obj: such objects are not modelled"}) {
+        std::string text = line;
+        size_t bar       = text.find('|');
+
+        program[1] = text.substr(0, bar);
+        rcv::process_ptr p = fabric.start(0, program, {"MLX5EMU_EXPLAIN=1"});
+        EXPECT_EQ(0, p->wait(60)) << p->output();
+        EXPECT_NE(std::string::npos,
+                  p->output().find("mlx5emu: " + text.substr(bar + 1)))
+                << p->output();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,

@@ -7,6 +7,7 @@
 
 #include "emu_devx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Syndromes tell firmware's checks apart; here they name the emulator's */
@@ -99,6 +100,16 @@ emu_srq_t *emu_devx_find_srq(struct ibv_context *context, uint32_t srqn)
             (srq->ctx == emu_vctx(context)->ctx->index)) ? srq : NULL;
 }
 
+/* errno is what the kernel gives for a command that it doesn't know */
+static void emu_devx_refuse(unsigned opcode)
+{
+    char what[32];
+
+    snprintf(what, sizeof(what), "command 0x%x is", opcode);
+    emu_refuse("DEVX", what);
+    errno = EINVAL;
+}
+
 /* What the kernel checks of every command before the device sees it. NULL with
  * errno set if it doesn't let it pass. */
 static const emu_devx_op_t *
@@ -131,6 +142,7 @@ emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
         }
     }
 
+    emu_devx_refuse(opcode);
     return NULL;
 }
 

@@ -66,7 +66,7 @@ mlx5dv_devx_create_event_channel(struct ibv_context *context,
     }
 
     if (flags != MLX5_IB_UAPI_DEVX_CR_EV_CH_FLAGS_OMIT_DATA) {
-        return emu_verbs_fail(EOPNOTSUPP); /* There are no event entries */
+        return emu_refuse_object(__func__, "data of events is");
     }
 
     chan = calloc(1, sizeof(*chan));
@@ -178,7 +178,8 @@ int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
         ((obj->type != EMU_DEVX_QP) && (obj->type != EMU_DEVX_CQ) &&
          (obj->type != EMU_DEVX_DCT)) ||
         (obj->context != chan->context) || !emu_vctx_is_mine(chan->context)) {
-        return emu_verbs_error(EOPNOTSUPP);
+        return emu_refuse(__func__, "events of other objects than QPs, CQs and"
+                          " DCTs are");
     }
 
     pthread_mutex_lock(&emu_devx_event_lock);
@@ -188,7 +189,7 @@ int mlx5dv_devx_subscribe_devx_event(struct mlx5dv_devx_event_channel *channel,
         chan->objs    = obj;
         emu_devx_set_async(obj, chan->chan);
     } else if (obj->channel != channel) {
-        ret = EOPNOTSUPP;
+        ret = emu_refuse(__func__, "several channels for an object are");
     }
 
     for (i = 0; (i < count) && (ret == 0); ++i) {

@@ -29,7 +29,7 @@ struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
 
     /* No BlueFlame, so no memory that combines writes */
     if (flags == MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) {
-        return emu_verbs_fail(EOPNOTSUPP);
+        return emu_refuse_object(__func__, "BlueFlame is");
     }
 
     uar = calloc(1, sizeof(*uar));

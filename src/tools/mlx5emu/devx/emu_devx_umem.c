@@ -132,12 +132,12 @@ static int emu_umem_get_pages(uint8_t *addr, size_t size,
             *pages_p = pages;
             return 0;
         } else if ((base < pages->base + pages->size) && (end > pages->base)) {
-            return EOPNOTSUPP; /* Partly replaced already */
+            return emu_refuse("umem", "a part of another umem's pages is");
         }
     }
 
     if ((here >= base) && (here < end)) {
-        return EOPNOTSUPP; /* The stack that we run on */
+        return emu_refuse("umem", "the stack of the caller is");
     }
 
     pages = calloc(1, sizeof(*pages));
@@ -240,7 +240,7 @@ mlx5dv_devx_umem_reg_ex(struct ibv_context *context,
     }
 
     if (in->comp_mask != 0) {
-        return emu_verbs_fail(EOPNOTSUPP); /* Memory of other devices */
+        return emu_refuse_object(__func__, "memory of other devices is");
     }
 
     return mlx5dv_devx_umem_reg(context, in->addr, in->size, in->access);

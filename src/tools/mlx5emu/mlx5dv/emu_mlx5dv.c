@@ -35,7 +35,7 @@ struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
 
     if (emu_fabric->cfg.no_devx) {
         ibv_close_device(context);
-        return emu_verbs_fail(EOPNOTSUPP);
+        return emu_refuse_object(__func__, "DEVX is, by --no-devx,");
     }
 
     emu_vctx(context)->devx = 1;
@@ -73,7 +73,8 @@ struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context,
              MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) ||
             ((mlx5_cq_attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) &&
              (mlx5_cq_attr->flags & ~MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD))) {
-            return emu_verbs_fail(EOPNOTSUPP); /* See query_device */
+            return emu_refuse_object(__func__, "compression of entries and"
+                                     " flags beside padding are");
         }
 
         if (mlx5_cq_attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE) {
@@ -96,7 +97,7 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context,
         if (mlx5_qp_attr->comp_mask & ~(uint64_t)
             (MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS |
              MLX5DV_QP_INIT_ATTR_MASK_DC)) {
-            return emu_verbs_fail(EOPNOTSUPP);
+            return emu_refuse_object(__func__, "such fields are");
         }
 
         if ((mlx5_qp_attr->comp_mask &
@@ -105,7 +106,7 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context,
              ~(MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
                MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE |
                MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE))) {
-            return emu_verbs_fail(EOPNOTSUPP);
+            return emu_refuse_object(__func__, "such flags are");
         }
     }
 
@@ -215,7 +216,7 @@ int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 
     if (obj_type & ~(uint64_t)(MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ |
                                MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)) {
-        return emu_verbs_error(EOPNOTSUPP);
+        return emu_refuse(__func__, "such objects are");
     }
 
     if (obj_type & MLX5DV_OBJ_QP) {

@@ -9,7 +9,8 @@
  * purpose.
  */
 
-#include <errno.h>
+#include "../verbs/emu_refuse.h"
+
 #include <stddef.h>
 
 /* Functions which return zero or a value of errno */
@@ -17,8 +18,7 @@
     int _name(void); \
     int _name(void) \
     { \
-        errno = EOPNOTSUPP; \
-        return EOPNOTSUPP; \
+        return emu_refuse(#_name, NULL); \
     }
 
 /* Functions which return a new object */
@@ -26,8 +26,7 @@
     void *_name(void); \
     void *_name(void) \
     { \
-        errno = EOPNOTSUPP; \
-        return NULL; \
+        return emu_refuse_object(#_name, NULL); \
     }
 
 /* Functions which release an object that can't exist */

@@ -31,7 +31,7 @@ static int emu_vcq_check_attr(struct ibv_context *context,
         ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
          (attr->flags & ~(IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
                           IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)))) {
-        return EOPNOTSUPP;
+        return emu_refuse("ibv_create_cq_ex", "such flags or fields are");
     }
 
     return 0;
@@ -125,7 +125,7 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
     }
 
     /* Growing would move the ring below a program that polls it by itself */
-    return (cqe <= cq->cqe) ? 0 : emu_verbs_error(EOPNOTSUPP);
+    return (cqe <= cq->cqe) ? 0 : emu_refuse(__func__, "growing is");
 }
 
 int emu_vcq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)

@@ -17,6 +17,7 @@
 #ifndef EMU_VERBS_H_
 #define EMU_VERBS_H_
 
+#include "emu_refuse.h"
 #include "../core/emu_def.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"

@@ -47,7 +47,7 @@ struct ibv_pd *emu_vpd_alloc_parent(struct ibv_context *context,
     }
 
     if (attr->comp_mask & ~IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
-        return emu_verbs_fail(EOPNOTSUPP); /* Allocators of the program */
+        return emu_refuse_object("ibv_alloc_parent_domain", "allocators are");
     }
 
     vpd = calloc(1, sizeof(*vpd));
@@ -125,7 +125,9 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
     access &= ~IBV_ACCESS_OPTIONAL_RANGE;
     if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
                   IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB)) {
-        return emu_verbs_fail(EOPNOTSUPP);
+        return emu_refuse_object(
+                __func__, "on-demand paging, memory windows, zero-based and"
+                " huge-page regions are");
     }
 
     if ((uintptr_t)addr + length < (uintptr_t)addr) {
@@ -176,7 +178,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
     (void)iova;
     (void)fd;
     (void)access;
-    return emu_verbs_fail(EOPNOTSUPP);
+    return emu_refuse_object(__func__, NULL);
 }
 
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
@@ -188,7 +190,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
     (void)addr;
     (void)length;
     (void)access;
-    errno = EOPNOTSUPP;
+    emu_refuse(__func__, NULL);
     return IBV_REREG_MR_ERR_INPUT;
 }
 

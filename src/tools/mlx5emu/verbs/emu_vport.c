@@ -199,5 +199,5 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
     (void)attr;
     (void)eth_mac;
     (void)vid;
-    return emu_verbs_error(EOPNOTSUPP); /* Ports are InfiniBand */
+    return emu_refuse(__func__, "Ethernet is");
 }

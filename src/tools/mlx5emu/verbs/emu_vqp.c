@@ -66,7 +66,7 @@ static int emu_vqp_type(const struct ibv_qp_init_attr_ex *attr,
             return EINVAL;
         }
     default:
-        return EOPNOTSUPP;
+        return emu_refuse("ibv_create_qp", "types other than RC, UD and DC are");
     }
 }
 
@@ -158,7 +158,7 @@ static int emu_vqp_check_attr(struct ibv_context *context,
                              IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) ||
         ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
          (attr->create_flags != 0))) {
-        return EOPNOTSUPP;
+        return emu_refuse("ibv_create_qp", "such flags or fields are");
     }
 
     if (((attr->send_cq != NULL) && (attr->send_cq->context != context)) ||

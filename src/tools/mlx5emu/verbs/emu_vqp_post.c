@@ -53,7 +53,8 @@ static int emu_vqp_opcode(const struct ibv_send_wr *wr, uint8_t *opcode_p)
 
     if (((unsigned)wr->opcode >= sizeof(table) / sizeof(table[0])) ||
         (table[wr->opcode] == 0)) {
-        return EOPNOTSUPP; /* Invalidation, memory windows, segmentation */
+        return emu_refuse("ibv_post_send", "invalidation, memory windows and"
+                          " segmentation are");
     }
 
     *opcode_p = table[wr->opcode];

@@ -250,7 +250,8 @@ int emu_vqp_ex_check(emu_qp_type_t type, uint64_t send_ops)
     const uint64_t known = (type == EMU_QPT_RC) ? EMU_VQP_EX_RC_OPS :
                            (type == EMU_QPT_UD) ? EMU_VQP_EX_UD_OPS : 0;
 
-    return (send_ops & ~known) ? EOPNOTSUPP : 0;
+    return (send_ops & ~known) ?
+           emu_refuse("ibv_create_qp_ex", "some of the send operations are") : 0;
 }
 
 int emu_vqp_ex_init(emu_vqp_t *vqp, uint64_t send_ops)

@@ -134,7 +134,8 @@ struct ibv_srq *emu_vsrq_create_ex(struct ibv_context *context,
 
     if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) &&
         (attr->srq_type != IBV_SRQT_BASIC)) {
-        return emu_verbs_fail(EOPNOTSUPP); /* XRC, tag matching */
+        return emu_refuse_object(
+                __func__, "XRC and hardware tag matching are");
     }
 
     if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || (attr->pd == NULL)) {
@@ -167,7 +168,8 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 
     vsrq = emu_vsrq(srq);
     if (mask & ~IBV_SRQ_LIMIT) {
-        return emu_verbs_error((mask & IBV_SRQ_MAX_WR) ? EOPNOTSUPP : EINVAL);
+        return (mask & IBV_SRQ_MAX_WR) ?
+               emu_refuse(__func__, "resizing is") : emu_verbs_error(EINVAL);
     }
 
     if (mask & IBV_SRQ_LIMIT) {

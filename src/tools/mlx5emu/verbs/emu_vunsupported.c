@@ -14,7 +14,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     (void)qp;
     (void)gid;
     (void)lid;
-    return emu_verbs_error(EOPNOTSUPP);
+    return emu_refuse(__func__, NULL);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
@@ -22,14 +22,14 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
     (void)qp;
     (void)gid;
     (void)lid;
-    return emu_verbs_error(EOPNOTSUPP);
+    return emu_refuse(__func__, NULL);
 }
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
     (void)qp;
     return ((ece == NULL) || (ece->vendor_id == 0)) ?
-           0 : emu_verbs_error(EOPNOTSUPP);
+           0 : emu_refuse(__func__, NULL);
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -44,14 +44,14 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
     (void)cmd_fd;
-    return emu_verbs_fail(EOPNOTSUPP);
+    return emu_refuse_object(__func__, NULL);
 }
 
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
 {
     (void)context;
     (void)pd_handle;
-    return emu_verbs_fail(EOPNOTSUPP);
+    return emu_refuse_object(__func__, NULL);
 }
 
 void ibv_unimport_pd(struct ibv_pd *pd)
@@ -63,7 +63,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
     (void)pd;
     (void)mr_handle;
-    return emu_verbs_fail(EOPNOTSUPP);
+    return emu_refuse_object(__func__, NULL);
 }
 
 void ibv_unimport_mr(struct ibv_mr *mr)
@@ -75,7 +75,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
     (void)context;
     (void)dm_handle;
-    return emu_verbs_fail(EOPNOTSUPP);
+    return emu_refuse_object(__func__, NULL);
 }
 
 void ibv_unimport_dm(struct ibv_dm *dm)
