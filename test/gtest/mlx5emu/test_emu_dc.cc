@@ -230,6 +230,35 @@ UCS_TEST_F(test_emu_dc, silent_link) {
     EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, status(initiator));
 }
 
+/* A rule for one kind of queue pair leaves the others alone */
+UCS_TEST_F(test_emu_dc, faults_by_type) {
+    node initiator = make_initiator(0);
+    node target    = make_target(1);
+    uint64_t ah    = make_ah(initiator, target);
+    emu::side c(fabric(), 0, 0, false, true, IBV_QPT_UD);
+    emu::side d(fabric(), 1, 0, false, true, IBV_QPT_UD);
+
+    make_pair();
+    (*c)("ud", c.qp);
+    (*d)("ud", d.qp);
+    fault("packet type=dc drop", 1);
+    fault("packet type=dc count=all count", 2);
+    fault("packet type=rc count=all count", 1);
+    fault("packet type=ud count=all count", 1);
+    fault("packet type=rc,ud count=all count", 2);
+    fault("post type=dc,ud count=all count", 2);
+
+    d.recv(1, 0, 4096);
+    c.send(IBV_WR_SEND, d, 2, 0, 16, 0,
+           (*c)("ah", c.ctx, d.lid).at(0), d.qpn);
+    EXPECT_TRUE(c.completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(d.completes(1, IBV_WC_SUCCESS));
+    a->write(*b, 3, 0, 8, 0);
+    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+    post(initiator, target, ah, MLX5_OPCODE_RDMA_WRITE, 0, 8, 8);
+    EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, status(initiator));
+}
+
 UCS_TEST_F(test_emu_dc, no_receiver) {
     node initiator = make_initiator(0, 8, 1, 1);
     node target    = make_target(1);
