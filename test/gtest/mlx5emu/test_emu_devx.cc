@@ -234,6 +234,26 @@ protected:
         EXPECT_EQ(UINT64_MAX, answer.object);
     }
 
+    /* A field with a value that makes a command wrong, and the answer */
+    struct wrong {
+        unsigned status;
+        unsigned bit;
+        unsigned num_bits;
+        uint64_t value;
+    };
+
+    /* The fields are in the part that begins at byte base */
+    void expect_refused(const mailbox &right, size_t base,
+                        std::initializer_list<wrong> wrongs)
+    {
+        for (const wrong &w : wrongs) {
+            SCOPED_TRACE("bit " + std::to_string(w.bit) + " = " +
+                         std::to_string(w.value));
+            expect_create(w.status, mailbox(right).set(base, w.bit, w.num_bits,
+                                                       w.value));
+        }
+    }
+
     /* Every shorter command is too short; longer ones are read as far as the
      * device knows them */
     void check_lengths(const mailbox &right)
@@ -327,32 +347,30 @@ UCS_TEST_F(test_emu_devx, cq) {
     emu::answer answer;
 
     /* Out of the umem, of it by a wrap, of another, or nowhere */
-    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_LOG_SIZE,
-                                                         15));
-    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_LOG_SIZE,
-                                                         31));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(0, EMU_CQ_CMD_UMEM_OFFSET, -64ul));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(0, EMU_CQ_CMD_UMEM_ID, 0));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(cqc, EMU_CQC_DBR_UMEM_ID, 0xffffffff));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(cqc, EMU_CQC_DBR_ADDR,
-                                     emu::devx_side::umem_size - 4));
+    expect_refused(right, cqc, {
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_LOG_SIZE, 15},
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_LOG_SIZE, 31}
+    });
+    expect_refused(right, 0, {
+        {EMU_CMD_ST_BAD_RES, EMU_CQ_CMD_UMEM_OFFSET, -64ul},
+        {EMU_CMD_ST_BAD_RES, EMU_CQ_CMD_UMEM_ID, 0}
+    });
+    expect_refused(right, cqc, {
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_DBR_UMEM_ID, 0xffffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_DBR_ADDR, emu::devx_side::umem_size - 4}
+    });
     /* Other objects */
-    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_UAR_PAGE,
-                                                         0xffffff));
-    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_EQN, 0));
-    expect_create(EMU_CMD_ST_BAD_RES, mailbox(right).set(cqc, EMU_CQC_EQN,
-                                                         255));
+    expect_refused(right, cqc, {
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_UAR_PAGE, 0xffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_EQN, 0},
+        {EMU_CMD_ST_BAD_RES, EMU_CQC_EQN, 255}
+    });
     /* What is not there, and what nobody can */
-    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
-                  EMU_CQC_CQE_SZ, 7));
-    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
-                  EMU_CQC_COMPRESS, 1));
-    expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
-                  EMU_CQC_COLLAPSED, 1));
+    expect_refused(right, cqc, {
+        {EMU_CMD_ST_BAD_PARAM, EMU_CQC_CQE_SZ, 7},
+        {EMU_CMD_ST_BAD_PARAM, EMU_CQC_COMPRESS, 1},
+        {EMU_CMD_ST_BAD_PARAM, EMU_CQC_COLLAPSED, 1}
+    });
     expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(0,
                   EMU_CQ_CMD_UMEM_OFFSET, 32));
     expect_create(EMU_CMD_ST_BAD_PARAM, mailbox(right).set(cqc,
@@ -380,28 +398,22 @@ UCS_TEST_F(test_emu_devx, rmp) {
     mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_RMP, s->rmpn);
     emu::answer answer;
 
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_STATE, 0));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_WQ_TYPE, 2));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_WQ_SIGNATURE, 1));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 4));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 10));
+    expect_refused(right, rmpc, {
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_STATE, 0},
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_WQ_TYPE, 2},
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_WQ_SIGNATURE, 1},
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_LOG_STRIDE, 4},
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_LOG_STRIDE, 10}
+    });
     expect_create(EMU_CMD_ST_BAD_RES,
                   mailbox(right).set(rmpc, EMU_RMPC_LOG_STRIDE, 15)
                           .set(rmpc, EMU_RMPC_LOG_SIZE, 31));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(rmpc, EMU_RMPC_PD, 0xffffff));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(rmpc, EMU_RMPC_WQ_UMEM_ID, 0xabcdef));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(rmpc, EMU_RMPC_DBR_ADDR, -1ul));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(rmpc, EMU_RMPC_DBR_ADDR,
-                                     emu::devx_side::dbr_offset + 1));
+    expect_refused(right, rmpc, {
+        {EMU_CMD_ST_BAD_RES, EMU_RMPC_PD, 0xffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_RMPC_WQ_UMEM_ID, 0xabcdef},
+        {EMU_CMD_ST_BAD_RES, EMU_RMPC_DBR_ADDR, -1ul},
+        {EMU_CMD_ST_BAD_PARAM, EMU_RMPC_DBR_ADDR, emu::devx_side::dbr_offset + 1}
+    });
 
     for (bool cyclic : {false, true}) {
         answer = s->create(s->make_rmp(cyclic));
@@ -426,30 +438,25 @@ UCS_TEST_F(test_emu_devx, qp) {
     for (unsigned st : {0x1, 0x2, 0x3, 0x4, 0x6, 0xff}) {
         expect_create(EMU_CMD_ST_BAD_PARAM, s->make_qp(st));
     }
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_PD, 0xffffff));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_PD, s->pdn + 1));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_CQN_SND, s->cqn + 1));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_CQN_RCV, 0xffffff));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_SRQN, s->rmpn + 1));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_UAR_PAGE, 2));
+    expect_refused(right, qpc, {
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_PD, 0xffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_PD, s->pdn + 1},
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_CQN_SND, s->cqn + 1},
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_CQN_RCV, 0xffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_SRQN, s->rmpn + 1},
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_UAR_PAGE, 2}
+    });
     expect_create(EMU_CMD_ST_BAD_RES,
                   mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_ID, 0));
     expect_create(EMU_CMD_ST_BAD_RES,
                   mailbox(right).set(qpc, EMU_QPC_LOG_SQ_SIZE, 15));
     expect_create(EMU_CMD_ST_BAD_RES,
                   mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_OFFSET, -1ul));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(qpc, EMU_QPC_DBR_ADDR, -8ul));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(qpc, EMU_QPC_RQ_TYPE, 2));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(qpc, EMU_QPC_NO_SQ, 1));
+    expect_refused(right, qpc, {
+        {EMU_CMD_ST_BAD_RES, EMU_QPC_DBR_ADDR, -8ul},
+        {EMU_CMD_ST_BAD_PARAM, EMU_QPC_RQ_TYPE, 2},
+        {EMU_CMD_ST_BAD_PARAM, EMU_QPC_NO_SQ, 1}
+    });
     expect_create(EMU_CMD_ST_BAD_PARAM,
                   mailbox(right).set(0, EMU_QP_CMD_WQ_UMEM_OFFSET, 16));
     /* Its own receive queue of 2^15 entries of 2 KB is not in the umem */
@@ -520,18 +527,14 @@ UCS_TEST_F(test_emu_devx, dct) {
     mailbox right     = s->make_dct();
     emu::answer dct, answer;
 
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(dctc, EMU_DCTC_PD, 0xffffff));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(dctc, EMU_DCTC_CQN, s->cqn + 1));
-    expect_create(EMU_CMD_ST_BAD_RES,
-                  mailbox(right).set(dctc, EMU_DCTC_SRQN, 0));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(dctc, EMU_DCTC_MTU, 0));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(dctc, EMU_DCTC_PORT, 2));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(dctc, EMU_DCTC_OFFLOAD_TYPE, 1));
+    expect_refused(right, dctc, {
+        {EMU_CMD_ST_BAD_RES, EMU_DCTC_PD, 0xffffff},
+        {EMU_CMD_ST_BAD_RES, EMU_DCTC_CQN, s->cqn + 1},
+        {EMU_CMD_ST_BAD_RES, EMU_DCTC_SRQN, 0},
+        {EMU_CMD_ST_BAD_PARAM, EMU_DCTC_MTU, 0},
+        {EMU_CMD_ST_BAD_PARAM, EMU_DCTC_PORT, 2},
+        {EMU_CMD_ST_BAD_PARAM, EMU_DCTC_OFFLOAD_TYPE, 1}
+    });
 
     dct = s->create(right);
     ASSERT_EQ(0, dct.error);
@@ -565,20 +568,16 @@ UCS_TEST_F(test_emu_devx, mkey) {
         expect_create(EMU_CMD_ST_BAD_PARAM,
                       mailbox(right).set(mkc, EMU_MKC_MODE_1_0, mode));
     }
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(mkc, EMU_MKC_FREE, 1));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(mkc, EMU_MKC_LENGTH64, 1));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(mkc, EMU_MKC_LEN, 4097));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(mkc, EMU_MKC_START_ADDR, -4095ul));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(EMU_MKEY_CMD_KLM, EMU_KLM_MKEY,
-                                     s->lkey ^ 1));
-    expect_create(EMU_CMD_ST_BAD_PARAM,
-                  mailbox(right).set(EMU_MKEY_CMD_KLM, EMU_KLM_MKEY,
-                                     0xffffffff));
+    expect_refused(right, mkc, {
+        {EMU_CMD_ST_BAD_PARAM, EMU_MKC_FREE, 1},
+        {EMU_CMD_ST_BAD_PARAM, EMU_MKC_LENGTH64, 1},
+        {EMU_CMD_ST_BAD_PARAM, EMU_MKC_LEN, 4097},
+        {EMU_CMD_ST_BAD_PARAM, EMU_MKC_START_ADDR, -4095ul}
+    });
+    expect_refused(right, EMU_MKEY_CMD_KLM, {
+        {EMU_CMD_ST_BAD_PARAM, EMU_KLM_MKEY, s->lkey ^ 1},
+        {EMU_CMD_ST_BAD_PARAM, EMU_KLM_MKEY, 0xffffffff}
+    });
     expect_create(EMU_CMD_ST_BAD_RES,
                   mailbox(right).set(mkc, EMU_MKC_PD, 0xffffff));
     /* More entries than the mailbox has */

@@ -65,22 +65,32 @@ static void emu_mem_copy_local(const struct iovec *dst, const struct iovec *src,
     }
 }
 
-/* Whether a copy was short enough to be done by emu_peer_access(), and is done */
-static int emu_mem_short(uint32_t proc, int is_put, const struct iovec *local,
-                         unsigned num_local, const struct iovec *remote,
-                         unsigned num_remote, size_t length)
-{
-    return (length <= EMU_PEER_MAX) && (num_local == 1) && (num_remote == 1) &&
-           emu_peer_access(proc, is_put, local->iov_base,
-                           (uintptr_t)remote->iov_base, length);
-}
-
 static int emu_mem_result(ssize_t ret, size_t length)
 {
     if (ret == (ssize_t)length) {
         return 0;
     }
     return ((ret < 0) && (errno == ESRCH)) ? -ESRCH : -EFAULT;
+}
+
+/* Between this process and another one */
+static int emu_mem_copy(uint32_t proc, int is_put, const struct iovec *local,
+                        unsigned num_local, const struct iovec *remote,
+                        unsigned num_remote, size_t length)
+{
+    pid_t pid = emu_fabric->procs[proc].pid;
+
+    if ((length <= EMU_PEER_MAX) && (num_local == 1) && (num_remote == 1) &&
+        emu_peer_access(proc, is_put, local->iov_base,
+                        (uintptr_t)remote->iov_base, length)) {
+        return 0;
+    }
+
+    return emu_mem_result(is_put ?
+                          process_vm_writev(pid, local, num_local, remote,
+                                            num_remote, 0) :
+                          process_vm_readv(pid, local, num_local, remote,
+                                           num_remote, 0), length);
 }
 
 int emu_mem_put(uint32_t proc, const struct iovec *dst, unsigned num_dst,
@@ -93,28 +103,17 @@ int emu_mem_put(uint32_t proc, const struct iovec *dst, unsigned num_dst,
         emu_mem_copy_local(dst, src, length);
         return 0;
     }
-    if (emu_mem_short(proc, 1, src, num_src, dst, num_dst, length)) {
-        return 0;
-    }
-    return emu_mem_result(process_vm_writev(emu_fabric->procs[proc].pid, src,
-                                            num_src, dst, num_dst, 0), length);
+    return emu_mem_copy(proc, 1, src, num_src, dst, num_dst, length);
 }
 
 int emu_mem_get(uint32_t proc, const struct iovec *dst, unsigned num_dst,
                 const struct iovec *src, unsigned num_src, size_t length)
 {
-    if (length == 0) {
-        return 0;
-    }
     if (proc == emu_self->index) {
-        emu_mem_copy_local(dst, src, length);
-        return 0;
+        return emu_mem_put(proc, dst, num_dst, src, num_src, length);
     }
-    if (emu_mem_short(proc, 0, dst, num_dst, src, num_src, length)) {
-        return 0;
-    }
-    return emu_mem_result(process_vm_readv(emu_fabric->procs[proc].pid, dst,
-                                           num_dst, src, num_src, 0), length);
+    return (length == 0) ? 0 :
+           emu_mem_copy(proc, 0, dst, num_dst, src, num_src, length);
 }
 
 void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
