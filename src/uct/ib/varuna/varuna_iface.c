@@ -25,6 +25,7 @@
 #include "varuna_watch.h"
 
 #include <sys/epoll.h>
+#include <ucs/async/async.h>
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
@@ -538,15 +539,19 @@ static void uct_varuna_iface_close_lanes(uct_varuna_iface_t *iface)
     uct_varuna_iface_close_links(iface);
 }
 
-/* The control plane, whose addresses are in ours, and the events of all. */
+/* The control plane, whose addresses are in ours, and the events of all. Handlers may
+ * be called as soon as they are set: they are kept out until all is there that they
+ * look at. */
 static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
 {
+    ucs_async_context_t *async = iface->super.worker->async;
     uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
     ucs_status_t status;
 
+    UCS_ASYNC_BLOCK(async);
     status = uct_varuna_ctl_create(iface, &iface->ctl);
     if (status != UCS_OK) {
-        return status;
+        goto out;
     }
 
     iface->addr_len            = uct_varuna_iface_pack_address(iface, 0, addr,
@@ -557,6 +562,8 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
         uct_varuna_ctl_destroy(iface->ctl);
     }
 
+out:
+    UCS_ASYNC_UNBLOCK(async);
     return status;
 }
 

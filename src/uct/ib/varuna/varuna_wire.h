@@ -57,9 +57,9 @@ typedef union uct_varuna_am_hdr {
     struct {
         uint32_t               seq;        /* Of this vQP, starts with 0 */
         uint32_t               target;     /* (target id << 5) | user's AM id */
-    };
+    } UCS_S_PACKED;
     uint64_t                   u64;
-} uct_varuna_am_hdr_t;
+} UCS_S_PACKED uct_varuna_am_hdr_t;        /* Stands where UCX's header ends */
 
 #define UCT_VARUNA_AM_ID_BITS        5
 #define UCT_VARUNA_TARGET_ID_MAX     UCS_BIT(32 - UCT_VARUNA_AM_ID_BITS)
