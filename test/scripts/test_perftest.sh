@@ -149,7 +149,7 @@ judge() {
 iterations() {
     case $1 in
     *_bw | *_mr) echo 1500 ;;
-    *) echo 400 ;;
+    *) echo 250 ;;
     esac
 }
 

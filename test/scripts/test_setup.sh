@@ -116,6 +116,18 @@ EOF
     check diff - out <<<"$PWD/tree"
 }
 
+test_packages_of_longer_tests() {
+    fake_machine 0
+    check "$setup" --install libzydis-dev bash 2>err
+    check diff - asked <<EOF
+update
+install -y --no-install-recommends libzydis-dev
+EOF
+    check "$setup" --install bash
+    [ "$(wc -l <asked)" -eq 2 ] || fail "what is there is installed again"
+    fails 1 'PACKAGE is missing' "$setup" --install
+}
+
 test_given_source_tree() {
     mkdir tree
     [ "$(RC_VARUNA_UCX_SRC=$PWD/tree "$setup" 2>/dev/null)" = "$PWD/tree" ] ||
