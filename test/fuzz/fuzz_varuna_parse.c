@@ -215,6 +215,10 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_open_rep_t *rep    = (void*)body;
     uct_varuna_packed_rkey_t *rkey    = (void*)(rep + 1);
     uct_varuna_ctl_reject_t reject    = { .status = UCS_ERR_NO_ELEM };
+    uct_varuna_ctl_pong_t pong        = { .uuid = 0x1234, .beat = 1 };
+    uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
+                                          .width = 8 };
+    uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
     unsigned i;
 
     for (i = 1; i < 3; ++i) {
@@ -226,6 +230,10 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
     seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
+    seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
+    seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));
+    seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
+    seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
     con->device_len = 3;
     con->ep_len     = 7;
     seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);
