@@ -227,6 +227,17 @@ static void add_av(wqe_writer &wqe, ibv_ah *ah, uint64_t key, uint32_t dctn)
     wqe.add(&av, sizeof(av));
 }
 
+static void add_data(wqe_writer &wqe, uint64_t addr, uint32_t length,
+                     uint32_t lkey)
+{
+    mlx5_wqe_data_seg data = {};
+
+    data.byte_count = htobe32(length);
+    data.lkey       = htobe32(lkey);
+    data.addr       = htobe64(addr);
+    wqe.add(&data, sizeof(data));
+}
+
 static bool has_raddr(unsigned opcode)
 {
     return (opcode == MLX5_OPCODE_RDMA_WRITE) ||
@@ -250,7 +261,6 @@ numbers_t cmd_raw(const words_t &words)
     unsigned opcode     = number(words, 2);
     mlx5_wqe_raddr_seg raddr   = {};
     mlx5_wqe_atomic_seg atomic = {};
-    mlx5_wqe_data_seg data     = {};
     unsigned num_ds     = 2 + (qp.is_dci ? 3 : 0) + has_raddr(opcode) +
                           is_atomic(opcode);
 
@@ -277,10 +287,7 @@ numbers_t cmd_raw(const words_t &words)
         wqe.add(&atomic, sizeof(atomic));
     }
 
-    data.byte_count = htobe32(number(words, 5));
-    data.lkey       = htobe32(number(words, 6));
-    data.addr       = htobe64(number(words, 4));
-    wqe.add(&data, sizeof(data));
+    add_data(wqe, number(words, 4), number(words, 5), number(words, 6));
     wqe.ring();
     return {};
 }
@@ -296,7 +303,6 @@ numbers_t cmd_masked(const words_t &words)
     bool is_cs               = (opcode == MLX5_OPCODE_ATOMIC_MASKED_CS);
     bool has_masks           = is_cs && (size == 8);
     mlx5_wqe_raddr_seg raddr = {};
-    mlx5_wqe_data_seg data   = {};
     uint32_t words32[4]      = {};
     uint64_t words64[4];
 
@@ -316,10 +322,7 @@ numbers_t cmd_masked(const words_t &words)
     if (has_masks) {
         wqe.add(&words64[2], 16);
     }
-    data.byte_count = htobe32(size);
-    data.lkey       = htobe32(number(words, 5));
-    data.addr       = htobe64(number(words, 4));
-    wqe.add(&data, sizeof(data));
+    add_data(wqe, number(words, 4), size, number(words, 5));
     wqe.ring();
     return {};
 }
