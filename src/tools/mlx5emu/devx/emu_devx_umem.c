@@ -20,6 +20,7 @@
 #include "../core/emu_fabric_priv.h"
 #include "../uar/emu_signal.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,7 +29,6 @@
 
 /* Pages that were replaced */
 typedef struct emu_umem_pages {
-    struct emu_umem_pages *next;
     uint8_t               *base;   /* In the program */
     uint8_t               *heap;
     size_t                size;
@@ -38,7 +38,6 @@ typedef struct emu_umem_pages {
 
 struct emu_umem {
     struct mlx5dv_devx_umem dv;
-    struct emu_umem         *next;
     struct ibv_context      *context;
     emu_umem_pages_t        *pages;
     uint8_t                 *addr;
@@ -47,12 +46,29 @@ struct emu_umem {
 };
 
 
-/* Protects both lists and what is in them */
+/* Protects both trees and what is in them; see tsearch(3) */
 static pthread_mutex_t emu_umem_lock = PTHREAD_MUTEX_INITIALIZER;
-static emu_umem_pages_t *emu_umem_pages;
-static emu_umem_t *emu_umems;
+static void *emu_umem_pages; /* emu_umem_pages_t, by address */
+static void *emu_umems;      /* emu_umem_t, by id */
 static uint32_t emu_umem_last_id;
 
+
+/* What overlaps is equal; pages in the tree don't */
+static int emu_umem_pages_compare(const void *ptr1, const void *ptr2)
+{
+    const emu_umem_pages_t *pages1 = ptr1, *pages2 = ptr2;
+
+    return (pages1->base >= pages2->base + pages2->size) ? 1 :
+           (pages2->base >= pages1->base + pages1->size) ? -1 : 0;
+}
+
+static int emu_umem_compare(const void *ptr1, const void *ptr2)
+{
+    uint32_t id1 = ((const emu_umem_t*)ptr1)->dv.umem_id;
+    uint32_t id2 = ((const emu_umem_t*)ptr2)->dv.umem_id;
+
+    return (id1 > id2) - (id1 < id2);
+}
 
 static uint8_t *emu_umem_page_floor(const void *ptr)
 {
@@ -123,17 +139,20 @@ static int emu_umem_get_pages(uint8_t *addr, size_t size,
     uint8_t *base = emu_umem_page_floor(addr);
     uint8_t *end  = emu_umem_page_floor(addr + size + EMU_PAGE - 1);
     uint8_t *here = emu_umem_page_floor(__builtin_frame_address(0));
-    emu_umem_pages_t *pages;
+    emu_umem_pages_t *pages, key = { .base = base, .size = end - base };
+    void *node;
     int ret;
 
-    for (pages = emu_umem_pages; pages != NULL; pages = pages->next) {
-        if ((base >= pages->base) && (end <= pages->base + pages->size)) {
-            ++pages->refs;
-            *pages_p = pages;
-            return 0;
-        } else if ((base < pages->base + pages->size) && (end > pages->base)) {
+    node = tfind(&key, &emu_umem_pages, emu_umem_pages_compare);
+    if (node != NULL) {
+        pages = *(emu_umem_pages_t**)node;
+        if ((base < pages->base) || (end > pages->base + pages->size)) {
             return emu_refuse("umem", "a part of another umem's pages is");
         }
+
+        ++pages->refs;
+        *pages_p = pages;
+        return 0;
     }
 
     if ((here >= base) && (here < end)) {
@@ -161,11 +180,16 @@ static int emu_umem_get_pages(uint8_t *addr, size_t size,
         goto err_free_heap;
     }
 
-    pages->next    = emu_umem_pages;
-    emu_umem_pages = pages;
-    *pages_p       = pages;
+    if (tsearch(pages, &emu_umem_pages, emu_umem_pages_compare) == NULL) {
+        ret = ENOMEM;
+        goto err_unshare;
+    }
+
+    *pages_p = pages;
     return 0;
 
+err_unshare:
+    emu_umem_unshare(base, pages->size);
 err_free_heap:
     emu_heap_free(pages->heap, pages->size);
 err_free:
@@ -176,14 +200,11 @@ err_free:
 /* The lock is held */
 static void emu_umem_put_pages(emu_umem_pages_t *pages, int is_mine)
 {
-    emu_umem_pages_t **link;
-
     if (--pages->refs > 0) {
         return;
     }
 
-    for (link = &emu_umem_pages; *link != pages; link = &(*link)->next);
-    *link = pages->next;
+    tdelete(pages, &emu_umem_pages, emu_umem_pages_compare);
     if ((emu_umem_unshare(pages->base, pages->size) == 0) && is_mine) {
         emu_heap_free(pages->heap, pages->size);
     }
@@ -218,8 +239,10 @@ mlx5dv_devx_umem_reg(struct ibv_context *context, void *addr, size_t size,
     ret = emu_umem_get_pages(addr, size, &umem->pages);
     if (ret == 0) {
         umem->dv.umem_id = ++emu_umem_last_id;
-        umem->next       = emu_umems;
-        emu_umems        = umem;
+        if (tsearch(umem, &emu_umems, emu_umem_compare) == NULL) {
+            emu_umem_put_pages(umem->pages, 1);
+            ret = ENOMEM;
+        }
     }
     pthread_mutex_unlock(&emu_umem_lock);
 
@@ -248,7 +271,7 @@ mlx5dv_devx_umem_reg_ex(struct ibv_context *context,
 
 int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
 {
-    emu_umem_t *umem, **link;
+    emu_umem_t *umem;
     int ret = 0;
 
     if (dv == NULL) {
@@ -260,8 +283,7 @@ int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
     if (umem->refs > 0) {
         ret = EBUSY;
     } else {
-        for (link = &emu_umems; *link != umem; link = &(*link)->next);
-        *link = umem->next;
+        tdelete(umem, &emu_umems, emu_umem_compare);
         if (umem->pages != NULL) {
             emu_umem_put_pages(umem->pages, emu_vctx_is_mine(umem->context));
         }
@@ -279,17 +301,16 @@ int mlx5dv_devx_umem_dereg(struct mlx5dv_devx_umem *dv)
 void *emu_umem_get(struct ibv_context *context, uint32_t id, uint64_t offset,
                    uint64_t length, emu_umem_t **umem_p)
 {
-    void *ptr = NULL;
+    emu_umem_t key = { .dv.umem_id = id };
+    void *ptr      = NULL;
     emu_umem_t *umem;
+    void *node;
 
     pthread_mutex_lock(&emu_umem_lock);
-    for (umem = emu_umems; umem != NULL; umem = umem->next) {
-        if ((umem->dv.umem_id == id) && (umem->context == context)) {
-            break;
-        }
-    }
-
-    if ((umem != NULL) && (umem->pages != NULL) && (length <= umem->size) &&
+    node = tfind(&key, &emu_umems, emu_umem_compare);
+    umem = (node == NULL) ? NULL : *(emu_umem_t**)node;
+    if ((umem != NULL) && (umem->context == context) &&
+        (umem->pages != NULL) && (length <= umem->size) &&
         (offset <= umem->size - length)) {
         ++umem->refs;
         ptr     = umem->pages->heap + (umem->addr - umem->pages->base) + offset;
@@ -306,20 +327,25 @@ void emu_umem_put(emu_umem_t *umem)
     pthread_mutex_unlock(&emu_umem_lock);
 }
 
+static void emu_umem_forget(const void *node, VISIT visit, int depth)
+{
+    (void)depth;
+    if ((visit == postorder) || (visit == leaf)) {
+        (*(emu_umem_t* const*)node)->pages = NULL;
+    }
+}
+
 void emu_umem_leave(void)
 {
     emu_umem_pages_t *pages;
-    emu_umem_t *umem;
 
     pthread_mutex_lock(&emu_umem_lock);
-    for (umem = emu_umems; umem != NULL; umem = umem->next) {
-        umem->pages = NULL;
-    }
+    twalk(emu_umems, emu_umem_forget);
 
     /* The heap's pages are released with all others of this process */
     while (emu_umem_pages != NULL) {
-        pages          = emu_umem_pages;
-        emu_umem_pages = pages->next;
+        pages = *(emu_umem_pages_t**)emu_umem_pages;
+        tdelete(pages, &emu_umem_pages, emu_umem_pages_compare);
         emu_umem_unshare(pages->base, pages->size);
         free(pages);
     }
