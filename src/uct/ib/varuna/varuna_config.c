@@ -130,10 +130,10 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_BOOL},
 
   {"HANG_TIMEOUT", "10s",
-   "When an endpoint's oldest request has neither finished nor failed for this\n"
-   "time, and the peer does not answer on its link, then the path has failed.\n"
+   "When a queue pair has completed nothing of an endpoint's requests for this\n"
+   "time, and the peer answers on another link only, then the path has failed.\n"
    "So it has if the peer answers, but its receive buffers can't be what the\n"
-   "request waits for. Otherwise it is waited for. 0 stands for never.",
+   "requests wait for. Otherwise they are waited for. 0 stands for never.",
    ucs_offsetof(uct_varuna_iface_config_t, hang_timeout), UCS_CONFIG_TYPE_TIME},
 
   {"ORPHAN_TIMEOUT", "10m",

@@ -39,6 +39,7 @@ typedef struct uct_varuna_path {
     uint8_t                    flaps;      /* Doubles the hold-down */
     ucs_time_t                 retry_at;   /* Not probed before */
     ucs_time_t                 probed_at;  /* Since it is down; 0: not yet */
+    ucs_time_t                 asked_at;   /* About requests which may hang */
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
 
@@ -50,6 +51,12 @@ typedef struct uct_varuna_peer {
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
+    unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
+                                              over ctl->queue, no resources */
+    unsigned                   asking;     /* Endpoints which ask and are not
+                                              answered; main thread */
+    unsigned                   connecting; /* Endpoints whose CONNECT_REQ is not
+                                              answered; main thread */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
     uint8_t                    doubtful;  /* Links on which the last message to
                                              it failed */

@@ -201,6 +201,7 @@ struct uct_varuna_ctl {
     ucs_list_link_t            dead_eps;
     ucs_list_link_t            queue;      /* uct_varuna_ctl_msg_t */
     unsigned                   queue_len;
+    unsigned                   queue_pass;  /* Times it was gone through */
 
     khash_t(uct_varuna_peers)  peers;      /* By uuid */
     uct_varuna_target_table_t  targets;

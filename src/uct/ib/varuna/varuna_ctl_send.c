@@ -286,11 +286,20 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_msg_t *msg, *tmp;
     ucs_status_t status;
 
+    /* There may be a thousand messages, and this is done for each one more: a peer's
+     * are tried until one finds no resources */
+    ++ctl->queue_pass;
     ucs_list_for_each_safe(msg, tmp, &ctl->queue, list) {
+        if (msg->peer->queue_full[msg->link] == ctl->queue_pass) {
+            continue;
+        }
+
         status = uct_varuna_ctl_post(ctl, msg->peer, msg->link, msg->data,
                                      msg->length);
         if (status != UCS_ERR_NO_RESOURCE) {
             uct_varuna_ctl_msg_free(ctl, msg);
+        } else {
+            msg->peer->queue_full[msg->link] = ctl->queue_pass;
         }
     }
 }

@@ -13,7 +13,7 @@
 #include "varuna_ep_ops.h"
 #include "varuna_lane.h"
 #include "varuna_mlx5.h"
-#include "varuna_recovery.h"
+#include "varuna_recovery_priv.h"
 
 /* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
  * endpoint does not reach its slot's next owner. */
@@ -107,6 +107,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     }
 
     /* At most one lane has ever been given what is unfinished */
+    uct_varuna_ep_ctl_ended(self);
     self->state   = UCT_VARUNA_EP_FAILED;
     self->lane.ep = NULL;
     uct_varuna_ep_settle(self);
@@ -117,7 +118,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_reqs_cancel(&self->reqs);
     uct_varuna_amo_fail_all(self, UCS_ERR_CANCELED);
     uct_varuna_reqs_release(&self->reqs);
-    uct_varuna_lane_destroy(self, &self->next);
+    uct_varuna_ep_drop_next(self);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
 
     if (self->on_work) {

@@ -217,16 +217,24 @@ struct uct_varuna_ep {
     struct {
         ucs_time_t             since;      /* The oldest request is the same
                                               since then, by the watch's clock */
+    } watch;
+    struct {                               /* See varuna_hang.c */
+        ucs_time_t             since;      /* Nothing on the lane has completed
+                                              since then, by the watch's clock */
         ucs_time_t             asked_at;   /* First ping about it; 0: none */
-        ucs_time_t             probed_at;  /* Last one */
+        ucs_time_t             asked_clock;/* ... by the watch's clock */
+        ucs_time_t             due_at;     /* The timeout was over; 0: not yet */
         ucs_time_t             beat_since; /* Watch's clock */
         uint32_t               beat;       /* Of the peer's application, then */
+        uint16_t               mark;       /* Of the queue pair */
         uint8_t                beats;      /* Intervals in which it has moved on */
-    } watch;
+    } hang;
     uint8_t                    ctl_link;   /* Where it was sent */
     uint8_t                    swap_read;  /* The flushing read was posted */
     uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */
     uint8_t                    next_failed;/* Destroy it in the next step */
+    uint8_t                    asking;     /* 1: counted in peer->asking */
+    uint8_t                    connecting; /* 1: counted in peer->connecting */
 #ifdef UCT_VARUNA_MUTATIONS
     uint8_t                    old_error;
     ucs_time_t                 leak_until; /* The gate stays open */

@@ -16,12 +16,27 @@
 #include "varuna_swap.h"
 
 
+/* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
+ * messages wait in a queue, others are dropped): when a link fails, thousands ask. */
+#define UCT_VARUNA_MAX_ASKING        256
+
 /* The link for a control request: the chosen one first, then round robin over
- * all which reach the peer, since silence may mean that the link is dead. */
+ * all which reach the peer and whose port is up, since silence may mean that the link
+ * is dead. */
 static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
 {
-    unsigned map  = ep->peer->link_map;
-    uint8_t link  = uct_varuna_ep_select_link(ep);
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link                    = uct_varuna_ep_select_link(ep);
+    unsigned map                    = 0;
+    unsigned i;
+
+    /* What nobody can receive would only keep the control plane busy */
+    ucs_for_each_bit(i, ep->peer->link_map) {
+        if (!(iface->link_table.links[i].causes & UCT_VARUNA_LINK_CAUSE_PORT)) {
+            map |= UCS_BIT(i);
+        }
+    }
+    map = (map == 0) ? ep->peer->link_map : map;
 
     if (ep->ctl_sent == 0) {
         return (link == UCT_VARUNA_LINK_NONE) ? ucs_ffs64(map) : link;
@@ -34,6 +49,12 @@ static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
     return link;
 }
 
+void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
+{
+    ep->peer->asking -= ep->asking;
+    ep->asking        = 0;
+}
+
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,
                                const void *body, size_t length)
@@ -44,6 +65,15 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     if ((ep->ctl_sent != 0) &&
         (now - ep->ctl_sent < iface->config.ctl_timeout)) {
         return;
+    }
+
+    if (!ep->asking) {
+        if (ep->peer->asking >= UCT_VARUNA_MAX_ASKING) {
+            return; /* Its turn comes */
+        }
+
+        ep->asking = 1;
+        ++ep->peer->asking;
     }
 
     link = uct_varuna_ep_next_ctl_link(ep);
@@ -159,6 +189,7 @@ uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
 
     ep->log_rkey  = ep->log_bundle.rkey;
     ep->logs_addr = rep->log_addr;
+    uct_varuna_ep_ctl_ended(ep);
     ep->target    = rep->target;
     ucs_queue_for_each(req, &ep->reqs, queue) {
         uct_varuna_req_set_target(req, rep->target);

@@ -54,10 +54,11 @@ static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
     return used;
 }
 
-/* Ask at once or not at all: what waits in a queue of ours measures nothing. */
-static void uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
-                                      uct_varuna_peer_t *peer, unsigned link,
-                                      ucs_time_t now)
+/* Ask at once or not at all: what waits in a queue of ours measures nothing.
+ * @return whether it was asked. */
+static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_peer_t *peer, unsigned link,
+                                     ucs_time_t now)
 {
     uct_varuna_ctl_hdr_t hdr = {
         .magic   = UCT_VARUNA_WIRE_MAGIC,
@@ -73,16 +74,22 @@ static void uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
     if ((uct_varuna_ctl_post(ctl, peer, link, &hdr, sizeof(hdr)) != UCS_OK) &&
         (peer->doubtful == 0)) {
         uct_varuna_alive_unask(&peer->hb.alive, link);
+        return 0;
     }
+
+    return 1;
 }
 
-void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                unsigned link)
+int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                               unsigned link)
 {
+    int asked;
+
     uct_varuna_ctl_lock(ctl);
-    uct_varuna_heartbeat_ping(ctl, peer, link, ucs_get_time());
+    asked = uct_varuna_heartbeat_ping(ctl, peer, link, ucs_get_time());
     uct_varuna_ctl_reap_eps(ctl, 0);
     uct_varuna_ctl_unlock(ctl);
+    return asked;
 }
 
 /* --- Verdicts --- */

@@ -71,8 +71,9 @@ static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
            (__atomic_load_n(&peer->hb.gone_time, __ATOMIC_RELAXED) > timeout);
 }
 
-/** Main thread: ask once, now. */
-void uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                unsigned link);
+/** Main thread: ask once, now. @return nonzero if that was possible: silence is an
+ *  answer then. */
+int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                               unsigned link);
 
 #endif

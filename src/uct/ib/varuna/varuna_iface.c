@@ -32,6 +32,8 @@
 
 #define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads */
 #define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
+#define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
+#define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
 
 const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_RC]   = "rc",
@@ -41,17 +43,24 @@ const char *uct_varuna_lane_names[] = {
 
 /* --- Progress --- */
 
+/* Some endpoints take a step, the others in the next calls: thousands of them may
+ * recover at once, while others of the same application have traffic. */
 static void uct_varuna_iface_progress_work(uct_varuna_iface_t *iface,
                                            ucs_time_t now)
 {
     uct_varuna_ep_t *ep;
     ucs_list_link_t todo;
+    unsigned i;
 
     /* Steps may put endpoints into the list again: look at each once. They may
      * also destroy any of them, so elements stay in one list or the other */
     ucs_list_head_init(&todo);
-    ucs_list_splice_tail(&todo, &iface->work);
-    ucs_list_head_init(&iface->work);
+    for (i = 0; (i < UCT_VARUNA_MAX_STEPS) && !ucs_list_is_empty(&iface->work);
+         ++i) {
+        ep = ucs_list_extract_head(&iface->work, uct_varuna_ep_t, work);
+        ucs_list_add_tail(&todo, &ep->work);
+    }
+
     while (!ucs_list_is_empty(&todo)) {
         ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, work);
         ep->on_work = 0;
@@ -128,6 +137,25 @@ static void uct_varuna_iface_poll_dry(uct_varuna_iface_t *iface)
     }
 }
 
+/* When the queue pairs of thousands of endpoints fail, thousands of errors are in the
+ * completion queue, of which UCX takes one in each call. Completions of others, whose
+ * link is good, are behind them. */
+static void uct_varuna_iface_poll_more(uct_varuna_iface_t *iface)
+{
+    unsigned link, kind, i;
+    uct_iface_h inner;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            inner = iface->links[link].lanes[kind].inner;
+            for (i = 0; (i < UCT_VARUNA_MAX_POLLS) &&
+                        uct_varuna_mlx5_has_completions(inner); ++i) {
+                uct_iface_progress(inner);
+            }
+        }
+    }
+}
+
 /* Everything beyond the inner interfaces' own progress. It never counts: a count
  * tells the caller of messages or completions of its own, and UCP insists on a
  * new interface having none. */
@@ -148,6 +176,8 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
 
     if (ucs_unlikely(iface->want_dry)) {
         uct_varuna_iface_poll_dry(iface);
+    } else if (ucs_unlikely(!ucs_list_is_empty(&iface->work))) {
+        uct_varuna_iface_poll_more(iface);
     }
 
     now = ucs_get_time();

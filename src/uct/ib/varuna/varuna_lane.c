@@ -236,8 +236,15 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
     ep->last_silent = NULL;
 }
 
+void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep)
+{
+    ep->peer->connecting -= ep->connecting;
+    ep->connecting        = 0;
+}
+
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
 {
+    uct_varuna_ep_connect_ended(ep);
     uct_varuna_lane_destroy(ep, &ep->next);
     ep->next_ready  = 0;
     ep->next_spare  = 0;

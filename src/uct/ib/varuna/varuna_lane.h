@@ -58,6 +58,9 @@ void uct_varuna_ep_settle(uct_varuna_ep_t *ep);
 
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 
+/** Its CONNECT_REQ is answered, or given up. */
+void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep);
+
 /** Take the best lane which can be had at once, DC. @return 0 if there is none. */
 int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
 

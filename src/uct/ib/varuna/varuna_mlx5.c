@@ -54,6 +54,43 @@ int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
     return uct_varuna_mlx5_is_drained(tl_ep, kind);
 }
 
+/* Since 1.18 DCIs are in an array that grows. */
+static const uct_dc_dci_t *uct_varuna_mlx5_dci(const uct_dc_mlx5_ep_t *ep)
+{
+    uct_dc_mlx5_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                                uct_dc_mlx5_iface_t);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return uct_dc_mlx5_iface_dci(iface, ep->dci);
+#else
+    return &iface->tx.dcis[ep->dci];
+#endif
+}
+
+int uct_varuna_mlx5_get_mark(uct_ep_h tl_ep, unsigned kind, uint16_t *mark_p)
+{
+    const uct_ib_mlx5_txwq_t *wq;
+    const uct_rc_txqp_t *txqp;
+
+    if (uct_varuna_mlx5_is_drained(tl_ep, kind)) {
+        return 0;
+    }
+
+    if (kind == UCT_VARUNA_LANE_RC) {
+        wq   = &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->tx.wq;
+        txqp = &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->super.txqp;
+    } else {
+        wq   = &uct_varuna_mlx5_dci(ucs_derived_of(tl_ep,
+                                                   uct_dc_mlx5_ep_t))->txwq;
+        txqp = &uct_varuna_mlx5_dci(ucs_derived_of(tl_ep,
+                                                   uct_dc_mlx5_ep_t))->txqp;
+    }
+
+    /* To post takes from the one what it adds to the other */
+    *mark_p = wq->sw_pi + txqp->available;
+    return 1;
+}
+
 int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
 {
     uct_rc_mlx5_iface_common_t *iface =

@@ -26,6 +26,18 @@ int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind);
  */
 int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
 
+/**
+ * What a lane's queue pair has completed.
+ *
+ * @param [in]  ep      Inner endpoint.
+ * @param [in]  kind    Its transport, an uct_varuna_lane_kind_t.
+ * @param [out] mark_p  A number which changes when something completes, and by
+ *                      nothing else as long as the endpoint has work there.
+ *
+ * @return 0 if nothing of this endpoint is on a queue pair.
+ */
+int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
+
 /** @return whether completions of sends wait to be polled on an inner interface: its
  *          progress function does not tell, it counts none for an error. */
 int uct_varuna_mlx5_has_completions(uct_iface_h iface);

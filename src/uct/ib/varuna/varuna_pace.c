@@ -29,3 +29,10 @@ int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now)
     pace->free_at = free_at + pace->period;
     return 1;
 }
+
+void uct_varuna_pace_spent(uct_varuna_pace_t *pace, ucs_time_t time)
+{
+    if (pace->period != 0) {
+        pace->free_at += UCT_VARUNA_PACE_SHARE * time;
+    }
+}

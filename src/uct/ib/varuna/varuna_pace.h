@@ -14,6 +14,9 @@
 /* So many at once at most */
 #define UCT_VARUNA_PACE_BURST        16
 
+/* See uct_varuna_pace_spent() */
+#define UCT_VARUNA_PACE_SHARE        5
+
 typedef struct uct_varuna_pace {
     ucs_time_t                 period;     /* Of one; 0: no limit */
     ucs_time_t                 free_at;    /* When the bucket is full */
@@ -24,5 +27,9 @@ void uct_varuna_pace_init(uct_varuna_pace_t *pace, double rate);
 
 /** @return nonzero if one more may be done now. */
 int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now);
+
+/** To do one has taken @a time: wait for so long before the next ones that all of
+ *  them take one part in UCT_VARUNA_PACE_SHARE of the time at most. */
+void uct_varuna_pace_spent(uct_varuna_pace_t *pace, ucs_time_t time);
 
 #endif

@@ -43,6 +43,7 @@ void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
               uct_varuna_ep_state_names[state],
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
+    uct_varuna_ep_ctl_ended(ep);
     ep->state       = state;
     ep->state_since = ucs_get_time();
     ep->state_clock = uct_varuna_ep_iface(ep)->watch.clock;

@@ -39,6 +39,9 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,
                                const void *body, size_t length);
 
+/** It is answered, or nobody waits for the answer any more. */
+void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep);
+
 /* Fail the endpoint if its peer is gone, or has not answered for too long. */
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now);
 

@@ -20,6 +20,9 @@
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
 
+/* So many CONNECT_REQs to one peer may be unanswered at once. */
+#define UCT_VARUNA_MAX_CONNECTING    64
+
 /* The link on which RC is wanted: the best one which is up or may be probed. */
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
 {
@@ -102,6 +105,8 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
     ep->next_try      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
     if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
         UCS_OK) {
+        ep->connecting = 1;
+        ++ep->peer->connecting;
         uct_varuna_ep_send_connect(ep);
     }
 }
@@ -147,11 +152,13 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    if (!uct_varuna_pace_take(&iface->rebuild_pace, now)) {
+    if ((ep->peer->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
+        !uct_varuna_pace_take(&iface->rebuild_pace, now)) {
         return; /* Its turn comes */
     }
 
     uct_varuna_ep_connect_rc(ep, link, now);
+    uct_varuna_pace_spent(&iface->rebuild_pace, ucs_get_time() - now);
 }
 
 void
@@ -206,6 +213,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     }
 
     ep->next_ready = 1;
+    uct_varuna_ep_connect_ended(ep);
     uct_varuna_path_up(ep, ep->next.link);
     ep->next.path_gen = ep->peer->paths[ep->next.link].generation;
     uct_varuna_ep_add_work(ep);

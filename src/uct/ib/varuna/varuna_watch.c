@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Link states, background scan, requests which hang, the wake-up timer. Called by
- * the interface's progress function and by its event_arm.
+ * Link states, background scan, the wake-up timer. Called by the interface's progress
+ * function and by its event_arm.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -11,6 +11,7 @@
 #include "varuna_watch.h"
 #include "varuna_ep.h"
 #include "varuna_ep_ops.h"
+#include "varuna_hang.h"
 #include "varuna_heartbeat.h"
 #include "varuna_recovery.h"
 #include "varuna_req.h"
@@ -30,9 +31,6 @@
 /* Between two scans the clock of requests moves on by this at most: while the
  * application does not call progress, nobody looks for completions either */
 #define UCT_VARUNA_WATCH_STEP        0.2  /* seconds */
-
-/* The peer's application must move on in so many intervals */
-#define UCT_VARUNA_WATCH_BEATS       3
 
 /* A sleeping application is woken so often while an endpoint recovers: at first,
  * and after some times */
@@ -95,124 +93,13 @@ void uct_varuna_watch_outside(uct_varuna_iface_t *iface, ucs_time_t now)
     }
 }
 
-/* --- Requests which hang --- */
+/* --- Endpoints --- */
 
-/* The oldest request is another one, or gets another chance */
+/* The oldest request is another one */
 void uct_varuna_watch_restart(uct_varuna_ep_t *ep)
 {
-    ep->watch.since    = uct_varuna_ep_iface(ep)->watch.clock;
-    ep->watch.asked_at = 0;
-    ep->watch.beats    = 0;
-}
-
-/* The peer was asked, and has answered since. Note whether its application calls
- * progress: in each of several intervals, or a call at the end of a long computation
- * would do. */
-static void uct_varuna_ep_watch_beat(uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uint32_t beat             = uct_varuna_heartbeat_app_beat(ep->peer);
-    ucs_time_t interval       = iface->config.hang_timeout /
-                                (4 * UCT_VARUNA_WATCH_BEATS);
-
-    if (ep->watch.beats == 0) {
-        ep->watch.beats = 1; /* There is something to compare with */
-    } else if ((beat == ep->watch.beat) ||
-               ((iface->watch.clock - ep->watch.beat_since) < interval)) {
-        return;
-    } else if (ep->watch.beats <= UCT_VARUNA_WATCH_BEATS) {
-        ++ep->watch.beats;
-    }
-
-    ep->watch.beat       = beat;
-    ep->watch.beat_since = iface->watch.clock;
-}
-
-/*
- * The peer answers on the link where the oldest request waits. @return why that is
- * a failure nevertheless, or NULL: messages wait for receive buffers of a peer whose
- * application computes, and everything else waits behind them.
- */
-static const char *uct_varuna_ep_hang_reason(uct_varuna_ep_t *ep)
-{
-    int has_message = 0;
-    uct_varuna_req_t *req;
-
-    req = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
-    if (!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-        return NULL; /* It waits for us, as for a DCI of others */
-    }
-
-    ucs_queue_for_each(req, &ep->reqs, queue) {
-        has_message |= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM);
-    }
-
-    if (!has_message) {
-        return "none of its requests needs a receive buffer";
-    }
-
-    return (ep->watch.beats > UCT_VARUNA_WATCH_BEATS) ?
-           "the peer's application is not busy" : NULL;
-}
-
-static void uct_varuna_ep_hangs(uct_varuna_ep_t *ep, ucs_time_t age,
-                                const char *why)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned link             = ep->lane.link;
-
-    ucs_info("rc_varuna: vqp=%u: its oldest request hangs for %.1f s on %s, and "
-             "%s", ep->id, ucs_time_to_sec(age),
-             uct_varuna_link_name(iface, link), why);
-    uct_varuna_watch_restart(ep);
-    uct_varuna_peer_path_down(iface, ep->peer, link, "requests hang");
-}
-
-/* In the second half of the timeout the peer is asked. If it is silent where the
- * oldest request was posted, the path has failed. If it answers, it may be merely
- * busy: see above. */
-static void uct_varuna_ep_check_hang(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t timeout        = iface->config.hang_timeout;
-    ucs_time_t age            = iface->watch.clock - ep->watch.since;
-    unsigned link             = ep->lane.link;
-    const char *why;
-    int answers;
-
-    if ((timeout == 0) || (age < (timeout / 2))) {
-        return;
-    }
-
-    if (ep->watch.asked_at == 0) {
-        ep->watch.asked_at = now;
-    }
-
-    answers = (uct_varuna_heartbeat_answered_at(ep->peer, link) >=
-               ep->watch.asked_at);
-    if (answers) {
-        uct_varuna_ep_watch_beat(ep);
-    }
-
-    if (age < timeout) {
-        if ((now - ep->watch.probed_at) >= iface->config.ctl_timeout) {
-            ep->watch.probed_at = now;
-            uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link);
-        }
-        return;
-    }
-
-    why = answers ? uct_varuna_ep_hang_reason(ep) :
-          "the peer does not answer there";
-    if (why != NULL) {
-        uct_varuna_ep_hangs(ep, age, why);
-        return;
-    }
-
-    ucs_debug("ep %p: vQP %u waits for its oldest request for %.1f s, and "
-              "the peer answers on %s and computes: no failure", ep, ep->id,
-              ucs_time_to_sec(age), uct_varuna_link_name(iface, link));
-    uct_varuna_watch_restart(ep);
+    ep->watch.since = uct_varuna_ep_iface(ep)->watch.clock;
+    uct_varuna_hang_restart(ep);
 }
 
 /* Called for each endpoint now and then; the requests themselves bear no timer. */
@@ -247,7 +134,7 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
         uct_varuna_ep_add_work(ep);
     }
 
-    uct_varuna_ep_check_hang(ep, now);
+    uct_varuna_hang_check(ep, now);
 }
 
 /* --- Scan --- */
