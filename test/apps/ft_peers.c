@@ -9,6 +9,8 @@
  *     ft_peers client EPS FILE...  EPS endpoints to the server whose address is in
  *                                  each file; the end of stdin ends the load
  *
+ *     ft_peers writer EPS FILE...  the same, with puts only
+ *
  * The load of an endpoint: messages with numbers, and puts of numbers with
  * completions, a few at a time. The client tells for each server what was sent,
  * completed, and failed, and the longest time between two completions of an
@@ -56,6 +58,7 @@ struct ft_peer {
     uct_mem_h        memh;             /* Of our buffers */
     ft_link_t        *links;
     uint64_t         failed, twice;    /* Completions */
+    uint64_t         refused;          /* Puts: no resources */
 };
 
 static double ft_now(void)
@@ -229,7 +232,8 @@ static void ft_link_put(ft_link_t *link, unsigned index)
     if (status == UCS_OK) {
         ft_put_completed(&put->uct);
     } else if (status != UCS_INPROGRESS) {
-        put->busy = 0;
+        link->peer->refused += (status == UCS_ERR_NO_RESOURCE);
+        put->busy            = 0;
         return;
     }
 
@@ -312,8 +316,8 @@ static void ft_peer_report(const ft_peer_t *peer, unsigned index,
     }
 
     printf("ft: peer %u sent %lu posted %lu completed %lu failed %lu twice %lu "
-           "memory %lu gap_ms %.1f\n", index, sent, posted, completed,
-           peer->failed, peer->twice, memory, gap * 1e3);
+           "refused %lu memory %lu gap_ms %.1f\n", index, sent, posted, completed,
+           peer->failed, peer->twice, peer->refused, memory, gap * 1e3);
 }
 
 static int ft_input_ended(void)
@@ -351,7 +355,8 @@ static void ft_client_finish(ft_peer_t *peers, unsigned num_peers,
     }
 }
 
-static int ft_client(unsigned num_eps, unsigned num_peers, char **paths)
+static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
+                     char **paths)
 {
     ft_peer_t *peers = ft_alloc(num_peers, sizeof(*peers));
     double report_at = 0;
@@ -365,7 +370,9 @@ static int ft_client(unsigned num_eps, unsigned num_peers, char **paths)
     while (!ft_input_ended()) {
         for (i = 0; i < num_peers; ++i) {
             for (j = 0; j < num_eps; ++j) {
-                ft_link_send(&peers[i].links[j], j);
+                if (sends) {
+                    ft_link_send(&peers[i].links[j], j);
+                }
                 ft_link_put(&peers[i].links[j], j);
                 uct_worker_progress(ft_uct.worker);
             }
@@ -402,10 +409,12 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if ((argc == 2) && !strcmp(argv[1], "server")) {
         return ft_server();
-    } else if ((argc > 3) && !strcmp(argv[1], "client") &&
+    } else if ((argc > 3) &&
+               (!strcmp(argv[1], "client") || !strcmp(argv[1], "writer")) &&
                (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
-        return ft_client(atoi(argv[2]), argc - 3, argv + 3);
+        return ft_client(!strcmp(argv[1], "client"), atoi(argv[2]), argc - 3,
+                         argv + 3);
     }
 
-    ft_die("usage: ft_peers server, or: ft_peers client ENDPOINTS FILE...");
+    ft_die("usage: ft_peers server, or: ft_peers client|writer ENDPOINTS FILE...");
 }

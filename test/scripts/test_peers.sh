@@ -4,164 +4,11 @@
 #
 # Peers beside each other in one client: one dies, is stopped, computes, or loses its
 # NIC, and the others do not notice; and a NIC of the client's own dies. Each message
-# comes once and in order, each put completes once (test/apps/ft_peers.c). A test waits
-# for what shall happen, never for a time.
+# comes once and in order, each put completes once (test/apps/ft_peers.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-program=$RCV_BUILD/test/apps/ft_peers
-fabric=peers-$$
-
-unset "${!UCX_@}"
-export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
-export UCX_RC_MLX5_TIMEOUT=100ms UCX_RC_MLX5_RETRY_COUNT=3
-export UCX_DC_MLX5_TIMEOUT=100ms UCX_DC_MLX5_RETRY_COUNT=3
-export UCX_IB_RX_QUEUE_LEN=512
-
-fabric_up() {
-    check "$emu" up -n "$fabric" "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric" --force
-    trap - EXIT
-}
-
-# await SECONDS FILE PATTERN [COUNT]: until so many lines of the file say it
-await() {
-    local i count
-    for ((i = 0; i < $1 * 20; ++i)); do
-        count=$(grep -cE "$3" "$2" 2>/dev/null) || true
-        [ "${count:-0}" -lt "${4:-1}" ] || return 0
-        sleep 0.05
-    done
-    fail "\"$3\" did not come in $1 s: $(tail -n 5 "$2")"
-}
-
-# start NAME HOST ARGS...: a process with its input at fd_NAME, and its log
-declare -A fd_of pid_of
-start() {
-    local name=$1 host=$2 fd
-    shift 2
-    mkfifo "$name.in"
-    (
-        # The end of an input comes when nobody else holds it open
-        for fd in "${fd_of[@]}"; do
-            exec {fd}>&-
-        done
-        exec timeout 120 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL "$run" \
-            "$program" "$@" <"$name.in" >"$name.log" 2>&1
-    ) &
-    pid_of[$name]=$!
-    exec {fd}>"$name.in"
-    fd_of[$name]=$fd
-}
-
-# servers HOST NAME...
-servers() {
-    local host=$1 name
-    shift
-    for name in "$@"; do
-        start "$name" "$host" server
-    done
-    for name in "$@"; do
-        await 30 "$name.log" '^ft: address'
-        grep '^ft: address' "$name.log" >"$name.addr"
-    done
-}
-
-# client HOST EPS SERVER...: waits until each has completed something on RC
-client() {
-    local host=$1 eps=$2
-    shift 2
-    names=("$@")
-    start client "$host" client "$eps" "${names[@]/%/.addr}"
-    await_more
-}
-
-# await_more [NUMBER...]: these servers (all) complete more than they have
-await_more() {
-    local i before
-    [ $# -gt 0 ] || set -- "${!names[@]}"
-    for i in "$@"; do
-        before=$(completed "$i")
-        await_above "$i" "${before:-0}"
-    done
-}
-
-# completed NUMBER: what the client said last of this server
-completed() {
-    awk -v i="$1" '/^ft: now / && $3 == i { n = $5 } END { print n }' client.log
-}
-
-await_above() {
-    local try now
-    for ((try = 0; try < 1200; ++try)); do
-        now=$(completed "$1")
-        [ "${now:-0}" -le "$2" ] || return 0
-        sleep 0.05
-    done
-    fail "server $1 completes nothing beyond $2: $(tail -n 3 client.log)"
-}
-
-# program_of NAME: under the timeout, exec and launcher that we started
-program_of() {
-    local pid=${pid_of[$1]} child
-    while [ "$(cat "/proc/$pid/comm")" != ft_peers ]; do
-        child=$(pgrep -P "$pid" | head -n 1)
-        [ -n "$child" ] || fail "there is no program under $1"
-        pid=$child
-    done
-    echo "$pid"
-}
-
-# end NAME: closes its input, and waits for it
-end() {
-    local fd=${fd_of[$1]}
-    exec {fd}>&-
-    wait "${pid_of[$1]}" || fail "$1 failed: $(tail -n 5 "$1.log")"
-}
-
-# field FILE LINE NAME
-field() {
-    grep "^ft: $2" "$1" | tail -n 1 | grep -oE " $3 [0-9.]+" | cut -d' ' -f3
-}
-
-# good NUMBER: everything that was sent to this server came, once and in order
-good() {
-    local name=${names[$1]} what="peer $1 "
-    [ "$(field client.log "$what" failed)" = 0 ] &&
-        [ "$(field client.log "$what" twice)" = 0 ] &&
-        [ "$(field client.log "$what" completed)" = \
-            "$(field client.log "$what" posted)" ] ||
-        fail "completions: $(grep "^ft: $what" client.log)"
-    end "$name"
-    [ "$(field "$name.log" received wrong)" = 0 ] &&
-        [ "$(field "$name.log" received received)" = \
-            "$(field client.log "$what" sent)" ] &&
-        [ "$(field "$name.log" received memory)" = \
-            "$(field client.log "$what" memory)" ] ||
-        fail "$name: $(tail -n 1 "$name.log"): $(grep "^ft: $what" client.log)"
-    echo "# $(grep "^ft: $what" client.log)"
-}
-
-# all_good: of all servers, nothing was switched, and no endpoint failed
-all_good() {
-    local i
-    end client
-    check grep -q '^ft: errors 0' client.log
-    for i in "${!names[@]}"; do
-        good "$i"
-    done
-}
-
-no_switch() {
-    ! grep -q 'rc_varuna: switched' client.log ||
-        fail "it switched: $(grep 'rc_varuna: switched' client.log)"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/ft_peers.sh"
 
 test_one_of_two_peers_dies() {
     export UCX_RC_VARUNA_GIVE_UP=3s
@@ -357,6 +204,26 @@ test_local_nic_dies_in_silence_on_dc() {
     end client
     [ "$(field client.log 'peer 0 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     [ "$(field client.log 'peer 0 ' failed)" -gt 0 ] || fail "$(tail -n 3 client.log)"
+    fabric_down
+}
+
+# From DC to RC as planned, under a load of puts: all of them are taken, none has to be
+# tried again. How long the wire was idle is told only: on a busy machine that is the
+# time for which the processes did not run.
+test_swap_refuses_nothing() {
+    # Only the client: an address is a line of output, between which nothing may stand
+    fabric_up --hosts 2 --links 2
+    servers 0 one
+    names=(one)
+    export UCX_LOG_LEVEL=debug UCX_LOG_FILE=debug.log
+    start client 1 writer 1 one.addr
+    await 60 debug.log 'planned swap from dc .* to rc'
+    await_more
+    all_good
+    no_switch
+    echo "# $(grep -o 'planned swap .*' debug.log)"
+    [ "$(field client.log 'peer 0 ' refused)" = 0 ] ||
+        fail "some were refused: $(grep '^ft: peer 0' client.log)"
     fabric_down
 }
 

@@ -209,3 +209,29 @@ UCS_TEST_F(test_varuna_pace, burst_then_rate) {
     for (at_once = 0; uct_varuna_pace_take(&pace, now); ++at_once);
     EXPECT_EQ((unsigned)UCT_VARUNA_PACE_BURST, at_once);
 }
+
+/* Making a connection is slow: it takes a fifth of the time at most, whatever the
+ * rate, and the others have the rest */
+UCS_TEST_F(test_varuna_pace, share_of_time) {
+    const ucs_time_t cost = ucs_time_from_sec(3e-3);
+    ucs_time_t now        = ucs_time_from_sec(5.0), start = now, spent = 0;
+    ucs_time_t in_a_row   = 0, longest = 0;
+    uct_varuna_pace_t pace;
+
+    uct_varuna_pace_init(&pace, 1000);
+    while ((now - start) < ucs_time_from_sec(20.0)) {
+        if (uct_varuna_pace_take(&pace, now)) {
+            now      += cost;
+            spent    += cost;
+            in_a_row += cost;
+            uct_varuna_pace_spent(&pace, cost);
+        } else {
+            now     += ucs_time_from_sec(0.1e-3);
+            longest  = std::max(longest, in_a_row);
+            in_a_row = 0;
+        }
+    }
+
+    EXPECT_NEAR(1.0 / UCT_VARUNA_PACE_SHARE, (double)spent / (now - start), 0.05);
+    EXPECT_LE(longest, 2 * cost);
+}
