@@ -116,6 +116,10 @@ scalapack_tests() {
     local program checks=0 programs=0
     needs scalapack-mpi-test
     cp $inputs/*.dat $inputs/PBLAS/*.dat $inputs/BLACS/*.dat .
+    # Not the estimates of condition numbers: on two by two processes ScaLAPACK's
+    # ranks come to disagree about its next step and wait for each other, over TCP and
+    # plain rc_mlx5 as well
+    sed -i 's/^T\(.*Cond\. Est\.\)/F\1/' ./*.dat
     for program in "$scalapack"/x"$1"*; do
         scalapack_passes "$(basename "$program")"
         programs=$((programs + 1))
