@@ -9,6 +9,8 @@
 # beside libucx0 and touches none of its files:
 #
 #   apt-get install ./rc-varuna_*.deb
+#
+# DEBFULLNAME and DEBEMAIL: the maintainer, as Debian's tools have it.
 
 set -euo pipefail
 prog=deb
@@ -53,12 +55,18 @@ quietly "$build_dir/install.log" \
     make -C "$build_dir" install-strip DESTDIR="$package" ||
     die "make install failed"
 find "$package" -name '*.la' -delete
+find "$package/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
 find "$package/usr/share/man" -name '*.[1-8]' -exec gzip -9n {} +
 install -D -m 644 "$top/LICENSE" "$package/usr/share/doc/rc-varuna/copyright"
 install -m 644 "$top/README.md" "$top/NEWS" "$top"/docs/*.md \
     "$package/usr/share/doc/rc-varuna/"
 
 version=$(sed -n 's/^PACKAGE_VERSION=.//p' "$top/configure" | tr -d "'" | head -1)
+maintainer="${DEBFULLNAME:-rc_varuna authors} <${DEBEMAIL:-rc_varuna@localhost}>"
+printf 'rc-varuna (%s) unstable; urgency=low\n\n  * See NEWS.\n\n -- %s  %s\n' \
+    "$version" "$maintainer" "$(date -R -r "$top/NEWS")" |
+    gzip -9n >"$package/usr/share/doc/rc-varuna/changelog.gz"
+chmod 644 "$package/usr/share/doc/rc-varuna/changelog.gz"
 ucx=$(dpkg-query -W -f '${Version}' libucx0)
 
 # What the binaries need, and the very UCX that they are built for: its internal
@@ -78,7 +86,7 @@ cat >"$package/DEBIAN/control" <<END
 Package: rc-varuna
 Version: $version
 Architecture: $arch
-Maintainer: rc_varuna authors <rc_varuna@localhost>
+Maintainer: $maintainer
 Section: net
 Priority: optional
 Depends: $depends, libucx0 (= $ucx)

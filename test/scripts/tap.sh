@@ -34,6 +34,18 @@ fails() {
         fail "\"$pattern\" is not in the output of $*: $out"
 }
 
+# await_listener PORT PID: until somebody listens to it on TCP, while the process lives
+await_listener() {
+    local i address
+    address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
+    for ((i = 0; i < 3000; ++i)); do
+        ! grep -q "$address" /proc/net/tcp || return 0
+        kill -0 "$2" 2>/dev/null || break
+        sleep 0.02
+    done
+    fail "nobody listens to port $1: $(tail -n 3 server.log)"
+}
+
 run_tests() {
     local tests name number=0 dir
 

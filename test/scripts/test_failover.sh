@@ -105,7 +105,9 @@ test_cut_in_the_middle_of_a_large_put() {
     job packet host=1 link=0 op=write size=64k- pkt=middle nth=3 silent=1:0
 }
 
+# UCP 1.18 puts gets into messages if errors are to be handled, but by its old protocols
 test_read_is_lost() {
+    export UCX_PROTO_ENABLE=n
     action=silent=1:0
     first=101
     each packet host=1 link=0 op=read

@@ -28,7 +28,7 @@ pair() {
         "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" \
         >server.log 2>&1 &
     server=$!
-    wait_for 'Waiting for connection' server.log
+    await_listener "$port" "$server"
     timeout 60 stdbuf -oL "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest \
         127.0.0.1 -p "$port" "$@" >client.log 2>&1 &
     client=$!
@@ -52,7 +52,7 @@ wait_for() {
     fail "\"$pattern\" is not in $*: $(tail -n 2 "$@")"
 }
 
-port=$((20000 + $$ % 20000))
+port=$((20000 + ($$ + RANDOM) % 20000))
 
 test_nothing_is_lost_without_a_fault() {
     mutation=none

@@ -70,18 +70,6 @@ next_port() {
     done
 }
 
-# await_listener PORT: until the server, the last job, listens to it on TCP
-await_listener() {
-    local i address
-    address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
-    for ((i = 0; i < 3000; ++i)); do
-        ! grep -q "$address" /proc/net/tcp || return 0
-        kill -0 $! 2>/dev/null || break
-        sleep 0.02
-    done
-    fail "nobody listens to port $1: $(tail -n 3 server.log)"
-}
-
 # pair ARGUMENT...: a server on host 0, its client on host 1
 pair() {
     local server status=0
@@ -89,7 +77,7 @@ pair() {
     timeout 100 "$emu" exec -n "$fabric" 0 -- "$launcher" "$perftest" \
         -p $port "$@" >server.log 2>&1 &
     server=$!
-    await_listener $port
+    await_listener $port $server
     timeout 100 "$emu" exec -n "$fabric" 1 -- "$launcher" "$perftest" \
         -p $port localhost "$@" >client.log 2>&1 || status=$?
     [ $status -eq 0 ] || fail "$*: the client ended with $status:" \
@@ -157,8 +145,17 @@ uct_test() {
     cut_under "$(iterations "$1")" -x rc_varuna -d varuna_mlx5_0:1 -t "$@"
 }
 
+# UCP 1.18 and 1.22 have no atomics with error handling but by their old protocols,
+# whatever the transport
 ucp_test() {
-    cut_under "$(iterations "$1")" -t "$@"
+    case $1 in
+    ucp_*add | ucp_*swap)
+        UCX_PROTO_ENABLE=n cut_under "$(iterations "$1")" -t "$@"
+        ;;
+    *)
+        cut_under "$(iterations "$1")" -t "$@"
+        ;;
+    esac
 }
 
 test_uct() {
@@ -215,17 +212,20 @@ test_sleep() {
 
 # Two devices of rc_varuna, the link of each standing by for the other one
 test_two_rails() {
-    local name
+    local name link
     export UCX_MAX_RNDV_RAILS=2 UCX_RNDV_THRESH=8k
     export UCX_NET_DEVICES=varuna_mlx5_0:1,varuna_mlx5_1:1
     fabric_up
     for name in tag_bw ucp_am_bw; do
         cut_under 200 -t "$name" -e -s 262144
         check grep -qE \
-            'ep_cfg.*rc_varuna/varuna_mlx5_0:1.* rc_varuna/varuna_mlx5_1:1' \
+            '(ep_cfg|cfg#).*rc_varuna/varuna_mlx5_0:1.* rc_varuna/varuna_mlx5_1:1' \
             client.log
-        check grep -qE 'switched .*from=mlx5_0:1' client.log server.log
-        check grep -qE 'switched .*from=mlx5_1:1' client.log server.log
+        for link in mlx5_0:1 mlx5_1:1; do
+            grep -qE "switched .*from=$link" client.log server.log ||
+                fail "$name: nobody left $link:" \
+                     "$(grep -hoE 'switched .* reason' client.log server.log)"
+        done
     done
     judge
 }
@@ -263,8 +263,9 @@ all_is_done() {
     done=$(sed -n 's/.*DEMO.* total min:.* total:\([0-9]*\) | read .*/\1/p' \
                client.log | awk '{ sum += $1 } END { print sum + 0 }')
     [ "$done" -eq "$1" ] || fail "$done of $1 reads and writes"
-    if grep -aE ' ERROR |corrupt|mismatch' client.log server.log; then
-        fail "there are errors"
+    if grep -aE ' ERROR |corrupt|mismatch' client.log server.log |
+       grep -avE ' (netlink|sock)\.c:' >errors; then
+        fail "there are errors: $(head -n 3 errors)"
     fi
 }
 
@@ -286,7 +287,7 @@ test_io_demo() {
         timeout -s INT 100 "$emu" exec -n "$fabric" 0 -- "$launcher" \
             "$iodemo" -p $port -q $api -r 96 -d 512:100000 >server.log 2>&1 &
         server=$!
-        await_listener $port
+        await_listener $port $server
         timeout 100 "$emu" exec -n "$fabric" 1 -- "$launcher" "$iodemo" \
             -q $api -r 96 -i 300 -o read,write -d 512:100000 -c 3 -s 1 \
             127.0.0.1:$port >client.log 2>&1 ||
@@ -295,7 +296,7 @@ test_io_demo() {
         wait "$server" || fail "the server: $(tail -n 4 server.log)"
         check grep -q "Client exit with status 'OK'" client.log
         all_is_done 300
-        check grep -qE 'ep_cfg.*(tag|am)\(rc_varuna' client.log
+        check grep -qE '(ep_cfg|cfg#).*(tag|am)\(rc_varuna' client.log
         cuts_were_made io_demo
     done
     judge
