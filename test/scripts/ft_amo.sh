@@ -84,8 +84,9 @@ start() {
         <stop >server.out 2>server.err &
     server=$!
     exec 9>stop
-    for ((i = 0; i < 200; ++i)); do
-        ! grep -q '^ft: address of all' server.out || break
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -qs '^ft: address of all' server.out || break
+        kill -0 "$server" 2>/dev/null || break
         sleep 0.05
     done
     address=$(sed -n 's/^ft: address//p' server.out)
