@@ -12,30 +12,41 @@
 
 #define PARSE_MAX_OPS 80
 
-/* All pointers are into what was given */
-static void check_addr(const uint8_t *data, size_t size, size_t length)
+/* All pointers are into what was given, or into what was parsed */
+static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
+                       size_t length)
 {
     uct_varuna_parsed_addr_t parsed;
     const char *reason = NULL;
-    const uint8_t *end = data + size;
+    const uint8_t *begin, *end;
     const uct_varuna_parsed_link_t *link;
     unsigned i;
 
-    if (uct_varuna_parse_addr(data, length, &parsed, &reason) != UCS_OK) {
+    if (uct_varuna_parse_addr(device, data, length, &parsed, &reason) !=
+        UCS_OK) {
         FUZZ_CHECK(reason != NULL);
         return;
     }
 
+    begin = parsed.is_short ? (const uint8_t*)parsed.room : data;
+    end   = parsed.is_short ? begin + sizeof(parsed.room) : data + size;
+    FUZZ_CHECK(parsed.num_links > 0);
     FUZZ_CHECK(parsed.num_links <= UCT_VARUNA_MAX_LINKS);
     FUZZ_CHECK(parsed.length <= size);
+    FUZZ_CHECK(!parsed.is_short || (device != NULL));
     for (i = 0; i < parsed.num_links; ++i) {
         link = &parsed.links[i];
         FUZZ_CHECK(link->nic < UCT_VARUNA_MAX_LINKS);
-        FUZZ_CHECK((link->device_addr == NULL) ||
+        FUZZ_CHECK(((const uint8_t*)link->device_addr >= begin) &&
                    ((const uint8_t*)link->device_addr + link->device_len <=
                     end));
-        FUZZ_CHECK((const uint8_t*)link->dc_addr + link->dc_len <= end);
-        FUZZ_CHECK((const uint8_t*)link->ctl_addr + link->ctl_len <= end);
+        FUZZ_CHECK((link->device_len > 0) &&
+                   (link->device_len <= UCT_VARUNA_DEVICE_ADDR_MAX));
+        FUZZ_CHECK(parsed.is_short == (link->dc_addr == NULL));
+        FUZZ_CHECK((link->dc_addr == NULL) ||
+                   ((const uint8_t*)link->dc_addr + link->dc_len <= end));
+        FUZZ_CHECK(((const uint8_t*)link->ctl_addr >= begin) &&
+                   ((const uint8_t*)link->ctl_addr + link->ctl_len <= end));
     }
 }
 
@@ -59,14 +70,15 @@ static void check_ctl(const uint8_t *data, size_t size)
     case UCT_VARUNA_CTL_OPEN_REQ:
         req = (const void*)body;
         FUZZ_CHECK(sizeof(*hdr) + sizeof(*req) + req->addr_len == size);
-        check_addr((const uint8_t*)(req + 1), req->addr_len, req->addr_len);
+        check_addr(NULL, (const uint8_t*)(req + 1), req->addr_len,
+                   req->addr_len);
         break;
     case UCT_VARUNA_CTL_OPEN_REP:
         rep = (const void*)body;
         FUZZ_CHECK(sizeof(*hdr) + sizeof(*rep) + rep->rkey_len +
                    rep->addr_len == size);
-        check_addr((const uint8_t*)(rep + 1) + rep->rkey_len, rep->addr_len,
-                   rep->addr_len);
+        check_addr(NULL, (const uint8_t*)(rep + 1) + rep->rkey_len,
+                   rep->addr_len, rep->addr_len);
         break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
     case UCT_VARUNA_CTL_CONNECT_REP:
@@ -130,8 +142,25 @@ static void check_plan(const uint8_t *data, size_t size)
                result.lost_data <= logged);
 }
 
+/* An address of UCP's: the device address, as long as one may be, is before it.
+ * Nobody tells how long the other one is: no longer than UCP allows. */
+static void check_ucp_addr(const uint8_t *data, size_t size)
+{
+    uint8_t *device = calloc(1, UCT_VARUNA_DEVICE_ADDR_MAX);
+    uint8_t *addr   = calloc(1, UCT_VARUNA_IFACE_ADDR_MAX);
+    fuzz_input_t in = { data, size };
+
+    FUZZ_CHECK((device != NULL) && (addr != NULL));
+    fuzz_take(&in, device, UCT_VARUNA_DEVICE_ADDR_MAX);
+    fuzz_take(&in, addr, UCT_VARUNA_IFACE_ADDR_MAX);
+    check_addr(device, addr, UCT_VARUNA_IFACE_ADDR_MAX, SIZE_MAX);
+    free(device);
+    free(addr);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const uint8_t device[UCT_VARUNA_DEVICE_ADDR_MAX] = "a device";
     uint8_t *copy;
 
     if ((size < 1) || (size > 4096)) {
@@ -142,24 +171,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     copy = malloc(size);
     FUZZ_CHECK(copy != NULL);
     memcpy(copy, data, size);
-    switch (data[0] % 4) {
+    switch (data[0] % 5) {
     case 0:
         check_plan(copy + 1, size - 1);
         break;
     case 1:
-        check_addr(copy + 1, size - 1, size - 1);
+        check_addr(NULL, copy + 1, size - 1, size - 1);
         break;
     case 2:
-        /* An address whose length nobody tells is as long as UCP allows */
-        copy = realloc(copy, 1 + UCT_VARUNA_IFACE_ADDR_MAX);
-        FUZZ_CHECK(copy != NULL);
-        if (size < 1 + UCT_VARUNA_IFACE_ADDR_MAX) {
-            memset(copy + size, 0, 1 + UCT_VARUNA_IFACE_ADDR_MAX - size);
-        }
-        check_addr(copy + 1, UCT_VARUNA_IFACE_ADDR_MAX, SIZE_MAX);
+        check_ucp_addr(copy + 1, size - 1);
+        break;
+    case 3:
+        check_ctl(copy + 1, size - 1);
         break;
     default:
-        check_ctl(copy + 1, size - 1);
+        check_addr(device, copy + 1, size - 1, size - 1);
         break;
     }
     free(copy);
@@ -185,7 +211,23 @@ static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
     add(data, 1 + sizeof(*hdr) + length);
 }
 
-static size_t seed_addr(uint8_t *data, int outer)
+/* A short address of two links behind a device address of UCP's */
+static size_t seed_short_addr(uint8_t *data)
+{
+    static const uint8_t entries[] = {
+        5, 5, 0x05, 0x00, 0x1f, 1, 2, 3, 4, 5, 0x25, 0x0a, 7, 8, 0x01, 9
+    };
+    uct_varuna_addr_t *addr = (void*)data;
+
+    addr->magic     = UCT_VARUNA_WIRE_MAGIC;
+    addr->version   = UCT_VARUNA_WIRE_VERSION;
+    addr->num_links = 2 | UCT_VARUNA_ADDR_SHORT;
+    addr->uuid      = 0x1234;
+    memcpy(addr + 1, entries, sizeof(entries));
+    return sizeof(*addr) + sizeof(entries);
+}
+
+static size_t seed_addr(uint8_t *data)
 {
     uct_varuna_addr_t *addr      = (void*)data;
     uct_varuna_addr_link_t *link = (void*)(addr + 1);
@@ -195,10 +237,10 @@ static size_t seed_addr(uint8_t *data, int outer)
     addr->num_links = 1;
     addr->uuid      = 0x1234;
     link->index     = 1;
-    link->device_len = 3 | (outer ? UCT_VARUNA_ADDR_DEVICE_OUTER : 0);
+    link->device_len = 3;
     link->dc_len    = 5;
     link->ctl_len   = 5;
-    return sizeof(*addr) + sizeof(*link) + (outer ? 0 : 3) + 10;
+    return sizeof(*addr) + sizeof(*link) + 3 + 10;
 }
 
 void fuzz_seeds(void (*add)(const void *data, size_t size))
@@ -221,10 +263,14 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
     unsigned i;
 
-    for (i = 1; i < 3; ++i) {
-        data[0] = i;
-        add(data, 1 + seed_addr(data + 1, i == 2));
-    }
+    data[0] = 1;
+    add(data, 1 + seed_addr(data + 1));
+    data[0] = 4;
+    add(data, 1 + seed_short_addr(data + 1));
+    data[0] = 2;
+    memset(data + 1, 'd', UCT_VARUNA_DEVICE_ADDR_MAX);
+    add(data, 1 + UCT_VARUNA_DEVICE_ADDR_MAX +
+              seed_short_addr(data + 1 + UCT_VARUNA_DEVICE_ADDR_MAX));
 
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
@@ -238,7 +284,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     con->ep_len     = 7;
     seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);
     memset(body, 0, sizeof(body));
-    req->addr_len   = seed_addr((uint8_t*)(req + 1), 0);
+    req->addr_len   = seed_addr((uint8_t*)(req + 1));
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REQ, body, sizeof(*req) + req->addr_len);
     memset(body, 0, sizeof(body));
     rep->log_addr   = 0x1000;
@@ -247,7 +293,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     rkey->num_keys  = 1;
     rkey->key_size  = 8;
     rep->rkey_len   = sizeof(*rkey) + 8;
-    rep->addr_len   = seed_addr((uint8_t*)(rkey + 1) + 8, 0);
+    rep->addr_len   = seed_addr((uint8_t*)(rkey + 1) + 8);
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
              sizeof(*rep) + rep->rkey_len + rep->addr_len);
 

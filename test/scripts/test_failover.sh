@@ -139,8 +139,7 @@ test_fallback_lane_before_execution() {
     [ "$different" -gt 0 ] || fail "no put was found to be lost"
 }
 
-# Of three links two fail, the second at a read of the first one's recovery. By then
-# all endpoints are open: before, they know two links of their peer only.
+# Of three links two fail, the second at a read of the first one's recovery.
 test_comparison_is_interrupted() {
     export UCX_RC_VARUNA_PSN=n
     action=silent=1:0

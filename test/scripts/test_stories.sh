@@ -157,6 +157,61 @@ await_log() {
     fail "\"$2\" is not in $1.log: $(tail -n 2 "$1.log")"
 }
 
+# all_work: each kind of operation, by the client
+all_work() {
+    local plan
+    for plan in put_short put_bcopy put_zcopy get_bcopy am_short am_zcopy mixed0; do
+        ask client "run $((++runs)) $plan 0"
+    done
+}
+
+# without_links STATE LINK...: each of the client's links ends at its first OPEN_REQ;
+# the address in UCP's 63 bytes names all of them, so another one opens the endpoint
+without_links() {
+    local state=$1 link
+    shift
+    for link in "$@"; do
+        fault packet host=1 "link=$link" op=send type=dc "$state=1:$link"
+    done
+    jobs_start
+    all_work
+    jobs_stop
+    faults_fired
+    ! grep -qE 'link [01]: received OPEN_REP' client.log ||
+        fail "a link was meant to be dead"
+    fabric_down
+}
+
+test_two_of_three_links_fail_before_an_endpoint_is_open() {
+    fabric_up 3
+    without_links silent 0 1
+}
+
+test_three_of_four_links_are_down_before_an_endpoint_is_open() {
+    fabric_up 4
+    without_links down 0 1 2
+}
+
+# No link at all, until one returns: what was asked for meanwhile waits
+test_an_endpoint_waits_for_its_first_link() {
+    local number
+    fabric_up 3
+    trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    link 1:0 silent
+    link 1:1 silent
+    link 1:2 silent
+    jobs_start
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) put_short 0"
+    await_log client 'link 2.* OPEN_REQ|OPEN_REQ.* link 2|switched'
+    link 1:2 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    all_work
+    jobs_stop
+    fabric_down
+}
+
 # A path that failed and has come back is good again for the next failure, though the
 # traffic stays where it is. Otherwise it would be the last choice: the third link
 # would be taken.

@@ -356,7 +356,7 @@ static void uct_varuna_ctl_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
     ucs_status_t status;
 
     uct_varuna_ctl_lock(ctl);
-    status = uct_varuna_parse_addr(addr, length, &parsed, &reason);
+    status = uct_varuna_parse_addr(NULL, addr, length, &parsed, &reason);
     if ((status == UCS_OK) && (parsed.uuid != uuid)) {
         reason = "it is another peer's";
         status = UCS_ERR_INVALID_ADDR;
@@ -364,7 +364,7 @@ static void uct_varuna_ctl_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
 
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(ctl, uuid, "an address", reason);
-    } else if (uct_varuna_peer_open(ctl, NULL, &parsed, 1, &peer) == UCS_OK) {
+    } else if (uct_varuna_peer_open(ctl, &parsed, 1, &peer) == UCS_OK) {
         uct_varuna_peer_put(ctl, peer);
     }
     uct_varuna_ctl_unlock(ctl);

@@ -23,7 +23,7 @@
 typedef struct uct_varuna_peer_link {
     uint8_t                    nic;       /* Remote NIC index */
     uct_device_addr_t          *device_addr;
-    uct_iface_addr_t           *dc_addr;
+    uct_iface_addr_t           *dc_addr;  /* NULL until it is learnt */
     uct_iface_addr_t           *ctl_addr;
 } uct_varuna_peer_link_t;
 

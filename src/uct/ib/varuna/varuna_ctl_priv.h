@@ -343,7 +343,6 @@ void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
  * known peer did not tell before are merged: main thread only, which reads
  * them without the lock. */
 ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
-                                  const uct_device_addr_t *device_addr,
                                   const uct_varuna_parsed_addr_t *parsed,
                                   int learn, uct_varuna_peer_t **peer_p);
 

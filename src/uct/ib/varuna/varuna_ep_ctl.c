@@ -127,9 +127,8 @@ int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     body.req.reserved = 0;
-    body.req.addr_len = uct_varuna_iface_pack_address(uct_varuna_ep_iface(ep),
-                                                      1, body.addr,
-                                                      sizeof(body.addr));
+    body.req.addr_len = uct_varuna_iface_pack_full_address(
+            uct_varuna_ep_iface(ep), body.addr, sizeof(body.addr));
     uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, ep->instance,
                               &body, sizeof(body.req) + body.req.addr_len);
     uct_varuna_ep_check_give_up(ep, now);

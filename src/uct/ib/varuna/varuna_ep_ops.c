@@ -525,9 +525,6 @@ ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep)
 int uct_varuna_ep_is_connected(uct_ep_h tl_ep, const uct_iface_addr_t *addr)
 {
     const uct_varuna_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_ep_t);
-    uct_varuna_parsed_addr_t parsed;
-    const char *reason;
 
-    return (uct_varuna_parse_addr(addr, SIZE_MAX, &parsed, &reason) ==
-            UCS_OK) && (parsed.uuid == ep->peer->uuid);
+    return uct_varuna_parse_addr_is_of(addr, ep->peer->uuid);
 }

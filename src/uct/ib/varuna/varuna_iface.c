@@ -262,54 +262,10 @@ static ucs_status_t uct_varuna_iface_get_address(uct_iface_h tl_iface,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
 
-    uct_varuna_iface_pack_address(iface, 0, addr, UCT_VARUNA_IFACE_ADDR_MAX);
+    unsigned num_links;
+
+    uct_varuna_iface_pack_short_address(iface, addr, &num_links);
     return UCS_OK;
-}
-
-size_t uct_varuna_iface_pack_address(uct_varuna_iface_t *iface, int full,
-                                     void *buffer, size_t max)
-{
-    uct_varuna_addr_t *addr = buffer;
-    size_t length           = sizeof(*addr);
-    uct_varuna_addr_link_t *entry;
-    uct_varuna_link_t *link;
-    const void *ctl_addr;
-    size_t ctl_len, dc_len, device_len;
-    unsigned i;
-
-    addr->magic     = UCT_VARUNA_WIRE_MAGIC;
-    addr->version   = UCT_VARUNA_WIRE_VERSION;
-    addr->num_links = 0;
-    addr->uuid      = iface->uuid;
-    for (i = 0; i < iface->num_links; ++i) {
-        link       = &iface->links[i];
-        ctl_addr   = uct_varuna_ctl_link_addr(iface->ctl, i, &ctl_len);
-        dc_len     = link->lanes[UCT_VARUNA_LANE_DC].attr.iface_addr_len;
-        device_len = (full || (i > 0)) ? link->device_addr_len : 0;
-        if (length + sizeof(*entry) + device_len + dc_len + ctl_len > max) {
-            break; /* The peer learns the others from OPEN_REP */
-        }
-
-        entry             = UCS_PTR_BYTE_OFFSET(buffer, length);
-        entry->index      = link->nic;
-        entry->device_len = (device_len > 0) ? device_len :
-                            (link->device_addr_len |
-                             UCT_VARUNA_ADDR_DEVICE_OUTER);
-        entry->dc_len     = dc_len;
-        entry->ctl_len    = ctl_len;
-        length           += sizeof(*entry);
-        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device_addr,
-               device_len);
-        length           += device_len;
-        uct_iface_get_address(link->lanes[UCT_VARUNA_LANE_DC].inner,
-                              UCS_PTR_BYTE_OFFSET(buffer, length));
-        length           += dc_len;
-        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), ctl_addr, ctl_len);
-        length           += ctl_len;
-        ++addr->num_links;
-    }
-
-    return length;
 }
 
 static int
@@ -577,6 +533,7 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
     ucs_async_context_t *async = iface->super.worker->async;
     uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
     ucs_status_t status;
+    unsigned num_links;
 
     UCS_ASYNC_BLOCK(async);
     status = uct_varuna_ctl_create(iface, &iface->ctl);
@@ -584,8 +541,13 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
         goto out;
     }
 
-    iface->addr_len            = uct_varuna_iface_pack_address(iface, 0, addr,
-                                                               sizeof(addr));
+    iface->addr_len            = uct_varuna_iface_pack_short_address(
+            iface, addr, &num_links);
+    if (num_links < iface->num_links) {
+        ucs_debug("peers learn %u of %u links with the address, the others when "
+                  "an endpoint is opened", num_links, iface->num_links);
+    }
+
     iface->attr.iface_addr_len = iface->addr_len;
     status                     = uct_varuna_iface_open_event_fd(iface);
     if (status != UCS_OK) {

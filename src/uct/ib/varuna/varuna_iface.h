@@ -242,10 +242,13 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
                            uct_varuna_lane_kind_t kind,
                            ucs_queue_head_t *reqs);
 
-/** Pack the interface address: the header and as many link entries as fit.
- *  With @a full every device address is spelt out, else the primary's is left
- *  out (it is the UCT device address). @return bytes used. */
-size_t uct_varuna_iface_pack_address(uct_varuna_iface_t *iface, int full,
-                                     void *buffer, size_t max);
+/** Write the full interface address (varuna_addr.c). @return bytes used. */
+size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,
+                                          void *buffer, size_t max);
+
+/** Write the short interface address, which has UCT_VARUNA_IFACE_ADDR_MAX bytes at
+ *  most. @a num_links_p: as many links have found room. @return bytes used. */
+size_t uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
+                                           void *buffer, unsigned *num_links_p);
 
 #endif

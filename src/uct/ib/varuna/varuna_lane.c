@@ -167,6 +167,10 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     params.iface      = on->inner;
     params.path_index = ep->path_index % ucs_max(on->attr.dev_num_paths, 1);
     if (kind == UCT_VARUNA_LANE_DC) {
+        if (far->dc_addr == NULL) {
+            return UCS_ERR_UNREACHABLE; /* Its owner has not told it */
+        }
+
         params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
                              UCT_EP_PARAM_FIELD_IFACE_ADDR;
         params.dev_addr    = far->device_addr;

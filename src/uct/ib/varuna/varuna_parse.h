@@ -9,14 +9,15 @@
 
 #include "varuna_wire.h"
 
-/* One link entry of an interface address; the pointers are into the address. */
+/* One link entry of an interface address; the pointers are into the address, or,
+ * if that is short, into the parsed one. */
 typedef struct uct_varuna_parsed_link {
     uint8_t                    nic;        /* Remote NIC index */
     uint8_t                    dc_len;
     uint8_t                    ctl_len;
     uint8_t                    device_len;
-    const void                 *device_addr; /* NULL: the UCT device address */
-    const void                 *dc_addr;
+    const void                 *device_addr;
+    const void                 *dc_addr;   /* NULL: a short address has none */
     const void                 *ctl_addr;
 } uct_varuna_parsed_link_t;
 
@@ -24,24 +25,35 @@ typedef struct uct_varuna_parsed_addr {
     uint64_t                   uuid;
     size_t                     length;     /* Bytes used */
     unsigned                   num_links;
+    int                        is_short;   /* There may be more links */
     uct_varuna_parsed_link_t   links[UCT_VARUNA_MAX_LINKS];
+    struct {
+        char                   device[UCT_VARUNA_DEVICE_ADDR_MAX];
+        char                   ctl[UCT_VARUNA_CTL_ADDR_MAX];
+    } room[UCT_VARUNA_MAX_LINKS];          /* Addresses of a short address */
 } uct_varuna_parsed_addr_t;
 
 /**
  * Parse an interface address.
  *
- * @param [in]  addr      Interface address.
- * @param [in]  length    Its length, or SIZE_MAX where the caller cannot know: it
- *                        is then at most UCT_VARUNA_IFACE_ADDR_MAX.
- * @param [out] parsed    Filled in case of success.
- * @param [out] reason_p  A sentence for the user in case of failure.
+ * @param [in]  device_addr  The UCT device address that belongs to it, or NULL if it
+ *                           must be a full one. A short address tells how long it is.
+ * @param [in]  addr         Interface address.
+ * @param [in]  length       Its length, or SIZE_MAX where the caller cannot know: it
+ *                           is then at most UCT_VARUNA_IFACE_ADDR_MAX.
+ * @param [out] parsed       Filled in case of success; not to be copied.
+ * @param [out] reason_p     A sentence for the user in case of failure.
  *
  * @return UCS_ERR_UNSUPPORTED for another wire version,
  *         UCS_ERR_INVALID_ADDR if it is malformed.
  */
-ucs_status_t uct_varuna_parse_addr(const void *addr, size_t length,
+ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
+                                   size_t length,
                                    uct_varuna_parsed_addr_t *parsed,
                                    const char **reason_p);
+
+/** @return Nonzero if @a addr is an interface address of @a uuid. */
+int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
 
 /**
  * Check a control message: its header, and that its body is as long as its type

@@ -5,7 +5,8 @@
  * Called by iface and ep (main thread) and by target (async context).
  *
  * The main thread reads peer->links without the lock. So only the main thread
- * adds links to a known peer, and a link is never changed once it is there.
+ * adds links to a known peer, and a link is never changed once it is there, but for
+ * the address of its DC lane, which is not used before (see varuna_wire.h).
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -13,6 +14,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_heartbeat.h"
+#include "varuna_lane.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -38,38 +40,50 @@ typedef struct uct_varuna_pairing {
 } uct_varuna_pairing_t;
 
 
-/* Bytes of the device address of a parsed link */
-static const void *
-uct_varuna_peer_device_addr(const uct_varuna_parsed_link_t *remote,
-                            const uct_device_addr_t *device_addr)
+/* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both
+ * addresses need room behind them. */
+static int uct_varuna_peer_iface_reaches(uct_iface_h inner, size_t addr_len,
+                                         const uct_varuna_parsed_link_t *remote,
+                                         const void *remote_addr,
+                                         size_t remote_len)
 {
-    return (remote->device_addr != NULL) ? remote->device_addr :
-           (const void*)device_addr;
-}
-
-static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
-                                        unsigned link,
-                                        const uct_device_addr_t *device_addr,
-                                        const uct_varuna_parsed_link_t *remote)
-{
-    const uct_varuna_lane_iface_t *dc =
-            &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
-    const void *remote_device;
     char device[UCT_VARUNA_ADDR_ROOM], addr[UCT_VARUNA_ADDR_ROOM];
 
-    remote_device = uct_varuna_peer_device_addr(remote, device_addr);
-    if ((remote_device == NULL) ||
-        (remote->dc_len != dc->attr.iface_addr_len) ||
-        (remote->dc_len > sizeof(addr)) ||
-        (remote->ctl_len != dc->attr.iface_addr_len)) {
+    if ((remote_len != addr_len) || (remote_len > sizeof(addr))) {
         return 0;
     }
 
     memset(device, 0, sizeof(device));
-    memcpy(device, remote_device, remote->device_len);
-    memcpy(addr, remote->dc_addr, remote->dc_len);
-    return uct_iface_is_reachable(dc->inner, (uct_device_addr_t*)device,
+    memset(addr, 0, sizeof(addr));
+    memcpy(device, remote->device_addr, remote->device_len);
+    memcpy(addr, remote_addr, remote_len);
+    return uct_iface_is_reachable(inner, (uct_device_addr_t*)device,
                                   (uct_iface_addr_t*)addr);
+}
+
+static int uct_varuna_peer_lane_reaches(const uct_varuna_iface_t *iface,
+                                        unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    const uct_varuna_lane_iface_t *dc =
+            &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
+
+    return uct_varuna_peer_iface_reaches(dc->inner, dc->attr.iface_addr_len,
+                                         remote, remote->dc_addr,
+                                         remote->dc_len);
+}
+
+static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
+                                        unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    const uct_varuna_ctl_link_t *ctl = &iface->ctl->links[link];
+
+    return uct_varuna_peer_iface_reaches(ctl->inner, ctl->attr.iface_addr_len,
+                                         remote, remote->ctl_addr,
+                                         remote->ctl_len) &&
+           ((remote->dc_addr == NULL) ||
+            uct_varuna_peer_lane_reaches(iface, link, remote));
 }
 
 /*
@@ -79,11 +93,9 @@ static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
  * later.
  */
 static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
-                                 const uct_device_addr_t *device_addr,
                                  const uct_varuna_parsed_addr_t *parsed,
                                  unsigned taken, uct_varuna_pairing_t *pairing)
 {
-    int is_partial = (device_addr != NULL);
     unsigned link, i;
 
     pairing->map = 0;
@@ -91,8 +103,7 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
         for (i = 0; i < parsed->num_links; ++i) {
             if (!(taken & UCS_BIT(link)) &&
                 (parsed->links[i].nic == iface->links[link].nic) &&
-                uct_varuna_peer_link_reaches(iface, link, device_addr,
-                                             &parsed->links[i])) {
+                uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
                 pairing->remote[link]  = i;
                 pairing->map          |= UCS_BIT(link);
             }
@@ -101,12 +112,11 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
 
     for (link = 0; link < iface->num_links; ++link) {
         for (i = 0; i < parsed->num_links; ++i) {
-            if ((taken | pairing->map) & (is_partial ? ~0u : UCS_BIT(link))) {
+            if ((taken | pairing->map) & (parsed->is_short ? ~0u : UCS_BIT(link))) {
                 break;
             }
 
-            if (uct_varuna_peer_link_reaches(iface, link, device_addr,
-                                             &parsed->links[i])) {
+            if (uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
                 pairing->remote[link]  = i;
                 pairing->map          |= UCS_BIT(link);
             }
@@ -116,7 +126,6 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
 
 static ucs_status_t
 uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
-                         const uct_device_addr_t *device_addr,
                          const uct_varuna_parsed_link_t *remote)
 {
     uct_varuna_peer_blob_t *blob;
@@ -127,40 +136,74 @@ uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
         return UCS_ERR_NO_MEMORY;
     }
 
-    memcpy(blob->device_addr, uct_varuna_peer_device_addr(remote, device_addr),
-           remote->device_len);
-    memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+    memcpy(blob->device_addr, remote->device_addr, remote->device_len);
     memcpy(blob->ctl_addr, remote->ctl_addr, remote->ctl_len);
+    if (remote->dc_addr != NULL) {
+        memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+        peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
+    }
+
     blob->next                    = peer->addr;
     peer->addr                    = blob;
     peer->links[link].nic         = remote->nic;
     peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
-    peer->links[link].dc_addr     = (uct_iface_addr_t*)blob->dc_addr;
     peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
     __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link),
                      __ATOMIC_RELEASE);
     return UCS_OK;
 }
 
+/* Links which a short address told have no data lane's address yet. */
+static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
+                                           uct_varuna_peer_t *peer,
+                                           const uct_varuna_parsed_addr_t *parsed)
+{
+    const uct_varuna_parsed_link_t *remote;
+    uct_varuna_peer_blob_t *blob;
+    unsigned link, i;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        for (i = 0; (i < parsed->num_links) &&
+                    (peer->links[link].dc_addr == NULL); ++i) {
+            remote = &parsed->links[i];
+            if ((remote->nic != peer->links[link].nic) ||
+                (remote->dc_addr == NULL)) {
+                continue;
+            }
+
+            if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
+                ucs_error("%s of peer 0x%lx can't be reached over %s: are its "
+                          "UCX_DC_MLX5_xx options others than ours?",
+                          UCT_VARUNA_DC_TL, peer->uuid,
+                          uct_varuna_link_name(iface, link));
+                break;
+            }
+
+            blob = ucs_container_of((void*)peer->links[link].ctl_addr,
+                                    uct_varuna_peer_blob_t, ctl_addr);
+            memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+            peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
+        }
+    }
+}
+
 static ucs_status_t
 uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                          const uct_device_addr_t *device_addr,
                           const uct_varuna_parsed_addr_t *parsed)
 {
     uct_varuna_pairing_t pairing;
     ucs_status_t status;
     unsigned link;
 
-    uct_varuna_peer_pair(ctl->iface, device_addr, parsed, peer->link_map,
-                         &pairing);
+    uct_varuna_peer_complete_links(ctl->iface, peer, parsed);
+    uct_varuna_peer_pair(ctl->iface, parsed, peer->link_map, &pairing);
     for (link = 0; link < ctl->iface->num_links; ++link) {
         if (!(pairing.map & UCS_BIT(link))) {
             continue;
         }
 
         status = uct_varuna_peer_add_link(
-                peer, link, device_addr,
-                &parsed->links[pairing.remote[link]]);
+                peer, link, &parsed->links[pairing.remote[link]]);
         if (status != UCS_OK) {
             return status;
         }
@@ -194,7 +237,6 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
 
 static ucs_status_t
 uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
-                       const uct_device_addr_t *device_addr,
                        const uct_varuna_parsed_addr_t *parsed,
                        uct_varuna_peer_t **peer_p)
 {
@@ -211,7 +253,7 @@ uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
 
     peer->uuid     = parsed->uuid;
     peer->refcount = 1;
-    status         = uct_varuna_peer_add_links(ctl, peer, device_addr, parsed);
+    status         = uct_varuna_peer_add_links(ctl, peer, parsed);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -245,7 +287,6 @@ uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid)
 }
 
 ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
-                                  const uct_device_addr_t *device_addr,
                                   const uct_varuna_parsed_addr_t *parsed,
                                   int learn, uct_varuna_peer_t **peer_p)
 {
@@ -254,11 +295,11 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
 
     peer = uct_varuna_peer_find(ctl, parsed->uuid);
     if (peer == NULL) {
-        return uct_varuna_peer_create(ctl, device_addr, parsed, peer_p);
+        return uct_varuna_peer_create(ctl, parsed, peer_p);
     }
 
     if (learn) {
-        status = uct_varuna_peer_add_links(ctl, peer, device_addr, parsed);
+        status = uct_varuna_peer_add_links(ctl, peer, parsed);
         if (status != UCS_OK) {
             return status;
         }
@@ -285,14 +326,14 @@ ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
     const char *reason;
     ucs_status_t status;
 
-    status = uct_varuna_parse_addr(addr, length, &parsed, &reason);
+    status = uct_varuna_parse_addr(device_addr, addr, length, &parsed, &reason);
     if (status != UCS_OK) {
         ucs_error("an address of a peer can't be used: %s", reason);
         return status;
     }
 
     uct_varuna_ctl_lock(ctl);
-    status = uct_varuna_peer_open(ctl, device_addr, &parsed, 1, peer_p);
+    status = uct_varuna_peer_open(ctl, &parsed, 1, peer_p);
     uct_varuna_ctl_unlock(ctl);
 
     if (status == UCS_ERR_UNREACHABLE) {
@@ -329,13 +370,13 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
     const char *reason;
     ucs_status_t status;
 
-    status = uct_varuna_parse_addr(addr, SIZE_MAX, &parsed, &reason);
+    status = uct_varuna_parse_addr(device_addr, addr, SIZE_MAX, &parsed, &reason);
     if (status != UCS_OK) {
         ucs_debug("an address of a peer can't be used: %s", reason);
         return 0;
     }
 
-    uct_varuna_peer_pair(iface, device_addr, &parsed, 0, &pairing);
+    uct_varuna_peer_pair(iface, &parsed, 0, &pairing);
     return pairing.map != 0;
 }
 

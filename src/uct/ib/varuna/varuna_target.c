@@ -293,8 +293,9 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     rep->rkey_len  = ctl->targets.rkey_len;
     memcpy(body + length, chunk->rkey, rep->rkey_len);
     length        += rep->rkey_len;
-    rep->addr_len  = uct_varuna_iface_pack_address(ctl->iface, 1, body + length,
-                                                   sizeof(body) - length);
+    rep->addr_len  = uct_varuna_iface_pack_full_address(ctl->iface,
+                                                        body + length,
+                                                        sizeof(body) - length);
     length        += rep->addr_len;
     length        += uct_varuna_proxy_fill_open(ctl->proxy, target, rep,
                                                 body + length);
@@ -315,7 +316,8 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
     const char *reason;
     khiter_t iter;
 
-    status = uct_varuna_parse_addr(req + 1, req->addr_len, &parsed, &reason);
+    status = uct_varuna_parse_addr(NULL, req + 1, req->addr_len, &parsed,
+                                   &reason);
     if ((status == UCS_OK) && (parsed.uuid != hdr->uuid)) {
         reason = "its address is another peer's";
         status = UCS_ERR_INVALID_ADDR;
@@ -346,7 +348,7 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
     }
 
-    status = uct_varuna_peer_open(ctl, NULL, &parsed, 0, &peer);
+    status = uct_varuna_peer_open(ctl, &parsed, 0, &peer);
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
                                 "none of its links can be reached from here");

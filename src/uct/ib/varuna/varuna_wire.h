@@ -6,8 +6,13 @@
  * version byte proves to be ours (a peer of the other endianness would send
  * the magic reversed and is refused).
  *
- *   interface address:  uct_varuna_addr_t  link-entry  link-entry ...
+ *   full address:       uct_varuna_addr_t  link-entry  link-entry ...
  *   link entry:         uct_varuna_addr_link_t  device-addr  dc-addr  ctl-addr
+ *   short address:      uct_varuna_addr_t  uct_varuna_addr_short_t
+ *                       short-entry  short-entry ...
+ *   short entry:        a byte (index << DEVICE_BITS) | device-length
+ *                       device-addr, as its difference from the UCT device address
+ *                       ctl-addr, from that of the link before (or from zeros)
  *   control message:    uct_varuna_ctl_hdr_t  body (by type)
  *   active message:     uct_varuna_am_hdr_t  the user's header and payload
  */
@@ -17,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      8
+#define UCT_VARUNA_WIRE_VERSION      9
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -29,25 +34,38 @@
 #define UCT_VARUNA_AM_ID_DATA        1
 #define UCT_VARUNA_AM_ID_CTL         2
 
+/*
+ * There are two forms of the interface address. Control messages carry the full one.
+ * UCP has room for a short one only, so that tells just what is needed to open an
+ * endpoint (OPEN_REQ): where the control plane is, on as many links as fit, each
+ * written as its difference from another (varuna_delta.h). An endpoint posts nothing
+ * before OPEN_REP, which brings the full address.
+ */
 typedef struct uct_varuna_addr {
     uint16_t                   magic;
     uint8_t                    version;
-    uint8_t                    num_links;  /* Link entries which follow */
+    uint8_t                    num_links;  /* Entries which follow; or _SHORT */
     uint64_t                   uuid;       /* Identifies the interface */
 } UCS_S_PACKED uct_varuna_addr_t;
 
-/* In uct_varuna_addr_link_t::device_len, besides the length: the device address
- * is left out, since it is the UCT device address. */
-#define UCT_VARUNA_ADDR_DEVICE_OUTER 0x80
+/* In uct_varuna_addr_t::num_links: it is a short address */
+#define UCT_VARUNA_ADDR_SHORT        0x80
 
 typedef struct uct_varuna_addr_link {
     uint8_t                    index;      /* NIC index on its host: the place
                                               of its key in packed rkeys */
-    uint8_t                    device_len; /* Or _OUTER: it isn't here, but is
-                                              the UCT device address */
+    uint8_t                    device_len;
     uint8_t                    dc_len;     /* Data lane's DC address */
     uint8_t                    ctl_len;    /* Control lane's DC address */
 } UCS_S_PACKED uct_varuna_addr_link_t;
+
+typedef struct uct_varuna_addr_short {
+    uint8_t                    outer_len;  /* Of the UCT device address */
+    uint8_t                    ctl_len;    /* Of each control lane's DC address */
+} UCS_S_PACKED uct_varuna_addr_short_t;
+
+#define UCT_VARUNA_ADDR_DEVICE_BITS  5
+#define UCT_VARUNA_CTL_ADDR_MAX      16
 
 /*
  * Active message header: the same 8 bytes are the inner AM's short header.
@@ -99,8 +117,8 @@ typedef struct uct_varuna_ctl_hdr {
                                               as an id is used again */
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
 
-/* OPEN_REQ: followed by the requester's whole interface address (all links,
- * every device address spelt out), to which replies go. */
+/* OPEN_REQ: followed by the requester's full interface address, to which replies
+ * go. */
 typedef struct uct_varuna_ctl_open_req {
     uint16_t                   addr_len;
     uint16_t                   reserved;
@@ -110,7 +128,7 @@ typedef struct uct_varuna_ctl_open_req {
 #define UCT_VARUNA_HOME_NONE         UINT8_MAX
 
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
- * whole interface address (addr_len) and, if there is an arena, by its packed key
+ * full interface address (addr_len) and, if there is an arena, by its packed key
  * (rkey_len) and the generation of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
     uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
@@ -227,6 +245,11 @@ typedef struct uct_varuna_packed_rkey {
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_short_t) == 2);
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
+                         (1 << UCT_VARUNA_ADDR_DEVICE_BITS));
+UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
+                         (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);

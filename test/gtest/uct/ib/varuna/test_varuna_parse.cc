@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 extern "C" {
+#include <uct/ib/varuna/varuna_delta.h>
 #include <uct/ib/varuna/varuna_parse.h>
 #include <uct/ib/varuna/varuna_uid.h>
 }
@@ -73,24 +74,40 @@ protected:
         return bytes(hdr);
     }
 
-    static std::string link(unsigned index, unsigned device_len, bool outer,
+    static std::string link(unsigned index, unsigned device_len,
                             unsigned dc_len = 5, unsigned ctl_len = 5)
     {
         uct_varuna_addr_link_t entry;
 
         entry.index      = index;
-        entry.device_len = device_len |
-                           (outer ? UCT_VARUNA_ADDR_DEVICE_OUTER : 0);
+        entry.device_len = device_len;
         entry.dc_len     = dc_len;
         entry.ctl_len    = ctl_len;
-        return bytes(entry) + fill(outer ? 0 : device_len, 'a' + index) +
+        return bytes(entry) + fill(device_len, 'a' + index) +
                fill(dc_len, 'A' + index) + fill(ctl_len, '0' + index);
     }
 
-    /* As UCP gets it: the first device address is left out */
+    static std::string short_header(unsigned num_links, unsigned outer_len = 3,
+                                    unsigned ctl_len = 5)
+    {
+        return addr_header(UCT_VARUNA_ADDR_SHORT | num_links) +
+               std::string(1, outer_len) + std::string(1, ctl_len);
+    }
+
+    /* The first byte, bit maps and differences are written as they are */
+    static std::string short_entry(unsigned index, unsigned device_len,
+                                   const std::string &rest)
+    {
+        return std::string(1, (index << 5) | device_len) + rest;
+    }
+
+    /* As UCP gets it. Link 0: the UCT device address "xyz" and 5 new bytes. Link 3:
+     * "xYz", and the second byte of the control address is another one. */
     static std::string short_addr()
     {
-        return addr_header(2) + link(0, 3, true) + link(1, 3, false);
+        return short_header(2) +
+               short_entry(0, 3, std::string("\0\x1f", 2) + "01234") +
+               short_entry(3, 3, "\x02Y\x02!");
     }
 
     static std::string full_addr(unsigned num_links = 3)
@@ -98,7 +115,7 @@ protected:
         std::string addr = addr_header(num_links);
 
         for (unsigned i = 0; i < num_links; ++i) {
-            addr += link(i, 17, false);
+            addr += link(i, 17);
         }
         return addr;
     }
@@ -223,13 +240,15 @@ protected:
                 reject(UCS_ERR_NO_ELEM)};
     }
 
-    ucs_status_t parse_addr(const std::string &addr, bool length_known = true)
+    ucs_status_t parse_addr(const std::string &addr, bool length_known = true,
+                            const std::string &outer = "xyz")
     {
-        guarded_bytes guarded(addr);
+        guarded_bytes guarded(addr), device(outer);
         ucs_status_t status;
 
         m_reason = NULL;
-        status   = uct_varuna_parse_addr(guarded.data(),
+        status   = uct_varuna_parse_addr(outer.empty() ? NULL : device.data(),
+                                         guarded.data(),
                                          length_known ? addr.size() : SIZE_MAX,
                                          &m_parsed, &m_reason);
         EXPECT_EQ(status != UCS_OK, m_reason != NULL);
@@ -237,10 +256,10 @@ protected:
             /* The pointers are of no use once the bytes are gone */
             for (unsigned i = 0; i < m_parsed.num_links; ++i) {
                 const uct_varuna_parsed_link_t &link = m_parsed.links[i];
-                m_device[i] = (link.device_addr == NULL) ? "" :
-                              std::string((const char*)link.device_addr,
+                m_device[i] = std::string((const char*)link.device_addr,
                                           link.device_len);
-                m_dc[i]  = std::string((const char*)link.dc_addr, link.dc_len);
+                m_dc[i]  = (link.dc_addr == NULL) ? "" :
+                           std::string((const char*)link.dc_addr, link.dc_len);
                 m_ctl[i] = std::string((const char*)link.ctl_addr,
                                        link.ctl_len);
             }
@@ -292,10 +311,89 @@ UCS_TEST_F(test_varuna_parse, addr_short) {
 
     ASSERT_LE(addr.size(), (size_t)UCT_VARUNA_IFACE_ADDR_MAX);
     ASSERT_UCS_OK(parse_addr(addr));
-    EXPECT_TRUE(m_parsed.links[0].device_addr == NULL);
-    EXPECT_EQ(3u, m_parsed.links[0].device_len);
-    EXPECT_EQ(fill(3, 'b'), m_device[1]);
-    EXPECT_EQ(fill(5, 'B'), m_dc[1]);
+    EXPECT_TRUE(m_parsed.is_short);
+    ASSERT_EQ(2u, m_parsed.num_links);
+    EXPECT_EQ(0u, m_parsed.links[0].nic);
+    EXPECT_EQ("xyz", m_device[0]);
+    EXPECT_EQ("01234", m_ctl[0]);
+    EXPECT_EQ(3u, m_parsed.links[1].nic);
+    EXPECT_EQ("xYz", m_device[1]);
+    EXPECT_EQ("0!234", m_ctl[1]);
+    for (unsigned i = 0; i < m_parsed.num_links; ++i) {
+        EXPECT_TRUE(m_parsed.links[i].dc_addr == NULL);
+        EXPECT_EQ(0u, m_parsed.links[i].dc_len);
+    }
+}
+
+/* Control messages have no device address beside them */
+UCS_TEST_F(test_varuna_parse, addr_short_alone) {
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(short_addr(), true, ""));
+    EXPECT_TRUE(strstr(m_reason, "short") != NULL);
+    EXPECT_UCS_OK(parse_addr(full_addr(), true, ""));
+}
+
+UCS_TEST_F(test_varuna_parse, addr_short_out_of_range) {
+    std::string good = std::string("\0\x1f", 2) + "01234";
+
+    EXPECT_UCS_OK(parse_addr(short_header(1) + short_entry(0, 3, good)));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(short_header(0)));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(UCT_VARUNA_MAX_LINKS + 1) +
+                         fill(400, '\0')));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(1) + short_entry(0, 0, good)));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(1, 0) + short_entry(0, 3, good)));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(1, UCT_VARUNA_DEVICE_ADDR_MAX + 1) +
+                         short_entry(0, 3, good), true, fill(64, 'x')));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(1, 3, 0) +
+                         short_entry(0, 3, std::string(1, '\0'))));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(1, 3, UCT_VARUNA_CTL_ADDR_MAX + 1) +
+                         short_entry(0, 3, fill(40, '\0'))));
+    /* One link twice */
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(short_header(2) + short_entry(1, 3, good) +
+                         short_entry(1, 3, std::string("\0\0", 2))));
+    EXPECT_TRUE(strstr(m_reason, "twice") != NULL);
+}
+
+/* Whatever is written is read, in no more bytes than were given */
+UCS_TEST_F(test_varuna_parse, delta) {
+    for (int round = 0; round < 1000; ++round) {
+        std::string base(ucs::rand() % 32, 0), data(1 + ucs::rand() % 31, 0);
+        std::string buffer(40, '?'), read(data.size(), 0);
+        size_t size, max;
+
+        for (size_t i = 0; i < base.size(); ++i) {
+            base[i] = ucs::rand() % 3;
+        }
+        for (size_t i = 0; i < data.size(); ++i) {
+            data[i] = ucs::rand() % 3;
+        }
+
+        size = uct_varuna_delta_write(base.data(), base.size(), data.data(),
+                                      data.size(), &buffer[0], buffer.size());
+        ASSERT_GE(size, UCT_VARUNA_DELTA_MAP_SIZE(data.size()));
+        ASSERT_LE(size, UCT_VARUNA_DELTA_MAP_SIZE(data.size()) + data.size());
+
+        guarded_bytes exact(buffer.substr(0, size));
+        ASSERT_EQ(size, uct_varuna_delta_read(base.data(), base.size(), &read[0],
+                                              read.size(), exact.data(), size));
+        ASSERT_EQ(data, read);
+
+        max = ucs::rand() % size;
+        guarded_bytes cut(buffer.substr(0, max));
+        ASSERT_EQ(0u, uct_varuna_delta_read(base.data(), base.size(), &read[0],
+                                            read.size(), cut.data(), max));
+        buffer.assign(40, '?');
+        ASSERT_EQ(0u, uct_varuna_delta_write(base.data(), base.size(),
+                                             data.data(), data.size(),
+                                             &buffer[0], max));
+        ASSERT_EQ(std::string(40 - max, '?'), buffer.substr(max));
+    }
 }
 
 /* The caller can't know the length: foreign bytes follow */
@@ -344,16 +442,15 @@ UCS_TEST_F(test_varuna_parse, addr_links_out_of_range) {
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
               parse_addr(addr_header(255) + fill(8000, '\1')));
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
-              parse_addr(addr_header(1) + link(UCT_VARUNA_MAX_LINKS, 3, 0)));
+              parse_addr(addr_header(1) + link(UCT_VARUNA_MAX_LINKS, 3)));
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
-              parse_addr(addr_header(2) + link(1, 3, 0) + link(1, 3, 0)));
-    EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(addr_header(1) + link(0, 0, 0)));
-    EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(addr_header(1) + link(0, 0, 1)));
+              parse_addr(addr_header(2) + link(1, 3) + link(1, 3)));
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(addr_header(1) + link(0, 0)));
     EXPECT_EQ(UCS_ERR_INVALID_ADDR,
               parse_addr(addr_header(1) +
-                         link(0, UCT_VARUNA_DEVICE_ADDR_MAX + 1, 0)));
+                         link(0, UCT_VARUNA_DEVICE_ADDR_MAX + 1)));
     EXPECT_EQ(UCS_OK, parse_addr(addr_header(1) +
-                                 link(0, UCT_VARUNA_DEVICE_ADDR_MAX, 0)));
+                                 link(0, UCT_VARUNA_DEVICE_ADDR_MAX)));
 }
 
 UCS_TEST_F(test_varuna_parse, ctl_good) {
