@@ -59,6 +59,7 @@ static void check_ctl(const uint8_t *data, size_t size)
     const uct_varuna_ctl_open_req_t *req;
     const uct_varuna_ctl_open_rep_t *rep;
     const uct_varuna_ctl_connect_t *con;
+    uct_varuna_parsed_addr_t from;
 
     if (uct_varuna_parse_ctl(data, size, &reason) != UCS_OK) {
         FUZZ_CHECK(reason != NULL);
@@ -66,6 +67,19 @@ static void check_ctl(const uint8_t *data, size_t size)
     }
 
     FUZZ_CHECK(strcmp(uct_varuna_ctl_type_name(hdr->type), "unknown") != 0);
+    if (uct_varuna_parse_ctl_from(data, &from) == UCS_OK) {
+        FUZZ_CHECK(uct_varuna_ctl_has_from(hdr->type));
+        FUZZ_CHECK((from.links[0].device_len > 0) &&
+                   (from.links[0].device_len <= UCT_VARUNA_DEVICE_ADDR_MAX));
+        FUZZ_CHECK((from.links[0].ctl_len > 0) &&
+                   (from.links[0].ctl_len <= UCT_VARUNA_CTL_ADDR_MAX));
+        FUZZ_CHECK((const uint8_t*)from.links[0].ctl_addr +
+                   from.links[0].ctl_len == data + size);
+        size -= from.length;
+    } else {
+        FUZZ_CHECK(!uct_varuna_ctl_has_from(hdr->type));
+    }
+
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REQ:
         req = (const void*)body;
@@ -208,7 +222,12 @@ static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
     if (length > 0) {
         memcpy(hdr + 1, body, length);
     }
-    add(data, 1 + sizeof(*hdr) + length);
+    if (uct_varuna_ctl_has_from(type)) {
+        hdr->from_device_len = 3;
+        hdr->from_ctl_len    = 5;
+    }
+    add(data, 1 + sizeof(*hdr) + length + hdr->from_device_len +
+              hdr->from_ctl_len);
 }
 
 /* A short address of two links behind a device address of UCP's */
@@ -275,6 +294,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
     seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
+    seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));

@@ -9,8 +9,9 @@ emu=$RCV_PREFIX/bin/mlx5emu
 fabric=jobs-$$
 job=ft_job # Or ft_atom_job
 
+# fabric_up [LINKS [OPTION...]]
 fabric_up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links "${1:-2}"
+    check "$emu" up -n "$fabric" --hosts 2 --links "${1:-2}" "${@:2}"
     trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
 }
 
@@ -34,7 +35,7 @@ job_start() {
     mkfifo "$role.in"
     env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
         "$RCV_PREFIX/bin/rc_varuna_run" "$apps/$job" "${args[@]}" \
-        <"$role.in" >"$role.out" 2>"$role.log" &
+        <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
     eval "${role}_pid=$!"
 }
 
@@ -76,16 +77,38 @@ ask() {
 # jobs_start [ENV...]: of the server
 jobs_start() {
     truncate -s 16M memory
-    job_start server 0 "$@"
-    exec 8>server.in
-    await_answer server 1
-    server_address=${answer#ft: address}
+    server_start "$@"
     job_start client 1
     exec 9>client.in
     await_answer client 1
     ask client "connect$server_address"
     [ $job != ft_job ] || ask client "timeout ${run_time:-30}"
     ask client open
+}
+
+# program_of PID: the program that mlx5emu became, or runs
+program_of() {
+    pgrep -P "$1" | while read -r child; do
+        program_of "$child"
+    done | grep . || echo "$1"
+}
+
+# server_kill: at once, as a crash. What it has written is in gone/ then
+server_kill() {
+    kill -KILL "$(program_of "$server_pid")"
+    wait "$server_pid" 2>/dev/null || true
+    exec 8>&-
+    rm -rf gone
+    mkdir gone
+    mv server.in server.out server.log gone
+}
+
+# server_start [ENV...]: once more; its address is in server_address
+server_start() {
+    job_start server 0 "$@"
+    exec 8>server.in
+    await_answer server 1
+    server_address=${answer#ft: address}
 }
 
 jobs_stop() {

@@ -44,6 +44,7 @@ typedef struct emu_fabric_config {
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
     uint32_t speeds[EMU_MAX_LINKS]; /* emu_speed_t of the ports of each link */
     uint32_t no_devx;        /* devices can't be opened for DEVX */
+    uint32_t reuse_qpns;     /* numbers of queue pairs have no generation */
     uint64_t trace_entries;  /* 0: no trace */
     uint64_t heap_size;      /* bytes, a multiple of EMU_PAGE */
     uint64_t seed;           /* of all that is random */

@@ -158,7 +158,9 @@ static void emu_qp_reset(emu_qp_t *qp)
 static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
                         const emu_qp_init_attr_t *init)
 {
-    qp->gen           = (qp->gen + 1) & EMU_QP_GEN_MASK;
+    if (!emu_fabric->cfg.reuse_qpns || (qp->gen == 0)) {
+        qp->gen       = (qp->gen + 1) & EMU_QP_GEN_MASK;
+    }
     qp->qpn           = index | (qp->gen << EMU_QP_IDX_BITS);
     qp->type          = init->type;
     qp->sq_sig_all    = !!init->sq_sig_all;
@@ -208,6 +210,10 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
     }
 
     emu_lock(&emu_fabric->table_lock);
+    if (emu_fabric->cfg.reuse_qpns) {
+        emu_fabric->hints[EMU_TABLE_QP] = 0; /* The lowest that is free */
+    }
+
     ret   = -ENOMEM;
     index = emu_table_find(EMU_TABLE_QP, emu_fabric->qps, sizeof(*qp), 2,
                            EMU_MAX_QPS);

@@ -18,6 +18,7 @@ enum {
     CTL_UP_TRACE,
     CTL_UP_SHARED_HCA,
     CTL_UP_NO_DEVX,
+    CTL_UP_REUSE_QPNS,
     CTL_UP_FAULTS,
     CTL_UP_SEED,
     CTL_UP_TIME_SCALE
@@ -31,6 +32,7 @@ static const struct option ctl_up_options[] = {
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
     {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
+    {"reuse-qpns", no_argument,       NULL, CTL_UP_REUSE_QPNS},
     {"faults",     required_argument, NULL, CTL_UP_FAULTS},
     {"seed",       required_argument, NULL, CTL_UP_SEED},
     {"time-scale", required_argument, NULL, CTL_UP_TIME_SCALE},
@@ -156,6 +158,9 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
     case CTL_UP_NO_DEVX:
         cfg->no_devx = 1;
         return 0;
+    case CTL_UP_REUSE_QPNS:
+        cfg->reuse_qpns = 1;
+        return 0;
     case CTL_UP_SEED:
         return ctl_up_parse_seed(&cfg->seed);
     case CTL_UP_TIME_SCALE:
@@ -254,6 +259,8 @@ const ctl_verb_t ctl_verb_up = {
     "                 atomicity; otherwise each is a NIC of its own\n"
     "  --no-devx      Devices have no DEVX: programs fall back to what verbs\n"
     "                 offer, without atomics of 4 bytes or with masks\n"
+    "  --reuse-qpns   A new queue pair may have the number of one that is gone\n"
+    "                 at once, not only after 1024 others\n"
     "  --faults FILE  Load fault rules, one a line (else from the file that\n"
     "                 $MLX5EMU_FAULTS names); also those in $MLX5EMU_RULES\n"
     "  --seed N       Of all that is random (1); rules may have their own\n"

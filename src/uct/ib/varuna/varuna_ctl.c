@@ -187,7 +187,10 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
     }
 
     status = uct_varuna_parse_ctl(data, length, &reason);
-    if (status == UCS_OK) {
+    if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
+        uct_varuna_stale_refuse(ctl, link->index, hdr);
+        return UCS_OK;
+    } else if (status == UCS_OK) {
         uct_varuna_ctl_handle_msg(ctl, link->index, hdr, hdr + 1);
         return UCS_OK;
     }
@@ -376,6 +379,11 @@ static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
     const uct_varuna_ctl_hdr_t *hdr = &item->hdr;
     const uct_varuna_ctl_open_rep_t *rep;
     uct_varuna_ep_t *ep;
+
+    if (uct_varuna_stale_is_gone(hdr, item->body)) {
+        uct_varuna_stale_fail_eps(ctl->iface, (const void*)item->body);
+        return;
+    }
 
     ep = uct_varuna_ep_find(ctl->iface, hdr->vqp);
     if (ep == NULL) {

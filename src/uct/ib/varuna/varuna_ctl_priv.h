@@ -32,6 +32,10 @@
 /* Largest control message; the inner interface must be able to send it. */
 #define UCT_VARUNA_CTL_MAX_MSG       4096
 
+/* Bytes of the requester's address behind a request, at most */
+#define UCT_VARUNA_CTL_MAX_FROM \
+    (UCT_VARUNA_DEVICE_ADDR_MAX + UCT_VARUNA_CTL_ADDR_MAX)
+
 /* Messages which wait for send resources, and received ones which wait for the
  * main thread. A flood is dropped beyond that: requests are sent again. */
 #define UCT_VARUNA_CTL_MAX_QUEUE     1024
@@ -41,6 +45,8 @@
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
 #define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
 #define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
+#define UCT_VARUNA_TARGET_ID_LIMIT \
+    (UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS)
 #define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
 
 /* Bytes of all logs of one target */
@@ -129,6 +135,7 @@ typedef struct uct_varuna_target_table {
     uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
     unsigned                   num_chunks;
     uint32_t                   next_id;    /* First which was never used */
+    uint32_t                   salt;       /* In the ids that peers are told */
     uint32_t                   free_head;  /* Freed ids, oldest first: late AMs */
     uint32_t                   free_tail;  /* and late log writes die out */
     size_t                     rkey_len;
@@ -301,6 +308,11 @@ void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
 
 int uct_varuna_ctl_is_reply(uint8_t type);
 
+/* Append where we are, for one who has to say that it isn't who we think. There is
+ * room for UCT_VARUNA_CTL_MAX_FROM bytes. @return how many were used. */
+size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
+                                  uct_varuna_ctl_hdr_t *hdr);
+
 /* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data,
@@ -324,6 +336,19 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
+
+/* --- varuna_stale.c: lock held, but for the last one --- */
+
+/* Refuse what has come over @a link and is meant for another interface. */
+void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
+                             const uct_varuna_ctl_hdr_t *hdr);
+
+/* Does a message say that a peer which we have asked for is no more? */
+int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
+
+/* Main thread: fail all endpoints to that peer. */
+void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
+                               const uct_varuna_ctl_reject_t *rej);
 
 /* --- varuna_doubt.c: lock held in all --- */
 

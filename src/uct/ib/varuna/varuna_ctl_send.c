@@ -304,6 +304,22 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
     }
 }
 
+size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
+                                  uct_varuna_ctl_hdr_t *hdr)
+{
+    const uct_varuna_link_t *own       = &ctl->iface->links[link];
+    const uct_varuna_ctl_link_t *inner = &ctl->links[link];
+    char *pos                          = UCS_PTR_BYTE_OFFSET(hdr + 1,
+                                                             hdr->length);
+
+    hdr->from_device_len = own->device_addr_len;
+    hdr->from_ctl_len    = inner->attr.iface_addr_len;
+    hdr->from_nic        = own->nic;
+    memcpy(pos, own->device_addr, own->device_addr_len);
+    memcpy(pos + own->device_addr_len, inner->addr, inner->attr.iface_addr_len);
+    return hdr->from_device_len + hdr->from_ctl_len;
+}
+
 ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,
                                  uint64_t uuid, uint32_t vqp, uint32_t epoch,
@@ -312,27 +328,35 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     char data[UCT_VARUNA_CTL_MAX_MSG];
     uct_varuna_ctl_hdr_t *hdr = (uct_varuna_ctl_hdr_t*)data;
     size_t total              = sizeof(*hdr) + length;
+    size_t room               = uct_varuna_ctl_has_from(type) ?
+                                UCT_VARUNA_CTL_MAX_FROM : 0;
     ucs_status_t status;
 
     if ((link >= ctl->num_links) || !(peer->link_map & UCS_BIT(link))) {
         return UCS_ERR_UNREACHABLE;
     }
 
-    if (total > sizeof(data)) {
+    if ((total + room) > sizeof(data)) {
         ucs_error("control message %s is too long: %zu bytes",
                   uct_varuna_ctl_type_name(type), total);
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
+    memset(hdr, 0, sizeof(*hdr));
     hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
     hdr->version = UCT_VARUNA_WIRE_VERSION;
     hdr->type    = type;
     hdr->length  = length;
+    hdr->dest    = peer->uuid;
     hdr->uuid    = uuid;
     hdr->vqp     = vqp;
     hdr->epoch   = epoch;
     if (length > 0) {
         memcpy(hdr + 1, body, length);
+    }
+
+    if (room > 0) {
+        total += uct_varuna_ctl_append_from(ctl, link, hdr);
     }
 
     uct_varuna_ctl_lock(ctl);
@@ -379,6 +403,7 @@ void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
+    body.dest     = hdr->dest;
     body.type     = hdr->type;
     body.reserved = 0;
     body.status   = status;

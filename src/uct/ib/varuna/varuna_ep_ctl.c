@@ -12,6 +12,7 @@
 #include "varuna_recovery_priv.h"
 #include "varuna_amo.h"
 #include "varuna_heartbeat.h"
+#include "varuna_parse.h"
 #include "varuna_req.h"
 #include "varuna_swap.h"
 
@@ -139,13 +140,19 @@ static void
 uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
                             const uct_varuna_ctl_reject_t *rej)
 {
-    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.ep != NULL)) {
+    if (rej->dest != ep->peer->uuid) {
+        return; /* The id was another endpoint's */
+    }
+
+    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.ep != NULL) &&
+        (rej->status != UCS_ERR_CONNECTION_RESET)) {
         ep->next_failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
 
-    ucs_diag("ep %p: the peer refused vQP %u: %s", ep, ep->id,
+    ucs_diag("ep %p: the peer refused vQP %u (%s): %s", ep, ep->id,
+             uct_varuna_ctl_type_name(rej->type),
              ucs_status_string((ucs_status_t)rej->status));
     uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
 }

@@ -56,6 +56,7 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
 {
     uct_varuna_ctl_hdr_t hdr = {
         .type = UCT_VARUNA_CTL_FENCE_REQ,
+        .dest = iface->uuid,
         .uuid = target->peer->uuid,
         .vqp  = target->vqp
     };

@@ -60,18 +60,25 @@ static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
                                      uct_varuna_peer_t *peer, unsigned link,
                                      ucs_time_t now)
 {
-    uct_varuna_ctl_hdr_t hdr = {
-        .magic   = UCT_VARUNA_WIRE_MAGIC,
-        .version = UCT_VARUNA_WIRE_VERSION,
-        .type    = UCT_VARUNA_CTL_PING,
-        .length  = 0,
-        .uuid    = ctl->iface->uuid,
-        .vqp     = link
-    };
+    struct {
+        uct_varuna_ctl_hdr_t   hdr;
+        char                   from[UCT_VARUNA_CTL_MAX_FROM];
+    } UCS_S_PACKED ping;
+    size_t length;
 
-    hdr.epoch = uct_varuna_alive_ping(&peer->hb.alive, link, now);
+    memset(&ping.hdr, 0, sizeof(ping.hdr));
+    ping.hdr.magic   = UCT_VARUNA_WIRE_MAGIC;
+    ping.hdr.version = UCT_VARUNA_WIRE_VERSION;
+    ping.hdr.type    = UCT_VARUNA_CTL_PING;
+    ping.hdr.dest    = peer->uuid;
+    ping.hdr.uuid    = ctl->iface->uuid;
+    ping.hdr.vqp     = link;
+    ping.hdr.epoch   = uct_varuna_alive_ping(&peer->hb.alive, link, now);
+    length           = sizeof(ping.hdr) +
+                       uct_varuna_ctl_append_from(ctl, link, &ping.hdr);
+
     /* Messages to a doubtful peer fail and are held back, so this is missed, too */
-    if ((uct_varuna_ctl_post(ctl, peer, link, &hdr, sizeof(hdr)) != UCS_OK) &&
+    if ((uct_varuna_ctl_post(ctl, peer, link, &ping, length) != UCS_OK) &&
         (peer->doubtful == 0)) {
         uct_varuna_alive_unask(&peer->hb.alive, link);
         return 0;

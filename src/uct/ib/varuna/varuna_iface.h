@@ -152,6 +152,7 @@ struct uct_varuna_iface {
         uint32_t               open;
         uint32_t               orphans;       /* Given up, kept for a while */
         uint32_t               given_up;
+        uint32_t               stale;         /* Requests meant for others */
     } target_stats;                           /* Shown in the VFS tree */
     struct {
         uint64_t               posted;        /* By lanes which are gone */

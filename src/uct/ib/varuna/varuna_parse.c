@@ -450,21 +450,23 @@ static const struct {
     const char                 *name;
     uct_varuna_check_func_t    check;
     uint8_t                    has_epoch; /* It is about one incarnation */
+    uint8_t                    has_from;  /* It tells where its requester is */
 } uct_varuna_ctl_types[UCT_VARUNA_CTL_LAST] = {
     [UCT_VARUNA_CTL_OPEN_REQ]    = {"OPEN_REQ", uct_varuna_check_open_req, 0},
     [UCT_VARUNA_CTL_OPEN_REP]    = {"OPEN_REP", uct_varuna_check_open_rep, 0},
     [UCT_VARUNA_CTL_CONNECT_REQ] = {"CONNECT_REQ",
-                                    uct_varuna_check_connect_req, 1},
+                                    uct_varuna_check_connect_req, 1, 1},
     [UCT_VARUNA_CTL_CONNECT_REP] = {"CONNECT_REP",
                                     uct_varuna_check_connect_rep, 1},
     [UCT_VARUNA_CTL_FENCE_REQ]   = {"FENCE_REQ",
-                                    uct_varuna_check_fence_req, 1},
+                                    uct_varuna_check_fence_req, 1, 1},
     [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep, 1},
     [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
     [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0},
-    [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1},
+    [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1, 1},
     [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1},
-    [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req, 0},
+    [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req, 0,
+                                    1},
     [UCT_VARUNA_CTL_PROXY_REP]   = {"PROXY_REP", uct_varuna_check_proxy_rep, 0}
 };
 
@@ -476,6 +478,50 @@ const char *uct_varuna_ctl_type_name(unsigned type)
     }
 
     return uct_varuna_ctl_types[type].name;
+}
+
+int uct_varuna_ctl_has_from(unsigned type)
+{
+    return (type < UCT_VARUNA_CTL_LAST) && uct_varuna_ctl_types[type].has_from;
+}
+
+/* The requester's address is there exactly where it has to be. */
+static int uct_varuna_check_from(const uct_varuna_ctl_hdr_t *hdr)
+{
+    if (!uct_varuna_ctl_has_from(hdr->type)) {
+        return (hdr->from_device_len == 0) && (hdr->from_ctl_len == 0);
+    }
+
+    return (hdr->from_device_len > 0) && (hdr->from_ctl_len > 0) &&
+           (hdr->from_device_len <= UCT_VARUNA_DEVICE_ADDR_MAX) &&
+           (hdr->from_ctl_len <= UCT_VARUNA_CTL_ADDR_MAX) &&
+           (hdr->from_nic < UCT_VARUNA_MAX_LINKS);
+}
+
+ucs_status_t uct_varuna_parse_ctl_from(const void *data,
+                                       uct_varuna_parsed_addr_t *parsed)
+{
+    uct_varuna_parsed_link_t *link = &parsed->links[0];
+    uct_varuna_ctl_hdr_t hdr;
+
+    memcpy(&hdr, data, sizeof(hdr));
+    if (hdr.from_device_len == 0) {
+        return UCS_ERR_NO_ELEM;
+    }
+
+    parsed->uuid      = hdr.uuid;
+    parsed->length    = hdr.from_device_len + hdr.from_ctl_len;
+    parsed->num_links = 1;
+    parsed->is_short  = 1;
+    link->nic         = hdr.from_nic;
+    link->device_len  = hdr.from_device_len;
+    link->device_addr = UCS_PTR_BYTE_OFFSET(data, sizeof(hdr) + hdr.length);
+    link->dc_len      = 0;
+    link->dc_addr     = NULL;
+    link->ctl_len     = hdr.from_ctl_len;
+    link->ctl_addr    = UCS_PTR_BYTE_OFFSET(link->device_addr,
+                                            hdr.from_device_len);
+    return UCS_OK;
 }
 
 ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
@@ -507,7 +553,13 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (hdr.length != (length - sizeof(hdr))) {
+    if (!uct_varuna_check_from(&hdr)) {
+        *reason_p = "the address of its requester is out of range";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (((size_t)hdr.length + hdr.from_device_len + hdr.from_ctl_len) !=
+        (length - sizeof(hdr))) {
         *reason_p = "its length differs from what its header says";
         return UCS_ERR_INVALID_PARAM;
     }

@@ -69,6 +69,21 @@ int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
 ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
                                   const char **reason_p);
 
+/**
+ * Where the requester of a control message, which has passed the check, wants to be
+ * answered.
+ *
+ * @param [in]  data    Message.
+ * @param [out] parsed  A short address with one link.
+ *
+ * @return UCS_ERR_NO_ELEM if the message does not tell.
+ */
+ucs_status_t uct_varuna_parse_ctl_from(const void *data,
+                                       uct_varuna_parsed_addr_t *parsed);
+
+/** @return Nonzero for messages which carry the address of their requester. */
+int uct_varuna_ctl_has_from(unsigned type);
+
 /** @return Name of a control message type, for logs. */
 const char *uct_varuna_ctl_type_name(unsigned type);
 

@@ -193,6 +193,7 @@ uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
     uct_varuna_target_table_t *table = &ctl->targets;
     uct_varuna_target_chunk_t *chunk;
 
+    id ^= table->salt; /* If it's another process's, it is out of range */
     if ((id >> UCT_VARUNA_TARGET_CHUNK_BITS) >=
         __atomic_load_n(&table->num_chunks, __ATOMIC_ACQUIRE)) {
         return NULL;
@@ -287,7 +288,7 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
 
     memset(rep, 0, sizeof(*rep));
     rep->log_addr  = (uintptr_t)target->logs;
-    rep->target    = target->id;
+    rep->target    = target->id ^ ctl->targets.salt;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
     rep->rkey_len  = ctl->targets.rkey_len;
@@ -589,6 +590,10 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
 
     table->rkey_len  = attr.rkey_packed_size;
     table->next_id   = 1; /* 0 is nobody's */
+    table->salt      = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
+                         (ctl->iface->uuid >> 46)) *
+                        UCT_VARUNA_TARGET_ID_LIMIT) &
+                       UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
     table->free_head = UCT_VARUNA_TARGET_ID_NONE;
     table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
     kh_init_inplace(uct_varuna_targets, &table->by_name);

@@ -13,7 +13,7 @@
  *   short entry:        a byte (index << DEVICE_BITS) | device-length
  *                       device-addr, as its difference from the UCT device address
  *                       ctl-addr, from that of the link before (or from zeros)
- *   control message:    uct_varuna_ctl_hdr_t  body (by type)
+ *   control message:    uct_varuna_ctl_hdr_t  body (by type)  [device-addr ctl-addr]
  *   active message:     uct_varuna_am_hdr_t  the user's header and payload
  */
 #ifndef UCT_VARUNA_WIRE_H_
@@ -95,8 +95,8 @@ typedef enum {
                                         tell what was executed              */
     UCT_VARUNA_CTL_FENCE_REP   = 6,
     UCT_VARUNA_CTL_CLOSE       = 7,  /* The vQP is gone                      */
-    UCT_VARUNA_CTL_REJECT      = 8,  /* Unknown vQP: the peer has restarted, or
-                                        refuses; the reason is in the body   */
+    UCT_VARUNA_CTL_REJECT      = 8,  /* Not for this process, or unknown vQP, or
+                                        refused; the reason is in the body   */
     UCT_VARUNA_CTL_PING        = 9,  /* Are you there, on this link? vqp is the
                                         asker's link, epoch the ping's number */
     UCT_VARUNA_CTL_PONG        = 10,
@@ -110,11 +110,20 @@ typedef struct uct_varuna_ctl_hdr {
     uint8_t                    version;
     uint8_t                    type;       /* uct_varuna_ctl_type_t */
     uint32_t                   length;     /* Of the body, bytes */
+    uint64_t                   dest;       /* Whom it is meant for: a queue pair
+                                              number may be another process's by
+                                              now, see varuna_stale.c */
     uint64_t                   uuid;       /* The requester's interface */
     uint32_t                   vqp;        /* The requester's endpoint */
     uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
                                               and CLOSE: the endpoint's instance,
                                               as an id is used again */
+    /* Requests but OPEN_REQ and CLOSE: where an answer reaches the requester, behind
+     * the body, for one who does not know it */
+    uint8_t                    from_device_len; /* 0: it isn't told */
+    uint8_t                    from_ctl_len;
+    uint8_t                    from_nic;
+    uint8_t                    reserved;
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
 
 /* OPEN_REQ: followed by the requester's full interface address, to which replies
@@ -187,6 +196,7 @@ typedef struct uct_varuna_ctl_fence_rep {
 
 /* REJECT */
 typedef struct uct_varuna_ctl_reject {
+    uint64_t                   dest;       /* Whom the request was meant for */
     uint8_t                    type;       /* Of the message refused */
     uint8_t                    reserved;
     int16_t                    status;     /* ucs_status_t */
@@ -251,7 +261,7 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 24);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 36);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);

@@ -125,14 +125,22 @@ protected:
     {
         uct_varuna_ctl_hdr_t hdr;
 
+        memset(&hdr, 0, sizeof(hdr));
         hdr.magic   = UCT_VARUNA_WIRE_MAGIC;
         hdr.version = UCT_VARUNA_WIRE_VERSION;
         hdr.type    = type;
         hdr.length  = body.size();
+        hdr.dest    = ~UUID;
         hdr.uuid    = UUID;
         hdr.vqp     = 7;
         hdr.epoch   = epoch;
-        return bytes(hdr) + body;
+        if (uct_varuna_ctl_has_from(type)) {
+            hdr.from_device_len = 3;
+            hdr.from_ctl_len    = 5;
+            hdr.from_nic        = 2;
+        }
+        return bytes(hdr) + body + fill(hdr.from_device_len, 'd') +
+               fill(hdr.from_ctl_len, 'q');
     }
 
     static std::string open_req()
@@ -480,6 +488,46 @@ UCS_TEST_F(test_varuna_parse, ctl_cut) {
         }
         EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(data + "x"));
     }
+}
+
+UCS_TEST_F(test_varuna_parse, ctl_from) {
+    size_t device_len = ucs_offsetof(uct_varuna_ctl_hdr_t, from_device_len);
+    size_t ctl_len    = ucs_offsetof(uct_varuna_ctl_hdr_t, from_ctl_len);
+    size_t nic        = ucs_offsetof(uct_varuna_ctl_hdr_t, from_nic);
+    unsigned with     = 0;
+    uct_varuna_parsed_addr_t from;
+
+    for (const std::string &data : all_msgs()) {
+        if (!data[device_len]) {
+            EXPECT_EQ(UCS_ERR_NO_ELEM,
+                      uct_varuna_parse_ctl_from(data.data(), &from));
+            /* Where it does not belong */
+            EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                      parse_ctl(twist(twist(data + "ab", device_len, 1),
+                                      ctl_len, 1)));
+            continue;
+        }
+
+        ++with;
+        ASSERT_UCS_OK(uct_varuna_parse_ctl_from(data.data(), &from));
+        EXPECT_EQ(UUID, from.uuid);
+        ASSERT_EQ(1u, from.num_links);
+        EXPECT_EQ(2u, from.links[0].nic);
+        EXPECT_TRUE(from.links[0].dc_addr == NULL);
+        EXPECT_EQ("ddd", std::string((const char*)from.links[0].device_addr,
+                                     from.links[0].device_len));
+        EXPECT_EQ("qqqqq", std::string((const char*)from.links[0].ctl_addr,
+                                       from.links[0].ctl_len));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(twist(data, device_len, 0)));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(twist(data, ctl_len, 0)));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(twist(data, ctl_len, 6)));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                  parse_ctl(twist(data, nic, UCT_VARUNA_MAX_LINKS)));
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                  parse_ctl(twist(data + fill(40, 'd'), device_len,
+                                  UCT_VARUNA_DEVICE_ADDR_MAX + 1)));
+    }
+    EXPECT_GE(with, 3u);
 }
 
 UCS_TEST_F(test_varuna_parse, ctl_foreign) {
