@@ -249,7 +249,7 @@ protected:
     }
 
     ucs_status_t parse_addr(const std::string &addr, bool length_known = true,
-                            const std::string &outer = "xyz")
+                            const std::string &outer = "xyz" + fill(28, '!'))
     {
         guarded_bytes guarded(addr), device(outer);
         ucs_status_t status;
@@ -370,7 +370,7 @@ UCS_TEST_F(test_varuna_parse, addr_short_out_of_range) {
 
 /* Whatever is written is read, in no more bytes than were given */
 UCS_TEST_F(test_varuna_parse, delta) {
-    for (int round = 0; round < 1000; ++round) {
+    for (int round = 0; round < 300; ++round) {
         std::string base(ucs::rand() % 32, 0), data(1 + ucs::rand() % 31, 0);
         std::string buffer(40, '?'), read(data.size(), 0);
         size_t size, max;
