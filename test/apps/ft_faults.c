@@ -7,11 +7,14 @@
  *     $Q  its queue pair            $M  the event behind it
  *     $K  another link, the first one
  *     $J  the one behind that, which takes over from it
+ *     $P  the point and the selectors of a step of the recovery, or "packet"
  */
 #include "ft_faults.h"
+#include "uct/ib/varuna/varuna_wire.h"
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static const ft_fault_t ft_faults[] = {
     {"drop", FT_PHASE_RC | FT_PHASE_DC,
@@ -81,22 +84,57 @@ static const ft_fault_t ft_faults[] = {
 /* While a vQP recovers from the first fault, its control messages, its repetitions,
  * and the new connection are on another link: so these hit each step of it */
 static const ft_fault_t ft_second_faults[] = {
-    {"silent", FT_LINKS, {"packet link=$K nth=$N silent=1:$K"}},
-    {"down", FT_LINKS, {"packet link=$K nth=$N down=1:$K"}},
-    {"remote_silent", FT_LINKS, {"packet link=$K nth=$N silent=0:$K"}},
+    {"silent", FT_LINKS, {"$P link=$K nth=$N silent=1:$K"}},
+    {"down", FT_LINKS, {"$P link=$K nth=$N down=1:$K"}},
+    {"remote_silent", FT_LINKS, {"$P link=$K nth=$N silent=0:$K"}},
     {"exec_silent", FT_LINKS, {"exec link=$K nth=$N silent=1:$K"}},
     {"ack_silent", FT_LINKS, {"ack link=$K nth=$N silent=1:$K"}},
-    {"drop", 0, {"packet link=$K nth=$N drop"}},
-    {"delay", 0, {"packet link=$K nth=$N delay=5ms"}},
+    {"drop", FT_PACKETS, {"$P link=$K nth=$N drop"}},
+    {"delay", FT_PACKETS, {"$P link=$K nth=$N delay=5ms"}},
+    /* The third link, which nobody uses yet */
+    {"other", FT_LINKS | FT_STEPS, {"$P link=$K nth=$N silent=1:$J"}},
     /* The first link returns, as far as the first fault has taken it away */
-    {"back", FT_LINKS, {"packet link=$K nth=$N up=1:$L"}},
+    {"back", FT_LINKS, {"$P link=$K nth=$N up=1:$L"}},
     /* A third failure at the same step of the next recovery: the links return */
-    {"third", FT_LINKS, {"packet link=$K nth=$N silent=1:$K",
-                         "packet link=$J nth=$N silent=1:$J"}},
+    {"third", FT_LINKS, {"$P link=$K nth=$N silent=1:$K",
+                         "$P link=$J nth=$N silent=1:$J"}},
     {"third_down", FT_LINKS, {"exec link=$K nth=$N down=0:$K",
                               "packet link=$J nth=$N silent=0:$J"}},
     {"kill", FT_LINKS | FT_KILLS, {"packet link=$K nth=$N kill=1:$K"}},
     {"remote_kill", FT_LINKS | FT_KILLS, {"packet link=$K nth=$N kill=0:$K"}}
+};
+
+/*
+ * The steps of a recovery from RC, in this order. Control messages are told from each
+ * other by their sizes: two bytes of UCX's header, ours, a body, and the addresses of the
+ * emulated links (5 bytes for a device, a DC target, 7 for an RC endpoint).
+ */
+#define FT_CTL_SIZE(_body)  (2 + sizeof(uct_varuna_ctl_hdr_t) + (_body))
+#define FT_FROM_SIZE        (5 + 5)
+#define FT_RC_ADDR_SIZE     (5 + 7)
+#define FT_FENCE_REQ_SIZE \
+    FT_CTL_SIZE(sizeof(uct_varuna_ctl_fence_req_t) + FT_FROM_SIZE)
+#define FT_FENCE_REP_SIZE \
+    FT_CTL_SIZE(sizeof(uct_varuna_ctl_fence_rep_t) + \
+                (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t)))
+#define FT_CONNECT_REQ_SIZE \
+    FT_CTL_SIZE(sizeof(uct_varuna_ctl_connect_t) + FT_RC_ADDR_SIZE + FT_FROM_SIZE)
+#define FT_CONNECT_REP_SIZE \
+    FT_CTL_SIZE(sizeof(uct_varuna_ctl_connect_t) + FT_RC_ADDR_SIZE)
+
+static const ft_step_t ft_steps[] = {
+    {"fence_req", "packet", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
+    {"fenced", "exec", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
+    {"fence_rep", "packet", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
+    {"classify", "exec", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
+    {"repeat", "packet", "host=1 type=dc op=write size=%u-", 9},
+    {"repeated", "exec", "host=1 type=dc op=write size=%u-", 9},
+    {"repeat_log", "packet", "host=1 type=dc op=write size=%u", 8},
+    {"connect_req", "packet", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
+    {"connected", "exec", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
+    {"connect_rep", "packet", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE},
+    {"swap", "packet", "host=1 type=dc op=read size=%u", 8},
+    {"swapped", "packet", "host=1 type=rc op=write size=%u-", 8}
 };
 
 #define FT_COUNT(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -112,6 +150,37 @@ const ft_fault_t *ft_second_fault(unsigned n)
     return (n < FT_COUNT(ft_second_faults)) ? &ft_second_faults[n] : NULL;
 }
 
+const ft_step_t *ft_step(unsigned n)
+{
+    return (n < FT_COUNT(ft_steps)) ? &ft_steps[n] : NULL;
+}
+
+int ft_step_has(const ft_step_t *step, const ft_fault_t *fault)
+{
+    return !(fault->flags & FT_PACKETS) || !strcmp(step->point, "packet");
+}
+
+void ft_faults_print(void)
+{
+    unsigned i;
+
+    printf("\nfaults:");
+    for (i = 0; i < FT_COUNT(ft_faults); ++i) {
+        printf(" %s", ft_faults[i].name);
+    }
+
+    printf("\nsecond faults:");
+    for (i = 0; i < FT_COUNT(ft_second_faults); ++i) {
+        printf(" %s", ft_second_faults[i].name);
+    }
+
+    printf("\nsteps:");
+    for (i = 0; i < FT_COUNT(ft_steps); ++i) {
+        printf(" %s", ft_steps[i].name);
+    }
+    printf("\n");
+}
+
 unsigned ft_fault_num_rules(const ft_fault_t *fault)
 {
     unsigned num = 0;
@@ -123,8 +192,20 @@ unsigned ft_fault_num_rules(const ft_fault_t *fault)
     return num;
 }
 
+static unsigned ft_step_format(const ft_step_t *step, char *text)
+{
+    unsigned length;
+
+    if (step == NULL) {
+        return sprintf(text, "packet");
+    }
+
+    length = sprintf(text, "%s ", step->point);
+    return length + sprintf(text + length, step->select, step->size);
+}
+
 static void ft_fault_format(const char *rule, unsigned n, unsigned link,
-                            uint32_t qpn, char *text)
+                            uint32_t qpn, const ft_step_t *step, char *text)
 {
     for (; *rule != '\0'; ++rule) {
         if (*rule != '$') {
@@ -141,6 +222,9 @@ static void ft_fault_format(const char *rule, unsigned n, unsigned link,
             break;
         case 'J':
             text += sprintf(text, "%u", (link <= 1) ? 2 : 1);
+            break;
+        case 'P':
+            text += ft_step_format(step, text);
             break;
         case 'Q':
             text += sprintf(text, "0x%x", qpn);
@@ -164,14 +248,14 @@ unsigned ft_faults_format(const ft_point_t *point, unsigned link, uint32_t qpn,
     unsigned i;
 
     for (i = 0; i < ft_fault_num_rules(point->fault); ++i) {
-        ft_fault_format(point->fault->rules[i], point->n, link, qpn,
+        ft_fault_format(point->fault->rules[i], point->n, link, qpn, NULL,
                         rules[num++]);
     }
 
     for (i = 0; (point->second != NULL) &&
                 (i < ft_fault_num_rules(point->second)); ++i) {
         ft_fault_format(point->second->rules[i], point->m, link, qpn,
-                        rules[num++]);
+                        point->step, rules[num++]);
     }
 
     return num;

@@ -19,7 +19,9 @@ enum {
     FT_SPREADS  = 1 << 4, /* The lane that takes over may fail, too */
     FT_SLOW     = 1 << 5, /* Found by a timeout only: not unless asked for */
     FT_KILLS    = 1 << 6, /* A NIC dies: the processes cannot use it any more */
-    FT_NO_PSN   = 1 << 7  /* The responder cannot be asked: as on DC */
+    FT_NO_PSN   = 1 << 7, /* The responder cannot be asked: as on DC */
+    FT_STEPS    = 1 << 8, /* Only at a named step of the recovery */
+    FT_PACKETS  = 1 << 9  /* Needs a packet that is on its way */
 };
 
 typedef struct {
@@ -28,6 +30,14 @@ typedef struct {
     const char *rules[FT_MAX_RULES];
 } ft_fault_t;
 
+/* A step of the recovery, by the packet that belongs to it */
+typedef struct {
+    const char *name;
+    const char *point;     /* Of a rule */
+    const char *select;    /* The packet; size=%u stands for size */
+    unsigned   size;
+} ft_step_t;
+
 /* What happens when in a run */
 typedef struct {
     unsigned         phase;
@@ -35,6 +45,7 @@ typedef struct {
     unsigned         n;        /* Event that it hits */
     const ft_fault_t *second;  /* NULL: none */
     unsigned         m;        /* Event on the other link that it hits */
+    const ft_step_t  *step;    /* Which events these are; NULL: all */
 } ft_point_t;
 
 /** @return The n-th fault, or NULL. */
@@ -42,6 +53,15 @@ const ft_fault_t *ft_fault(unsigned n);
 
 /** @return The n-th fault that may follow, during the recovery, or NULL. */
 const ft_fault_t *ft_second_fault(unsigned n);
+
+/** @return The n-th step of a recovery, or NULL. */
+const ft_step_t *ft_step(unsigned n);
+
+/** @return Can the fault happen at the step? */
+int ft_step_has(const ft_step_t *step, const ft_fault_t *fault);
+
+/** Print the names of all faults and steps. */
+void ft_faults_print(void);
 
 /** @return How many rules the fault has. */
 unsigned ft_fault_num_rules(const ft_fault_t *fault);

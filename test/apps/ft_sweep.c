@@ -24,9 +24,10 @@
 #define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
 #define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
 #define FT_LATE_TIME   0.05
+#define FT_STEP_RUNS   40    /* Until a step of the recovery has come */
+#define FT_STEP_TRIES  6     /* The link that took over was another one */
 #define FT_CLIENT      1     /* Host */
 #define FT_SERVER      0
-
 typedef struct {
     /* Options */
     ft_driver_t driver;
@@ -38,6 +39,7 @@ typedef struct {
     const char  *seconds;    /* Second faults, or NULL: none */
     unsigned    second_first;
     unsigned    second_last;
+    const char  *steps;      /* Of these, or NULL: any event */
     unsigned    stride;
     unsigned    links;
     double      run_time;    /* Seconds for a run */
@@ -285,9 +287,12 @@ static const char *ft_phase_name(unsigned phase)
 static void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
                             const ft_point_t *point, const char *text)
 {
-    char second[64] = "";
+    char second[96] = "";
 
-    if (point->second != NULL) {
+    if (point->step != NULL) {
+        snprintf(second, sizeof(second), " -d %s -S %s", point->second->name,
+                 point->step->name);
+    } else if (point->second != NULL) {
         snprintf(second, sizeof(second), " -d %s -m %u", point->second->name,
                  point->m);
     }
@@ -396,13 +401,66 @@ static void ft_sweep_tell(const ft_sweep_t *sweep, const char *plan,
     printf("%s %s %s %u: fired %" PRIu64, ft_phase_name(point->phase), plan,
            point->fault->name, point->n, fired[0]);
     if (point->second != NULL) {
-        printf(" %s %u: fired %" PRIu64, point->second->name, point->m,
+        printf(" %s %s %u: fired %" PRIu64, point->second->name,
+               (point->step != NULL) ? point->step->name : "", point->m,
                fired[1]);
     }
 
     printf(" switches %u ambiguous %u executed %u duplicates %u\n",
-           sweep->client.switches, sweep->client.ambiguous, verdict->executed,
-           verdict->duplicates);
+           sweep->client.switches, sweep->client.ambiguous,
+           verdict->executed, verdict->duplicates);
+}
+
+static void ft_sweep_reset_counts(ft_sweep_t *sweep)
+{
+    sweep->client.switches     = 0;
+    sweep->client.ambiguous    = 0;
+    sweep->client.rc_ambiguous = 0;
+    sweep->client.equal        = 0;
+    sweep->client.different    = 0;
+    sweep->client.errors       = 0;
+    sweep->client.nic_errors   = 0;
+}
+
+/* All rules of the second fault, which are behind those of the first, have fired. */
+static int ft_sweep_has_fired(const ft_sweep_t *sweep, const ft_point_t *point)
+{
+    unsigned first = ft_fault_num_rules(point->fault);
+    unsigned i;
+
+    for (i = 0; i < ft_fault_num_rules(point->second); ++i) {
+        if (ft_fabric_fired(&sweep->driver.fabric, first + i) == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* A step may come when the run is over, as RC is connected in the background: the same
+ * once more, and again, which the trace and the client judge as they do the first.
+ * @return whether it came. */
+static int ft_sweep_until_step(ft_sweep_t *sweep, const char *plan,
+                               const ft_point_t *point)
+{
+    ft_verdict_t verdict;
+    unsigned i;
+
+    for (i = 0; !sweep->stuck && !ft_sweep_has_fired(sweep, point); ++i) {
+        if (i == FT_STEP_RUNS) {
+            return 0;
+        }
+
+        ft_sweep_judge(sweep, plan, point, &verdict);
+        ft_sweep_reset_counts(sweep);
+        ++sweep->run;
+        ft_child_send(&sweep->client, "idle 0.01");
+        ft_sweep_ok(sweep, &sweep->client, 0);
+        ft_child_send(&sweep->client, "run %u %s 0", sweep->run, plan);
+        ft_sweep_await(sweep, plan, point);
+    }
+
+    return 1;
 }
 
 /* One run. @return whether the (second) fault hit something; -1: it is to be
@@ -413,7 +471,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     uint64_t fired[2] = {0, 0};
     ft_verdict_t lane, verdict;
     double begin;
-    int hit;
+    int hit, came;
 
     ft_sweep_heal(sweep);
     if (!ft_sweep_warm(sweep, point->phase, &lane)) {
@@ -426,13 +484,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     fprintf(sweep->driver.log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
             point->fault->name, point->n,
             (point->second != NULL) ? point->second->name : "", point->m);
-    sweep->client.switches  = 0;
-    sweep->client.ambiguous = 0;
-    sweep->client.rc_ambiguous = 0;
-    sweep->client.equal     = 0;
-    sweep->client.different = 0;
-    sweep->client.errors    = 0;
-    sweep->client.nic_errors = 0;
+    ft_sweep_reset_counts(sweep);
     ft_sweep_arm(sweep, point, &lane);
     if (sweep->sleep > 0) {
         ft_child_send(&sweep->server, "sleep %g", sweep->sleep);
@@ -449,6 +501,7 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
     }
 
     ft_sweep_linger(sweep, point);
+    came     = (point->step == NULL) || ft_sweep_until_step(sweep, plan, point);
     fired[0] = ft_fabric_fired(&sweep->driver.fabric, 0);
     hit      = (fired[0] > 0);
     if (point->second != NULL) {
@@ -474,6 +527,10 @@ static int ft_sweep_run(ft_sweep_t *sweep, const char *plan,
 
     if ((fired[0] == 0) && (point->second != NULL)) {
         ft_sweep_report(sweep, plan, point, "the first fault hit nothing");
+    }
+
+    if (!came) {
+        return -1;
     }
 
     sweep->points += hit;
@@ -516,6 +573,30 @@ static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
     }
 }
 
+/* Each second fault once at each step that is asked for */
+static void ft_sweep_steps(ft_sweep_t *sweep, const char *plan,
+                           ft_point_t *point)
+{
+    unsigned i, again;
+
+    ++sweep->series;
+    for (i = 0; (point->step = ft_step(i)) != NULL; ++i) {
+        if (!ft_is_listed(sweep->steps, point->step->name) ||
+            !ft_step_has(point->step, point->second)) {
+            continue;
+        }
+
+        point->n = sweep->first;
+        point->m = 1;
+        for (again = 0; ft_sweep_run(sweep, plan, point) < 0; ++again) {
+            if (again == FT_STEP_TRIES) {
+                ft_sweep_report(sweep, plan, point, "the step did not come");
+                break;
+            }
+        }
+    }
+}
+
 /* One plan and one fault, at all events; or at some, and then each second fault
  * at all events */
 static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
@@ -533,7 +614,13 @@ static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
     for (i = 0; (point.second = ft_second_fault(i)) != NULL; ++i) {
         if (!ft_is_listed(sweep->seconds, point.second->name) ||
             (!strcmp(sweep->seconds, "all") &&
-             (point.second->flags & FT_KILLS))) {
+             (point.second->flags &
+              (FT_KILLS | ((sweep->steps == NULL) ? FT_STEPS : 0))))) {
+            continue;
+        }
+
+        if (sweep->steps != NULL) {
+            ft_sweep_steps(sweep, plan, &point);
             continue;
         }
 
@@ -598,6 +685,7 @@ static void ft_usage(void)
            "  -n N[-M]     only these events\n"
            "  -d FAULT,... a second fault (\"all\": each but kills) in recovery\n"
            "  -m N[-M]     only at these of its events\n"
+           "  -S STEP,...  only at these steps of the recovery, each once (\"all\")\n"
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"
            "  -w SECONDS   that a run may take (20)\n"
@@ -612,16 +700,7 @@ static void ft_usage(void)
         printf(" %s", ft_plan_name(i));
     }
 
-    printf("\nfaults:");
-    for (i = 0; ft_fault(i) != NULL; ++i) {
-        printf(" %s", ft_fault(i)->name);
-    }
-
-    printf("\nsecond faults:");
-    for (i = 0; ft_second_fault(i) != NULL; ++i) {
-        printf(" %s", ft_second_fault(i)->name);
-    }
-    printf("\n");
+    ft_faults_print();
     exit(2);
 }
 
@@ -630,7 +709,7 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
     int c;
 
     while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS
-                       "s:f:p:n:d:m:t:T:w:z:L:vh")) != -1) {
+                       "s:f:p:n:d:m:S:t:T:w:z:L:vh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -649,6 +728,9 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
             break;
         case 'm':
             ft_parse_range(optarg, &sweep->second_first, &sweep->second_last);
+            break;
+        case 'S':
+            sweep->steps = optarg;
             break;
         case 't':
             sweep->stride = atoi(optarg);

@@ -65,6 +65,17 @@ test_fails_again_while_recovering() {
     fi
 }
 
+# The same by name: a second failure, and a third one, at each step of a recovery. A
+# step whose fault did not fire is a failure. docs/TESTING.md has the table.
+test_fails_again_at_each_step() {
+    if [ "$full" = full ]; then
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,mixed3 -f silent,exec_silent,down \
+            -n 3 -d silent,down,remote_silent,drop,delay,other,back,third -S all
+    else
+        sweep -L 3 -p rc -s put_bcopy -f silent -n 3 -d third -S all
+    fi
+}
+
 # NICs die, ours or the peer's, before and behind each event. Each of these runs needs
 # new processes, so there are few, unless all are asked for.
 kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent

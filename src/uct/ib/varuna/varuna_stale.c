@@ -44,7 +44,7 @@ void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
 
     ++ctl->iface->target_stats.stale;
     if (uct_varuna_stale_requester(hdr, &parsed) != UCS_OK) {
-        ucs_debug("dropped %s vqp %u of 0x%lx for 0x%lx, which we are not",
+        ucs_debug("rc_varuna: dropped %s vqp=%u of 0x%lx for 0x%lx, which we are not",
                   uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->uuid,
                   hdr->dest);
         return;
