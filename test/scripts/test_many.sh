@@ -188,7 +188,8 @@ test_switch_costs_the_same_for_each() {
     rm -f ./*.in ./*.log
     switch_of "$many"
     [ "$result" = "200 200 100 " ] || fail "$many endpoints: $result"
-    [ "$gap" -le 256 ] || fail "the other one waited for $gap turns"
+    # Errors of the others are before it in the completion queue
+    [ "$gap" -le $((256 + many / 2)) ] || fail "the other one waited for $gap turns"
 }
 
 run_tests
