@@ -78,7 +78,8 @@ start() {
     check "$emu" up -n "$fabric" --hosts $(($2 + 1)) --links 2
     trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
-    rm -f client.*.out stop
+    # What the server before it said must not be read as this one's
+    rm -f client.*.out server.out server.err stop
     mkfifo stop
     timeout 120 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
         <stop >server.out 2>server.err &

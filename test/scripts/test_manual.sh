@@ -87,10 +87,11 @@ test_options_are_explained() {
 
 test_counters() {
     local name
-    grep -oE '_VFS_(COUNTER|AMO|LINK)\([a-z_]+\)' \
-        "$top/src/uct/ib/varuna/varuna_vfs.c" | grep -v '(_name)' |
+    grep -ohE '(_VFS_LINK|_counter)\([a-z_]+\)' \
+        "$top/src/uct/ib/varuna/varuna_vfs.c" \
+        "$top/src/uct/ib/varuna/varuna_stat.h" | grep -v '(_name)' |
         sed 's/.*(//; s/)//' | sort -u >names
-    check test "$(wc -l <names)" -gt 15
+    check test "$(wc -l <names)" -ge 22
     while read -r name; do
         grep -qE "^\.(B|BR|RB).*[ (]$name( |\$)" "$page" ||
             fail "the counter $name is not in the manual page"

@@ -14,6 +14,7 @@
 #include "varuna_lane.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery_priv.h"
+#include "varuna_stat.h"
 
 /* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
  * endpoint does not reach its slot's next owner. */
@@ -57,11 +58,16 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
         return status;
     }
 
+    status = uct_varuna_stat_init(self);
+    if (status != UCS_OK) {
+        goto err_put_peer;
+    }
+
     slot = ucs_ptr_array_insert(&iface->eps, self);
     if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
         ucs_ptr_array_remove(&iface->eps, slot);
-        uct_varuna_peer_put(iface->ctl, self->peer);
-        return UCS_ERR_EXCEEDS_LIMIT;
+        status = UCS_ERR_EXCEEDS_LIMIT;
+        goto err_stat_cleanup;
     }
 
     self->id          = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
@@ -72,6 +78,12 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     uct_varuna_ep_add_work(self);
     uct_varuna_ep_step(self, self->state_since);
     return UCS_OK;
+
+err_stat_cleanup:
+    uct_varuna_stat_cleanup(self);
+err_put_peer:
+    uct_varuna_peer_put(iface->ctl, self->peer);
+    return status;
 }
 
 /* The lane's completions must not find us any more. */
@@ -138,6 +150,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     ucs_ptr_array_remove(&iface->eps,
                          self->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
     uct_varuna_peer_put(iface->ctl, self->peer);
+    uct_varuna_stat_cleanup(self);
 }
 
 UCS_CLASS_DEFINE(uct_varuna_ep_t, uct_base_ep_t)

@@ -268,6 +268,7 @@ struct uct_varuna_ep {
         uint64_t               resume_usec;   /* From detection to the first
                                                  completion of the new lane */
     } stats;
+    UCS_STATS_NODE_DECLARE(stats_node)
     uint64_t                   settled;    /* Posted ones which are in the sum of a
                                               link already */
     ucs_time_t                 noticed_at; /* ... of the failure, for resume_usec */

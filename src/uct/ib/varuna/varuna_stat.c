@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is counted and told when an endpoint has switched; varuna_vfs.c shows the
- * counters.
+ * What is counted and told when an endpoint has switched, and the counters of an
+ * endpoint as UCX's statistics. See varuna_stat.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -12,7 +12,19 @@
 #include "varuna_lane.h"
 
 #include <ucs/debug/log.h>
+#include <ucs/stats/stats.h>
 
+#define UCT_VARUNA_STAT_COUNT(_name) + 1
+
+enum {
+    UCT_VARUNA_STAT_NUM_EP  = 0 UCT_VARUNA_STAT_EP(UCT_VARUNA_STAT_COUNT),
+    UCT_VARUNA_STAT_NUM_AMO = 0 UCT_VARUNA_STAT_AMO(UCT_VARUNA_STAT_COUNT)
+};
+
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_STAT_NUM_EP * sizeof(uint64_t) ==
+                         sizeof(((uct_varuna_ep_t*)NULL)->stats));
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_STAT_NUM_AMO * sizeof(uint64_t) ==
+                         sizeof(((uct_varuna_ep_t*)NULL)->amo.stats));
 
 /* Which completion is the first of the new lane? */
 static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
@@ -72,4 +84,44 @@ void uct_varuna_stat_switched(uct_varuna_ep_t *ep)
     uct_varuna_stat_log(ep);
     uct_varuna_stat_count(ep);
     uct_varuna_stat_mark_first(ep);
+    uct_varuna_stat_publish(ep);
+}
+
+#ifdef ENABLE_STATS
+static ucs_stats_class_t uct_varuna_stat_class = {
+    .name          = "rc_varuna_ep",
+    .num_counters  = UCT_VARUNA_STAT_NUM_EP + UCT_VARUNA_STAT_NUM_AMO,
+    .class_id      = UCS_STATS_CLASS_ID_INVALID,
+    .counter_names = {
+#define UCT_VARUNA_STAT_EP_NAME(_name) #_name,
+        UCT_VARUNA_STAT_EP(UCT_VARUNA_STAT_EP_NAME)
+#define UCT_VARUNA_STAT_AMO_NAME(_name) "atomics_" #_name,
+        UCT_VARUNA_STAT_AMO(UCT_VARUNA_STAT_AMO_NAME)
+    }
+};
+#endif
+
+ucs_status_t uct_varuna_stat_init(uct_varuna_ep_t *ep)
+{
+    return UCS_STATS_NODE_ALLOC(&ep->stats_node, &uct_varuna_stat_class,
+                                ep->super.stats, "-%p", ep);
+}
+
+void uct_varuna_stat_cleanup(uct_varuna_ep_t *ep)
+{
+    uct_varuna_stat_publish(ep); /* UCX reports nodes that are gone, too */
+    UCS_STATS_NODE_FREE(ep->stats_node);
+}
+
+void uct_varuna_stat_publish(uct_varuna_ep_t *ep)
+{
+#ifdef ENABLE_STATS
+    ucs_stats_node_t *node = ep->stats_node;
+
+    if (node != NULL) {
+        memcpy(node->counters, &ep->stats, sizeof(ep->stats));
+        memcpy(node->counters + UCT_VARUNA_STAT_NUM_EP, &ep->amo.stats,
+               sizeof(ep->amo.stats));
+    }
+#endif
 }

@@ -1,15 +1,54 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is counted and told when an endpoint has switched; varuna_vfs.c shows the
- * counters. Called by varuna_recovery.c.
+ * What is counted and told when an endpoint has switched, and the counters of an
+ * endpoint as UCX's statistics, where UCX is built with them. varuna_vfs.c shows the
+ * same in the VFS tree. Called by varuna_recovery.c, varuna_ep.c and varuna_watch.c.
  */
 #ifndef UCT_VARUNA_STAT_H_
 #define UCT_VARUNA_STAT_H_
 
 #include "varuna_ep.h"
 
+/** Names of the counters of an endpoint: the members of its stats, in their order. */
+#define UCT_VARUNA_STAT_EP(_counter) \
+    _counter(posted) \
+    _counter(logged) \
+    _counter(executed) \
+    _counter(lost) \
+    _counter(ambiguous) \
+    _counter(compared_equal) \
+    _counter(compared_different) \
+    _counter(repeated) \
+    _counter(repeated_bytes) \
+    _counter(switches) \
+    _counter(epochs) \
+    _counter(rebuilds) \
+    _counter(rebuild_usec) \
+    _counter(recovery_usec) \
+    _counter(resumed) \
+    _counter(resume_usec)
+
+/** The same of its atomics. */
+#define UCT_VARUNA_STAT_AMO(_counter) \
+    _counter(started) \
+    _counter(helped) \
+    _counter(recovered) \
+    _counter(proxied) \
+    _counter(retries) \
+    _counter(backoffs)
+
 /** The endpoint has a lane again, and all that was lost is posted there. */
 void uct_varuna_stat_switched(uct_varuna_ep_t *ep);
+
+/** Make the endpoint's node of UCX's statistics, a child of its base class's. Does
+ *  nothing if UCX is built without statistics, as do the two below. */
+ucs_status_t uct_varuna_stat_init(uct_varuna_ep_t *ep);
+
+void uct_varuna_stat_cleanup(uct_varuna_ep_t *ep);
+
+/** Show the counters as they are now. Called after a switch and by the background
+ *  scan, so that the posting path counts once only. */
+void uct_varuna_stat_publish(uct_varuna_ep_t *ep);
 
 #endif

@@ -16,6 +16,7 @@
 #include "varuna_vfs.h"
 #include "varuna_ep.h"
 #include "varuna_lane.h"
+#include "varuna_stat.h"
 
 #include <ucs/vfs/base/vfs_cb.h>
 #include <ucs/vfs/base/vfs_obj.h>
@@ -24,38 +25,12 @@ static const struct {
     const char                 *name;
     size_t                     offset;
 } uct_varuna_vfs_ep_counters[] = {
-#define UCT_VARUNA_VFS_COUNTER(_name) \
-    { #_name, ucs_offsetof(uct_varuna_ep_t, stats._name) }
-    UCT_VARUNA_VFS_COUNTER(posted),
-    UCT_VARUNA_VFS_COUNTER(logged),
-    UCT_VARUNA_VFS_COUNTER(executed),
-    UCT_VARUNA_VFS_COUNTER(lost),
-    UCT_VARUNA_VFS_COUNTER(ambiguous),
-    UCT_VARUNA_VFS_COUNTER(compared_equal),
-    UCT_VARUNA_VFS_COUNTER(compared_different),
-    UCT_VARUNA_VFS_COUNTER(repeated),
-    UCT_VARUNA_VFS_COUNTER(repeated_bytes),
-    UCT_VARUNA_VFS_COUNTER(switches),
-    UCT_VARUNA_VFS_COUNTER(epochs),
-    UCT_VARUNA_VFS_COUNTER(rebuilds),
-    UCT_VARUNA_VFS_COUNTER(rebuild_usec),
-    UCT_VARUNA_VFS_COUNTER(recovery_usec),
-    UCT_VARUNA_VFS_COUNTER(resumed),
-    UCT_VARUNA_VFS_COUNTER(resume_usec)
-};
-
-static const struct {
-    const char                 *name;
-    size_t                     offset;
-} uct_varuna_vfs_amo_counters[] = {
+#define UCT_VARUNA_VFS_EP(_name) \
+    { #_name, ucs_offsetof(uct_varuna_ep_t, stats._name) },
+    UCT_VARUNA_STAT_EP(UCT_VARUNA_VFS_EP)
 #define UCT_VARUNA_VFS_AMO(_name) \
-    { #_name, ucs_offsetof(uct_varuna_ep_t, amo.stats._name) }
-    UCT_VARUNA_VFS_AMO(started),
-    UCT_VARUNA_VFS_AMO(helped),
-    UCT_VARUNA_VFS_AMO(recovered),
-    UCT_VARUNA_VFS_AMO(proxied),
-    UCT_VARUNA_VFS_AMO(retries),
-    UCT_VARUNA_VFS_AMO(backoffs)
+    { "atomics/" #_name, ucs_offsetof(uct_varuna_ep_t, amo.stats._name) },
+    UCT_VARUNA_STAT_AMO(UCT_VARUNA_VFS_AMO)
 };
 
 static const struct {
@@ -70,10 +45,6 @@ static const struct {
     UCT_VARUNA_VFS_LINK(ambiguous),
     UCT_VARUNA_VFS_LINK(repeated)
 };
-
-UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_vfs_ep_counters) *
-                         sizeof(uint64_t) ==
-                         sizeof(((uct_varuna_ep_t*)NULL)->stats));
 
 static void uct_varuna_vfs_show_lane(void *obj, ucs_string_buffer_t *strb,
                                      void *arg_ptr, uint64_t arg_u64)
@@ -156,14 +127,6 @@ static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
                 ep, ucs_vfs_show_primitive,
                 UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_ep_counters[i].offset),
                 UCS_VFS_TYPE_ULONG, "%s", uct_varuna_vfs_ep_counters[i].name);
-    }
-
-    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_amo_counters); ++i) {
-        ucs_vfs_obj_add_ro_file(
-                ep, ucs_vfs_show_primitive,
-                UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_amo_counters[i].offset),
-                UCS_VFS_TYPE_ULONG, "atomics/%s",
-                uct_varuna_vfs_amo_counters[i].name);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_recovery.h"
 #include "varuna_req.h"
+#include "varuna_stat.h"
 #include "varuna_swap.h"
 
 #include <string.h>
@@ -160,6 +161,7 @@ void uct_varuna_watch_scan(uct_varuna_iface_t *iface, ucs_time_t now)
         if (ucs_ptr_array_lookup(&iface->eps, iface->watch.next, ptr)) {
             uct_varuna_ep_watch(ptr, now);
             uct_varuna_ep_scan(ptr, now);
+            uct_varuna_stat_publish(ptr);
         }
     }
     iface->watch.left -= ucs_min(iface->watch.left, UCT_VARUNA_SCAN_EPS);
