@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define FT_BATCH_TIME 20e9 /* Nanoseconds */
@@ -204,34 +205,40 @@ static void ft_put(const ft_atom_load_t *load, uint64_t addr, uint64_t value)
     }
 }
 
-/* Adding 0 is the read. Every second add has no result, so nobody waits for it but the
- * fence */
+/* Adding 0 is the read. Two adds take turns, so the second one is not even begun when the
+ * put behind the fence is asked for. Every other time it has no result, so nobody waits
+ * for it but the fence. (An atomic of somebody else must not be in the way: a NIC need
+ * not execute it and a put of another queue pair one after the other.) */
 void ft_atom_fenced(const ft_atom_load_t *load, uint64_t addr, unsigned count)
 {
     ft_atom_t read = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};
     ft_atom_t add  = {.op = FT_ATOM_ADD, .value = 1};
-    uint64_t before = 0, results[2];
-    uct_completion_t comps[2];
+    ft_atom_t first = {.op = FT_ATOM_ADD, .fetch = 1, .value = 1};
+    uint64_t before = 0, results[3];
+    uct_completion_t comps[3];
     double since;
     unsigned i;
 
     for (i = 1; i <= count; ++i) {
         since      = ft_now();
         add.fetch  = i % 2;
-        results[0] = results[1] = 0;
+        memset(results, 0, sizeof(results));
+        ft_post(load, &first, addr, &results[2], &comps[2]);
         ft_post(load, &add, addr, &results[0], &comps[0]);
         ft_fence(load);
         ft_put(load, addr, (uint64_t)i << 8);
         ft_fence(load);
         ft_post(load, &read, addr, &results[1], &comps[1]);
-        while ((comps[0].count > 0) || (comps[1].count > 0)) {
+        while ((comps[0].count > 0) || (comps[1].count > 0) ||
+               (comps[2].count > 0)) {
             ft_progress(load, since);
         }
 
-        if ((add.fetch && (results[0] != before)) ||
+        if ((results[2] != before) ||
+            (add.fetch && (results[0] != (before + 1))) ||
             (results[1] != (uint64_t)i << 8)) {
-            ft_die("round %u: a fence was passed: 0x%" PRIx64 ", 0x%" PRIx64, i,
-                   results[0], results[1]);
+            ft_die("round %u: a fence was passed: 0x%" PRIx64 ", 0x%" PRIx64 ", 0x%"
+                   PRIx64, i, results[2], results[0], results[1]);
         }
 
         before = results[1];

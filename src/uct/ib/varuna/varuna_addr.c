@@ -113,8 +113,8 @@ uct_varuna_addr_put_short_link(const uct_varuna_iface_t *iface, unsigned index,
     return (size == 0) ? 0 : (length + size);
 }
 
-size_t uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
-                                           void *buffer, unsigned *num_links_p)
+unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
+                                             void *buffer)
 {
     uct_varuna_addr_t *addr        = buffer;
     uct_varuna_addr_short_t *shared = (uct_varuna_addr_short_t*)(addr + 1);
@@ -123,6 +123,7 @@ size_t uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
     size_t size, ctl_len, last_len;
     unsigned i;
 
+    memset(buffer, 0, UCT_VARUNA_IFACE_ADDR_MAX);
     uct_varuna_addr_init(iface, 1, addr);
     uct_varuna_ctl_link_addr(iface->ctl, 0, &ctl_len);
     shared->outer_len = iface->links[0].device_addr_len;
@@ -140,6 +141,5 @@ size_t uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
         ++addr->num_links;
     }
 
-    *num_links_p = i;
-    return length;
+    return i;
 }

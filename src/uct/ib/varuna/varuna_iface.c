@@ -262,9 +262,7 @@ static ucs_status_t uct_varuna_iface_get_address(uct_iface_h tl_iface,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
 
-    unsigned num_links;
-
-    uct_varuna_iface_pack_short_address(iface, addr, &num_links);
+    uct_varuna_iface_pack_short_address(iface, addr);
     return UCS_OK;
 }
 
@@ -541,15 +539,13 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
         goto out;
     }
 
-    iface->addr_len            = uct_varuna_iface_pack_short_address(
-            iface, addr, &num_links);
+    num_links = uct_varuna_iface_pack_short_address(iface, addr);
     if (num_links < iface->num_links) {
         ucs_debug("peers learn %u of %u links with the address, the others when "
                   "an endpoint is opened", num_links, iface->num_links);
     }
 
-    iface->attr.iface_addr_len = iface->addr_len;
-    status                     = uct_varuna_iface_open_event_fd(iface);
+    status = uct_varuna_iface_open_event_fd(iface);
     if (status != UCS_OK) {
         uct_varuna_ctl_destroy(iface->ctl);
     }

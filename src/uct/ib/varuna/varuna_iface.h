@@ -162,7 +162,6 @@ struct uct_varuna_iface {
         uint64_t               ambiguous;
         uint64_t               repeated;
     } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
-    size_t                     addr_len;      /* Of the interface address */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     uint8_t                    uses_events;   /* It was asked for */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
@@ -247,9 +246,10 @@ void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
 size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,
                                           void *buffer, size_t max);
 
-/** Write the short interface address, which has UCT_VARUNA_IFACE_ADDR_MAX bytes at
- *  most. @a num_links_p: as many links have found room. @return bytes used. */
-size_t uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
-                                           void *buffer, unsigned *num_links_p);
+/** Write the short interface address, which has UCT_VARUNA_IFACE_ADDR_MAX bytes always:
+ *  in unified mode, UCP takes the length of its own for that of its peers'. What is
+ *  left behind the last link is zero. @return how many links have found room. */
+unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
+                                             void *buffer);
 
 #endif

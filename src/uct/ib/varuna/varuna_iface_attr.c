@@ -147,7 +147,7 @@ void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
     attr->ep_addr_len        = 0;
     attr->max_conn_priv      = 0;
     attr->device_addr_len    = iface->links[0].device_addr_len;
-    attr->iface_addr_len     = iface->addr_len;
+    attr->iface_addr_len     = UCT_VARUNA_IFACE_ADDR_MAX;
 }
 
 static int uct_varuna_op_is_logged(uct_ep_operation_t op)
