@@ -97,7 +97,11 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_time_t age            = iface->watch.clock - ep->state_clock;
 
-    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+    /* Where it is asked, it must answer; the link that was left may be down at our
+     * end, and tells nothing then */
+    if (ep->ctl_sent != 0) {
+        uct_varuna_heartbeat_use(ep->peer, ep->ctl_link, now);
+    } else if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
     }
 
