@@ -182,6 +182,14 @@ static int ft_server(void)
 
 static ft_uct_t ft_uct;
 
+/* So long nothing has completed, at all or since the last time */
+static void ft_link_waited(ft_link_t *link, double now)
+{
+    if ((link->completed_at != 0) && (now - link->completed_at > link->gap)) {
+        link->gap = now - link->completed_at;
+    }
+}
+
 static void ft_put_completed(uct_completion_t *comp)
 {
     ft_put_t *put   = (ft_put_t*)comp;
@@ -200,9 +208,7 @@ static void ft_put_completed(uct_completion_t *comp)
     }
 
     ++link->completed;
-    if ((link->completed_at != 0) && (now - link->completed_at > link->gap)) {
-        link->gap = now - link->completed_at;
-    }
+    ft_link_waited(link, now);
     link->completed_at = now;
 }
 
@@ -218,6 +224,10 @@ static void ft_link_put(ft_link_t *link, unsigned index)
 
     if (put->busy) {
         return;
+    }
+
+    if (link->completed_at == 0) {
+        link->completed_at = ft_now(); /* Whoever has not had a turn yet waits, too */
     }
 
     *number         = link->posted + 1;
@@ -333,9 +343,16 @@ static int ft_input_ended(void)
 static void ft_client_finish(ft_peer_t *peers, unsigned num_peers,
                              unsigned num_eps)
 {
-    double end = ft_now() + 60;
+    double now = ft_now();
+    double end = now + 60;
     unsigned i, j, busy;
     ucs_status_t status;
+
+    for (i = 0; i < num_peers; ++i) {
+        for (j = 0; j < num_eps; ++j) {
+            ft_link_waited(&peers[i].links[j], now);
+        }
+    }
 
     do {
         uct_worker_progress(ft_uct.worker);
