@@ -111,11 +111,13 @@ cuts_were_made() {
     cuts=$((cuts + 2))
 }
 
-# cut_under COUNT ARGUMENT...: the test with so many iterations, and both cuts
+# cut_under COUNT ARGUMENT...: the test with so many iterations, and both cuts. Every
+# other time they are silent, unless link 1 has so many packets of its own that link 0
+# is back before anybody can notice that ($always_told): a port event is not missed.
 cut_under() {
     local count=$1 how=down
     shift
-    ((cuts % 4)) || how=silent
+    ((cuts % 4)) || how=${always_told:-silent}
     check "$emu" link -n "$fabric" 1:0 up
     check "$emu" link -n "$fabric" 1:1 up
     cut_twice $how
@@ -213,6 +215,7 @@ test_sleep() {
 # Two devices of rc_varuna, the link of each standing by for the other one
 test_two_rails() {
     local name link
+    local always_told=down
     export UCX_MAX_RNDV_RAILS=2 UCX_RNDV_THRESH=8k
     export UCX_NET_DEVICES=varuna_mlx5_0:1,varuna_mlx5_1:1
     fabric_up
@@ -232,6 +235,7 @@ test_two_rails() {
 
 # Each thread has a worker of its own. Small queues: it is about their number
 test_32_workers() {
+    local always_told=down
     export UCX_NET_DEVICES=varuna_mlx5_0:1
     export UCX_IB_RX_QUEUE_LEN=256 UCX_RC_MLX5_RX_QUEUE_LEN=256
     export UCX_DC_MLX5_RX_QUEUE_LEN=256 UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=128
