@@ -63,7 +63,7 @@ client() {
         "$program" client 127.0.0.1 -p "$(cat "$server.port")" -w 1 -g 60 "$@" \
         >"$name.log" 2>&1 &
     client_pid=$!
-    await 20 "$name.log" "of load"
+    await 20 "$name.log" 'puts +[1-9]' # Before that it need not have any lane
 }
 
 test_heartbeat_finds_a_silent_link() {
@@ -234,7 +234,7 @@ test_flapping_is_damped() {
     done
     wait $client_pid || fail "client: $(tail -n 3 client.log)"
     wait $server_pid || fail "server: $(tail -n 3 server.log)"
-    switches=$(grep -c 'switched .*from=mlx5_0:1' client.log)
+    switches=$(grep -c 'switched .*from=mlx5_0:1' client.log || true)
     echo "# 12 failures, $switches switches"
     [ "$switches" -ge 1 ] && [ "$switches" -le 3 ] ||
         fail "$switches switches: $(grep -c 'is up again' client.log) times up"
