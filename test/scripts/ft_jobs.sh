@@ -8,6 +8,7 @@
 emu=$RCV_PREFIX/bin/mlx5emu
 fabric=jobs-$$
 job=ft_job # Or ft_atom_job
+launcher=$RCV_PREFIX/bin/rc_varuna_run # Or mutant.sh's
 
 # fabric_up [LINKS [OPTION...]]
 fabric_up() {
@@ -34,7 +35,7 @@ job_start() {
     [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
     env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
-        "$RCV_PREFIX/bin/rc_varuna_run" "$apps/$job" "${args[@]}" \
+        "$launcher" "$apps/$job" "${args[@]}" \
         <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
     eval "${role}_pid=$!"
 }

@@ -16,7 +16,6 @@
 
 static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
 {
-    uct_varuna_iface_t *iface       = uct_varuna_ep_iface(ep);
     const uct_varuna_amo_t *amo     = ep->amo.proxied;
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     uct_varuna_ctl_proxy_req_t req  = {0};
@@ -54,8 +53,8 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
 
     ep->amo.proxy_link = link;
     ep->amo.proxy_sent = ucs_get_time();
-    uct_varuna_ctl_send(iface->ctl, ep->peer, link, UCT_VARUNA_CTL_PROXY_REQ,
-                        iface->uuid, ep->id, ep->epoch, &req, sizeof(req));
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->epoch, &req,
+                           sizeof(req));
 }
 
 /* Rule 12: exactly once, since the peer remembers the answer to its number. */

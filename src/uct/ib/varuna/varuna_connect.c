@@ -183,7 +183,7 @@ uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
     khiter_t iter;
     uct_ep_h ep;
 
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    target = uct_varuna_target_of(ctl, hdr, &iter);
     if (target == NULL) {
         uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
         return UCS_OK;

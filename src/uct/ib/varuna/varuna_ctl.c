@@ -386,20 +386,22 @@ static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
     }
 
     ep = uct_varuna_ep_find(ctl->iface, hdr->vqp);
+    rep = (hdr->type == UCT_VARUNA_CTL_OPEN_REP) ? (const void*)item->body : NULL;
     if (ep == NULL) {
         ucs_debug("dropped %s for the closed vqp %u",
                   uct_varuna_ctl_type_name(hdr->type), hdr->vqp);
-        return;
+    } else {
+        if (rep != NULL) {
+            uct_varuna_ctl_learn(ctl, ep->peer->uuid,
+                                 UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len),
+                                 rep->addr_len);
+        }
+        uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
     }
 
-    if (hdr->type == UCT_VARUNA_CTL_OPEN_REP) {
-        rep = (const uct_varuna_ctl_open_rep_t*)item->body;
-        uct_varuna_ctl_learn(ctl, ep->peer->uuid,
-                             UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len),
-                             rep->addr_len);
+    if (rep != NULL) {
+        uct_varuna_stale_close_opening(ctl, item->link, hdr, rep);
     }
-
-    uct_varuna_ep_handle_ctl(ep, hdr, item->body, item->link);
 }
 
 /* Messages which were acknowledged before CLOSE was sent are in our completion

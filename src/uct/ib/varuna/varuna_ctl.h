@@ -97,6 +97,8 @@ struct uct_varuna_target {
     uct_varuna_peer_t          *peer;     /* The requester's interface */
     uint32_t                   vqp;       /* The requester's id */
     uint32_t                   instance;  /* Of that id */
+    uint32_t                   opening;   /* Tells it from all others that ever
+                                             were here; never 0 */
     uint32_t                   id;        /* Ours, in AM headers */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
@@ -159,10 +161,12 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
 /**
  * Send one control message on @a link (a local link index). Main thread or
  * async context. No resource: queued inside.
+ *
+ * @param [in] whose  Its uuid, vqp, epoch and opening are sent; nothing else of it.
  */
 ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,
-                                 uint64_t uuid, uint32_t vqp, uint32_t epoch,
+                                 const uct_varuna_ctl_hdr_t *whose,
                                  const void *body, size_t length);
 
 /** @return whether the system says that the NIC of @a link is gone. No lock. */

@@ -136,6 +136,7 @@ typedef struct uct_varuna_target_table {
     unsigned                   num_chunks;
     uint32_t                   next_id;    /* First which was never used */
     uint32_t                   salt;       /* In the ids that peers are told */
+    uint32_t                   openings;   /* So far, from some number on */
     uint32_t                   free_head;  /* Freed ids, oldest first: late AMs */
     uint32_t                   free_tail;  /* and late log writes die out */
     size_t                     rkey_len;
@@ -337,7 +338,7 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /* Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
 
-/* --- varuna_stale.c: lock held, but for the last one --- */
+/* --- varuna_stale.c: lock held, but for the last two --- */
 
 /* Refuse what has come over @a link and is meant for another interface. */
 void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
@@ -349,6 +350,12 @@ int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
 /* Main thread: fail all endpoints to that peer. */
 void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
                                const uct_varuna_ctl_reject_t *rej);
+
+/* OPEN_REP came, and nobody wants what it opened: the request was late, and its
+ * endpoint is closed. Say so, or the target would stay there for ever. */
+void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_open_rep_t *rep);
 
 /* --- varuna_doubt.c: lock held in all --- */
 
@@ -409,6 +416,12 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
 uct_varuna_target_t *
 uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
+
+/* The same, but only the target that the message was sent to: all but OPEN_REQ must
+ * find theirs by this. */
+uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          khiter_t *iter_p);
 
 /* Move a QP to ERR and note what it leaves. Lock held. */
 void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,

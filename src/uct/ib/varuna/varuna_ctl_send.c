@@ -322,7 +322,7 @@ size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
 
 ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,
-                                 uint64_t uuid, uint32_t vqp, uint32_t epoch,
+                                 const uct_varuna_ctl_hdr_t *whose,
                                  const void *body, size_t length)
 {
     char data[UCT_VARUNA_CTL_MAX_MSG];
@@ -348,9 +348,10 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     hdr->type    = type;
     hdr->length  = length;
     hdr->dest    = peer->uuid;
-    hdr->uuid    = uuid;
-    hdr->vqp     = vqp;
-    hdr->epoch   = epoch;
+    hdr->uuid    = whose->uuid;
+    hdr->vqp     = whose->vqp;
+    hdr->epoch   = whose->epoch;
+    hdr->opening = whose->opening;
     if (length > 0) {
         memcpy(hdr + 1, body, length);
     }
@@ -362,7 +363,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     uct_varuna_ctl_lock(ctl);
     ucs_log(uct_varuna_ctl_log_level(type),
             "rc_varuna: send %s vqp=%u epoch=%u to peer 0x%lx on %s",
-            uct_varuna_ctl_type_name(type), vqp, epoch, peer->uuid,
+            uct_varuna_ctl_type_name(type), hdr->vqp, hdr->epoch, peer->uuid,
             uct_varuna_link_name(ctl->iface, link));
     if (ucs_list_is_empty(&ctl->queue)) {
         status = uct_varuna_ctl_post(ctl, peer, link, data, total);
@@ -386,8 +387,7 @@ void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 {
     /* If it can't be sent, it is asked for again */
     (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
-                              type, hdr->uuid, hdr->vqp, hdr->epoch, body,
-                              length);
+                              type, hdr, body, length);
 }
 
 void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,

@@ -139,11 +139,9 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
 
     uct_varuna_amo_ep_cleanup(self);
     if (self->logs_addr != 0) {
-        uct_varuna_ctl_send(iface->ctl, self->peer,
-                            (lane.link != UCT_VARUNA_LINK_NONE) ? lane.link :
-                            ucs_ffs64(self->peer->link_map),
-                            UCT_VARUNA_CTL_CLOSE, iface->uuid, self->id,
-                            self->instance, NULL, 0);
+        uct_varuna_ep_ctl_send(self, (lane.link != UCT_VARUNA_LINK_NONE) ?
+                               lane.link : ucs_ffs64(self->peer->link_map),
+                               UCT_VARUNA_CTL_CLOSE, self->instance, NULL, 0);
         uct_rkey_release(&uct_varuna_component, &self->log_bundle);
     }
 

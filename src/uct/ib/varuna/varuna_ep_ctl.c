@@ -50,6 +50,22 @@ static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
     return link;
 }
 
+ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
+                                    uct_varuna_ctl_type_t type, uint32_t epoch,
+                                    const void *body, size_t length)
+{
+    uct_varuna_iface_t *iface  = uct_varuna_ep_iface(ep);
+    uct_varuna_ctl_hdr_t whose = {
+        .uuid    = iface->uuid,
+        .vqp     = ep->id,
+        .epoch   = epoch,
+        .opening = ep->opening
+    };
+
+    return uct_varuna_ctl_send(iface->ctl, ep->peer, link, type, &whose, body,
+                               length);
+}
+
 void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
 {
     ep->peer->asking -= ep->asking;
@@ -88,8 +104,7 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
 
     ep->ctl_link = link;
     ep->ctl_sent = now;
-    uct_varuna_ctl_send(iface->ctl, ep->peer, ep->ctl_link, type, iface->uuid,
-                        ep->id, epoch, body, length);
+    uct_varuna_ep_ctl_send(ep, ep->ctl_link, type, epoch, body, length);
 }
 
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -199,6 +214,7 @@ uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
 
     ep->log_rkey  = ep->log_bundle.rkey;
     ep->logs_addr = rep->log_addr;
+    ep->opening   = hdr->opening;
     uct_varuna_ep_ctl_ended(ep);
     ep->target    = rep->target;
     ucs_queue_for_each(req, &ep->reqs, queue) {
@@ -211,6 +227,14 @@ void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
                               const uct_varuna_ctl_hdr_t *hdr, const void *body,
                               unsigned link)
 {
+    if ((hdr->type != UCT_VARUNA_CTL_OPEN_REP) &&
+        (hdr->opening != ep->opening)) {
+        ucs_debug("ep %p: vQP %u: dropped %s for opening %u, ours is %u", ep,
+                  ep->id, uct_varuna_ctl_type_name(hdr->type), hdr->opening,
+                  ep->opening);
+        return;
+    }
+
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REP:
         uct_varuna_ep_handle_open_rep(ep, hdr, body);

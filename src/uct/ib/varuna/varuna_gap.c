@@ -55,10 +55,11 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
                          uct_varuna_target_t *target, ucs_time_t now)
 {
     uct_varuna_ctl_hdr_t hdr = {
-        .type = UCT_VARUNA_CTL_FENCE_REQ,
-        .dest = iface->uuid,
-        .uuid = target->peer->uuid,
-        .vqp  = target->vqp
+        .type    = UCT_VARUNA_CTL_FENCE_REQ,
+        .dest    = iface->uuid,
+        .uuid    = target->peer->uuid,
+        .vqp     = target->vqp,
+        .opening = target->opening
     };
     unsigned link            = target->gap.rejects % iface->num_links;
 

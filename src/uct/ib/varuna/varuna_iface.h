@@ -153,6 +153,7 @@ struct uct_varuna_iface {
         uint32_t               orphans;       /* Given up, kept for a while */
         uint32_t               given_up;
         uint32_t               stale;         /* Requests meant for others */
+        uint32_t               late_opens;    /* Of our closed endpoints */
     } target_stats;                           /* Shown in the VFS tree */
     struct {
         uint64_t               posted;        /* By lanes which are gone */

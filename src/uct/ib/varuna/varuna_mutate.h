@@ -43,6 +43,8 @@ typedef enum {
                                           connected to the old one works on (12) */
     UCT_VARUNA_MUTATE_AMO_FENCE_PASSED, /* Puts pass a fence behind atomics that are not
                                           decided (9) */
+    UCT_VARUNA_MUTATE_ANY_OPENING,     /* What was said to a target of old is taken
+                                          for the new one of that name */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 

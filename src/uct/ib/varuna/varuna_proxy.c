@@ -126,7 +126,7 @@ void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
     uct_varuna_target_t *target;
     khiter_t iter;
 
-    target = uct_varuna_target_by_name(proxy->ctl, &job->hdr, &iter);
+    target = uct_varuna_target_of(proxy->ctl, &job->hdr, &iter);
     if (target == NULL) {
         return;
     }
@@ -227,7 +227,7 @@ void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
     uct_varuna_job_t *job;
     khiter_t iter;
 
-    target = uct_varuna_target_by_name(proxy->ctl, hdr, &iter);
+    target = uct_varuna_target_of(proxy->ctl, hdr, &iter);
     if ((target == NULL) || !uct_varuna_proxy_is_allowed(proxy, req)) {
         uct_varuna_ctl_reject(proxy->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;

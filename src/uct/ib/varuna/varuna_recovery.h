@@ -30,6 +30,15 @@ void uct_varuna_ep_add_work(uct_varuna_ep_t *ep);
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status);
 
+/**
+ * Send a control message about this endpoint to its peer on @a link, once.
+ *
+ * @param [in] epoch  As varuna_wire.h says for that type.
+ */
+ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
+                                    uct_varuna_ctl_type_t type, uint32_t epoch,
+                                    const void *body, size_t length);
+
 /** Give the endpoint up. Its requests are completed with @a status when its
  *  lane is drained, then the user's error handler is called (not for UCS_OK,
  *  which is flush(CANCEL)). */

@@ -1,11 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Requests that are meant for somebody else. A process ends, another one starts, and
+ * Messages that are meant for somebody else. A process ends, another one starts, and
  * its queue pairs may have the numbers of the old one's: what peers still send to the
  * dead reaches the living. It must not act upon that (an endpoint opened so would
  * write to the memory of another program), and it says no, so that nobody waits for
- * an answer until the give-up time. Called by varuna_ctl.c.
+ * an answer until the give-up time. Or an endpoint is closed, and then its request to
+ * open arrives, which was on its way over another link. Called by varuna_ctl.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -81,4 +82,35 @@ void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
             uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
         }
     }
+}
+
+void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_open_rep_t *rep)
+{
+    const uct_varuna_ep_t *ep = uct_varuna_ep_find(ctl->iface, hdr->vqp);
+    const void *addr          = UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len);
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_peer_t *peer;
+    const char *reason;
+
+    if ((ep != NULL) && (ep->opening == hdr->opening)) {
+        return;
+    }
+
+    if (uct_varuna_parse_addr(NULL, addr, rep->addr_len, &parsed, &reason) !=
+        UCS_OK) {
+        ucs_debug("rc_varuna: vqp=%u was opened late by somebody unknown: %s",
+                  hdr->vqp, reason);
+        return;
+    }
+
+    ++ctl->iface->target_stats.late_opens;
+    uct_varuna_ctl_lock(ctl);
+    if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
+        uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
+                            UCT_VARUNA_CTL_CLOSE, hdr, NULL, 0);
+        uct_varuna_peer_put(ctl, peer);
+    }
+    uct_varuna_ctl_unlock(ctl);
 }

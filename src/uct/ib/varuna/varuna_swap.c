@@ -70,10 +70,9 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     }
 
     /* Over the very link: the answer proves that the path is good */
-    uct_varuna_ctl_send(iface->ctl, ep->peer, ep->next.link,
-                        UCT_VARUNA_CTL_CONNECT_REQ, iface->uuid, ep->id,
-                        ep->next.epoch, &body,
-                        sizeof(body.msg) + body.msg.device_len + ep_len);
+    uct_varuna_ep_ctl_send(ep, ep->next.link, UCT_VARUNA_CTL_CONNECT_REQ,
+                           ep->next.epoch, &body,
+                           sizeof(body.msg) + body.msg.device_len + ep_len);
 }
 
 /* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair

@@ -215,8 +215,29 @@ uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
            kh_val(&ctl->targets.by_name, *iter_p);
 }
 
+uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          khiter_t *iter_p)
+{
+    uct_varuna_target_t *target = uct_varuna_target_by_name(ctl, hdr, iter_p);
+
+    return ((target == NULL) ||
+            ((target->opening != hdr->opening) &&
+             !uct_varuna_mutate(ANY_OPENING))) ? NULL : target;
+}
+
 
 /* --- OPEN_REQ, async context --- */
+
+/* What is late by four thousand million openings does not come any more. */
+static uint32_t uct_varuna_target_next_opening(uct_varuna_ctl_t *ctl)
+{
+    do {
+        ++ctl->targets.openings;
+    } while (ctl->targets.openings == 0);
+
+    return ctl->targets.openings;
+}
 
 /* Takes over the reference to @a peer in case of success. */
 static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
@@ -251,6 +272,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->peer     = peer;
     target->vqp      = vqp;
     target->instance = instance;
+    target->opening  = uct_varuna_target_next_opening(ctl);
     target->id       = id;
     target->logs    = UCS_PTR_BYTE_OFFSET(
             uct_varuna_target_chunk(&ctl->targets, id)->logs,
@@ -285,6 +307,7 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     char body[UCT_VARUNA_CTL_MAX_MSG - sizeof(*hdr)];
     uct_varuna_ctl_open_rep_t *rep = (uct_varuna_ctl_open_rep_t*)body;
     size_t length                  = sizeof(*rep);
+    uct_varuna_ctl_hdr_t whose;
 
     memset(rep, 0, sizeof(*rep));
     rep->log_addr  = (uintptr_t)target->logs;
@@ -301,8 +324,10 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     length        += uct_varuna_proxy_fill_open(ctl->proxy, target, rep,
                                                 body + length);
 
-    uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_OPEN_REP,
-                         body, length);
+    whose         = *hdr;
+    whose.opening = target->opening;
+    uct_varuna_ctl_reply(ctl, target->peer, link, &whose,
+                         UCT_VARUNA_CTL_OPEN_REP, body, length);
 }
 
 void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
@@ -429,7 +454,7 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
     khiter_t iter;
     unsigned i;
 
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    target = uct_varuna_target_of(ctl, hdr, &iter);
     if (target == NULL) {
         uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;
@@ -482,7 +507,7 @@ void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
     khiter_t iter;
 
     uct_varuna_ctl_lock(ctl);
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    target = uct_varuna_target_of(ctl, hdr, &iter);
     uct_varuna_ctl_unlock(ctl);
     if (target != NULL) {
         uct_varuna_gap_watch(ctl->iface, target, req->am_acked);
@@ -521,8 +546,8 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
     uct_varuna_target_t *target;
     khiter_t iter;
 
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
-    if ((target == NULL) || (target->instance != hdr->epoch)) {
+    target = uct_varuna_target_of(ctl, hdr, &iter);
+    if (target == NULL) {
         return NULL;
     }
 
@@ -594,6 +619,7 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
                          (ctl->iface->uuid >> 46)) *
                         UCT_VARUNA_TARGET_ID_LIMIT) &
                        UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
+    table->openings  = ctl->iface->uuid >> 16;
     table->free_head = UCT_VARUNA_TARGET_ID_NONE;
     table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
     kh_init_inplace(uct_varuna_targets, &table->by_name);

@@ -163,6 +163,9 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
                             &iface->target_stats.stale, UCS_VFS_TYPE_U32,
                             "target/stale");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.late_opens,
+                            UCS_VFS_TYPE_U32, "late_opens");
 
     ucs_ptr_array_for_each(ep, i, &iface->eps) {
         uct_varuna_vfs_add_ep(iface, ep);

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      9
+#define UCT_VARUNA_WIRE_VERSION      10
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -118,6 +118,13 @@ typedef struct uct_varuna_ctl_hdr {
     uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
                                               and CLOSE: the endpoint's instance,
                                               as an id is used again */
+    uint32_t                   opening;    /* Of the responder's target, told in
+                                              OPEN_REP and repeated in all that is
+                                              said of it later. Paths are not in
+                                              order: what was sent before CLOSE
+                                              may open the vQP once more, but what
+                                              else comes late was not meant for
+                                              that. 0: not opened yet */
     /* Requests but OPEN_REQ and CLOSE: where an answer reaches the requester, behind
      * the body, for one who does not know it */
     uint8_t                    from_device_len; /* 0: it isn't told */
@@ -261,7 +268,7 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 36);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 40);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
