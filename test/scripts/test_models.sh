@@ -92,6 +92,14 @@ for rule in NO_CACHE NO_CLAIM NO_LIFETIME BLIND_REPEAT NO_LOOK_FIRST; do
     broken proxy.pml $rule
 done
 
+test_opening_holds() {
+    holds opening.pml
+}
+
+for rule in ANY_OPENING BY_INSTANCE KEEP_LATE OLD_REPLACES; do
+    broken opening.pml $rule
+done
+
 if [ "${RC_VARUNA_MODELS:-}" = long ]; then
     limit=1800 memory=8000 compress=-DCOLLAPSE
     test_recovery_holds_with_more_failures() {
