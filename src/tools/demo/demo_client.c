@@ -421,9 +421,8 @@ int demo_client_run(const demo_opts_t *opts)
     static demo_client_t client; /* Large */
     int closed, ok;
 
-    client.opts     = opts;
-    client.oob.fd   = -1;
-    client.load.ucp = &client.ucp;
+    client.opts   = opts;
+    client.oob.fd = -1;
     if (demo_ucp_init(&client.ucp, opts) != 0) {
         return EXIT_FAILURE;
     }

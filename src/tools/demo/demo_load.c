@@ -18,6 +18,7 @@
 
 
 #define DEMO_LOAD_INDEX_BITS 16 /* Of an operation's place, in user_data */
+#define DEMO_LOAD_ALIGN      4096 /* Of the buffers */
 #define DEMO_LOAD_BURST      4  /* Posts on an endpoint before the next one */
 
 
@@ -351,12 +352,30 @@ static int demo_load_init_ep(demo_load_t *load, demo_load_ep_t *ep,
             op         = &load->ops[load->num_ops++];
             op->ep     = ep;
             op->cls    = cls;
-            op->buffer = (char*)load->mem.address + *offset_p;
+            op->buffer = load->buffers + *offset_p;
             *offset_p += demo_classes[cls].size;
             demo_op_put_back(op);
         }
     }
 
+    return 0;
+}
+
+/* Plain memory, which UCX registers and caches itself. When an endpoint fails,
+ * UCP completes a rendezvous send, whose key the peer may hold, only after the
+ * memory it is in was invalidated: that would never be, had ucp_mem_map() a
+ * reference to it (true of dc_mlx5 as well). */
+static int demo_load_alloc_buffers(demo_load_t *load, size_t length)
+{
+    void *buffers;
+
+    if (posix_memalign(&buffers, DEMO_LOAD_ALIGN, length) != 0) {
+        demo_error("out of memory");
+        return -1;
+    }
+
+    memset(buffers, 0, length);
+    load->buffers = buffers;
     return 0;
 }
 
@@ -401,8 +420,7 @@ int demo_load_init(demo_load_t *load, const demo_opts_t *opts)
         return -1;
     }
 
-    if ((demo_ucp_mem_alloc(load->ucp, length * load->num_eps, &load->mem) !=
-         0) ||
+    if ((demo_load_alloc_buffers(load, length * load->num_eps) != 0) ||
         (demo_load_open_ledger(load, opts->ledger_file) != 0)) {
         return -1;
     }
@@ -428,6 +446,6 @@ void demo_load_cleanup(demo_load_t *load)
         free(load->eps[i].slots);
     }
 
-    demo_ucp_mem_free(load->ucp, &load->mem);
+    free(load->buffers);
     free(load->ops);
 }

@@ -49,10 +49,9 @@ struct demo_load_ep {
 
 
 struct demo_load {
-    demo_ucp_t     *ucp;
     demo_load_ep_t eps[DEMO_MAX_EPS];
     unsigned       num_eps;
-    demo_mem_t     mem;      /* Buffers of all operations */
+    char           *buffers; /* Of all operations */
     demo_op_t      *ops;
     unsigned       num_ops;
     uint64_t       base;     /* Address of the server's memory */
