@@ -203,6 +203,7 @@ struct uct_varuna_ep {
     ucs_queue_head_t           pending;    /* User's pending requests */
     uct_pending_req_t          inner_pend; /* Ours, in the inner queue */
     uint8_t                    inner_pend_queued;
+    uint8_t                    inner_pend_called; /* The inner queue calls us */
     uint8_t                    on_work;
     uint8_t                    dispatching;
     uint8_t                    want_signal; /* Somebody waits for the silent */

@@ -3,6 +3,10 @@
  *
  * Pending requests of the user. They wait in our queue, since they outlive lanes; one
  * element of ours waits in the lane's queue for its resources.
+ *
+ * While that queue calls us, neither the element is in it nor may the queue be purged
+ * (ucs_arbiter_group_purge()): the lane may fail just then, as what the user posts is
+ * the first to see that its link is down, or the user may want to wait again.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -15,7 +19,9 @@ static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
     uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, inner_pend);
 
     ep->inner_pend_queued = 0;
+    ep->inner_pend_called = 1;
     uct_varuna_ep_dispatch_pending(ep);
+    ep->inner_pend_called = 0;
     return UCS_OK;
 }
 
@@ -86,6 +92,9 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep)
 
     if (ep->inner_pend_queued) {
         return UCS_OK;
+    } else if (ep->inner_pend_called) {
+        uct_varuna_ep_add_work(ep);
+        return UCS_OK;
     }
 
     ep->inner_pend.func = uct_varuna_ep_inner_pending_cb;
@@ -107,8 +116,10 @@ uct_varuna_ep_inner_purge_cb(uct_pending_req_t *self, void *arg)
 
 void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner)
 {
-    uct_ep_pending_purge(inner, uct_varuna_ep_inner_purge_cb, NULL);
-    ep->inner_pend_queued = 0;
+    if (ep->inner_pend_queued) {
+        uct_ep_pending_purge(inner, uct_varuna_ep_inner_purge_cb, NULL);
+        ep->inner_pend_queued = 0;
+    }
 }
 
 void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
