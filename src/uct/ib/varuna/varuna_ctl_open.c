@@ -219,9 +219,7 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 
-    uct_varuna_proxy_stop(ctl->proxy);
-    uct_varuna_orphan_stop(ctl);
-    uct_varuna_heartbeat_stop(ctl);
+    uct_varuna_clock_stop(&ctl->clock);
     if (ctl->detector != NULL) {
         uct_varuna_detector_destroy(ctl->detector);
         ctl->detector = NULL;
@@ -300,12 +298,9 @@ static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
         goto err_unlisten;
     }
 
-    status = uct_varuna_heartbeat_start(ctl);
-    if (status != UCS_OK) {
-        goto err_unlisten;
-    }
-
-    status = uct_varuna_orphan_start(ctl);
+    uct_varuna_heartbeat_start(ctl);
+    uct_varuna_orphan_start(ctl);
+    status = uct_varuna_clock_start(&ctl->clock, ctl->async);
     if (status != UCS_OK) {
         goto err_unlisten;
     }
@@ -350,8 +345,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->queue);
     ucs_list_head_init(&ctl->inbox);
     ucs_list_head_init(&ctl->hb.events);
-    ctl->hb.timer_id     = -1;
-    ctl->orphan.timer_id = -1;
+    uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     kh_init_inplace(uct_varuna_peers, &ctl->peers);
 

@@ -19,6 +19,7 @@
 #ifndef UCT_VARUNA_CTL_PRIV_H_
 #define UCT_VARUNA_CTL_PRIV_H_
 
+#include "varuna_clock.h"
 #include "varuna_ctl.h"
 #include "varuna_detector.h"
 #include "varuna_parse.h"
@@ -224,12 +225,12 @@ struct uct_varuna_ctl {
     int                        poked;      /* Atomic: by another thread */
 
     uct_varuna_proxy_t         *proxy;
+    uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
     struct {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
-        int                    timer_id;   /* -1: none */
         ucs_time_t             ticked_at;
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
@@ -238,7 +239,6 @@ struct uct_varuna_ctl {
         uint8_t                up_map;
     } hb;                                  /* Heartbeat */
     struct {
-        int                    timer_id;   /* -1: none */
         ucs_time_t             ticked_at;
     } orphan;                              /* varuna_orphan.c */
     ucs_time_t                 warned_at;  /* Rate limit of complaints */

@@ -339,16 +339,12 @@ static void uct_varuna_heartbeat_tick_peers(uct_varuna_ctl_t *ctl, int is_late,
     }
 }
 
-static void uct_varuna_heartbeat_timer(int id, ucs_event_set_types_t events,
-                                       void *arg)
+static void uct_varuna_heartbeat_timer(void *arg)
 {
     uct_varuna_ctl_t *ctl = arg;
     ucs_time_t now;
     unsigned link;
     int is_late;
-
-    (void)id;
-    (void)events;
 
     /* Answers which have come, but found nobody awake */
     uct_varuna_ctl_progress(ctl);
@@ -365,27 +361,13 @@ static void uct_varuna_heartbeat_timer(int id, ucs_event_set_types_t events,
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
-ucs_status_t uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
+void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
 {
     ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
     ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
-    ctl->hb.timer_id   = -1;
     ctl->hb.ticked_at  = ucs_get_time();
-    if (ctl->hb.interval == 0) {
-        return UCS_OK;
-    }
-
-    return ucs_async_add_timer(ctl->async->mode, ctl->hb.interval,
-                               uct_varuna_heartbeat_timer, ctl, ctl->async,
-                               &ctl->hb.timer_id);
-}
-
-void uct_varuna_heartbeat_stop(uct_varuna_ctl_t *ctl)
-{
-    if (ctl->hb.timer_id != -1) {
-        ucs_async_remove_handler(ctl->hb.timer_id, 1);
-        ctl->hb.timer_id = -1;
-    }
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_HEARTBEAT,
+                         ctl->hb.interval, uct_varuna_heartbeat_timer, ctl);
 }
 
 /* --- Messages, lock held --- */

@@ -11,11 +11,8 @@
 
 #include "varuna_ctl.h"
 
-/** Start the timer, if HEARTBEAT_INTERVAL is not zero. */
-ucs_status_t uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
-
-/** Stop it. The lock must not be held. */
-void uct_varuna_heartbeat_stop(uct_varuna_ctl_t *ctl);
+/** Give the clock its job, if HEARTBEAT_INTERVAL is not zero. */
+void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
 
 /** A PING came. Lock held. */
 void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,

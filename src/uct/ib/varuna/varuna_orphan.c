@@ -121,16 +121,12 @@ static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
     }
 }
 
-static void uct_varuna_orphan_timer(int id, ucs_event_set_types_t events,
-                                    void *arg)
+static void uct_varuna_orphan_timer(void *arg)
 {
     uct_varuna_ctl_t *ctl = arg;
     uct_varuna_peer_t *peer;
     ucs_time_t now;
     int is_late;
-
-    (void)id;
-    (void)events;
 
     /* Answers which have come, but found nobody awake */
     uct_varuna_ctl_progress(ctl);
@@ -148,24 +144,12 @@ static void uct_varuna_orphan_timer(int id, ucs_event_set_types_t events,
     });
 }
 
-ucs_status_t uct_varuna_orphan_start(uct_varuna_ctl_t *ctl)
+void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl)
 {
     ctl->orphan.ticked_at = ucs_get_time();
-    if (ctl->iface->config.orphan_timeout == 0) {
-        return UCS_OK;
-    }
-
-    return ucs_async_add_timer(ctl->async->mode, uct_varuna_orphan_period(ctl),
-                               uct_varuna_orphan_timer, ctl, ctl->async,
-                               &ctl->orphan.timer_id);
-}
-
-void uct_varuna_orphan_stop(uct_varuna_ctl_t *ctl)
-{
-    if (ctl->orphan.timer_id != -1) {
-        ucs_async_remove_handler(ctl->orphan.timer_id, 1);
-        ctl->orphan.timer_id = -1;
-    }
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_ORPHAN,
+                         uct_varuna_orphan_period(ctl), uct_varuna_orphan_timer,
+                         ctl);
 }
 
 /* --- Main thread --- */

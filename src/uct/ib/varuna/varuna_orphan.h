@@ -10,10 +10,8 @@
 
 #include "varuna_ctl.h"
 
-ucs_status_t uct_varuna_orphan_start(uct_varuna_ctl_t *ctl);
-
-/** The lock must not be held. */
-void uct_varuna_orphan_stop(uct_varuna_ctl_t *ctl);
+/** Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
+void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl);
 
 /** A target of @a peer is opened. */
 void uct_varuna_orphan_open(uct_varuna_peer_t *peer);

@@ -88,7 +88,6 @@ typedef struct uct_varuna_proxy {
     uint8_t                    running_on; /* ... this link, */
     ucs_time_t                 running_at; /* ... since then */
     ucs_time_t                 rest_at;   /* What failed there is dead by then */
-    int                        timer_id;  /* -1: none */
     ucs_list_link_t            dead_blocks;
     uint64_t                   seen_marks[UCT_VARUNA_SLOTS_MAX];
     unsigned                   scan_next; /* Background scan of live slots */
@@ -108,9 +107,6 @@ typedef struct uct_varuna_proxy_last {
 /** Register the arena with this interface's memory domain. Main thread. */
 ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
                                      uct_varuna_proxy_t **proxy_p);
-
-/** Stop the worker; called before the async handlers of the interfaces stop. */
-void uct_varuna_proxy_stop(uct_varuna_proxy_t *proxy);
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
 

@@ -175,13 +175,10 @@ static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
     }
 }
 
-static void uct_varuna_worker_timer(int id, ucs_event_set_types_t events,
-                                    void *arg)
+static void uct_varuna_worker_timer(void *arg)
 {
     uct_varuna_proxy_t *proxy = arg;
 
-    (void)id;
-    (void)events;
     if ((proxy->slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
         uct_varuna_worker_sweep_dead(proxy);
         uct_varuna_worker_help_old(proxy);
@@ -286,7 +283,6 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
     }
 
     proxy->ctl          = ctl;
-    proxy->timer_id     = -1;
     proxy->home.at_rest = 1;
     ucs_list_head_init(&proxy->jobs);
     ucs_list_head_init(&proxy->lost);
@@ -306,28 +302,15 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
     }
 
     uct_varuna_proxy_join(proxy);
-    status = ucs_async_add_timer(ctl->async->mode,
-                                 ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
-                                 uct_varuna_worker_timer, proxy, ctl->async,
-                                 &proxy->timer_id);
-    if (status != UCS_OK) {
-        goto err_destroy;
-    }
-
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_WORKER,
+                         ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
+                         uct_varuna_worker_timer, proxy);
     *proxy_p = proxy;
     return UCS_OK;
 
 err_destroy:
     uct_varuna_proxy_destroy(proxy);
     return status;
-}
-
-void uct_varuna_proxy_stop(uct_varuna_proxy_t *proxy)
-{
-    if (proxy->timer_id != -1) {
-        ucs_async_remove_handler(proxy->timer_id, 1);
-        proxy->timer_id = -1;
-    }
 }
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
@@ -337,7 +320,6 @@ void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
     uct_varuna_job_t *job;
     unsigned link;
 
-    uct_varuna_proxy_stop(proxy);
     if (proxy->access != NULL) {
         proxy->access->proxy = NULL;
     }

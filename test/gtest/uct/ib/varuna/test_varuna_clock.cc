@@ -1,0 +1,117 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * One timer for jobs of different periods.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_clock.h>
+#include <ucs/async/async.h>
+}
+
+class test_varuna_clock : public ucs::test {
+protected:
+    static void count(void *arg)
+    {
+        ++*reinterpret_cast<unsigned*>(arg);
+    }
+
+    virtual void init()
+    {
+        ucs::test::init();
+        uct_varuna_clock_init(&m_clock);
+    }
+
+    void add(uct_varuna_clock_id_t id, ucs_time_t period)
+    {
+        uct_varuna_clock_add(&m_clock, id, period, count, &m_calls[id]);
+        m_clock.jobs[id].due = m_start + period;
+    }
+
+    /* Ticks as the timer does, each @late after its time */
+    void run(unsigned ticks, ucs_time_t late = 0)
+    {
+        for (unsigned i = 1; i <= ticks; ++i) {
+            uct_varuna_clock_tick(&m_clock,
+                                  m_start + (i * m_clock.tick) + late);
+        }
+    }
+
+    static constexpr ucs_time_t m_start = 1000000;
+
+    uct_varuna_clock_t m_clock;
+    unsigned           m_calls[UCT_VARUNA_CLOCK_LAST] = {};
+};
+
+UCS_TEST_F(test_varuna_clock, shortest_period_ticks)
+{
+    add(UCT_VARUNA_CLOCK_WORKER, 50);
+    add(UCT_VARUNA_CLOCK_HEARTBEAT, 100);
+    add(UCT_VARUNA_CLOCK_ORPHAN, 0);
+    EXPECT_EQ(50u, m_clock.tick);
+    run(20);
+    EXPECT_EQ(20u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    EXPECT_EQ(10u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
+    EXPECT_EQ(0u, m_calls[UCT_VARUNA_CLOCK_ORPHAN]);
+}
+
+/* A timer which comes a bit before or after a job's time leaves none out */
+UCS_TEST_F(test_varuna_clock, jitter)
+{
+    add(UCT_VARUNA_CLOCK_WORKER, 50);
+    add(UCT_VARUNA_CLOCK_HEARTBEAT, 100);
+    run(20, -20);
+    EXPECT_EQ(20u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    EXPECT_EQ(10u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
+}
+
+UCS_TEST_F(test_varuna_clock, not_a_multiple)
+{
+    add(UCT_VARUNA_CLOCK_WORKER, 50);
+    add(UCT_VARUNA_CLOCK_HEARTBEAT, 30);
+    EXPECT_EQ(30u, m_clock.tick);
+    run(50);
+    EXPECT_EQ(50u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
+    EXPECT_EQ(30u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+}
+
+/* Whoever had no processor does not make up for what was left out */
+UCS_TEST_F(test_varuna_clock, long_pause)
+{
+    add(UCT_VARUNA_CLOCK_WORKER, 50);
+    uct_varuna_clock_tick(&m_clock, m_start + 5000);
+    uct_varuna_clock_tick(&m_clock, m_start + 5001);
+    EXPECT_EQ(1u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    uct_varuna_clock_tick(&m_clock, m_start + 5050);
+    EXPECT_EQ(2u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+}
+
+UCS_TEST_F(test_varuna_clock, nothing_to_do)
+{
+    add(UCT_VARUNA_CLOCK_HEARTBEAT, 0);
+    ASSERT_UCS_OK(uct_varuna_clock_start(&m_clock, NULL));
+    EXPECT_EQ(-1, m_clock.timer_id);
+    uct_varuna_clock_stop(&m_clock);
+}
+
+/* With UCS's own timer, from its start to its end */
+UCS_TEST_F(test_varuna_clock, real_time)
+{
+    ucs_async_context_t *async;
+    volatile unsigned *calls = m_calls;
+
+    ASSERT_UCS_OK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                           &async));
+    uct_varuna_clock_add(&m_clock, UCT_VARUNA_CLOCK_WORKER,
+                         ucs_time_from_msec(1), count,
+                         &m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    ASSERT_UCS_OK(uct_varuna_clock_start(&m_clock, async));
+    while (calls[UCT_VARUNA_CLOCK_WORKER] < 3) {
+        ucs_async_check_miss(async);
+        usleep(1000);
+    }
+    uct_varuna_clock_stop(&m_clock);
+    EXPECT_EQ(-1, m_clock.timer_id);
+    ucs_async_context_destroy(async);
+}
