@@ -9,6 +9,8 @@ launcher=$RCV_PREFIX/bin/rc_varuna_run
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
+# An abort tells its stack, too
+export UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE,SIGABRT
 export UCX_RC_MLX5_TIMEOUT=20ms UCX_RC_MLX5_RETRY_COUNT=3
 export UCX_DC_MLX5_TIMEOUT=20ms UCX_DC_MLX5_RETRY_COUNT=3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

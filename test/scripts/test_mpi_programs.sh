@@ -38,6 +38,11 @@ fired() {
     return 1
 }
 
+# first_half HOST LINK HOW: the rule by which a link fails
+first_half() {
+    "$emu" fault add -n "$fabric" packet host="$1" link="$2" nth=60 "$3=$1:$2"
+}
+
 # cut_links HOSTS: of one host after the other, the link in use fails at the 60th
 # packet from now on, and is back at the 40th on the other link, which is then in
 # use; ten times at most, as a program has to get on as well
@@ -49,8 +54,8 @@ cut_links() {
     done
     for ((host = 1; rule <= 20; host = (host + 1) % hosts)); do
         link=${links[host]}
-        "$emu" fault add -n "$fabric" packet host=$host link=$link nth=60 \
-            $how=$host:$link
+        # The first one is there before the program is
+        [ $rule -eq 1 ] || first_half $host $link $how
         fired $rule || return 0
         echo "$host:$link $how" >>cuts.log
         "$emu" fault add -n "$fabric" packet host=$host link=$((1 - link)) nth=40 \
@@ -68,7 +73,8 @@ cut_under() {
     local cutter status=0 made switched
     fabric_up "$1"
     : >cuts.log
-    cut_links "$1" >cutter.log 2>&1 &
+    first_half 1 0 down >cutter.log
+    cut_links "$1" >>cutter.log 2>&1 &
     cutter=$!
     launch "$@" || status=$?
     kill $cutter 2>/dev/null || true
@@ -81,6 +87,13 @@ cut_under() {
     cuts=$((cuts + made))
     switches=$((switches + switched))
     return $status
+}
+
+# what_it_said: what may explain why a program failed. RC_VARUNA_KEEP keeps it all
+what_it_said() {
+    [ -z "${RC_VARUNA_KEEP:-}" ] || cp job.log "$RC_VARUNA_KEEP"
+    grep -a -E -A 12 'FATAL|Assertion|: UCX  ERROR|UCX  ERROR' job.log | head -n 40
+    grep -a -v ' UCX  ' job.log | tail -n 5
 }
 
 told() {
@@ -96,7 +109,7 @@ scalapack_passes() {
         grep -a -q 'final auxiliary test is for BLACS_ABORT' job.log ||
             fail "$1 did not come to its end" ;;
     *) [ $status -eq 0 ] ||
-           fail "$1 ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)" ;;
+           fail "$1 ended with $status: $(what_it_said)" ;;
     esac
     # Results stand in a file where the input names one
     cat ./*.out ./*.SUMM 2>/dev/null >>job.log || true
@@ -161,7 +174,7 @@ test_hpcc() {
     hpcc_input
     cut_under 4 2 hpcc || status=$?
     [ $status -eq 0 ] ||
-        fail "hpcc ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)"
+        fail "hpcc ended with $status: $(what_it_said)"
     check grep -q '^Success=1' hpccoutf.txt
     check grep -q '^MPIRandomAccess_ErrorsFraction=0$' hpccoutf.txt
     check grep -q '^PTRANS_residual=0$' hpccoutf.txt
@@ -183,7 +196,7 @@ test_netpipe() {
     needs netpipe-openmpi
     cut_under 2 1 NPopenmpi -i -u 300000 || status=$?
     [ $status -eq 0 ] ||
-        fail "it ended with $status: $(grep -a -v ' UCX  ' job.log | tail -n 5)"
+        fail "it ended with $status: $(what_it_said)"
     ! grep -a -iE 'integrity check failed|mismatch' job.log || fail "NetPIPE"
     told "$(grep -a -ciE 'integrity check passed' job.log) sizes,"
 }
