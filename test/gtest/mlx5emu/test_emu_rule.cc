@@ -108,6 +108,7 @@ UCS_TEST_F(test_emu_rule, text_is_kept) {
         "ack dup=until:post+3",
         "packet delay=until:up=0:1",
         "rmw op=faa delay=2ms",
+        "err type=rc host=1 link=0 qp=7 silent=1:2",
         "rmw op=faa delay=until:later",
         "packet prob=0.5 drop",
         "post nth=2 silent"
@@ -130,7 +131,7 @@ UCS_TEST_F(test_emu_rule, other_spellings) {
 UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
     static const char *bad[][2] = {
         {"",                           "empty"},
-        {"drop",                       "post, packet, exec, ack or rmw"},
+        {"drop",                       "post, packet, exec, ack, rmw or err"},
         {"nowhere drop",               "\"nowhere\""},
         {"packet",                     "no action"},
         {"packet drop up",             "second one"},
@@ -172,7 +173,13 @@ UCS_TEST_F(test_emu_rule, errors_say_what_to_do) {
         {"post drop",                  "no packet"},
         {"exec delay=1ms",             "no packet"},
         {"exec pkt=1 silent",          "packet or ack"},
-        {"post try=first silent",      "packet or ack"}
+        {"post try=first silent",      "packet or ack"},
+        {"err drop",                   "no packet"},
+        {"err hang",                   "cannot hang"},
+        {"err op=read silent",         "no request"},
+        {"err size=8- silent",         "no request"},
+        {"err prev=read silent",       "no request"},
+        {"err peer=1 silent",          "no request"}
     };
 
     for (auto &line : bad) {

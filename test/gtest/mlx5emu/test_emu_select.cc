@@ -115,6 +115,33 @@ UCS_TEST_F(test_emu_select, by_requester_and_place) {
     traffic();
 }
 
+/* Each queue pair once, whoever fails it: the program, or a request. And in time: the
+ * link of the other end is down when the completion of the flush is there. */
+UCS_TEST_F(test_emu_select, when_a_queue_pair_fails) {
+    emu::side c(fabric(), 0, 1), d(fabric(), 1, 1);
+
+    c.connect(d, 8, 1);
+    d.connect(c);
+    counts("err", "", 3);
+    counts("err", "host=1", 1);
+    counts("err", "host=0 link=1", 1);
+    counts("err", "qp=" + std::to_string(a->qpn), 1);
+    counts("err", "type=rc", 3);
+    counts("err", "type=ud,dc", 0);
+    fault("err host=0 link=0 silent=1:1", 1);
+    (**b)("state", b->qp, (int)IBV_QPS_ERR);
+    (**b)("state", b->qp, (int)IBV_QPS_ERR);
+    c.write(d, 1, 0, 8, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+
+    a->write(*b, 2, 0, 8, 0);
+    a->write(*b, 3, 0, 8, 0);
+    EXPECT_TRUE(a->completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
+    c.write(d, 4, 0, 8, 0);
+    EXPECT_TRUE(c.completes(4, IBV_WC_RETRY_EXC_ERR));
+}
+
 UCS_TEST_F(test_emu_select, by_kind_and_size) {
     counts("post", "op=write", 4);
     counts("post", "op=read", 1);

@@ -633,7 +633,7 @@ static int emu_fault_parse_word(emu_fault_parser_t *p, char *word)
                                     EMU_FAULT_POINT_LAST, word);
         if (index < 0) {
             return emu_fault_fail(p, "a rule starts with a point: post, "
-                                  "packet, exec, ack or rmw, not \"%s\"",
+                                  "packet, exec, ack, rmw or err, not \"%s\"",
                                   word);
         }
 
@@ -655,6 +655,27 @@ static int emu_fault_parse_word(emu_fault_parser_t *p, char *word)
     }
 
     return emu_fault_parse_action(p, index, word, value);
+}
+
+/* At point err there is a queue pair, and no request */
+static int emu_fault_check_err(emu_fault_parser_t *p)
+{
+    const emu_fault_rule_t *rule = &p->rule;
+
+    if ((rule->op_mask != 0) || (rule->prev_mask != 0) ||
+        (rule->peer != EMU_FAULT_ANY) || (rule->wqe != EMU_FAULT_ANY) ||
+        (rule->size_min != 0) || (rule->size_max != UINT64_MAX) ||
+        (rule->prev_min != 0) || (rule->prev_max != UINT64_MAX)) {
+        return emu_fault_fail(p, "at point err there is no request: only host=, "
+                              "link=, qp= and type= select");
+    }
+
+    if (rule->action == EMU_FAULT_ACTION_HANG) {
+        return emu_fault_fail(p, "a queue pair in ERR cannot hang: use post or "
+                              "exec");
+    }
+
+    return 0;
 }
 
 /* Combinations that no event could ever satisfy, or whose action means
@@ -704,7 +725,7 @@ static int emu_fault_check_rule(emu_fault_parser_t *p)
         return emu_fault_fail(p, "try= needs point packet or ack");
     }
 
-    return 0;
+    return (rule->point == EMU_FAULT_POINT_ERR) ? emu_fault_check_err(p) : 0;
 }
 
 static void emu_fault_rule_default(emu_fault_rule_t *rule)

@@ -41,6 +41,8 @@ typedef enum emu_fault_point {
                                   enters the wire */
     EMU_FAULT_POINT_RMW,     /**< Responder: an atomic has read memory, and is
                                   about to write it */
+    EMU_FAULT_POINT_ERR,     /**< A queue pair enters the error state; nothing
+                                  of it was flushed */
     EMU_FAULT_POINT_LAST
 } emu_fault_point_t;
 

@@ -16,7 +16,8 @@ const char *emu_fault_point_names[EMU_FAULT_POINT_LAST] = {
     [EMU_FAULT_POINT_PACKET] = "packet",
     [EMU_FAULT_POINT_EXEC]   = "exec",
     [EMU_FAULT_POINT_ACK]    = "ack",
-    [EMU_FAULT_POINT_RMW]    = "rmw"
+    [EMU_FAULT_POINT_RMW]    = "rmw",
+    [EMU_FAULT_POINT_ERR]    = "err"
 };
 
 const char *emu_fault_op_names[EMU_FAULT_OP_LAST] = {

@@ -12,6 +12,8 @@
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_proc.h"
+#include "../fault/emu_fault.h"
+#include "../wire/emu_wire.h"
 #include "../wqe/emu_cqe.h"
 
 #include <infiniband/mlx5dv.h>
@@ -141,6 +143,11 @@ static void emu_resp_enter_err(emu_qp_t *qp)
 /* req_lock is held */
 static void emu_req_enter_err(emu_qp_t *qp, enum ibv_qp_state state)
 {
+    if (emu_fault_active() && (qp->type != EMU_QPT_DCT) &&
+        (state == IBV_QPS_ERR) && (qp->req_state != IBV_QPS_ERR)) {
+        emu_wire_show_err(qp);
+    }
+
     qp->req_state    = state;
     qp->req_waiting  = 0;
     qp->req_deadline = 0;

@@ -121,6 +121,22 @@ void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
     event_p->prev_size = qp->last_size;
 }
 
+void emu_wire_show_err(const emu_qp_t *qp)
+{
+    const emu_port_t *port = &emu_fabric->ports[qp->port];
+    emu_fault_verdict_t verdict;
+    emu_fault_event_t event;
+
+    memset(&event, 0, sizeof(event));
+    event.point   = EMU_FAULT_POINT_ERR;
+    event.host    = port->host;
+    event.link    = port->link;
+    event.qpn     = qp->qpn;
+    event.qp_type = emu_wire_fault_qp(qp->type);
+    event.prev_op = EMU_FAULT_OP_LAST;
+    emu_fault_check(&event, &verdict);
+}
+
 void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
                    uint32_t pkt_no, uint32_t num_pkts,
                    emu_fault_verdict_t *verdict_p)

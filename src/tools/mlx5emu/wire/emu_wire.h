@@ -28,6 +28,9 @@ void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
                    uint32_t pkt_no, uint32_t num_pkts,
                    emu_fault_verdict_t *verdict_p);
 
+/** Show the fault rules that a queue pair enters the error state. */
+void emu_wire_show_err(const emu_qp_t *qp);
+
 /** What fault rules call a kind of operation (emu_op_kind_t). */
 uint8_t emu_wire_fault_op(uint8_t kind, int has_imm);
 
