@@ -7,9 +7,14 @@
  *     $Q  its queue pair            $M  the event behind it
  *     $K  another link, the first one
  *     $J  the one behind that, which takes over from it
- *     $P  the point and the selectors of a step of the recovery, or "packet"
+ *     $P  the point and the selectors of a step, or "packet"
+ *     $E  link of the step's event
+ *     $V  the link that fails at it
+ *     $W  another one
+ *     $O  kind of the plan's operations, $S  least size of these
  */
 #include "ft_faults.h"
+#include "ft_driver.h"
 #include "uct/ib/varuna/varuna_wire.h"
 
 #include <stddef.h>
@@ -84,20 +89,20 @@ static const ft_fault_t ft_faults[] = {
 /* While a vQP recovers from the first fault, its control messages, its repetitions,
  * and the new connection are on another link: so these hit each step of it */
 static const ft_fault_t ft_second_faults[] = {
-    {"silent", FT_LINKS, {"$P link=$K nth=$N silent=1:$K"}},
-    {"down", FT_LINKS, {"$P link=$K nth=$N down=1:$K"}},
-    {"remote_silent", FT_LINKS, {"$P link=$K nth=$N silent=0:$K"}},
+    {"silent", FT_LINKS, {"$P link=$E nth=$N silent=1:$V"}},
+    {"down", FT_LINKS, {"$P link=$E nth=$N down=1:$V"}},
+    {"remote_silent", FT_LINKS, {"$P link=$E nth=$N silent=0:$V"}},
     {"exec_silent", FT_LINKS, {"exec link=$K nth=$N silent=1:$K"}},
     {"ack_silent", FT_LINKS, {"ack link=$K nth=$N silent=1:$K"}},
-    {"drop", FT_PACKETS, {"$P link=$K nth=$N drop"}},
-    {"delay", FT_PACKETS, {"$P link=$K nth=$N delay=5ms"}},
-    /* The third link, which nobody uses yet */
-    {"other", FT_LINKS | FT_STEPS, {"$P link=$K nth=$N silent=1:$J"}},
+    {"drop", FT_PACKETS, {"$P link=$E nth=$N drop"}},
+    {"delay", FT_PACKETS, {"$P link=$E nth=$N delay=5ms"}},
+    /* The third link, which nobody uses yet; of a return, the lane's or the next one's */
+    {"other", FT_LINKS | FT_STEPS, {"$P link=$E nth=$N silent=1:$W"}},
     /* The first link returns, as far as the first fault has taken it away */
-    {"back", FT_LINKS, {"$P link=$K nth=$N up=1:$L"}},
+    {"back", FT_LINKS | FT_AWAY, {"$P link=$E nth=$N up=1:$L"}},
     /* A third failure at the same step of the next recovery: the links return */
-    {"third", FT_LINKS, {"$P link=$K nth=$N silent=1:$K",
-                         "$P link=$J nth=$N silent=1:$J"}},
+    {"third", FT_LINKS | FT_AGAIN, {"$P link=$E nth=$N silent=1:$V",
+                                    "$P link=$W nth=$N silent=1:$W"}},
     {"third_down", FT_LINKS, {"exec link=$K nth=$N down=0:$K",
                               "packet link=$J nth=$N silent=0:$J"}},
     {"kill", FT_LINKS | FT_KILLS, {"packet link=$K nth=$N kill=1:$K"}},
@@ -105,7 +110,8 @@ static const ft_fault_t ft_second_faults[] = {
 };
 
 /*
- * The steps of a recovery from RC, in this order. Control messages are told from each
+ * The steps of a recovery from RC, in this order, and behind them those of a planned
+ * return to the first link. Control messages are told from each
  * other by their sizes: two bytes of UCX's header, ours, a body, and the addresses of the
  * emulated links (5 bytes for a device, a DC target, 7 for an RC endpoint).
  */
@@ -122,19 +128,39 @@ static const ft_fault_t ft_second_faults[] = {
 #define FT_CONNECT_REP_SIZE \
     FT_CTL_SIZE(sizeof(uct_varuna_ctl_connect_t) + FT_RC_ADDR_SIZE)
 
+/* Of the plan's operations */
+#define FT_DATA  "op=$O size=$S-"
+
 static const ft_step_t ft_steps[] = {
+    {"drain", "err", "host=1 qp=$Q", 0, FT_STEP_OLD},
     {"fence_req", "packet", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
     {"fenced", "exec", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
+    {"stopped", "err", "host=0 type=rc", 0, FT_STEP_OLD | FT_STEP_RC},
     {"fence_rep", "packet", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
     {"classify", "exec", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
-    {"repeat", "packet", "host=1 type=dc op=write size=%u-", 9},
-    {"repeated", "exec", "host=1 type=dc op=write size=%u-", 9},
-    {"repeat_log", "packet", "host=1 type=dc op=write size=%u", 8},
+    {"repeat", "packet", "host=1 type=dc " FT_DATA},
+    {"repeated", "exec", "host=1 type=dc " FT_DATA},
+    {"repeat_log", "packet", "host=1 type=dc op=write size=%u", 8,
+     FT_STEP_WRITES},
     {"connect_req", "packet", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
     {"connected", "exec", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
     {"connect_rep", "packet", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE},
     {"swap", "packet", "host=1 type=dc op=read size=%u", 8},
-    {"swapped", "packet", "host=1 type=rc op=write size=%u-", 8}
+    {"swapped", "packet", "host=1 type=rc " FT_DATA},
+    {"return_req", "packet", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE,
+     FT_STEP_RETURN | FT_STEP_FIRST},
+    {"return_asked", "exec", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE,
+     FT_STEP_RETURN | FT_STEP_FIRST},
+    {"return_rep", "packet", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE,
+     FT_STEP_RETURN | FT_STEP_FIRST},
+    {"return_ready", "exec", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE,
+     FT_STEP_RETURN | FT_STEP_FIRST},
+    {"return_swap", "packet", "host=1 type=rc op=read size=%u", 8,
+     FT_STEP_RETURN},
+    {"return_read", "exec", "host=1 type=rc op=read size=%u", 8,
+     FT_STEP_RETURN},
+    {"returned", "packet", "host=1 type=rc " FT_DATA, 0,
+     FT_STEP_RETURN | FT_STEP_FIRST}
 };
 
 #define FT_COUNT(_array) (sizeof(_array) / sizeof((_array)[0]))
@@ -155,9 +181,47 @@ const ft_step_t *ft_step(unsigned n)
     return (n < FT_COUNT(ft_steps)) ? &ft_steps[n] : NULL;
 }
 
-int ft_step_has(const ft_step_t *step, const ft_fault_t *fault)
+/* What the operations of a plan are: the first match. Messages are told from those of the
+ * control plane by their size. */
+static const struct {
+    const char *plan;   /* Begin of its name */
+    const char *op;
+    unsigned   size;
+} ft_plan_ops[] = {
+    {"get_", "read", 9},
+    {"am_", "send", 1000},
+    {"", "write", 9}
+};
+
+static unsigned ft_plan_op(const char *plan)
 {
-    return !(fault->flags & FT_PACKETS) || !strcmp(step->point, "packet");
+    unsigned i = 0;
+
+    while (strncmp(plan, ft_plan_ops[i].plan, strlen(ft_plan_ops[i].plan))) {
+        ++i;
+    }
+
+    return i;
+}
+
+int ft_step_is_listed(const ft_step_t *step, const char *list)
+{
+    return ft_is_listed((step->flags & FT_STEP_RETURN) ?
+                        (strcmp(list, "all") ? list : "") : list, step->name) ||
+           ((step->flags & FT_STEP_RETURN) && !strcmp(list, "return"));
+}
+
+int ft_step_has(const ft_point_t *point)
+{
+    unsigned step  = point->step->flags;
+    unsigned fault = point->second->flags;
+
+    return !((fault & FT_PACKETS) && strcmp(point->step->point, "packet")) &&
+           !((fault & FT_AWAY) && (step & FT_STEP_RETURN)) &&
+           !((fault & FT_AGAIN) && (step & (FT_STEP_OLD | FT_STEP_RETURN))) &&
+           !((step & FT_STEP_RC) && (point->phase != FT_PHASE_RC)) &&
+           !((step & FT_STEP_WRITES) &&
+             strcmp(ft_plan_ops[ft_plan_op(point->plan)].op, "write"));
 }
 
 void ft_faults_print(void)
@@ -192,48 +256,83 @@ unsigned ft_fault_num_rules(const ft_fault_t *fault)
     return num;
 }
 
-static unsigned ft_step_format(const ft_step_t *step, char *text)
+/* The rule with its $P filled in */
+static void ft_step_format(const char *rule, const ft_step_t *step, char *text)
 {
-    unsigned length;
+    const char *at = strstr(rule, "$P");
 
-    if (step == NULL) {
-        return sprintf(text, "packet");
+    if (at == NULL) {
+        strcpy(text, rule);
+        return;
     }
 
-    length = sprintf(text, "%s ", step->point);
-    return length + sprintf(text + length, step->select, step->size);
+    if (step == NULL) {
+        text += sprintf(text, "%.*spacket", (int)(at - rule), rule);
+    } else {
+        text += sprintf(text, "%.*s%s ", (int)(at - rule), rule, step->point);
+        text += sprintf(text, step->select, step->size);
+    }
+
+    strcpy(text, at + 2);
 }
 
-static void ft_fault_format(const char *rule, unsigned n, unsigned link,
-                            uint32_t qpn, const ft_step_t *step, char *text)
+/* The link that a letter stands for, for a lane on @a link. */
+static unsigned ft_fault_link(char letter, const ft_step_t *step, unsigned link)
 {
-    for (; *rule != '\0'; ++rule) {
+    unsigned flags  = (step == NULL) ? 0 : step->flags;
+    unsigned backup = (link == 0) ? 1 : 0;
+    unsigned next   = (link <= 1) ? 2 : 1;
+
+    switch (letter) {
+    case 'E':
+        return (flags & (FT_STEP_OLD | FT_STEP_FIRST)) ? link : backup;
+    case 'V':
+        return (flags & FT_STEP_FIRST) ? link : backup;
+    case 'W':
+        return (flags & FT_STEP_FIRST)  ? backup :
+               (flags & FT_STEP_RETURN) ? link : next;
+    case 'K':
+        return backup;
+    case 'J':
+        return next;
+    default:
+        return link;
+    }
+}
+
+static void ft_fault_format(const char *template, const ft_point_t *point,
+                            unsigned n, const ft_step_t *step, unsigned link,
+                            uint32_t qpn, char *text)
+{
+    unsigned op = ft_plan_op(point->plan);
+    char filled[FT_RULE_MAX];
+    const char *rule;
+
+    ft_step_format(template, step, filled);
+    for (rule = filled; *rule != '\0'; ++rule) {
         if (*rule != '$') {
             *text++ = *rule;
             continue;
         }
 
         switch (*++rule) {
-        case 'L':
-            text += sprintf(text, "%u", link);
-            break;
-        case 'K':
-            text += sprintf(text, "%u", (link == 0) ? 1 : 0);
-            break;
-        case 'J':
-            text += sprintf(text, "%u", (link <= 1) ? 2 : 1);
-            break;
-        case 'P':
-            text += ft_step_format(step, text);
-            break;
         case 'Q':
             text += sprintf(text, "0x%x", qpn);
             break;
         case 'N':
             text += sprintf(text, "%u", n);
             break;
-        default:
+        case 'M':
             text += sprintf(text, "%u", n + 1);
+            break;
+        case 'O':
+            text += sprintf(text, "%s", ft_plan_ops[op].op);
+            break;
+        case 'S':
+            text += sprintf(text, "%u", ft_plan_ops[op].size);
+            break;
+        default:
+            text += sprintf(text, "%u", ft_fault_link(*rule, step, link));
             break;
         }
     }
@@ -248,14 +347,14 @@ unsigned ft_faults_format(const ft_point_t *point, unsigned link, uint32_t qpn,
     unsigned i;
 
     for (i = 0; i < ft_fault_num_rules(point->fault); ++i) {
-        ft_fault_format(point->fault->rules[i], point->n, link, qpn, NULL,
-                        rules[num++]);
+        ft_fault_format(point->fault->rules[i], point, point->n, NULL, link,
+                        qpn, rules[num++]);
     }
 
     for (i = 0; (point->second != NULL) &&
                 (i < ft_fault_num_rules(point->second)); ++i) {
-        ft_fault_format(point->second->rules[i], point->m, link, qpn,
-                        point->step, rules[num++]);
+        ft_fault_format(point->second->rules[i], point, point->m, point->step,
+                        link, qpn, rules[num++]);
     }
 
     return num;

@@ -21,7 +21,17 @@ enum {
     FT_KILLS    = 1 << 6, /* A NIC dies: the processes cannot use it any more */
     FT_NO_PSN   = 1 << 7, /* The responder cannot be asked: as on DC */
     FT_STEPS    = 1 << 8, /* Only at a named step of the recovery */
-    FT_PACKETS  = 1 << 9  /* Needs a packet that is on its way */
+    FT_PACKETS  = 1 << 9, /* Needs a packet that is on its way */
+    FT_AWAY     = 1 << 10, /* The first link must be away */
+    FT_AGAIN    = 1 << 11  /* The step comes once more in the next recovery */
+};
+
+enum {
+    FT_STEP_OLD    = 1 << 0, /* Event of the lane that is left, another link fails */
+    FT_STEP_RC     = 1 << 1, /* Only where RC is left */
+    FT_STEP_WRITES = 1 << 2, /* Only where the plan's operations are logged */
+    FT_STEP_RETURN = 1 << 3, /* Of a return to the first link, when that is up again */
+    FT_STEP_FIRST  = 1 << 4  /* ... and on this link */
 };
 
 typedef struct {
@@ -30,16 +40,18 @@ typedef struct {
     const char *rules[FT_MAX_RULES];
 } ft_fault_t;
 
-/* A step of the recovery, by the packet that belongs to it */
+/* A step of the recovery, by the event that belongs to it */
 typedef struct {
     const char *name;
     const char *point;     /* Of a rule */
-    const char *select;    /* The packet; size=%u stands for size */
+    const char *select;    /* The event; size=%u stands for size */
     unsigned   size;
+    unsigned   flags;      /* FT_STEP_... */
 } ft_step_t;
 
 /* What happens when in a run */
 typedef struct {
+    const char       *plan;
     unsigned         phase;
     const ft_fault_t *fault;
     unsigned         n;        /* Event that it hits */
@@ -57,8 +69,12 @@ const ft_fault_t *ft_second_fault(unsigned n);
 /** @return The n-th step of a recovery, or NULL. */
 const ft_step_t *ft_step(unsigned n);
 
-/** @return Can the fault happen at the step? */
-int ft_step_has(const ft_step_t *step, const ft_fault_t *fault);
+/** @return Is the step asked for? "all" are those of a recovery, "return" those of a
+ *  return. */
+int ft_step_is_listed(const ft_step_t *step, const char *list);
+
+/** @return Can the second fault happen at the step, with this plan? */
+int ft_step_has(const ft_point_t *point);
 
 /** Print the names of all faults and steps. */
 void ft_faults_print(void);

@@ -69,10 +69,27 @@ test_fails_again_while_recovering() {
 # step whose fault did not fire is a failure. docs/TESTING.md has the table.
 test_fails_again_at_each_step() {
     if [ "$full" = full ]; then
-        sweep -L 3 -p rc -s put_bcopy,put_zcopy,mixed3 -f silent,exec_silent,down \
-            -n 3 -d silent,down,remote_silent,drop,delay,other,back,third -S all
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy,mixed3 \
+            -f silent,exec_silent,down -n 3 \
+            -d silent,down,remote_silent,drop,delay,other,back,third -S all
     else
         sweep -L 3 -p rc -s put_bcopy -f silent -n 3 -d third -S all
+        sweep -L 3 -p rc -s get_zcopy -f down -n 3 -d silent -S all
+        sweep -L 3 -p rc -s am_bcopy -f down -n 3 -d silent \
+            -S drain,stopped,repeat,swapped
+    fi
+}
+
+# ... and of the planned return to the first link, when that is up again.
+test_fails_again_while_returning() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_RETURN_DELAY=10ms
+    if [ "$full" = full ]; then
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy \
+            -f silent,exec_silent,down -n 3 \
+            -d silent,down,remote_silent,drop,delay,other -S return
+    else
+        sweep -L 3 -p rc -s put_bcopy -f silent -n 3 -d silent -S return
+        sweep -L 3 -p rc -s am_bcopy -f down -n 3 -d other -S return
     fi
 }
 

@@ -1,0 +1,563 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * One run of the sweep: the lane that its fault is for, the fault, the plan, the
+ * verdict. Called by ft_sweep.c.
+ */
+#include "ft_sweep.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FT_WARM_TRIES  400
+#define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
+#define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
+#define FT_LATE_TIME   0.05
+#define FT_STEP_RUNS   40    /* Until a step of the recovery has come */
+#define FT_CLIENT      1     /* Host */
+#define FT_SERVER      0
+#define FT_ANY_LINK    UINT_MAX
+
+
+/* --- Set-up --- */
+
+void ft_sweep_make_memory(ft_sweep_t *sweep)
+{
+    int fd;
+
+    snprintf(sweep->memory, sizeof(sweep->memory), "ft_memory.%d", getpid());
+    fd = open(sweep->memory, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if ((fd < 0) || (ftruncate(fd, sizeof(ft_shared_t)) != 0)) {
+        ft_fatal("cannot make %s", sweep->memory);
+    }
+
+    close(fd);
+}
+
+/* An answer, which has to be "ok" unless @a fail_ok. @return whether it is */
+static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
+{
+    const char *answer = ft_child_answer(child, FT_STEP_TIME);
+
+    if ((answer != NULL) && !strncmp(answer, "ok", 2)) {
+        return 1;
+    }
+
+    if ((answer == NULL) || !fail_ok || strncmp(answer, "fail", 4)) {
+        ft_driver_fatal(&sweep->driver, "the %s %s", child->name,
+                        (answer == NULL) ? "does not answer or has ended" :
+                        answer);
+    }
+
+    return 0;
+}
+
+/* Make a fabric, start both, and let the client connect */
+void ft_sweep_up(ft_sweep_t *sweep)
+{
+    char text[FT_ANSWER_MAX];
+    const char *answer;
+
+    ft_driver_up(&sweep->driver, 2, sweep->links, "--trace 65536");
+    ft_driver_start_job(&sweep->driver, &sweep->server, "server", FT_SERVER,
+                        sweep->memory);
+    answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
+    if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64,
+                                    &sweep->base) != 1)) {
+        ft_driver_fatal(&sweep->driver, "the server did not start");
+    }
+
+    snprintf(text, sizeof(text), "%s", answer + strlen("address"));
+    ft_driver_start_job(&sweep->driver, &sweep->client, "client", FT_CLIENT,
+                        sweep->memory);
+    answer = ft_child_answer(&sweep->client, FT_STEP_TIME);
+    if ((answer == NULL) || strncmp(answer, "ready", 5)) {
+        ft_driver_fatal(&sweep->driver, "the client did not start");
+    }
+
+    ft_child_send(&sweep->client, "connect%s", text);
+    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_child_send(&sweep->client, "timeout %f", sweep->run_time);
+    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_child_send(&sweep->client, "open");
+    ft_sweep_ok(sweep, &sweep->client, 0);
+}
+
+void ft_sweep_down(ft_sweep_t *sweep)
+{
+    if (ft_child_stop(&sweep->client) != 0) {
+        printf("FAILED: the client did not end well\n");
+        ++sweep->failures;
+    }
+
+    if (ft_child_stop(&sweep->server) != 0) {
+        printf("FAILED: the server did not end well\n");
+        ++sweep->failures;
+    }
+
+    ft_fabric_down(&sweep->driver.fabric);
+}
+
+/* --- One run --- */
+
+static char *ft_sweep_trace(ft_sweep_t *sweep)
+{
+    return ft_fabric_run(&sweep->driver.fabric, "trace", "--json --from %"
+                         PRIu64, sweep->seq + 1);
+}
+
+static void ft_sweep_links_up(ft_sweep_t *sweep)
+{
+    const ft_fabric_t *fabric = &sweep->driver.fabric;
+    unsigned link;
+
+    for (link = 0; link < sweep->links; ++link) {
+        ft_fabric_do(fabric, "link", "%u:%u up", FT_SERVER, link);
+        ft_fabric_do(fabric, "link", "%u:%u up", FT_CLIENT, link);
+    }
+}
+
+/* A rule may have fired behind the end of its run */
+static int ft_sweep_is_nic_dead(ft_sweep_t *sweep)
+{
+    char *text;
+    int found;
+
+    if (!sweep->may_kill) {
+        return 0;
+    }
+
+    text  = ft_fabric_run(&sweep->driver.fabric, "status", "%s", "");
+    found = (strstr(text, " dead ") != NULL);
+    free(text);
+    sweep->may_kill = 0;
+    return found;
+}
+
+/* New processes on a new fabric. What is left of dead NICs must not keep the old ones
+ * from ending well. */
+static void ft_sweep_revive(ft_sweep_t *sweep)
+{
+    ft_sweep_down(sweep);
+    ft_sweep_up(sweep);
+    sweep->nics_bad = 0;
+    sweep->seq      = 0;
+}
+
+void ft_sweep_heal(ft_sweep_t *sweep)
+{
+    ft_fabric_do(&sweep->driver.fabric, "fault", "clear");
+    if (sweep->links_bad) {
+        ft_sweep_links_up(sweep);
+        sweep->links_bad = 0;
+    }
+
+    if (sweep->nics_bad || ft_sweep_is_nic_dead(sweep)) {
+        ft_sweep_revive(sweep);
+    }
+}
+
+/* Put a word and look which lane it took */
+static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
+{
+    static uint32_t number;
+    char *trace;
+    int found;
+
+    ft_child_send(&sweep->client, "warm %u", ++number);
+    if (!ft_sweep_ok(sweep, &sweep->client, 1)) {
+        return 0;
+    }
+
+    trace = ft_sweep_trace(sweep);
+    found = ft_judge_warm(trace, sweep->base, number, verdict);
+    free(trace);
+    if (verdict->last_seq != 0) {
+        sweep->seq = verdict->last_seq;
+    }
+
+    return found;
+}
+
+/* Get the lane that the fault is for, on any link or on the given one. @return whether
+ * there is one */
+static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
+                         ft_verdict_t *verdict)
+{
+    unsigned i;
+
+    if (phase == FT_PHASE_DC) {
+        ft_child_send(&sweep->client, "open");
+        ft_sweep_ok(sweep, &sweep->client, 0);
+        return ft_sweep_warm_once(sweep, verdict);
+    }
+
+    for (i = 0; i < FT_WARM_TRIES; ++i) {
+        if (!ft_sweep_warm_once(sweep, verdict)) {
+            return 0;
+        }
+
+        if (verdict->is_rc &&
+            ((link == FT_ANY_LINK) || (link == verdict->link))) {
+            return 1;
+        }
+
+        ft_child_send(&sweep->client, "idle 0.005");
+        ft_sweep_ok(sweep, &sweep->client, 0);
+    }
+
+    return 0;
+}
+
+static int ft_sweep_returns(const ft_point_t *point)
+{
+    return (point->step != NULL) && (point->step->flags & FT_STEP_RETURN);
+}
+
+/* Rules of the first fault, or of both; or of the second one, where that has to wait */
+static void ft_sweep_arm(ft_sweep_t *sweep, const ft_point_t *point,
+                         const ft_verdict_t *lane, int is_late)
+{
+    unsigned first = is_late ? ft_fault_num_rules(point->fault) : 0;
+    char rules[2 * FT_MAX_RULES][FT_RULE_MAX];
+    unsigned num, i;
+
+    num = ft_faults_format(point, lane->link, lane->qpn, rules);
+    if (!is_late && ft_sweep_returns(point)) {
+        num = ft_fault_num_rules(point->fault);
+    }
+
+    for (i = first; i < num; ++i) {
+        fprintf(sweep->driver.log, "rule: %s\n", rules[i]);
+        ft_fabric_do(&sweep->driver.fabric, "fault", "add %s", rules[i]);
+    }
+
+    sweep->links_bad |= (point->fault->flags & FT_LINKS) ||
+                        (point->second != NULL);
+    sweep->may_kill  = (point->fault->flags & FT_KILLS) ||
+                       ((point->second != NULL) &&
+                        (point->second->flags & FT_KILLS));
+}
+
+static const char *ft_phase_name(unsigned phase)
+{
+    return (phase == FT_PHASE_RC) ? "rc" : "dc";
+}
+
+void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
+                     const ft_point_t *point, const char *text)
+{
+    char second[96] = "";
+
+    if (point->step != NULL) {
+        snprintf(second, sizeof(second), " -d %s -S %s", point->second->name,
+                 point->step->name);
+    } else if (point->second != NULL) {
+        snprintf(second, sizeof(second), " -d %s -m %u", point->second->name,
+                 point->m);
+    }
+
+    ++sweep->failures;
+    printf("FAILED: -L %u -p %s -s %s -f %s -n %u%s (run %u): %s\n",
+           sweep->links, ft_phase_name(point->phase), plan,
+           point->fault->name, point->n, second, sweep->run, text);
+    fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->run, text);
+    fflush(stdout);
+    fflush(sweep->driver.log);
+}
+
+/* Only what rc_varuna calls ambiguous may have been executed twice, and nothing is
+ * ambiguous when RC fails. (The lane that takes over may fail as well, even if nobody has
+ * asked for that: the other link may still be held down after the run before.) */
+static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
+                           const ft_point_t *point, ft_verdict_t *verdict)
+{
+    int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL) &&
+                  !(point->fault->flags & (FT_SPREADS | FT_NO_PSN));
+    char *trace = ft_sweep_trace(sweep);
+    ft_plan_t plan;
+
+    ft_plan_make(name, &plan);
+    ft_judge_run(trace, sweep->base, sweep->run, &plan, verdict);
+    free(trace);
+    if (verdict->last_seq != 0) {
+        sweep->seq = verdict->last_seq;
+    }
+
+    sweep->switches  += sweep->client.switches;
+    sweep->ambiguous += sweep->client.ambiguous;
+    if ((verdict->errors > 0) ||
+        (verdict->again > sweep->client.ambiguous - sweep->client.equal -
+                          sweep->client.different)) {
+        ft_sweep_report(sweep, name, point, verdict->text);
+    } else {
+        sweep->again += verdict->again;
+    }
+
+    if (on_rc && (sweep->client.rc_ambiguous > 0)) {
+        ft_sweep_report(sweep, name, point, "ambiguous, though on RC");
+    }
+
+    if ((sweep->client.errors > 0) ||
+        (!sweep->nics_bad && (sweep->client.nic_errors > 0))) {
+        ft_sweep_report(sweep, name, point, "errors were logged");
+    }
+}
+
+/* Let arrive what is late */
+static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
+{
+    if ((point->fault->flags & FT_LATE) && !sweep->stuck) {
+        ft_child_send(&sweep->client, "idle %g", FT_LATE_TIME);
+        ft_sweep_ok(sweep, &sweep->client, 0);
+    }
+}
+
+/* Where no link is left, the run goes on when they return: again and again, as on a busy
+ * machine the second fault may come when they have. @return the answer, or NULL */
+static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
+{
+    double end = ft_clock() + FT_STEP_TIME;
+    int first  = 1;
+    const char *answer;
+
+    do {
+        answer = ft_child_answer(&sweep->client, FT_HEAL_TIME);
+        if (answer != NULL) {
+            return answer;
+        }
+
+        fprintf(sweep->driver.log, "links return\n");
+        ft_sweep_links_up(sweep);
+        sweep->waited += first;
+        first          = 0;
+    } while (ft_clock() < end);
+
+    return NULL;
+}
+
+/* The client's answer */
+static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
+                           const ft_point_t *point)
+{
+    const char *answer = NULL;
+
+    if (sweep->links_bad) {
+        answer = ft_sweep_heal_links(sweep);
+        if ((answer != NULL) && !strncmp(answer, "ok", 2)) {
+            return;
+        }
+    }
+
+    if (((answer == NULL) && !ft_sweep_ok(sweep, &sweep->client, 1)) ||
+        (answer != NULL)) {
+        ft_sweep_report(sweep, plan, point, sweep->client.answer + 4);
+        sweep->stuck = (strstr(sweep->client.answer, "did not end") != NULL);
+    }
+}
+
+/* Nothing can be said of what comes behind a run that does not end */
+static void ft_sweep_end_stuck(ft_sweep_t *sweep)
+{
+    char *text = ft_fabric_run(&sweep->driver.fabric, "status", "--qps");
+
+    fprintf(sweep->driver.log, "%s\n", text);
+    free(text);
+    ft_child_stacks(&sweep->server);
+    ft_child_stacks(&sweep->client);
+    fflush(sweep->driver.log);
+    ft_child_kill(&sweep->client);
+    ft_child_kill(&sweep->server);
+    ft_fabric_down(&sweep->driver.fabric);
+    unlink(sweep->memory);
+    ft_fatal("a run did not end, and so no other one was begun");
+}
+
+static void ft_sweep_tell(const ft_sweep_t *sweep, const char *plan,
+                          const ft_point_t *point, const uint64_t *fired,
+                          const ft_verdict_t *verdict)
+{
+    printf("%s %s %s %u: fired %" PRIu64, ft_phase_name(point->phase), plan,
+           point->fault->name, point->n, fired[0]);
+    if (point->second != NULL) {
+        printf(" %s %s %u: fired %" PRIu64, point->second->name,
+               (point->step != NULL) ? point->step->name : "", point->m,
+               fired[1]);
+    }
+
+    printf(" switches %u ambiguous %u executed %u duplicates %u\n",
+           sweep->client.switches, sweep->client.ambiguous,
+           verdict->executed, verdict->duplicates);
+}
+
+static void ft_sweep_reset_counts(ft_sweep_t *sweep)
+{
+    sweep->client.switches     = 0;
+    sweep->client.ambiguous    = 0;
+    sweep->client.rc_ambiguous = 0;
+    sweep->client.equal        = 0;
+    sweep->client.different    = 0;
+    sweep->client.errors       = 0;
+    sweep->client.nic_errors   = 0;
+}
+
+/* All rules of the second fault, which are behind those of the first, have fired. */
+static int ft_sweep_has_fired(const ft_sweep_t *sweep, const ft_point_t *point)
+{
+    unsigned first = ft_fault_num_rules(point->fault);
+    unsigned i;
+
+    for (i = 0; i < ft_fault_num_rules(point->second); ++i) {
+        if (ft_fabric_fired(&sweep->driver.fabric, first + i) == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* The same once more */
+static void ft_sweep_again(ft_sweep_t *sweep, const char *plan,
+                           const ft_point_t *point)
+{
+    ++sweep->run;
+    ft_child_send(&sweep->client, "idle 0.01");
+    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_child_send(&sweep->client, "run %u %s 0", sweep->run, plan);
+    ft_sweep_await(sweep, plan, point);
+}
+
+/* A planned return: the first link is taken away, if only silence told so, and RC is
+ * connected on the next one. When the link comes back, the second fault awaits it. */
+static void ft_sweep_begin_return(ft_sweep_t *sweep, const char *plan,
+                                  const ft_point_t *point,
+                                  const ft_verdict_t *lane)
+{
+    const ft_fabric_t *fabric = &sweep->driver.fabric;
+    ft_verdict_t verdict;
+
+    ft_sweep_judge(sweep, plan, point, &verdict);
+    ft_sweep_reset_counts(sweep);
+    ft_fabric_do(fabric, "link", "%u:%u down", FT_CLIENT, lane->link);
+    if (!ft_sweep_warm(sweep, FT_PHASE_RC, 1, &verdict)) {
+        ft_sweep_report(sweep, plan, point, "no RC on the second link");
+        ft_sweep_end_stuck(sweep);
+    }
+
+    ft_sweep_arm(sweep, point, lane, 1);
+    ft_sweep_links_up(sweep);
+    ft_sweep_again(sweep, plan, point);
+}
+
+/* A step may come when the run is over, as RC is connected in the background: the same
+ * once more, and again, which the trace and the client judge as they do the first. And
+ * once more behind the step, in which what it has broken must be found and recovered.
+ * @return whether it came. */
+static int ft_sweep_until_step(ft_sweep_t *sweep, const char *plan,
+                               const ft_point_t *point,
+                               const ft_verdict_t *lane)
+{
+    ft_verdict_t verdict;
+    unsigned i;
+
+    if (ft_sweep_returns(point) && !sweep->stuck) {
+        ft_sweep_begin_return(sweep, plan, point, lane);
+    }
+
+    for (i = 0; !sweep->stuck && !ft_sweep_has_fired(sweep, point); ++i) {
+        if (i == FT_STEP_RUNS) {
+            return 0;
+        }
+
+        ft_sweep_judge(sweep, plan, point, &verdict);
+        ft_sweep_reset_counts(sweep);
+        ft_sweep_again(sweep, plan, point);
+    }
+
+    if (!sweep->stuck) {
+        ft_sweep_judge(sweep, plan, point, &verdict);
+        ft_sweep_reset_counts(sweep);
+        ft_sweep_again(sweep, plan, point);
+    }
+
+    return 1;
+}
+
+/* One run. @return whether the (second) fault hit something; -1: it is to be
+ * repeated, as the lane was another one than expected */
+int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
+{
+    uint64_t fired[2] = {0, 0};
+    ft_verdict_t lane, verdict;
+    double begin;
+    int hit, came;
+
+    ft_sweep_heal(sweep);
+    if (!ft_sweep_warm(sweep, point->phase,
+                       ft_sweep_returns(point) ? 0 : FT_ANY_LINK, &lane)) {
+        ft_sweep_report(sweep, plan, point, "no lane of this kind");
+        ft_sweep_end_stuck(sweep);
+    }
+
+    ++sweep->runs;
+    ++sweep->run;
+    fprintf(sweep->driver.log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
+            point->fault->name, point->n,
+            (point->second != NULL) ? point->second->name : "", point->m);
+    ft_sweep_reset_counts(sweep);
+    ft_sweep_arm(sweep, point, &lane, 0);
+    if (sweep->sleep > 0) {
+        ft_child_send(&sweep->server, "sleep %g", sweep->sleep);
+        ft_sweep_ok(sweep, &sweep->server, 0);
+    }
+
+    begin = ft_clock();
+    ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,
+                  ((point->phase == FT_PHASE_DC) ? 1 : 0) |
+                  ((point->n % 2) ? 0 : 2));
+    ft_sweep_await(sweep, plan, point);
+    if ((sweep->sleep > 0) && (ft_clock() - begin > sweep->sleep * 0.9)) {
+        ft_sweep_report(sweep, plan, point, "the run has waited for the server");
+    }
+
+    ft_sweep_linger(sweep, point);
+    came     = (point->step == NULL) ||
+               ft_sweep_until_step(sweep, plan, point, &lane);
+    if (sweep->stuck) {
+        ft_sweep_end_stuck(sweep);
+    }
+
+    fired[0] = ft_fabric_fired(&sweep->driver.fabric, 0);
+    hit      = (fired[0] > 0);
+    if (point->second != NULL) {
+        fired[1] = ft_fabric_fired(&sweep->driver.fabric,
+                                   ft_fault_num_rules(point->fault));
+        hit      = (fired[1] > 0);
+    }
+
+    sweep->nics_bad = (fired[0] && (point->fault->flags & FT_KILLS)) ||
+                      (fired[1] && (point->second->flags & FT_KILLS));
+    ft_sweep_judge(sweep, plan, point, &verdict);
+    if (sweep->verbose) {
+        ft_sweep_tell(sweep, plan, point, fired, &verdict);
+    }
+
+    if ((fired[0] == 0) && (verdict.qpn != 0) && (verdict.qpn != lane.qpn)) {
+        return -1;
+    }
+
+    if ((fired[0] == 0) && (point->second != NULL)) {
+        ft_sweep_report(sweep, plan, point, "the first fault hit nothing");
+    }
+
+    if (!came) {
+        return -1;
+    }
+
+    sweep->points += hit;
+    return hit;
+}
