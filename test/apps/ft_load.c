@@ -9,6 +9,7 @@
  *                                        and prints the first word of its memory.
  *                                        SIGUSR1: prints its counters
  *     ft_load quitter BYTES              the same, but ends with all left open
+ *     ft_load lone BYTES                 a server that writes nothing itself
  *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
  *                                        puts on all endpoints. The first word of
  *                                        each put is used once only
@@ -17,6 +18,7 @@
  *                                        not depend on time
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
+ *     ft_load first                      the same as the very first thing, so on DC
  *
  *     ft_load steps                      one put for each further line of stdin
  *
@@ -141,7 +143,7 @@ static void ft_on_signal(int number)
     ft_show_now = 1;
 }
 
-static int ft_server(size_t length, int quits)
+static int ft_server(size_t length, int quits, int overwrites)
 {
     struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
     volatile uint64_t *word;
@@ -157,9 +159,9 @@ static int ft_server(size_t length, int quits)
     ft_uct_print_address(&uct, "ft: address", memh, (void*)word);
     do {
         idle = (uct_worker_progress(uct.worker) > 0) ? 0 : idle + 1;
-        if (*word == FT_A) {
+        if (overwrites && (*word == FT_A)) {
             *word = FT_B;
-            ++seen;
+            printf("ft: overwritten %u times\n", ++seen);
         }
 
         if (ft_show_now) {
@@ -345,13 +347,13 @@ static int ft_batches(unsigned num_eps, size_t size, unsigned batch,
     return ft_close(&load);
 }
 
-static int ft_one(void)
+static int ft_one(double warm_up)
 {
     ft_load_t load;
     double end;
 
     ft_open(&load, 1, 2 * FT_OTHER);
-    end = ft_now() + 1.0; /* RC is connected in the meantime */
+    end = ft_now() + warm_up; /* RC is connected in the meantime */
     while (ft_now() < end) {
         ft_put(&load, 0, FT_OTHER, sizeof(uint64_t), 1);
         ft_wait(&load);
@@ -387,9 +389,11 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0); /* We poll it */
     if ((argc == 3) && !strcmp(argv[1], "server")) {
-        return ft_server(strtoul(argv[2], NULL, 0), 0);
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 1);
     } else if ((argc == 3) && !strcmp(argv[1], "quitter")) {
-        return ft_server(strtoul(argv[2], NULL, 0), 1);
+        return ft_server(strtoul(argv[2], NULL, 0), 1, 1);
+    } else if ((argc == 3) && !strcmp(argv[1], "lone")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 0);
     } else if ((argc == 2) && !strcmp(argv[1], "steps")) {
         return ft_steps();
     } else if ((argc == 6) && !strcmp(argv[1], "client") &&
@@ -401,10 +405,12 @@ int main(int argc, char **argv)
         return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
                           atoi(argv[4]), atoi(argv[5]));
     } else if ((argc == 2) && !strcmp(argv[1], "one")) {
-        return ft_one();
+        return ft_one(1.0);
+    } else if ((argc == 2) && !strcmp(argv[1], "first")) {
+        return ft_one(0);
     }
 
-    ft_die("usage: ft_load server BYTES | quitter BYTES | "
+    ft_die("usage: ft_load server BYTES | quitter BYTES | lone BYTES | "
            "client EPS SIZE BATCH SECONDS | batches EPS SIZE BATCH N | "
-           "one | steps");
+           "one | first | steps");
 }

@@ -182,6 +182,28 @@ test_atomics_without_a_mistake() {
     sweep_atoms none $flush_options || fail "$(head -n 3 out)"
 }
 
+# by_peers MISTAKE TEST: of test_peers.sh, into ./out
+by_peers() {
+    mkdir -p "$1/bin"
+    ln -sf "$RCV_PREFIX/bin/mlx5emu" "$1/bin/"
+    cat >"$1/bin/rc_varuna_run" <<EOF
+#!/bin/sh
+export UCX_RC_VARUNA_MUTATE=$1
+exec "$RCV_PREFIX/bin/rc_varuna_run" -l "$plugin" "\$@"
+EOF
+    chmod +x "$1/bin/rc_varuna_run"
+    RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 100 bash \
+        "$top/test/scripts/test_peers.sh" >out 2>&1
+}
+
+test_doubt_nobody() {
+    local name=test_messages_to_the_dead_hang
+    made
+    by_peers none $name || fail "without a mistake: $(grep '^#' out)"
+    ! by_peers doubt_nobody $name || fail "doubt_nobody was not found"
+    grep '^# the dead have taken all' out || fail "it failed otherwise: $(tail out)"
+}
+
 test_without_a_mistake_nothing_is_found() {
     local options
     made

@@ -71,6 +71,38 @@ test_dead_processes_beside_a_living_one() {
     fabric_down
 }
 
+# Messages to the dead never leave their DCIs: two on each link are lost for ever, and no
+# more, so that the fence of the living one gets through
+test_messages_to_the_dead_hang() {
+    local i
+    export UCX_RC_VARUNA_PEER_TIMEOUT=90s UCX_RC_VARUNA_GIVE_UP=90s
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=50ms
+    fabric_up --hosts 3 --links 2
+    servers 0 alive
+    servers 2 d1 d2 d3 d4 d5 d6
+    client 1 1 alive d1 d2 d3 d4 d5 d6
+    for i in 1 2 3 4 5 6; do
+        kill -KILL "$(program_of "d$i")"
+    done
+    # Each of them is in doubt on both links, as a message to it has failed there
+    for ((i = 0; $(grep -oE 'DCI QP .*: SEND .*rqpn 0x[0-9a-f]+ rlid 3' client.log |
+                   grep -o 'rqpn.*' | sort -u | wc -l) < 12; ++i)); do
+        [ $i -lt 1200 ] || fail "not all are in doubt"
+        sleep 0.05
+    done
+    check "$emu" fault add -n "$fabric" post host=1 type=dc op=send peer=2 \
+        count=all hang >/dev/null
+    sleep 2 # Many more are wanted
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    [ "$(awk '/ hang$/ { print $3 }' faults.log)" -le 4 ] ||
+        fail "the dead have taken all: $(tail -n 1 faults.log)"
+    check "$emu" link -n "$fabric" 1:0 down
+    await 60 client.log 'rc_varuna: switched .*was=rc'
+    await_more 0
+    kill -KILL "$(program_of client)"
+    fabric_down
+}
+
 # A process that is stopped while its link fails is no dead one
 test_stopped_peer_whose_link_fails() {
     fabric_up --hosts 2 --links 2

@@ -28,26 +28,37 @@ wait_for() {
     fail "\"$1\" is not in $2: $(tail -n 2 "$2")"
 }
 
-# abc MODE: $final is what the word is in the end, and how often A was seen
+# abc MODE: $final is what the word is in the end, and how often A was seen. With hold=yes,
+# no link is left at first: the other one, which fails as well, returns behind B, so that
+# whoever looks finds it.
 abc() {
-    local fabric=resend-$$ server status=0
+    local fabric=resend-$$ server status=0 holder=
     check "$emu" up -n "$fabric" --hosts 2 --links 2
     trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
     check "$emu" fault add -n "$fabric" ack link=0 op=write size=264 silent=1:0 \
         >/dev/null
+    [ -z "${hold:-}" ] || check "$emu" fault add -n "$fabric" exec link=0 op=write \
+        size=264 silent=1:1 >/dev/null
     export UCX_RC_VARUNA_RECOVERY=$1
 
+    rm -f stdin
     mkfifo stdin
-    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$load" server 8192 \
+    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$load" ${role:-server} 8192 \
         <stdin >server.log 2>&1 &
     server=$!
     exec 9>stdin
     wait_for '^ft: address' server.log
+    if [ -n "${hold:-}" ]; then
+        (wait_for '^ft: overwritten' server.log
+         check "$emu" link -n "$fabric" 1:1 up) &
+        holder=$!
+    fi
     grep '^ft: address' server.log | sed 's/^ft: address *//' |
-        timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$load" one \
+        timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$load" ${what:-one} \
         >client.log 2>&1 || status=$?
     exec 9>&-
     wait $server || fail "the server ended with $?"
+    [ -z "$holder" ] || wait "$holder" || fail "the link did not return"
     "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
         fail "the fault did not fire: $(cat faults.log)"
     check "$emu" down -n "$fabric"
@@ -92,6 +103,7 @@ test_varuna_does_not_repeat_what_was_executed() {
 # Without the PSN, and with B over A, nobody knows whether A was executed: its log
 # entry died with the link. The policy decides
 test_ambiguous_put_is_repeated() {
+    local hold=yes
     UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
         fail "the client failed"
     vfs vqp/0/ambiguous 1
@@ -105,6 +117,7 @@ test_ambiguous_put_is_repeated() {
 }
 
 test_ambiguous_put_fails_the_endpoint() {
+    local hold=yes
     ! UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
         fail "the client did not notice"
     check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
@@ -112,6 +125,46 @@ test_ambiguous_put_fails_the_endpoint() {
     vfs vqp/0/ambiguous 1
     vfs vqp/0/repeated 0
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# on_dc POLICY: the same on the fallback lane, which has no PSN to ask for
+on_dc() {
+    local hold=yes what=first status=0
+    UCX_RC_VARUNA_AMBIGUOUS=$1 abc varuna || status=$?
+    # What the counters promise: one put is in doubt, and it is not equal
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 0
+    vfs vqp/0/compared_different 1
+    vfs link/mlx5_0:1/ambiguous 1
+    return $status
+}
+
+# B is lost under A, as RECOVERY.md says: once, and it is counted
+test_fallback_lane_repeats_over_a_third_party() {
+    on_dc repeat || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/repeated 1
+    [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
+}
+
+# ... or nobody's write is lost, and the endpoint fails
+test_fallback_lane_fails_behind_a_third_party() {
+    ! on_dc fail || fail "the client did not notice"
+    check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
+        client.log
+    vfs vqp/0/repeated 0
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# Nobody else writes: found to be equal, and not repeated
+test_fallback_lane_finds_its_own() {
+    local role=lone what=first
+    abc varuna || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 1
+    vfs vqp/0/repeated 0
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
 # The very same run

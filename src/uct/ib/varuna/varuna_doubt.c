@@ -13,6 +13,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_mlx5.h"
+#include "varuna_mutate.h"
 
 
 /* Free the places of messages which have left, and believe in those peers again. */
@@ -101,7 +102,9 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link)
 {
-    peer->doubtful |= UCS_BIT(link);
+    if (!uct_varuna_mutate(DOUBT_NOBODY)) {
+        peer->doubtful |= UCS_BIT(link);
+    }
 }
 
 void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)

@@ -27,6 +27,7 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_OLD_ERRORS]      = "old_errors",
     [UCT_VARUNA_MUTATE_NO_GENERATION]   = "no_generation",
     [UCT_VARUNA_MUTATE_LOSE_MESSAGE]    = "lose_message",
+    [UCT_VARUNA_MUTATE_DOUBT_NOBODY]    = "doubt_nobody",
     [UCT_VARUNA_MUTATE_AMO_NO_HELP]     = "amo_no_help",
     [UCT_VARUNA_MUTATE_AMO_MARK_LATE]   = "amo_mark_late",
     [UCT_VARUNA_MUTATE_AMO_FAIL_UNMARKED] = "amo_fail_unmarked",

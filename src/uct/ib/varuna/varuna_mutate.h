@@ -27,6 +27,8 @@ typedef enum {
                                           down */
     UCT_VARUNA_MUTATE_LOSE_MESSAGE,    /* No mistake, but what a NIC does that
                                           dies with a message in its queue */
+    UCT_VARUNA_MUTATE_DOUBT_NOBODY,    /* Peers that are dead take all DCIs of the
+                                          control plane */
     /* Atomics with extended status; the rules are those of docs/ATOMICS.md */
     UCT_VARUNA_MUTATE_AMO_NO_HELP,     /* A foreign UID is a value like any other */
     UCT_VARUNA_MUTATE_AMO_MARK_LATE,   /* Mark what was replaced, not before (5) */

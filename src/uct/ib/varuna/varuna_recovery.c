@@ -332,6 +332,11 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
         ep->lane.ep = NULL;
     }
 
+    if (ep->recovery.start != 0) {
+        uct_varuna_stat_failed(ep);
+        ep->recovery.start = 0;
+    }
+
     ep->owed        = NULL;
     ep->silent      = 0;
     ep->last_silent = NULL;

@@ -41,6 +41,9 @@
 /** The endpoint has a lane again, and all that was lost is posted there. */
 void uct_varuna_stat_switched(uct_varuna_ep_t *ep);
 
+/** The endpoint has failed while it recovered: what was found counts all the same. */
+void uct_varuna_stat_failed(uct_varuna_ep_t *ep);
+
 /** Make the endpoint's node of UCX's statistics, a child of its base class's. Does
  *  nothing if UCX is built without statistics, as do the two below. */
 ucs_status_t uct_varuna_stat_init(uct_varuna_ep_t *ep);
