@@ -20,6 +20,7 @@
 #include "varuna_gap.h"
 #include "varuna_mlx5.h"
 #include "varuna_recovery.h"
+#include "varuna_stat.h"
 #include "varuna_swap.h"
 #include "varuna_vfs.h"
 #include "varuna_watch.h"
@@ -587,7 +588,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
     UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_varuna_iface_ops,
                               &uct_varuna_iface_internal_ops, tl_md, worker,
                               params,
-                              tl_config UCS_STATS_ARG(params->stats_root)
+                              tl_config UCS_STATS_ARG(uct_varuna_stat_parent(params))
                               UCS_STATS_ARG(UCT_VARUNA_TL_NAME));
 
     self->md = ucs_derived_of(tl_md, uct_varuna_md_t);

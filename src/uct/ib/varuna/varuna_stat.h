@@ -10,6 +10,8 @@
 
 #include "varuna_ep.h"
 
+#include <ucs/stats/stats.h>
+
 /** Names of the counters of an endpoint: the members of its stats, in their order. */
 #define UCT_VARUNA_STAT_EP(_counter) \
     _counter(posted) \
@@ -43,6 +45,18 @@ void uct_varuna_stat_switched(uct_varuna_ep_t *ep);
 
 /** The endpoint has failed while it recovered: what was found counts all the same. */
 void uct_varuna_stat_failed(uct_varuna_ep_t *ep);
+
+#ifdef ENABLE_STATS
+/** @return What an interface's node of UCX's statistics is a child of. */
+static inline ucs_stats_node_t *
+uct_varuna_stat_parent(const uct_iface_params_t *params)
+{
+    return ((params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT) &&
+            (params->stats_root != NULL)) ?
+                   params->stats_root :
+                   ucs_stats_get_root();
+}
+#endif
 
 /** Make the endpoint's node of UCX's statistics, a child of its base class's. Does
  *  nothing if UCX is built without statistics, as do the two below. */
