@@ -546,7 +546,10 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         ft_sweep_tell(sweep, plan, point, fired, &verdict);
     }
 
-    if ((fired[0] == 0) && (verdict.qpn != 0) && (verdict.qpn != lane.qpn)) {
+    /* Messages alone don't tell their lane: if the first fault hit nothing, where it has
+     * to, it was another one */
+    if ((fired[0] == 0) && (verdict.qpn != lane.qpn) &&
+        ((verdict.qpn != 0) || (point->second != NULL))) {
         return -1;
     }
 
