@@ -27,9 +27,11 @@ die() {
 }
 
 # quietly LOG COMMAND...: runs a command with its output in LOG, a sign of life
-# every ten seconds; when it fails, shows the end of LOG and returns its status
+# every ten seconds (tell_every); when it fails, shows the end of LOG and returns its
+# status
 quietly() {
-    local log=$1 pid start=$SECONDS next=10 status=0
+    local log=$1 pid start=$SECONDS step=${tell_every:-10} status=0
+    local next=$step
     shift
     "$@" >"$log" 2>&1 &
     pid=$!
@@ -38,7 +40,7 @@ quietly() {
         if ((SECONDS - start >= next)); then
             say "  ... $((SECONDS - start)) s: $(tail -n 1 "$log" |
                                                tr -d '\r' | cut -c 1-100)"
-            next=$((next + 10))
+            next=$((next + step))
         fi
     done
     wait "$pid" || status=$?

@@ -10,7 +10,9 @@
 # counts as failed: tests that a crash took along, skipped tests, disabled ones.
 #
 # Suites which test/long_suites names take minutes each and are run only if they
-# are named, or if RC_VARUNA_LONG is set.
+# are named, or if RC_VARUNA_LONG is set. If none is named, what measures no time runs
+# beside the others at the lowest priority: the build of the test programs, and the
+# suites of test/beside_suites.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test/scripts). Their
@@ -38,17 +40,28 @@ limit=${RC_VARUNA_SUITE_TIMEOUT:-600}
 logs=$build_dir/test-logs
 started=$SECONDS
 
-build() {
-    ensure_built
-    mkdir -p "$logs"
-    say "make check (the test programs; some minutes when all is new)"
-    quietly "$logs/make-check.log" \
-        make -C "$build_dir" -j"$(nproc)" check TESTS= ||
+tell_every=15 # Seconds between signs of life of a suite
+beside_pid=   # What runs beside the suites, once it was started
+
+# make_quietly LOG TARGETS...: in the build directory
+make_quietly() {
+    local log=$logs/$1
+    shift
+    quietly "$log" make -C "$build_dir" -j"$(nproc)" "$@" ||
         die "the tests do not build"
+}
+
+# build_scripts: what the scripts that do not wait for the whole build need
+build_scripts() {
+    say "make check in test/apps"
+    make_quietly make-apps.log -C test/apps check TESTS=
+}
+
+build_rest() {
+    say "make check (the test programs; some minutes when all is new)"
+    make_quietly make-check.log check TESTS=
     say "UCX's own tests (some minutes when all is new)"
-    quietly "$logs/make-ucx.log" \
-        make -C "$build_dir/test/gtest" -j"$(nproc)" gtest_ucx gtest_ucp ||
-        die "UCX's own tests do not build"
+    make_quietly make-ucx.log -C test/gtest gtest_ucx gtest_ucp
 }
 
 # all_suites: the path of one suite a line
@@ -116,7 +129,7 @@ run_suite() {
 
 # watch LOG COMMAND...: runs it into LOG, telling the last line now and then
 watch() {
-    local log=$1 pid next=$((SECONDS + 15)) status=0 start=$SECONDS
+    local log=$1 pid next=$((SECONDS + tell_every)) status=0 start=$SECONDS
     shift
     "$@" >"$log" 2>&1 </dev/null &
     pid=$!
@@ -124,7 +137,7 @@ watch() {
         sleep 0.1
         if ((SECONDS >= next)); then
             say "  ... $((SECONDS - start)) s: $(progress_line "$log")"
-            next=$((SECONDS + 15))
+            next=$((SECONDS + tell_every))
         fi
     done
     wait "$pid" || status=$?
@@ -157,7 +170,96 @@ select_suites() {
     done
 }
 
-build
+# is_beside PATH: whether the suite runs beside the others
+is_beside() {
+    grep -qx "$(suite_name "$1")" "$top/test/beside_suites"
+}
+
+# needs_build PATH: whether the suite needs more than build_scripts makes, or makes
+# something in the build directory itself
+needs_build() {
+    case $1 in
+    *.sh) grep -qE 'RCV_BUILD"?/test/gtest|make .*RCV_BUILD|mutant.sh' "$1" ;;
+    esac
+}
+
+# beside PATH...: what runs beside the suites, in a shell of its own
+beside() {
+    local path
+
+    prog="test, beside"
+    tell_every=60
+    limit=$((3 * limit))
+    renice -n 19 -p "$BASHPID" >/dev/null
+    # Nobody who wants to run waits for it then; where that is not allowed, hardly
+    chrt -i -p 0 "$BASHPID" 2>/dev/null || true
+    build_rest
+    : >"$logs/beside.built"
+    for path in "$@"; do
+        run_suite "$path"
+    done
+    echo "$total_passed $total_failed" >"$logs/beside.count"
+}
+
+# await_beside FILE: until it has written that file
+await_beside() {
+    local next=$((SECONDS + tell_every))
+
+    while [ ! -e "$logs/$1" ]; do
+        if ! kill -0 "$beside_pid" 2>/dev/null; then
+            [ -e "$logs/$1" ] || die "what ran beside has failed"
+        elif ((SECONDS >= next)); then
+            say "waiting for what runs beside"
+            next=$((SECONDS + tell_every))
+        fi
+        sleep 0.1
+    done
+}
+
+# end_tree PID: the process and its descendants
+end_tree() {
+    local child
+
+    for child in $(pgrep -P "$1"); do
+        end_tree "$child"
+    done
+    kill "$1" 2>/dev/null || true
+}
+
+# run_beside_each_other PATH...
+run_beside_each_other() {
+    local path passed failed those=() others=()
+
+    for path in "$@"; do
+        if is_beside "$path"; then
+            those+=("$path")
+        else
+            others+=("$path")
+        fi
+    done
+
+    rm -f "$logs"/beside.*
+    beside "${those[@]}" &
+    beside_pid=$!
+    trap 'end_tree "$beside_pid"' EXIT
+    for path in "${others[@]}"; do
+        ! needs_build "$path" || await_beside beside.built
+        run_suite "$path"
+    done
+
+    await_beside beside.count
+    trap - EXIT
+    read -r passed failed <"$logs/beside.count"
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+}
+
+ensure_built
+mkdir -p "$logs"
+build_scripts
+if [ $# -gt 0 ] || [ "$list" = yes ]; then
+    build_rest
+fi
 
 # What the user has set for UCX is not for the tests
 unset "${!UCX_@}"
@@ -174,9 +276,14 @@ fi
 
 total_passed=0
 total_failed=0
-for path in $selected; do
-    run_suite "$path"
-done
+if [ $# -gt 0 ]; then
+    for path in $selected; do
+        run_suite "$path"
+    done
+else
+    # shellcheck disable=SC2086 # paths without spaces
+    run_beside_each_other $selected
+fi
 
 say "the suites took $((SECONDS - started)) s, the build included"
 echo "$total_passed passed, $total_failed failed"

@@ -372,6 +372,20 @@ static void ft_client_finish(ft_peer_t *peers, unsigned num_peers,
     }
 }
 
+/* Puts that the slowest endpoint to the peer has completed */
+static uint64_t ft_peer_least(const ft_peer_t *peer, unsigned num_eps)
+{
+    uint64_t least = peer->links[0].completed;
+    unsigned i;
+
+    for (i = 1; i < num_eps; ++i) {
+        least = (peer->links[i].completed < least) ? peer->links[i].completed :
+                                                     least;
+    }
+
+    return least;
+}
+
 static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
                      char **paths)
 {
@@ -402,7 +416,7 @@ static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
         report_at = ft_now() + 0.5;
         for (i = 0; i < num_peers; ++i) {
             printf("ft: now %u completed %lu failed %lu\n", i,
-                   peers[i].links[0].completed, peers[i].failed);
+                   ft_peer_least(&peers[i], num_eps), peers[i].failed);
         }
     }
 

@@ -74,7 +74,7 @@ judge() {
 # start MODE CLIENTS: a fabric and its server
 start() {
     local i
-    fabric=atomics-$$
+    fabric=atomics-$BASHPID
     check "$emu" up -n "$fabric" --hosts $(($2 + 1)) --links 2
     trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
     export UCX_RC_VARUNA_ATOMIC_MODE=$1

@@ -72,7 +72,7 @@ servers() {
     done
 }
 
-# client HOST EPS SERVER...: waits until each has completed something on RC
+# client HOST EPS SERVER...: waits until each endpoint has completed something
 client() {
     local host=$1 eps=$2
     shift 2
@@ -81,7 +81,8 @@ client() {
     await_more
 }
 
-# await_more [NUMBER...]: these servers (all) complete more than they have
+# await_more [NUMBER...]: each endpoint to these servers (all) completes more than the
+# slowest one has
 await_more() {
     local i before
     [ $# -gt 0 ] || set -- "${!names[@]}"
@@ -91,7 +92,7 @@ await_more() {
     done
 }
 
-# completed NUMBER: what the client said last of this server
+# completed NUMBER: what the client said last of this server's slowest endpoint
 completed() {
     awk -v i="$1" '/^ft: now / && $3 == i { n = $5 } END { print n }' client.log
 }

@@ -4,17 +4,22 @@
 # For the scripts test_*.sh of this directory, which source it, define functions
 # test_... and call "run_tests" last. Each function is one test; it runs in a
 # subshell with "set -e" in a directory of its own ($PWD), which is removed.
-# TAP_FILTER selects tests by name. contrib/test.sh sets RCV_BUILD (build directory) and RCV_PREFIX (where it was
-# installed).
+# TAP_FILTER selects tests by name. contrib/test.sh sets RCV_BUILD (build directory)
+# and RCV_PREFIX (where it was installed).
 
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
-# fail WORDS...: ends the test
+# fail WORDS...: ends the test; in a command substitution, whose output nobody would
+# see, that alone, and says why on stderr
 fail() {
-    echo "# $*"
+    if [ "$BASH_SUBSHELL" -gt "${test_level:-0}" ]; then
+        echo "# $*" >&2
+    else
+        echo "# $*"
+    fi
     exit 1
 }
 
@@ -46,24 +51,66 @@ await_listener() {
     fail "nobody listens to port $1: $(tail -n 3 server.log)"
 }
 
+# ended_at LINE COMMAND: for what "set -e" ends a test that has said nothing
+ended_at() {
+    [[ $- != *e* ]] || echo "# ended in line $1 of ${BASH_SOURCE[1]##*/}: ${2%%$'\n'*}" >&2
+}
+
+# run_test NUMBER NAME: in a directory and, if the script names one, with a fabric of its
+# own. Must not be part of a condition: that would turn "set -e" off in the test.
+run_test() {
+    local dir status
+    dir=$(mktemp -d)
+    (
+        cd "$dir"
+        test_level=$BASH_SUBSHELL
+        fabric=${fabric:+$fabric-$1}
+        set -eE
+        trap 'ended_at "$LINENO" "$BASH_COMMAND"' ERR
+        "$2"
+    )
+    status=$?
+    if [ $status -eq 0 ]; then
+        echo "ok $1 - $2"
+    else
+        echo "not ok $1 - $2"
+    fi
+    rm -rf "$dir"
+    return $status
+}
+
+# run_tests [COUNT]: so many of them beside each other (1). Those of a script which says
+# 2 or more wait most of the time, and have nothing in common.
 run_tests() {
-    local tests name number=0 dir
+    local tests name number=0 failed=0 running=0 outputs
 
     mapfile -t tests < <(declare -F | awk '$3 ~ /^test_/ {print $3}' |
                          grep -E -e "${TAP_FILTER:-.}")
     echo "1..${#tests[@]}"
+    outputs=$(mktemp -d)
     for name in "${tests[@]}"; do
         number=$((number + 1))
-        dir=$(mktemp -d)
-        # Not part of a condition: that would turn "set -e" off in the test
-        (cd "$dir"; set -e; "$name")
-        if [ $? -eq 0 ]; then
-            echo "ok $number - $name"
-        else
-            echo "not ok $number - $name"
-            failed=1
+        if [ "${1:-1}" -eq 1 ]; then
+            run_test $number "$name"
+            [ $? -eq 0 ] || failed=1
+            continue
         fi
-        rm -rf "$dir"
+        if [ $running -eq "$1" ]; then
+            wait -n || failed=1
+            running=$((running - 1))
+        fi
+        (
+            run_test $number "$name" >"$outputs/$number" 2>&1
+            status=$?
+            # What it says comes in one piece
+            flock "$outputs" cat "$outputs/$number"
+            exit $status
+        ) &
+        running=$((running + 1))
     done
-    exit "${failed:-0}"
+    for ((; running > 0; --running)); do
+        wait -n || failed=1
+    done
+    rm -rf "$outputs"
+    exit $failed
 }

@@ -152,4 +152,33 @@ test_tap_bad_exit_after_success() {
     counts "1 1" count_tap log 3
 }
 
+# script COUNT: its tests end in all ways, so many beside each other
+script() {
+    cat >script.sh <<EOF
+. "$top/test/scripts/tap.sh"
+fabric=f
+silent() { fail "in a substitution"; }
+test_1() { [ \$fabric = f-1 ] && [ "\$(ls -A)" = "" ]; }
+test_2() { local n; n=\$(grep -c nothing /dev/null); }
+test_3() { local n; n=\$(silent); }
+test_4() { fail "by itself"; }
+test_5() { false || true; ! false; }
+run_tests $1
+EOF
+    ! TAP_FILTER= bash script.sh >out 2>&1 || fail "it has ended well: $(cat out)"
+    counts "2 3" count_tap out 1
+    counts 2 grep -c '^ok [15] - test_[15]$' out
+    check grep -q '^# ended in line 5 of script.sh: n=.*grep -c' out
+    check grep -q '^# in a substitution' out
+    check grep -q '^# by itself' out
+}
+
+test_scripts_lose_no_failure() {
+    script 1
+}
+
+test_scripts_lose_no_failure_side_by_side() {
+    script 2
+}
+
 run_tests

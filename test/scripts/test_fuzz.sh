@@ -41,7 +41,7 @@ fuzz() {
     [ ! -d "$top/test/fuzz/found/$name" ] || dirs+=("$top/test/fuzz/found/$name")
     UBSAN_OPTIONS=print_stacktrace=1 \
     ASAN_OPTIONS=detect_leaks=${leaks:-1}:allocator_may_return_null=1 \
-        "$dir/fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=3000 \
+        "$dir/fuzzer" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=3000 \
         -max_len=4096 -print_final_stats=1 -artifact_prefix="$dir/found-" \
         "${dirs[@]}" >"$dir/log" 2>&1 || status=$?
     [ $status -eq 0 ] ||

@@ -151,4 +151,4 @@ test_we_take_completions_slowly() {
         fail "there was not much to flush"
 }
 
-run_tests
+run_tests 2

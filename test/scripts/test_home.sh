@@ -40,4 +40,4 @@ test_requesters_of_the_old_nic() {
     judge_home extended
 }
 
-run_tests
+run_tests 3

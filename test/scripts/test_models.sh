@@ -22,7 +22,7 @@ search() {
     spin -a "$@" "$model" >spin.log 2>&1 || return 2
     gcc -O1 -w -DSAFETY ${compress:-} -DMEMLIM="${memory:-3000}" -o pan pan.c \
         >>spin.log 2>&1 || return 2
-    timeout "${limit:-120}" ./pan -m100000 -w24 >pan.log 2>&1 || return 2
+    timeout "${limit:-900}" ./pan -m100000 -w24 >pan.log 2>&1 || return 2
     ! grep -q 'Search not completed\|max search depth too small' pan.log ||
         [ -e "$model.trail" ] || return 2
     grep -q 'errors: 0$' pan.log || return 1

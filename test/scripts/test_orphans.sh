@@ -166,4 +166,4 @@ test_cut_off_client_is_told() {
     fabric_down
 }
 
-run_tests
+run_tests 3

@@ -9,6 +9,7 @@
 #include "demo_roles.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,15 @@ typedef struct {
     unsigned          server_workers;
 } demo_client_t;
 
+
+/* Set by SIGINT: the load ends as if its time was over */
+static volatile sig_atomic_t demo_client_interrupted;
+
+
+static void demo_client_interrupt(int signal_number)
+{
+    demo_client_interrupted = 1;
+}
 
 /* Called by UCX when an endpoint is lost: the end of the job */
 static void demo_client_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -224,7 +234,8 @@ static int demo_client_load_ended(const demo_client_t *client, uint64_t end)
 {
     const demo_load_t *load = &client->load;
 
-    return demo_load_failed(load) || (demo_now() > end) ||
+    return demo_load_failed(load) || demo_client_interrupted ||
+           (demo_now() > end) ||
            ((load->max_ops > 0) && (load->stats.posted >= load->max_ops));
 }
 
@@ -234,6 +245,7 @@ static void demo_client_run_load(demo_client_t *client)
     unsigned i        = 0;
     uint64_t end;
 
+    signal(SIGINT, demo_client_interrupt);
     demo_stats_start(&load->stats);
     end = load->stats.start + (uint64_t)(client->opts->seconds * DEMO_NSEC);
     while (!demo_client_load_ended(client, end)) {
