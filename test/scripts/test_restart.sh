@@ -87,6 +87,7 @@ refused() {
 }
 
 test_a_restarted_peer_refuses_what_is_not_for_it() {
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 # Its request would be the first one
     restart --reuse-qpns
     fails "run 2 put_zcopy 0" "Connection reset by remote peer"
     refused FENCE_REQ
