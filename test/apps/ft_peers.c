@@ -415,8 +415,9 @@ static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
 
         report_at = ft_now() + 0.5;
         for (i = 0; i < num_peers; ++i) {
-            printf("ft: now %u completed %lu failed %lu\n", i,
-                   ft_peer_least(&peers[i], num_eps), peers[i].failed);
+            printf("ft: now %u completed %lu failed %lu first %lu\n", i,
+                   ft_peer_least(&peers[i], num_eps), peers[i].failed,
+                   peers[i].links[0].completed);
         }
     }
 

@@ -92,9 +92,11 @@ await_more() {
     done
 }
 
-# completed NUMBER: what the client said last of this server's slowest endpoint
+# completed NUMBER: what the client said last of this server's slowest endpoint; of the
+# first one where column=9
 completed() {
-    awk -v i="$1" '/^ft: now / && $3 == i { n = $5 } END { print n }' client.log
+    awk -v i="$1" -v column="${column:-5}" \
+        '/^ft: now / && $3 == i { n = $column } END { print n }' client.log
 }
 
 await_above() {

@@ -49,7 +49,7 @@ await() {
 server() {
     local host=$1 name=$2
     shift 2
-    env "$@" timeout 120 "$emu" exec -n "$fabric" "$host" -- \
+    env UCX_LOG_LEVEL=debug "$@" timeout 120 "$emu" exec -n "$fabric" "$host" -- \
         stdbuf -oL "$run" "$program" server -p 0 -w "${workers:-1}" -P "$PWD/$name.port" \
         -g 60 >"$name.log" 2>&1 &
     server_pid=$!
@@ -57,7 +57,8 @@ server() {
 }
 
 # client HOST NAME SERVER ARGS...: sets client_pid. Waits until all endpoints (lanes) are
-# on RC on the first link: before that, who cuts it may cut nothing
+# on RC on the first link, here and there: before that, who cuts it may cut nothing, and
+# UCP 1.13 aborts where an endpoint fails that has its answer to a new one to send yet
 client() {
     local host=$1 name=$2 server=$3
     shift 3
@@ -66,6 +67,7 @@ client() {
         >"$name.log" 2>&1 &
     client_pid=$!
     await 40 "$name.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
+    await 40 "$server.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
 }
 
 # all_good: the client ends its load, and has found no error

@@ -84,11 +84,21 @@ void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
 
 /* --- Receiving --- */
 
+/* Behind the flag that says what there is: either who arms finds that, or we find
+ * that he has armed. Who has not is not told: his descriptor stays as it is. */
+static void uct_varuna_ctl_wake(uct_varuna_ctl_t *ctl)
+{
+    if (__atomic_exchange_n(&ctl->armed, 0, __ATOMIC_SEQ_CST)) {
+        uct_varuna_ctl_signal(ctl->event_fd);
+        __atomic_store_n(&ctl->signalled, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
 void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 {
     if (!ctl->has_events) {
-        __atomic_store_n(&ctl->has_events, 1, __ATOMIC_RELEASE);
-        uct_varuna_ctl_signal(ctl->event_fd);
+        __atomic_store_n(&ctl->has_events, 1, __ATOMIC_SEQ_CST);
+        uct_varuna_ctl_wake(ctl);
     }
 }
 
@@ -332,16 +342,30 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
 {
     /* Nobody but us progresses the control plane where there is no thread */
-    return __atomic_load_n(&ctl->has_events, __ATOMIC_RELAXED) ||
-           __atomic_load_n(&ctl->poked, __ATOMIC_RELAXED) ||
+    return __atomic_load_n(&ctl->has_events, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&ctl->poked, __ATOMIC_SEQ_CST) ||
            (ctl->async->mode == UCS_ASYNC_MODE_POLL);
 }
 
 void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl)
 {
-    /* In this order: whoever finds the flag drains the signal as well */
-    uct_varuna_ctl_signal(ctl->event_fd);
-    __atomic_store_n(&ctl->poked, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&ctl->poked, 1, __ATOMIC_SEQ_CST);
+    uct_varuna_ctl_wake(ctl);
+}
+
+ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
+{
+    if (__atomic_exchange_n(&ctl->signalled, 0, __ATOMIC_SEQ_CST)) {
+        uct_varuna_ctl_drain_signal(ctl->event_fd);
+    }
+
+    __atomic_store_n(&ctl->armed, 1, __ATOMIC_SEQ_CST);
+    if (uct_varuna_ctl_has_events(ctl)) {
+        __atomic_store_n(&ctl->armed, 0, __ATOMIC_SEQ_CST);
+        return UCS_ERR_BUSY;
+    }
+
+    return UCS_OK;
 }
 
 int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
@@ -484,11 +508,8 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     /* On a busy machine we are here long before the async thread gets a CPU */
     uct_varuna_ctl_progress(ctl);
 
-    if (__atomic_exchange_n(&ctl->poked, 0, __ATOMIC_ACQUIRE) ||
-        ctl->has_events) {
-        uct_varuna_ctl_drain_signal(ctl->event_fd);
-        __atomic_store_n(&ctl->has_events, 0, __ATOMIC_RELAXED);
-    }
+    __atomic_store_n(&ctl->poked, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl->has_events, 0, __ATOMIC_SEQ_CST);
 
     ucs_list_splice_tail(&items, &ctl->inbox);
     ucs_list_head_init(&ctl->inbox);

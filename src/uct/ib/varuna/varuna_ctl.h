@@ -175,6 +175,10 @@ int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link);
 /** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);
 
+/** Main thread, before it waits for uct_varuna_ctl_event_fd(): only who has armed is
+ *  woken, once. @return UCS_ERR_BUSY if there is something to do already. */
+ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl);
+
 /** Any thread, no lock: let the main thread make a round. */
 void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl);
 

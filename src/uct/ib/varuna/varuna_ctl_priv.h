@@ -223,6 +223,8 @@ struct uct_varuna_ctl {
     int                        event_fd;
     int                        has_events; /* Read without the lock */
     int                        poked;      /* Atomic: by another thread */
+    int                        armed;      /* Atomic: event_fd is waited for */
+    int                        signalled;  /* Atomic: event_fd is to be drained */
 
     uct_varuna_proxy_t         *proxy;
     uct_varuna_clock_t         clock;      /* Of all that is periodic */

@@ -343,8 +343,9 @@ static ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface,
         }
     }
 
-    if (uct_varuna_ctl_has_events(iface->ctl)) {
-        return UCS_ERR_BUSY;
+    status = uct_varuna_ctl_event_arm(iface->ctl);
+    if (status != UCS_OK) {
+        return status;
     }
 
     /* A recovery in progress has timers: do not sleep through them */
