@@ -56,7 +56,7 @@ clean() {
 suite() {
     sanitized
     (cd "$build/test/gtest" &&
-     make -j"$(nproc)" "$1" verbs_agent verbs_args >make.log 2>&1) ||
+     make -j"$(nproc)" "$1" verbs_agent verbs_args scale_agent >make.log 2>&1) ||
         fail "$1 does not build: $(grep -m 3 rror "$build/test/gtest/make.log")"
     UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=$options timeout 150 \
         "$build/test/gtest/$1" --gtest_filter="$2" >log 2>&1 ||
