@@ -246,13 +246,13 @@ test_swap_refuses_nothing() {
     fabric_up --hosts 2 --links 2
     servers 0 one
     names=(one)
-    export UCX_LOG_LEVEL=debug UCX_LOG_FILE=debug.log
+    export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr
     start client 1 writer 1 one.addr
-    await 60 debug.log 'planned swap from dc .* to rc'
+    await 60 client.log 'planned swap from dc .* to rc'
     await_more
     all_good
     no_switch
-    echo "# $(grep -o 'planned swap .*' debug.log)"
+    echo "# $(grep -o 'planned swap .*' client.log)"
     [ "$(field client.log 'peer 0 ' refused)" = 0 ] ||
         fail "some were refused: $(grep '^ft: peer 0' client.log)"
     fabric_down
