@@ -620,6 +620,14 @@ UCS_TEST_F(test_emu_devx, umems) {
     s->agent("devx_umem_dereg", n.at(0));
     EXPECT_EQ(4711ul, s->get(0));
     EXPECT_EQ(4712ul, s->get(8));
+    /* One that ends within a page takes the rest of it along, and leaves it */
+    s->put(2048, 4713);
+    n = s->agent("devx_umem", s->ctx, s->mem, 0, 1024);
+    EXPECT_EQ(4713ul, s->get(2048));
+    s->put(2056, 4714);
+    s->agent("devx_umem_dereg", n.at(0));
+    EXPECT_EQ(4713ul, s->get(2048));
+    EXPECT_EQ(4714ul, s->get(2056));
 }
 
 UCS_TEST_F(test_emu_devx, objects_of_others) {

@@ -89,6 +89,27 @@ static int emu_umem_protect(void *addr, size_t size, int prot)
     return syscall(SYS_mprotect, addr, size, prot);
 }
 
+/* To the heap (SYS_pwrite64) or from it (SYS_pread64). The kernel does it, as
+ * whole pages hold neighbours of the umem, too, and tools like an address
+ * sanitizer watch who reads these. */
+static int
+emu_umem_copy(int syscall_nr, uint8_t *memory, uint8_t *heap, size_t size)
+{
+    const uint64_t offset = (uintptr_t)heap - EMU_BASE;
+    size_t done;
+    long ret;
+
+    for (done = 0; done < size; done += ret) {
+        ret = syscall(syscall_nr, emu_fabric_fd, memory + done, size - done,
+                      offset + done);
+        if (ret <= 0) {
+            return EFAULT;
+        }
+    }
+
+    return 0;
+}
+
 /* Replace pages by pages of the heap. Threads that write to them meanwhile wait
  * in the fault handler. */
 static int emu_umem_share(uint8_t *base, uint8_t *heap, size_t size)
@@ -97,7 +118,11 @@ static int emu_umem_share(uint8_t *base, uint8_t *heap, size_t size)
         return EFAULT;
     }
 
-    memcpy(heap, base, size);
+    if (emu_umem_copy(SYS_pwrite64, base, heap, size) != 0) {
+        emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
+        return EFAULT;
+    }
+
     if (emu_umem_mmap(base, size, MAP_SHARED | MAP_FIXED, emu_fabric_fd,
                       (uintptr_t)heap - EMU_BASE) == MAP_FAILED) {
         emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
@@ -108,7 +133,7 @@ static int emu_umem_share(uint8_t *base, uint8_t *heap, size_t size)
 }
 
 /* Make pages private again. If that fails they stay shared, for good. */
-static int emu_umem_unshare(uint8_t *base, size_t size)
+static int emu_umem_unshare(uint8_t *base, uint8_t *heap, size_t size)
 {
     int ret = 0;
     uint8_t *copy;
@@ -120,9 +145,9 @@ static int emu_umem_unshare(uint8_t *base, size_t size)
 
     emu_signal_pause_begin();
     emu_umem_protect(base, size, PROT_READ);
-    memcpy(copy, base, size);
-    if ((void*)syscall(SYS_mremap, copy, size, size,
-                       MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED) {
+    if ((emu_umem_copy(SYS_pread64, copy, heap, size) != 0) ||
+        ((void*)syscall(SYS_mremap, copy, size, size,
+                        MREMAP_MAYMOVE | MREMAP_FIXED, base) == MAP_FAILED)) {
         emu_umem_protect(base, size, PROT_READ | PROT_WRITE);
         syscall(SYS_munmap, copy, size);
         ret = ENOMEM;
@@ -189,7 +214,7 @@ static int emu_umem_get_pages(uint8_t *addr, size_t size,
     return 0;
 
 err_unshare:
-    emu_umem_unshare(base, pages->size);
+    emu_umem_unshare(base, pages->heap, pages->size);
 err_free_heap:
     emu_heap_free(pages->heap, pages->size);
 err_free:
@@ -205,7 +230,8 @@ static void emu_umem_put_pages(emu_umem_pages_t *pages, int is_mine)
     }
 
     tdelete(pages, &emu_umem_pages, emu_umem_pages_compare);
-    if ((emu_umem_unshare(pages->base, pages->size) == 0) && is_mine) {
+    if ((emu_umem_unshare(pages->base, pages->heap, pages->size) == 0) &&
+        is_mine) {
         emu_heap_free(pages->heap, pages->size);
     }
     free(pages);
@@ -346,7 +372,7 @@ void emu_umem_leave(void)
     while (emu_umem_pages != NULL) {
         pages = *(emu_umem_pages_t**)emu_umem_pages;
         tdelete(pages, &emu_umem_pages, emu_umem_pages_compare);
-        emu_umem_unshare(pages->base, pages->size);
+        emu_umem_unshare(pages->base, pages->heap, pages->size);
         free(pages);
     }
     pthread_mutex_unlock(&emu_umem_lock);
