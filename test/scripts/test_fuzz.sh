@@ -24,7 +24,8 @@ make_variable() {
         sed "s|\$(top_builddir)|$RCV_BUILD|g"
 }
 
-# fuzz NAME ARGUMENT...: builds a harness with more arguments, and runs it
+# fuzz NAME ARGUMENT...: builds a harness with more arguments, and runs it. An input
+# that takes a minute, of an idle process's time, is taken for one that never ends.
 fuzz() {
     local name=$1 dir=$work/$1 dirs status=0
     shift
