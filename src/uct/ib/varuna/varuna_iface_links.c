@@ -82,6 +82,27 @@ static ucs_status_t uct_varuna_iface_override_rx(const uct_varuna_iface_t *iface
     return uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
 }
 
+/* A lane that stands by: by default each would keep 32 MB of receive
+ * buffers. UCX allocates, and pins, 1024 of them at least unless told otherwise. */
+static ucs_status_t
+uct_varuna_iface_override_standby(const uct_varuna_iface_t *iface,
+                                  uct_iface_config_t *config)
+{
+    const unsigned length = iface->config.standby_rx_queue_len;
+    ucs_status_t status;
+    char value[32];
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", length);
+    status = uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* Some more, as UCX has it, for what the application has not returned yet */
+    ucs_snprintf_safe(value, sizeof(value), "%u", length + (length / 8) + 8);
+    return uct_config_modify(config, "IB_RX_BUFS_GROW", value);
+}
+
 /* Options of the inner transports which we must override; everything else they
  * read as they do without us. */
 static ucs_status_t
@@ -97,12 +118,9 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
         return status;
     }
 
-    /* By default each lane would keep 32 MB of receive buffers */
     if ((iface->config.standby_rx_queue_len != 0) &&
         ((link != 0) || (kind != UCT_VARUNA_LANE_RC))) {
-        ucs_snprintf_safe(value, sizeof(value), "%u",
-                          iface->config.standby_rx_queue_len);
-        status = uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
+        status = uct_varuna_iface_override_standby(iface, config);
         if (status != UCS_OK) {
             return status;
         }
