@@ -10,7 +10,7 @@
 # as if they were gtest programs; it sets RCV_BUILD and RCV_PREFIX.
 #
 # Tests which TRANSPORT.left_out (ucp_TRANSPORT.left_out) lists are not run: a
-# pattern of gtest's a line, and the reason.
+# pattern of gtest's a line, and the reason. RCV_UCX_LEFT_OUT is another list, or none.
 #
 # Variants which TRANSPORT.long lists are not run either unless
 # RCV_UCX_TEST_DIVISOR is 1: more of the same with other parameters.
@@ -42,7 +42,7 @@ esac
 export RCV_UCX_TEST_DIVISOR=${RCV_UCX_TEST_DIVISOR:-10}
 
 here=$(dirname "${BASH_SOURCE[0]}")
-lists=("$here/$left_out")
+lists=("$here/${RCV_UCX_LEFT_OUT:-$left_out}")
 [ "$RCV_UCX_TEST_DIVISOR" = 1 ] || lists+=("${lists[0]%.left_out}.long")
 
 # all: the filter for all tests of this transport that are run

@@ -20,7 +20,7 @@
 #define EMU_MAX_PORTS        (EMU_MAX_HOSTS * EMU_MAX_LINKS)
 #define EMU_MAX_PROCS        512
 #define EMU_MAX_CTXS         2048
-#define EMU_MAX_CHANS        4096
+#define EMU_MAX_CHANS        8192
 #define EMU_MAX_PDS          8192
 #define EMU_MAX_MRS          65536
 #define EMU_MAX_QPS          16384   /* RC, UD, DCI and DCT together */
