@@ -34,6 +34,7 @@ job_start() {
     shift 2
     [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
+    : >"$role.out" >"$role.log" # There before it runs
     env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
         "$launcher" "$apps/$job" "${args[@]}" \
         <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
