@@ -101,6 +101,14 @@ for rule in ANY_OPENING BY_INSTANCE KEEP_LATE OLD_REPLACES; do
     broken opening.pml $rule
 done
 
+test_wake_holds() {
+    holds wake.pml
+}
+
+for rule in LOOK_FIRST DRAIN_LAST WAKE_FIRST POKED_LATE; do
+    broken wake.pml $rule
+done
+
 if [ "${RC_VARUNA_MODELS:-}" = long ]; then
     limit=1800 memory=8000 compress=-DCOLLAPSE
     test_recovery_holds_with_more_failures() {

@@ -1,0 +1,145 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Waking an application that sleeps on the event descriptor (varuna_ctl.c), for spin.
+ * All interleavings are searched; test/scripts/test_models.sh does that.
+ *
+ * The async thread gives the main thread something to do, under a lock that dispatching
+ * takes as well; an outside detector pokes it without the lock. The application makes
+ * progress, arms, and sleeps until the descriptor is readable, as often as it likes.
+ *
+ * Asserted: nobody sleeps for ever while there is something to do.
+ *
+ * Each of these macros breaks one rule, and must make the search fail:
+ *   LOOK_FIRST       who arms looks for events before it says that it is armed
+ *   DRAIN_LAST       the descriptor is drained when it is armed, and not before
+ *   WAKE_FIRST       who is armed is woken before there is something to be seen
+ *   POKED_LATE       the poke is forgotten after what it is about was looked at
+ */
+
+#define ITEMS 3
+#define POKES 2
+
+byte items, poked_for;      /* What there is to do: in the inbox, from outside */
+byte given, done;
+bit  has_events, poked;
+bit  armed, signalled;
+byte readable;              /* The descriptor's value */
+bit  locked;
+
+inline lock()
+{
+    atomic { !locked -> locked = 1 }
+}
+
+inline unlock()
+{
+    locked = 0
+}
+
+/* The exchange is atomic; the descriptor and the flag about it are two things */
+inline wake(was)
+{
+    atomic { was = armed; armed = 0 }
+    if
+    :: was -> readable++; signalled = 1
+    :: else
+    fi
+}
+
+proctype async_thread()
+{
+    byte i;
+    bit was;
+
+    for (i : 1 .. ITEMS) {
+        lock();
+        items++;
+        if
+        :: !has_events ->
+#ifdef WAKE_FIRST
+            wake(was);
+            has_events = 1
+#else
+            has_events = 1;
+            wake(was)
+#endif
+        :: else
+        fi;
+        unlock()
+    }
+}
+
+proctype outside()
+{
+    byte i;
+    bit was;
+
+    for (i : 1 .. POKES) {
+        poked_for++;
+        poked = 1;
+        wake(was)
+    }
+}
+
+inline dispatch()
+{
+    lock();
+#ifndef POKED_LATE
+    poked = 0;
+#endif
+    has_events = 0;
+    atomic { done = done + items; items = 0 };
+    unlock();
+    atomic { done = done + poked_for; poked_for = 0 };
+#ifdef POKED_LATE
+    poked = 0
+#endif
+}
+
+inline drain()
+{
+    atomic { was = signalled; signalled = 0 };
+    if
+    :: was -> readable = 0
+    :: else
+    fi
+}
+
+active proctype application()
+{
+    bit was, busy;
+
+    run async_thread();
+    run outside();
+
+progress:
+    dispatch();
+    if
+    :: done == ITEMS + POKES -> goto finished
+    :: else
+    fi;
+
+#ifndef DRAIN_LAST
+    drain();
+#endif
+#ifdef LOOK_FIRST
+    busy = has_events || poked;
+    armed = 1;
+#else
+    armed = 1;
+    busy = has_events || poked;
+#endif
+    if
+    :: busy -> armed = 0; goto progress
+    :: else
+    fi;
+#ifdef DRAIN_LAST
+    drain();
+#endif
+    readable > 0;           /* No end: who is left here sleeps for ever */
+    goto progress;
+
+finished:
+    skip
+}
