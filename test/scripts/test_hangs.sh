@@ -130,6 +130,26 @@ test_we_compute_while_recovering() {
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
+# Our application calls progress every 100 ms only, half of the timeout, and a queue pair
+# hangs with a message: the peer's application can't be seen to move on often enough in
+# that time, but it is in two or three of them, while nothing completes.
+test_we_look_seldom() {
+    export UCX_LOG_LEVEL=debug
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" post host=1 link=0 type=rc op=send nth=1 \
+        hang >/dev/null
+    ask client "pace 0.1"
+    ask client "run 1 am_short 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    ask client "pace 0"
+    jobs_stop
+    fabric_down
+    grep -q "request hangs .*the peer's application is not busy" client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
 # UCX takes one completion at a call of progress, which comes every 20 ms only, and a
 # dozen wait there when a link fails under a new endpoint, on DC: they are flushed at
 # once, and only the application is slow

@@ -55,6 +55,16 @@ static int uct_varuna_hang_moves(uct_varuna_ep_t *ep)
     return 0;
 }
 
+/* No failure as far as is known: the time starts anew. That the peer's application moves
+ * on is still true. */
+static void uct_varuna_hang_wait(uct_varuna_ep_t *ep)
+{
+    uint8_t beats = ep->hang.beats;
+
+    uct_varuna_hang_restart(ep);
+    ep->hang.beats = beats;
+}
+
 /* --- Questions to the peer --- */
 
 /* On all links that are up, which others of the same peer may have done just now */
@@ -199,7 +209,7 @@ static void uct_varuna_hang_judge(uct_varuna_ep_t *ep, ucs_time_t age)
                       "the peer answers on %s and computes: no failure", ep,
                       ep->id, ucs_time_to_sec(age),
                       uct_varuna_link_name(iface, link));
-            uct_varuna_hang_restart(ep);
+            uct_varuna_hang_wait(ep);
             return;
         }
     } else if (uct_varuna_hang_has_witness(ep) &&

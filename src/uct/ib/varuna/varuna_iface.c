@@ -31,7 +31,8 @@
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
-#define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads */
+#define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads,
+                                             at most */
 #define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
 #define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
 #define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
@@ -157,6 +158,34 @@ static void uct_varuna_iface_poll_more(uct_varuna_iface_t *iface)
     }
 }
 
+/* Look at the clock after as many calls as take a scan's period: of an application that
+ * calls progress every 10 ms, each one. The application beats when it had the calls in
+ * which UCX gives the receive queue new buffers. */
+static void uct_varuna_iface_pace_scans(uct_varuna_iface_t *iface,
+                                        ucs_time_t now)
+{
+    int is_early       = (iface->scan_countdown > 0);
+    ucs_time_t elapsed = now - iface->scan_start;
+
+    iface->beat_calls += is_early ? UCT_VARUNA_SCAN_CALLS : iface->scan_calls;
+    if (iface->beat_calls >= UCT_VARUNA_SCAN_CALLS) {
+        iface->beat_calls = 0;
+        __atomic_store_n(&iface->app_beat, iface->app_beat + 1,
+                         __ATOMIC_RELAXED);
+    }
+
+    if (!is_early) {
+        iface->scan_calls = ucs_min(UCT_VARUNA_SCAN_CALLS,
+                                    iface->scan_calls *
+                                    ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD) /
+                                    ucs_max(elapsed, 1));
+        iface->scan_calls = ucs_max(iface->scan_calls, 1);
+    }
+
+    iface->scan_countdown = iface->scan_calls;
+    iface->scan_start     = now;
+}
+
 /* Everything beyond the inner interfaces' own progress. It never counts: a count
  * tells the caller of messages or completions of its own, and UCP insists on a
  * new interface having none. */
@@ -171,8 +200,8 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
         return 0;
     }
 
-    iface->scan_countdown = UCT_VARUNA_SCAN_CALLS;
-    __atomic_store_n(&iface->app_beat, iface->app_beat + 1, __ATOMIC_RELAXED);
+    now = ucs_get_time();
+    uct_varuna_iface_pace_scans(iface, now);
     uct_varuna_ctl_dispatch(iface->ctl);
 
     if (ucs_unlikely(iface->want_dry)) {
@@ -181,7 +210,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
         uct_varuna_iface_poll_more(iface);
     }
 
-    now = ucs_get_time();
+    now = ucs_get_time(); /* Users' callbacks may take their time */
     uct_varuna_watch_outside(iface, now);
     uct_varuna_watch_scan(iface, now);
     uct_varuna_iface_progress_work(iface, now);
@@ -479,6 +508,9 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     iface->ep_instances    = 0;
     iface->uses_events     = 0;
     iface->scan_countdown  = UCT_VARUNA_SCAN_CALLS;
+    iface->scan_calls      = UCT_VARUNA_SCAN_CALLS;
+    iface->beat_calls      = 0;
+    iface->scan_start      = ucs_get_time();
     iface->want_dry        = 0;
     iface->ctl             = NULL;
     iface->release_desc.cb = uct_varuna_am_release;

@@ -128,6 +128,9 @@ struct uct_varuna_iface {
     ucs_list_link_t            gaps;          /* Targets, see varuna_gap.c */
     unsigned                   scan_countdown;/* Progress calls until the next
                                                  background scan */
+    unsigned                   scan_calls;    /* ... between two of them */
+    unsigned                   beat_calls;    /* Since app_beat moved on */
+    ucs_time_t                 scan_start;    /* The countdown's begin */
     uint32_t                   app_beat;      /* The application calls progress:
                                                  atomic, for answers to pings */
     struct {

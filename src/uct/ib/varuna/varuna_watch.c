@@ -22,7 +22,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define UCT_VARUNA_SCAN_PERIOD       1e-3 /* seconds */
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
 
 /* Silent requests which are still the oldest after this time are given a

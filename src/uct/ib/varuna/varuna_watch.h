@@ -10,6 +10,9 @@
 
 #include "varuna_iface.h"
 
+/* Time between two scans, seconds; more if the application calls progress less often */
+#define UCT_VARUNA_SCAN_PERIOD  1e-3
+
 ucs_status_t uct_varuna_watch_init(uct_varuna_iface_t *iface,
                                    const uct_varuna_iface_config_t *config);
 
