@@ -65,6 +65,8 @@ void ft_sweep_up(ft_sweep_t *sweep)
     ft_driver_up(&sweep->driver, 2, sweep->links, "--trace 65536");
     ft_driver_start_job(&sweep->driver, &sweep->server, "server", FT_SERVER,
                         sweep->memory);
+    ft_driver_start_job(&sweep->driver, &sweep->client, "client", FT_CLIENT,
+                        sweep->memory);
     answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
     if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64,
                                     &sweep->base) != 1)) {
@@ -72,8 +74,6 @@ void ft_sweep_up(ft_sweep_t *sweep)
     }
 
     snprintf(text, sizeof(text), "%s", answer + strlen("address"));
-    ft_driver_start_job(&sweep->driver, &sweep->client, "client", FT_CLIENT,
-                        sweep->memory);
     answer = ft_child_answer(&sweep->client, FT_STEP_TIME);
     if ((answer == NULL) || strncmp(answer, "ready", 5)) {
         ft_driver_fatal(&sweep->driver, "the client did not start");
