@@ -248,11 +248,6 @@ static void ft_child_note(ft_child_t *child, const char *line)
         return;
     }
 
-    /* Newer series of UCX ask the kernel for routes, which some kernels don't offer */
-    if (strstr(line, " netlink.c:") || strstr(line, " sock.c:")) {
-        return;
-    }
-
     if (!strstr(line, "varuna") && (strstr(line, "Input/output error") ||
                                     strstr(line, "catastrophic error"))) {
         ++child->nic_errors;

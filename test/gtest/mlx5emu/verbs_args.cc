@@ -116,6 +116,7 @@ void check_device()
     CHECK((ibv_open_device(NULL) == NULL) && (errno == EINVAL));
     CHECK(ibv_close_device(NULL) == EINVAL);
     CHECK(!strcmp(ibv_get_device_name(d.ctx->device), "mlx5_0"));
+    CHECK(ibv_get_device_index(d.ctx->device) == -1);
     CHECK(ibv_query_port(d.ctx, 0, &port) == EINVAL);
     CHECK(ibv_query_port(d.ctx, 2, &port) == EINVAL);
     CHECK(ibv_query_port(d.ctx, 1, &port) == 0);
