@@ -143,6 +143,9 @@ AC_DEFUN([RCV_UCX_FLAGS], [
     UCX_CPPFLAGS="$UCX_CPPFLAGS -isystem $UCX_SRC/src $rcv_ucx_installed"
     UCX_LIBS="-luct -lucs"
     UCX_IB_LIBS="-L$UCX_LIBDIR/ucx -l:libuct_ib.so.0"
+    # Newer series have the mlx5 part in a library of its own
+    AS_IF([test -e "$UCX_LIBDIR/ucx/libuct_ib_mlx5.so.0"],
+          [UCX_IB_LIBS="$UCX_IB_LIBS -l:libuct_ib_mlx5.so.0"])
     UCX_IB_LIBS="$UCX_IB_LIBS -Wl,-rpath,$UCX_LIBDIR/ucx"
     AC_SUBST([UCX_CPPFLAGS])
     AC_SUBST([UCX_PUBLIC_CPPFLAGS], ["$rcv_ucx_installed"])
