@@ -130,6 +130,26 @@ test_we_compute_while_recovering() {
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
+# A DC queue pair fails while the application computes, and then its NIC dies: UCX would
+# end the process when it finds the error, as it cannot reset that queue pair.
+test_nic_dies_behind_an_error() {
+    export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=200ms UCX_DC_MLX5_RETRY_COUNT=1
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=dc op=write \
+        count=all drop >/dev/null
+    check "$emu" fault add -n "$fabric" err host=1 link=0 type=dc kill=1:0 \
+        >/dev/null
+    ask client "run 1 put_short 5"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'comes from a NIC that is dead by now' client.log ||
+        fail "no error was dropped: $(grep 'rc_varuna: switched' client.log)"
+    grep -q 'rc_varuna: switched .*was=dc' client.log || fail "nothing was switched"
+}
+
 # Our application calls progress every 100 ms only, half of the timeout, and a queue pair
 # hangs with a message: the peer's application can't be seen to move on often enough in
 # that time, but it is in two or three of them, while nothing completes.

@@ -9,6 +9,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_heartbeat.h"
+#include "varuna_mlx5.h"
 #include "varuna_orphan.h"
 
 #include <ucs/debug/log.h>
@@ -119,9 +120,11 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     if (status != UCS_OK) {
         ucs_error("failed to open %s on %s for the control plane: %s",
                   UCT_VARUNA_DC_TL, nic->dev_name, ucs_status_string(status));
+        return status;
     }
 
-    return status;
+    uct_varuna_mlx5_guard_dc(link->inner);
+    return UCS_OK;
 }
 
 static void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)

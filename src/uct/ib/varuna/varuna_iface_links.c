@@ -12,6 +12,7 @@
 #include "varuna_am.h"
 #include "varuna_compat.h"
 #include "varuna_ctl.h"
+#include "varuna_mlx5.h"
 #include "varuna_recovery.h"
 
 #include <ucs/arch/atomic.h>
@@ -154,6 +155,33 @@ static void uct_varuna_iface_align(uct_iface_params_t *params)
     }
 }
 
+/* What the user asked for, on a NIC of ours */
+static void uct_varuna_iface_lane_params(uct_varuna_lane_iface_t *lane,
+                                         const char *dev_name,
+                                         uct_iface_params_t *inner)
+{
+    inner->field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB);
+    inner->field_mask |= UCT_IFACE_PARAM_FIELD_DEVICE |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                         UCT_IFACE_PARAM_FIELD_FEATURES;
+    inner->mode.device.tl_name  = uct_varuna_lane_tls[lane->kind];
+    inner->mode.device.dev_name = dev_name;
+    inner->err_handler          = uct_varuna_iface_inner_error;
+    inner->err_handler_arg      = lane;
+    inner->err_handler_flags    = 0;
+    /* Logs are written by PUT and read by GET whatever the user asked for */
+    inner->features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                  UCT_IFACE_FEATURE_GET |
+                                  UCT_IFACE_FEATURE_AMO32 |
+                                  UCT_IFACE_FEATURE_AMO64;
+    uct_varuna_iface_align(inner);
+}
+
 static ucs_status_t
 uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
                            const uct_iface_params_t *params, unsigned link,
@@ -180,33 +208,17 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
         goto out;
     }
 
-    inner.field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
-                          UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
-                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
-                          UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB);
-    inner.field_mask |= UCT_IFACE_PARAM_FIELD_DEVICE |
-                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
-                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
-                        UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
-                        UCT_IFACE_PARAM_FIELD_FEATURES;
-    inner.mode.device.tl_name  = uct_varuna_lane_tls[kind];
-    inner.mode.device.dev_name = nic->dev_name;
-    inner.err_handler          = uct_varuna_iface_inner_error;
-    inner.err_handler_arg      = lane;
-    inner.err_handler_flags    = 0;
-    /* Logs are written by PUT and read by GET whatever the user asked for */
-    inner.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
-                                 UCT_IFACE_FEATURE_GET |
-                                 UCT_IFACE_FEATURE_AMO32 |
-                                 UCT_IFACE_FEATURE_AMO64;
-    uct_varuna_iface_align(&inner);
-
+    uct_varuna_iface_lane_params(lane, nic->dev_name, &inner);
     status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
     if (status != UCS_OK) {
         ucs_error("rc_varuna: failed to open %s on %s: %s",
                   uct_varuna_lane_tls[kind], nic->dev_name,
                   ucs_status_string(status));
         goto out;
+    }
+
+    if (kind == UCT_VARUNA_LANE_DC) {
+        uct_varuna_mlx5_guard_dc(lane->inner);
     }
 
     status = uct_iface_query(lane->inner, &lane->attr);

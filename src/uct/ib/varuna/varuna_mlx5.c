@@ -22,6 +22,7 @@
 #endif
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <uct/ib/mlx5/ib_mlx5.inl>
+#include <ucs/type/init_once.h>
 
 /* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
  * its own, the first member of the endpoint. */
@@ -313,6 +314,44 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md)
 
     /* The device answers this, not its driver's memory */
     return ibv_query_port(dev->ibv_context, dev->first_port, &attr) != 0;
+}
+
+/* dc_mlx5's table, with the function below in it; and its own one */
+static uct_rc_iface_ops_t uct_varuna_mlx5_dc_ops;
+static uct_ib_iface_handle_failure_func_t uct_varuna_mlx5_dc_handle_failure;
+
+/* Its function resets the queue pair, and ends the process if that fails */
+static void uct_varuna_mlx5_dc_failure(uct_ib_iface_t *iface, void *arg,
+                                       ucs_status_t status)
+{
+    const uct_ib_device_t *dev = uct_ib_iface_device(iface);
+
+    if (uct_varuna_mlx5_is_md_dead(iface->super.md)) {
+        ucs_diag("%s: a completion with an error (%s) comes from a NIC that is "
+                 "dead by now: dropped", dev->ibv_context->device->name,
+                 ucs_status_string(status));
+        return;
+    }
+
+    uct_varuna_mlx5_dc_handle_failure(iface, arg, status);
+}
+
+void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
+{
+    static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
+    uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
+
+    UCS_INIT_ONCE(&once) {
+        uct_varuna_mlx5_dc_ops =
+                *ucs_derived_of(iface->ops, uct_rc_iface_ops_t);
+        uct_varuna_mlx5_dc_handle_failure =
+                uct_varuna_mlx5_dc_ops.super.handle_failure;
+        uct_varuna_mlx5_dc_ops.super.handle_failure =
+                uct_varuna_mlx5_dc_failure;
+    }
+
+    ucs_assert(iface->ops->handle_failure == uct_varuna_mlx5_dc_handle_failure);
+    iface->ops = &uct_varuna_mlx5_dc_ops.super;
 }
 
 /* For messages alone, rc_mlx5 arms its queue for those that are "solicited", and does

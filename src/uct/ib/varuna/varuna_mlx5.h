@@ -85,6 +85,14 @@ unsigned uct_varuna_mlx5_am_overhead(void);
 /** @return Nonzero if the NIC of a memory domain of ib can do nothing any more. */
 int uct_varuna_mlx5_is_md_dead(uct_md_h md);
 
+/**
+ * Let an inner dc_mlx5 interface survive a NIC that dies behind an error of one of its
+ * queue pairs: UCX ends the process if it cannot reset that. The error is dropped then,
+ * as if the NIC had died in front of it, and found as that is. To be called before
+ * anything is posted.
+ */
+void uct_varuna_mlx5_guard_dc(uct_iface_h iface);
+
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events);
 
