@@ -7,7 +7,8 @@
  *     ft_peers server              prints its address, "sleep SECONDS" on stdin
  *                                  makes it compute, the end of stdin ends it
  *     ft_peers client EPS FILE...  EPS endpoints to the server whose address is in
- *                                  each file; the end of stdin ends the load
+ *                                  each file; "open FILE" on stdin adds a server,
+ *                                  the end of stdin ends the load
  *
  *     ft_peers writer EPS FILE...  the same, with puts only
  *
@@ -30,6 +31,8 @@
 #define FT_WINDOW   4       /* Puts in flight of an endpoint */
 #define FT_MAX_EPS  4096    /* Of a client to one server */
 #define FT_SLICE    64      /* Bytes of an endpoint in the server's memory */
+#define FT_MAX_PEERS 64     /* Servers of a client */
+#define FT_MAX_LINE  256    /* Of a command */
 
 typedef struct ft_peer ft_peer_t;
 typedef struct ft_link ft_link_t;
@@ -80,6 +83,26 @@ static void *ft_alloc(size_t count, size_t size)
     return ptr;
 }
 
+/* Take a command from the input, which is written as a whole.
+ * @return 1 if there was one, 0 at the end of the input, -1 if nothing was there */
+static int ft_input(char *line)
+{
+    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t ret;
+
+    if (poll(&pfd, 1, 0) <= 0) {
+        return -1;
+    }
+
+    ret = read(STDIN_FILENO, line, FT_MAX_LINE - 1);
+    if (ret <= 0) {
+        return 0;
+    }
+
+    line[ret] = '\0';
+    return 1;
+}
+
 /* --- Server --- */
 
 static struct {
@@ -107,21 +130,15 @@ static ucs_status_t ft_server_am(void *arg, void *data, size_t length,
 /* @return 0 at the end of the input */
 static int ft_server_command(void)
 {
-    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-    char line[128];
+    char line[FT_MAX_LINE];
     double seconds;
-    ssize_t ret;
+    int ret;
 
-    if (poll(&pfd, 1, 0) <= 0) {
-        return 1;
-    }
-
-    ret = read(STDIN_FILENO, line, sizeof(line) - 1);
+    ret = ft_input(line);
     if (ret <= 0) {
-        return 0;
+        return ret < 0;
     }
 
-    line[ret] = '\0';
     if (sscanf(line, "sleep %lf", &seconds) != 1) {
         ft_die("unknown command: %s", line);
     }
@@ -330,13 +347,6 @@ static void ft_peer_report(const ft_peer_t *peer, unsigned index,
            peer->failed, peer->twice, peer->refused, memory, gap * 1e3);
 }
 
-static int ft_input_ended(void)
-{
-    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-    char c;
-
-    return (poll(&pfd, 1, 0) > 0) && (read(STDIN_FILENO, &c, 1) <= 0);
-}
 
 /* All that was posted completes, for better or worse; and the last messages, which
  * have no completion of their own, arrive */
@@ -386,10 +396,30 @@ static uint64_t ft_peer_least(const ft_peer_t *peer, unsigned num_eps)
     return least;
 }
 
+/* One more peer, if a command says so. @return 0 at the end of the input */
+static int ft_client_command(ft_peer_t *peers, unsigned *num_peers,
+                             unsigned num_eps)
+{
+    char line[FT_MAX_LINE], path[FT_MAX_LINE];
+    int ret;
+
+    ret = ft_input(line);
+    if (ret <= 0) {
+        return ret < 0;
+    }
+
+    if ((sscanf(line, "open %s", path) != 1) || (*num_peers == FT_MAX_PEERS)) {
+        ft_die("unknown command: %s", line);
+    }
+
+    ft_peer_open(&peers[(*num_peers)++], path, num_eps);
+    return 1;
+}
+
 static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
                      char **paths)
 {
-    ft_peer_t *peers = ft_alloc(num_peers, sizeof(*peers));
+    ft_peer_t *peers = ft_alloc(FT_MAX_PEERS, sizeof(*peers));
     double report_at = 0;
     unsigned i, j;
 
@@ -398,7 +428,7 @@ static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
         ft_peer_open(&peers[i], paths[i], num_eps);
     }
 
-    while (!ft_input_ended()) {
+    while (ft_client_command(peers, &num_peers, num_eps)) {
         for (i = 0; i < num_peers; ++i) {
             for (j = 0; j < num_eps; ++j) {
                 if (sends) {
@@ -443,7 +473,8 @@ int main(int argc, char **argv)
         return ft_server();
     } else if ((argc > 3) &&
                (!strcmp(argv[1], "client") || !strcmp(argv[1], "writer")) &&
-               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
+               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS) &&
+               (argc - 3 <= FT_MAX_PEERS)) {
         return ft_client(!strcmp(argv[1], "client"), atoi(argv[2]), argc - 3,
                          argv + 3);
     }

@@ -81,6 +81,16 @@ client() {
     await_more
 }
 
+# witness HOST: one more server there, to which the client opens endpoints. Others on its
+# host which are silent are gone, which without it nobody can tell from a dead host: so
+# they are given up behind this, and not before, however long it was.
+witness() {
+    servers "$1" witness
+    names+=(witness)
+    echo "open witness.addr" >&"${fd_of[client]}"
+    await_more $((${#names[@]} - 1))
+}
+
 # await_more [NUMBER...]: each endpoint to these servers (all) completes more than the
 # slowest one has
 await_more() {

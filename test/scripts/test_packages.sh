@@ -7,6 +7,7 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
+fabric=package-$$
 ucx_src=$(sed -n "s/.*--with-ucx-src=\([^' ]*\).*/\1/p" \
               < <("$RCV_BUILD/config.status" --config) | head -n 1)
 
@@ -22,7 +23,7 @@ CXXFLAGS=-O0" >log 2>&1 || fail "$(tail -n 5 log)"
 
 # It unpacks beside Debian's UCX, touches none of its files, and works from there
 test_debian_package() {
-    local package fabric=package-$$ plugin
+    local package plugin
     package=$(RC_VARUNA_DEB_BUILD=$PWD/build RC_VARUNA_UCX_SRC=$ucx_src \
                   DEBEMAIL=packages@rc-varuna.org \
                   "$top/contrib/deb.sh" "$PWD/out" 2>log) ||
@@ -51,6 +52,8 @@ test_debian_package() {
         sh -c 'LD_PRELOAD=$LD_PRELOAD:$1 exec /usr/bin/ucx_info -d -t rc_varuna' \
         sh "$plugin" >info 2>&1
     check grep -q 'Device: varuna_mlx5_1:1' info
+    check "$RCV_PREFIX/bin/mlx5emu" down -n "$fabric"
+    trap - EXIT
 }
 
 run_tests

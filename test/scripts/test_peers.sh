@@ -10,21 +10,32 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/ft_peers.sh"
 
+# given_up_by_witness: endpoints to dead processes fail when there is a witness, and for
+# no other reason: no time-out competes with what is to happen before
+given_up_by_witness() {
+    export UCX_RC_VARUNA_GIVE_UP=10m UCX_RC_VARUNA_PEER_TIMEOUT=1s
+}
+
 test_one_of_two_peers_dies() {
-    export UCX_RC_VARUNA_GIVE_UP=10s # Nobody is slower at opening
+    given_up_by_witness
     fabric_up --hosts 3 --links 2
     servers 0 alive
     servers 1 dead
     client 2 2 alive dead
     kill -KILL "$(program_of dead)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
-    await 60 client.log 'note endpoint .* failed' 2
     await_more 0
+    ! grep -q 'note endpoint .* failed' client.log || fail "nobody could know that"
+    witness 1
+    await 60 client.log "the peer's process is gone" 2
+    await 60 client.log 'note endpoint .* failed' 2
+    await_more 0 2
     end client
     no_switch
     [ "$(field client.log errors errors)" = 2 ] || fail "$(tail -n 1 client.log)"
     [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     good 0
+    good 2
     fabric_down
 }
 
@@ -46,28 +57,36 @@ test_one_of_two_peers_is_stopped_for_a_while() {
 }
 
 # Six dead processes of one host want the four DCIs of the control plane for ever;
-# fences of the living one beside them must get through, and the dead ones are given
-# up long before GIVE_UP
+# fences of the living one beside them must get through, and an endpoint's opening; and
+# the dead ones are given up long before GIVE_UP
 test_dead_processes_beside_a_living_one() {
-    local i
-    export UCX_RC_VARUNA_PEER_TIMEOUT=20s # The fence comes before
-    fabric_up --hosts 2 --links 2
-    servers 0 alive d1 d2 d3 d4 d5 d6
+    local i client_pid dead=()
+    given_up_by_witness
+    fabric_up --hosts 3 --links 2
+    servers 2 alive
+    servers 0 d1 d2 d3 d4 d5 d6
     client 1 1 alive d1 d2 d3 d4 d5 d6
+    # All at once for the client: none of them is another's witness
     for i in 1 2 3 4 5 6; do
-        kill -KILL "$(program_of "d$i")"
+        dead+=("$(program_of "d$i")")
     done
+    client_pid=$(program_of client)
+    kill -STOP "$client_pid"
+    kill -KILL "${dead[@]}"
+    kill -CONT "$client_pid"
     await 60 client.log 'Transport retry count exceeded' 6
     check "$emu" link -n "$fabric" 1:0 down
     await 60 client.log 'rc_varuna: switched '
     ! grep -q 'note endpoint .* failed' client.log ||
         fail "the dead were given up before the fence was needed"
     echo "# $(grep -o 'switched.*' client.log)"
+    witness 0
     await 60 client.log "the peer's process is gone" 6
     await 60 client.log 'note endpoint .* failed' 6
     await_more 0
     end client
     good 0
+    good 7
     fabric_down
 }
 
@@ -75,7 +94,7 @@ test_dead_processes_beside_a_living_one() {
 # more, so that the fence of the living one gets through
 test_messages_to_the_dead_hang() {
     local i
-    export UCX_RC_VARUNA_PEER_TIMEOUT=90s UCX_RC_VARUNA_GIVE_UP=90s
+    export UCX_RC_VARUNA_PEER_TIMEOUT=10m UCX_RC_VARUNA_GIVE_UP=10m
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=50ms
     fabric_up --hosts 3 --links 2
     servers 0 alive
@@ -105,6 +124,7 @@ test_messages_to_the_dead_hang() {
 
 # A process that is stopped while its link fails is no dead one
 test_stopped_peer_whose_link_fails() {
+    export UCX_RC_VARUNA_PEER_TIMEOUT=10m # Longer than it is stopped for, on any machine
     fabric_up --hosts 2 --links 2
     servers 0 alive stopped
     client 1 1 alive stopped
@@ -123,7 +143,7 @@ test_stopped_peer_whose_link_fails() {
 # Each fault is called by its name, and concerns those only whom it concerns: our own
 # port, a peer's port, a path to one peer, a process
 test_faults_are_told_apart() {
-    export UCX_RC_VARUNA_GIVE_UP=10s # Nobody is slower at opening
+    given_up_by_witness
     # Who is silent is found by the heartbeat, not by the NIC
     export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
     fabric_up --hosts 3 --links 2
@@ -158,9 +178,21 @@ test_faults_are_told_apart() {
     kill -KILL "$(program_of two)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
     await_more 0
+    witness 1
+
+    # Its lanes, whichever link they are on, fail with that
+    check "$emu" link -n "$fabric" 2:0 down
+    await 60 client.log 'link mlx5_0:1 is down: port event'
+    check "$emu" link -n "$fabric" 2:0 up
+    await 60 client.log 'link mlx5_0:1 is up'
+    check "$emu" link -n "$fabric" 2:1 down
+    await 60 client.log "the peer's process is gone" 2
+    await 60 client.log 'note endpoint .* failed' 2
+    await_more 0 2
     end client
     [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     good 0
+    good 2
     fabric_down
 }
 
