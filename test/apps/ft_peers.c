@@ -4,8 +4,9 @@
  * One client and several servers, each a process of its own: what happens to some
  * of them must not touch the others. Started by test/scripts/test_peers.sh.
  *
- *     ft_peers server              prints its address, "sleep SECONDS" on stdin
- *                                  makes it compute, the end of stdin ends it
+ *     ft_peers server              prints its address, "compute" on stdin makes it
+ *                                  call nothing of UCX until the next line, the end
+ *                                  of stdin ends it
  *     ft_peers client EPS FILE...  EPS endpoints to the server whose address is in
  *                                  each file; "open FILE" on stdin adds a server,
  *                                  the end of stdin ends the load
@@ -83,14 +84,15 @@ static void *ft_alloc(size_t count, size_t size)
     return ptr;
 }
 
-/* Take a command from the input, which is written as a whole.
+/* Take a command from the input, which is written as a whole; wait for it for so many
+ * milliseconds, -1: for ever.
  * @return 1 if there was one, 0 at the end of the input, -1 if nothing was there */
-static int ft_input(char *line)
+static int ft_input(char *line, int timeout_ms)
 {
     struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
     ssize_t ret;
 
-    if (poll(&pfd, 1, 0) <= 0) {
+    if (poll(&pfd, 1, timeout_ms) <= 0) {
         return -1;
     }
 
@@ -131,22 +133,21 @@ static ucs_status_t ft_server_am(void *arg, void *data, size_t length,
 static int ft_server_command(void)
 {
     char line[FT_MAX_LINE];
-    double seconds;
     int ret;
 
-    ret = ft_input(line);
+    ret = ft_input(line, 0);
     if (ret <= 0) {
         return ret < 0;
     }
 
-    if (sscanf(line, "sleep %lf", &seconds) != 1) {
+    if (strcmp(line, "compute\n")) {
         ft_die("unknown command: %s", line);
     }
 
-    printf("ft: sleeps\n");
-    usleep((useconds_t)(seconds * 1e6));
+    printf("ft: computes\n");
+    ret = ft_input(line, -1);
     printf("ft: awake\n");
-    return 1;
+    return ret;
 }
 
 static int ft_server(void)
@@ -403,7 +404,7 @@ static int ft_client_command(ft_peer_t *peers, unsigned *num_peers,
     char line[FT_MAX_LINE], path[FT_MAX_LINE];
     int ret;
 
-    ret = ft_input(line);
+    ret = ft_input(line, 0);
     if (ret <= 0) {
         return ret < 0;
     }

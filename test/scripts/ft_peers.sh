@@ -119,6 +119,27 @@ await_above() {
     fail "server $1 completes nothing beyond $2: $(tail -n 3 client.log)"
 }
 
+# await_stuck NUMBER: three times the client tells that nothing has completed at this
+# server's slowest endpoint, that is for a second
+await_stuck() {
+    local try seen
+    seen=$(grep -c "^ft: now $1 " client.log) || true
+    for ((try = 0; try < 1200; ++try)); do
+        grep "^ft: now $1 " client.log | tail -n +$((seen + 1)) | tail -n 3 |
+            awk '{ ++count; least[$5] }
+                 END { for (i in least) ++n; exit !(count == 3 && n == 1) }' ||
+            { sleep 0.05; continue; }
+        return 0
+    done
+    fail "server $1 still completes something: $(tail -n 3 client.log)"
+}
+
+# no_receives: somebody had to wait for a peer's receive buffers
+no_receives() {
+    "$emu" status -n "$fabric" --json >status.json
+    check awk '/"rnr_waits"/ { sum += $2 } END { exit !(sum > 0) }' status.json
+}
+
 # program_of NAME: under the timeout, exec and launcher that we started
 program_of() {
     local pid=${pid_of[$1]} child
