@@ -18,7 +18,7 @@ export UCX_RC_VARUNA_LINKS=mlx5_0:1,mlx5_1:1
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
 export UCX_RC_VARUNA_ATOMIC_MODE=proxy
 job=ft_atom_job
-rounds=3000
+rounds=100
 
 # lines ROLE PATTERN: how many there are
 lines() {
