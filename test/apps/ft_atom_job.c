@@ -9,7 +9,7 @@
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
- *               crowd COUNT ROUNDS
+ *               crowd COUNT ROUNDS | second | close
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
@@ -18,7 +18,8 @@
  * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
  * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to COUNT words at once;
  * "fenced" has fences between atomics and puts of the word; "crowd" adds 1 to it over
- * COUNT endpoints, one after the other.
+ * COUNT endpoints, one after the other. From "second" to "close", which closes it, another
+ * endpoint is worked with.
  */
 #include "ft_atom_batch.h"
 
@@ -49,6 +50,7 @@ typedef struct {
     ft_address_t      server;
     uct_rkey_bundle_t rkey;
     uct_ep_h          ep;
+    uct_ep_h          first;     /* While "ep" is the second one */
     uint64_t          last_seen;
     uint64_t          result;
     uct_completion_t  comp;
@@ -466,6 +468,13 @@ static void ft_command(ft_atom_job_t *job, char *line)
             uct_ep_destroy(job->ep);
         }
         job->ep = ft_uct_connect(&job->uct, &job->server);
+    } else if (!strcmp(line, "second") && (job->first == NULL)) {
+        job->first = job->ep;
+        job->ep    = ft_uct_connect(&job->uct, &job->server);
+    } else if (!strcmp(line, "close") && (job->first != NULL)) {
+        uct_ep_destroy(job->ep);
+        job->ep    = job->first;
+        job->first = NULL;
     } else if (!strcmp(line, "warm")) {
         ft_execute(job, &warm, job->server.base + FT_WARM, 8);
     } else if (!strncmp(line, "idle ", 5)) {
