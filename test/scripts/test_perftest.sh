@@ -187,9 +187,13 @@ test_uct() {
     if [ -n "${RC_VARUNA_LONG:-}" ]; then
         for name in am_lat put_lat am_bw put_bw; do
             uct_test $name -D bcopy -s 2000
+        done
+        for name in am_lat am_bw; do
+            uct_test $name -D zcopy -s 8000 # A segment is the most
+        done
+        for name in put_lat put_bw get; do
             uct_test $name -D zcopy -s 20000
         done
-        uct_test get -D zcopy -s 20000
     fi
     judge
 }
