@@ -26,10 +26,12 @@ options+=:use_sigaltstack=0
 if [ "${RC_VARUNA_SANITIZERS:-}" = long ]; then
     filter='*'
     failover=.
+    limit=1500
 else
     filter='*test_emu_args*:*test_emu_insn*:*test_emu_rule*:test_emu_rc*:test_emu_dc*'
     filter+=':test_emu_devx.*:test_emu_overrun*'
     failover='silent_after|cut_in_the_middle'
+    limit=150
 fi
 
 # sanitized: builds all with address,undefined
@@ -58,7 +60,7 @@ suite() {
     (cd "$build/test/gtest" &&
      make -j"$(nproc)" "$1" verbs_agent verbs_args scale_agent >make.log 2>&1) ||
         fail "$1 does not build: $(grep -m 3 rror "$build/test/gtest/make.log")"
-    UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=$options timeout 150 \
+    UBSAN_OPTIONS=print_stacktrace=1 ASAN_OPTIONS=$options timeout $limit \
         "$build/test/gtest/$1" --gtest_filter="$2" >log 2>&1 ||
         fail "$1: $(grep -E 'FAILED|Error|error' log | head -n 10)"
     clean log
@@ -96,7 +98,8 @@ test_address_and_undefined_failover() {
 
 if [ "${RC_VARUNA_SANITIZERS:-}" = long ]; then
     for name in api atomics atomics_chaos atomics_rules atomics_sweep chaos \
-                detectors hangs home messages orphans peers resend stories sweep; do
+                detectors hangs home late many messages orphans peers resend restart \
+                stories sweep; do
         eval "test_address_and_undefined_$name() { script $name .; }"
     done
 fi
