@@ -77,7 +77,8 @@ check_list() {
             re = pattern($1)
             for (i = 1; i <= count && tests[i] !~ re; ++i) {
             }
-            if (i > count) {
+            # Not in a UCX without statistics
+            if (i > count && $1 !~ /^rc_varuna\/test_uct_stats[.]/) {
                 print list ": no such test: " $1
             }
         }' "$2" "$1" >>bad

@@ -180,6 +180,26 @@ static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
     ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
 }
 
+/* In UCX's own statistics, where they are built */
+static inline void uct_varuna_ep_count_refused(uct_varuna_ep_t *ep,
+                                               ucs_status_t status)
+{
+    if (status == UCS_ERR_NO_RESOURCE) {
+        UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    }
+}
+
+/* Why a request is not taken */
+static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = (ep->state == UCT_VARUNA_EP_FAILED) &&
+                          (ep->fail_status != UCS_OK) ?
+                          ep->fail_status : UCS_ERR_NO_RESOURCE;
+
+    uct_varuna_ep_count_refused(ep, status);
+    return status;
+}
+
 /* Post a new request and queue it, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
@@ -192,8 +212,10 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
              uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);
-        return (ep->state == UCT_VARUNA_EP_ACTIVE) ? status :
-               UCS_ERR_NO_RESOURCE;
+        status = (ep->state == UCT_VARUNA_EP_ACTIVE) ? status :
+                 UCS_ERR_NO_RESOURCE;
+        uct_varuna_ep_count_refused(ep, status);
+        return status;
     }
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
@@ -217,12 +239,6 @@ uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     ucs_status_t status = uct_varuna_req_start(iface, ep, req);
 
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
-}
-
-static inline ucs_status_t uct_varuna_ep_unavailable(const uct_varuna_ep_t *ep)
-{
-    return (ep->state == UCT_VARUNA_EP_FAILED) && (ep->fail_status != UCS_OK) ?
-           ep->fail_status : UCS_ERR_NO_RESOURCE;
 }
 
 static UCS_F_ALWAYS_INLINE void

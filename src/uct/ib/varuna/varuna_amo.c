@@ -357,7 +357,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
 
     amo = ucs_mpool_get_inline(&iface->amo_mp);
     if (amo == NULL) {
-        return UCS_ERR_NO_RESOURCE;
+        return uct_varuna_ep_unavailable(ep);
     }
 
     amo->ep        = ep;

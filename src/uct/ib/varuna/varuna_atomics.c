@@ -52,6 +52,9 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
                                       sizeof(uint64_t) : sizeof(uint32_t),
                                       compare, value, remote_addr, rkey, result,
                                       comp);
+        if (status == UCS_OK) {
+            UCT_TL_EP_STAT_ATOMIC(&ep->super);
+        }
         return ((status == UCS_OK) && (type != UCT_VARUNA_REQ_ATOMIC_POST)) ?
                UCS_INPROGRESS : status;
     }
@@ -69,10 +72,14 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
     req->atomic.compare  = compare;
     req->atomic.value    = value;
     req->atomic.result   = result;
-    UCT_TL_EP_STAT_ATOMIC(&ep->super);
-    return (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
-           uct_varuna_req_start(iface, ep, req) :
-           uct_varuna_req_start_inprogress(iface, ep, req);
+    status = (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
+             uct_varuna_req_start(iface, ep, req) :
+             uct_varuna_req_start_inprogress(iface, ep, req);
+    if (!UCS_STATUS_IS_ERR(status)) {
+        UCT_TL_EP_STAT_ATOMIC(&ep->super);
+    }
+
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,

@@ -27,6 +27,7 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_short, "put_short");
     UCT_SKIP_ZERO_LENGTH(length);
@@ -38,8 +39,9 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     req->length = length;
     memcpy(req->data, buffer, length);
-    UCT_TL_EP_STAT_OP(&ep->super, PUT, SHORT, length);
-    return uct_varuna_req_start(iface, ep, req);
+    status = uct_varuna_req_start(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
+    return status;
 }
 
 ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
@@ -60,7 +62,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     buffer = uct_varuna_req_get_bcopy(iface, req);
     if (ucs_unlikely(buffer == NULL)) {
         uct_varuna_req_release(req);
-        return UCS_ERR_NO_RESOURCE;
+        return uct_varuna_ep_unavailable(ep);
     }
 
     length = pack_cb(buffer, arg);
@@ -71,8 +73,8 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_bcopy_iov(req, length);
-    UCT_TL_EP_STAT_OP(&ep->super, PUT, BCOPY, length);
     status = uct_varuna_req_start(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
 
@@ -82,6 +84,7 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.put.max_iov, "put_zcopy");
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
@@ -94,8 +97,10 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    UCT_TL_EP_STAT_OP(&ep->super, PUT, ZCOPY, req->length);
-    return uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
@@ -105,6 +110,7 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.get.max_bcopy, "get_bcopy");
     UCT_SKIP_ZERO_LENGTH(length);
@@ -117,8 +123,9 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     req->length  = length;
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
-    UCT_TL_EP_STAT_OP(&ep->super, GET, BCOPY, length);
-    return uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
@@ -127,6 +134,7 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.get.max_iov, "get_zcopy");
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt),
@@ -140,8 +148,10 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    UCT_TL_EP_STAT_OP(&ep->super, GET, ZCOPY, req->length);
-    return uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
@@ -201,6 +211,7 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length + sizeof(header), 0, iface->attr.cap.am.max_short,
@@ -216,8 +227,10 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     if (length > 0) {
         memcpy(req->data + sizeof(header), payload, length);
     }
-    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, req->length);
-    return uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
+                                 length + sizeof(header));
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
@@ -225,6 +238,7 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
     ucs_iov_iter_t iter;
 
     UCT_CHECK_AM_ID(id);
@@ -239,8 +253,10 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     ucs_iov_iter_init(&iter);
     req->length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data,
                                     sizeof(req->data));
-    UCT_TL_EP_STAT_OP(&ep->super, AM, SHORT, req->length);
-    return uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
 }
 
 /* The header which begins an AM_ZCOPY request's data: ours, then the user's. */
@@ -274,7 +290,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     buffer = uct_varuna_req_get_bcopy(iface, req);
     if (ucs_unlikely(buffer == NULL)) {
         uct_varuna_req_release(req);
-        return UCS_ERR_NO_RESOURCE;
+        return uct_varuna_ep_unavailable(ep);
     }
 
     length      = pack_cb(buffer, arg);
@@ -282,8 +298,8 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_set_am(ep, req, id);
     uct_varuna_req_set_am_header(req, NULL, 0);
     uct_varuna_req_set_bcopy_iov(req, length);
-    UCT_TL_EP_STAT_OP(&ep->super, AM, BCOPY, length);
     status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
 
@@ -311,8 +327,9 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_set_am(ep, req, id);
     uct_varuna_req_set_am_header(req, header, header_length);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    UCT_TL_EP_STAT_OP(&ep->super, AM, ZCOPY, req->length + header_length);
     status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
+                                 header_length + uct_iov_total_length(iov, iovcnt));
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
 
