@@ -40,11 +40,11 @@ down() {
     trap - EXIT
 }
 
-# on HOST COMMAND...
+# on HOST COMMAND...: for ${limit:-60} seconds
 on() {
     local host=$1
     shift
-    "$emu" exec -n "$fabric" "$host" -- "$run" "$@"
+    timeout "${limit:-60}" "$emu" exec -n "$fabric" "$host" -- "$run" "$@"
 }
 
 # All ten operations in both widths, on each link
@@ -89,14 +89,14 @@ works() {
     local i server status=0
     rm -f address end
     mkfifo end
-    on 0 timeout 120 "$app" server "$PWD/address" <end >server.out 2>&1 &
+    limit=120 on 0 "$app" server "$PWD/address" <end >server.out 2>&1 &
     server=$!
     exec 7>end
     for ((i = 0; i < 600; ++i)); do
         [ ! -e address ] || break
         sleep 0.05
     done
-    on 1 timeout "$1" "$app" client "$PWD/address" >client.out 2>&1 || status=$?
+    limit=$1 on 1 "$app" client "$PWD/address" >client.out 2>&1 || status=$?
     exec 7>&-
     wait $server || fail "the server: $(tail -n 3 server.out)"
     return $status
