@@ -190,18 +190,17 @@ static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
 {
     unsigned i;
 
-    if (phase == FT_PHASE_DC) {
-        ft_child_send(&sweep->client, "open");
-        ft_sweep_ok(sweep, &sweep->client, 0);
-        return ft_sweep_warm_once(sweep, verdict);
-    }
-
     for (i = 0; i < FT_WARM_TRIES; ++i) {
+        if (phase == FT_PHASE_DC) {
+            ft_child_send(&sweep->client, "open");
+            ft_sweep_ok(sweep, &sweep->client, 0);
+        }
+
         if (!ft_sweep_warm_once(sweep, verdict)) {
             return 0;
         }
 
-        if (verdict->is_rc &&
+        if ((verdict->is_rc || (phase == FT_PHASE_DC)) &&
             ((link == FT_ANY_LINK) || (link == verdict->link))) {
             return 1;
         }
