@@ -45,18 +45,18 @@ job() {
     # shellcheck disable=SC2086 # words of a rule
     [ -z "${second:-}" ] || check "$emu" fault add -n "$fabric" $second >/dev/null
 
-    # How long that takes is the machine's affair: what stands still ends itself (-g)
-    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
+    # Sanitized programs are slower: test_sanitizers.sh allows them more
+    timeout "${RC_VARUNA_JOB_LIMIT:-60}" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
         -P "$PWD/port" -g 20 >server.log 2>&1 &
     server=$!
-    for ((i = 0; i < 1200; ++i)); do
+    for ((i = 0; i < 20 * ${RC_VARUNA_JOB_LIMIT:-60} / 6; ++i)); do
         [ ! -s port ] || break
         kill -0 $server 2>/dev/null || break
         sleep 0.05
     done
     [ -s port ] || fail "$*: the server did not start: $(tail -n 1 server.log)"
 
-    timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
+    timeout "${RC_VARUNA_JOB_LIMIT:-60}" "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
         -p "$(cat port)" -t 20 -n 3000 -g 20 -l "$PWD/ledger" -S "$PWD/summary" \
         >client.log 2>&1 || status=$?
     [ $status -eq 0 ] ||

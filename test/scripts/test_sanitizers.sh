@@ -84,7 +84,7 @@ script() {
         fail "the programs do not build: $(grep -m 3 rror make.log)"
     ASAN_OPTIONS=$options:log_path=$logs TAP_FILTER=$2 \
     UBSAN_OPTIONS=print_stacktrace=1:log_path=$logs RC_VARUNA_SWEEP=1 \
-    RCV_BUILD=$build RCV_PREFIX=$build/_install \
+    RC_VARUNA_JOB_LIMIT=300 RCV_BUILD=$build RCV_PREFIX=$build/_install \
         timeout 1800 bash "$top/test/scripts/test_$1.sh" >log 2>&1 ||
         fail "$(grep -v '^ok' log | head -n 10) $(cat "$logs"* 2>/dev/null | head -n 20)"
     ! cat "$logs"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
