@@ -12,6 +12,7 @@
 
 #define AMO_ADDR  0x7f0000001000ul
 #define AMO_SLOTS 4
+#define AMO_GEN   4711
 #define AMO_STEPS 64 /* Behind the last change by others */
 
 typedef struct {
@@ -157,12 +158,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int is_quiet     = 1;
     uint64_t first;
     unsigned what;
+    int is_lost;
 
     amo.slots = calloc(AMO_SLOTS, sizeof(*amo.slots));
     FUZZ_CHECK(amo.slots != NULL);
     amo.target = fuzz_u64(&in, 8) & amo_mask(&amo);
     fuzz_take(&in, &amo.slots[1], (AMO_SLOTS - 1) * sizeof(*amo.slots));
-    amo.slots[0].mark = uct_varuna_mark(4711, UCT_VARUNA_MARK_PENDING);
+    amo.slots[0].mark = uct_varuna_mark(AMO_GEN, UCT_VARUNA_MARK_PENDING);
     first             = amo.target;
     is_quiet          = !amo_is_uid(&amo, first) &&
                         !((op == UCT_ATOMIC_OP_CSWAP) &&
@@ -170,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     uct_varuna_amo_sm_start(&amo.sm, op, amo.width, AMO_ADDR, compare, value,
                             AMO_SLOTS);
-    uct_varuna_amo_sm_set_slot(&amo.sm, 0, 4711);
+    uct_varuna_amo_sm_set_slot(&amo.sm, 0, AMO_GEN);
     while (amo.sm.act.type != UCT_VARUNA_AMO_ACT_NONE) {
         what = fuzz_u64(&in, 1);
         if (amo_disturb(&amo, &in, what)) {
@@ -178,7 +180,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             amo.steps = 0;
         }
 
-        amo_step(&amo, (what & 0x30) == 0x10, what & 0x40);
+        is_lost = (what & 0x30) == 0x10;
+        if (is_lost && (amo.target == uct_varuna_uid(0, amo.sm.gen, amo.width))) {
+            is_quiet = 0; /* Nobody can tell it from that of a CAS which is lost */
+        }
+        amo_step(&amo, is_lost, what & 0x40);
         amo.steps = (what != 0) ? 0 : amo.steps + 1;
         FUZZ_CHECK(amo.steps < AMO_STEPS);
     }
@@ -218,6 +224,13 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
             add(&seed, sizeof(seed));
             seed.steps[state] = 0x50; /* A lost occupy */
             add(&seed, sizeof(seed));
+            seed.steps[state] = 0;
+            seed.target       = uct_varuna_uid(0, AMO_GEN + (state & 1),
+                                               (op & 1) ? 4 : 8);
+            add(&seed, sizeof(seed));
+            seed.steps[0] = (state & 2) ? 0x10 : 0; /* With the next generation */
+            add(&seed, sizeof(seed));
+            seed.steps[0] = 0;
         }
     }
 }

@@ -31,7 +31,7 @@ const char *uct_varuna_amo_state_names[] = {
     [UCT_VARUNA_AMO_LOST_SLOT]    = "lost-slot",
     [UCT_VARUNA_AMO_LOST_ABORT]   = "lost-abort",
     [UCT_VARUNA_AMO_LOST_UNDO]    = "lost-undo",
-    [UCT_VARUNA_AMO_LOST_ADVANCE] = "lost-advance",
+    [UCT_VARUNA_AMO_RENEW]        = "renew",
     [UCT_VARUNA_AMO_FINISHED]     = "finished",
     [UCT_VARUNA_AMO_LAST]         = NULL
 };
@@ -85,6 +85,14 @@ static void uct_varuna_amo_act_mark(uct_varuna_amo_sm_t *sm,
     sm->act.slot      = slot;
     sm->act.mark_from = from;
     sm->act.mark_to   = to;
+}
+
+/* Our slot's mark to the next generation, and all from the beginning. */
+static void uct_varuna_amo_renew(uct_varuna_amo_sm_t *sm, uint64_t from)
+{
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_RENEW, sm->slot, from,
+                            uct_varuna_mark(uct_varuna_gen_next(sm->gen),
+                                            UCT_VARUNA_MARK_PENDING));
 }
 
 static void uct_varuna_amo_act_slot(uct_varuna_amo_sm_t *sm,
@@ -253,6 +261,15 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
                                     const uct_varuna_slot_t *slot)
 {
     sm->body = *slot;
+    if ((sm->flags & UCT_VARUNA_AMO_FLAG_SLOT) &&
+        (sm->seen == uct_varuna_amo_uid(sm))) {
+        /* Rule 4: our own is nowhere, as it was not written or that was undone,
+         * so it is the user's data. Nobody is to take it for ours any longer. */
+        uct_varuna_amo_renew(sm, uct_varuna_mark(sm->gen,
+                                                 UCT_VARUNA_MARK_PENDING));
+        return;
+    }
+
     switch (uct_varuna_uid_check(sm->seen, sm->width, sm->addr, slot)) {
     case UCT_VARUNA_UID_FOREIGN:
         uct_varuna_amo_not_uid(sm);
@@ -355,21 +372,25 @@ static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
     uct_varuna_amo_occupy(sm, sm->compare, sm->value);
 }
 
+/* Our CAS of the mark gave @a mark. If it did not move on, somebody has marked it
+ * DONE before. */
+static int uct_varuna_amo_is_next(const uct_varuna_amo_sm_t *sm, uint64_t mark)
+{
+    return (mark == sm->act.mark_from) || (mark == sm->act.mark_to);
+}
+
 /* Rule 7: the slot is ours to give back when the confirm has returned and the
  * mark has moved on, which is FINISHED. */
 static void uct_varuna_amo_advanced(uct_varuna_amo_sm_t *sm, uint64_t mark)
 {
-    uint64_t next = uct_varuna_mark(uct_varuna_gen_next(sm->gen),
-                                    UCT_VARUNA_MARK_PENDING);
-
-    if ((mark == sm->act.mark_from) || (mark == next)) {
+    if (uct_varuna_amo_is_next(sm, mark)) {
         sm->gen = uct_varuna_gen_next(sm->gen);
         uct_varuna_amo_finish(sm);
         return;
     }
 
-    /* Somebody marked it DONE */
-    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_ADVANCE, sm->slot, mark, next);
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_ADVANCE, sm->slot, mark,
+                            sm->act.mark_to);
 }
 
 /* --- Recovery, rule 6 --- */
@@ -386,13 +407,6 @@ static void uct_varuna_amo_lost_abort(uct_varuna_amo_sm_t *sm)
     uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_LOST_ABORT, sm->slot,
                             uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_PENDING),
                             uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_ABORTED));
-}
-
-static void uct_varuna_amo_lost_advance(uct_varuna_amo_sm_t *sm, uint64_t from)
-{
-    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_LOST_ADVANCE, sm->slot, from,
-                            uct_varuna_mark(uct_varuna_gen_next(sm->gen),
-                                            UCT_VARUNA_MARK_PENDING));
 }
 
 static void uct_varuna_amo_lost_slot(uct_varuna_amo_sm_t *sm,
@@ -566,7 +580,7 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
         if (value == uct_varuna_amo_uid(sm)) {
             uct_varuna_amo_recovered(sm);
         } else if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-            uct_varuna_amo_lost_advance(sm, uct_varuna_mark(
+            uct_varuna_amo_renew(sm, uct_varuna_mark(
                     sm->gen, UCT_VARUNA_MARK_PENDING));
         } else {
             uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
@@ -579,13 +593,17 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
         uct_varuna_amo_lost_aborted(sm, value);
         break;
     case UCT_VARUNA_AMO_LOST_UNDO:
-        uct_varuna_amo_lost_advance(sm, uct_varuna_mark(
-                sm->gen, UCT_VARUNA_MARK_ABORTED));
-        break;
-    case UCT_VARUNA_AMO_LOST_ADVANCE:
         /* A new generation, since the old one may be known to others */
-        sm->gen = uct_varuna_gen_next(sm->gen);
-        uct_varuna_amo_begin(sm);
+        uct_varuna_amo_renew(sm, uct_varuna_mark(sm->gen,
+                                                 UCT_VARUNA_MARK_ABORTED));
+        break;
+    case UCT_VARUNA_AMO_RENEW:
+        if (uct_varuna_amo_is_next(sm, value)) {
+            sm->gen = uct_varuna_gen_next(sm->gen);
+            uct_varuna_amo_begin(sm);
+        } else {
+            uct_varuna_amo_renew(sm, value);
+        }
         break;
     default:
         ucs_assertv(0, "state=%u", sm->state);

@@ -14,7 +14,7 @@
  *    |  |        |              |            LOST_READ -> LOST_SLOT
  *    |  +--------+--------------+               |  it was not
  *    +------------------------------------------+-> LOST_ABORT, LOST_UNDO,
- *                                                   LOST_ADVANCE
+ *                                                   RENEW
  */
 #ifndef UCT_VARUNA_AMO_SM_H_
 #define UCT_VARUNA_AMO_SM_H_
@@ -36,7 +36,8 @@ typedef enum {
     UCT_VARUNA_AMO_LOST_SLOT,    /* ... then at our mark */
     UCT_VARUNA_AMO_LOST_ABORT,   /* ... no fence: forbid it */
     UCT_VARUNA_AMO_LOST_UNDO,    /* ... undo what may have slipped in */
-    UCT_VARUNA_AMO_LOST_ADVANCE, /* ... next generation, start again */
+    UCT_VARUNA_AMO_RENEW,        /* Next generation, start again: behind LOST_UNDO,
+                                    or the target's data looks like our UID */
     UCT_VARUNA_AMO_FINISHED,
     UCT_VARUNA_AMO_LAST
 } uct_varuna_amo_state_t;

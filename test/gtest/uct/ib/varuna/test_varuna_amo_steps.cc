@@ -178,3 +178,45 @@ UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
     EXPECT_EQ(0u, owner.result);
     EXPECT_EQ(7u, m_target);
 }
+
+/* Rule 4: the user has put the number that is our UID. Our CAS fails with it, and is
+ * not to take it for its own mark of having been here: the word stays, before and
+ * behind an operation that has marked that UID. */
+UCS_TEST_F(test_varuna_amo_steps, own_uid_is_data) {
+    for (unsigned is_marked = 0; is_marked <= 1; ++is_marked) {
+        uint64_t data = uct_varuna_uid(0, m_gens[0], 8);
+        sm_t owner, reader;
+
+        m_target = data;
+        begin(owner, 0, UCT_ATOMIC_OP_CSWAP, 5, 6);
+        run_to(owner, UCT_VARUNA_AMO_RENEW);
+        if (is_marked) {
+            begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 0);
+            run_to(reader, UCT_VARUNA_AMO_HELP);
+        }
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ(data, owner.result);
+        EXPECT_EQ(data, m_target);
+        EXPECT_EQ(uct_varuna_mark(m_gens[0], UCT_VARUNA_MARK_PENDING),
+                  m_slots[0].mark);
+
+        begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 1);
+        run_to(reader, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ(data, reader.result) << "taken for a UID that is over";
+        EXPECT_EQ(data + 1, m_target);
+    }
+}
+
+/* The same, as what a CAS compares with; the slot has the body of one that failed. */
+UCS_TEST_F(test_varuna_amo_steps, own_uid_is_compared) {
+    uint64_t data = uct_varuna_uid(0, m_gens[0], 8);
+    sm_t owner;
+
+    begin(owner, 0, UCT_ATOMIC_OP_CSWAP, 5, 7);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    m_target = data;
+    begin(owner, 0, UCT_ATOMIC_OP_CSWAP, data, 6);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(data, owner.result);
+    EXPECT_EQ(6u, m_target);
+}
