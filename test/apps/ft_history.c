@@ -9,6 +9,11 @@
  * been there at some time from the last beginning to the first end. The history is
  * linearizable if no read ended before its write began, no two forward zones
  * overlap, and no forward zone contains a backward one.
+ *
+ * A write that was executed twice has two clusters, and each of its reads belongs to
+ * one of them. If there is a way to share the reads out, there is one in which those of
+ * the first cluster ended before those of the second: a read that ended later, but took
+ * effect earlier, could as well have taken effect beside any one of the second.
  */
 #include "ft_history.h"
 
@@ -23,6 +28,9 @@ typedef struct {
     uint64_t to;
     int      forward;
 } ft_zone_t;
+
+/* In a value: of the second time that it was written */
+#define FT_HISTORY_AGAIN (1ull << 55)
 
 static char ft_history_text[256];
 
@@ -123,7 +131,7 @@ static const char *ft_history_check_zones(const ft_zone_t *zones, size_t num)
     return NULL;
 }
 
-const char *ft_history_check(ft_record_t *records, size_t num)
+static const char *ft_history_check_once(ft_record_t *records, size_t num)
 {
     const char *wrong = NULL;
     size_t num_zones  = 0;
@@ -149,5 +157,83 @@ const char *ft_history_check(ft_record_t *records, size_t num)
     }
 
     free(zones);
+    return wrong;
+}
+
+static int ft_compare_ends(const void *a, const void *b)
+{
+    const ft_record_t *r1 = a, *r2 = b;
+
+    return (r1->end > r2->end) - (r1->end < r2->end);
+}
+
+static const char *ft_history_check_copy(const ft_record_t *records, size_t num)
+{
+    ft_record_t *copy = malloc((num + 1) * sizeof(*copy));
+    const char *wrong = "out of memory";
+
+    if (copy != NULL) {
+        memcpy(copy, records, num * sizeof(*copy));
+        wrong = ft_history_check_once(copy, num);
+        free(copy);
+    }
+
+    return wrong;
+}
+
+/* Records are sorted by their end; behind them is room for one more for each write
+ * from @a next on that was executed twice */
+static const char *ft_history_share_out(ft_record_t *records, size_t num,
+                                        size_t next)
+{
+    const char *wrong;
+    uint64_t value;
+    size_t total, i;
+
+    while ((next < num) && !records[next].again) {
+        ++next;
+    }
+
+    if (next == num) {
+        return ft_history_check_copy(records, num);
+    }
+
+    value                = records[next].value;
+    records[next].again  = 0;
+    total                = num + 1;
+    records[num]         = records[next];
+    records[num].value  |= FT_HISTORY_AGAIN;
+    wrong                = ft_history_share_out(records, total, next + 1);
+    for (i = num; (i > 0) && (wrong != NULL); --i) {
+        if ((records[i - 1].value == value) && !records[i - 1].write) {
+            records[i - 1].value |= FT_HISTORY_AGAIN;
+            wrong = ft_history_share_out(records, total, next + 1);
+        }
+    }
+
+    for (i = 0; i < num; ++i) {
+        if (records[i].value == (value | FT_HISTORY_AGAIN)) {
+            records[i].value = value;
+        }
+    }
+
+    records[next].again = 1;
+    return wrong;
+}
+
+const char *ft_history_check(ft_record_t *records, size_t num)
+{
+    ft_record_t *twice;
+    const char *wrong;
+
+    qsort(records, num, sizeof(*records), ft_compare_ends);
+    twice = malloc(((2 * num) + 1) * sizeof(*twice));
+    if (twice == NULL) {
+        return "out of memory";
+    }
+
+    memcpy(twice, records, num * sizeof(*twice));
+    wrong = ft_history_share_out(twice, num, 0);
+    free(twice);
     return wrong;
 }

@@ -22,7 +22,7 @@ typedef struct {
     uint8_t  client;
     uint8_t  server;
     uint8_t  reg;
-    uint32_t reserved;
+    uint32_t again;      /* A write that was executed twice */
     uint64_t start;      /* Before it was posted, ns */
     uint64_t end;        /* When it was complete */
     uint64_t value;      /* 0: the register's first one */
@@ -40,7 +40,8 @@ static inline int ft_chaos_writer(unsigned reg, unsigned num_clients)
     return (reg < FT_CHAOS_REGISTERS / 2) ? (int)(reg % num_clients) : -1;
 }
 
-/** Check the history of one register; the records are sorted in place.
+/** Check the history of one register; the records are sorted in place. A write that
+ *  was executed twice is two of one value, each between its start and its end.
  *  @return NULL if it is linearizable, else what is wrong (static). */
 const char *ft_history_check(ft_record_t *records, size_t num);
 

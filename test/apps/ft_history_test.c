@@ -17,7 +17,8 @@ static unsigned ft_test_failures;
 static uint64_t ft_test_state = 1;
 
 
-/* "w1 0 10" writes 1 from time 0 to 10, "r1 5 7" reads it; "/" separates */
+/* "w1 0 10" writes 1 from time 0 to 10, "r1 5 7" reads it, "W1 0 10" is executed twice;
+ * "/" separates */
 static size_t ft_test_parse(const char *text, ft_record_t *records)
 {
     size_t num = 0;
@@ -28,7 +29,8 @@ static size_t ft_test_parse(const char *text, ft_record_t *records)
     while (sscanf(text, " %c%lu %lu %lu%n", &kind, &value, &start, &end,
                   &length) == 4) {
         memset(&records[num], 0, sizeof(*records));
-        records[num].write = (kind == 'w');
+        records[num].write = (kind != 'r');
+        records[num].again = (kind == 'W');
         records[num].value = value;
         records[num].start = start;
         records[num].end   = end;
@@ -58,9 +60,37 @@ static unsigned ft_test_random(unsigned limit)
     return (ft_test_state >> 33) % limit;
 }
 
-/* Operations of three clients that take effect at a moment of their own. With
- * @a stale, a late read sees a value that was seen to be gone. */
-static void ft_test_random_history(unsigned seed, int stale)
+/* The write before takes effect once more, unless that was two writes before. @return
+ * whether it does */
+static int ft_test_again(ft_record_t *records, size_t num, uint64_t moment,
+                         uint64_t *value)
+{
+    ft_record_t *last = NULL;
+    size_t i;
+
+    for (i = 0; i < num; ++i) {
+        if (records[i].again) {
+            return 0;
+        }
+        if (records[i].write && (records[i].value != *value)) {
+            last = &records[i];
+        }
+    }
+
+    if (last == NULL) {
+        return 0;
+    }
+
+    last->again = 1;
+    last->end   = moment + ft_test_random(10);
+    *value      = last->value;
+    return 1;
+}
+
+/* Operations of three clients that take effect at a moment of their own, one of them
+ * twice with @a again. With @a stale, a late read sees a value that was seen to be
+ * gone. */
+static void ft_test_random_history(unsigned seed, int stale, int again)
 {
     ft_record_t records[FT_MAX_RECORDS];
     uint64_t value = 0, old = 0, moment = 10;
@@ -71,6 +101,11 @@ static void ft_test_random_history(unsigned seed, int stale)
     memset(records, 0, sizeof(records));
     while (num < 40) {
         moment                += 1 + ft_test_random(20);
+        if (again && (num > 20)) {
+            again = !ft_test_again(records, num, moment, &value);
+            continue;
+        }
+
         records[num].write     = ft_test_random(2);
         records[num].start     = moment - ft_test_random(10);
         records[num].end       = moment + ft_test_random(10);
@@ -94,8 +129,8 @@ static void ft_test_random_history(unsigned seed, int stale)
 
     wrong = ft_history_check(records, num);
     if ((wrong == NULL) == stale) {
-        printf("FAILED: random history %u, stale %d: %s\n", seed, stale,
-               (wrong == NULL) ? "passed" : wrong);
+        printf("FAILED: random history %u, stale %d, again %d: %s\n", seed,
+               stale, again, (wrong == NULL) ? "passed" : wrong);
         ++ft_test_failures;
     }
 }
@@ -122,9 +157,25 @@ int main(void)
     /* a write that was lost */
     ft_test("w1 0 5 / w2 10 15 / r1 20 25", 0);
     ft_test("w1 0 5 / r0 10 15", 0);
+    /* executed twice: between, or not; seen before, after or both; no third time, and
+     * not behind its end */
+    ft_test("W1 0 40 / r1 5 6 / w2 10 15 / r2 16 17 / r1 41 42", 1);
+    ft_test("w1 0 40 / r1 5 6 / w2 10 15 / r2 16 17 / r1 41 42", 0);
+    ft_test("W1 0 40 / r1 5 6 / r1 7 8 / r1 41 42", 1);
+    ft_test("W1 0 40 / w2 10 15 / r2 16 17 / r1 41 42", 1);
+    ft_test("W1 0 40 / r1 1 30 / w2 10 15 / r2 16 17 / r1 18 20 / r1 41 42", 1);
+    ft_test("W1 0 40 / r1 5 6 / w2 10 15 / r2 16 17 / r1 20 21 / r2 22 23", 0);
+    ft_test("W1 0 10 / w2 20 30 / r2 31 32 / r1 33 34", 0);
+    ft_test("W1 0 40 / r0 41 42", 0);
+    ft_test("W1 0 40 / r1 5 6 / W2 7 80 / r2 16 17 / r1 20 21 / w3 22 23 /"
+            " r3 24 25 / r2 26 27", 1);
+    ft_test("W1 0 40 / r1 5 6 / w2 7 80 / r2 16 17 / r1 20 21 / w3 22 23 /"
+            " r3 24 25 / r2 26 27", 0);
     for (seed = 1; seed <= 500; ++seed) {
-        ft_test_random_history(seed, 0);
-        ft_test_random_history(seed, 1);
+        ft_test_random_history(seed, 0, 0);
+        ft_test_random_history(seed, 1, 0);
+        ft_test_random_history(seed, 0, 1);
+        ft_test_random_history(seed, 1, 1);
     }
 
     printf("%u failures\n", ft_test_failures);
