@@ -59,6 +59,18 @@ UCS_TEST_F(test_emu_rc, write_of_nothing) {
     EXPECT_EQ(4096ul, b->zeroes(0, 4096));
 }
 
+/* A packet has been read when it is written, whatever the two have in common */
+UCS_TEST_F(test_emu_rc, write_over_what_is_read) {
+    a.reset(new emu::side(fabric(), 0, 0));
+    a->connect(*a);
+    for (uint64_t from : {0, 8}) {
+        a->fill(from, 1000, from);
+        a->write(*a, from, from, 1000, 8 - from);
+        ASSERT_TRUE(a->completes(from, IBV_WC_SUCCESS));
+        EXPECT_EQ(1000ul, a->match(8 - from, 1000, from));
+    }
+}
+
 UCS_TEST_F(test_emu_rc, inline_write) {
     a->fill(0, 40, 1);
     a->send(IBV_WR_RDMA_WRITE, *b, 1, 0, 40, 0, 0, 0,

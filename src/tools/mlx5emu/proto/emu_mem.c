@@ -49,8 +49,9 @@ static void emu_mem_copy_local(const struct iovec *dst, const struct iovec *src,
     while (length > 0) {
         part = emu_min(dst->iov_len - dst_off, src->iov_len - src_off);
         part = emu_min(part, length);
-        memcpy((uint8_t*)dst->iov_base + dst_off,
-               (const uint8_t*)src->iov_base + src_off, part);
+        /* A queue pair may be connected to itself, and write over what it reads */
+        memmove((uint8_t*)dst->iov_base + dst_off,
+                (const uint8_t*)src->iov_base + src_off, part);
         length  -= part;
         dst_off += part;
         src_off += part;
