@@ -9,6 +9,7 @@
 #include "uct/ib/varuna/varuna_oplog.h"
 #include "uct/ib/varuna/varuna_parse.h"
 #include "uct/ib/varuna/varuna_plan.h"
+#include "uct/ib/varuna/varuna_uid.h"
 
 #define PARSE_MAX_OPS 80
 
@@ -48,6 +49,13 @@ static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
         FUZZ_CHECK(((const uint8_t*)link->ctl_addr >= begin) &&
                    ((const uint8_t*)link->ctl_addr + link->ctl_len <= end));
     }
+}
+
+/* An arena of slots has its key and the slots' generations behind the address */
+static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
+{
+    return (rep->arena_slots == 0) ? 0 :
+           rep->rkey_len + (rep->num_slots * sizeof(uint64_t));
 }
 
 /* As the control worker does: what passes the check is read as its type says */
@@ -90,7 +98,7 @@ static void check_ctl(const uint8_t *data, size_t size)
     case UCT_VARUNA_CTL_OPEN_REP:
         rep = (const void*)body;
         FUZZ_CHECK(sizeof(*hdr) + sizeof(*rep) + rep->rkey_len +
-                   rep->addr_len == size);
+                   rep->addr_len + arena_size(rep) == size);
         check_addr(NULL, (const uint8_t*)(rep + 1) + rep->rkey_len,
                    rep->addr_len, rep->addr_len);
         break;
@@ -280,6 +288,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
                                           .width = 8 };
     uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
+    size_t length;
     unsigned i;
 
     data[0] = 1;
@@ -314,8 +323,14 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     rkey->key_size  = 8;
     rep->rkey_len   = sizeof(*rkey) + 8;
     rep->addr_len   = seed_addr((uint8_t*)(rkey + 1) + 8);
-    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
-             sizeof(*rep) + rep->rkey_len + rep->addr_len);
+    length          = sizeof(*rep) + rep->rkey_len + rep->addr_len;
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
+    rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
+    rep->arena_addr  = 0x2000;
+    rep->num_slots   = 2;
+    memcpy(body + length, rkey, rep->rkey_len);
+    length += rep->rkey_len + (2 * sizeof(uint64_t));
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
 
     /* Ten puts, of which some are in the log */
     memset(data, 0, sizeof(data));
