@@ -508,9 +508,13 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
         }
 
         std::map<uint64_t, uint64_t> next;
+        std::set<uint64_t> written{0};
         for (const op_t &op : m_done) {
             bool success = (op.result == op.compare) ||
                            (op.compare >> (m_width * 8 - 1));
+            if (success) {
+                written.insert(op.value);
+            }
             if (op.compare >> (m_width * 8 - 1)) {
                 continue; /* The user's compare was a UID: checked below */
             }
@@ -524,6 +528,11 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
                         << "somebody was given a UID";
             }
         }
+        for (const op_t &op : m_done) {
+            ASSERT_TRUE(written.count(op.result))
+                    << "the swap of " << op.result << " is said to have failed";
+        }
+        ASSERT_TRUE(written.count(m_target));
         ASSERT_FALSE(m_target >> (m_width * 8 - 1)) << "a UID is left";
     }
 
