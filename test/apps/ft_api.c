@@ -9,11 +9,17 @@
  *     ft_api mark LINK       mark the link down, then open an interface; put; mark it
  *                            up; mark it down; open another interface; put
  *     ft_api threads LINK    two threads call everything while a third one puts
+ *
+ * And what a user of UCT calls himself:
+ *
+ *     ft_api invalidate -    the endpoint is to fail; put before and after that is
+ *                            reported
  */
 #include "ft_uct.h"
 
 #include <rc_varuna.h>
 #include <uct/api/v2/uct_v2.h>
+#include <uct/base/uct_iface.h>  /* uct_ep_invalidate(), before 1.22 */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,9 +55,29 @@ typedef struct {
 
 static ft_address_t ft_server;
 
-static void *ft_symbol(const char *name)
+/* It is there, however UCX has come by it: preloaded, or as a plugin of 1.22's */
+static void *ft_plugin(void)
 {
-    void *symbol = dlsym(RTLD_DEFAULT, name);
+    uct_component_h *components;
+    unsigned num;
+    void *plugin;
+
+    if (uct_query_components(&components, &num) != UCS_OK) {
+        ft_die("uct_query_components");
+    }
+
+    uct_release_component_list(components);
+    plugin = dlopen("libuct_varuna.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (plugin == NULL) {
+        ft_die("the plugin is not loaded: %s", dlerror());
+    }
+
+    return plugin;
+}
+
+static void *ft_symbol(void *plugin, const char *name)
+{
+    void *symbol = dlsym(plugin, name);
 
     if (symbol == NULL) {
         ft_die("there is no %s: %s", name, dlerror());
@@ -341,24 +367,74 @@ static void ft_threads(const char *link)
     ft_user_close(&user);
 }
 
+/* --- Failing --- */
+
+static ucs_status_t ft_invalidated_put(ft_user_t *user)
+{
+    return uct_ep_put_short(user->ep, user->words, sizeof(*user->words),
+                            ft_server.base, user->rkey.rkey);
+}
+
+static ucs_status_t ft_invalidated_pending(uct_pending_req_t *self)
+{
+    ft_die("what waits on an endpoint that fails is called");
+    return UCS_OK;
+}
+
+static void ft_invalidated_purge(uct_pending_req_t *self, void *arg)
+{
+    ++*(int*)arg;
+}
+
+/* Until the error handler is called an endpoint that fails is one that is busy, so that
+ * nobody begins again there, and again; what waits is given back */
+static void ft_invalidate(void)
+{
+    uct_pending_req_t pending = {.func = ft_invalidated_pending};
+    int purged                = 0;
+    double end                = ft_now() + 30;
+    ft_user_t user;
+
+    ft_user_open(&user);
+    ft_user_put(&user);
+    ft_expect(uct_ep_invalidate(user.ep, 0), UCS_OK, "invalidating");
+    ft_expect(ft_invalidated_put(&user), UCS_ERR_NO_RESOURCE, "put before");
+    ft_expect(uct_ep_pending_add(user.ep, &pending, 0), UCS_OK, "waiting");
+    while ((user.uct.ep_errors == 0) && (ft_now() < end)) {
+        ft_expect(ft_invalidated_put(&user), UCS_ERR_NO_RESOURCE, "put before");
+        uct_worker_progress(user.uct.worker);
+    }
+
+    ft_expect(ft_invalidated_put(&user), UCS_ERR_CONNECTION_RESET, "put after");
+    uct_ep_pending_purge(user.ep, ft_invalidated_purge, &purged);
+    ft_expect(purged, 1, "requests that were given back");
+    printf("ft: errors %d\n", user.uct.ep_errors);
+    ft_user_close(&user);
+}
+
 int main(int argc, char **argv)
 {
     static char line[FT_LINE];
+    void *plugin;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ft_api.link_set = ft_symbol("rc_varuna_link_set");
-    ft_api.failover = ft_symbol("rc_varuna_failover");
-    ft_api.status   = ft_symbol("rc_varuna_status");
+    plugin          = ft_plugin();
+    ft_api.link_set = ft_symbol(plugin, "rc_varuna_link_set");
+    ft_api.failover = ft_symbol(plugin, "rc_varuna_failover");
+    ft_api.status   = ft_symbol(plugin, "rc_varuna_status");
     if ((argc == 2) && !strcmp(argv[1], "wrong")) {
         ft_wrong();
         return 0;
     } else if ((argc != 3) || (fgets(line, sizeof(line), stdin) == NULL) ||
                (ft_uct_parse_address(line, &ft_server) != 0)) {
-        ft_die("usage: ft_api wrong, or: ft_api mark|threads LINK <ADDRESS");
+        ft_die("usage: ft_api wrong, or: ft_api mark|threads|invalidate LINK"
+               " <ADDRESS");
     }
 
     if (!strcmp(argv[1], "mark")) {
         ft_mark(argv[2]);
+    } else if (!strcmp(argv[1], "invalidate")) {
+        ft_invalidate();
     } else {
         ft_threads(argv[2]);
     }

@@ -76,4 +76,10 @@ test_threads() {
     grep -q 'rc_varuna: switched' out || fail "nothing was switched"
 }
 
+# An endpoint that its user gives up
+test_invalidated_endpoint() {
+    api invalidate -
+    grep -q 'ft: errors 1' out || fail "$(tail -n 1 out)"
+}
+
 run_tests

@@ -4,9 +4,10 @@
  * The interface of the transport rc_varuna for an outside detector: somebody who
  * knows of a link what the transport does not, be it a subnet manager, a switch
  * or an operator. The last function is for applications.
- * The functions are in libuct_varuna.so.0; a program which is not
- * linked with that finds them with dlsym(). The command rc_varuna_ctl does the
- * same to other processes.
+ * The functions are in libuct_varuna.so.0. A program which is not linked with that
+ * asks for it once UCX has been initialized, with dlopen("libuct_varuna.so.0",
+ * RTLD_LAZY | RTLD_NOLOAD), and finds them with dlsym(): UCX keeps its plugins out
+ * of the global scope. The command rc_varuna_ctl does the same to other processes.
  *
  * All functions may be called from any thread. They return at once; interfaces
  * act on it in their next progress call, and those which sleep on their event

@@ -189,11 +189,12 @@ static inline void uct_varuna_ep_count_refused(uct_varuna_ep_t *ep,
     }
 }
 
-/* Why a request is not taken */
+/* Why a request is not taken. Of its failure a user hears from the error handler first:
+ * UCP, in the mode in which it fails over between its lanes, begins a request again that
+ * gets an error, and on the same lane if it does not know that it has failed. */
 static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = (ep->state == UCT_VARUNA_EP_FAILED) &&
-                          (ep->fail_status != UCS_OK) ?
+    ucs_status_t status = (ep->state == UCT_VARUNA_EP_FAILED) && ep->reported ?
                           ep->fail_status : UCS_ERR_NO_RESOURCE;
 
     uct_varuna_ep_count_refused(ep, status);
