@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An outside detector within the application: the functions of rc_varuna.h, found as a
- * program finds them that is not linked with the plugin. Run by
+ * An outside detector within the application: the functions of rc_varuna.h. Run by
  * test/scripts/test_api.sh, which gives it the address of a server (ft_load.c).
  *
  *     ft_api wrong           arguments that make no sense
@@ -15,13 +14,13 @@
  *     ft_api invalidate -    the endpoint is to fail; put before and after that is
  *                            reported
  */
+#include "ft_symbol.h"
 #include "ft_uct.h"
 
 #include <rc_varuna.h>
 #include <uct/api/v2/uct_v2.h>
 #include <uct/base/uct_iface.h>  /* uct_ep_invalidate(), before 1.22 */
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -55,35 +54,35 @@ typedef struct {
 
 static ft_address_t ft_server;
 
-/* It is there, however UCX has come by it: preloaded, or as a plugin of 1.22's */
-static void *ft_plugin(void)
+static void ft_expect(int ret, int expected, const char *what)
+{
+    if (ret != expected) {
+        ft_die("%s: %d instead of %d", what, ret, expected);
+    }
+}
+
+static void *ft_function(const char *name)
+{
+    void *function = ft_symbol(name);
+
+    if (function == NULL) {
+        ft_die("there is no %s", name);
+    }
+
+    return function;
+}
+
+/* UCX loads its plugins */
+static void ft_initialize(void)
 {
     uct_component_h *components;
     unsigned num;
-    void *plugin;
 
-    if (uct_query_components(&components, &num) != UCS_OK) {
-        ft_die("uct_query_components");
-    }
-
+    ft_expect(uct_query_components(&components, &num), UCS_OK, "components");
     uct_release_component_list(components);
-    plugin = dlopen("libuct_varuna.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    if (plugin == NULL) {
-        ft_die("the plugin is not loaded: %s", dlerror());
-    }
-
-    return plugin;
-}
-
-static void *ft_symbol(void *plugin, const char *name)
-{
-    void *symbol = dlsym(plugin, name);
-
-    if (symbol == NULL) {
-        ft_die("there is no %s: %s", name, dlerror());
-    }
-
-    return symbol;
+    ft_api.link_set = ft_function("rc_varuna_link_set");
+    ft_api.failover = ft_function("rc_varuna_failover");
+    ft_api.status   = ft_function("rc_varuna_status");
 }
 
 static double ft_now(void)
@@ -92,13 +91,6 @@ static double ft_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec + (now.tv_nsec * 1e-9);
-}
-
-static void ft_expect(int ret, int expected, const char *what)
-{
-    if (ret != expected) {
-        ft_die("%s: %d instead of %d", what, ret, expected);
-    }
 }
 
 /* --- Putting --- */
@@ -415,13 +407,9 @@ static void ft_invalidate(void)
 int main(int argc, char **argv)
 {
     static char line[FT_LINE];
-    void *plugin;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    plugin          = ft_plugin();
-    ft_api.link_set = ft_symbol(plugin, "rc_varuna_link_set");
-    ft_api.failover = ft_symbol(plugin, "rc_varuna_failover");
-    ft_api.status   = ft_symbol(plugin, "rc_varuna_status");
+    ft_initialize();
     if ((argc == 2) && !strcmp(argv[1], "wrong")) {
         ft_wrong();
         return 0;

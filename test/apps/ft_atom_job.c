@@ -22,10 +22,10 @@
  * endpoint is worked with.
  */
 #include "ft_atom_batch.h"
+#include "ft_symbol.h"
 
 #include "rc_varuna.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -322,7 +322,7 @@ static uint64_t ft_resolve(volatile uint64_t *word, double since)
     uint64_t value;
     int ret;
 
-    resolve = (typeof(resolve))dlsym(RTLD_DEFAULT, "rc_varuna_atomic_read");
+    resolve = (typeof(resolve))ft_symbol("rc_varuna_atomic_read");
     if (resolve == NULL) {
         ft_die("there is no rc_varuna_atomic_read");
     }

@@ -9,10 +9,11 @@
  *                                   stdin ends. Then prints how many messages came
  *     ft_threads client SEC LINK    reads the address from stdin
  */
+#include "ft_symbol.h"
+
 #include <ucp/api/ucp.h>
 #include <rc_varuna.h>
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -338,10 +339,10 @@ static void *ft_detect(void *link)
     char text[4096];
     unsigned i;
 
-    link_set = dlsym(RTLD_DEFAULT, "rc_varuna_link_set");
-    status   = dlsym(RTLD_DEFAULT, "rc_varuna_status");
+    link_set = ft_symbol("rc_varuna_link_set");
+    status   = ft_symbol("rc_varuna_status");
     if ((link_set == NULL) || (status == NULL)) {
-        ft_die("there is no rc_varuna_link_set: %s", dlerror());
+        ft_die("there is no rc_varuna_link_set");
     }
 
     for (i = 0; (ft_now() < ft.end) || (i < FT_LEAST) || (i % 2); ++i) {
