@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ENGINE_MEM      (1u << 16)
@@ -197,6 +198,21 @@ static void act_state(fuzz_input_t *in, unsigned i)
     emu_qp_query(qps[i], &attr);
 }
 
+/* What an access holds is given back; the thread of the timers may be in one */
+static void check_holds(void)
+{
+    const struct timespec pause = { 0, 1000000 };
+    unsigned slot, ms;
+
+    for (slot = 0; slot < EMU_PROC_MR_HOLDS; ++slot) {
+        for (ms = 0; __atomic_load_n(&emu_self->mr_held[slot],
+                                     __ATOMIC_RELAXED) != 0; ++ms) {
+            FUZZ_CHECK(ms < 10000);
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const actions[])(fuzz_input_t*, unsigned) = {
@@ -216,6 +232,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (n = 0; (n < ENGINE_ACTIONS) && (in.size > 0); ++n) {
         head = fuzz_u64(&in, 1);
         actions[(head >> 3) % 6](&in, (head & 7) % NUM_QPS);
+        check_holds();
     }
 
     for (i = 0; i < NUM_QPS; ++i) {

@@ -240,6 +240,12 @@ static int emu_rx_is_sound(const emu_pkt_t *pkt)
                ((pkt->atomic_size == 4) || (pkt->atomic_size == 8));
     }
 
+    /* A request to read is one packet, and so it is answered, which gives back what
+     * the answer holds */
+    if ((pkt->kind == EMU_OP_READ) && !(pkt->flags & EMU_PKT_LAST)) {
+        return 0;
+    }
+
     num_pkts = ((uint64_t)payload + pkt->mtu - 1) >> __builtin_ctz(pkt->mtu);
     return (pkt->qp_type == EMU_QPT_UD) ||
            (pkt->num_psn == emu_max(num_pkts, 1));
