@@ -180,7 +180,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             amo.steps = 0;
         }
 
-        is_lost = (what & 0x30) == 0x10;
+        is_lost = (amo.sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) &&
+                  ((what & 0x30) == 0x10);
         if (is_lost && (amo.target == uct_varuna_uid(0, amo.sm.gen, amo.width))) {
             is_quiet = 0; /* Nobody can tell it from that of a CAS which is lost */
         }

@@ -10,6 +10,8 @@
 #
 # RC_VARUNA_FAILOVER: how many consecutive messages are hit in each way (2). Data and
 # log entries take turns, so two are the least.
+# RC_VARUNA_JOB_LIMIT: seconds for each program of a job (60), of which a sixth to start:
+# test_sanitizers.sh allows more.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -19,6 +21,7 @@ program=$RCV_BUILD/src/tools/demo/varuna_demo
 judge=$RCV_BUILD/src/tools/demo/demo_trace_check
 first=${RC_VARUNA_FAILOVER_FIRST:-601}
 sweep=${RC_VARUNA_FAILOVER:-2}
+limit=${RC_VARUNA_JOB_LIMIT:-60}
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
@@ -45,18 +48,17 @@ job() {
     # shellcheck disable=SC2086 # words of a rule
     [ -z "${second:-}" ] || check "$emu" fault add -n "$fabric" $second >/dev/null
 
-    # Sanitized programs are slower: test_sanitizers.sh allows them more
-    timeout "${RC_VARUNA_JOB_LIMIT:-60}" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
+    timeout "$limit" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
         -P "$PWD/port" -g 20 >server.log 2>&1 &
     server=$!
-    for ((i = 0; i < 20 * ${RC_VARUNA_JOB_LIMIT:-60} / 6; ++i)); do
+    for ((i = 0; i < 20 * limit / 6; ++i)); do
         [ ! -s port ] || break
         kill -0 $server 2>/dev/null || break
         sleep 0.05
     done
     [ -s port ] || fail "$*: the server did not start: $(tail -n 1 server.log)"
 
-    timeout "${RC_VARUNA_JOB_LIMIT:-60}" "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
+    timeout "$limit" "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
         -p "$(cat port)" -t 20 -n 3000 -g 20 -l "$PWD/ledger" -S "$PWD/summary" \
         >client.log 2>&1 || status=$?
     [ $status -eq 0 ] ||
