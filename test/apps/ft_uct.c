@@ -42,7 +42,14 @@ static ucs_status_t ft_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
-static void ft_uct_open_iface(ft_uct_t *uct, const char *tl_name,
+/* What is to be opened */
+typedef struct {
+    const char            *tl_name;
+    const char            *dev_name; /* NULL: the first one */
+    const ft_uct_option_t *options;  /* NULL: none */
+} ft_uct_wanted_t;
+
+static void ft_uct_open_iface(ft_uct_t *uct, const ft_uct_wanted_t *wanted,
                               const char *dev_name)
 {
     uct_iface_params_t params = {
@@ -58,12 +65,18 @@ static void ft_uct_open_iface(ft_uct_t *uct, const char *tl_name,
         .err_handler_flags = 0,
         .rx_headroom       = 0
     };
+    const ft_uct_option_t *option = wanted->options;
     uct_iface_config_t *config;
 
-    params.mode.device.tl_name  = tl_name;
+    params.mode.device.tl_name  = wanted->tl_name;
     params.mode.device.dev_name = dev_name;
-    ft_check_status(uct_md_iface_config_read(uct->md, tl_name, NULL, NULL,
+    ft_check_status(uct_md_iface_config_read(uct->md, wanted->tl_name, NULL, NULL,
                                              &config), "iface_config_read");
+    for (; (option != NULL) && (option->name != NULL); ++option) {
+        ft_check_status(uct_config_modify(config, option->name, option->value),
+                        option->name);
+    }
+
     ft_check_status(uct_iface_open(uct->md, uct->worker, &params, config,
                                    &uct->iface), "iface_open");
     uct_config_release(config);
@@ -74,7 +87,7 @@ static void ft_uct_open_iface(ft_uct_t *uct, const char *tl_name,
 
 /* Open the memory domain if it has the transport. @return whether it has */
 static int ft_uct_try_md(ft_uct_t *uct, uct_component_h component,
-                         const char *md_name, const char *tl_name)
+                         const char *md_name, const ft_uct_wanted_t *wanted)
 {
     uct_tl_resource_desc_t *resources;
     uct_md_config_t *config;
@@ -87,11 +100,13 @@ static int ft_uct_try_md(ft_uct_t *uct, uct_component_h component,
         ft_check_status(uct_md_query_tl_resources(uct->md, &resources, &num),
                         "query_tl_resources");
         for (i = 0; (i < num) && !found; ++i) {
-            if (!strcmp(resources[i].tl_name, tl_name)) {
+            if (!strcmp(resources[i].tl_name, wanted->tl_name) &&
+                ((wanted->dev_name == NULL) ||
+                 !strcmp(resources[i].dev_name, wanted->dev_name))) {
                 ft_check_status(uct_md_query(uct->md, &uct->md_attr),
                                 "md_query");
                 uct->component = component;
-                ft_uct_open_iface(uct, tl_name, resources[i].dev_name);
+                ft_uct_open_iface(uct, wanted, resources[i].dev_name);
                 found = 1;
             }
         }
@@ -107,7 +122,7 @@ static int ft_uct_try_md(ft_uct_t *uct, uct_component_h component,
 }
 
 static int ft_uct_try_component(ft_uct_t *uct, uct_component_h component,
-                                const char *tl_name)
+                                const ft_uct_wanted_t *wanted)
 {
     uct_component_attr_t attr = {
         .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
@@ -126,15 +141,17 @@ static int ft_uct_try_component(ft_uct_t *uct, uct_component_h component,
     ft_check_status(uct_component_query(component, &attr), "component_query");
     for (i = 0; (i < attr.md_resource_count) && !found; ++i) {
         found = ft_uct_try_md(uct, component, attr.md_resources[i].md_name,
-                              tl_name);
+                              wanted);
     }
 
     free(attr.md_resources);
     return found;
 }
 
-void ft_uct_open(ft_uct_t *uct, const char *tl_name)
+int ft_uct_open_device(ft_uct_t *uct, const char *tl_name, const char *dev_name,
+                       const ft_uct_option_t *options)
 {
+    const ft_uct_wanted_t wanted = {tl_name, dev_name, options};
     uct_component_h *components;
     unsigned num, i;
     int found = 0;
@@ -147,11 +164,21 @@ void ft_uct_open(ft_uct_t *uct, const char *tl_name)
     ft_check_status(uct_query_components(&components, &num),
                     "query_components");
     for (i = 0; (i < num) && !found; ++i) {
-        found = ft_uct_try_component(uct, components[i], tl_name);
+        found = ft_uct_try_component(uct, components[i], &wanted);
     }
 
     uct_release_component_list(components);
     if (!found) {
+        uct_worker_destroy(uct->worker);
+        ucs_async_context_destroy(uct->async);
+    }
+
+    return found ? 0 : -1;
+}
+
+void ft_uct_open(ft_uct_t *uct, const char *tl_name)
+{
+    if (ft_uct_open_device(uct, tl_name, NULL, NULL) != 0) {
         ft_die("there is no transport %s", tl_name);
     }
 }

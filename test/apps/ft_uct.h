@@ -38,6 +38,23 @@ typedef struct {
  *  if that is not possible. */
 void ft_uct_open(ft_uct_t *uct, const char *tl_name);
 
+/** An option of an interface, as uct_config_modify() takes it. */
+typedef struct {
+    const char *name;
+    const char *value;
+} ft_uct_option_t;
+
+/**
+ * The same for one device.
+ *
+ * @param [in] dev_name  Device, NULL for the first one.
+ * @param [in] options   Ends with a NULL name; NULL for none.
+ *
+ * @return 0, or -1 if there is no such device.
+ */
+int ft_uct_open_device(ft_uct_t *uct, const char *tl_name, const char *dev_name,
+                       const ft_uct_option_t *options);
+
 /** Close it. */
 void ft_uct_close(ft_uct_t *uct);
 

@@ -1,0 +1,157 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Speaks rc_varuna's control protocol without rc_varuna (ft_ctl.h), properly: what a
+ * process answers to one who has its address, and to one who has not. Started by
+ * test/scripts/test_hostile.sh, with "ft: address" of the process on stdin.
+ */
+#include "ft_ctl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define FT_VQP      7
+#define FT_INSTANCE 1
+
+static struct {
+    uct_varuna_ctl_hdr_t hdr; /* Of the last answer; type 0: none yet */
+    uint8_t              body[FT_CTL_MAX_MSG];
+} ft_answer;
+
+static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
+                              const void *data, size_t length)
+{
+    memcpy(&ft_answer, data, length);
+    printf("ft: link %u type %u length %zu\n", link, ft_answer.hdr.type, length);
+}
+
+static double ft_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + (ts.tv_nsec * 1e-9);
+}
+
+/* Send a message again and again, as a requester does, until the answer comes */
+static void ft_ask(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                   ft_ctl_msg_t *msg, unsigned type)
+{
+    double end = ft_now() + 60, again = 0;
+
+    ft_ctl_end(ctl, link, msg);
+    memset(&ft_answer, 0, sizeof(ft_answer));
+    while (ft_answer.hdr.type == 0) {
+        if (ft_now() > end) {
+            ft_die("no answer to type %u on link %u", ft_ctl_hdr(msg)->type, link);
+        }
+
+        if ((ft_now() > again) &&
+            (ft_ctl_send(ctl, peer, link, msg) == UCS_OK)) {
+            again = ft_now() + 1;
+        }
+        ft_ctl_progress(ctl);
+    }
+
+    if ((ft_answer.hdr.type != type) || (ft_answer.hdr.uuid != ctl->uuid) ||
+        (ft_answer.hdr.magic != UCT_VARUNA_WIRE_MAGIC)) {
+        ft_die("type %u was answered with type %u", ft_ctl_hdr(msg)->type,
+               ft_answer.hdr.type);
+    }
+}
+
+static void ft_ask_ping(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                        unsigned type)
+{
+    ft_ctl_msg_t msg;
+
+    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_PING, &msg);
+    ft_ctl_hdr(&msg)->epoch = 1;
+    ft_ask(ctl, peer, link, &msg, type);
+}
+
+/* @return The target's opening */
+static uint32_t ft_ask_open(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link)
+{
+    uint8_t addr[FT_ADDR_MAX * 2];
+    uct_varuna_ctl_open_req_t req = {
+        .addr_len = ft_ctl_pack_address(ctl, addr)
+    };
+    ft_ctl_msg_t msg;
+
+    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_OPEN_REQ, &msg);
+    ft_ctl_hdr(&msg)->vqp   = FT_VQP;
+    ft_ctl_hdr(&msg)->epoch = FT_INSTANCE;
+    ft_ctl_append(&msg, &req, sizeof(req));
+    ft_ctl_append(&msg, addr, req.addr_len);
+    ft_ask(ctl, peer, link, &msg, UCT_VARUNA_CTL_OPEN_REP);
+    return ft_answer.hdr.opening;
+}
+
+static void ft_ask_fence(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                         uint32_t opening, unsigned type)
+{
+    uct_varuna_ctl_fence_req_t req = {.newest = 1, .round = 1, .am_acked = 0};
+    ft_ctl_msg_t msg;
+
+    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_FENCE_REQ, &msg);
+    ft_ctl_hdr(&msg)->vqp     = FT_VQP;
+    ft_ctl_hdr(&msg)->epoch   = 1;
+    ft_ctl_hdr(&msg)->opening = opening;
+    ft_ctl_append(&msg, &req, sizeof(req));
+    ft_ask(ctl, peer, link, &msg, type);
+}
+
+static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                     uint32_t opening)
+{
+    ft_ctl_msg_t msg;
+
+    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_CLOSE, &msg);
+    ft_ctl_hdr(&msg)->vqp     = FT_VQP;
+    ft_ctl_hdr(&msg)->epoch   = FT_INSTANCE;
+    ft_ctl_hdr(&msg)->opening = opening;
+    ft_ctl_end(ctl, link, &msg);
+    while (ft_ctl_send(ctl, peer, link, &msg) == UCS_ERR_NO_RESOURCE) {
+        ft_ctl_progress(ctl);
+    }
+}
+
+int main(void)
+{
+    static char text[8 * FT_ADDR_MAX];
+    static ft_ctl_peer_t peer;
+    static ft_ctl_t ctl;
+    ft_address_t address;
+    unsigned link;
+    uint32_t opening;
+    uint64_t uuid;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ft_ctl_open(&ctl, ft_greet_received, NULL);
+    if ((fgets(text, sizeof(text), stdin) == NULL) ||
+        (ft_uct_parse_address(text, &address) != 0) ||
+        (ft_ctl_meet(&peer, &address) != 0)) {
+        ft_die("there is no address");
+    }
+
+    uuid = peer.uuid;
+    for (link = 0; link < ctl.num_links; ++link) {
+        opening = ft_ask_open(&ctl, &peer, link);
+        ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_PONG);
+        ft_ask_fence(&ctl, &peer, link, opening, UCT_VARUNA_CTL_FENCE_REP);
+        ft_ask_fence(&ctl, &peer, link, opening + 1, UCT_VARUNA_CTL_REJECT);
+
+        /* A process that it is not */
+        peer.uuid ^= 1;
+        ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_REJECT);
+        peer.uuid = uuid;
+        ft_close(&ctl, &peer, link, opening);
+    }
+
+    printf("ft: greeted on %u links\n", ctl.num_links);
+    fflush(stdout);
+    ft_ctl_close(&ctl, &peer, 1);
+    return 0;
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The control plane of a live process, spoken to by a program that has nothing but UCX
+# (test/apps/ft_ctl.c).
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=hostile-$$
+
+fabric_up() {
+    check "$emu" up -n "$fabric" "$@"
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+}
+
+fabric_down() {
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# await PATTERN FILE: up to 60 s
+await() {
+    local i
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -qs -e "$1" "$2" || return 0
+        sleep 0.05
+    done
+    fail "\"$1\" is not in $2: $(tail -n 3 "$2")"
+}
+
+test_plain_ucx_is_answered() {
+    local server
+    fabric_up --hosts 2 --links 2
+    mkfifo stdin
+    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    await '^ft: address' server.log
+    sed -n 's/^ft: address *//p' server.log |
+        timeout 100 "$emu" exec -n "$fabric" 1 -- "$apps/ft_greet" >greet.log 2>&1 ||
+        fail "$(tail -n 5 greet.log server.log)"
+    check grep -q '^ft: greeted on 2 links' greet.log
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+    fabric_down
+}
+
+run_tests
