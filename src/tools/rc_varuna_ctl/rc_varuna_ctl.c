@@ -110,7 +110,9 @@ static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
     char answer[UCT_VARUNA_ADMIN_ANSWER_MAX + 1];
     ssize_t length;
 
-    if (send(fd, ctl->request, strlen(ctl->request), MSG_NOSIGNAL) < 0) {
+    /* EPIPE: it has closed the connection, and may have said why */
+    if ((send(fd, ctl->request, strlen(ctl->request), MSG_NOSIGNAL) < 0) &&
+        (errno != EPIPE)) {
         fprintf(stderr, "%s: could not be asked: %s\n", pid, strerror(errno));
         return -1;
     }

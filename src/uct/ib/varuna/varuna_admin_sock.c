@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The socket over which rc_varuna_ctl speaks to this process, served by UCX's async
- * thread. It is in a directory that only its user can enter, and obeys only the
- * same user and root.
+ * The socket over which rc_varuna_ctl speaks to this process, in a directory that only
+ * its user can enter. varuna_admin_conn.c serves those who connect.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna_admin.h"
+#include "varuna_admin_conn.h"
 #include "varuna_admin_proto.h"
 
 #include <ucs/async/async.h>
@@ -33,84 +33,6 @@ static struct {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .fd   = -1
 };
-
-static int uct_varuna_admin_sock_check_peer(int fd)
-{
-    struct ucred cred;
-    socklen_t length = sizeof(cred);
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) != 0) {
-        return 0;
-    }
-
-    return (cred.uid == geteuid()) || (cred.uid == 0);
-}
-
-static void uct_varuna_admin_sock_answer(int fd, char *request)
-{
-    char answer[UCT_VARUNA_ADMIN_ANSWER_MAX];
-    size_t length = strlen(request);
-
-    if ((length > 0) && (request[length - 1] == '\n')) {
-        request[length - 1] = '\0';
-    }
-
-    if (uct_varuna_admin_sock_check_peer(fd)) {
-        ucs_debug("rc_varuna_ctl: '%s'", request);
-        uct_varuna_admin_command(request, answer, sizeof(answer));
-    } else {
-        snprintf(answer, sizeof(answer), UCT_VARUNA_ADMIN_ERROR
-                 "this process obeys its own user and root only\n");
-    }
-
-    if (send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-        ucs_debug("failed to answer rc_varuna_ctl: %m");
-    }
-}
-
-/* A request is one packet; whoever connects and says nothing costs a descriptor
- * until he goes. */
-static void uct_varuna_admin_sock_request(int fd, ucs_event_set_types_t events,
-                                          void *arg)
-{
-    char request[UCT_VARUNA_ADMIN_REQUEST_MAX];
-    ssize_t length;
-
-    (void)events;
-    (void)arg;
-    length = recv(fd, request, sizeof(request) - 1, MSG_DONTWAIT);
-    if ((length < 0) && ((errno == EAGAIN) || (errno == EINTR))) {
-        return;
-    }
-
-    if (length > 0) {
-        request[length] = '\0';
-        uct_varuna_admin_sock_answer(fd, request);
-    }
-
-    ucs_async_remove_handler(fd, 0);
-    close(fd);
-}
-
-static void uct_varuna_admin_sock_accept(int fd, ucs_event_set_types_t events,
-                                         void *arg)
-{
-    int conn;
-
-    (void)events;
-    (void)arg;
-    conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (conn < 0) {
-        return;
-    }
-
-    if (ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, conn,
-                                    UCS_EVENT_SET_EVREAD,
-                                    uct_varuna_admin_sock_request, NULL,
-                                    NULL) != UCS_OK) {
-        close(conn);
-    }
-}
 
 /* The directory must be ours alone: anybody may have made it in /tmp. */
 static int uct_varuna_admin_sock_make_dir(const char *dir)
@@ -193,7 +115,7 @@ static void uct_varuna_admin_sock_open(const char *dir)
 
     if (ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, fd,
                                     UCS_EVENT_SET_EVREAD,
-                                    uct_varuna_admin_sock_accept, NULL,
+                                    uct_varuna_admin_conn_accept, NULL,
                                     NULL) != UCS_OK) {
         unlink(uct_varuna_admin_sock.addr.sun_path);
         close(fd);
@@ -219,6 +141,7 @@ void uct_varuna_admin_sock_stop(void)
     if ((--uct_varuna_admin_sock.users == 0) &&
         (uct_varuna_admin_sock.fd != -1)) {
         ucs_async_remove_handler(uct_varuna_admin_sock.fd, 1);
+        uct_varuna_admin_conns_cleanup();
         close(uct_varuna_admin_sock.fd);
         if (uct_varuna_admin_sock.pid == getpid()) {
             unlink(uct_varuna_admin_sock.addr.sun_path);

@@ -1,0 +1,329 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Connections of rc_varuna_ctl, served by UCX's async thread. One packet is a request,
+ * one packet is the answer, and then the connection is closed. Nothing here waits for
+ * a client, and none of them can use up what this process has:
+ *
+ *   a client that ...            meets
+ *   says nothing                 IDLE_TIME, by a timer that runs while there are clients
+ *   connects again and again     MAX_CONNS: the oldest one makes room
+ *   sends too much               an error
+ *   does not read the answer     a send that does not wait; the answer is the kernel's
+ *
+ * If there is no descriptor for a connection, it stays in the backlog until the timer
+ * tries again: the listening socket would call us all the time.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_admin_conn.h"
+#include "varuna_admin.h"
+#include "varuna_admin_proto.h"
+
+#include <ucs/async/async.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/time/time.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+
+typedef struct uct_varuna_admin_conn {
+    int                        fd;         /* -1: free */
+    ucs_time_t                 since;
+} uct_varuna_admin_conn_t;
+
+/* Handlers take the lock, so nobody waits for one while he holds it. */
+static struct {
+    pthread_mutex_t            lock;       /* Of everything here */
+    int                        is_initialized;
+    uct_varuna_admin_conn_t    conns[UCT_VARUNA_ADMIN_MAX_CONNS];
+    unsigned                   num_conns;
+    int                        paused_fd;  /* Listening socket, -1: not paused */
+    int                        timer_id;   /* -1: none */
+} uct_varuna_admin_conns = {
+    .lock = PTHREAD_MUTEX_INITIALIZER
+};
+
+
+/* --- The table, lock held --- */
+
+#define uct_varuna_admin_conn_for_each(_conn) \
+    for (_conn = uct_varuna_admin_conns.conns; \
+         _conn < uct_varuna_admin_conns.conns + UCT_VARUNA_ADMIN_MAX_CONNS; \
+         ++_conn)
+
+static void uct_varuna_admin_conns_init(void)
+{
+    uct_varuna_admin_conn_t *conn;
+
+    if (uct_varuna_admin_conns.is_initialized) {
+        return;
+    }
+
+    uct_varuna_admin_conn_for_each(conn) {
+        conn->fd = -1;
+    }
+    uct_varuna_admin_conns.paused_fd      = -1;
+    uct_varuna_admin_conns.timer_id       = -1;
+    uct_varuna_admin_conns.is_initialized = 1;
+}
+
+static uct_varuna_admin_conn_t *uct_varuna_admin_conn_find(int fd)
+{
+    uct_varuna_admin_conn_t *conn;
+
+    uct_varuna_admin_conn_for_each(conn) {
+        if (conn->fd == fd) {
+            return conn;
+        }
+    }
+
+    return NULL;
+}
+
+/* Async thread. */
+static void uct_varuna_admin_conn_close(uct_varuna_admin_conn_t *conn)
+{
+    ucs_async_remove_handler(conn->fd, 0);
+    close(conn->fd);
+    conn->fd = -1;
+    --uct_varuna_admin_conns.num_conns;
+}
+
+/* @return a free place, for which the oldest connection may have to go. */
+static uct_varuna_admin_conn_t *uct_varuna_admin_conn_get(void)
+{
+    uct_varuna_admin_conn_t *oldest = &uct_varuna_admin_conns.conns[0];
+    uct_varuna_admin_conn_t *conn;
+
+    uct_varuna_admin_conn_for_each(conn) {
+        if (conn->fd == -1) {
+            return conn;
+        }
+
+        oldest = (conn->since < oldest->since) ? conn : oldest;
+    }
+
+    ucs_debug("rc_varuna_ctl: %u connections: closed the oldest one",
+              uct_varuna_admin_conns.num_conns);
+    uct_varuna_admin_conn_close(oldest);
+    return oldest;
+}
+
+/* Close those that are idle for @a idle_time. */
+static void uct_varuna_admin_conns_expire(ucs_time_t now, ucs_time_t idle_time)
+{
+    uct_varuna_admin_conn_t *conn;
+
+    uct_varuna_admin_conn_for_each(conn) {
+        if ((conn->fd != -1) && ((now - conn->since) >= idle_time)) {
+            ucs_debug("rc_varuna_ctl: closed a connection without a request");
+            uct_varuna_admin_conn_close(conn);
+        }
+    }
+}
+
+
+/* --- Timer, while there is something to wait for --- */
+
+static void uct_varuna_admin_conns_tick(int id, ucs_event_set_types_t events,
+                                        void *arg);
+
+/* Lock held. */
+static void uct_varuna_admin_conns_update_timer(void)
+{
+    int is_wanted = (uct_varuna_admin_conns.num_conns > 0) ||
+                    (uct_varuna_admin_conns.paused_fd != -1);
+
+    if (is_wanted && (uct_varuna_admin_conns.timer_id == -1)) {
+        if (ucs_async_add_timer(UCS_ASYNC_MODE_THREAD_SPINLOCK,
+                                ucs_time_from_sec(UCT_VARUNA_ADMIN_CONN_TICK),
+                                uct_varuna_admin_conns_tick, NULL, NULL,
+                                &uct_varuna_admin_conns.timer_id) != UCS_OK) {
+            uct_varuna_admin_conns.timer_id = -1;
+            ucs_diag("rc_varuna_ctl: no timer for connections: closed them");
+            uct_varuna_admin_conns_expire(ucs_get_time(), 0);
+        }
+    } else if (!is_wanted && (uct_varuna_admin_conns.timer_id != -1)) {
+        ucs_async_remove_handler(uct_varuna_admin_conns.timer_id, 0);
+        uct_varuna_admin_conns.timer_id = -1;
+    }
+}
+
+static void uct_varuna_admin_conns_tick(int id, ucs_event_set_types_t events,
+                                        void *arg)
+{
+    pthread_mutex_lock(&uct_varuna_admin_conns.lock);
+    uct_varuna_admin_conns_expire(ucs_get_time(),
+                                  ucs_time_from_sec(UCT_VARUNA_ADMIN_IDLE_TIME));
+    if (uct_varuna_admin_conns.paused_fd != -1) {
+        ucs_async_modify_handler(uct_varuna_admin_conns.paused_fd,
+                                 UCS_EVENT_SET_EVREAD);
+        uct_varuna_admin_conns.paused_fd = -1;
+    }
+    uct_varuna_admin_conns_update_timer();
+    pthread_mutex_unlock(&uct_varuna_admin_conns.lock);
+}
+
+
+/* --- Requests --- */
+
+static void uct_varuna_admin_conn_send(int fd, const char *answer)
+{
+    if (send(fd, answer, strlen(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        ucs_debug("failed to answer rc_varuna_ctl: %m");
+    }
+}
+
+/* A packet of @a length bytes, of which @a request has as many as it has room for. */
+static void uct_varuna_admin_conn_answer(int fd, char *request, size_t length)
+{
+    char answer[UCT_VARUNA_ADMIN_ANSWER_MAX];
+
+    if ((length >= UCT_VARUNA_ADMIN_REQUEST_MAX) ||
+        (memchr(request, '\0', length) != NULL)) {
+        uct_varuna_admin_conn_send(fd, UCT_VARUNA_ADMIN_ERROR "a request is one "
+                                   "line of less than " UCS_PP_MAKE_STRING(
+                                           UCT_VARUNA_ADMIN_REQUEST_MAX)
+                                   " bytes\n");
+        return;
+    }
+
+    request[length] = '\0';
+    if (request[length - 1] == '\n') {
+        request[length - 1] = '\0';
+    }
+
+    ucs_debug("rc_varuna_ctl: '%s'", request);
+    uct_varuna_admin_command(request, answer, sizeof(answer));
+    uct_varuna_admin_conn_send(fd, answer);
+}
+
+static void uct_varuna_admin_conn_request(int fd, ucs_event_set_types_t events,
+                                          void *arg)
+{
+    char request[UCT_VARUNA_ADMIN_REQUEST_MAX];
+    uct_varuna_admin_conn_t *conn;
+    ssize_t length;
+
+    pthread_mutex_lock(&uct_varuna_admin_conns.lock);
+    conn = uct_varuna_admin_conn_find(fd);
+    if (conn == NULL) {
+        goto out; /* It is being closed */
+    }
+
+    length = recv(fd, request, sizeof(request), MSG_DONTWAIT | MSG_TRUNC);
+    if ((length < 0) && ((errno == EAGAIN) || (errno == EINTR))) {
+        goto out;
+    }
+
+    if (length > 0) {
+        uct_varuna_admin_conn_answer(fd, request, length);
+    }
+
+    uct_varuna_admin_conn_close(conn);
+    uct_varuna_admin_conns_update_timer();
+out:
+    pthread_mutex_unlock(&uct_varuna_admin_conns.lock);
+}
+
+
+/* --- Coming and going --- */
+
+static int uct_varuna_admin_conn_check_user(int fd)
+{
+    struct ucred cred;
+    socklen_t length = sizeof(cred);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &length) != 0) {
+        return 0;
+    }
+
+    return (cred.uid == geteuid()) || (cred.uid == 0);
+}
+
+/* Lock held. Until the timer ticks. */
+static void uct_varuna_admin_conns_pause(int fd)
+{
+    ucs_diag("rc_varuna_ctl: failed to accept a connection: %m");
+    ucs_async_modify_handler(fd, 0);
+    uct_varuna_admin_conns.paused_fd = fd;
+}
+
+/* Lock held. Takes over the descriptor. */
+static void uct_varuna_admin_conn_add(int fd)
+{
+    uct_varuna_admin_conn_t *conn = uct_varuna_admin_conn_get();
+
+    if (ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, fd,
+                                    UCS_EVENT_SET_EVREAD,
+                                    uct_varuna_admin_conn_request, NULL,
+                                    NULL) != UCS_OK) {
+        close(fd);
+        return;
+    }
+
+    conn->fd    = fd;
+    conn->since = ucs_get_time();
+    ++uct_varuna_admin_conns.num_conns;
+}
+
+void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events, void *arg)
+{
+    int conn_fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if ((conn_fd < 0) && ((errno == EAGAIN) || (errno == EINTR) ||
+                          (errno == ECONNABORTED))) {
+        return;
+    }
+
+    pthread_mutex_lock(&uct_varuna_admin_conns.lock);
+    uct_varuna_admin_conns_init();
+    if (conn_fd < 0) {
+        uct_varuna_admin_conns_pause(fd);
+    } else if (!uct_varuna_admin_conn_check_user(conn_fd)) {
+        uct_varuna_admin_conn_send(conn_fd, UCT_VARUNA_ADMIN_ERROR "this process "
+                                   "obeys its own user and root only\n");
+        close(conn_fd);
+    } else {
+        uct_varuna_admin_conn_add(conn_fd);
+    }
+    uct_varuna_admin_conns_update_timer();
+    pthread_mutex_unlock(&uct_varuna_admin_conns.lock);
+}
+
+void uct_varuna_admin_conns_cleanup(void)
+{
+    int fds[UCT_VARUNA_ADMIN_MAX_CONNS];
+    unsigned num_fds = 0;
+    uct_varuna_admin_conn_t *conn;
+    int timer_id;
+
+    pthread_mutex_lock(&uct_varuna_admin_conns.lock);
+    uct_varuna_admin_conns_init();
+    uct_varuna_admin_conn_for_each(conn) {
+        if (conn->fd != -1) {
+            fds[num_fds++] = conn->fd;
+            conn->fd       = -1;
+        }
+    }
+    timer_id                         = uct_varuna_admin_conns.timer_id;
+    uct_varuna_admin_conns.timer_id  = -1;
+    uct_varuna_admin_conns.num_conns = 0;
+    uct_varuna_admin_conns.paused_fd = -1;
+    pthread_mutex_unlock(&uct_varuna_admin_conns.lock);
+
+    /* A handler that runs finds nothing any more, and we wait for it */
+    if (timer_id != -1) {
+        ucs_async_remove_handler(timer_id, 1);
+    }
+    while (num_fds > 0) {
+        ucs_async_remove_handler(fds[--num_fds], 1);
+        close(fds[num_fds]);
+    }
+}

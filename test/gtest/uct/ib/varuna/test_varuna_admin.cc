@@ -1,0 +1,244 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The socket of rc_varuna_ctl, and clients that are idle, many, rude or gone: others
+ * are served all the same, and nothing is left of them.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/varuna_admin.h>
+#include <uct/ib/varuna/varuna_admin_conn.h>
+#include <uct/ib/varuna/varuna_admin_proto.h>
+}
+
+#include <dirent.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+static volatile unsigned accepts;        /* Calls */
+static volatile int      accept_error;   /* 0: none */
+
+/* The plugin's, too: it is linked with this program */
+extern "C" int accept4(int fd, struct sockaddr *addr, socklen_t *length, int flags)
+{
+    __atomic_fetch_add(&accepts, 1, __ATOMIC_RELAXED);
+    if (accept_error != 0) {
+        errno = accept_error;
+        return -1;
+    }
+
+    return syscall(SYS_accept4, fd, addr, length, flags);
+}
+
+class test_varuna_admin : public ucs::test {
+protected:
+    virtual void init()
+    {
+        char dir[] = "/tmp/test_varuna_admin.XXXXXX";
+
+        ucs::test::init();
+        ASSERT_TRUE(mkdtemp(dir) != NULL);
+        m_dir        = dir;
+        accept_error = 0;
+        /* The async thread has its descriptors before they are counted */
+        uct_varuna_admin_sock_start(m_dir.c_str());
+        EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+        m_descriptors = descriptors();
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_admin_sock_stop();
+        rmdir(m_dir.c_str());
+        ucs::test::cleanup();
+    }
+
+    static unsigned descriptors()
+    {
+        DIR *dir       = opendir("/proc/self/fd");
+        unsigned count = 0;
+
+        while (readdir(dir) != NULL) {
+            ++count;
+        }
+        closedir(dir);
+        return count;
+    }
+
+    /* Ours and the plugin's */
+    static void await_descriptors(unsigned most)
+    {
+        ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(60);
+
+        while ((descriptors() > most) && (ucs_get_time() < deadline)) {
+            usleep(1000);
+        }
+        EXPECT_LE(descriptors(), most);
+    }
+
+    int connect_to(int flags = 0)
+    {
+        struct sockaddr_un addr = {};
+        int fd                  = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
+
+        addr.sun_family = AF_UNIX;
+        snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%d%s", m_dir.c_str(),
+                 getpid(), UCT_VARUNA_ADMIN_SUFFIX);
+        EXPECT_GE(fd, 0);
+        EXPECT_EQ(0, connect(fd, (struct sockaddr*)&addr, sizeof(addr)))
+                << strerror(errno);
+        return fd;
+    }
+
+    /* What comes next: a packet, or "" behind the last one */
+    static std::string receive(int fd)
+    {
+        char answer[UCT_VARUNA_ADMIN_ANSWER_MAX];
+        struct pollfd pfd = {fd, POLLIN, 0};
+
+        EXPECT_EQ(1, poll(&pfd, 1, 60000)) << "nothing comes";
+        ssize_t length = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
+        return std::string(answer, std::max<ssize_t>(length, 0));
+    }
+
+    std::string ask(const std::string &request)
+    {
+        int fd = connect_to();
+
+        EXPECT_EQ((ssize_t)request.size(),
+                  send(fd, request.data(), request.size(), MSG_NOSIGNAL));
+        std::string answer = receive(fd);
+        EXPECT_EQ("", receive(fd)); /* Closed */
+        close(fd);
+        return answer;
+    }
+
+    std::string m_dir;
+    unsigned    m_descriptors = 0;
+};
+
+UCS_TEST_F(test_varuna_admin, idle_client_is_left)
+{
+    ucs_time_t start = ucs_get_time();
+    int fd           = connect_to();
+
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status")); /* It is accepted */
+    EXPECT_EQ("", receive(fd));
+    EXPECT_GE(ucs_time_to_sec(ucs_get_time() - start),
+              UCT_VARUNA_ADMIN_IDLE_TIME - UCT_VARUNA_ADMIN_CONN_TICK);
+    close(fd);
+    await_descriptors(m_descriptors);
+}
+
+/* More than there is room for: each new one is served at once */
+UCS_TEST_F(test_varuna_admin, many_idle_clients)
+{
+    std::vector<int> fds;
+
+    for (unsigned i = 0; i < 4 * UCT_VARUNA_ADMIN_MAX_CONNS; ++i) {
+        fds.push_back(connect_to());
+        EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+        EXPECT_LE(descriptors(),
+                  m_descriptors + fds.size() + UCT_VARUNA_ADMIN_MAX_CONNS + 1);
+    }
+
+    /* The oldest ones had to leave; the newest one may still speak */
+    EXPECT_EQ("", receive(fds.front()));
+    EXPECT_EQ(6, send(fds.back(), "status", 6, MSG_NOSIGNAL));
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, receive(fds.back()));
+    for (int fd : fds) {
+        close(fd);
+    }
+    await_descriptors(m_descriptors);
+}
+
+UCS_TEST_F(test_varuna_admin, ten_thousand_connects)
+{
+    for (unsigned i = 0; i < 10000; ++i) {
+        close(connect_to());
+    }
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+    await_descriptors(m_descriptors);
+}
+
+/* They ask, and never read what they have asked for */
+UCS_TEST_F(test_varuna_admin, clients_that_do_not_read)
+{
+    std::vector<int> fds;
+
+    for (unsigned i = 0; i < 200; ++i) {
+        fds.push_back(connect_to());
+        EXPECT_EQ(6, send(fds.back(), "status", 6, MSG_NOSIGNAL));
+    }
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+    await_descriptors(m_descriptors + fds.size());
+    for (int fd : fds) {
+        close(fd);
+    }
+}
+
+UCS_TEST_F(test_varuna_admin, requests_of_wrong_sizes)
+{
+    const std::string error = UCT_VARUNA_ADMIN_ERROR;
+    const std::string longest(UCT_VARUNA_ADMIN_REQUEST_MAX - 1, ' ');
+
+    /* Its beginning is a request, and must not count */
+    EXPECT_EQ(0u, ask("status" + std::string(1, '\0') + "x").find(error));
+    EXPECT_EQ(0u, ask("failover force" + std::string(1, '\0')).find(error));
+    EXPECT_EQ(0u, ask(longest + " ").find(error + "a request is"));
+    EXPECT_EQ(0u, ask(std::string(60000, 'x')).find(error + "a request is"));
+    EXPECT_EQ(0u, ask(longest).find(error + "expected"));
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status\n"));
+
+    int fd = connect_to();
+    EXPECT_EQ(0, send(fd, "", 0, MSG_NOSIGNAL));
+    EXPECT_EQ("", receive(fd));
+    close(fd);
+    await_descriptors(m_descriptors);
+}
+
+/* There is no descriptor for a connection that waits: the thread must not be busy with
+ * that, and serves it when there is one */
+UCS_TEST_F(test_varuna_admin, no_descriptor_is_left)
+{
+    scoped_log_handler slh(hide_warns_logger);
+    unsigned before, count;
+
+    accept_error = EMFILE;
+    before       = __atomic_load_n(&accepts, __ATOMIC_RELAXED);
+    int fd       = connect_to();
+    EXPECT_EQ(6, send(fd, "status", 6, MSG_NOSIGNAL));
+    ucs_time_t start = ucs_get_time();
+    while ((count = __atomic_load_n(&accepts, __ATOMIC_RELAXED) - before) < 3) {
+        usleep(1000);
+    }
+    /* One at once, and one in each tick */
+    EXPECT_GE(ucs_time_to_sec(ucs_get_time() - start), UCT_VARUNA_ADMIN_CONN_TICK);
+    accept_error = 0;
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, receive(fd));
+    close(fd);
+    await_descriptors(m_descriptors);
+}
+
+/* The interface is closed while clients are there */
+UCS_TEST_F(test_varuna_admin, stop_with_clients)
+{
+    std::vector<int> fds;
+
+    for (unsigned i = 0; i < UCT_VARUNA_ADMIN_MAX_CONNS / 2; ++i) {
+        fds.push_back(connect_to());
+    }
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+    uct_varuna_admin_sock_stop();
+    for (int fd : fds) {
+        EXPECT_EQ("", receive(fd));
+        close(fd);
+    }
+    EXPECT_LT(descriptors(), m_descriptors);
+    uct_varuna_admin_sock_start(m_dir.c_str());
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+}
