@@ -523,6 +523,7 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map) +
             uct_varuna_heartbeat_dispatch(ctl);
     uct_varuna_spares_progress(ctl);
+    uct_varuna_target_logs_progress(ctl);
     while (!ucs_list_is_empty(&items)) {
         item = ucs_list_extract_head(&items, uct_varuna_ctl_item_t, list);
         uct_varuna_ctl_dispatch_item(ctl, item);

@@ -4,7 +4,8 @@
  * Shared by the files of the control plane and by nobody else: varuna_ctl.c
  * (progress, received messages, inbox), varuna_ctl_send.c (endpoints, messages
  * that are sent), varuna_ctl_open.c (inner interfaces), varuna_peer.c (remote
- * interfaces), varuna_target.c (responder's side of vQPs).
+ * interfaces), varuna_target.c (responder's side of vQPs), varuna_target_log.c (its
+ * ids and log rings).
  *
  *   async context                         main thread
  *   -------------                         -----------
@@ -22,6 +23,7 @@
 #include "varuna_clock.h"
 #include "varuna_ctl.h"
 #include "varuna_detector.h"
+#include "varuna_own.h"
 #include "varuna_parse.h"
 #include "varuna_proxy.h"
 
@@ -120,15 +122,21 @@ typedef struct uct_varuna_ctl_link {
     uint8_t                    index;
 } uct_varuna_ctl_link_t;
 
-/* A chunk of targets and their logs: the log of a target is found by its id. */
+/* A chunk of targets and their logs: those of a target are found by its id. */
 typedef struct uct_varuna_target_chunk {
     uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
-    uint32_t                   next_free[UCT_VARUNA_TARGET_CHUNK];
+    uint32_t                   next[UCT_VARUNA_TARGET_CHUNK]; /* In its list */
     ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
     uint64_t                   *logs;
-    uct_mem_h                  memh;
-    void                       *rkey;      /* Packed */
+    uct_varuna_own_t           owns[UCT_VARUNA_TARGET_CHUNK]; /* Registrations
+                                              of the logs */
 } uct_varuna_target_chunk_t;
+
+/* A list of ids, first in, first out. */
+typedef struct uct_varuna_target_ids {
+    uint32_t                   head;
+    uint32_t                   tail;
+} uct_varuna_target_ids_t;
 
 typedef struct uct_varuna_target_table {
     /* Written under the lock with release stores, read by the main thread
@@ -138,9 +146,9 @@ typedef struct uct_varuna_target_table {
     uint32_t                   next_id;    /* First which was never used */
     uint32_t                   salt;       /* In the ids that peers are told */
     uint32_t                   openings;   /* So far, from some number on */
-    uint32_t                   free_head;  /* Freed ids, oldest first: late AMs */
-    uint32_t                   free_tail;  /* and late log writes die out */
-    size_t                     rkey_len;
+    uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
+    uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
+    unsigned                   num_ready;  /* Read without the lock */
     khash_t(uct_varuna_targets) by_name;   /* Open targets by (uuid, vqp) */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
     ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
@@ -442,6 +450,33 @@ void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
 /* Take the target, which is at @a iter, out of the table of names and let the main
  * thread destroy it. Lock held. */
 void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter);
+
+/* --- varuna_target_log.c: lock held, but where it says otherwise --- */
+
+/* Main thread, with nobody else yet: makes the first ids ready. */
+ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread, no other user is left. */
+void uct_varuna_target_logs_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Main thread, lock not held: makes an id ready, if some have been taken. */
+void uct_varuna_target_logs_progress(uct_varuna_ctl_t *ctl);
+
+/* Get an id whose log rings have a key that nobody else knows. */
+ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p);
+
+/* Give it back: nothing that is posted from now on is for its rings. */
+void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id);
+
+/* The rings of an id, and their registration. No lock. */
+uint64_t *uct_varuna_target_log(const uct_varuna_ctl_t *ctl, uint32_t id);
+
+const uct_varuna_own_t *
+uct_varuna_target_log_key(const uct_varuna_ctl_t *ctl, uint32_t id);
+
+/* Let uct_varuna_target_find() find it. */
+void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
+                               uct_varuna_target_t *target);
 
 /* --- varuna_connect.c --- */
 

@@ -61,6 +61,19 @@ void uct_varuna_md_release_spares(uct_varuna_md_t *md)
     ucs_free(md->spare_page);
 }
 
+int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
+{
+    uct_varuna_nic_t *inner = &md->nics[nic];
+
+    if (!inner->is_dead && (md->is_dead != NULL) && md->is_dead(inner->md)) {
+        inner->is_dead = 1;
+        ucs_info("rc_varuna: %s is dead: memory is registered without it",
+                 inner->md_name);
+    }
+
+    return inner->is_dead;
+}
+
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,
                                      uct_varuna_reg_arg_t arg,
@@ -78,16 +91,10 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
         }
     }
 
-    if ((inner->spare == NULL) || (!inner->is_dead &&
-                                   !md->is_dead(inner->md))) {
+    if ((inner->spare == NULL) || !uct_varuna_md_is_nic_dead(md, nic)) {
         return status;
     }
 
-    if (!inner->is_dead) {
-        inner->is_dead = 1;
-        ucs_info("rc_varuna: %s is dead: memory is registered without it",
-                 inner->md_name);
-    }
     *memh_p = inner->spare;
     return UCS_OK;
 }

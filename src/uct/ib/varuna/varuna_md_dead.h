@@ -45,6 +45,10 @@ static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
            (mem->inner[nic] == md->nics[nic].spare);
 }
 
+/** A registration failed: see whether that is because the NIC is dead, and do
+ *  without it from now on. @return Nonzero if it is. */
+int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
+
 /** Register on one NIC. If that is dead, its spare is returned. */
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,

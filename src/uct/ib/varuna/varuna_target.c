@@ -28,182 +28,6 @@
 #include <string.h>
 
 
-static inline uct_varuna_target_chunk_t *
-uct_varuna_target_chunk(uct_varuna_target_table_t *table, uint32_t id)
-{
-    return table->chunks[id >> UCT_VARUNA_TARGET_CHUNK_BITS];
-}
-
-static inline unsigned uct_varuna_target_slot(uint32_t id)
-{
-    return id & UCS_MASK(UCT_VARUNA_TARGET_CHUNK_BITS);
-}
-
-
-/* --- Table and log arena --- */
-
-/* Make the next chunk. The main thread sees it once num_chunks says so. */
-static ucs_status_t uct_varuna_target_chunk_add(uct_varuna_ctl_t *ctl)
-{
-    uct_varuna_target_table_t *table = &ctl->targets;
-    size_t length                    = UCT_VARUNA_TARGET_CHUNK *
-                                       UCT_VARUNA_TARGET_LOG_BYTES;
-    uct_varuna_target_chunk_t *chunk;
-    ucs_status_t status;
-    void *logs;
-    int ret;
-
-    if (table->num_chunks == UCT_VARUNA_TARGET_MAX_CHUNKS) {
-        ucs_error("peers have more than %u endpoints to this process",
-                  UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS);
-        return UCS_ERR_EXCEEDS_LIMIT;
-    }
-
-    chunk = ucs_calloc(1, sizeof(*chunk), "varuna_target_chunk");
-    if (chunk == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err;
-    }
-
-    ret = ucs_posix_memalign(&logs, ucs_get_page_size(), length, "varuna_logs");
-    if (ret != 0) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_free_chunk;
-    }
-
-    memset(logs, 0, length);
-    chunk->logs = logs;
-    chunk->rkey = ucs_calloc(1, table->rkey_len, "varuna_log_rkey");
-    if (chunk->rkey == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_free_logs;
-    }
-
-    /* UCX registers a strictly ordered key besides a relaxed one where the user
-     * wants relaxed ordering; the lanes use what the plain key gives */
-    status = uct_md_mem_reg(&ctl->iface->md->super, logs, length,
-                            UCT_MD_MEM_ACCESS_REMOTE_PUT |
-                            UCT_MD_MEM_ACCESS_REMOTE_GET |
-                            UCT_MD_MEM_ACCESS_LOCAL_READ |
-                            UCT_MD_MEM_ACCESS_LOCAL_WRITE, &chunk->memh);
-    if (status != UCS_OK) {
-        goto err_free_rkey;
-    }
-
-    status = uct_md_mkey_pack(&ctl->iface->md->super, chunk->memh, chunk->rkey);
-    if (status != UCS_OK) {
-        goto err_dereg;
-    }
-
-    __atomic_store_n(&table->chunks[table->num_chunks], chunk,
-                     __ATOMIC_RELEASE);
-    __atomic_store_n(&table->num_chunks, table->num_chunks + 1,
-                     __ATOMIC_RELEASE);
-    return UCS_OK;
-
-err_dereg:
-    uct_md_mem_dereg(&ctl->iface->md->super, chunk->memh);
-err_free_rkey:
-    ucs_free(chunk->rkey);
-err_free_logs:
-    ucs_free(logs);
-err_free_chunk:
-    ucs_free(chunk);
-err:
-    ucs_error("failed to make completion logs for peers: %s",
-              ucs_status_string(status));
-    return status;
-}
-
-static void uct_varuna_target_chunk_free(uct_varuna_ctl_t *ctl,
-                                         uct_varuna_target_chunk_t *chunk)
-{
-    uct_md_mem_dereg(&ctl->iface->md->super, chunk->memh);
-    ucs_free(chunk->rkey);
-    ucs_free(chunk->logs);
-    ucs_free(chunk);
-}
-
-/* An id is used again only after what the network may still hold of its last
- * use has died. */
-static ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl,
-                                             uint32_t *id_p)
-{
-    uct_varuna_target_table_t *table = &ctl->targets;
-    uint32_t id                      = table->free_head;
-    uct_varuna_target_chunk_t *chunk;
-    ucs_status_t status;
-
-    if (id != UCT_VARUNA_TARGET_ID_NONE) {
-        chunk = uct_varuna_target_chunk(table, id);
-        if ((chunk->freed_at[uct_varuna_target_slot(id)] +
-             ctl->iface->config.packet_lifetime) < ucs_get_time()) {
-            table->free_head = chunk->next_free[uct_varuna_target_slot(id)];
-            if (table->free_head == UCT_VARUNA_TARGET_ID_NONE) {
-                table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
-            }
-
-            *id_p = id;
-            return UCS_OK;
-        }
-    }
-
-    if (table->next_id ==
-        (table->num_chunks << UCT_VARUNA_TARGET_CHUNK_BITS)) {
-        status = uct_varuna_target_chunk_add(ctl);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    *id_p = table->next_id++;
-    return UCS_OK;
-}
-
-static void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id)
-{
-    uct_varuna_target_table_t *table = &ctl->targets;
-    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(table, id);
-    uint32_t tail                    = table->free_tail;
-    unsigned slot                    = uct_varuna_target_slot(id);
-
-    chunk->next_free[slot] = UCT_VARUNA_TARGET_ID_NONE;
-    chunk->freed_at[slot]  = ucs_get_time();
-    table->free_tail       = id;
-    if (tail == UCT_VARUNA_TARGET_ID_NONE) {
-        table->free_head = id;
-    } else {
-        uct_varuna_target_chunk(table, tail)
-                ->next_free[uct_varuna_target_slot(tail)] = id;
-    }
-}
-
-static void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
-                                      uct_varuna_target_t *target)
-{
-    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&ctl->targets,
-                                                               id);
-
-    __atomic_store_n(&chunk->targets[uct_varuna_target_slot(id)], target,
-                     __ATOMIC_RELEASE);
-}
-
-uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
-{
-    uct_varuna_target_table_t *table = &ctl->targets;
-    uct_varuna_target_chunk_t *chunk;
-
-    id ^= table->salt; /* If it's another process's, it is out of range */
-    if ((id >> UCT_VARUNA_TARGET_CHUNK_BITS) >=
-        __atomic_load_n(&table->num_chunks, __ATOMIC_ACQUIRE)) {
-        return NULL;
-    }
-
-    chunk = uct_varuna_target_chunk(table, id);
-    return __atomic_load_n(&chunk->targets[uct_varuna_target_slot(id)],
-                           __ATOMIC_ACQUIRE);
-}
-
 uct_varuna_target_t *
 uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
@@ -274,9 +98,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->instance = instance;
     target->opening  = uct_varuna_target_next_opening(ctl);
     target->id       = id;
-    target->logs    = UCS_PTR_BYTE_OFFSET(
-            uct_varuna_target_chunk(&ctl->targets, id)->logs,
-            uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
+    target->logs     = uct_varuna_target_log(ctl, id);
     uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
     ucs_list_head_init(&target->held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
@@ -302,8 +124,7 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
                                          const uct_varuna_ctl_hdr_t *hdr,
                                          uct_varuna_target_t *target)
 {
-    const uct_varuna_target_chunk_t *chunk =
-            uct_varuna_target_chunk(&ctl->targets, target->id);
+    const uct_varuna_own_t *own = uct_varuna_target_log_key(ctl, target->id);
     char body[UCT_VARUNA_CTL_MAX_MSG - sizeof(*hdr)];
     uct_varuna_ctl_open_rep_t *rep = (uct_varuna_ctl_open_rep_t*)body;
     size_t length                  = sizeof(*rep);
@@ -314,8 +135,8 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
     rep->target    = target->id ^ ctl->targets.salt;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
-    rep->rkey_len  = ctl->targets.rkey_len;
-    memcpy(body + length, chunk->rkey, rep->rkey_len);
+    rep->rkey_len  = own->key_len;
+    memcpy(body + length, own->key, own->key_len);
     length        += rep->rkey_len;
     rep->addr_len  = uct_varuna_iface_pack_full_address(ctl->iface,
                                                         body + length,
@@ -598,49 +419,28 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
 ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_target_table_t *table = &ctl->targets;
-    uct_md_attr_t attr;
     ucs_status_t status;
 
-    status = uct_md_query(&ctl->iface->md->super, &attr);
+    status = uct_varuna_target_logs_init(ctl);
     if (status != UCS_OK) {
         return status;
     }
 
-    table->chunks = ucs_calloc(UCT_VARUNA_TARGET_MAX_CHUNKS,
-                               sizeof(*table->chunks), "varuna_targets");
-    if (table->chunks == NULL) {
-        ucs_error("failed to allocate the table of targets");
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    table->rkey_len  = attr.rkey_packed_size;
-    table->next_id   = 1; /* 0 is nobody's */
-    table->salt      = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
-                         (ctl->iface->uuid >> 46)) *
-                        UCT_VARUNA_TARGET_ID_LIMIT) &
-                       UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
-    table->openings  = ctl->iface->uuid >> 16;
-    table->free_head = UCT_VARUNA_TARGET_ID_NONE;
-    table->free_tail = UCT_VARUNA_TARGET_ID_NONE;
+    table->salt     = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
+                        (ctl->iface->uuid >> 46)) *
+                       UCT_VARUNA_TARGET_ID_LIMIT) &
+                      UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
+    table->openings = ctl->iface->uuid >> 16;
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
     ucs_list_head_init(&table->orphans);
-
-    /* The first chunk is made here, in the main thread and where its failure can
-     * be told to the user */
-    status = uct_varuna_target_chunk_add(ctl);
-    if (status != UCS_OK) {
-        ucs_free(table->chunks);
-    }
-
-    return status;
+    return UCS_OK;
 }
 
 void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_target_table_t *table = &ctl->targets;
     uct_varuna_target_t *target;
-    unsigned i;
 
     kh_foreach_value(&table->by_name, target, {
         uct_varuna_target_destroy(ctl, target);
@@ -648,10 +448,5 @@ void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
     uct_varuna_orphans_cleanup(ctl);
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
-
-    for (i = 0; i < table->num_chunks; ++i) {
-        uct_varuna_target_chunk_free(ctl, table->chunks[i]);
-    }
-
-    ucs_free(table->chunks);
+    uct_varuna_target_logs_cleanup(ctl);
 }

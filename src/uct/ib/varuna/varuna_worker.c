@@ -287,7 +287,8 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
     ucs_list_head_init(&proxy->jobs);
     ucs_list_head_init(&proxy->lost);
     ucs_list_head_init(&proxy->dead_blocks);
-    proxy->rkey   = ucs_calloc(1, ctl->targets.rkey_len, "varuna_arena_rkey");
+    proxy->rkey   = ucs_calloc(1, ctl->iface->md->attr.rkey_packed_size,
+                               "varuna_arena_rkey");
     proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
     if ((proxy->rkey == NULL) || (proxy->access == NULL)) {
         status = UCS_ERR_NO_MEMORY;

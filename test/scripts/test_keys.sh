@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What a client can do that has opened its vQPs and does not keep to the protocol: the
+# keys which it was given open what is its own, and no more (docs/SECURITY.md).
+
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=keys-$$
+
+# access CHECK: what the client says is in ./out
+access() {
+    local address i
+    check "$emu" up -n "$fabric" --hosts 2 --links 1
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    mkfifo stdin
+    UCX_LOG_FILE=stderr timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" \
+        "$apps/ft_keys" server <stdin >address 2>server.log &
+    exec 9>stdin
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -q '^ft: address' address || break
+        kill -0 $! 2>/dev/null || fail "no server: $(tail -n 3 server.log)"
+        sleep 0.05
+    done
+    address=$(sed -n 's/^ft: address//p' address)
+    UCX_LOG_FILE=stderr timeout 90 "$emu" exec -n "$fabric" 1 -- "$run" \
+        "$apps/ft_keys" client "$address" "$1" >out 2>client.log ||
+        fail "the client: $(tail -n 3 out client.log)"
+    sed 's/^/# /' out
+    exec 9>&-
+    wait $! || fail "the server: $(tail -n 3 server.log)"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# says LINE...: each of them, in this order and nothing else
+says() {
+    printf '%s\n' "$@" "ft: end" >expected
+    grep -v '^ft: note' out | diff expected - >difference ||
+        fail "not as expected: $(cat difference)"
+}
+
+# The evidence of a vQP is its own client's: no other one's key opens its rings
+test_rings_of_others() {
+    access rings
+    says "own ring, own key: done" \
+        "own ring, atomic: refused" \
+        "other ring, own key, read: refused" \
+        "other ring, own key: refused" \
+        "other ring: intact" \
+        "before own rings: refused" \
+        "behind own rings: refused"
+}
+
+# ... nor does the key of the client who had them before
+test_rings_of_the_next() {
+    access reuse
+    says "rings, own key: done" \
+        "rings, next key: done" \
+        "rings, last key: refused" \
+        "rings: intact"
+}
+
+run_tests
