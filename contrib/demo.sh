@@ -25,6 +25,7 @@ prog=demo
 rate=4000
 seed=1
 keep=no
+[ "${1:-}" != --help ] || set -- -h
 while getopts r:s:kh opt; do
     case $opt in
     r) rate=$OPTARG ;;

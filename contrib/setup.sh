@@ -190,7 +190,8 @@ case ${1:-} in
     install_packages
     ;;
 *)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0" >&2
+    [ "$1" = -h ] || [ "$1" = --help ] || exec >&2
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
     [ "$1" = -h ] || [ "$1" = --help ] || exit 2
     ;;
 esac

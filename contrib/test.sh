@@ -26,6 +26,7 @@ prog=test
 
 filter='*'
 list=no
+[ "${1:-}" != --help ] || set -- -h
 while getopts f:lh opt; do
     case $opt in
     f) filter=$OPTARG ;;

@@ -34,6 +34,7 @@ prog=atomics
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 iterations=2000 batches=100 seed=1
+[ "${1:-}" != --help ] || set -- -h
 while getopts n:b:s:h opt; do
     case $opt in
     n) iterations=$OPTARG ;;

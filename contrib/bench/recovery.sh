@@ -32,6 +32,7 @@ prog=recovery
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 eps=16 batch=64 runs=3 batches=4 seed=1 unacked=128 verbose=
+[ "${1:-}" != --help ] || set -- -h
 while getopts u:e:b:r:n:s:vh opt; do
     case $opt in
     u) unacked=$OPTARG ;;

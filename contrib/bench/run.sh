@@ -38,6 +38,7 @@ repeats=3
 transports=()
 quick=no
 keep=no
+[ "${1:-}" != --help ] || set -- -h
 while getopts n:r:t:qkh opt; do
     case $opt in
     n) iterations=$OPTARG ;;

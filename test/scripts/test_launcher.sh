@@ -3,7 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # rc_varuna_run: the installed one, and beside stand-ins for UCX of other
-# versions.
+# versions; and that all commands and scripts can be asked for help.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 
@@ -91,16 +91,68 @@ test_passes_arguments_and_status() {
 }
 
 test_help_and_version() {
-    fails 0 'UCX_TLS=rc_varuna' "$run" -h
-    fails 0 "for UCX $major.$minor.$patch" "$run" -V
+    local option
+
+    for option in -h --help; do
+        fails 0 'UCX_TLS=rc_varuna' "$run" $option
+    done
+    for option in -V --version; do
+        fails 0 "for UCX $major.$minor.$patch" "$run" $option
+    done
+    fails 0 "^LD_PRELOAD=|^UCX_PLUGIN_PATH=" "$run" --plugin "$plugin" --print
+    fails 125 'Usage' "$run" --helpless
+}
+
+# helps COMMAND...: it prints its usage on standard output when it is asked to, by
+# either option, and nothing else happens
+helps() {
+    local option
+
+    for option in -h --help; do
+        fails 0 '^[Uu]sage:' "$@" $option
+        "$@" $option >/dev/null 2>complaints </dev/null
+        [ ! -s complaints ] || fail "$* $option: $(cat complaints)"
+    done
+}
+
+test_all_commands_help() {
+    local emu=$RCV_PREFIX/bin/mlx5emu ctl=$RCV_PREFIX/bin/rc_varuna_ctl verb verbs
+    local option version
+
+    version=$("$run" -V | sed 's/,.*//; s/.* //')
+    mapfile -t verbs < <("$emu" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+    check test ${#verbs[@]} -eq 8
+    helps "$run"
+    helps "$ctl"
+    helps "$emu"
+    for verb in "${verbs[@]}"; do
+        helps "$emu" "$verb"
+        fails 0 "^Usage: mlx5emu $verb " "$emu" help "$verb"
+        fails 0 "^mlx5emu $version\$" "$emu" "$verb" --version
+    done
+    fails 2 'unknown verb "no-such-verb"' "$emu" help no-such-verb
+    for option in -V --version; do
+        fails 0 "^mlx5emu $version\$" "$emu" $option
+        fails 0 "^rc_varuna_ctl $version\$" "$ctl" $option
+    done
+}
+
+test_all_scripts_help() {
+    local script scripts
+
+    mapfile -t scripts < <(find "$top/contrib" -name '*.sh' -perm -u+x | sort)
+    check test ${#scripts[@]} -ge 8
+    for script in "${scripts[@]}"; do
+        helps "$script"
+    done
 }
 
 test_man_page() {
     local page=$RCV_PREFIX/share/man/man1/rc_varuna_run.1
     [ -s "$page" ] || fail "$page is not installed"
     # Every option that the help names is in it
-    for option in $("$run" -h | sed -n 's/^  \(-[a-zA-Z]\).*/\1/p'); do
-        grep -q -- "\\\\${option}" "$page" || fail "$option is not in $page"
+    for option in $("$run" -h | grep -oE '^  -.*' | grep -oE -e '--?[a-zA-Z]+\b'); do
+        grep -qF -- "${option//-/\\-}" "$page" || fail "$option is not in $page"
     done
 }
 

@@ -4,6 +4,10 @@
  * Tells processes that use the transport rc_varuna what they can't see of their
  * links, and shows how they see them. See rc_varuna_ctl(1).
  */
+#ifdef HAVE_CONFIG_H
+#  include "rc_varuna_build.h"
+#endif
+
 #include <uct/ib/varuna/varuna_admin_proto.h>
 
 #include <dirent.h>
@@ -52,6 +56,7 @@ static void ctl_usage(FILE *stream)
             "  -d, --dir DIR     directory of the sockets, UCX_RC_VARUNA_CTL_DIR of"
             " the processes\n"
             "  -l, --list        list the processes\n"
+            "  -V, --version     show the version\n"
             "  -h, --help        this text\n"
             "\n"
             "Exit status: 0 if all obeyed, 1 if one did not or none was found, 2 "
@@ -244,11 +249,12 @@ static int ctl_run(ctl_t *ctl, int is_list, int is_all, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"all",  no_argument,       NULL, 'a'},
-        {"dir",  required_argument, NULL, 'd'},
-        {"list", no_argument,       NULL, 'l'},
-        {"help", no_argument,       NULL, 'h'},
-        {NULL,   0,                 NULL, 0}
+        {"all",     no_argument,       NULL, 'a'},
+        {"dir",     required_argument, NULL, 'd'},
+        {"list",    no_argument,       NULL, 'l'},
+        {"version", no_argument,       NULL, 'V'},
+        {"help",    no_argument,       NULL, 'h'},
+        {NULL,      0,                 NULL, 0}
     };
     int is_all  = 0;
     int is_list = 0;
@@ -256,7 +262,7 @@ int main(int argc, char **argv)
     int opt;
 
     uct_varuna_admin_default_dir(ctl.dir, sizeof(ctl.dir));
-    while ((opt = getopt_long(argc, argv, "+ad:lh", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "+ad:lVh", options, NULL)) != -1) {
         switch (opt) {
         case 'a':
             is_all = 1;
@@ -267,6 +273,9 @@ int main(int argc, char **argv)
         case 'l':
             is_list = 1;
             break;
+        case 'V':
+            printf(CTL_PROGRAM " %s\n", PACKAGE_VERSION);
+            return CTL_OK;
         case 'h':
             ctl_usage(stdout);
             return CTL_OK;

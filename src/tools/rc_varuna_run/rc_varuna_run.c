@@ -72,12 +72,14 @@ static void run_usage(FILE *stream)
             " UCX_TLS then\n"
             "selects:  UCX_TLS=rc_varuna rc_varuna_run ./program\n"
             "\n"
-            "  -l FILE   the plugin to use (default: the one installed with"
-            " this command)\n"
-            "  -p        do not run anything, but print the environment"
-            " variable that does it\n"
-            "  -V        print versions\n"
-            "  -h        print this help\n");
+            "  -l, --plugin FILE   the plugin to use (default: the one"
+            " installed with this\n"
+            "                      command)\n"
+            "  -p, --print         do not run anything, but print the"
+            " environment variable\n"
+            "                      that does it\n"
+            "  -V, --version       print versions\n"
+            "  -h, --help          print this help\n");
 }
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -254,6 +256,13 @@ static void __attribute__((noreturn)) run_exec(char **argv)
 
 int main(int argc, char **argv)
 {
+    static const struct option options[] = {
+        {"plugin",  required_argument, NULL, 'l'},
+        {"print",   no_argument,       NULL, 'p'},
+        {"version", no_argument,       NULL, 'V'},
+        {"help",    no_argument,       NULL, 'h'},
+        {NULL,      0,                 NULL, 0}
+    };
     char *plugin = NULL;
     int print    = 0;
     run_variable_t variable;
@@ -261,7 +270,7 @@ int main(int argc, char **argv)
     int opt;
 
     /* '+': what follows the command is the command's */
-    while ((opt = getopt(argc, argv, "+l:pVh")) != -1) {
+    while ((opt = getopt_long(argc, argv, "+l:pVh", options, NULL)) != -1) {
         switch (opt) {
         case 'l':
             free(plugin);

@@ -62,11 +62,16 @@ int ctl_usage_fail(const ctl_verb_t *verb, const char *fmt, ...)
 int ctl_help(const ctl_verb_t *verb);
 
 
+/** Print the version on standard output. @return CTL_OK. */
+int ctl_version(void);
+
+
 /**
- * getopt_long() for a verb: handles -n NAME, -h/--help and what is unknown.
+ * getopt_long() for a verb: handles -n NAME, -V/--version, -h/--help and what is
+ * unknown.
  *
- * @param [in]  shorts    Short options besides "n:h", may start with "+".
- * @param [in]  longs     Long options besides --name and --help, {0}-ended.
+ * @param [in]  shorts    Short options besides "n:Vh", may start with "+".
+ * @param [in]  longs     Long options besides those, {0}-ended.
  * @param [out] status_p  Exit status, if the result is '?'.
  *
  * @return A verb's own option, -1 at the end, '?' if the verb must return.

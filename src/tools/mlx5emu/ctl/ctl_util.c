@@ -4,6 +4,10 @@
  * What the verbs of the mlx5emu command share: messages, options, numbers.
  */
 
+#ifdef HAVE_CONFIG_H
+#  include "rc_varuna_build.h"
+#endif
+
 #include "ctl.h"
 #include "../core/emu_fabric.h"
 
@@ -52,12 +56,19 @@ int ctl_help(const ctl_verb_t *verb)
     return CTL_OK;
 }
 
+int ctl_version(void)
+{
+    printf(CTL_PROGRAM " %s\n", PACKAGE_VERSION);
+    return CTL_OK;
+}
+
 int ctl_getopt(const ctl_verb_t *verb, int argc, char **argv,
                const char *shorts, const struct option *longs, int *status_p)
 {
     static const struct option common[] = {
-        {"name", required_argument, NULL, 'n'},
-        {"help", no_argument,       NULL, 'h'}
+        {"name",    required_argument, NULL, 'n'},
+        {"version", no_argument,       NULL, 'V'},
+        {"help",    no_argument,       NULL, 'h'}
     };
     struct option all[CTL_MAX_OPTIONS + 1];
     char all_shorts[CTL_MAX_OPTIONS * 2 + 8];
@@ -73,7 +84,7 @@ int ctl_getopt(const ctl_verb_t *verb, int argc, char **argv,
 
     memcpy(&all[num], common, sizeof(common));
     /* '+' first, then ':' which makes a missing argument known */
-    snprintf(all_shorts, sizeof(all_shorts), "%s:%sn:h",
+    snprintf(all_shorts, sizeof(all_shorts), "%s:%sn:Vh",
              (shorts[0] == '+') ? "+" : "",
              (shorts[0] == '+') ? shorts + 1 : shorts);
 
@@ -90,6 +101,9 @@ int ctl_getopt(const ctl_verb_t *verb, int argc, char **argv,
         }
         ctl_name = optarg;
         return ctl_getopt(verb, argc, argv, shorts, longs, status_p);
+    case 'V':
+        *status_p = ctl_version();
+        return '?';
     case 'h':
         *status_p = ctl_help(verb);
         return '?';

@@ -36,28 +36,58 @@ static int ctl_help_all(FILE *stream)
             "  " CTL_PROGRAM " up --hosts 2 --links 2\n"
             "  " CTL_PROGRAM " exec 0 -- ibv_devinfo\n"
             "  " CTL_PROGRAM " link 0:0 down\n"
-            "  " CTL_PROGRAM " down\n");
+            "  " CTL_PROGRAM " down\n\n"
+            CTL_PROGRAM " --version tells the version.\n");
     return CTL_OK;
+}
+
+static const ctl_verb_t *ctl_find_verb(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < CTL_NUM_VERBS; ++i) {
+        if (!strcmp(name, ctl_verbs[i]->name)) {
+            return ctl_verbs[i];
+        }
+    }
+
+    return NULL;
+}
+
+static int ctl_is_one_of(const char *arg, const char *name1, const char *name2)
+{
+    return !strcmp(arg, name1) || !strcmp(arg, name2);
 }
 
 int main(int argc, char **argv)
 {
-    unsigned i;
+    const ctl_verb_t *verb;
 
     if (argc < 2) {
         ctl_help_all(stderr);
         return CTL_USAGE;
     }
 
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-        !strcmp(argv[1], "help")) {
+    if (ctl_is_one_of(argv[1], "--help", "-h") ||
+        (!strcmp(argv[1], "help") && (argc == 2))) {
         return ctl_help_all(stdout);
     }
 
-    for (i = 0; i < CTL_NUM_VERBS; ++i) {
-        if (!strcmp(argv[1], ctl_verbs[i]->name)) {
-            return ctl_verbs[i]->run(argc - 1, argv + 1);
+    if (ctl_is_one_of(argv[1], "--version", "-V")) {
+        return ctl_version();
+    }
+
+    verb = ctl_find_verb(argv[1]);
+    if (verb != NULL) {
+        return verb->run(argc - 1, argv + 1);
+    }
+
+    if (!strcmp(argv[1], "help")) {
+        verb = ctl_find_verb(argv[2]);
+        if (verb != NULL) {
+            return ctl_help(verb);
         }
+        ++argv;
     }
 
     if (argv[1][0] == '-') {
