@@ -10,6 +10,7 @@
  *                                        SIGUSR1: prints its counters
  *     ft_load quitter BYTES              the same, but ends with all left open
  *     ft_load lone BYTES                 a server that writes nothing itself
+ *     ft_load idle BYTES                 ... and makes no progress
  *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
  *                                        puts on all endpoints. The first word of
  *                                        each put is used once only
@@ -19,6 +20,7 @@
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
  *     ft_load first                      the same as the very first thing, so on DC
+ *     ft_load second                     the same behind a short message
  *
  *     ft_load steps                      one put for each further line of stdin
  *
@@ -45,6 +47,7 @@
 #define FT_LINE     4096
 #define FT_ONE_SIZE 264     /* Told from all others by a fault rule */
 #define FT_OTHER    4096    /* Where "one" warms up */
+#define FT_AM_ID    3
 #define FT_A        0xaaaaaaaaaaaaaaaaul
 #define FT_B        0xbbbbbbbbbbbbbbbbul
 
@@ -143,7 +146,17 @@ static void ft_on_signal(int number)
     ft_show_now = 1;
 }
 
-static int ft_server(size_t length, int quits, int overwrites)
+static ucs_status_t ft_on_message(void *arg, void *data, size_t length,
+                                  unsigned flags)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    return UCS_OK;
+}
+
+static int ft_server(size_t length, int quits, int overwrites, int progresses)
 {
     struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
     volatile uint64_t *word;
@@ -154,11 +167,13 @@ static int ft_server(size_t length, int quits, int overwrites)
 
     signal(SIGUSR1, ft_on_signal);
     ft_uct_open(&uct, FT_TL_NAME);
+    uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_on_message, NULL, 0);
     word = (volatile uint64_t*)ft_alloc(length);
     memh = ft_uct_reg(&uct, (void*)word, length);
     ft_uct_print_address(&uct, "ft: address", memh, (void*)word);
     do {
-        idle = (uct_worker_progress(uct.worker) > 0) ? 0 : idle + 1;
+        idle = (progresses && (uct_worker_progress(uct.worker) > 0)) ? 0 :
+               idle + 1;
         if (overwrites && (*word == FT_A)) {
             *word = FT_B;
             printf("ft: overwritten %u times\n", ++seen);
@@ -347,6 +362,31 @@ static int ft_batches(unsigned num_eps, size_t size, unsigned batch,
     return ft_close(&load);
 }
 
+/* Nothing is posted behind the put, so only the put itself and the flush ask for the
+ * completion of the message. */
+static int ft_second(void)
+{
+    uint64_t word = 0;
+    ft_load_t load;
+    ucs_status_t status;
+
+    ft_open(&load, 1, FT_OTHER);
+    while (uct_ep_am_short(load.eps[0], FT_AM_ID, 1, &word, sizeof(word)) ==
+           UCS_ERR_NO_RESOURCE) {
+        uct_worker_progress(load.uct.worker);
+    }
+
+    ft_put(&load, 0, 0, FT_ONE_SIZE, FT_A);
+    ft_wait(&load);
+    do {
+        uct_worker_progress(load.uct.worker);
+        status = uct_ep_flush(load.eps[0], 0, NULL);
+    } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
+
+    load.failed |= (status != UCS_OK);
+    return ft_close(&load);
+}
+
 static int ft_one(double warm_up)
 {
     ft_load_t load;
@@ -389,13 +429,17 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0); /* We poll it */
     if ((argc == 3) && !strcmp(argv[1], "server")) {
-        return ft_server(strtoul(argv[2], NULL, 0), 0, 1);
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 1, 1);
     } else if ((argc == 3) && !strcmp(argv[1], "quitter")) {
-        return ft_server(strtoul(argv[2], NULL, 0), 1, 1);
+        return ft_server(strtoul(argv[2], NULL, 0), 1, 1, 1);
     } else if ((argc == 3) && !strcmp(argv[1], "lone")) {
-        return ft_server(strtoul(argv[2], NULL, 0), 0, 0);
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 0, 1);
+    } else if ((argc == 3) && !strcmp(argv[1], "idle")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 0, 0);
     } else if ((argc == 2) && !strcmp(argv[1], "steps")) {
         return ft_steps();
+    } else if ((argc == 2) && !strcmp(argv[1], "second")) {
+        return ft_second();
     } else if ((argc == 6) && !strcmp(argv[1], "client") &&
                (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
         return ft_client(atoi(argv[2]), strtoul(argv[3], NULL, 0),
@@ -411,6 +455,6 @@ int main(int argc, char **argv)
     }
 
     ft_die("usage: ft_load server BYTES | quitter BYTES | lone BYTES | "
-           "client EPS SIZE BATCH SECONDS | batches EPS SIZE BATCH N | "
-           "one | first | steps");
+           "idle BYTES | client EPS SIZE BATCH SECONDS | "
+           "batches EPS SIZE BATCH N | one | first | second | steps");
 }

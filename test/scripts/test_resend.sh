@@ -167,6 +167,17 @@ test_fallback_lane_finds_its_own() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
+# The message before it has no completion of its own and is repeated. The server does not
+# connect RC, so no planned swap asks for that completion either
+test_fallback_lane_finds_its_own_behind_a_message() {
+    local role=idle what=second
+    export UCX_RC_VARUNA_SPARE_QPS=0
+    abc varuna || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/compared_equal 1
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
 # The very same run
 test_resend_does() {
     abc resend || fail "the client failed"

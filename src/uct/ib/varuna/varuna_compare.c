@@ -123,7 +123,8 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
                                                      ep->lane.mtu));
     }
 
-    ep->silent       = 0; /* Its completion covers those before */
+    /* What was posted silently stays so: the read is not one of the endpoint's
+     * requests, and its completion finishes none of them */
     ep->compare.read = read;
     return UCS_OK;
 }
