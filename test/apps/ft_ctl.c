@@ -255,7 +255,9 @@ void ft_ctl_append(ft_ctl_msg_t *msg, const void *data, size_t length)
         ft_die("a message is too long");
     }
 
-    memcpy(msg->data + msg->length, data, length);
+    if (length > 0) {
+        memcpy(msg->data + msg->length, data, length);
+    }
     msg->length += length;
 }
 

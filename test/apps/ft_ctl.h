@@ -3,7 +3,8 @@
  *
  * The control plane of rc_varuna, played by a program that has nothing but UCX: plain
  * dc_mlx5 interfaces, one for each link, on which it sends messages that it builds
- * from varuna_wire.h, right or wrong ones, and gets what is sent to it.
+ * from varuna_wire.h, right or wrong ones, and gets what is sent to it. Whole messages:
+ * ft_ctl_msg.h.
  *
  *     ft_ctl_open(&ctl, func, arg);
  *     ft_ctl_meet(&peer, &address);               what "ft: address" tells
@@ -21,6 +22,9 @@
 
 /* Longer than rc_varuna's own are, and as long as its interfaces receive */
 #define FT_CTL_MAX_MSG 8000
+
+/* Bytes of a full address, at most */
+#define FT_CTL_MAX_ADDR 600
 
 typedef struct {
     size_t  length;

@@ -5,7 +5,7 @@
  * process answers to one who has its address, and to one who has not. Started by
  * test/scripts/test_hostile.sh, with "ft: address" of the process on stdin.
  */
-#include "ft_ctl.h"
+#include "ft_ctl_msg.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,6 @@ static void ft_ask(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
 {
     double end = ft_now() + 60, again = 0;
 
-    ft_ctl_end(ctl, link, msg);
     memset(&ft_answer, 0, sizeof(ft_answer));
     while (ft_answer.hdr.type == 0) {
         if (ft_now() > end) {
@@ -66,53 +65,37 @@ static void ft_ask_ping(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
 {
     ft_ctl_msg_t msg;
 
-    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_PING, &msg);
-    ft_ctl_hdr(&msg)->epoch = 1;
+    ft_ctl_ping(ctl, peer, link, 1, &msg);
     ft_ask(ctl, peer, link, &msg, type);
 }
 
-/* @return The target's opening */
-static uint32_t ft_ask_open(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link)
+static void ft_ask_open(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                        ft_ctl_vqp_t *vqp)
 {
-    uint8_t addr[FT_ADDR_MAX * 2];
-    uct_varuna_ctl_open_req_t req = {
-        .addr_len = ft_ctl_pack_address(ctl, addr)
-    };
     ft_ctl_msg_t msg;
+    size_t length;
 
-    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_OPEN_REQ, &msg);
-    ft_ctl_hdr(&msg)->vqp   = FT_VQP;
-    ft_ctl_hdr(&msg)->epoch = FT_INSTANCE;
-    ft_ctl_append(&msg, &req, sizeof(req));
-    ft_ctl_append(&msg, addr, req.addr_len);
+    ft_ctl_open_req(ctl, peer, link, vqp, &msg);
     ft_ask(ctl, peer, link, &msg, UCT_VARUNA_CTL_OPEN_REP);
-    return ft_answer.hdr.opening;
+    ft_ctl_opened(vqp, &ft_answer, &length);
 }
 
 static void ft_ask_fence(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
-                         uint32_t opening, unsigned type)
+                         const ft_ctl_vqp_t *vqp, unsigned type)
 {
     uct_varuna_ctl_fence_req_t req = {.newest = 1, .round = 1, .am_acked = 0};
     ft_ctl_msg_t msg;
 
-    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_FENCE_REQ, &msg);
-    ft_ctl_hdr(&msg)->vqp     = FT_VQP;
-    ft_ctl_hdr(&msg)->epoch   = 1;
-    ft_ctl_hdr(&msg)->opening = opening;
-    ft_ctl_append(&msg, &req, sizeof(req));
+    ft_ctl_fence_req(ctl, peer, link, vqp, &req, &msg);
     ft_ask(ctl, peer, link, &msg, type);
 }
 
 static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
-                     uint32_t opening)
+                     const ft_ctl_vqp_t *vqp)
 {
     ft_ctl_msg_t msg;
 
-    ft_ctl_begin(ctl, peer, UCT_VARUNA_CTL_CLOSE, &msg);
-    ft_ctl_hdr(&msg)->vqp     = FT_VQP;
-    ft_ctl_hdr(&msg)->epoch   = FT_INSTANCE;
-    ft_ctl_hdr(&msg)->opening = opening;
-    ft_ctl_end(ctl, link, &msg);
+    ft_ctl_close_vqp(ctl, peer, link, vqp, &msg);
     while (ft_ctl_send(ctl, peer, link, &msg) == UCS_ERR_NO_RESOURCE) {
         ft_ctl_progress(ctl);
     }
@@ -124,8 +107,8 @@ int main(void)
     static ft_ctl_peer_t peer;
     static ft_ctl_t ctl;
     ft_address_t address;
+    ft_ctl_vqp_t vqp, other;
     unsigned link;
-    uint32_t opening;
     uint64_t uuid;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -138,16 +121,19 @@ int main(void)
 
     uuid = peer.uuid;
     for (link = 0; link < ctl.num_links; ++link) {
-        opening = ft_ask_open(&ctl, &peer, link);
+        vqp = (ft_ctl_vqp_t){.id = FT_VQP, .instance = FT_INSTANCE};
+        ft_ask_open(&ctl, &peer, link, &vqp);
         ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_PONG);
-        ft_ask_fence(&ctl, &peer, link, opening, UCT_VARUNA_CTL_FENCE_REP);
-        ft_ask_fence(&ctl, &peer, link, opening + 1, UCT_VARUNA_CTL_REJECT);
+        ft_ask_fence(&ctl, &peer, link, &vqp, UCT_VARUNA_CTL_FENCE_REP);
+        other          = vqp;
+        other.opening += 1;
+        ft_ask_fence(&ctl, &peer, link, &other, UCT_VARUNA_CTL_REJECT);
 
         /* A process that it is not */
         peer.uuid ^= 1;
         ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_REJECT);
         peer.uuid = uuid;
-        ft_close(&ctl, &peer, link, opening);
+        ft_close(&ctl, &peer, link, &vqp);
     }
 
     printf("ft: greeted on %u links\n", ctl.num_links);

@@ -1,0 +1,102 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Whole messages of rc_varuna's control plane, as a proper peer sends them: all that
+ * the programs of the tests know of their layout is here and in ft_ctl.c.
+ *
+ *     ft_ctl_open_req(&ctl, &peer, link, &vqp, &msg);
+ *     ft_ctl_send(&ctl, &peer, link, &msg);
+ *     ...                                         the answer is an OPEN_REP
+ *     ft_ctl_opened(&vqp, data, length);
+ */
+#ifndef FT_CTL_MSG_H_
+#define FT_CTL_MSG_H_
+
+#include "ft_ctl.h"
+
+/* A vQP of ours at a process that answers to us */
+typedef struct {
+    uint32_t id;
+    uint32_t instance;
+    uint32_t epoch;    /* Of the next message about it */
+    uint32_t opening;  /* 0: it is not open */
+    uint32_t target;   /* For the header of its active messages */
+    uint32_t seq;      /* Of the next one */
+    uint64_t proxy_seq;
+} ft_ctl_vqp_t;
+
+/* Where our end of a vQP is, as CONNECT_REQ and CONNECT_REP tell it */
+typedef struct {
+    uint8_t  nic;      /* The responder's */
+    unsigned device_len;
+    unsigned ep_len;
+    uint8_t  device[UCT_VARUNA_DEVICE_ADDR_MAX];
+    uint8_t  ep[FT_ADDR_MAX];
+} ft_ctl_rc_t;
+
+/* Requests, complete but for being sent */
+
+void ft_ctl_open_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                     const ft_ctl_vqp_t *vqp, ft_ctl_msg_t *msg);
+
+void ft_ctl_connect_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer,
+                        unsigned link, const ft_ctl_vqp_t *vqp,
+                        const ft_ctl_rc_t *rc, ft_ctl_msg_t *msg);
+
+void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                      const ft_ctl_vqp_t *vqp,
+                      const uct_varuna_ctl_fence_req_t *req, ft_ctl_msg_t *msg);
+
+void ft_ctl_proxy_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                      const ft_ctl_vqp_t *vqp,
+                      const uct_varuna_ctl_proxy_req_t *req, ft_ctl_msg_t *msg);
+
+void ft_ctl_close_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                      const ft_ctl_vqp_t *vqp, ft_ctl_msg_t *msg);
+
+void ft_ctl_ping(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                 uint32_t number, ft_ctl_msg_t *msg);
+
+/** Learn from an OPEN_REP which passes uct_varuna_parse_ctl(). @return its full
+ *  address, and how long it is. */
+const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p);
+
+/**
+ * The packed key of memory that is registered on all links. @a memhs has one handle for
+ * each of them. @return Its length.
+ */
+size_t ft_ctl_pack_rkey(const ft_ctl_t *ctl, const uct_mem_h *memhs, void *buffer);
+
+/* Answers to the request @a req, complete but for being sent. Those that are not here
+ * have a body of one structure. */
+
+void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                  const uct_varuna_ctl_hdr_t *req, unsigned type,
+                  const void *body, size_t length, ft_ctl_msg_t *msg);
+
+/** @a log has room for the rings of a target. */
+void ft_ctl_open_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                     const uct_varuna_ctl_hdr_t *req, uint32_t opening,
+                     const void *log, const uct_mem_h *memhs, ft_ctl_msg_t *msg);
+
+void ft_ctl_connect_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer,
+                        unsigned link, const uct_varuna_ctl_hdr_t *req,
+                        const ft_ctl_rc_t *rc, ft_ctl_msg_t *msg);
+
+void ft_ctl_fence_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                      const uct_varuna_ctl_hdr_t *req, uint32_t epsn,
+                      const void *log, ft_ctl_msg_t *msg);
+
+void ft_ctl_reject(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                   const uct_varuna_ctl_hdr_t *req, ucs_status_t status,
+                   ft_ctl_msg_t *msg);
+
+/* Active messages on the data lane */
+
+/** Where the data lanes of a process are, from its full address. @return 0, or -1. */
+int ft_ctl_meet_data(ft_ctl_peer_t *peer, const void *addr, size_t length);
+
+/** The next message of @a vqp: its header with an empty payload. */
+void ft_ctl_data(ft_ctl_vqp_t *vqp, uint8_t am_id, ft_ctl_msg_t *msg);
+
+#endif
