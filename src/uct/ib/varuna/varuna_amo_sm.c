@@ -107,9 +107,12 @@ static void uct_varuna_amo_finish(uct_varuna_amo_sm_t *sm)
     uct_varuna_amo_act(sm, UCT_VARUNA_AMO_FINISHED, UCT_VARUNA_AMO_ACT_NONE);
 }
 
+/* A compare and swap has succeeded if it returns the very compare that its caller
+ * passed. That may be a UID, which a GET has shown (rule 8). */
 static void uct_varuna_amo_decide(uct_varuna_amo_sm_t *sm, uint64_t result)
 {
-    sm->result = result;
+    sm->result = (uct_varuna_amo_is_cswap(sm) && (result == sm->compare)) ?
+                 sm->user_compare : result;
     sm->flags |= UCT_VARUNA_AMO_FLAG_DECIDED;
 }
 
@@ -454,13 +457,14 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
                              uint64_t value, uint32_t num_slots)
 {
     memset(sm, 0, sizeof(*sm));
-    sm->op        = op;
-    sm->width     = width;
-    sm->addr      = addr;
-    sm->compare   = compare & uct_varuna_amo_mask(sm);
-    sm->value     = value & uct_varuna_amo_mask(sm);
-    sm->num_slots = num_slots;
-    sm->flags     = (num_slots > 0) ? UCT_VARUNA_AMO_FLAG_UIDS : 0;
+    sm->op           = op;
+    sm->width        = width;
+    sm->addr         = addr;
+    sm->compare      = compare & uct_varuna_amo_mask(sm);
+    sm->user_compare = sm->compare;
+    sm->value        = value & uct_varuna_amo_mask(sm);
+    sm->num_slots    = num_slots;
+    sm->flags        = (num_slots > 0) ? UCT_VARUNA_AMO_FLAG_UIDS : 0;
     uct_varuna_amo_begin(sm);
 }
 

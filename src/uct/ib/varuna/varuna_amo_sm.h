@@ -89,7 +89,9 @@ typedef struct uct_varuna_amo_sm {
     uint32_t                   helped;     /* Foreign UIDs which we resolved */
     uint64_t                   addr;
     uint64_t                   gen;        /* Of our slot */
-    uint64_t                   compare;    /* The user's */
+    uint64_t                   compare;    /* The user's; if that is a UID, what
+                                              it stands for */
+    uint64_t                   user_compare; /* As the user gave it */
     uint64_t                   value;      /* The user's operand or swap */
     uint64_t                   expect;     /* Of the current OCCUPY */
     uint64_t                   desired;

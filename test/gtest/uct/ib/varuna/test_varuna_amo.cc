@@ -490,7 +490,7 @@ UCS_TEST_F(test_varuna_amo, fetch_add) {
 
 /* Compare and swap of unique values: the successful ones form one chain. */
 UCS_TEST_F(test_varuna_amo, cas_chain) {
-    unsigned successes = 0, failures = 0;
+    unsigned successes = 0, failures = 0, uids = 0;
 
     for (int round = 0; round < 3000; ++round) {
         uint64_t unique = 0;
@@ -510,26 +510,26 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
         std::map<uint64_t, uint64_t> next;
         std::set<uint64_t> written{0};
         for (const op_t &op : m_done) {
-            bool success = (op.result == op.compare) ||
-                           (op.compare >> (m_width * 8 - 1));
+            /* As its caller finds out, also if his compare was a UID */
+            bool success = (op.result == op.compare);
+            bool is_uid  = op.compare >> (m_width * 8 - 1);
+
             if (success) {
                 written.insert(op.value);
+                uids += is_uid;
             }
-            if (op.compare >> (m_width * 8 - 1)) {
-                continue; /* The user's compare was a UID: checked below */
-            }
-            if (success) {
+            if (success && !is_uid) {
                 ++successes;
                 ASSERT_TRUE(next.insert({op.compare, op.value}).second)
                         << "two swapped " << op.compare;
-            } else {
+            } else if (!success) {
                 ++failures;
                 ASSERT_FALSE(op.result >> (m_width * 8 - 1))
                         << "somebody was given a UID";
             }
         }
         for (const op_t &op : m_done) {
-            ASSERT_TRUE(written.count(op.result))
+            ASSERT_TRUE((op.result == op.compare) || written.count(op.result))
                     << "the swap of " << op.result << " is said to have failed";
         }
         ASSERT_TRUE(written.count(m_target));
@@ -538,6 +538,7 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
 
     EXPECT_GT(successes, 10000u);
     EXPECT_GT(failures, 1000u);
+    EXPECT_GT(uids, 100u);
 }
 
 /* SWAP: each value but the last is returned once, to whoever replaced it. */

@@ -220,3 +220,62 @@ UCS_TEST_F(test_varuna_amo_steps, own_uid_is_compared) {
     EXPECT_EQ(data, owner.result);
     EXPECT_EQ(6u, m_target);
 }
+
+/* Rule 8: the user has read a UID, and compares with it. What he gets tells him that
+ * his CAS has succeeded: also if its answer was lost, if it is begun again, or if it
+ * would change nothing. */
+UCS_TEST_F(test_varuna_amo_steps, uid_is_compared) {
+    sm_t owner, user;
+    uint64_t uid;
+
+    for (unsigned how = 0; how < 4; ++how) {
+        m_target = 0;
+        begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+        run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+        uid = m_target;
+        ASSERT_EQ(uct_varuna_uid(0, m_gens[0], 8), uid);
+        begin(user, 1, UCT_ATOMIC_OP_CSWAP, uid, (how == 3) ? 7 : 6);
+        if ((how == 1) || (how == 2)) {
+            run_to(user, UCT_VARUNA_AMO_OCCUPY);
+            if (how == 1) {
+                execute(user);
+            }
+            uct_varuna_amo_sm_lost(&user);
+        }
+        run_to(user, UCT_VARUNA_AMO_FINISHED);
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ(uid, user.result) << "a success is a failure, " << how;
+        EXPECT_EQ((how == 3) ? 7u : 6u, m_target);
+    }
+}
+
+/* The same, of a CAS that fails, as others write another value before it. */
+UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_in_vain) {
+    sm_t owner, user;
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+    begin(user, 1, UCT_ATOMIC_OP_CSWAP, m_target, 6);
+    run_to(user, UCT_VARUNA_AMO_OCCUPY);
+    m_target = 100;
+    run_to(user, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(100u, user.result);
+    EXPECT_EQ(100u, m_target);
+}
+
+/* Somebody else executes it, and is asked with the value that the UID stands
+ * for. */
+UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_by_proxy) {
+    sm_t owner, user;
+    uint64_t uid;
+
+    begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+    uid = m_target;
+    begin(user, 1, UCT_ATOMIC_OP_CSWAP, uid, 6);
+    run_to(user, UCT_VARUNA_AMO_OCCUPY);
+    ASSERT_TRUE(uct_varuna_amo_sm_is_free(&user));
+    EXPECT_EQ(7u, user.compare);
+    uct_varuna_amo_sm_executed(&user, 7);
+    EXPECT_EQ(uid, user.result);
+}
