@@ -58,7 +58,7 @@ UCS_TEST_F(test_emu_explain, what_is_not_modelled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
-                         ::testing::Values("device", "memory", "cq", "qp",
-                                           "srq", "post", "direct", "doorbell",
+                         ::testing::Values("device", "device_list", "memory", "cq",
+                                           "qp", "srq", "post", "direct", "doorbell",
                                            "unsupported", "fork", "umem",
                                            "umem_fork", "signal"));

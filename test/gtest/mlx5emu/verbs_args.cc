@@ -7,103 +7,19 @@
  * What isn't as it should be is printed; the exit status is then 1.
  */
 
-#include <infiniband/mlx5dv.h>
-#include <infiniband/verbs.h>
+#include "verbs_args.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int failures = 0;
-
-/* errno is compared too, where a function fails by returning NULL or -1 */
-#define CHECK(_expr) \
-    do { \
-        errno = 0; \
-        if (!(_expr)) { \
-            int saved_errno = errno; \
-            printf("line %d: %s (errno is %d)\n", __LINE__, #_expr, \
-                   saved_errno); \
-            ++failures; \
-        } \
-    } while (0)
+int failures = 0;
 
 namespace {
-
-/* A device with one of each object */
-struct device {
-    device(int index = 0)
-    {
-        int num           = 0;
-        ibv_device **list = ibv_get_device_list(&num);
-
-        CHECK((list != NULL) && (num == 2) && (list[2] == NULL));
-        ctx = ibv_open_device(list[index]);
-        ibv_free_device_list(list);
-        CHECK(ctx != NULL);
-
-        channel = ibv_create_comp_channel(ctx);
-        pd      = ibv_alloc_pd(ctx);
-        mr      = ibv_reg_mr(pd, buffer, sizeof(buffer),
-                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-        cq      = ibv_create_cq(ctx, 100, this, channel, 0);
-        CHECK((channel != NULL) && (pd != NULL) && (mr != NULL) &&
-              (cq != NULL));
-
-        ibv_srq_init_attr srq_attr = {};
-        srq_attr.attr.max_wr       = 10;
-        srq_attr.attr.max_sge      = 1;
-        srq                        = ibv_create_srq(pd, &srq_attr);
-        srq_size                   = srq_attr.attr.max_wr;
-        CHECK((srq != NULL) && (srq_size >= 10));
-
-        ibv_qp_init_attr attr = qp_attr();
-        qp                    = ibv_create_qp(pd, &attr);
-        CHECK((qp != NULL) && (attr.cap.max_send_wr >= 10) &&
-              (attr.cap.max_inline_data >= 64));
-    }
-
-    ~device()
-    {
-        CHECK(ibv_destroy_qp(qp) == 0);
-        CHECK(ibv_destroy_srq(srq) == 0);
-        CHECK(ibv_destroy_cq(cq) == 0);
-        CHECK(ibv_dereg_mr(mr) == 0);
-        CHECK(ibv_dealloc_pd(pd) == 0);
-        CHECK(ibv_destroy_comp_channel(channel) == 0);
-        CHECK(ibv_close_device(ctx) == 0);
-    }
-
-    ibv_qp_init_attr qp_attr() const
-    {
-        ibv_qp_init_attr attr    = {};
-        attr.send_cq             = cq;
-        attr.recv_cq             = cq;
-        attr.qp_type             = IBV_QPT_RC;
-        attr.cap.max_send_wr     = 10;
-        attr.cap.max_recv_wr     = 10;
-        attr.cap.max_send_sge    = 2;
-        attr.cap.max_recv_sge    = 2;
-        attr.cap.max_inline_data = 64;
-        return attr;
-    }
-
-    char             buffer[4096];
-    ibv_context      *ctx;
-    ibv_comp_channel *channel;
-    ibv_pd           *pd;
-    ibv_mr           *mr;
-    ibv_cq           *cq;
-    ibv_srq          *srq;
-    ibv_qp           *qp;
-    unsigned         srq_size;
-};
 
 void check_device()
 {
@@ -530,6 +446,7 @@ const struct {
     void       (*func)();
 } groups[] = {
     {"device",      check_device},
+    {"device_list", check_device_list},
     {"memory",      check_memory},
     {"cq",          check_cq},
     {"qp",          check_qp},

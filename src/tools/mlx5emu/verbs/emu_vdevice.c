@@ -24,8 +24,13 @@
 
 unsigned emu_verbs_fork_gen;
 
-/* Protects attaching, and reference counts of devices */
+/* Protects attaching, and what is told of devices */
 static pthread_mutex_t emu_vdevice_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* By link. libibverbs has one structure for each device that the kernel has, in all
+ * lists, and keeps it when they are freed: programs compare them, and open them later
+ * (pyverbs does). Ours never go away. */
+static emu_vdevice_t emu_vdevices[EMU_MAX_LINKS];
 
 
 static void emu_vdevice_fork_child(void)
@@ -102,31 +107,17 @@ static int emu_vdevice_attach(void)
     return ret;
 }
 
-static void emu_vdevice_put(emu_vdevice_t *dev)
+/* The lock must be held. */
+static emu_vdevice_t *emu_vdevice_get(unsigned link)
 {
-    unsigned refs;
-
-    pthread_mutex_lock(&emu_vdevice_lock);
-    refs = --dev->refs;
-    pthread_mutex_unlock(&emu_vdevice_lock);
-
-    if (refs == 0) {
-        free(dev);
-    }
-}
-
-static emu_vdevice_t *emu_vdevice_alloc(unsigned link)
-{
+    emu_vdevice_t *dev = &emu_vdevices[link];
     char dir[64 + EMU_NAME_MAX];
-    emu_vdevice_t *dev;
 
-    dev = calloc(1, sizeof(*dev));
-    if (dev == NULL) {
-        return NULL;
+    if (dev->is_ready) {
+        return dev;
     }
 
     dev->link               = link;
-    dev->refs               = 1;
     dev->ibv.node_type      = IBV_NODE_CA;
     dev->ibv.transport_type = IBV_TRANSPORT_IB;
     snprintf(dev->ibv.name, sizeof(dev->ibv.name), "mlx5_%u", link);
@@ -138,10 +129,10 @@ static emu_vdevice_t *emu_vdevice_alloc(unsigned link)
                               sizeof(dev->ibv.ibdev_path)) != 0) ||
         (emu_sysfs_verbs_path(dir, emu_self->host, link, dev->ibv.dev_path,
                               sizeof(dev->ibv.dev_path)) != 0)) {
-        free(dev);
         return NULL;
     }
 
+    dev->is_ready = 1;
     return dev;
 }
 
@@ -170,11 +161,12 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
     }
 
     for (link = 0; link < num; ++link) {
-        dev = emu_vdevice_alloc(link);
+        dev = emu_vdevice_get(link);
         if (dev == NULL) {
             ret = ENOMEM;
             goto err_free_list;
         }
+
         list[link] = &dev->ibv;
     }
 
@@ -185,9 +177,6 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
     goto out;
 
 err_free_list:
-    while (link-- > 0) {
-        free(emu_container_of(list[link], emu_vdevice_t, ibv));
-    }
     free(list);
     list = NULL;
 out:
@@ -200,15 +189,6 @@ out:
 
 void ibv_free_device_list(struct ibv_device **list)
 {
-    struct ibv_device **device;
-
-    if (list == NULL) {
-        return;
-    }
-
-    for (device = list; *device != NULL; ++device) {
-        emu_vdevice_put(emu_container_of(*device, emu_vdevice_t, ibv));
-    }
     free(list);
 }
 
@@ -320,10 +300,6 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         goto err_close;
     }
 
-    pthread_mutex_lock(&emu_vdevice_lock);
-    ++dev->refs;
-    pthread_mutex_unlock(&emu_vdevice_lock);
-
     vctx->dev                            = dev;
     vctx->port                           = emu_port_get(emu_self->host,
                                                         dev->link);
@@ -358,7 +334,6 @@ int ibv_close_device(struct ibv_context *context)
     }
 
     pthread_mutex_destroy(&context->mutex);
-    emu_vdevice_put(vctx->dev);
     free(vctx);
     return 0;
 }

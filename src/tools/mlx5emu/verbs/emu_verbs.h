@@ -55,7 +55,7 @@
 typedef struct emu_vdevice {
     struct ibv_device ibv;
     unsigned          link;
-    unsigned          refs;      /* Device lists and contexts */
+    int               is_ready;
 } emu_vdevice_t;
 
 
