@@ -160,7 +160,8 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
 
 /**
  * Send one control message on @a link (a local link index). Main thread or
- * async context. No resource: queued inside.
+ * async context. No resource: queued inside. Without a reference to @a peer of its
+ * own, the caller must not use it afterwards.
  *
  * @param [in] whose  Its uuid, vqp, epoch and opening are sent; nothing else of it.
  */

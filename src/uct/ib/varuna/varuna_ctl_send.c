@@ -361,6 +361,9 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     uct_varuna_ctl_lock(ctl);
+    /* The caller may know it only from the table, and the last reference to it may be
+     * that of a message which is dropped to make room for this one */
+    ++peer->refcount;
     ucs_log(uct_varuna_ctl_log_level(type),
             "rc_varuna: send %s vqp=%u epoch=%u to peer 0x%lx on %s",
             uct_varuna_ctl_type_name(type), hdr->vqp, hdr->epoch, peer->uuid,
@@ -375,6 +378,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);
         uct_varuna_ctl_flush_queue(ctl);
     }
+    uct_varuna_peer_put(ctl, peer);
     uct_varuna_ctl_reap_eps(ctl, 0);
     uct_varuna_ctl_unlock(ctl);
     return status;
