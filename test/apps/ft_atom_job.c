@@ -9,7 +9,7 @@
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
- *               crowd COUNT ROUNDS | second | close
+ *               order WIDTH STORY | crowd COUNT ROUNDS | second | close
  *
  * A run is one atomic after the other on the word, and a flush. "warm" touches the
  * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
@@ -17,11 +17,13 @@
  * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
  * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
  * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to COUNT words at once;
- * "fenced" has fences between atomics and puts of the word; "crowd" adds 1 to it over
+ * "fenced" has fences between atomics and puts of the word; "order" is one of the
+ * stories of ft_atom_order.c; "crowd" adds 1 to it over
  * COUNT endpoints, one after the other. From "second" to "close", which closes it, another
  * endpoint is worked with.
  */
 #include "ft_atom_batch.h"
+#include "ft_atom_order.h"
 #include "ft_symbol.h"
 
 #include "rc_varuna.h"
@@ -224,6 +226,20 @@ static void ft_fenced(ft_atom_job_t *job, const char *text)
     }
 
     ft_atom_fenced(&load, job->server.base + FT_WORD, count);
+    printf("ft: ok\n");
+}
+
+static void ft_order(ft_atom_job_t *job, const char *text)
+{
+    ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
+                           .rkey = job->rkey.rkey};
+    char name[32];
+
+    if ((sscanf(text, "%u %31s", &load.width, name) != 2) ||
+        (ft_atom_order(&load, job->server.base + FT_WORD, name) != 0)) {
+        ft_die("order: bad arguments: %s", text);
+    }
+
     printf("ft: ok\n");
 }
 
@@ -435,6 +451,9 @@ static void ft_command(ft_atom_job_t *job, char *line)
         return;
     } else if (!strncmp(line, "crowd ", 6)) {
         ft_crowd(job, line + 6);
+        return;
+    } else if (!strncmp(line, "order ", 6)) {
+        ft_order(job, line + 6);
         return;
     } else if (!strncmp(line, "fenced ", 7)) {
         ft_fenced(job, line + 7);

@@ -171,27 +171,42 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
 void uct_varuna_amo_add_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush)
 {
     flush->log_sn = ep->amo.sn;
-    flush->length = ep->amo.num;
     ucs_queue_push(&ep->amo.flushes, &flush->queue);
 }
 
-/* Rule 9: a flush covers the confirms of all atomics before it. */
-static void uct_varuna_amo_count_flushes(uct_varuna_ep_t *ep, uint32_t sn,
-                                         ucs_status_t status)
+/* Whether an atomic is unfinished which came before @a flush. */
+static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
+                                    const uct_varuna_req_t *flush)
+{
+    const uct_varuna_amo_t *oldest;
+
+    if (ucs_list_is_empty(&ep->amo.all)) {
+        return 0;
+    }
+
+    oldest = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
+    return UCS_CIRCULAR_COMPARE32(oldest->sn, <=, flush->log_sn);
+}
+
+/* Rule 9: a flush covers the confirms of all atomics before it. Both are in order of
+ * age, and nothing is counted: a user's callback may add atomics and flushes at any
+ * point. */
+static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
+                                          ucs_status_t status)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_queue_iter_t iter;
     uct_varuna_req_t *flush;
     uct_completion_t *comp;
 
-    ucs_queue_for_each_safe(flush, iter, &ep->amo.flushes, queue) {
-        if (UCS_CIRCULAR_COMPARE32(sn, >, flush->log_sn) ||
-            (--flush->length > 0)) {
-            continue;
+    while (!ucs_queue_is_empty(&ep->amo.flushes)) {
+        flush = ucs_queue_head_elem_non_empty(&ep->amo.flushes,
+                                              uct_varuna_req_t, queue);
+        if (uct_varuna_amo_is_before(ep, flush)) {
+            return;
         }
 
-        ucs_queue_del_iter(&ep->amo.flushes, iter);
-        if ((status == UCS_OK) && (ep->num_reqs > 0)) {
+        ucs_queue_pull_non_empty(&ep->amo.flushes);
+        if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
             uct_varuna_req_push(iface, ep, flush);
             ep->want_signal = 1;
             uct_varuna_ep_add_work(ep);
@@ -229,7 +244,6 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
 {
     uct_varuna_ep_t *ep       = amo->ep;
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uint32_t sn               = amo->sn;
 
     uct_varuna_amo_give_slot(amo);
     uct_varuna_amo_release(amo);
@@ -250,7 +264,7 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
                                   UCT_VARUNA_AMO_FLAG_RECOVERED);
     uct_varuna_amo_tell(amo, status);
     ucs_mpool_put_inline(amo);
-    uct_varuna_amo_count_flushes(ep, sn, status);
+    uct_varuna_amo_finish_flushes(ep, status);
     if (!ucs_list_is_empty(&ep->amo.ready)) {
         uct_varuna_ep_add_work(ep); /* A slot, or the proxy, is free */
     }

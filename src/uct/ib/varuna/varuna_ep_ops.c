@@ -401,6 +401,20 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 }
 
+int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *req;
+
+    /* All before the first other request are done */
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (req->type != UCT_VARUNA_REQ_FLUSH) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
@@ -474,7 +488,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
-    if ((ep->num_reqs == 0) && (uct_varuna_amo_num_to_flush(ep) == 0)) {
+    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_amo_num_to_flush(ep) == 0)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }

@@ -93,6 +93,10 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
  *  free it. */
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 
+/** @return Whether a request is unfinished which a flush has to wait for. Other
+ *  flushes are none: their users are being told, and may flush once more. */
+int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
+
 /** Finish all requests at the head which are DONE, and markers behind them. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 

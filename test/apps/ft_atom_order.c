@@ -1,0 +1,216 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Stories about the order of operations: what a flush covers, and what a fence holds.
+ */
+#include "ft_atom_order.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#define FT_ORDER_TIME    20.0 /* Seconds */
+#define FT_ORDER_OPS     4
+#define FT_ORDER_FLUSHES 64
+
+typedef struct ft_order ft_order_t;
+
+typedef struct {
+    uct_completion_t comp;
+    ft_order_t       *order;
+    unsigned         must;      /* A flush: so many operations before it */
+    uint64_t         result;
+} ft_order_op_t;
+
+struct ft_order {
+    const ft_atom_load_t *load;
+    uint64_t             addr;
+    unsigned             posted;
+    unsigned             done;
+    unsigned             flushes;  /* Posted */
+    unsigned             flushed;
+    ft_order_op_t        ops[FT_ORDER_OPS];
+    ft_order_op_t        flush_ops[FT_ORDER_FLUSHES];
+};
+
+static double ft_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + (ts.tv_nsec * 1e-9);
+}
+
+static void ft_progress(const ft_order_t *order, double since)
+{
+    if (uct_worker_progress(order->load->uct->worker) == 0) {
+        sched_yield();
+    }
+
+    if (order->load->uct->ep_errors > 0) {
+        ft_die("the endpoint failed");
+    }
+
+    if (ft_now() - since > FT_ORDER_TIME) {
+        ft_die("%u of %u operations and %u of %u flushes have completed",
+               order->done, order->posted, order->flushed, order->flushes);
+    }
+}
+
+static void ft_begin(ft_order_t *order, ft_order_op_t *op,
+                     uct_completion_callback_t func)
+{
+    op->order       = order;
+    op->comp.func   = func;
+    op->comp.count  = 1;
+    op->comp.status = UCS_OK;
+}
+
+/* --- Flushes --- */
+
+static void ft_flush_done(uct_completion_t *comp);
+
+/* In a callback, as UCP does it */
+static void ft_flush(ft_order_t *order)
+{
+    ft_order_op_t *op = &order->flush_ops[order->flushes];
+    ucs_status_t status;
+
+    if (order->flushes == FT_ORDER_FLUSHES) {
+        ft_die("a flush waits for flushes, whose callbacks flush");
+    }
+
+    ft_begin(order, op, ft_flush_done);
+    op->must = order->posted;
+    status   = uct_ep_flush(order->load->ep, 0, &op->comp);
+    if (status == UCS_INPROGRESS) {
+        ++order->flushes;
+    } else if ((status != UCS_OK) || (order->done < order->posted)) {
+        ft_die("a flush returns %s, and %u of %u operations have completed",
+               ucs_status_string(status), order->done, order->posted);
+    }
+}
+
+static void ft_flush_done(uct_completion_t *comp)
+{
+    ft_order_op_t *op = (ft_order_op_t*)comp;
+    ft_order_t *order = op->order;
+
+    if ((comp->status != UCS_OK) || (order->done < op->must)) {
+        ft_die("flush %zu completes with %s, and %u of %u operations have",
+               op - order->flush_ops, ucs_status_string(comp->status),
+               order->done, op->must);
+    }
+
+    ++order->flushed;
+    ft_flush(order);
+}
+
+static void ft_op_done(uct_completion_t *comp)
+{
+    ft_order_t *order = ((ft_order_op_t*)comp)->order;
+
+    if (comp->status != UCS_OK) {
+        ft_die("an operation completes with %s",
+               ucs_status_string(comp->status));
+    }
+
+    ++order->done;
+    ft_flush(order);
+}
+
+static void ft_post_add(ft_order_t *order, unsigned index, uint64_t value)
+{
+    const ft_atom_t atom = {.op = FT_ATOM_ADD, .fetch = 1, .value = value};
+    ft_order_op_t *op    = &order->ops[index];
+    double since         = ft_now();
+    ucs_status_t status;
+
+    ft_begin(order, op, ft_op_done);
+    ++order->posted;
+    op->result = 0;
+    while ((status = ft_atom_post(order->load->ep, order->load->rkey, &atom,
+                                  order->addr + (index * sizeof(uint64_t)),
+                                  order->load->width, &op->result, &op->comp)) ==
+           UCS_ERR_NO_RESOURCE) {
+        ft_progress(order, since);
+    }
+
+    if (status != UCS_INPROGRESS) {
+        ft_die("an atomic returns %s", ucs_status_string(status));
+    }
+}
+
+static void ft_unpack(void *arg, const void *data, size_t length)
+{
+    memcpy(arg, data, length);
+}
+
+static void ft_post_get(ft_order_t *order, unsigned index)
+{
+    ft_order_op_t *op = &order->ops[index];
+    double since      = ft_now();
+    ucs_status_t status;
+
+    ft_begin(order, op, ft_op_done);
+    ++order->posted;
+    while ((status = uct_ep_get_bcopy(order->load->ep, ft_unpack, &op->result,
+                                      order->load->width,
+                                      order->addr + (index * sizeof(uint64_t)),
+                                      order->load->rkey, &op->comp)) ==
+           UCS_ERR_NO_RESOURCE) {
+        ft_progress(order, since);
+    }
+
+    if (status != UCS_INPROGRESS) {
+        ft_die("a read returns %s", ucs_status_string(status));
+    }
+}
+
+static void ft_wait(ft_order_t *order)
+{
+    double since = ft_now();
+
+    while ((order->done < order->posted) || (order->flushed < order->flushes)) {
+        ft_progress(order, since);
+    }
+}
+
+/* From callbacks of atomics, of reads, and of both */
+static void ft_order_flushes(ft_order_t *order)
+{
+    unsigned kinds, i;
+
+    for (kinds = 0; kinds < 3; ++kinds) {
+        memset(&order->posted, 0,
+               sizeof(*order) - offsetof(ft_order_t, posted));
+        for (i = 0; i < FT_ORDER_OPS; ++i) {
+            if ((kinds == 0) || ((kinds == 2) && (i % 2))) {
+                ft_post_add(order, i, 1);
+            } else {
+                ft_post_get(order, i);
+            }
+        }
+
+        ft_wait(order);
+        if (order->flushes == 0) {
+            ft_die("no flush has waited");
+        }
+    }
+}
+
+int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name)
+{
+    static ft_order_t order;
+
+    order.load = load;
+    order.addr = addr;
+    if (!strcmp(name, "flushes")) {
+        ft_order_flushes(&order);
+    } else {
+        return -1;
+    }
+
+    return 0;
+}

@@ -1,0 +1,22 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the job (ft_atom_job) does for the tests of order: flushes and fences among
+ * atomics and others.
+ */
+#ifndef FT_ATOM_ORDER_H_
+#define FT_ATOM_ORDER_H_
+
+#include "ft_atom_load.h"
+
+/**
+ * Run a story on words at @a addr. Ends the program if the order is wrong.
+ *
+ * @param [in] name  flushes  A flush from each callback of atomics, and from each
+ *                            callback of flushes.
+ *
+ * @return 0, or -1 if there is no such story.
+ */
+int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name);
+
+#endif
