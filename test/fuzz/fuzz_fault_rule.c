@@ -5,7 +5,7 @@
  * that makes the same rule again; and no event upsets it.
  */
 #include "fuzz.h"
-#include "fault/emu_fault_rule.h"
+#include "rules/emu_fault_rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
  * within its limits, whatever it says of them.
  */
 #include "fuzz.h"
-#include "core/emu_def.h"
+#include "base/emu_def.h"
 #include "wqe/emu_wqe.h"
 
 #include <arpa/inet.h>

@@ -70,7 +70,7 @@ test_doorbell_instructions() {
 }
 
 test_fault_rules() {
-    fuzz_emu fault_rule "$emu"/fault/emu_fault_{parse,rule,text}.c
+    fuzz_emu fault_rule "$emu"/rules/emu_fault_{parse,rule,text}.c
 }
 
 test_engine() {

@@ -7,7 +7,7 @@
 
 #include "test_emu.h"
 
-#include "tools/mlx5emu/fault/emu_fault_rule.h"
+#include "tools/mlx5emu/rules/emu_fault_rule.h"
 
 #include <time.h>
 

@@ -6,7 +6,7 @@
 
 #include <common/test.h>
 
-#include "tools/mlx5emu/fault/emu_fault_rule.h"
+#include "tools/mlx5emu/rules/emu_fault_rule.h"
 
 #include <string.h>
 

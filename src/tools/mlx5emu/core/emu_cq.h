@@ -12,8 +12,8 @@
 #ifndef EMU_CQ_H_
 #define EMU_CQ_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 
 struct emu_cqe;
 

@@ -20,10 +20,10 @@
 #ifndef EMU_FABRIC_H_
 #define EMU_FABRIC_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 #include "emu_port.h"
-#include "../fault/emu_fault_rule.h"
+#include "../rules/emu_fault_rule.h"
 
 #define EMU_BASE             0x7e9000000000ul
 #define EMU_MAGIC            0x75656d35786c6dul /* "mlx5emu" */

@@ -10,7 +10,7 @@
 #ifndef EMU_HEAP_H_
 #define EMU_HEAP_H_
 
-#include "emu_def.h"
+#include "../base/emu_def.h"
 
 /** Allocate zeroed memory for this process, NULL if there is none. */
 void *emu_heap_alloc(size_t size);

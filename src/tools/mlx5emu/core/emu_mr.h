@@ -9,7 +9,7 @@
 #ifndef EMU_MR_H_
 #define EMU_MR_H_
 
-#include "emu_def.h"
+#include "../base/emu_def.h"
 
 struct emu_pd {
     uint32_t used;

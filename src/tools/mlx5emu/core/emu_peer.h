@@ -8,7 +8,7 @@
 #ifndef EMU_PEER_H_
 #define EMU_PEER_H_
 
-#include "emu_def.h"
+#include "../base/emu_def.h"
 
 #include <stddef.h>
 

@@ -10,8 +10,8 @@
 #ifndef EMU_PORT_H_
 #define EMU_PORT_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 
 /** State of the link between a port and its plane's switch. */
 typedef enum emu_link_state {

@@ -10,8 +10,8 @@
 #ifndef EMU_PROC_H_
 #define EMU_PROC_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 
 #define EMU_COMM_MAX      32
 #define EMU_PROC_MR_HOLDS 64

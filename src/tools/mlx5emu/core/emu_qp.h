@@ -20,8 +20,8 @@
 #ifndef EMU_QP_H_
 #define EMU_QP_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 
 /** What emu_qp_create needs. Sizes are rounded up to powers of two. */
 typedef struct emu_qp_init_attr {

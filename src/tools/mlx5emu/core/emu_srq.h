@@ -10,8 +10,8 @@
 #ifndef EMU_SRQ_H_
 #define EMU_SRQ_H_
 
-#include "emu_def.h"
-#include "emu_lock.h"
+#include "../base/emu_def.h"
+#include "../base/emu_lock.h"
 
 #define EMU_SRQ_MAX_RETURNED 64
 

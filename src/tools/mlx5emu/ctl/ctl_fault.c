@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Verb "fault": load, list and clear fault rules. The language itself is in
- * fault/emu_fault_parse.c.
+ * rules/emu_fault_parse.c.
  */
 
 #include "ctl.h"

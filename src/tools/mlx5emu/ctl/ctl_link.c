@@ -7,7 +7,7 @@
 #include "ctl.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_port.h"
-#include "../fault/emu_fault_rule.h"
+#include "../rules/emu_fault_rule.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #ifndef EMU_FAULT_H_
 #define EMU_FAULT_H_
 
-#include "emu_fault_rule.h"
+#include "../rules/emu_fault_rule.h"
 #include "../core/emu_fabric.h"
 
 /** Whether any rule is loaded: all that a run without faults pays for. */

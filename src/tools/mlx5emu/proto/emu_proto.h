@@ -17,7 +17,7 @@
 #ifndef EMU_PROTO_H_
 #define EMU_PROTO_H_
 
-#include "../core/emu_def.h"
+#include "../base/emu_def.h"
 #include "../core/emu_qp.h"
 #include "../wqe/emu_cqe.h"
 #include "../wqe/emu_wqe.h"

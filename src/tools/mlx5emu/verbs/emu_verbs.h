@@ -18,7 +18,7 @@
 #define EMU_VERBS_H_
 
 #include "emu_refuse.h"
-#include "../core/emu_def.h"
+#include "../base/emu_def.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mr.h"

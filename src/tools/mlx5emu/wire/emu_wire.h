@@ -11,7 +11,7 @@
 #ifndef EMU_WIRE_H_
 #define EMU_WIRE_H_
 
-#include "../fault/emu_fault_rule.h"
+#include "../rules/emu_fault_rule.h"
 #include "../proto/emu_proto.h"
 
 /**

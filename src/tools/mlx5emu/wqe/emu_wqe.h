@@ -10,7 +10,7 @@
 #ifndef EMU_WQE_H_
 #define EMU_WQE_H_
 
-#include "../core/emu_def.h"
+#include "../base/emu_def.h"
 
 /** What an operation does, as the wire sees it. */
 typedef enum emu_op_kind {
