@@ -12,7 +12,7 @@
 #include "core/emu_cq.h"
 #include "core/emu_fabric.h"
 #include "core/emu_mr.h"
-#include "core/emu_proc.h"
+#include "core/emu_attach.h"
 #include "core/emu_qp.h"
 #include "core/emu_srq.h"
 #include "core/emu_svc.h"

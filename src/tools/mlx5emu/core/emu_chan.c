@@ -1,9 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Opened devices and event channels. See emu_proc.h.
+ * See emu_chan.h.
  */
 
+#include "emu_chan.h"
 #include "emu_fabric.h"
 #include "emu_proc.h"
 #include "emu_table.h"
@@ -115,54 +116,4 @@ void emu_chan_post(emu_chan_t *chan, uint32_t type, uint32_t num,
         __atomic_fetch_add(&chan->lost, 1, __ATOMIC_RELAXED);
     }
     close(fd);
-}
-
-int emu_ctx_open(unsigned link, emu_ctx_t **ctx_p)
-{
-    emu_port_t *port = emu_port_get(emu_self->host, link);
-    emu_chan_t *async;
-    emu_ctx_t *ctx;
-    int index, ret, fd;
-    uint32_t nic_gen;
-
-    if (port == NULL) {
-        return -ENODEV;
-    }
-
-    nic_gen = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
-    if (nic_gen & 1) {
-        return -EIO;
-    }
-
-    ret = emu_chan_open(&async, &fd);
-    if (ret != 0) {
-        return ret;
-    }
-
-    emu_lock(&emu_fabric->table_lock);
-    index = emu_table_find(EMU_TABLE_CTX, emu_fabric->ctxs, sizeof(emu_ctx_t),
-                           0, EMU_MAX_CTXS);
-    if (index >= 0) {
-        ctx        = &emu_fabric->ctxs[index];
-        ctx->index   = index;
-        ctx->proc    = emu_self->index;
-        ctx->port    = port->index;
-        ctx->nic_gen = nic_gen;
-        ctx->async   = async;
-        ctx->used    = 1;
-        *ctx_p       = ctx;
-    }
-    emu_unlock(&emu_fabric->table_lock);
-
-    if (index < 0) {
-        emu_chan_close(async);
-        return -ENOSPC;
-    }
-    return 0;
-}
-
-void emu_ctx_close(emu_ctx_t *ctx)
-{
-    __atomic_store_n(&ctx->used, 0, __ATOMIC_RELEASE);
-    emu_chan_close(ctx->async);
 }

@@ -5,8 +5,11 @@
  */
 
 #include "emu_cq.h"
+#include "emu_chan.h"
+#include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
+#include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 #include "../wqe/emu_cqe.h"

@@ -5,16 +5,16 @@
  * address, so that plain pointers into it are good everywhere.
  *
  *   EMU_BASE  +----------------+
- *             | emu_fabric_t   | configuration, locks, fault rules, ports
+ *             | emu_fabric_t   | configuration, locks, fault rules
  *             +----------------+
- *             | tables         | processes, contexts, PDs, MRs, CQs, SRQs, QPs
+ *             | tables         | processes, ports, contexts, PDs, MRs, ...
  *             +----------------+
  *             | trace ring     |
  *             +----------------+
  *             | heap           | queue buffers and doorbell records, by pages
  *             +----------------+
  *
- * Called by: ctl/ (create, destroy, status) and emu_proc.c (open).
+ * It is created and mapped by emu_map.h.
  */
 
 #ifndef EMU_FABRIC_H_
@@ -22,7 +22,6 @@
 
 #include "../base/emu_def.h"
 #include "../base/emu_lock.h"
-#include "emu_port.h"
 #include "../rules/emu_fault_rule.h"
 
 #define EMU_BASE             0x7e9000000000ul
@@ -71,6 +70,7 @@ struct emu_fabric {
     emu_cq_t            *cqs;
     emu_srq_t           *srqs;
     emu_qp_t            *qps;
+    emu_port_t          *ports;
     struct emu_trace    *trace;
     uint32_t            *heap_pages;   /* owner of each heap page + 1 */
     uint8_t             *heap;
@@ -90,36 +90,13 @@ struct emu_fabric {
 
     uint64_t            next_qp_id;    /* incarnations of queue pairs, for the
                                           names of operations; atomic */
-    emu_port_t          ports[EMU_MAX_PORTS];
 };
 
 /** The fabric of this process, NULL while none is open. */
 extern emu_fabric_t *emu_fabric;
 
-/** Fill a configuration with defaults (2 hosts, 2 links, MTU 4096). */
-void emu_fabric_config_default(emu_fabric_config_t *cfg_p);
-
-/**
- * Create a fabric's file and directory. Does not leave it mapped.
- *
- * @param [out] err  On failure, a sentence for the user.
- * @return 0, -EEXIST, -EINVAL, ...
- */
-int emu_fabric_create(const emu_fabric_config_t *cfg, char *err,
-                      size_t err_max);
-
-/** Map a fabric, without becoming a process of it (as the command does). */
-int emu_fabric_open(const char *name, char *err, size_t err_max);
-
-/** Unmap it. */
-void emu_fabric_close(void);
-
-/** Remove a fabric's file and directory, whatever state they are in. */
-int emu_fabric_destroy(const char *name, char *err, size_t err_max);
-
-/** Whether a string can name a fabric: [A-Za-z0-9_.-], not empty, no dot
- *  first, short enough. */
-int emu_fabric_name_valid(const char *name);
+/** Descriptor of its file, -1 while none is open. */
+extern int emu_fabric_fd;
 
 /** CLOCK_MONOTONIC in nanoseconds. */
 uint64_t emu_now_ns(void);
@@ -129,14 +106,6 @@ static inline uint64_t emu_scaled_ns(uint64_t ns)
 {
     return emu_likely(emu_fabric->cfg.time_scale == 1) ? ns :
            (uint64_t)(ns / emu_fabric->cfg.time_scale);
-}
-
-/** Whether a port's NIC lives, and is still the one that it was when @a gen
- *  was read: what belonged to a NIC that died never works again. */
-static inline int emu_nic_is(uint32_t port, uint32_t gen)
-{
-    return __atomic_load_n(&emu_fabric->ports[port].nic_gen,
-                           __ATOMIC_ACQUIRE) == gen;
 }
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "emu_heap.h"
 #include "emu_fabric.h"
-#include "emu_fabric_priv.h"
 #include "emu_proc.h"
 
 #include <fcntl.h>

@@ -5,7 +5,9 @@
  */
 
 #include "emu_mr.h"
+#include "emu_ctx.h"
 #include "emu_fabric.h"
+#include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 

@@ -5,6 +5,7 @@
  */
 
 #include "emu_port.h"
+#include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_proc.h"
 #include "emu_svc.h"
@@ -80,6 +81,19 @@ emu_port_t *emu_port_get(unsigned host, unsigned link)
     }
 
     return &emu_fabric->ports[host * emu_fabric->cfg.links + link];
+}
+
+int emu_port_open(unsigned link, emu_ctx_t **ctx_p)
+{
+    const emu_port_t *port = emu_port_get(emu_self->host, link);
+    uint32_t nic_gen;
+
+    if (port == NULL) {
+        return -ENODEV;
+    }
+
+    nic_gen = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
+    return (nic_gen & 1) ? -EIO : emu_ctx_open(port->index, nic_gen, ctx_p);
 }
 
 static enum ibv_mtu emu_port_mtu(void)
@@ -168,22 +182,6 @@ void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p)
     gid_p->global.interface_id  = htobe64(port->guid);
 }
 
-/* Tell all contexts that were opened on this incarnation of the NIC */
-static void emu_port_raise(const emu_port_t *port, uint32_t nic_gen,
-                           enum ibv_event_type type)
-{
-    emu_ctx_t *ctx;
-    unsigned i;
-
-    for (i = 0; i < EMU_MAX_CTXS; i++) {
-        ctx = &emu_fabric->ctxs[i];
-        if (ctx->used && (ctx->port == port->index) &&
-            (ctx->nic_gen == nic_gen)) {
-            emu_chan_post(ctx->async, type, 1, 0);
-        }
-    }
-}
-
 /* link_lock is held */
 static void emu_link_change(emu_port_t *port, emu_link_state_t state)
 {
@@ -196,9 +194,9 @@ static void emu_link_change(emu_port_t *port, emu_link_state_t state)
     __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
     if (state == EMU_LINK_DOWN) {
-        emu_port_raise(port, port->nic_gen, IBV_EVENT_PORT_ERR);
+        emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ERR);
     } else if (old == EMU_LINK_DOWN) {
-        emu_port_raise(port, port->nic_gen, IBV_EVENT_PORT_ACTIVE);
+        emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ACTIVE);
     }
 }
 
@@ -317,7 +315,7 @@ static unsigned emu_nic_change(const emu_port_t *one, int kill, int event)
 
         count++;
         if (kill && event) {
-            emu_port_raise(port, gen, IBV_EVENT_DEVICE_FATAL);
+            emu_ctx_raise(port->index, gen, IBV_EVENT_DEVICE_FATAL);
         }
     }
 

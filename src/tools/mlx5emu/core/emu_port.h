@@ -12,6 +12,7 @@
 
 #include "../base/emu_def.h"
 #include "../base/emu_lock.h"
+#include "emu_fabric.h"
 
 /** State of the link between a port and its plane's switch. */
 typedef enum emu_link_state {
@@ -92,6 +93,10 @@ struct emu_port {
 /** Port of a host, or NULL. */
 emu_port_t *emu_port_get(unsigned host, unsigned link);
 
+/** Open the device of this process's host on a link.
+ *  @return 0, -ENODEV, -EIO (the NIC is dead), ... */
+int emu_port_open(unsigned link, emu_ctx_t **ctx_p);
+
 /**
  * Attributes as ibv_query_port gives them. Reported as PORT_DOWN if the link is
  * down, as PORT_ACTIVE if it is up or silent.
@@ -142,6 +147,14 @@ void emu_link_forget(void);
  */
 int emu_nic_kill(unsigned host, unsigned link, int event);
 int emu_nic_revive(unsigned host, unsigned link);
+
+/** Whether a port's NIC lives, and is still the one that it was when @a gen
+ *  was read: what belonged to a NIC that died never works again. */
+static inline int emu_nic_is(uint32_t port, uint32_t gen)
+{
+    return __atomic_load_n(&emu_fabric->ports[port].nic_gen,
+                           __ATOMIC_ACQUIRE) == gen;
+}
 
 #define EMU_COUNT(_port, _type, _cnt, _n) \
     ((void)__atomic_fetch_add(&(_port)->counters[_type][_cnt], (_n), \

@@ -2,18 +2,20 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Queue pairs: their memory, their states and attributes. What they do is in
- * proto/. See emu_qp.h.
+ * proto/, modify among it. See emu_qp.h.
  */
 
 #include "emu_qp.h"
 #include "emu_cq.h"
+#include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
 #include "emu_mr.h"
+#include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_srq.h"
 #include "emu_table.h"
-#include "../proto/emu_proto.h"
+#include "../wqe/emu_wqe.h"
 
 #include <errno.h>
 #include <string.h>
@@ -114,12 +116,27 @@ static void emu_qp_ref(emu_qp_t *qp, int add)
     }
 }
 
+void emu_qp_abandon_msg(emu_qp_t *ctx)
+{
+    emu_resp_msg_t *msg = &ctx->resp_msg;
+    emu_srq_t *srq;
+
+    if ((msg->kind == EMU_OP_SEND) && (msg->srqn != 0)) {
+        msg->kind = EMU_OP_NONE;
+        srq       = emu_srq_find(msg->srqn);
+        if (srq != NULL) {
+            emu_srq_return(srq, msg->wqe_index);
+        }
+    }
+    msg->kind = EMU_OP_NONE;
+}
+
 /* What a DC initiator's target knows survives the initiator's reset: a packet
  * of its last connection that is still on its way is executed, as in reality,
  * until the next connection begins */
 static void emu_qp_reset_responder(emu_qp_t *qp)
 {
-    emu_rq_abandon(qp);
+    emu_qp_abandon_msg(qp);
     memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
     qp->resp_state    = IBV_QPS_RESET;
     qp->resp_psn      = 0;
@@ -130,8 +147,7 @@ static void emu_qp_reset_responder(emu_qp_t *qp)
     qp->rq_ci         = 0;
 }
 
-/* Both halves as they are in RESET. Both locks are held, or not needed yet. */
-static void emu_qp_reset(emu_qp_t *qp)
+void emu_qp_reset(emu_qp_t *qp)
 {
     memset(&qp->attr, 0, sizeof(qp->attr));
     if (!qp->user_mem) {
@@ -239,7 +255,7 @@ void emu_qp_destroy(emu_qp_t *qp)
     emu_lock(&qp->req_lock);
     emu_lock(&qp->resp_lock);
     is_first         = (qp->used == 1); /* else its owner died in here */
-    emu_rq_abandon(qp);
+    emu_qp_abandon_msg(qp);
     qp->req_state    = IBV_QPS_RESET;
     qp->resp_state   = IBV_QPS_RESET;
     qp->req_deadline = 0;
@@ -269,161 +285,12 @@ unsigned emu_qp_mtu(const emu_qp_t *qp)
     return 128u << qp->attr.path_mtu;
 }
 
-/* Which states can be reached from which: bit masks by the old state */
-#define EMU_S(_state) (1u << IBV_QPS_##_state)
-#define EMU_S_ALWAYS  (EMU_S(RESET) | EMU_S(ERR))
-
-static const uint32_t emu_qp_next_states[] = {
-    [IBV_QPS_RESET] = EMU_S_ALWAYS | EMU_S(INIT),
-    [IBV_QPS_INIT]  = EMU_S_ALWAYS | EMU_S(INIT) | EMU_S(RTR),
-    [IBV_QPS_RTR]   = EMU_S_ALWAYS | EMU_S(RTS),
-    [IBV_QPS_RTS]   = EMU_S_ALWAYS | EMU_S(RTS) | EMU_S(SQD),
-    [IBV_QPS_SQD]   = EMU_S_ALWAYS | EMU_S(RTS) | EMU_S(SQD),
-    [IBV_QPS_SQE]   = EMU_S_ALWAYS | EMU_S(RTS),
-    [IBV_QPS_ERR]   = EMU_S_ALWAYS
-};
-
-/* The state of the whole, from the states of the halves. The responder half of
- * a DC initiator belongs to its target. */
-static enum ibv_qp_state emu_qp_state(const emu_qp_t *qp)
+enum ibv_qp_state emu_qp_state(const emu_qp_t *qp)
 {
     if ((qp->type != EMU_QPT_DCI) && (qp->resp_state == IBV_QPS_ERR)) {
         return IBV_QPS_ERR;
     }
     return qp->req_state;
-}
-
-/* What must be given for a transition */
-static int emu_qp_needed_mask(const emu_qp_t *qp, enum ibv_qp_state to,
-                              enum ibv_qp_state from)
-{
-    if ((to == IBV_QPS_RTR) && (qp->type == EMU_QPT_RC)) {
-        return IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    } else if ((to == IBV_QPS_RTR) && (qp->type == EMU_QPT_DCT)) {
-        return IBV_QP_PATH_MTU;
-    } else if ((to == IBV_QPS_RTS) && (from == IBV_QPS_RTR) &&
-               (qp->type == EMU_QPT_RC)) {
-        return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-               IBV_QP_RNR_RETRY;
-    }
-    return 0;
-}
-
-static int emu_qp_check_attr(const emu_qp_t *qp, const struct ibv_qp_attr *attr,
-                             int mask)
-{
-    enum ibv_qp_state from = emu_qp_state(qp);
-    enum ibv_qp_state to   = (mask & IBV_QP_STATE) ? attr->qp_state : from;
-    int needed             = emu_qp_needed_mask(qp, to, from);
-
-    if ((mask & IBV_QP_CUR_STATE) && (attr->cur_qp_state != from)) {
-        return -EINVAL;
-    }
-    if ((mask & IBV_QP_STATE) &&
-        ((to > IBV_QPS_ERR) || !(emu_qp_next_states[from] & (1u << to)) ||
-         ((qp->type == EMU_QPT_DCT) && (to == IBV_QPS_RTS)) ||
-         ((mask & needed) != needed))) {
-        return -EINVAL;
-    }
-    if ((mask & IBV_QP_PORT) && (attr->port_num != 1)) {
-        return -EINVAL;
-    }
-    if ((mask & IBV_QP_PATH_MTU) && ((attr->path_mtu < IBV_MTU_256) ||
-                                     (attr->path_mtu > IBV_MTU_4096))) {
-        return -EINVAL;
-    }
-    if (((mask & IBV_QP_TIMEOUT) && (attr->timeout > 31)) ||
-        ((mask & IBV_QP_RETRY_CNT) && (attr->retry_cnt > 7)) ||
-        ((mask & IBV_QP_RNR_RETRY) && (attr->rnr_retry > 7)) ||
-        ((mask & IBV_QP_MIN_RNR_TIMER) && (attr->min_rnr_timer > 31)) ||
-        ((mask & IBV_QP_MAX_QP_RD_ATOMIC) &&
-         (attr->max_rd_atomic > EMU_MAX_RD_ATOMIC)) ||
-        ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-         (attr->max_dest_rd_atomic > EMU_MAX_RD_ATOMIC))) {
-        return -EINVAL;
-    }
-    return 0;
-}
-
-#define EMU_QP_COPY(_dst, _src, _mask, _flag, _field) \
-    do { \
-        if ((_mask) & (_flag)) { \
-            (_dst)->_field = (_src)->_field; \
-        } \
-    } while (0)
-
-static void emu_qp_copy_attr(struct ibv_qp_attr *dst,
-                             const struct ibv_qp_attr *src, int mask)
-{
-    EMU_QP_COPY(dst, src, mask, IBV_QP_ACCESS_FLAGS, qp_access_flags);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_PKEY_INDEX, pkey_index);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_PORT, port_num);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_QKEY, qkey);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_AV, ah_attr);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_PATH_MTU, path_mtu);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_TIMEOUT, timeout);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_RETRY_CNT, retry_cnt);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_RNR_RETRY, rnr_retry);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_PATH_MIG_STATE, path_mig_state);
-    EMU_QP_COPY(dst, src, mask, IBV_QP_DEST_QPN, dest_qp_num);
-}
-
-static void emu_qp_enter(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
-                         enum ibv_qp_state from, enum ibv_qp_state to)
-{
-    if ((mask & IBV_QP_RQ_PSN) && (to == IBV_QPS_RTR)) {
-        qp->resp_psn = attr->rq_psn & EMU_PSN_MASK;
-    }
-    if ((to == IBV_QPS_RTS) && (from == IBV_QPS_RTR)) {
-        qp->req_psn   = (mask & IBV_QP_SQ_PSN) ?
-                        (attr->sq_psn & EMU_PSN_MASK) : 0;
-        qp->req_send  = qp->req_una = qp->req_max = qp->req_psn;
-        qp->req_retry = qp->attr.retry_cnt;
-        qp->req_rnr   = qp->attr.rnr_retry;
-    }
-
-    qp->req_state = to;
-    if (qp->type != EMU_QPT_DCI) {
-        qp->resp_state = to;
-    }
-}
-
-int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
-{
-    enum ibv_qp_state from, to;
-    int ret;
-
-    if (!emu_nic_is(qp->port, qp->nic_gen)) {
-        return -EIO;
-    }
-
-    emu_lock(&qp->req_lock);
-    emu_lock(&qp->resp_lock);
-    from = emu_qp_state(qp);
-    to   = (mask & IBV_QP_STATE) ? attr->qp_state : from;
-    ret  = emu_qp_check_attr(qp, attr, mask);
-    if (ret == 0) {
-        if ((mask & IBV_QP_STATE) && (to == IBV_QPS_RESET)) {
-            emu_qp_reset(qp);
-        } else if ((mask & IBV_QP_STATE) && (to == IBV_QPS_ERR)) {
-            emu_qp_fail_locked(qp);
-        } else {
-            emu_qp_copy_attr(&qp->attr, attr, mask);
-            if (mask & IBV_QP_STATE) {
-                emu_qp_enter(qp, attr, mask, from, to);
-            }
-        }
-    }
-    emu_unlock(&qp->resp_lock);
-    if ((ret == 0) && (qp->req_state == IBV_QPS_RTS)) {
-        emu_req_run(qp);
-    }
-    emu_unlock(&qp->req_lock);
-    emu_run_deferred();
-    return ret;
 }
 
 int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)

@@ -180,12 +180,6 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
 void emu_qp_destroy(emu_qp_t *qp);
 
 /**
- * Modify, as ibv_modify_qp: -EINVAL for a transition, an attribute or a mask
- * that is not allowed, -EIO if the NIC is dead. To ERR flushes what is posted.
- */
-int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask);
-
-/**
  * Query; -EIO if the NIC is dead. State, PSNs (rq_psn: the expected PSN of the responder half, sq_psn:
  * the next PSN of the requester half) and all that was modified.
  */
@@ -194,20 +188,18 @@ int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
 /** Queue pair by number, NULL if there is none (or no longer). */
 emu_qp_t *emu_qp_find(uint32_t qpn);
 
-/**
- * The send doorbell: runs all WQEs up to the producer counter in the doorbell
- * record. Called from the trap of a UAR page, or by verbs-level posts.
- *
- * @note In a signal handler, asynchronous signals must be held off (sa_mask):
- *       locks are taken.
- */
-void emu_sq_doorbell(uint32_t qpn);
+/** The state of the whole, from the states of the halves: the responder half of a
+ *  DC initiator belongs to its target. Both locks are held. */
+enum ibv_qp_state emu_qp_state(const emu_qp_t *qp);
+
+/** Put both halves in the state RESET. Both locks are held. */
+void emu_qp_reset(emu_qp_t *qp);
+
+/** A message ends in the middle: its receive entry is given back. resp_lock is
+ *  held. */
+void emu_qp_abandon_msg(emu_qp_t *qp);
 
 /** The path MTU of a QP, in bytes. */
 unsigned emu_qp_mtu(const emu_qp_t *qp);
-
-/** Receive doorbell of a QP in ERR: flush what was posted there. Verbs-level
- *  ibv_post_recv calls it after the doorbell record; otherwise a no-op. */
-void emu_rq_doorbell(emu_qp_t *qp);
 
 #endif

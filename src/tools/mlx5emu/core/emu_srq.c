@@ -5,9 +5,12 @@
  */
 
 #include "emu_srq.h"
+#include "emu_chan.h"
+#include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
 #include "emu_mr.h"
+#include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 

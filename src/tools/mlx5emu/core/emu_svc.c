@@ -32,6 +32,7 @@ static struct {
     pthread_t       thread;
     int             running;   /* 0 no, 1 starting, 2 holds the life lock */
     int             stop;
+    void            (*nudge)(void);
     uint64_t        order;
     emu_svc_item_t  *items;
     size_t          count;
@@ -111,7 +112,7 @@ static int emu_svc_next(emu_proc_t *proc, emu_svc_item_t *item_p)
         kick = __atomic_load_n(&proc->kick, __ATOMIC_SEQ_CST);
         if (__atomic_exchange_n(&proc->nudged, 0, __ATOMIC_SEQ_CST)) {
             pthread_mutex_unlock(&emu_svc.mutex);
-            emu_link_serve();
+            emu_svc.nudge();
             pthread_mutex_lock(&emu_svc.mutex);
             continue;
         }
@@ -150,7 +151,7 @@ static void *emu_svc_thread(void *arg)
     return NULL;
 }
 
-int emu_svc_start(void)
+int emu_svc_start(void (*nudge)(void))
 {
     sigset_t all, old;
     int ret;
@@ -165,7 +166,7 @@ int emu_svc_start(void)
     sigdelset(&all, SIGFPE);
     sigdelset(&all, SIGABRT);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    emu_link_forget();
+    emu_svc.nudge   = nudge;
     emu_svc.stop    = 0;
     emu_svc.running = 1;
     ret = pthread_create(&emu_svc.thread, NULL, emu_svc_thread, emu_self);

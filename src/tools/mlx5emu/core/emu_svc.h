@@ -4,7 +4,7 @@
  * The service thread: one per process, asleep until something is due. It holds
  * the process's life lock, so that its end is the process's end.
  *
- * Called by: emu_proc.c (start), proto/ and wire/ (timers, delayed packets).
+ * Called by: emu_attach.c (start), proto/ and wire/ (timers, delayed packets).
  */
 
 #ifndef EMU_SVC_H_
@@ -14,8 +14,12 @@
 
 typedef void (*emu_svc_func_t)(void *arg, uint64_t cookie);
 
-/** Start the thread. Returns when it holds the life lock. */
-int emu_svc_start(void);
+/**
+ * Start the thread. Returns when it holds the life lock.
+ *
+ * @param [in] nudge  Called by the thread after emu_svc_nudge_all().
+ */
+int emu_svc_start(void (*nudge)(void));
 
 /** Stop the thread; releases the life lock. What is queued is dropped. */
 void emu_svc_stop(void);
@@ -30,7 +34,7 @@ int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
                 uint64_t cookie);
 
 /** Have the service threads of all processes of the fabric look at what is
- *  common to them: links that flap. */
+ *  common to them, as @ref emu_svc_start says. */
 void emu_svc_nudge_all(void);
 
 #endif

@@ -5,7 +5,8 @@
  */
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_attach.h"
+#include "../core/emu_map.h"
 #include "../core/emu_proc.h"
 
 #include <errno.h>

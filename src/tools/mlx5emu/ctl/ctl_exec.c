@@ -5,7 +5,7 @@
  */
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_map.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -6,7 +6,7 @@
  */
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_map.h"
 #include "../fault/emu_fault.h"
 
 #include <errno.h>

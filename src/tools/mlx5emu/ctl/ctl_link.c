@@ -5,7 +5,7 @@
  */
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_map.h"
 #include "../core/emu_port.h"
 #include "../rules/emu_fault_rule.h"
 

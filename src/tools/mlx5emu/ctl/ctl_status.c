@@ -7,7 +7,9 @@
  */
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_attach.h"
+#include "../core/emu_map.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_qp.h"
 #include "../fault/emu_fault.h"
@@ -215,6 +217,7 @@ static void ctl_status_print_table(const ctl_status_t *status, int with_qps)
 
 static void ctl_status_print(const ctl_status_t *status, int with_qps)
 {
+    const uint64_t written = emu_trace_count(emu_fabric->trace);
     char line[EMU_FAULT_LINE_MAX];
     unsigned i;
 
@@ -240,8 +243,8 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
     }
 
     printf("trace: %" PRIu64 " entries written, room for %" PRIu64 "%s\n",
-           emu_trace_count(), emu_fabric->cfg.trace_entries,
-           (emu_trace_count() > emu_fabric->cfg.trace_entries) ?
+           written, emu_fabric->cfg.trace_entries,
+           (written > emu_fabric->cfg.trace_entries) ?
            ": THE FIRST ONES ARE LOST, use a larger --trace" : "");
 }
 
@@ -373,7 +376,7 @@ static int ctl_status_print_json(const ctl_status_t *status)
                      ctl_status_json_procs(status), "qps",
                      ctl_status_json_qps(status), "faults",
                      ctl_status_json_faults(status), "trace", "written",
-                     (json_int_t)emu_trace_count(), "capacity",
+                     (json_int_t)emu_trace_count(emu_fabric->trace), "capacity",
                      (json_int_t)emu_fabric->cfg.trace_entries);
     if (root == NULL) {
         return ctl_fail("out of memory");

@@ -5,7 +5,8 @@
  */
 
 #include "ctl_trace.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_map.h"
+#include "../core/emu_port.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -208,7 +209,8 @@ static uint64_t ctl_trace_print_new(const ctl_trace_args_t *args,
 
     do {
         lost = 0;
-        num  = emu_trace_read(pos, entries, CTL_TRACE_BATCH, &lost);
+        num  = emu_trace_read(emu_fabric->trace, pos, entries, CTL_TRACE_BATCH,
+                              &lost);
         if (lost > 0) {
             ctl_trace_print_lost(args, lost);
             total += lost;
@@ -236,7 +238,7 @@ static int ctl_trace_judge(const ctl_trace_args_t *args)
 {
     static emu_trace_entry_t entries[CTL_TRACE_BATCH];
     ctl_check_t *check = ctl_check_create();
-    uint64_t end       = emu_trace_count();
+    uint64_t end       = emu_trace_count(emu_fabric->trace);
     uint64_t pos       = args->from - 1;
     uint64_t lost;
     unsigned num, i;
@@ -251,7 +253,8 @@ static int ctl_trace_judge(const ctl_trace_args_t *args)
 
     while (pos < end) {
         lost = 0;
-        num  = emu_trace_read(&pos, entries, CTL_TRACE_BATCH, &lost);
+        num  = emu_trace_read(emu_fabric->trace, &pos, entries, CTL_TRACE_BATCH,
+                              &lost);
         if (lost > 0) {
             ctl_trace_print_lost(args, lost);
             ctl_check_lost(check);

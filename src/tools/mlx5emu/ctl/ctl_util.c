@@ -9,7 +9,7 @@
 #endif
 
 #include "ctl.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_map.h"
 
 #include <errno.h>
 #include <stdarg.h>

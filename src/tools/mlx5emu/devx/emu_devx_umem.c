@@ -17,7 +17,6 @@
 
 #include "emu_devx.h"
 #include "../core/emu_heap.h"
-#include "../core/emu_fabric_priv.h"
 #include "../uar/emu_signal.h"
 
 #include <search.h>

@@ -8,13 +8,13 @@
 #include "emu_proto.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
-#include "../core/emu_mr.h"
+#include "../core/emu_mem.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../wqe/emu_cqe.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Vendor syndromes as ConnectX devices give them beside the syndrome */
@@ -39,7 +39,7 @@ static const uint32_t emu_comp_rnr_10us[32] = {
 
 static emu_sqe_t *emu_comp_oldest(emu_qp_t *qp)
 {
-    return &qp->sqes[qp->sq_ci & (qp->sq_bb_cnt - 1)];
+    return emu_sq_entry(qp, qp->sq_ci);
 }
 
 static void emu_comp_progress(emu_qp_t *qp)
@@ -117,7 +117,7 @@ static void emu_comp_nak_seq(emu_qp_t *qp, uint32_t psn)
     }
 
     qp->req_retry--;
-    emu_req_rewind(qp, psn);
+    emu_sq_rewind(qp, psn);
 }
 
 /* Everything up to and including a PSN was executed. 0: a read or an atomic
@@ -173,7 +173,7 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
         return; /* an answer to an earlier request, which came again */
     }
 
-    ret = emu_req_load(qp, qp->sq_ci, &op);
+    ret = emu_sq_load(qp, qp->sq_ci, &op);
     if (ret != 0) {
         emu_comp_fail(qp, ret);
         return;
@@ -228,7 +228,7 @@ static void emu_comp_nak_rnr(emu_qp_t *qp, const emu_rsp_t *rsp)
     }
 
     EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_RNR_WAITS, 1);
-    emu_req_rewind(qp, rsp->psn);
+    emu_sq_rewind(qp, rsp->psn);
     qp->req_waiting  = 1;
     qp->req_deadline = emu_now_ns() +
                        emu_scaled_ns(emu_comp_rnr_10us[rsp->rnr_timer & 0x1f] *
@@ -277,16 +277,6 @@ void emu_comp_receive(emu_qp_t *qp, const emu_rsp_t *rsp)
     /* What is acknowledged needs no repetition that was begun */
     if ((qp->req_state == IBV_QPS_RTS) &&
         (emu_psn_diff(qp->req_send, qp->req_una) < 0)) {
-        emu_req_rewind(qp, qp->req_una);
+        emu_sq_rewind(qp, qp->req_una);
     }
-}
-
-void emu_rsp_release(emu_rsp_t *rsp)
-{
-    if (rsp->mr != NULL) {
-        emu_mr_put(rsp->mr);
-        rsp->mr = NULL;
-    }
-    free(rsp->copy);
-    rsp->copy = NULL;
 }

@@ -8,7 +8,9 @@
  * in emu_lock.h): its requester's half follows when all locks are released.
  */
 
+#include "emu_engine.h"
 #include "emu_proto.h"
+#include "../core/emu_chan.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_proc.h"
@@ -131,7 +133,7 @@ static void emu_resp_enter_err(emu_qp_t *qp)
     if (qp->srq == NULL) {
         emu_resp_flush(qp);
     }
-    emu_rq_abandon(qp);
+    emu_qp_abandon_msg(qp);
     if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
         !qp->resp_last_wqe) {
         qp->resp_last_wqe = 1;

@@ -12,9 +12,10 @@
  * here runs with req_lock held.
  */
 
+#include "emu_engine.h"
 #include "emu_proto.h"
 #include "../core/emu_fabric.h"
-#include "../core/emu_mr.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
@@ -31,53 +32,9 @@ static uint16_t emu_req_producer(const emu_qp_t *qp)
     return qp->sq_pi;
 }
 
-static emu_sqe_t *emu_req_sqe(emu_qp_t *qp, uint16_t index)
-{
-    return &qp->sqes[index & (qp->sq_bb_cnt - 1)];
-}
-
 static emu_port_t *emu_req_port(const emu_qp_t *qp)
 {
     return &emu_fabric->ports[qp->port];
-}
-
-/* Checks keys, and replaces the addresses of WQEs by those of memory */
-static int emu_req_check_local(const emu_qp_t *qp, emu_op_t *op)
-{
-    unsigned access = ((op->kind == EMU_OP_READ) || (op->kind == EMU_OP_CAS) ||
-                       (op->kind == EMU_OP_FAA)) ? IBV_ACCESS_LOCAL_WRITE : 0;
-    emu_sge_t *sge;
-    emu_mr_t *mr;
-    unsigned i;
-
-    for (i = 0; i < op->num_sge; i++) {
-        sge = &op->sge[i];
-        if ((sge->inl != NULL) || (sge->length == 0)) {
-            continue;
-        }
-
-        mr = emu_mr_check(sge->lkey, sge->addr, sge->length, access, qp->pd,
-                          qp->port);
-        if (mr == NULL) {
-            return MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
-        }
-        sge->addr += mr->addr - mr->iova;
-    }
-
-    return 0;
-}
-
-int emu_req_load(emu_qp_t *qp, uint16_t index, emu_op_t *op_p)
-{
-    int has_av = (qp->type == EMU_QPT_UD) || (qp->type == EMU_QPT_DCI);
-    int ret;
-
-    ret = emu_wqe_parse(qp->sq_buf, qp->sq_bb_cnt, index, has_av, op_p);
-    if (emu_unlikely(ret != 0)) {
-        return ret;
-    }
-
-    return emu_req_check_local(qp, op_p);
 }
 
 static int emu_req_is_rd_atomic(const emu_op_t *op)
@@ -155,7 +112,7 @@ static uint32_t emu_req_num_psn(const emu_qp_t *qp, const emu_op_t *op)
 /* Give a WQE its PSNs */
 static void emu_req_admit(emu_qp_t *qp, const emu_op_t *op)
 {
-    emu_sqe_t *sqe = emu_req_sqe(qp, qp->sq_new);
+    emu_sqe_t *sqe = emu_sq_entry(qp, qp->sq_new);
 
     sqe->psn       = qp->req_psn;
     sqe->num_psn   = emu_req_num_psn(qp, op);
@@ -319,10 +276,17 @@ static int emu_req_is_idle(const emu_qp_t *qp)
            !emu_nic_is(qp->port, qp->nic_gen);
 }
 
+static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp);
+
+static const emu_wire_ends_t emu_req_ends = {
+    .request  = emu_resp_receive,
+    .response = emu_req_late_response
+};
+
 /* Send the packets of a WQE, until it ends or something comes in between */
 static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
 {
-    emu_sqe_t *sqe = emu_req_sqe(qp, index);
+    emu_sqe_t *sqe = emu_sq_entry(qp, index);
     uint32_t end   = emu_psn_add(sqe->psn, sqe->num_psn);
     uint32_t next  = qp->req_send;
     emu_pkt_t pkt;
@@ -339,7 +303,7 @@ static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
             qp->sq_send = index + op->num_bb;
         }
 
-        if (emu_wire_send(&pkt, &rsp)) {
+        if (emu_wire_send(&emu_req_ends, &pkt, &rsp)) {
             emu_comp_receive(qp, &rsp);
             emu_rsp_release(&rsp);
         }
@@ -351,6 +315,8 @@ static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
 static int emu_req_step(emu_qp_t *qp)
 {
     uint16_t index = qp->sq_send;
+    emu_pkt_t pkt;
+    emu_rsp_t rsp;
     emu_op_t op;
     int error;
 
@@ -358,7 +324,7 @@ static int emu_req_step(emu_qp_t *qp)
         return 0;
     }
 
-    error = emu_req_load(qp, index, &op);
+    error = emu_sq_load(qp, index, &op);
     if ((index == qp->sq_new) && !emu_req_begin(qp, &op, error)) {
         return 0;
     }
@@ -376,7 +342,8 @@ static int emu_req_step(emu_qp_t *qp)
         emu_comp_nops(qp);
     } else if (qp->type == EMU_QPT_UD) {
         qp->sq_send = index + op.num_bb;
-        emu_ud_send(qp, &op);
+        emu_ud_build(qp, &op, &pkt);
+        emu_wire_send(&emu_req_ends, &pkt, &rsp);
         qp->req_send = qp->req_una = qp->req_max = qp->req_psn;
         emu_comp_one(qp);
     } else {
@@ -430,23 +397,6 @@ void emu_req_run(emu_qp_t *qp)
     emu_req_arm(qp);
 }
 
-void emu_req_rewind(emu_qp_t *qp, uint32_t psn)
-{
-    uint16_t index = qp->sq_ci;
-    emu_sqe_t *sqe;
-
-    while (index != qp->sq_new) {
-        sqe = emu_req_sqe(qp, index);
-        if (emu_psn_diff(psn, emu_psn_add(sqe->psn, sqe->num_psn)) < 0) {
-            break;
-        }
-        index += sqe->num_bb;
-    }
-
-    qp->sq_send  = index;
-    qp->req_send = psn;
-}
-
 static void emu_req_expired(emu_qp_t *qp)
 {
     qp->req_deadline = 0;
@@ -459,9 +409,33 @@ static void emu_req_expired(emu_qp_t *qp)
             return;
         }
         qp->req_retry--;
-        emu_req_rewind(qp, qp->req_una);
+        emu_sq_rewind(qp, qp->req_una);
     }
     emu_req_run(qp);
+}
+
+/* A late response, or the response to a late request. Service thread. */
+static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+{
+    emu_qp_t *qp = (rsp != NULL) ? emu_qp_find(pkt->src_qpn) : NULL;
+
+    if (qp != NULL) {
+        emu_lock(&qp->req_lock);
+        if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
+            (qp->req_state == IBV_QPS_RTS) &&
+            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
+            emu_nic_is(qp->port, qp->nic_gen)) {
+            emu_comp_receive(qp, rsp);
+            if (qp->req_state == IBV_QPS_RTS) {
+                emu_req_run(qp);
+            }
+        }
+        emu_unlock(&qp->req_lock);
+    }
+    if (rsp != NULL) {
+        emu_rsp_release(rsp);
+    }
+    emu_run_deferred();
 }
 
 /* Service thread */

@@ -9,17 +9,12 @@
 
 #include "emu_resp.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 
 #include <string.h>
-
-emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type)
-{
-    rx->rsp->type = type;
-    rx->rsp->psn  = rx->pkt->psn;
-    return EMU_RX_NAK;
-}
 
 static emu_rx_verdict_t emu_rx_check_state(emu_rx_t *rx)
 {
@@ -66,7 +61,7 @@ static emu_rx_verdict_t emu_rx_check_connection(emu_rx_t *rx)
         ctx->resp_msn    = 0;
         ctx->resp_nak    = 0;
         ctx->resp_atomic = 0;
-        emu_rq_abandon(ctx);
+        emu_qp_abandon_msg(ctx);
         memset(ctx->resp_atomics, 0, sizeof(ctx->resp_atomics));
     }
 
@@ -188,7 +183,7 @@ static int emu_rx_run(emu_rx_t *rx)
         if (rx->qp->type == EMU_QPT_RC) {
             emu_qp_fail_responder(rx->qp, rx->rsp->type);
         } else {
-            emu_rq_abandon(rx->ctx);
+            emu_qp_abandon_msg(rx->ctx);
         }
         return 1;
     default:

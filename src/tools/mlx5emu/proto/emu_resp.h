@@ -28,9 +28,9 @@ typedef struct emu_rx {
     uint8_t    is_dup;
 } emu_rx_t;
 
-emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type);
-
 /* Steps in emu_resp_ops.c */
+
+emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type);
 emu_rx_verdict_t emu_rx_check_rights(emu_rx_t *rx);
 emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx);
 emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx);

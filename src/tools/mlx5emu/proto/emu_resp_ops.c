@@ -8,7 +8,9 @@
 #include "emu_resp.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_srq.h"
 #include "../fault/emu_fault.h"
@@ -31,6 +33,13 @@ static const unsigned emu_rx_access[EMU_OP_LAST] = {
     [EMU_OP_CAS]   = IBV_ACCESS_REMOTE_ATOMIC,
     [EMU_OP_FAA]   = IBV_ACCESS_REMOTE_ATOMIC
 };
+
+emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type)
+{
+    rx->rsp->type = type;
+    rx->rsp->psn  = rx->pkt->psn;
+    return EMU_RX_NAK;
+}
 
 static uint64_t emu_rx_remote_length(const emu_pkt_t *pkt)
 {
@@ -166,7 +175,8 @@ static void emu_rx_trace(const emu_rx_t *rx, uint64_t value)
     if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
         emu_pkt_copy_out(pkt, 0, &entry.data, emu_min(pkt->length, 8));
     }
-    rx->rsp->trace_seq = emu_trace_add(&entry);
+    entry.time_ns      = emu_now_ns() - emu_fabric->start_ns;
+    rx->rsp->trace_seq = emu_trace_add(emu_fabric->trace, &entry);
 }
 
 /* A copy failed: the owner is gone (nobody answers then), or its memory is */

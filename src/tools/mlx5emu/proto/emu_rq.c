@@ -6,7 +6,7 @@
  */
 
 #include "emu_proto.h"
-#include "../core/emu_fabric.h"
+#include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
 #include "../core/emu_srq.h"
 
@@ -122,19 +122,4 @@ int emu_rq_scatter(emu_qp_t *qp, const emu_rq_entry_t *entry, uint32_t offset,
     num_src = emu_iov_slice(pkt->sge, pkt->num_sge, pkt->offset, pkt->length,
                             src);
     return emu_mem_put(qp->proc, dst, num_dst, src, num_src, pkt->length);
-}
-
-void emu_rq_abandon(emu_qp_t *ctx)
-{
-    emu_resp_msg_t *msg = &ctx->resp_msg;
-    emu_srq_t *srq;
-
-    if ((msg->kind == EMU_OP_SEND) && (msg->srqn != 0)) {
-        msg->kind = EMU_OP_NONE;
-        srq       = emu_srq_find(msg->srqn);
-        if (srq != NULL) {
-            emu_srq_return(srq, msg->wqe_index);
-        }
-    }
-    msg->kind = EMU_OP_NONE;
 }

@@ -7,8 +7,8 @@
 #include "emu_proto.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_port.h"
 #include "../trace/emu_trace.h"
-#include "../wire/emu_wire.h"
 #include "../wqe/emu_cqe.h"
 
 #include <errno.h>
@@ -17,45 +17,42 @@
 
 #define EMU_UD_GRH_LEN 40
 
-void emu_ud_send(emu_qp_t *qp, const emu_op_t *op)
+void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
 {
     const emu_port_t *port = &emu_fabric->ports[qp->port];
-    const emu_sqe_t *sqe   = &qp->sqes[qp->sq_ci & (qp->sq_bb_cnt - 1)];
-    emu_pkt_t pkt;
-    emu_rsp_t rsp;
+    const emu_sqe_t *sqe   = emu_sq_entry(qp, qp->sq_ci);
 
-    memset(&pkt, 0, sizeof(pkt));
-    pkt.kind      = op->kind;
-    pkt.flags     = EMU_PKT_FIRST | EMU_PKT_LAST |
-                    (op->has_imm ? EMU_PKT_IMM : 0) |
-                    (op->solicited ? EMU_PKT_SOLICITED : 0) |
-                    (op->is_inline ? EMU_PKT_INLINE : 0);
-    pkt.qp_type   = EMU_QPT_UD;
-    pkt.sl        = op->sl;
-    pkt.wqe_index = qp->sq_ci;
-    pkt.slid      = port->lid;
-    pkt.dlid      = op->dlid;
-    pkt.src_port  = qp->port;
-    pkt.mtu       = emu_fabric->cfg.mtu;
-    pkt.psn       = emu_psn_add(qp->req_psn, EMU_PSN_MASK);
-    pkt.num_psn   = 1;
-    pkt.num_pkts  = 1;
-    pkt.pkt_no    = 1;
-    pkt.msg_pkts  = 1;
-    pkt.msg_total = op->length;
-    pkt.src_qpn   = qp->qpn;
-    pkt.dst_qpn   = op->dqpn;
+    memset(pkt, 0, sizeof(*pkt));
+    pkt->kind      = op->kind;
+    pkt->flags     = EMU_PKT_FIRST | EMU_PKT_LAST |
+                     (op->has_imm ? EMU_PKT_IMM : 0) |
+                     (op->solicited ? EMU_PKT_SOLICITED : 0) |
+                     (op->is_inline ? EMU_PKT_INLINE : 0);
+    pkt->qp_type   = EMU_QPT_UD;
+    pkt->sl        = op->sl;
+    pkt->wqe_index = qp->sq_ci;
+    pkt->slid      = port->lid;
+    pkt->dlid      = op->dlid;
+    pkt->src_port  = qp->port;
+    pkt->mtu       = emu_fabric->cfg.mtu;
+    pkt->psn       = emu_psn_add(qp->req_psn, EMU_PSN_MASK);
+    pkt->num_psn   = 1;
+    pkt->num_pkts  = 1;
+    pkt->pkt_no    = 1;
+    pkt->msg_pkts  = 1;
+    pkt->msg_total = op->length;
+    pkt->src_qpn   = qp->qpn;
+    pkt->dst_qpn   = op->dqpn;
     /* The high bit asks for the QP's own key */
-    pkt.qkey      = (op->qkey & 0x80000000u) ? qp->attr.qkey : op->qkey;
-    pkt.imm       = op->imm;
-    pkt.left      = op->length;
-    pkt.length    = op->length;
-    pkt.sge       = op->sge;
-    pkt.num_sge   = op->num_sge;
-    pkt.prev_op   = sqe->prev_op;
-    pkt.prev_size = sqe->prev_size;
-    pkt.op        = qp->ops - 1;
-    emu_wire_send(&pkt, &rsp);
+    pkt->qkey      = (op->qkey & 0x80000000u) ? qp->attr.qkey : op->qkey;
+    pkt->imm       = op->imm;
+    pkt->left      = op->length;
+    pkt->length    = op->length;
+    pkt->sge       = op->sge;
+    pkt->num_sge   = op->num_sge;
+    pkt->prev_op   = sqe->prev_op;
+    pkt->prev_size = sqe->prev_size;
+    pkt->op        = qp->ops - 1;
 }
 
 static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)
@@ -84,7 +81,8 @@ static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)
     entry.arg[0]    = has_imm ? pkt->imm : 0;
     entry.arg[1]    = pkt->msg_total;
     emu_pkt_copy_out(pkt, 0, &entry.data, emu_min(pkt->length, 8));
-    emu_trace_add(&entry);
+    entry.time_ns   = emu_now_ns() - emu_fabric->start_ns;
+    emu_trace_add(emu_fabric->trace, &entry);
 }
 
 void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)

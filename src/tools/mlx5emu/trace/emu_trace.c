@@ -5,7 +5,6 @@
  */
 
 #include "emu_trace.h"
-#include "../core/emu_fabric.h"
 
 #include <string.h>
 #include <time.h>
@@ -53,9 +52,8 @@ static void emu_trace_copy(void *dst, const void *src)
     }
 }
 
-uint64_t emu_trace_add(emu_trace_entry_t *entry)
+uint64_t emu_trace_add(emu_trace_t *trace, emu_trace_entry_t *entry)
 {
-    emu_trace_t *trace = emu_fabric->trace;
     emu_trace_entry_t *slot;
     uint64_t seq;
 
@@ -63,10 +61,9 @@ uint64_t emu_trace_add(emu_trace_entry_t *entry)
         return 0;
     }
 
-    seq            = __atomic_add_fetch(&trace->next, 1, __ATOMIC_RELAXED);
-    slot           = &trace->entries[(seq - 1) % trace->num_entries];
-    entry->time_ns = emu_now_ns() - emu_fabric->start_ns;
-    entry->seq     = 0;
+    seq        = __atomic_add_fetch(&trace->next, 1, __ATOMIC_RELAXED);
+    slot       = &trace->entries[(seq - 1) % trace->num_entries];
+    entry->seq = 0;
     __atomic_store_n(&slot->seq, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     emu_trace_copy(slot, entry);
@@ -74,9 +71,8 @@ uint64_t emu_trace_add(emu_trace_entry_t *entry)
     return seq;
 }
 
-void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack)
+void emu_trace_set_ack(emu_trace_t *trace, uint64_t seq, emu_trace_ack_t ack)
 {
-    emu_trace_t *trace = emu_fabric->trace;
     emu_trace_entry_t *slot;
     uint64_t old;
 
@@ -94,9 +90,9 @@ void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack)
     }
 }
 
-uint64_t emu_trace_count(void)
+uint64_t emu_trace_count(const emu_trace_t *trace)
 {
-    return __atomic_load_n(&emu_fabric->trace->next, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&trace->next, __ATOMIC_ACQUIRE);
 }
 
 /* Wait until the entry has been written, or is overwritten by a later one */
@@ -112,12 +108,12 @@ static void emu_trace_await(const emu_trace_entry_t *slot, uint64_t seq)
     }
 }
 
-unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
-                        unsigned max, uint64_t *lost_p)
+unsigned emu_trace_read(const emu_trace_t *trace, uint64_t *pos_p,
+                        emu_trace_entry_t *entries, unsigned max,
+                        uint64_t *lost_p)
 {
-    emu_trace_t *trace = emu_fabric->trace;
-    uint64_t next      = emu_trace_count();
-    unsigned count     = 0;
+    uint64_t next  = emu_trace_count(trace);
+    unsigned count = 0;
     const emu_trace_entry_t *slot;
     uint64_t seq;
 

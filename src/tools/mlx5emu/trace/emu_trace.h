@@ -73,12 +73,11 @@ typedef struct emu_trace {
     emu_trace_entry_t entries[];
 } emu_trace_t;
 
-/** Append an entry; seq, time_ns are filled in. @return seq, 0 without a
- *  trace. */
-uint64_t emu_trace_add(emu_trace_entry_t *entry);
+/** Append an entry; seq is filled in. @return seq, 0 without a trace. */
+uint64_t emu_trace_add(emu_trace_t *trace, emu_trace_entry_t *entry);
 
 /** Say what became of the answer, if the entry is still there. */
-void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack);
+void emu_trace_set_ack(emu_trace_t *trace, uint64_t seq, emu_trace_ack_t ack);
 
 /**
  * Read entries.
@@ -87,10 +86,11 @@ void emu_trace_set_ack(uint64_t seq, emu_trace_ack_t ack);
  * @param [out]    lost_p Entries overwritten before they could be read, added.
  * @return Number of entries filled in, 0 if there is nothing new.
  */
-unsigned emu_trace_read(uint64_t *pos_p, emu_trace_entry_t *entries,
-                        unsigned max, uint64_t *lost_p);
+unsigned emu_trace_read(const emu_trace_t *trace, uint64_t *pos_p,
+                        emu_trace_entry_t *entries, unsigned max,
+                        uint64_t *lost_p);
 
 /** Entries ever written. */
-uint64_t emu_trace_count(void);
+uint64_t emu_trace_count(const emu_trace_t *trace);
 
 #endif

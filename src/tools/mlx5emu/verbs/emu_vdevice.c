@@ -8,6 +8,7 @@
  */
 
 #include "emu_verbs.h"
+#include "../core/emu_attach.h"
 #include "emu_sysfs.h"
 #include "../devx/emu_devx.h"
 #include "../uar/emu_uar.h"
@@ -290,7 +291,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         return emu_verbs_fail(ENOMEM);
     }
 
-    ret = emu_ctx_open(dev->link, &vctx->ctx);
+    ret = emu_port_open(dev->link, &vctx->ctx);
     if (ret != 0) {
         goto err_free;
     }

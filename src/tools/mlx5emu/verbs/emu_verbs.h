@@ -19,13 +19,16 @@
 
 #include "emu_refuse.h"
 #include "../base/emu_def.h"
+#include "../core/emu_chan.h"
 #include "../core/emu_cq.h"
+#include "../core/emu_ctx.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mr.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_qp.h"
 #include "../core/emu_srq.h"
+#include "../proto/emu_engine.h"
 
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>

@@ -6,8 +6,8 @@
 
 #include "emu_wire.h"
 #include "../core/emu_fabric.h"
-#include "../core/emu_mr.h"
-#include "../core/emu_proc.h"
+#include "../core/emu_mem.h"
+#include "../core/emu_port.h"
 #include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
 #include "../trace/emu_trace.h"
@@ -18,6 +18,7 @@
 
 /* A packet that arrives later; owns its payload */
 typedef struct emu_wire_late {
+    const emu_wire_ends_t *ends;
     emu_pkt_t pkt;
     emu_rsp_t rsp;           /* what is late if is_rsp */
     int       is_rsp;
@@ -234,7 +235,8 @@ static int emu_wire_postpone(emu_wire_late_t *late,
 }
 
 /* Have one packet of a response arrive later; it is lost if memory is short */
-static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+static void emu_wire_delay_rsp(const emu_wire_ends_t *ends,
+                               const emu_pkt_t *pkt, const emu_rsp_t *rsp,
                                uint32_t index,
                                const emu_fault_verdict_t *verdict)
 {
@@ -245,6 +247,7 @@ static void emu_wire_delay_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
         return;
     }
 
+    late->ends        = ends;
     late->pkt         = *pkt;
     late->pkt.sge     = NULL;
     late->pkt.num_sge = 0;
@@ -272,7 +275,8 @@ static int emu_wire_cut_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
 }
 
 /* Show each packet of a response to the rules */
-static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+static int emu_wire_fault_rsp(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
+                              emu_rsp_t *rsp)
 {
     uint32_t num = (rsp->type == EMU_RSP_READ) ? rsp->num_psn : 1;
     emu_fault_verdict_t verdict;
@@ -282,33 +286,34 @@ static int emu_wire_fault_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp)
         emu_wire_show(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
         if (!emu_wire_passes(pkt)) {
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
-            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
+            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
             return emu_wire_cut_rsp(pkt, rsp, i, 0);
         }
 
         switch (verdict.fate) {
         case EMU_FAULT_ACTION_DROP:
             EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
-            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
+            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
             return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DELAY:
-            emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_DELAYED);
-            emu_wire_delay_rsp(pkt, rsp, i, &verdict);
+            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_DELAYED);
+            emu_wire_delay_rsp(ends, pkt, rsp, i, &verdict);
             return emu_wire_cut_rsp(pkt, rsp, i, 1);
         case EMU_FAULT_ACTION_DUP:
-            emu_wire_delay_rsp(pkt, rsp, i, &verdict);
+            emu_wire_delay_rsp(ends, pkt, rsp, i, &verdict);
             break;
         default:
             break;
         }
     }
 
-    emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_SENT);
+    emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_SENT);
     return 1;
 }
 
 /* The way back. @return whether it arrived; otherwise it is released */
-static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
+static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
+                          emu_rsp_t *rsp)
 {
     emu_fault_verdict_t verdict;
 
@@ -318,32 +323,34 @@ static int emu_wire_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
                            &verdict);
         }
         emu_wire_count_rsp(pkt, rsp);
-        return emu_wire_fault_rsp(pkt, rsp);
+        return emu_wire_fault_rsp(ends, pkt, rsp);
     }
 
     emu_wire_count_rsp(pkt, rsp);
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
-        emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_LOST);
+        emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
         emu_rsp_release(rsp);
         return 0;
     }
-    emu_trace_set_ack(rsp->trace_seq, EMU_TRACE_ACK_SENT);
+    emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_SENT);
     return 1;
 }
 
 /* Requests */
 
-static int emu_wire_deliver(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+static int emu_wire_deliver(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
+                            emu_rsp_t *rsp_p)
 {
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
         return 0;
     }
-    return emu_resp_receive(pkt, rsp_p) && emu_wire_reply(pkt, rsp_p);
+    return ends->request(pkt, rsp_p) && emu_wire_reply(ends, pkt, rsp_p);
 }
 
-static void emu_wire_delay_pkt(const emu_pkt_t *pkt,
+static void emu_wire_delay_pkt(const emu_wire_ends_t *ends,
+                               const emu_pkt_t *pkt,
                                const emu_fault_verdict_t *verdict)
 {
     emu_wire_late_t *late = calloc(1, sizeof(*late) + pkt->length);
@@ -352,6 +359,7 @@ static void emu_wire_delay_pkt(const emu_pkt_t *pkt,
         return;
     }
 
+    late->ends        = ends;
     late->pkt         = *pkt;
     late->pkt.sge     = &late->sge;
     late->pkt.num_sge = 1;
@@ -362,28 +370,6 @@ static void emu_wire_delay_pkt(const emu_pkt_t *pkt,
     if (emu_wire_postpone(late, verdict) != 0) {
         free(late);
     }
-}
-
-/* A late response, or the response to a late request, reaches its requester,
- * if that still waits for one */
-static void emu_wire_late_reply(const emu_pkt_t *pkt, emu_rsp_t *rsp)
-{
-    emu_qp_t *qp = emu_qp_find(pkt->src_qpn);
-
-    if (qp != NULL) {
-        emu_lock(&qp->req_lock);
-        if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
-            (qp->req_state == IBV_QPS_RTS) &&
-            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
-            emu_nic_is(qp->port, qp->nic_gen)) {
-            emu_comp_receive(qp, rsp);
-            if (qp->req_state == IBV_QPS_RTS) {
-                emu_req_run(qp);
-            }
-        }
-        emu_unlock(&qp->req_lock);
-    }
-    emu_rsp_release(rsp);
 }
 
 /* Service thread */
@@ -401,21 +387,20 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
         return;
     }
 
-    if (late->is_rsp) {
-        if (emu_wire_passes(&late->pkt)) {
-            emu_wire_late_reply(&late->pkt, &late->rsp);
-        } else {
-            emu_rsp_release(&late->rsp);
-        }
-    } else if (emu_wire_deliver(&late->pkt, &rsp)) {
-        emu_wire_late_reply(&late->pkt, &rsp);
+    if (!late->is_rsp) {
+        late->ends->response(&late->pkt, emu_wire_deliver(late->ends, &late->pkt,
+                                                          &rsp) ? &rsp : NULL);
+    } else if (emu_wire_passes(&late->pkt)) {
+        late->ends->response(&late->pkt, &late->rsp);
+    } else {
+        emu_rsp_release(&late->rsp);
     }
     free(late);
-    emu_run_deferred();
 }
 
 /* @return whether the packet is to be delivered now */
-static int emu_wire_fault_pkt(emu_pkt_t *pkt)
+static int emu_wire_fault_pkt(const emu_wire_ends_t *ends,
+                              const emu_pkt_t *pkt)
 {
     emu_fault_verdict_t verdict;
 
@@ -426,17 +411,17 @@ static int emu_wire_fault_pkt(emu_pkt_t *pkt)
         emu_wire_lost(pkt, EMU_CNT_DROPS_FAULT);
         return 0;
     case EMU_FAULT_ACTION_DELAY:
-        emu_wire_delay_pkt(pkt, &verdict);
+        emu_wire_delay_pkt(ends, pkt, &verdict);
         return 0;
     case EMU_FAULT_ACTION_DUP:
-        emu_wire_delay_pkt(pkt, &verdict);
+        emu_wire_delay_pkt(ends, pkt, &verdict);
         return 1;
     default:
         return 1;
     }
 }
 
-int emu_wire_send(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
@@ -446,8 +431,8 @@ int emu_wire_send(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_RETRANS_PKTS, pkt->num_pkts);
     }
 
-    if (emu_fault_active() && !emu_wire_fault_pkt(pkt)) {
+    if (emu_fault_active() && !emu_wire_fault_pkt(ends, pkt)) {
         return 0;
     }
-    return emu_wire_deliver(pkt, rsp_p);
+    return emu_wire_deliver(ends, pkt, rsp_p);
 }

@@ -11,17 +11,29 @@
 #ifndef EMU_WIRE_H_
 #define EMU_WIRE_H_
 
+#include "../core/emu_qp.h"
 #include "../rules/emu_fault_rule.h"
-#include "../proto/emu_proto.h"
+#include "emu_pkt.h"
+
+/** Who is at the ends of the wire. */
+typedef struct emu_wire_ends {
+    /** A request arrived. @return whether there is a response. */
+    int  (*request)(emu_pkt_t *pkt, emu_rsp_t *rsp_p);
+    /** What emu_wire_send did not return came later: a response, which is the
+     *  callee's to release, or NULL if there is none to a late request. Service
+     *  thread, no lock is held. */
+    void (*response)(const emu_pkt_t *pkt, emu_rsp_t *rsp);
+} emu_wire_ends_t;
 
 /**
  * Send a request.
  *
+ * @param [in]  ends   Kept for a packet that is late.
  * @param [out] rsp_p  The response, to be released by the caller.
  * @return Whether a response came back at once. If not, it was lost, or comes
  *         later, or there is none.
  */
-int emu_wire_send(emu_pkt_t *pkt, emu_rsp_t *rsp_p);
+int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p);
 
 /** Show a packet to the fault rules, at some point of its way. */
 void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,

@@ -1,43 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Memory of this and of other processes.
+ * See emu_mem.h.
  */
 
-#include "emu_proto.h"
-#include "../core/emu_fabric.h"
-#include "../core/emu_peer.h"
-#include "../core/emu_proc.h"
+#include "emu_mem.h"
+#include "emu_fabric.h"
+#include "emu_peer.h"
+#include "emu_proc.h"
 
 #include <errno.h>
 #include <string.h>
-
-unsigned emu_iov_slice(const emu_sge_t *sge, unsigned num_sge, uint32_t offset,
-                       uint32_t length, struct iovec *iov)
-{
-    unsigned count = 0;
-    const uint8_t *base;
-    uint32_t part;
-    unsigned i;
-
-    for (i = 0; (i < num_sge) && (length > 0); i++) {
-        if (offset >= sge[i].length) {
-            offset -= sge[i].length;
-            continue;
-        }
-
-        base = (sge[i].inl != NULL) ? sge[i].inl :
-                                      (const void*)(uintptr_t)sge[i].addr;
-        part = emu_min(sge[i].length - offset, length);
-        iov[count].iov_base = (void*)(base + offset);
-        iov[count].iov_len  = part;
-        count++;
-        length -= part;
-        offset  = 0;
-    }
-
-    return count;
-}
 
 /* Both lists are in this process */
 static void emu_mem_copy_local(const struct iovec *dst, const struct iovec *src,
@@ -115,16 +88,4 @@ int emu_mem_get(uint32_t proc, const struct iovec *dst, unsigned num_dst,
     }
     return (length == 0) ? 0 :
            emu_mem_copy(proc, 0, dst, num_dst, src, num_src, length);
-}
-
-void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
-                      uint32_t length)
-{
-    struct iovec src[EMU_MAX_SGE];
-    struct iovec dst = { .iov_base = buf, .iov_len = length };
-
-    if ((length > 0) && (emu_iov_slice(pkt->sge, pkt->num_sge,
-                                       pkt->offset + skip, length, src) > 0)) {
-        emu_mem_copy_local(&dst, src, length);
-    }
 }
