@@ -71,7 +71,8 @@ void ft_ctl_open(ft_ctl_t *ctl, ft_ctl_received_func_t func, void *arg)
     memset(ctl, 0, sizeof(*ctl));
     ctl->func = func;
     ctl->arg  = arg;
-    if (getrandom(&ctl->uuid, sizeof(ctl->uuid), 0) != sizeof(ctl->uuid)) {
+    if ((getrandom(&ctl->uuid, sizeof(ctl->uuid), 0) != sizeof(ctl->uuid)) ||
+        (getrandom(&ctl->secret, sizeof(ctl->secret), 0) != sizeof(ctl->secret))) {
         ft_die("getrandom");
     }
 
@@ -246,6 +247,7 @@ void ft_ctl_begin(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned type,
     hdr->type    = type;
     hdr->dest    = peer->uuid;
     hdr->uuid    = ctl->uuid;
+    hdr->secret  = ctl->secret;
     msg->length  = sizeof(*hdr);
 }
 

@@ -51,6 +51,7 @@ struct ft_ctl {
     ft_ctl_received_func_t func;
     void                   *arg;
     uint64_t               uuid;               /* Ours */
+    uint64_t               secret;             /* Ours for all peers */
     unsigned               num_links;
     ft_ctl_link_t          links[UCT_VARUNA_MAX_LINKS];
     uint64_t               sent, failed;       /* Messages, endpoints */

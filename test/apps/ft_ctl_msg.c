@@ -140,7 +140,7 @@ void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                   const void *body, size_t length, ft_ctl_msg_t *msg)
 {
     ft_ctl_begin(ctl, peer, type, msg);
-    ft_ctl_hdr(msg)->uuid    = req->uuid;
+    ft_ctl_hdr(msg)->secret  = req->secret;
     ft_ctl_hdr(msg)->vqp     = req->vqp;
     ft_ctl_hdr(msg)->epoch   = req->epoch;
     ft_ctl_hdr(msg)->opening = req->opening;
@@ -149,7 +149,7 @@ void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
 }
 
 void ft_ctl_open_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
-                     const uct_varuna_ctl_hdr_t *req, uint32_t opening,
+                     const uct_varuna_ctl_hdr_t *req, uint64_t opening,
                      const void *log, const uct_mem_h *memhs, ft_ctl_msg_t *msg)
 {
     uint8_t rkey[FT_ADDR_MAX], addr[FT_CTL_MAX_ADDR];

@@ -19,7 +19,7 @@ typedef struct {
     uint32_t id;
     uint32_t instance;
     uint32_t epoch;    /* Of the next message about it */
-    uint32_t opening;  /* 0: it is not open */
+    uint64_t opening;  /* 0: it is not open */
     uint32_t target;   /* For the header of its active messages */
     uint32_t seq;      /* Of the next one */
     uint64_t proxy_seq;
@@ -76,7 +76,7 @@ void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
 
 /** @a log has room for the rings of a target. */
 void ft_ctl_open_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
-                     const uct_varuna_ctl_hdr_t *req, uint32_t opening,
+                     const uct_varuna_ctl_hdr_t *req, uint64_t opening,
                      const void *log, const uct_mem_h *memhs, ft_ctl_msg_t *msg);
 
 void ft_ctl_connect_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer,

@@ -19,9 +19,18 @@ static struct {
     uint8_t              body[FT_CTL_MAX_MSG];
 } ft_answer;
 
+static uint64_t ft_forged_opening = 1;
+
 static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
                               const void *data, size_t length)
 {
+    const uct_varuna_ctl_hdr_t *hdr = data;
+
+    if ((hdr->secret != ((const ft_ctl_t*)arg)->secret) ||
+        (hdr->opening == ft_forged_opening)) {
+        return; /* It answers what was forged */
+    }
+
     memcpy(&ft_answer, data, length);
     printf("ft: link %u type %u length %zu\n", link, ft_answer.hdr.type, length);
 }
@@ -53,7 +62,8 @@ static void ft_ask(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
         ft_ctl_progress(ctl);
     }
 
-    if ((ft_answer.hdr.type != type) || (ft_answer.hdr.uuid != ctl->uuid) ||
+    if ((ft_answer.hdr.type != type) || (ft_answer.hdr.dest != ctl->uuid) ||
+        (ft_answer.hdr.secret != ctl->secret) ||
         (ft_answer.hdr.magic != UCT_VARUNA_WIRE_MAGIC)) {
         ft_die("type %u was answered with type %u", ft_ctl_hdr(msg)->type,
                ft_answer.hdr.type);
@@ -90,15 +100,57 @@ static void ft_ask_fence(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
     ft_ask(ctl, peer, link, &msg, type);
 }
 
+static void ft_send(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                    const ft_ctl_msg_t *msg)
+{
+    while (ft_ctl_send(ctl, peer, link, msg) == UCS_ERR_NO_RESOURCE) {
+        ft_ctl_progress(ctl);
+    }
+}
+
 static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                      const ft_ctl_vqp_t *vqp)
 {
     ft_ctl_msg_t msg;
 
     ft_ctl_close_vqp(ctl, peer, link, vqp, &msg);
-    while (ft_ctl_send(ctl, peer, link, &msg) == UCS_ERR_NO_RESOURCE) {
-        ft_ctl_progress(ctl);
+    ft_send(ctl, peer, link, &msg);
+}
+
+/* What somebody would say who has that process's address and ours, and even our opening,
+ * but not our secret; or who has the secret and not the opening. Prints how much of it
+ * must have been noticed. */
+static void ft_forge(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
+                     const ft_ctl_vqp_t *vqp)
+{
+    static unsigned count          = 0;
+    uct_varuna_ctl_fence_req_t req = {.newest = 9, .round = 1, .am_acked = 0};
+    uct_varuna_ctl_proxy_req_t amo = {.seq = 1, .width = 8, .addr = 8};
+    ft_ctl_vqp_t forged            = *vqp;
+    uint64_t secret                = ctl->secret;
+    ft_ctl_msg_t msg;
+
+    for (ctl->secret = ~secret; ; ctl->secret = secret) {
+        forged.epoch = 9;
+        ft_ctl_fence_req(ctl, peer, link, &forged, &req, &msg);
+        ft_send(ctl, peer, link, &msg);
+        ft_ctl_proxy_req(ctl, peer, link, &forged, &amo, &msg);
+        ft_send(ctl, peer, link, &msg);
+        ft_ctl_close_vqp(ctl, peer, link, &forged, &msg);
+        ft_send(ctl, peer, link, &msg);
+        count += 3;
+        if (ctl->secret == secret) {
+            break;
+        }
+        /* Opens one of its own, and not ours anew */
+        forged.instance += 1;
+        ft_ctl_open_req(ctl, peer, link, &forged, &msg);
+        ft_send(ctl, peer, link, &msg);
+        forged.opening   ^= 1ul << 40;
+        ft_forged_opening = forged.opening;
     }
+
+    printf("ft: forged %u\n", count);
 }
 
 int main(void)
@@ -112,7 +164,7 @@ int main(void)
     uint64_t uuid;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ft_ctl_open(&ctl, ft_greet_received, NULL);
+    ft_ctl_open(&ctl, ft_greet_received, &ctl);
     if ((fgets(text, sizeof(text), stdin) == NULL) ||
         (ft_uct_parse_address(text, &address) != 0) ||
         (ft_ctl_meet(&peer, &address) != 0)) {
@@ -124,6 +176,7 @@ int main(void)
         vqp = (ft_ctl_vqp_t){.id = FT_VQP, .instance = FT_INSTANCE};
         ft_ask_open(&ctl, &peer, link, &vqp);
         ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_PONG);
+        ft_forge(&ctl, &peer, link, &vqp);
         ft_ask_fence(&ctl, &peer, link, &vqp, UCT_VARUNA_CTL_FENCE_REP);
         other          = vqp;
         other.opening += 1;

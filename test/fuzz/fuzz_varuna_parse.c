@@ -225,6 +225,7 @@ static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
     hdr->type    = type;
     hdr->length  = length;
     hdr->uuid    = 0x1234;
+    hdr->secret  = 0x5678;
     hdr->vqp     = 1;
     hdr->epoch   = 2;
     if (length > 0) {
@@ -284,7 +285,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_open_rep_t *rep    = (void*)body;
     uct_varuna_packed_rkey_t *rkey    = (void*)(rep + 1);
     uct_varuna_ctl_reject_t reject    = { .status = UCS_ERR_NO_ELEM };
-    uct_varuna_ctl_pong_t pong        = { .uuid = 0x1234, .beat = 1 };
+    uct_varuna_ctl_pong_t pong        = { .beat = 1 };
     uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
                                           .width = 8 };
     uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };

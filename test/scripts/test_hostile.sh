@@ -7,20 +7,9 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_jobs.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-fabric=hostile-$$
-
-fabric_up() {
-    check "$emu" up -n "$fabric" "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
+run=$launcher
 
 # await PATTERN FILE: up to 60 s
 await() {
@@ -33,8 +22,8 @@ await() {
 }
 
 test_plain_ucx_is_answered() {
-    local server
-    fabric_up --hosts 2 --links 2
+    local server mismatched
+    fabric_up 2
     mkfifo stdin
     timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
         <stdin >server.log 2>&1 &
@@ -45,6 +34,11 @@ test_plain_ucx_is_answered() {
         timeout 100 "$emu" exec -n "$fabric" 1 -- "$apps/ft_greet" >greet.log 2>&1 ||
         fail "$(tail -n 5 greet.log server.log)"
     check grep -q '^ft: greeted on 2 links' greet.log
+    # What was forged on both links did nothing, as they were greeted, and was counted
+    kill -USR1 "$(program_of $server)"
+    await '^ft: shown' server.log
+    mismatched=$(sed -n 's|^vfs: .*/target/mismatched ||p' server.log)
+    [ "$mismatched" -ge 14 ] || fail "of 14 forged messages $mismatched were counted"
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
     fabric_down

@@ -132,6 +132,22 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_ctl_notify(ctl);
 }
 
+/* Whom have we asked? He alone was told the secret: only what he answers, or says of
+ * a request that was his, is kept for the main thread. Of guests there are no answers
+ * but PONG. */
+static int uct_varuna_ctl_is_own_secret(uct_varuna_ctl_t *ctl,
+                                        const uct_varuna_ctl_hdr_t *hdr,
+                                        const void *body)
+{
+    const uct_varuna_ctl_reject_t *rej = body;
+    uint64_t uuid                      = (hdr->type == UCT_VARUNA_CTL_REJECT) ?
+                                         rej->dest : hdr->uuid;
+
+    return (hdr->secret == uct_varuna_secret_of(&ctl->iface->secret_key, uuid)) ||
+           ((hdr->type == UCT_VARUNA_CTL_PONG) &&
+            (uct_varuna_peer_find(ctl, uuid, hdr->secret) != NULL));
+}
+
 static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const void *body)
@@ -143,9 +159,15 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
             uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
             hdr->uuid, uct_varuna_link_name(ctl->iface, link));
 
-    uct_varuna_orphan_heard(ctl, (hdr->type == UCT_VARUNA_CTL_PONG) ?
-                            ((const uct_varuna_ctl_pong_t*)body)->uuid :
-                            hdr->uuid);
+    if (uct_varuna_ctl_is_reply(hdr->type) &&
+        !uct_varuna_ctl_is_own_secret(ctl, hdr, body)) {
+        ucs_debug("dropped %s of 0x%lx, which nobody here has asked",
+                  uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
+        ++ctl->iface->target_stats.mismatched;
+        return;
+    }
+
+    uct_varuna_orphan_heard(ctl, hdr);
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REQ:
         uct_varuna_target_handle_open(ctl, link, hdr, body);
@@ -172,12 +194,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_target_handle_connect(ctl, link, hdr, body);
         break;
     default: /* Replies */
-        if (hdr->uuid == ctl->iface->uuid) {
-            uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
-        } else {
-            ucs_debug("dropped %s for 0x%lx, which we are not",
-                      uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
-        }
+        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
         break;
     }
 }
@@ -391,10 +408,21 @@ static void uct_varuna_ctl_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
 
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(ctl, uuid, "an address", reason);
-    } else if (uct_varuna_peer_open(ctl, &parsed, 1, &peer) == UCS_OK) {
+    } else if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
         uct_varuna_peer_put(ctl, peer);
     }
     uct_varuna_ctl_unlock(ctl);
+}
+
+/* The endpoint that has asked for a reply. @return NULL if it is closed; its id may
+ * be used again. */
+static uct_varuna_ep_t *
+uct_varuna_ctl_whose(const uct_varuna_ctl_t *ctl,
+                     const uct_varuna_ctl_item_t *item)
+{
+    uct_varuna_ep_t *ep = uct_varuna_ep_find(ctl->iface, item->hdr.vqp);
+
+    return ((ep != NULL) && (ep->peer->secret == item->hdr.secret)) ? ep : NULL;
 }
 
 static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
@@ -409,7 +437,7 @@ static void uct_varuna_ctl_dispatch_reply(uct_varuna_ctl_t *ctl,
         return;
     }
 
-    ep = uct_varuna_ep_find(ctl->iface, hdr->vqp);
+    ep  = uct_varuna_ctl_whose(ctl, item);
     rep = (hdr->type == UCT_VARUNA_CTL_OPEN_REP) ? (const void*)item->body : NULL;
     if (ep == NULL) {
         ucs_debug("dropped %s for the closed vqp %u",
@@ -445,13 +473,8 @@ static void uct_varuna_ctl_dispatch_item(uct_varuna_ctl_t *ctl,
                                          const uct_varuna_ctl_item_t *item)
 {
     const uct_varuna_ctl_hdr_t *hdr = &item->hdr;
-    const uct_varuna_ctl_open_req_t *req;
 
     switch (hdr->type) {
-    case UCT_VARUNA_CTL_OPEN_REQ:
-        req = (const uct_varuna_ctl_open_req_t*)item->body;
-        uct_varuna_ctl_learn(ctl, hdr->uuid, req + 1, req->addr_len);
-        break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
         uct_varuna_target_connect(ctl, item->link, hdr, item->body);
         break;

@@ -43,9 +43,17 @@ typedef struct uct_varuna_path {
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
 
-/* A remote interface; reference-counted, found by uuid. */
+/*
+ * A remote interface; reference-counted, found by its name. It is one whose address
+ * our application has given us, or a guest: one that has asked us, and told its
+ * address itself. The same interface may be here as both, and they share nothing:
+ * what a guest says of itself may be a lie.
+ */
 typedef struct uct_varuna_peer {
     uint64_t                   uuid;
+    uint64_t                   secret;    /* In messages both ways: a guest's for us,
+                                             else ours for it */
+    uint8_t                    is_guest;
     unsigned                   refcount;
     /* By *local* link index (the remote link which our link reaches). */
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
@@ -97,8 +105,8 @@ struct uct_varuna_target {
     uct_varuna_peer_t          *peer;     /* The requester's interface */
     uint32_t                   vqp;       /* The requester's id */
     uint32_t                   instance;  /* Of that id */
-    uint32_t                   opening;   /* Tells it from all others that ever
-                                             were here; never 0 */
+    uint64_t                   opening;   /* Tells it from all others that ever
+                                             were here; random, never 0 */
     uint32_t                   id;        /* Ours, in AM headers */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
@@ -163,7 +171,8 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
  * async context. No resource: queued inside. Without a reference to @a peer of its
  * own, the caller must not use it afterwards.
  *
- * @param [in] whose  Its uuid, vqp, epoch and opening are sent; nothing else of it.
+ * @param [in] whose  Its secret, vqp, epoch and opening are sent; nothing else of
+ *                    it.
  */
 ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,

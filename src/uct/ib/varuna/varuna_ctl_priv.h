@@ -56,26 +56,47 @@
 #define UCT_VARUNA_TARGET_LOG_BYTES \
     (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
 
-typedef struct uct_varuna_target_key {
+/* Names of peers: those whose address the application gave have secret 0 here, so
+ * that what others claim to be is never taken for them. */
+typedef struct uct_varuna_peer_key {
     uint64_t                   uuid;
+    uint64_t                   secret;
+} uct_varuna_peer_key_t;
+
+static inline khint_t uct_varuna_peer_key_hash(uct_varuna_peer_key_t key)
+{
+    return kh_int64_hash_func(key.uuid ^ (key.secret * 0x9e3779b97f4a7c15ul));
+}
+
+static inline int uct_varuna_peer_key_equal(uct_varuna_peer_key_t a,
+                                            uct_varuna_peer_key_t b)
+{
+    return (a.uuid == b.uuid) && (a.secret == b.secret);
+}
+
+/* Names of targets. With the secret, nobody is in anybody's way. */
+typedef struct uct_varuna_target_key {
+    uct_varuna_peer_key_t      peer;
     uint32_t                   vqp;
 } uct_varuna_target_key_t;
 
 static inline khint_t uct_varuna_target_key_hash(uct_varuna_target_key_t key)
 {
-    return kh_int64_hash_func(key.uuid ^ (key.vqp * 0x9e3779b97f4a7c15ul));
+    return uct_varuna_peer_key_hash(key.peer) ^
+           kh_int64_hash_func(key.vqp * 0x9e3779b97f4a7c15ul);
 }
 
 static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
                                               uct_varuna_target_key_t b)
 {
-    return (a.uuid == b.uuid) && (a.vqp == b.vqp);
+    return uct_varuna_peer_key_equal(a.peer, b.peer) && (a.vqp == b.vqp);
 }
 
 KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
            uct_varuna_target_key_hash, uct_varuna_target_key_equal)
 KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
-KHASH_MAP_INIT_INT64(uct_varuna_peers, uct_varuna_peer_t*)
+KHASH_INIT(uct_varuna_peers, uct_varuna_peer_key_t, uct_varuna_peer_t*, 1,
+           uct_varuna_peer_key_hash, uct_varuna_peer_key_equal)
 
 /* DCIs of each link which messages may occupy that are likely to fail, of those
  * in varuna_ctl_open.c */
@@ -145,11 +166,10 @@ typedef struct uct_varuna_target_table {
     unsigned                   num_chunks;
     uint32_t                   next_id;    /* First which was never used */
     uint32_t                   salt;       /* In the ids that peers are told */
-    uint32_t                   openings;   /* So far, from some number on */
     uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
     uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
     unsigned                   num_ready;  /* Read without the lock */
-    khash_t(uct_varuna_targets) by_name;   /* Open targets by (uuid, vqp) */
+    khash_t(uct_varuna_targets) by_name;   /* Open targets */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
     ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
                                               first; main thread */
@@ -220,7 +240,7 @@ struct uct_varuna_ctl {
     unsigned                   queue_len;
     unsigned                   queue_pass;  /* Times it was gone through */
 
-    khash_t(uct_varuna_peers)  peers;      /* By uuid */
+    khash_t(uct_varuna_peers)  peers;      /* By name */
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
 
@@ -381,14 +401,16 @@ void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 
 /* --- varuna_peer.c: lock held in all --- */
 
-/* As uct_varuna_peer_get() for a parsed address. With @a learn, links which a
- * known peer did not tell before are merged: main thread only, which reads
- * them without the lock. */
+/* As uct_varuna_peer_get() for a parsed address. With @a secret it is the guest that
+ * has told this, else 0. Links which a known peer did not tell before are merged;
+ * unless it is a guest, only by the main thread, which reads them without the lock. */
 ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
                                   const uct_varuna_parsed_addr_t *parsed,
-                                  int learn, uct_varuna_peer_t **peer_p);
+                                  uint64_t secret, uct_varuna_peer_t **peer_p);
 
-uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid);
+/* @return the peer, guest or not, which @a uuid is if it knows @a secret. */
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                        uint64_t secret);
 
 /* Local link over which to answer: @a link if it reaches the peer. */
 unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,

@@ -348,7 +348,8 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     hdr->type    = type;
     hdr->length  = length;
     hdr->dest    = peer->uuid;
-    hdr->uuid    = whose->uuid;
+    hdr->uuid    = ctl->iface->uuid;
+    hdr->secret  = whose->secret;
     hdr->vqp     = whose->vqp;
     hdr->epoch   = whose->epoch;
     hdr->opening = whose->opening;
@@ -397,7 +398,7 @@ void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr, ucs_status_t status)
 {
-    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid);
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     uct_varuna_ctl_reject_t body;
 
     ucs_debug("rc_varuna: refused %s vqp=%u epoch=%u of peer 0x%lx: %s",

@@ -189,7 +189,7 @@ struct uct_varuna_ep {
 
     uint32_t                   id;
     uint32_t                   instance;   /* Tells users of the id apart */
-    uint32_t                   opening;    /* Of the target there, 0 before that */
+    uint64_t                   opening;    /* Of the target there, 0 before that */
     uint32_t                   epoch;      /* Newest incarnation handed out */
     uct_varuna_peer_t          *peer;
     uct_rkey_bundle_t          log_bundle; /* Unpacked key of the logs */

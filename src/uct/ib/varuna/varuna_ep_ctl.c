@@ -56,10 +56,10 @@ ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
 {
     uct_varuna_iface_t *iface  = uct_varuna_ep_iface(ep);
     uct_varuna_ctl_hdr_t whose = {
-        .uuid    = iface->uuid,
+        .secret  = ep->peer->secret,
+        .opening = ep->opening,
         .vqp     = ep->id,
-        .epoch   = epoch,
-        .opening = ep->opening
+        .epoch   = epoch
     };
 
     return uct_varuna_ctl_send(iface->ctl, ep->peer, link, type, &whose, body,
@@ -229,9 +229,9 @@ void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
 {
     if ((hdr->type != UCT_VARUNA_CTL_OPEN_REP) &&
         (hdr->opening != ep->opening)) {
-        ucs_debug("ep %p: vQP %u: dropped %s for opening %u, ours is %u", ep,
-                  ep->id, uct_varuna_ctl_type_name(hdr->type), hdr->opening,
-                  ep->opening);
+        ucs_debug("ep %p: vQP %u: dropped %s for another opening", ep, ep->id,
+                  uct_varuna_ctl_type_name(hdr->type));
+        ++uct_varuna_ep_iface(ep)->target_stats.mismatched;
         return;
     }
 

@@ -58,8 +58,9 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
         .type    = UCT_VARUNA_CTL_FENCE_REQ,
         .dest    = iface->uuid,
         .uuid    = target->peer->uuid,
-        .vqp     = target->vqp,
-        .opening = target->opening
+        .secret  = target->peer->secret,
+        .opening = target->opening,
+        .vqp     = target->vqp
     };
     unsigned link            = target->gap.rejects % iface->num_links;
 

@@ -72,6 +72,7 @@ static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
     ping.hdr.type    = UCT_VARUNA_CTL_PING;
     ping.hdr.dest    = peer->uuid;
     ping.hdr.uuid    = ctl->iface->uuid;
+    ping.hdr.secret  = peer->secret;
     ping.hdr.vqp     = link;
     ping.hdr.epoch   = uct_varuna_alive_ping(&peer->hb.alive, link, now);
     length           = sizeof(ping.hdr) +
@@ -375,9 +376,8 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
 void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr)
 {
-    uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid);
+    uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     uct_varuna_ctl_pong_t pong = {
-        .uuid = ctl->iface->uuid,
         .beat = __atomic_load_n(&ctl->iface->app_beat, __ATOMIC_RELAXED)
     };
     unsigned i;
@@ -398,15 +398,14 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const uct_varuna_ctl_pong_t *pong)
 {
-    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, pong->uuid);
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     unsigned link           = hdr->vqp;
     unsigned far_down       = 0;
     unsigned i;
 
-    if ((hdr->uuid != ctl->iface->uuid) || (peer == NULL) ||
-        (link >= ctl->num_links)) {
+    if ((peer == NULL) || (link >= ctl->num_links)) {
         ucs_debug("dropped PONG %u of 0x%lx, which nobody here asked for",
-                  hdr->epoch, pong->uuid);
+                  hdr->epoch, hdr->uuid);
         return;
     }
 
@@ -415,7 +414,7 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
     if (!uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
                                ucs_get_time())) {
         ucs_debug("dropped PONG %u of 0x%lx, which was not asked for",
-                  hdr->epoch, pong->uuid);
+                  hdr->epoch, hdr->uuid);
         return;
     }
 

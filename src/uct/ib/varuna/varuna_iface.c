@@ -497,7 +497,6 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
                                          const uct_iface_params_t *params,
                                          const uct_varuna_iface_config_t *config)
 {
-    iface->uuid            = ucs_generate_uuid((uintptr_t)iface);
     iface->rx_headroom     = (params->field_mask &
                               UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
                              params->rx_headroom : 0;
@@ -523,6 +522,16 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     ucs_ptr_array_init(&iface->eps, "varuna_eps");
     kh_init_inplace(uct_varuna_inner_eps, &iface->inner_eps);
     uct_varuna_iface_set_config(iface, config);
+}
+
+/* What tells us from others, and what only those know who were told it. */
+static ucs_status_t uct_varuna_iface_init_identity(uct_varuna_iface_t *iface)
+{
+    ucs_status_t status = uct_varuna_secret_number(&iface->uuid);
+
+    return (status != UCS_OK) ? status :
+           uct_varuna_secret_random(&iface->secret_key,
+                                    sizeof(iface->secret_key));
 }
 
 /* The links, and what endpoints take from the interface. */
@@ -626,6 +635,11 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
 
     self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
     uct_varuna_iface_init_fields(self, params, config);
+    status = uct_varuna_iface_init_identity(self);
+    if (status != UCS_OK) {
+        goto err_tables;
+    }
+
     status = uct_varuna_iface_order_links(self, params->mode.device.dev_name);
     if (status != UCS_OK) {
         goto err_tables;

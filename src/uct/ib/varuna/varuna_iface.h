@@ -11,6 +11,7 @@
 #include "varuna_link.h"
 #include "varuna_md.h"
 #include "varuna_pace.h"
+#include "varuna_secret.h"
 #include "varuna_wire.h"
 
 #include <uct/base/uct_iface.h>
@@ -109,7 +110,8 @@ typedef struct uct_varuna_grave {
 struct uct_varuna_iface {
     uct_base_iface_t           super;
     uct_varuna_md_t            *md;
-    uint64_t                   uuid;
+    uint64_t                   uuid;          /* Random, in our address */
+    uct_varuna_secret_key_t    secret_key;    /* Of our secrets for peers */
     unsigned                   num_links;
     uct_varuna_link_t          links[UCT_VARUNA_MAX_LINKS]; /* By priority */
     uct_varuna_link_table_t    link_table;
@@ -156,6 +158,7 @@ struct uct_varuna_iface {
         uint32_t               orphans;       /* Given up, kept for a while */
         uint32_t               given_up;
         uint32_t               stale;         /* Requests meant for others */
+        uint32_t               mismatched;    /* Of unknown secret or opening */
         uint32_t               late_opens;    /* Of our closed endpoints */
     } target_stats;                           /* Shown in the VFS tree */
     struct {

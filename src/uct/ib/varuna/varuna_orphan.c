@@ -59,9 +59,10 @@ void uct_varuna_orphan_open(uct_varuna_peer_t *peer)
     uct_varuna_orphan_reset(peer, ucs_get_time());
 }
 
-void uct_varuna_orphan_heard(uct_varuna_ctl_t *ctl, uint64_t uuid)
+void uct_varuna_orphan_heard(uct_varuna_ctl_t *ctl,
+                             const uct_varuna_ctl_hdr_t *hdr)
 {
-    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, uuid);
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
 
     if (peer != NULL) {
         uct_varuna_orphan_reset(peer, ucs_get_time());

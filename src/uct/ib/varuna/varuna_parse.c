@@ -553,6 +553,11 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
         return UCS_ERR_INVALID_PARAM;
     }
 
+    if (hdr.secret == 0) {
+        *reason_p = "it has no secret";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     if (!uct_varuna_check_from(&hdr)) {
         *reason_p = "the address of its requester is out of range";
         return UCS_ERR_INVALID_PARAM;

@@ -6,7 +6,8 @@
  *
  * The main thread reads peer->links without the lock. So only the main thread
  * adds links to a known peer, and a link is never changed once it is there, but for
- * the address of its DC lane, which is not used before (see varuna_wire.h).
+ * the address of its DC lane, which is not used before (see varuna_wire.h). Guests are
+ * read with the lock only, and so they learn at any time.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -235,9 +236,19 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     ucs_free(peer);
 }
 
+static uct_varuna_peer_key_t uct_varuna_peer_key(const uct_varuna_peer_t *peer)
+{
+    uct_varuna_peer_key_t key = {
+        .uuid   = peer->uuid,
+        .secret = peer->is_guest ? peer->secret : 0
+    };
+
+    return key;
+}
+
 static ucs_status_t
 uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
-                       const uct_varuna_parsed_addr_t *parsed,
+                       const uct_varuna_parsed_addr_t *parsed, uint64_t secret,
                        uct_varuna_peer_t **peer_p)
 {
     uct_varuna_peer_t *peer;
@@ -252,6 +263,9 @@ uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
     }
 
     peer->uuid     = parsed->uuid;
+    peer->is_guest = (secret != 0);
+    peer->secret   = peer->is_guest ? secret :
+                     uct_varuna_secret_of(&ctl->iface->secret_key, parsed->uuid);
     peer->refcount = 1;
     status         = uct_varuna_peer_add_links(ctl, peer, parsed);
     if (status != UCS_OK) {
@@ -263,7 +277,7 @@ uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
         goto err_free;
     }
 
-    iter = kh_put(uct_varuna_peers, &ctl->peers, peer->uuid, &ret);
+    iter = kh_put(uct_varuna_peers, &ctl->peers, uct_varuna_peer_key(peer), &ret);
     if (ret == UCS_KH_PUT_FAILED) {
         ucs_error("failed to add a peer to the table of peers");
         status = UCS_ERR_NO_MEMORY;
@@ -279,30 +293,42 @@ err_free:
     return status;
 }
 
-uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid)
+static uct_varuna_peer_t *
+uct_varuna_peer_lookup(uct_varuna_ctl_t *ctl, uint64_t uuid, uint64_t secret)
 {
-    khiter_t iter = kh_get(uct_varuna_peers, &ctl->peers, uuid);
+    uct_varuna_peer_key_t key = {.uuid = uuid, .secret = secret};
+    khiter_t iter             = kh_get(uct_varuna_peers, &ctl->peers, key);
 
     return (iter == kh_end(&ctl->peers)) ? NULL : kh_val(&ctl->peers, iter);
 }
 
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                        uint64_t secret)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_lookup(ctl, uuid, secret);
+
+    if (peer == NULL) {
+        peer = uct_varuna_peer_lookup(ctl, uuid, 0);
+    }
+
+    return ((peer != NULL) && (peer->secret == secret)) ? peer : NULL;
+}
+
 ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
                                   const uct_varuna_parsed_addr_t *parsed,
-                                  int learn, uct_varuna_peer_t **peer_p)
+                                  uint64_t secret, uct_varuna_peer_t **peer_p)
 {
     uct_varuna_peer_t *peer;
     ucs_status_t status;
 
-    peer = uct_varuna_peer_find(ctl, parsed->uuid);
+    peer = uct_varuna_peer_lookup(ctl, parsed->uuid, secret);
     if (peer == NULL) {
-        return uct_varuna_peer_create(ctl, parsed, peer_p);
+        return uct_varuna_peer_create(ctl, parsed, secret, peer_p);
     }
 
-    if (learn) {
-        status = uct_varuna_peer_add_links(ctl, peer, parsed);
-        if (status != UCS_OK) {
-            return status;
-        }
+    status = uct_varuna_peer_add_links(ctl, peer, parsed);
+    if (status != UCS_OK) {
+        return status;
     }
 
     ++peer->refcount;
@@ -333,7 +359,7 @@ ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
     }
 
     uct_varuna_ctl_lock(ctl);
-    status = uct_varuna_peer_open(ctl, &parsed, 1, peer_p);
+    status = uct_varuna_peer_open(ctl, &parsed, 0, peer_p);
     uct_varuna_ctl_unlock(ctl);
 
     if (status == UCS_ERR_UNREACHABLE) {
@@ -352,7 +378,7 @@ void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     uct_varuna_ctl_lock(ctl);
     ucs_assert(peer->refcount > 0);
     if (--peer->refcount == 0) {
-        iter = kh_get(uct_varuna_peers, &ctl->peers, peer->uuid);
+        iter = kh_get(uct_varuna_peers, &ctl->peers, uct_varuna_peer_key(peer));
         ucs_assert(iter != kh_end(&ctl->peers));
         kh_del(uct_varuna_peers, &ctl->peers, iter);
         uct_varuna_peer_free(ctl, peer);

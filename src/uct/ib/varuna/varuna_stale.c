@@ -51,7 +51,7 @@ void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
+    if (uct_varuna_peer_open(ctl, &parsed, hdr->secret, &peer) == UCS_OK) {
         uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_CONNECTION_RESET);
         uct_varuna_peer_put(ctl, peer);
     }
@@ -98,10 +98,9 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    if (uct_varuna_parse_addr(NULL, addr, rep->addr_len, &parsed, &reason) !=
-        UCS_OK) {
-        ucs_debug("rc_varuna: vqp=%u was opened late by somebody unknown: %s",
-                  hdr->vqp, reason);
+    if ((uct_varuna_parse_addr(NULL, addr, rep->addr_len, &parsed, &reason) !=
+         UCS_OK) || (parsed.uuid != hdr->uuid)) {
+        ucs_debug("rc_varuna: vqp=%u was opened late by somebody unknown", hdr->vqp);
         return;
     }
 

@@ -32,7 +32,10 @@ uct_varuna_target_t *
 uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
 {
-    uct_varuna_target_key_t key = {.uuid = hdr->uuid, .vqp = hdr->vqp};
+    uct_varuna_target_key_t key = {
+        .peer = {.uuid = hdr->uuid, .secret = hdr->secret},
+        .vqp  = hdr->vqp
+    };
 
     *iter_p = kh_get(uct_varuna_targets, &ctl->targets.by_name, key);
     return (*iter_p == kh_end(&ctl->targets.by_name)) ? NULL :
@@ -45,23 +48,17 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
 {
     uct_varuna_target_t *target = uct_varuna_target_by_name(ctl, hdr, iter_p);
 
-    return ((target == NULL) ||
-            ((target->opening != hdr->opening) &&
-             !uct_varuna_mutate(ANY_OPENING))) ? NULL : target;
+    if ((target == NULL) || ((target->opening != hdr->opening) &&
+                             !uct_varuna_mutate(ANY_OPENING))) {
+        ++ctl->iface->target_stats.mismatched;
+        return NULL;
+    }
+
+    return target;
 }
 
 
 /* --- OPEN_REQ, async context --- */
-
-/* What is late by four thousand million openings does not come any more. */
-static uint32_t uct_varuna_target_next_opening(uct_varuna_ctl_t *ctl)
-{
-    do {
-        ++ctl->targets.openings;
-    } while (ctl->targets.openings == 0);
-
-    return ctl->targets.openings;
-}
 
 /* Takes over the reference to @a peer in case of success. */
 static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
@@ -69,7 +66,10 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
                                              uint32_t vqp, uint32_t instance,
                                              uct_varuna_target_t **target_p)
 {
-    uct_varuna_target_key_t key = {.uuid = peer->uuid, .vqp = vqp};
+    uct_varuna_target_key_t key = {
+        .peer = {.uuid = peer->uuid, .secret = peer->secret},
+        .vqp  = vqp
+    };
     uct_varuna_target_t *target;
     ucs_status_t status;
     khiter_t iter;
@@ -80,6 +80,11 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     if (target == NULL) {
         status = UCS_ERR_NO_MEMORY;
         goto err;
+    }
+
+    status = uct_varuna_secret_number(&target->opening);
+    if (status != UCS_OK) {
+        goto err_free;
     }
 
     status = uct_varuna_target_id_get(ctl, &id);
@@ -96,7 +101,6 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->peer     = peer;
     target->vqp      = vqp;
     target->instance = instance;
-    target->opening  = uct_varuna_target_next_opening(ctl);
     target->id       = id;
     target->logs     = uct_varuna_target_log(ctl, id);
     uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
@@ -190,12 +194,7 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_target_drop(ctl, iter);
     }
 
-    if (uct_varuna_peer_find(ctl, hdr->uuid) != NULL) {
-        /* The main thread learns its links, see varuna_peer.c */
-        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
-    }
-
-    status = uct_varuna_peer_open(ctl, &parsed, 0, &peer);
+    status = uct_varuna_peer_open(ctl, &parsed, hdr->secret, &peer);
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
                                 "none of its links can be reached from here");
@@ -350,10 +349,11 @@ void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter)
 {
     uct_varuna_target_t *target = kh_val(&ctl->targets.by_name, iter);
     uct_varuna_ctl_hdr_t hdr    = {
-        .type  = UCT_VARUNA_CTL_CLOSE,
-        .uuid  = target->peer->uuid,
-        .vqp   = target->vqp,
-        .epoch = target->instance
+        .type   = UCT_VARUNA_CTL_CLOSE,
+        .uuid   = target->peer->uuid,
+        .secret = target->peer->secret,
+        .vqp    = target->vqp,
+        .epoch  = target->instance
     };
 
     uct_varuna_target_unname(ctl, iter);
@@ -426,11 +426,10 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
         return status;
     }
 
-    table->salt     = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
-                        (ctl->iface->uuid >> 46)) *
-                       UCT_VARUNA_TARGET_ID_LIMIT) &
-                      UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
-    table->openings = ctl->iface->uuid >> 16;
+    table->salt = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
+                    (ctl->iface->uuid >> 46)) *
+                   UCT_VARUNA_TARGET_ID_LIMIT) &
+                  UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
     ucs_list_head_init(&table->orphans);

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      10
+#define UCT_VARUNA_WIRE_VERSION      11
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -45,7 +45,8 @@ typedef struct uct_varuna_addr {
     uint16_t                   magic;
     uint8_t                    version;
     uint8_t                    num_links;  /* Entries which follow; or _SHORT */
-    uint64_t                   uuid;       /* Identifies the interface */
+    uint64_t                   uuid;       /* Identifies the interface. Random: who
+                                              knows it was given this address */
 } UCS_S_PACKED uct_varuna_addr_t;
 
 /* In uct_varuna_addr_t::num_links: it is a short address */
@@ -110,21 +111,25 @@ typedef struct uct_varuna_ctl_hdr {
     uint8_t                    version;
     uint8_t                    type;       /* uct_varuna_ctl_type_t */
     uint32_t                   length;     /* Of the body, bytes */
-    uint64_t                   dest;       /* Whom it is meant for: a queue pair
+    uint64_t                   dest;       /* The receiver's interface. A queue pair
                                               number may be another process's by
-                                              now, see varuna_stale.c */
-    uint64_t                   uuid;       /* The requester's interface */
-    uint32_t                   vqp;        /* The requester's endpoint */
-    uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
-                                              and CLOSE: the endpoint's instance,
-                                              as an id is used again */
-    uint32_t                   opening;    /* Of the responder's target, told in
-                                              OPEN_REP and repeated in all that is
+                                              now, see varuna_stale.c; and who
+                                              doesn't know it has no address of ours */
+    uint64_t                   uuid;       /* The sender's interface */
+    uint64_t                   secret;     /* The requester's for the responder, in
+                                              requests and in answers: nobody else
+                                              knows it (varuna_secret.h) */
+    uint64_t                   opening;    /* Of the responder's target: random, told
+                                              in OPEN_REP and repeated in all that is
                                               said of it later. Paths are not in
                                               order: what was sent before CLOSE
                                               may open the vQP once more, but what
                                               else comes late was not meant for
                                               that. 0: not opened yet */
+    uint32_t                   vqp;        /* The requester's endpoint */
+    uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
+                                              and CLOSE: the endpoint's instance,
+                                              as an id is used again */
     /* Requests but OPEN_REQ and CLOSE: where an answer reaches the requester, behind
      * the body, for one who does not know it */
     uint8_t                    from_device_len; /* 0: it isn't told */
@@ -211,7 +216,6 @@ typedef struct uct_varuna_ctl_reject {
 
 /* PONG: comes back over the link of its PING */
 typedef struct uct_varuna_ctl_pong {
-    uint64_t                   uuid;       /* Who answers */
     uint8_t                    ports_down; /* Its NICs (indices) whose port is
                                               down: their paths are dead */
     uint8_t                    reserved[3];
@@ -268,11 +272,11 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 40);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 

@@ -90,8 +90,9 @@ protected:
     {
         uct_varuna_peer_t *peer =
                 (uct_varuna_peer_t*)ucs_calloc(1, sizeof(*peer), "peer");
+        uct_varuna_peer_key_t key = {uuid, 0};
         int ret;
-        khiter_t iter = kh_put(uct_varuna_peers, &ctl()->peers, uuid, &ret);
+        khiter_t iter = kh_put(uct_varuna_peers, &ctl()->peers, key, &ret);
 
         peer->uuid                  = uuid;
         peer->refcount              = 1;
@@ -125,13 +126,13 @@ UCS_TEST_F(test_varuna_ctl_queue, peer_lives_while_it_is_sent_to) {
         send(living, UCT_VARUNA_CTL_FENCE_REQ);
     }
     ASSERT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue_len);
-    ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2));
+    ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2, 0));
     ASSERT_EQ(1u, dying->refcount);
 
     send(dying, UCT_VARUNA_CTL_REJECT);
     EXPECT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue_len);
     EXPECT_EQ(dying, last()->peer);
-    ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2));
+    ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2, 0));
     EXPECT_EQ(1u, dying->refcount);
 
     uct_varuna_peer_put(ctl(), living);

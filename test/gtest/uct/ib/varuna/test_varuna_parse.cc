@@ -132,6 +132,7 @@ protected:
         hdr.length  = body.size();
         hdr.dest    = ~UUID;
         hdr.uuid    = UUID;
+        hdr.secret  = 1;
         hdr.vqp     = 7;
         hdr.epoch   = epoch;
         if (uct_varuna_ctl_has_from(type)) {

@@ -1,0 +1,99 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Random numbers and secrets. See varuna_secret.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_secret.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/compiler.h>
+#include <errno.h>
+#include <sys/random.h>
+
+ucs_status_t uct_varuna_secret_random(void *data, size_t size)
+{
+    size_t done = 0;
+    ssize_t ret;
+
+    while (done < size) {
+        ret = getrandom(UCS_PTR_BYTE_OFFSET(data, done), size - done, 0);
+        if (ret > 0) {
+            done += ret;
+        } else if ((ret == 0) || (errno != EINTR)) {
+            ucs_error("failed to get %zu random bytes: %m", size);
+            return UCS_ERR_IO_ERROR;
+        }
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_secret_number(uint64_t *number_p)
+{
+    ucs_status_t status;
+    uint64_t number;
+
+    do {
+        status = uct_varuna_secret_random(&number, sizeof(number));
+        if (status != UCS_OK) {
+            return status;
+        }
+    } while (number == 0);
+
+    *number_p = number;
+    return UCS_OK;
+}
+
+static inline uint64_t uct_varuna_secret_rotate(uint64_t value, unsigned bits)
+{
+    return (value << bits) | (value >> (64 - bits));
+}
+
+static void uct_varuna_secret_rounds(uint64_t *v, unsigned count)
+{
+    while (count-- > 0) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1]  = uct_varuna_secret_rotate(v[1], 13) ^ v[0];
+        v[3]  = uct_varuna_secret_rotate(v[3], 16) ^ v[2];
+        v[0]  = uct_varuna_secret_rotate(v[0], 32) + v[3];
+        v[2] += v[1];
+        v[1]  = uct_varuna_secret_rotate(v[1], 17) ^ v[2];
+        v[2]  = uct_varuna_secret_rotate(v[2], 32);
+        v[3]  = uct_varuna_secret_rotate(v[3], 21) ^ v[0];
+    }
+}
+
+uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
+                                uint64_t number)
+{
+    /* "somepseudorandomlygeneratedbytes" */
+    uint64_t v[4] = {
+        key->words[0] ^ 0x736f6d6570736575ul,
+        key->words[1] ^ 0x646f72616e646f6dul,
+        key->words[0] ^ 0x6c7967656e657261ul,
+        key->words[1] ^ 0x7465646279746573ul
+    };
+    uint64_t last = (uint64_t)sizeof(number) << 56; /* The length alone */
+
+    v[3] ^= number;
+    uct_varuna_secret_rounds(v, 2);
+    v[0] ^= number;
+    v[3] ^= last;
+    uct_varuna_secret_rounds(v, 2);
+    v[0] ^= last;
+    v[2] ^= 0xff;
+    uct_varuna_secret_rounds(v, 4);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t uct_varuna_secret_of(const uct_varuna_secret_key_t *key, uint64_t uuid)
+{
+    uint64_t secret = uct_varuna_secret_hash(key, uuid);
+
+    return (secret == 0) ? 1 : secret;
+}

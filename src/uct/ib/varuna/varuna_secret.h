@@ -1,0 +1,38 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Numbers that nobody can guess: who knows one was told it. An interface has its
+ * uuid, which is in its address; for each remote interface a secret, which proves
+ * that a message is from one of the two; and one for each opening of a vQP.
+ *
+ * Secrets are not stored but computed from a key that never leaves the interface
+ * (SipHash-2-4), so that the answer to a question is recognized even when everything
+ * else about it is forgotten.
+ */
+#ifndef UCT_VARUNA_SECRET_H_
+#define UCT_VARUNA_SECRET_H_
+
+#include <ucs/type/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct uct_varuna_secret_key {
+    uint64_t                   words[2];
+} uct_varuna_secret_key_t;
+
+/** Get @a size random bytes of the system. @return UCS_ERR_IO_ERROR, and says so in
+ *  the log, if there are none. */
+ucs_status_t uct_varuna_secret_random(void *data, size_t size);
+
+/** A random number other than 0, as above. */
+ucs_status_t uct_varuna_secret_number(uint64_t *number_p);
+
+/** @return Our secret for the interface @a uuid, never 0. */
+uint64_t uct_varuna_secret_of(const uct_varuna_secret_key_t *key, uint64_t uuid);
+
+/** @return SipHash-2-4 of the 8 bytes of @a number, lowest first. */
+uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
+                                uint64_t number);
+
+#endif
