@@ -5,8 +5,9 @@
  * It opens vQPs as any client does, looks into them for keys and addresses, and uses
  * those on a queue pair of its own: RDMA asks nobody but the NIC.
  *
- *     ft_keys server            prints its address; ends with its input
- *     ft_keys client ADDRESS CHECK
+ *     ft_keys server            prints its address, and keys which nobody is given;
+ *                               ends with its input
+ *     ft_keys client ADDRESS KEYS CHECK
  *
  * Each access is one line, "NAME: done" or "NAME: refused"; what memory holds after it is
  * "NAME: intact" or "NAME: changed" (test/scripts/test_keys.sh).
@@ -15,11 +16,7 @@
 #  include "config.h"
 #endif
 
-#include "ft_uct.h"
-
-#include <uct/ib/varuna/varuna_ctl.h>
-#include <uct/ib/varuna/varuna_ep.h>
-#include <uct/ib/varuna/varuna_rkey.h>
+#include "ft_keys.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -31,8 +28,6 @@
 
 #define FT_TL_NAME  "rc_varuna"
 #define FT_RAW_TL   "dc_mlx5"
-#define FT_TIMEOUT  60.0
-#define FT_FORGED   0x666f726765640000ul
 
 typedef enum {
     FT_READ,
@@ -40,23 +35,13 @@ typedef enum {
     FT_CAS
 } ft_kind_t;
 
+/* The server's two pages */
 typedef struct {
-    ft_uct_t          uct;       /* rc_varuna */
-    ft_uct_t          raw;       /* Its own queue pairs */
-    ft_address_t      server;
-    uct_rkey_bundle_t memory;    /* What the server has given us a key for */
-    uint64_t          *buffer;   /* Registered with raw */
-    uct_mem_h         memh;
-} ft_client_t;
+    uint64_t known[FT_WORDS];
+    uint64_t secret[FT_WORDS];
+} ft_memory_t;
 
-/* Where and with which key */
-typedef struct {
-    const uct_varuna_ep_t *ep;   /* The server's address is known to it */
-    uint64_t              addr;
-    uct_rkey_t            rkey;  /* Outer */
-} ft_place_t;
-
-static double ft_now(void)
+double ft_now(void)
 {
     struct timespec ts;
 
@@ -66,29 +51,79 @@ static double ft_now(void)
 
 /* --- Server --- */
 
+static void ft_fill(ft_memory_t *memory)
+{
+    uint32_t i;
+
+    for (i = 0; i < FT_WORDS; ++i) {
+        memory->known[i]  = ft_uid(i);
+        memory->secret[i] = ft_uid(i);
+    }
+}
+
+static int ft_is_full(const ft_memory_t *memory)
+{
+    uint32_t i;
+
+    for (i = 0; i < FT_WORDS; ++i) {
+        if (((const volatile uint64_t*)memory->secret)[i] != ft_uid(i)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* Keys have 32 bits, so a client can guess them: say what it finds after some time,
+ * without any packing of the key */
+static void ft_print_guess(ft_uct_t *uct, uct_mem_h tl_memh)
+{
+    const uct_varuna_md_t *md   = ucs_derived_of(uct->md, uct_varuna_md_t);
+    const uct_varuna_mem_t *mem = tl_memh;
+    uint64_t key;
+    unsigned nic;
+
+    printf("ft: secret");
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        key = UCT_INVALID_RKEY;
+        if ((mem->inner[nic] != NULL) &&
+            (uct_md_mkey_pack(md->nics[nic].md, mem->inner[nic], &key) !=
+             UCS_OK)) {
+            ft_die("cannot pack a key");
+        }
+        printf(" 0x%" PRIx64, key);
+    }
+    printf("\n");
+}
+
 static int ft_server(void)
 {
-    static uint64_t words[512] __attribute__((aligned(4096)));
+    static ft_memory_t memory __attribute__((aligned(4096)));
     struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-    uct_mem_h memh;
+    uct_mem_h known, secret;
     ft_uct_t uct;
 
     ft_uct_open(&uct, FT_TL_NAME);
-    memh = ft_uct_reg(&uct, words, sizeof(words));
-    ft_uct_print_address(&uct, "ft: address", memh, words);
+    ft_fill(&memory);
+    known  = ft_uct_reg(&uct, memory.known, sizeof(memory.known));
+    secret = ft_uct_reg(&uct, memory.secret, sizeof(memory.secret));
+    ft_print_guess(&uct, secret);
+    ft_uct_print_address(&uct, "ft: address", known, &memory);
     fflush(stdout);
     while (poll(&pfd, 1, 1) == 0) {
         while (uct_worker_progress(uct.worker) > 0);
     }
 
-    uct_md_mem_dereg(uct.md, memh);
+    printf("secret: %s\n", ft_is_full(&memory) ? "intact" : "changed");
+    uct_md_mem_dereg(uct.md, secret);
+    uct_md_mem_dereg(uct.md, known);
     ft_uct_close(&uct);
     return 0;
 }
 
 /* --- Client: vQPs as any client has them --- */
 
-static void ft_progress(ft_client_t *client, double end, const char *what)
+void ft_progress(ft_client_t *client, double end, const char *what)
 {
     uct_worker_progress(client->uct.worker);
     uct_worker_progress(client->raw.worker);
@@ -106,7 +141,7 @@ static void ft_flush(ft_client_t *client, uct_ep_h ep)
     }
 }
 
-static uct_varuna_ep_t *ft_open(ft_client_t *client)
+uct_varuna_ep_t *ft_open(ft_client_t *client)
 {
     double end  = ft_now() + FT_TIMEOUT;
     uint64_t us = 1;
@@ -122,7 +157,7 @@ static uct_varuna_ep_t *ft_open(ft_client_t *client)
     return ucs_derived_of(ep, uct_varuna_ep_t);
 }
 
-static void ft_close(ft_client_t *client, uct_varuna_ep_t *ep)
+void ft_close(ft_client_t *client, uct_varuna_ep_t *ep)
 {
     ft_flush(client, &ep->super.super);
     uct_ep_destroy(&ep->super.super);
@@ -140,16 +175,16 @@ static void ft_unpack(void *arg, const void *data, size_t length)
 }
 
 static ucs_status_t ft_post(ft_client_t *client, uct_ep_h ep, ft_kind_t kind,
-                            uint64_t addr, uct_rkey_t rkey,
+                            uint64_t addr, uct_rkey_t rkey, size_t length,
                             uct_completion_t *comp)
 {
-    uct_iov_t iov = {.buffer = client->buffer, .length = sizeof(uint64_t),
+    uct_iov_t iov = {.buffer = client->buffer, .length = length,
                      .memh = client->memh, .stride = 0, .count = 1};
 
     switch (kind) {
     case FT_READ:
-        return uct_ep_get_bcopy(ep, ft_unpack, client->buffer,
-                                sizeof(uint64_t), addr, rkey, comp);
+        return uct_ep_get_bcopy(ep, ft_unpack, client->buffer, length,
+                                addr, rkey, comp);
     case FT_WRITE:
         return uct_ep_put_zcopy(ep, &iov, 1, addr, rkey, comp);
     default:
@@ -160,8 +195,8 @@ static ucs_status_t ft_post(ft_client_t *client, uct_ep_h ep, ft_kind_t kind,
 
 /* An endpoint for each access, since the NIC's refusal ends it.
  * @return whether the access was executed */
-static int ft_access(ft_client_t *client, const ft_place_t *place,
-                     ft_kind_t kind)
+static int ft_access_bytes(ft_client_t *client, const ft_place_t *place,
+                           ft_kind_t kind, size_t length)
 {
     const uct_varuna_peer_link_t *link = &place->ep->peer->links[0];
     uct_completion_t comp = {.func = ft_done, .count = 1, .status = UCS_OK};
@@ -182,7 +217,7 @@ static int ft_access(ft_client_t *client, const ft_place_t *place,
 
     while ((status = ft_post(client, ep, kind, place->addr,
                              uct_varuna_rkey_inner(place->rkey, link->nic),
-                             &comp)) == UCS_ERR_NO_RESOURCE) {
+                             length, &comp)) == UCS_ERR_NO_RESOURCE) {
         ft_progress(client, end, "posting");
     }
 
@@ -198,19 +233,30 @@ static int ft_access(ft_client_t *client, const ft_place_t *place,
     return comp.status == UCS_OK;
 }
 
-static void ft_tell(const char *name, int is_done)
+static int ft_access(ft_client_t *client, const ft_place_t *place,
+                     ft_kind_t kind)
+{
+    return ft_access_bytes(client, place, kind, sizeof(uint64_t));
+}
+
+int ft_write_bytes(ft_client_t *client, const ft_place_t *place, size_t length)
+{
+    return ft_access_bytes(client, place, FT_WRITE, length);
+}
+
+void ft_tell(const char *name, int is_done)
 {
     printf("%s: %s\n", name, is_done ? "done" : "refused");
 }
 
-static void ft_write(ft_client_t *client, const char *name,
+void ft_write(ft_client_t *client, const char *name,
                      const ft_place_t *place, uint64_t value)
 {
     client->buffer[0] = value;
     ft_tell(name, ft_access(client, place, FT_WRITE));
 }
 
-static uint64_t ft_peek(ft_client_t *client, const ft_place_t *place)
+uint64_t ft_peek(ft_client_t *client, const ft_place_t *place)
 {
     if (!ft_access(client, place, FT_READ)) {
         ft_die("cannot read 0x%" PRIx64, place->addr);
@@ -219,13 +265,13 @@ static uint64_t ft_peek(ft_client_t *client, const ft_place_t *place)
     return client->buffer[0];
 }
 
-static void ft_read(ft_client_t *client, const char *name,
+void ft_read(ft_client_t *client, const char *name,
                     const ft_place_t *place)
 {
     ft_tell(name, ft_access(client, place, FT_READ));
 }
 
-static void ft_cas(ft_client_t *client, const char *name,
+void ft_cas(ft_client_t *client, const char *name,
                    const ft_place_t *place, uint64_t compare, uint64_t swap)
 {
     client->buffer[0] = compare;
@@ -233,102 +279,33 @@ static void ft_cas(ft_client_t *client, const char *name,
     ft_tell(name, ft_access(client, place, FT_CAS));
 }
 
-static void ft_expect(ft_client_t *client, const char *name,
+void ft_expect(ft_client_t *client, const char *name,
                       const ft_place_t *place, uint64_t value)
 {
     printf("%s: %s\n", name,
            (ft_peek(client, place) == value) ? "intact" : "changed");
 }
 
-/* --- Checks --- */
-
-/* An entry of the rings that no request of ours has used */
-static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
+/* As uct_rkey_unpack() would make it */
+static void ft_guess(ft_client_t *client, char *keys)
 {
-    return (ft_place_t) {
-        .ep   = ep,
-        .addr = ep->logs_addr + ((UCT_VARUNA_LOG_SIZE / 2) * sizeof(uint64_t)),
-        .rkey = ep->log_rkey
-    };
-}
+    unsigned nic;
+    char *save;
 
-static void ft_check_rings(ft_client_t *client)
-{
-    uct_varuna_ep_t *mine   = ft_open(client);
-    uct_varuna_ep_t *theirs = ft_open(client);
-    ft_place_t own          = ft_ring(mine);
-    ft_place_t other        = ft_ring(theirs);
-    ft_place_t forged       = other;
-    uint64_t value          = ft_peek(client, &other);
-
-    ft_write(client, "own ring, own key", &own, 1);
-    ft_cas(client, "own ring, atomic", &own, 1, 2);
-    forged.rkey = own.rkey;
-    ft_read(client, "other ring, own key, read", &forged);
-    ft_write(client, "other ring, own key", &forged, FT_FORGED);
-    ft_expect(client, "other ring", &other, value);
-
-    /* The entries in front of the rings and behind them are others', too */
-    forged.ep   = mine;
-    forged.addr = mine->logs_addr - sizeof(uint64_t);
-    ft_write(client, "before own rings", &forged, FT_FORGED);
-    forged.addr = mine->logs_addr + (UCT_VARUNA_LOG_COUNT *
-                                     UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
-    ft_write(client, "behind own rings", &forged, FT_FORGED);
-    ft_close(client, mine);
-    ft_close(client, theirs);
-}
-
-/* The rings of a closed vQP are somebody else's later, but not with its key. Its ep must
- * live until then, since it has the key: another one asks for the CLOSE */
-static void ft_check_reuse(ft_client_t *client)
-{
-    double end              = ft_now() + FT_TIMEOUT;
-    uct_varuna_ep_t *first  = ft_open(client);
-    ft_place_t old          = ft_ring(first);
-    uct_varuna_rkey_t rkey  = *(const uct_varuna_rkey_t*)old.rkey;
-    uct_varuna_ep_t *other  = ft_open(client);
-    uct_varuna_ep_t *next;
-    ft_place_t now;
-
-    ft_write(client, "rings, own key", &old, 1);
-    ft_close(client, first);
-    do {
-        next = ft_open(client);
-        now  = ft_ring(next);
-        if (now.addr == old.addr) {
-            break;
-        }
-
-        ft_close(client, next);
-    } while (ft_now() < end);
-
-    if (now.addr != old.addr) {
-        ft_die("nobody got these rings again");
+    client->secret  = client->server.base + offsetof(ft_memory_t, secret);
+    client->guessed = *(const uct_varuna_rkey_t*)client->memory.rkey;
+    for (nic = 0; nic < client->guessed.num_keys; ++nic) {
+        client->guessed.inner[nic].rkey =
+                strtoull(strtok_r((nic == 0) ? keys : NULL, " ", &save), NULL,
+                         0);
     }
-
-    ft_write(client, "rings, next key", &now, 2);
-    old.ep   = other;
-    old.rkey = (uct_rkey_t)&rkey;
-    ft_write(client, "rings, last key", &old, FT_FORGED);
-    ft_expect(client, "rings", &now, 2);
-    ft_close(client, next);
-    ft_close(client, other);
 }
 
-static const struct {
-    const char *name;
-    void       (*func)(ft_client_t *client);
-} ft_checks[] = {
-    {"rings", ft_check_rings},
-    {"reuse", ft_check_reuse}
-};
-
-static int ft_client(const char *address, const char *check)
+static int ft_client(const char *address, char *keys, const char *name)
 {
     static uint64_t buffer[512] __attribute__((aligned(4096)));
     static ft_client_t client;
-    unsigned i;
+    const ft_check_t *check;
 
     if (ft_uct_parse_address(address, &client.server) != 0) {
         ft_die("no address: %s", address);
@@ -343,15 +320,16 @@ static int ft_client(const char *address, const char *check)
         ft_die("cannot unpack the key");
     }
 
-    for (i = 0; i < sizeof(ft_checks) / sizeof(ft_checks[0]); ++i) {
-        if (!strcmp(ft_checks[i].name, check)) {
-            ft_checks[i].func(&client);
+    ft_guess(&client, keys);
+    for (check = ft_checks; check->name != NULL; ++check) {
+        if (!strcmp(check->name, name)) {
+            check->func(&client);
             break;
         }
     }
 
-    if (i == sizeof(ft_checks) / sizeof(ft_checks[0])) {
-        ft_die("no check '%s'", check);
+    if (check->name == NULL) {
+        ft_die("no check '%s'", name);
     }
 
     uct_rkey_release(client.uct.component, &client.memory);
@@ -367,10 +345,10 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if ((argc == 2) && !strcmp(argv[1], "server")) {
         return ft_server();
-    } else if ((argc == 4) && !strcmp(argv[1], "client")) {
-        return ft_client(argv[2], argv[3]);
+    } else if ((argc == 5) && !strcmp(argv[1], "client")) {
+        return ft_client(argv[2], argv[3], argv[4]);
     }
 
-    fprintf(stderr, "usage: ft_keys server | client ADDRESS CHECK\n");
+    fprintf(stderr, "usage: ft_keys server | client ADDRESS KEYS CHECK\n");
     return 2;
 }

@@ -12,9 +12,9 @@ emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
 fabric=keys-$$
 
-# access CHECK: what the client says is in ./out
+# access CHECK: what the client says is in ./out, and what the server says then behind it
 access() {
-    local address i
+    local address keys i
     check "$emu" up -n "$fabric" --hosts 2 --links 1
     trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
     mkfifo stdin
@@ -27,19 +27,21 @@ access() {
         sleep 0.05
     done
     address=$(sed -n 's/^ft: address//p' address)
+    keys=$(sed -n 's/^ft: secret//p' address)
     UCX_LOG_FILE=stderr timeout 90 "$emu" exec -n "$fabric" 1 -- "$run" \
-        "$apps/ft_keys" client "$address" "$1" >out 2>client.log ||
+        "$apps/ft_keys" client "$address" "$keys" "$1" >out 2>client.log ||
         fail "the client: $(tail -n 3 out client.log)"
-    sed 's/^/# /' out
     exec 9>&-
     wait $! || fail "the server: $(tail -n 3 server.log)"
+    grep '^secret: ' address >>out || fail "no word of the server"
+    sed 's/^/# /' out
     check "$emu" down -n "$fabric"
     trap - EXIT
 }
 
 # says LINE...: each of them, in this order and nothing else
 says() {
-    printf '%s\n' "$@" "ft: end" >expected
+    printf '%s\n' "$@" "ft: end" "secret: intact" >expected
     grep -v '^ft: note' out | diff expected - >difference ||
         fail "not as expected: $(cat difference)"
 }
@@ -63,6 +65,27 @@ test_rings_of_the_next() {
         "rings, next key: done" \
         "rings, last key: refused" \
         "rings: intact"
+}
+
+# An atomic by proxy, with a key that the client has guessed: this process has given it to
+# nobody, so the proxy does not use it, and says so
+test_proxy_keeps_to_what_was_given() {
+    access proxy
+    says "atomic, given key: done" \
+        "atomic, guessed key: refused"
+    grep -q 'WARN.*no key of which was given away' server.log ||
+        fail "no warning: $(tail -n 3 server.log)"
+}
+
+# The worker of mode extended, at an address which a client has written to its slot
+test_worker_keeps_to_what_was_given() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access worker
+    says "own mark: done" \
+        "own slot: done" \
+        "own mark: done" \
+        "own slot: done" \
+        "resolved by the worker: intact"
 }
 
 run_tests

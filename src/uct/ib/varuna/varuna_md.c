@@ -10,6 +10,7 @@
 
 #include "varuna_md.h"
 #include "varuna_md_dead.h"
+#include "varuna_md_share.h"
 #include "varuna_compat.h"
 #include "varuna_links_file.h"
 
@@ -155,9 +156,6 @@ static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
 
     mem->address = address;
     mem->length  = length;
-    pthread_mutex_lock(&md->lock);
-    ucs_list_add_tail(&md->regions, &mem->list);
-    pthread_mutex_unlock(&md->lock);
     *memh_p = mem;
     return UCS_OK;
 
@@ -259,17 +257,11 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     ucs_status_t result    = UCS_OK;
     ucs_status_t status;
     unsigned nic;
+    int was_shared;
 
     if (mem == NULL) {
         return UCS_ERR_INVALID_PARAM;
     }
-
-    /* Nobody finds it from here on; a failed dereg leaves it found by none,
-     * which costs the worker's help and nothing else */
-    pthread_mutex_lock(&md->lock);
-    ucs_list_del(&mem->list);
-    ucs_list_head_init(&mem->list);
-    pthread_mutex_unlock(&md->lock);
 
     if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
         if (!(md->attr.cap.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
@@ -277,10 +269,17 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
         } else if (comp == NULL) {
             return UCS_ERR_INVALID_PARAM;
         }
+    }
 
+    was_shared = uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
+    if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
         result = uct_varuna_md_mem_invalidate(md, mem, comp);
         if (result == UCS_ERR_NO_MEMORY) {
-            return result; /* Nothing was done */
+            /* Nothing was done */
+            if (was_shared) {
+                uct_varuna_md_share(md, mem);
+            }
+            return result;
         }
     } else {
         uct_varuna_md_for_each_inner(md, nic) {
@@ -291,36 +290,6 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
 
     ucs_free(mem);
     return result;
-}
-
-int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
-                            size_t length, uct_rkey_t *rkey_p)
-{
-    int found = 0;
-    uct_rkey_bundle_t bundle;
-    uct_varuna_mem_t *mem;
-    uint64_t key;
-
-    pthread_mutex_lock(&md->lock);
-    ucs_list_for_each(mem, &md->regions, list) {
-        if ((address < (uintptr_t)mem->address) || (length > mem->length) ||
-            ((address - (uintptr_t)mem->address) > (mem->length - length)) ||
-            (mem->inner[nic] == NULL) || uct_varuna_md_is_spare(md, mem, nic)) {
-            continue;
-        }
-
-        if ((uct_md_mkey_pack(md->nics[nic].md, mem->inner[nic], &key) ==
-             UCS_OK) &&
-            (uct_rkey_unpack(md->ib, &key, &bundle) == UCS_OK)) {
-            /* A key of ib is a number, there is nothing to be kept */
-            *rkey_p = bundle.rkey;
-            uct_rkey_release(md->ib, &bundle);
-            found   = 1;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&md->lock);
-    return found;
 }
 
 /* Advice is a hint: it is given to all NICs, and fails only if none takes it. */
@@ -391,6 +360,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         key += sizeof(inner_key);
     }
 
+    uct_varuna_md_share(md, memh);
     return UCS_OK;
 }
 
@@ -653,7 +623,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     }
 
     pthread_mutex_init(&md->lock, NULL);
-    ucs_list_head_init(&md->regions);
+    uct_varuna_regions_init(&md->shared);
     md->super.ops       = &uct_varuna_md_ops;
     md->super.component = component;
     md->ib              = ib;

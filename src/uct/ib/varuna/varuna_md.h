@@ -9,9 +9,9 @@
 #define UCT_VARUNA_MD_H_
 
 #include "varuna_nic.h"
+#include "varuna_regions.h"
 #include "varuna_rkey.h"
 
-#include <ucs/datastruct/list.h>
 #include <pthread.h>
 #include <uct/base/uct_component.h>
 #include <uct/base/uct_iface.h>
@@ -33,9 +33,10 @@ typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
-    ucs_list_link_t            list;      /* In md->regions */
     void                       *address;
     size_t                     length;
+    uct_varuna_region_t        region;    /* In md->shared, if is_shared */
+    int                        is_shared; /* A key of it was packed */
     unsigned                   num_nics;
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
                                                                is no link */
@@ -70,9 +71,10 @@ struct uct_varuna_md {
     uct_varuna_atomic_mode_t   atomic_mode;
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs live for ever */
     void                       *spare_page; /* What spares have registered */
-    pthread_mutex_t            lock;      /* Protects the list of regions, and
+    pthread_mutex_t            lock;      /* Protects the tree of regions, and
                                              making spares */
-    ucs_list_link_t            regions;   /* uct_varuna_mem_t */
+    uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
+                                             varuna_md_share.c */
     uct_md_attr_t              attr;      /* What all links can do */
 };
 
@@ -102,17 +104,6 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   uct_component_h ib,
                                   const uct_varuna_md_config_t *config,
                                   uct_md_h *md_p);
-
-/**
- * Find a key of ours by which a NIC may access @a address. Any thread.
- *
- * @param [in]  nic     NIC index, a link.
- * @param [out] rkey_p  Inner remote key.
- *
- * @return Nonzero if a region which is registered now covers it.
- */
-int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
-                            size_t length, uct_rkey_t *rkey_p);
 
 /* uct_tl_t::query_devices, used by varuna_iface.c. */
 ucs_status_t uct_varuna_query_devices(uct_md_h md,

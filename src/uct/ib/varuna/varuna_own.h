@@ -3,7 +3,7 @@
  *
  * Memory of our own that peers access: log rings, slots, marks. Each piece has a key
  * for those who may access it, with no more rights than they need (docs/SECURITY.md).
- * Used by the responder. Nothing of it is found by uct_varuna_md_find_rkey().
+ * Used by the responder. It is not shared in the sense of varuna_md_share.h.
  */
 #ifndef UCT_VARUNA_OWN_H_
 #define UCT_VARUNA_OWN_H_

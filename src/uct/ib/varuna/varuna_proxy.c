@@ -14,12 +14,14 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_md_share.h"
 #include "varuna_mlx5.h"
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
 #include <string.h>
 
 /* Jobs that wait; requests beyond are dropped and come again */
@@ -141,7 +143,7 @@ void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
     last->rep.home_nic   = name.nic;
     last->rep.home_epoch = name.epoch;
     memcpy(last->rep.slot, &job->slot, sizeof(last->rep.slot));
-    ++proxy->stats.executed;
+    proxy->stats.executed += (status == UCS_OK);
     uct_varuna_ctl_reply(proxy->ctl, target->peer, job->link, &job->hdr,
                          UCT_VARUNA_CTL_PROXY_REP, &last->rep,
                          sizeof(last->rep));
@@ -218,6 +220,36 @@ static int uct_varuna_proxy_is_allowed(const uct_varuna_proxy_t *proxy,
     }
 }
 
+/* The loopback has a queue pair of our own, and the keys are the client's word. So no
+ * access but to memory of which some client was given a key. */
+static int uct_varuna_proxy_is_in_reach(const uct_varuna_proxy_t *proxy,
+                                        const uct_varuna_ctl_proxy_req_t *req)
+{
+    return (req->type == UCT_VARUNA_AMO_ACT_READ_SLOT) ||
+           (req->type == UCT_VARUNA_AMO_ACT_CAS_MARK) ||
+           uct_varuna_md_is_shared(proxy->ctl->iface->md, req->addr,
+                                   req->width);
+}
+
+static void uct_varuna_proxy_refuse(uct_varuna_proxy_t *proxy, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_proxy_req_t *req)
+{
+    uct_varuna_job_t job = {
+        .hdr  = *hdr,
+        .seq  = req->seq,
+        .link = link
+    };
+    char reason[128];
+
+    ucs_snprintf_safe(reason, sizeof(reason),
+                      "0x%lx is in memory no key of which was given away",
+                      req->addr);
+    uct_varuna_ctl_complain(proxy->ctl, hdr->uuid, "an atomic", reason);
+    ++proxy->stats.refused;
+    uct_varuna_proxy_reply(proxy, &job, UCS_ERR_INVALID_ADDR);
+}
+
 void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
                                  const uct_varuna_ctl_hdr_t *hdr,
                                  const uct_varuna_ctl_proxy_req_t *req)
@@ -242,6 +274,12 @@ void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
                                  sizeof(last->rep));
         }
         uct_varuna_proxy_run(proxy);
+        return;
+    }
+
+    if (!uct_varuna_proxy_is_in_reach(proxy, req)) {
+        last->seq = req->seq;
+        uct_varuna_proxy_refuse(proxy, link, hdr, req);
         return;
     }
 

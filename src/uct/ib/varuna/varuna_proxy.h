@@ -93,7 +93,7 @@ typedef struct uct_varuna_proxy {
     unsigned                   scan_next; /* Background scan of live slots */
     uct_varuna_slots_t         own;       /* Slots for what it executes itself */
     struct {
-        uint64_t               executed, swept, helped, moved, recovered;
+        uint64_t               executed, refused, swept, helped, moved, recovered;
     } stats;
 } uct_varuna_proxy_t;
 

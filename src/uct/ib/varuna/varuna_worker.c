@@ -14,6 +14,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_md_share.h"
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -45,7 +46,8 @@ static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot)
 }
 
 /* Keys of a region of ours for all NICs. The address is the owner's word: only
- * memory of ours is looked at. */
+ * memory is looked at of which a key was given away. It need not be a lie if it is none:
+ * slots rest with what they were used for last, when that memory has gone. */
 static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
                                         uint64_t addr, unsigned width,
                                         uint64_t *rkeys)

@@ -10,6 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/varuna_compat.h>
+#include <uct/ib/varuna/varuna_md_share.h>
 #include <uct/ib/varuna/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>
 }
@@ -629,6 +630,44 @@ UCS_TEST_F(test_varuna_md, rkey_round_trip) {
     }
     uct_varuna_rkey_release(m_ib.component(), rkey);
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* What peers name by its address has to be where a key was given away. */
+UCS_TEST_F(test_varuna_md, shared_is_what_has_a_key) {
+    const uintptr_t begin = (uintptr_t)m_buffer;
+    const uintptr_t end   = begin + sizeof(m_buffer);
+    char buffer[MAX_KEY];
+    uct_mem_h memh, other;
+    uct_rkey_t rkey;
+    counter comp;
+
+    add_many(2);
+    open();
+    ASSERT_UCS_OK(reg(&memh));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin, 8));
+    EXPECT_FALSE(uct_varuna_md_find_rkey(m_md, 1, begin, 8, &rkey));
+
+    ASSERT_UCS_OK(pack(memh, buffer));
+    ASSERT_UCS_OK(pack(memh, buffer)); /* Once is enough */
+    EXPECT_TRUE(uct_varuna_md_is_shared(m_md, begin, sizeof(m_buffer)));
+    EXPECT_TRUE(uct_varuna_md_is_shared(m_md, end - 8, 8));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, end - 8, 9));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin - 1, 2));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin, 0));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, UINT64_MAX - 3, 8));
+    ASSERT_TRUE(uct_varuna_md_find_rkey(m_md, 1, begin, 8, &rkey));
+    EXPECT_EQ(((fake_ib::mem*)uct_varuna_mem_inner(memh, 1))->key, rkey);
+
+    /* The same memory, once more: each has its own time */
+    ASSERT_UCS_OK(reg(&other));
+    ASSERT_UCS_OK(pack(other, buffer));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_TRUE(uct_varuna_md_is_shared(m_md, begin, 8));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, invalidate(other, NULL));
+    EXPECT_TRUE(uct_varuna_md_is_shared(m_md, begin, 8)) << "it was not done";
+    ASSERT_UCS_OK(invalidate(other, &comp));
+    EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin, 8));
+    EXPECT_FALSE(uct_varuna_md_find_rkey(m_md, 1, begin, 8, &rkey));
 }
 
 UCS_TEST_F(test_varuna_md, rkey_pack_fails_at_each_nic) {

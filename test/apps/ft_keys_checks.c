@@ -1,0 +1,215 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What a client tries that uses keys for more than they are meant for (ft_keys.c). Each
+ * check has one access at least that is allowed.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "ft_keys.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- Log rings --- */
+
+/* An entry of the rings that no request of ours has used */
+static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
+{
+    return (ft_place_t) {
+        .ep   = ep,
+        .addr = ep->logs_addr + ((UCT_VARUNA_LOG_SIZE / 2) * sizeof(uint64_t)),
+        .rkey = ep->log_rkey
+    };
+}
+
+static void ft_check_rings(ft_client_t *client)
+{
+    uct_varuna_ep_t *mine   = ft_open(client);
+    uct_varuna_ep_t *theirs = ft_open(client);
+    ft_place_t own          = ft_ring(mine);
+    ft_place_t other        = ft_ring(theirs);
+    ft_place_t forged       = other;
+    uint64_t value          = ft_peek(client, &other);
+
+    ft_write(client, "own ring, own key", &own, 1);
+    ft_cas(client, "own ring, atomic", &own, 1, 2);
+    forged.rkey = own.rkey;
+    ft_read(client, "other ring, own key, read", &forged);
+    ft_write(client, "other ring, own key", &forged, FT_FORGED);
+    ft_expect(client, "other ring", &other, value);
+
+    /* The entries in front of the rings and behind them are others', too */
+    forged.ep   = mine;
+    forged.addr = mine->logs_addr - sizeof(uint64_t);
+    ft_write(client, "before own rings", &forged, FT_FORGED);
+    forged.addr = mine->logs_addr + (UCT_VARUNA_LOG_COUNT *
+                                     UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
+    ft_write(client, "behind own rings", &forged, FT_FORGED);
+    ft_close(client, mine);
+    ft_close(client, theirs);
+}
+
+/* The rings of a closed vQP are somebody else's later, but not with its key. Its ep must
+ * live until then, since it has the key: another one asks for the CLOSE */
+static void ft_check_reuse(ft_client_t *client)
+{
+    double end              = ft_now() + FT_TIMEOUT;
+    uct_varuna_ep_t *first  = ft_open(client);
+    ft_place_t old          = ft_ring(first);
+    uct_varuna_rkey_t rkey  = *(const uct_varuna_rkey_t*)old.rkey;
+    uct_varuna_ep_t *other  = ft_open(client);
+    uct_varuna_ep_t *next;
+    ft_place_t now;
+
+    ft_write(client, "rings, own key", &old, 1);
+    ft_close(client, first);
+    do {
+        next = ft_open(client);
+        now  = ft_ring(next);
+        if (now.addr == old.addr) {
+            break;
+        }
+
+        ft_close(client, next);
+    } while (ft_now() < end);
+
+    if (now.addr != old.addr) {
+        ft_die("nobody got these rings again");
+    }
+
+    ft_write(client, "rings, next key", &now, 2);
+    old.ep   = other;
+    old.rkey = (uct_rkey_t)&rkey;
+    ft_write(client, "rings, last key", &old, FT_FORGED);
+    ft_expect(client, "rings", &now, 2);
+    ft_close(client, next);
+    ft_close(client, other);
+}
+
+/* --- Memory of which nobody was given a key --- */
+
+static void ft_atomic_done(uct_completion_t *comp)
+{
+}
+
+/* An atomic as any client posts it. */
+static void ft_atomic(ft_client_t *client, const char *name,
+                      const ft_place_t *place)
+{
+    uct_completion_t comp = {.func = ft_atomic_done, .count = 1,
+                             .status = UCS_OK};
+    uct_ep_h ep           = (uct_ep_h)&place->ep->super.super;
+    double end            = ft_now() + FT_TIMEOUT;
+    uint64_t result       = 0;
+    ucs_status_t status;
+
+    while ((status = uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_SWAP, FT_FORGED,
+                                           &result, place->addr, place->rkey,
+                                           &comp)) == UCS_ERR_NO_RESOURCE) {
+        ft_progress(client, end, "posting an atomic");
+    }
+
+    while ((status == UCS_INPROGRESS) && (comp.count > 0)) {
+        ft_progress(client, end, "an atomic");
+    }
+
+    status = (status == UCS_INPROGRESS) ? comp.status : status;
+    ft_tell(name, status == UCS_OK);
+}
+
+/* The proxy does nothing with a key that we have but nobody has given us. */
+static void ft_check_proxy(ft_client_t *client)
+{
+    uct_varuna_ep_t *ep = ft_open(client);
+    ft_place_t place    = {
+        .ep   = ep,
+        .addr = client->server.base + sizeof(uint64_t),
+        .rkey = client->memory.rkey
+    };
+
+    ft_atomic(client, "atomic, given key", &place);
+    place.addr = client->secret;
+    place.rkey = (uct_rkey_t)&client->guessed;
+    ft_atomic(client, "atomic, guessed key", &place);
+    uct_ep_destroy(&ep->super.super);
+}
+
+/* --- Slots of atomics in mode extended --- */
+
+static ft_place_t ft_slot(const uct_varuna_ep_t *ep, uint32_t slot)
+{
+    return (ft_place_t) {
+        .ep   = ep,
+        .addr = ep->amo.arena_addr + (slot * sizeof(uct_varuna_slot_t)),
+        .rkey = ep->amo.arena.rkey
+    };
+}
+
+static ft_place_t ft_mark(const uct_varuna_ep_t *ep, uint32_t slot)
+{
+    ft_place_t place = ft_slot(ep, slot);
+
+    place.addr += ucs_offsetof(uct_varuna_slot_t, mark);
+    return place;
+}
+
+/* As if a word held the UID of our slot, and we had left it there. */
+static void ft_forge(ft_client_t *client, const uct_varuna_ep_t *ep,
+                     uint32_t slot, uint64_t addr)
+{
+    uct_varuna_slot_t *body = (uct_varuna_slot_t*)client->buffer;
+    ft_place_t place        = ft_mark(ep, slot);
+    uint64_t mark           = ft_peek(client, &place);
+
+    ft_cas(client, "own mark", &place, mark,
+           uct_varuna_mark(FT_GEN, UCT_VARUNA_MARK_PENDING));
+    memset(body, 0, sizeof(*body));
+    body->gen_head = FT_GEN;
+    body->addr     = addr;
+    body->swap     = FT_FORGED;
+    body->gen_tail = FT_GEN;
+    place          = ft_slot(ep, slot);
+    ft_tell("own slot", ft_write_bytes(client, &place,
+                                       UCT_VARUNA_SLOT_BODY_SIZE));
+}
+
+/* The worker looks after slots that rest, at the addresses which are written there.
+ * It goes through them in their order: when it has been at the second one, which is in
+ * memory that was given away, it has been at the first one. */
+static void ft_check_worker(ft_client_t *client)
+{
+    double end           = ft_now() + FT_TIMEOUT;
+    uct_varuna_ep_t *ep  = ft_open(client);
+    uint32_t slot        = ep->amo.slots.first;
+    ft_place_t known     = {
+        .ep   = ep,
+        .addr = client->server.base + ((slot + 1) * sizeof(uint64_t)),
+        .rkey = client->memory.rkey
+    };
+
+    if ((ep->amo.slots.num < 2) || ((slot + 1) >= FT_WORDS)) {
+        ft_die("got %u slots from %u", ep->amo.slots.num, slot);
+    }
+
+    ft_forge(client, ep, slot, client->secret + (slot * sizeof(uint64_t)));
+    ft_forge(client, ep, slot + 1, known.addr);
+    while (ft_peek(client, &known) == ft_uid(slot + 1)) {
+        ft_progress(client, end, "the worker's next look");
+        usleep(50000);
+    }
+
+    ft_expect(client, "resolved by the worker", &known, FT_FORGED);
+    ft_close(client, ep);
+}
+
+const ft_check_t ft_checks[] = {
+    {"rings", ft_check_rings},
+    {"reuse", ft_check_reuse},
+    {"proxy", ft_check_proxy},
+    {"worker", ft_check_worker},
+    {NULL, NULL}
+};
