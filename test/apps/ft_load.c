@@ -29,9 +29,7 @@
  * it was written twice.
  */
 #include "ft_uct.h"
-
-#include <ucs/datastruct/string_buffer.h>
-#include <ucs/vfs/base/vfs_obj.h>
+#include "ft_vfs.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -87,33 +85,6 @@ static char *ft_alloc(size_t length)
 
 /* --- Counters --- */
 
-/* The tree is locked while it is listed, so names are collected first */
-static void ft_vfs_add_name(const char *name, void *arg)
-{
-    ucs_string_buffer_appendf(arg, "%s\n", name);
-}
-
-typedef void (*ft_vfs_func_t)(const char *path, const char *text, void *arg);
-
-/* Read all files of UCX's VFS tree, as ucx_vfs would */
-static void ft_read_vfs(const char *path, ft_vfs_func_t func, void *arg)
-{
-    ucs_string_buffer_t strb = UCS_STRING_BUFFER_INITIALIZER;
-    char child[512];
-    char *name;
-
-    if (ucs_vfs_path_read_file(path, &strb) == UCS_OK) {
-        func(path, ucs_string_buffer_cstr(&strb), arg);
-    } else if (ucs_vfs_path_list_dir(path, ft_vfs_add_name, &strb) == UCS_OK) {
-        ucs_string_buffer_for_each_token(name, &strb, "\n") {
-            snprintf(child, sizeof(child), "%s/%s", path, name);
-            ft_read_vfs(child, func, arg);
-        }
-    }
-
-    ucs_string_buffer_cleanup(&strb);
-}
-
 static void ft_print_counter(const char *path, const char *text, void *arg)
 {
     (void)arg;
@@ -125,7 +96,7 @@ static void ft_print_counter(const char *path, const char *text, void *arg)
 
 static void ft_show_vfs(void)
 {
-    ft_read_vfs("/uct", ft_print_counter, NULL);
+    ft_vfs_read("/uct", ft_print_counter, NULL);
 }
 
 static void ft_count_rc(const char *path, const char *text, void *arg)
@@ -327,7 +298,7 @@ static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
         }
         ft_wait(load);
         count = 0;
-        ft_read_vfs("/uct", ft_count_rc, &count);
+        ft_vfs_read("/uct", ft_count_rc, &count);
     } while ((count < load->num_eps) && !load->failed && (ft_now() < end));
 
     if (count < load->num_eps) {

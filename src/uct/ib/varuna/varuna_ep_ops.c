@@ -382,6 +382,9 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     if (uct_varuna_req_info(req)->logged &&
         (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
         uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
+            ep->owed = NULL; /* Complete: it needs no log entry any more */
+        }
     }
 
     if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {

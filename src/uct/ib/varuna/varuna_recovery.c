@@ -410,6 +410,11 @@ static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 
     last = ep->last_silent;
     if (uct_varuna_ep_signal(ep) == UCS_OK) {
+        /* Before users are called: what they flush must not be lent one of these, which
+         * is about to be freed */
+        ep->silent      = 0;
+        ep->last_silent = NULL;
+        ep->want_signal = 0;
         do {
             head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
                                                  queue);
