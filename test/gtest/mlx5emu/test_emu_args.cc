@@ -61,4 +61,5 @@ INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                          ::testing::Values("device", "device_list", "memory", "cq",
                                            "qp", "srq", "post", "direct", "doorbell",
                                            "unsupported", "fork", "umem",
-                                           "umem_fork", "signal"));
+                                           "umem_fork", "signal", "dv_cq", "caps",
+                                           "srq_default"));

@@ -497,5 +497,9 @@ UCS_TEST_F(test_emu_no_devx, devices_refuse_to_be_opened_for_it) {
     emu::agent agent(fabric(), 0);
 
     EXPECT_THROW(agent("devx_open", 0), emu::agent_error);
-    agent("open", 0);
+
+    /* Others have nothing of it either */
+    uint64_t plain = agent("open", 0).at(0);
+    EXPECT_THROW(agent("devx_uar", plain), emu::agent_error);
+    EXPECT_THROW(agent("devx_eqn", plain, 0), emu::agent_error);
 }

@@ -101,5 +101,8 @@ struct device {
 
 /* verbs_objects.cc */
 void check_device_list();
+void check_dv_cq();
+void check_caps();
+void check_srq_default();
 
 #endif

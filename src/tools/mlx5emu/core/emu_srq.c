@@ -116,11 +116,11 @@ int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
 {
     emu_srq_user_attr_t attr = {0};
 
-    if ((max_wr < 1) || (max_wr >= EMU_RQ_MAX_WQE) || (max_sge < 1) ||
-        (max_sge > EMU_SRQ_MAX_SGE)) {
+    if ((max_wr >= EMU_RQ_MAX_WQE) || (max_sge > EMU_SRQ_MAX_SGE)) {
         return -EINVAL;
     }
 
+    /* There is more than was asked for, even if that was nothing, as mlx5 has it */
     attr.wqe_cnt = emu_srq_round(max_wr + 1, 2);
     attr.stride  = emu_srq_round(16 + 16 * max_sge, 32);
     return emu_srq_create_common(pd, &attr, cookie, 0, srq_p);

@@ -110,6 +110,23 @@ static void emu_devx_refuse(unsigned opcode)
     errno = EINVAL;
 }
 
+/* Contexts that were not opened for DEVX may ask what the device can do, if the kernel
+ * has DEVX at all. Sets errno if not. */
+static int emu_devx_is_allowed(const emu_devx_cmd_t *cmd)
+{
+    if (emu_vctx(cmd->context)->devx) {
+        return 1;
+    }
+
+    if (emu_ifc_get(cmd->in, EMU_CMD_OPCODE) != EMU_CMD_QUERY_HCA_CAP) {
+        errno = EINVAL;
+        return 0;
+    }
+
+    errno = EOPNOTSUPP;
+    return !emu_fabric->cfg.no_devx;
+}
+
 /* What the kernel checks of every command before the device sees it. NULL with
  * errno set if it doesn't let it pass. */
 static const emu_devx_op_t *
@@ -121,9 +138,9 @@ emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
 
     errno = EINVAL;
     if ((cmd->context == NULL) || !emu_vctx_is_mine(cmd->context) ||
-        !emu_vctx(cmd->context)->devx || (cmd->in == NULL) ||
-        (cmd->out == NULL) || (cmd->inlen < EMU_CMD_MIN_LEN) ||
-        (cmd->outlen < EMU_CMD_MIN_LEN)) {
+        (cmd->in == NULL) || (cmd->out == NULL) ||
+        (cmd->inlen < EMU_CMD_MIN_LEN) || (cmd->outlen < EMU_CMD_MIN_LEN) ||
+        !emu_devx_is_allowed(cmd)) {
         return NULL;
     }
 

@@ -15,10 +15,13 @@
 int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector,
                           uint32_t *eqn)
 {
-    if ((context == NULL) || !emu_vctx_is_mine(context) ||
-        !emu_vctx(context)->devx || (eqn == NULL) ||
+    if ((context == NULL) || !emu_vctx_is_mine(context) || (eqn == NULL) ||
         (vector >= EMU_VERBS_COMP_VECTORS)) {
         return emu_verbs_error(EINVAL);
+    }
+
+    if (emu_fabric->cfg.no_devx) {
+        return emu_verbs_error(EOPNOTSUPP);
     }
 
     *eqn = EMU_DEVX_EQN + vector;

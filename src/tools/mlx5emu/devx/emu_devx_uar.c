@@ -2,7 +2,8 @@
 
 /*
  * Doorbell registers by DEVX. All are on the page of the device's context: a
- * doorbell says which queue it is for. Called by programs.
+ * doorbell says which queue it is for. The kernel gives them to contexts that were
+ * not opened for DEVX as well. Called by programs.
  */
 
 #include "emu_devx.h"
@@ -19,12 +20,15 @@ struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
 {
     struct mlx5dv_devx_uar *uar;
 
-    if ((context == NULL) || !emu_vctx_is_mine(context) ||
-        !emu_vctx(context)->devx ||
+    if ((context == NULL) || !emu_vctx_is_mine(context)) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    if (emu_fabric->cfg.no_devx ||
         ((flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
          (flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC) &&
          (flags != EMU_UAR_NC_DEDICATED))) {
-        return emu_verbs_fail(EINVAL);
+        return emu_verbs_fail(EOPNOTSUPP);
     }
 
     /* No BlueFlame, so no memory that combines writes */

@@ -55,35 +55,50 @@ int mlx5dv_query_device(struct ibv_context *context,
     return 0;
 }
 
+/* The size of the entries, which the attributes may say. 0 with errno set if they ask
+ * for what there is not. */
+static unsigned emu_mlx5dv_cqe_size(const struct mlx5dv_cq_init_attr *attr)
+{
+    unsigned cqe_size = (attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE) ?
+                        attr->cqe_size : emu_vcq_cqe_size();
+
+    if ((attr->comp_mask &
+         ~(uint64_t)(MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE |
+                     MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
+                     MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)) ||
+        ((cqe_size != 64) && (cqe_size != 128))) {
+        emu_verbs_error(EINVAL);
+        return 0;
+    }
+
+    if ((attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) ||
+        ((attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) &&
+         (attr->flags & ~MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD))) {
+        emu_refuse("mlx5dv_create_cq", "compression of entries and flags beside"
+                   " padding are");
+        return 0;
+    }
+
+    /* Entries are padded to the length of a cache line of 128 bytes */
+    if ((attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) &&
+        (attr->flags & MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD) && (cqe_size != 128)) {
+        emu_verbs_error(EINVAL);
+        return 0;
+    }
+
+    return cqe_size;
+}
+
 struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context,
                                    struct ibv_cq_init_attr_ex *cq_attr,
                                    struct mlx5dv_cq_init_attr *mlx5_cq_attr)
 {
-    unsigned cqe_size = sizeof(struct mlx5_cqe64);
+    unsigned cqe_size;
 
-    if (mlx5_cq_attr != NULL) {
-        if (mlx5_cq_attr->comp_mask & ~(uint64_t)
-            (MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE |
-             MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
-             MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE)) {
-            return emu_verbs_fail(EINVAL);
-        }
-
-        if ((mlx5_cq_attr->comp_mask &
-             MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE) ||
-            ((mlx5_cq_attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_FLAGS) &&
-             (mlx5_cq_attr->flags & ~MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD))) {
-            return emu_refuse_object(__func__, "compression of entries and"
-                                     " flags beside padding are");
-        }
-
-        if (mlx5_cq_attr->comp_mask & MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE) {
-            cqe_size = mlx5_cq_attr->cqe_size;
-        }
-    }
-
-    if ((cqe_size != 64) && (cqe_size != 128)) {
-        return emu_verbs_fail(EINVAL);
+    cqe_size = (mlx5_cq_attr == NULL) ? emu_vcq_cqe_size() :
+                                        emu_mlx5dv_cqe_size(mlx5_cq_attr);
+    if (cqe_size == 0) {
+        return NULL;
     }
 
     return emu_vcq_create(context, cq_attr, cqe_size);

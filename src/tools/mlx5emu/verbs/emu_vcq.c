@@ -37,6 +37,14 @@ static int emu_vcq_check_attr(struct ibv_context *context,
     return 0;
 }
 
+/* Of queues that do not say it; not checked. MLX5_CQE_SIZE is libmlx5's */
+unsigned emu_vcq_cqe_size(void)
+{
+    const char *env = getenv("MLX5_CQE_SIZE");
+
+    return (env == NULL) ? sizeof(struct mlx5_cqe64) : strtoul(env, NULL, 10);
+}
+
 struct ibv_cq_ex *emu_vcq_create(struct ibv_context *context,
                                  const struct ibv_cq_init_attr_ex *attr,
                                  unsigned cqe_size)
@@ -99,7 +107,7 @@ err_free:
 struct ibv_cq_ex *emu_vcq_create_ex(struct ibv_context *context,
                                     struct ibv_cq_init_attr_ex *attr)
 {
-    return emu_vcq_create(context, attr, sizeof(struct mlx5_cqe64));
+    return emu_vcq_create(context, attr, emu_vcq_cqe_size());
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
@@ -114,7 +122,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
     };
     struct ibv_cq_ex *cq;
 
-    cq = emu_vcq_create(context, &attr, sizeof(struct mlx5_cqe64));
+    cq = emu_vcq_create(context, &attr, emu_vcq_cqe_size());
     return (cq == NULL) ? NULL : ibv_cq_ex_to_cq(cq);
 }
 

@@ -263,6 +263,7 @@ int emu_vsrq_get_num(struct ibv_srq *srq, uint32_t *srq_num);
 void emu_vsrq_free_wqe(emu_vsrq_t *vsrq, uint16_t index);
 
 /* emu_vcq.c, emu_vcq_poll.c */
+unsigned emu_vcq_cqe_size(void); /* unless something else is asked for */
 struct ibv_cq_ex *emu_vcq_create(struct ibv_context *context,
                                  const struct ibv_cq_init_attr_ex *attr,
                                  unsigned cqe_size);

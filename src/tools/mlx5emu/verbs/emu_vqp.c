@@ -175,9 +175,23 @@ static int emu_vqp_check_attr(struct ibv_context *context,
 static int emu_vqp_scatter_cqe(emu_qp_type_t type,
                                const struct mlx5dv_qp_init_attr *dv_attr)
 {
-    return (type != EMU_QPT_UD) && (dv_attr != NULL) &&
-           !((dv_attr->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) &&
-             (dv_attr->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE));
+    uint32_t flags;
+    const char *env;
+
+    if ((type == EMU_QPT_UD) || (dv_attr == NULL)) {
+        return 0;
+    }
+
+    flags = (dv_attr->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) ?
+            dv_attr->create_flags : 0;
+    if (flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE) {
+        return 0;
+    }
+
+    /* The environment is libmlx5's, and decides where flags do not */
+    env = getenv("MLX5_SCATTER_TO_CQE");
+    return (flags & MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE) || (env == NULL) ||
+           strcmp(env, "0");
 }
 
 static int emu_vqp_create_queues(emu_vqp_t *vqp, emu_ctx_t *ctx,

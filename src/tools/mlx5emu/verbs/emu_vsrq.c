@@ -93,7 +93,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
     int ret;
 
     if ((pd == NULL) || (attr == NULL) || !emu_vctx_is_mine(pd->context) ||
-        (attr->attr.max_wr == 0) || (attr->attr.max_wr >= EMU_RQ_MAX_WQE) ||
+        (attr->attr.max_wr >= EMU_RQ_MAX_WQE) ||
         (attr->attr.max_sge > EMU_SRQ_MAX_SGE)) {
         return emu_verbs_fail(EINVAL);
     }
