@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,6 +27,7 @@ typedef struct {
 struct ft_order {
     const ft_atom_load_t *load;
     uint64_t             addr;
+    uct_completion_callback_t func; /* Of operations */
     unsigned             posted;
     unsigned             done;
     unsigned             flushes;  /* Posted */
@@ -127,7 +129,7 @@ static void ft_post_add(ft_order_t *order, unsigned index, uint64_t value)
     double since         = ft_now();
     ucs_status_t status;
 
-    ft_begin(order, op, ft_op_done);
+    ft_begin(order, op, order->func);
     ++order->posted;
     op->result = 0;
     while ((status = ft_atom_post(order->load->ep, order->load->rkey, &atom,
@@ -153,7 +155,7 @@ static void ft_post_get(ft_order_t *order, unsigned index)
     double since      = ft_now();
     ucs_status_t status;
 
-    ft_begin(order, op, ft_op_done);
+    ft_begin(order, op, order->func);
     ++order->posted;
     while ((status = uct_ep_get_bcopy(order->load->ep, ft_unpack, &op->result,
                                       order->load->width,
@@ -182,6 +184,7 @@ static void ft_order_flushes(ft_order_t *order)
 {
     unsigned kinds, i;
 
+    order->func = ft_op_done;
     for (kinds = 0; kinds < 3; ++kinds) {
         memset(&order->posted, 0,
                sizeof(*order) - offsetof(ft_order_t, posted));
@@ -200,14 +203,106 @@ static void ft_order_flushes(ft_order_t *order)
     }
 }
 
+/* --- Fences --- */
+
+static void ft_count_done(uct_completion_t *comp)
+{
+    ft_order_t *order = ((ft_order_op_t*)comp)->order;
+
+    if (comp->status != UCS_OK) {
+        ft_die("an operation completes with %s",
+               ucs_status_string(comp->status));
+    }
+
+    ++order->done;
+}
+
+static void ft_fence(ft_order_t *order)
+{
+    if (uct_ep_fence(order->load->ep, 0) != UCS_OK) {
+        ft_die("a fence failed");
+    }
+}
+
+/* @return Whether it is taken. */
+static int ft_put(ft_order_t *order, unsigned index, uint64_t value)
+{
+    ucs_status_t status;
+
+    status = uct_ep_put_short(order->load->ep, &value, order->load->width,
+                              order->addr + (index * sizeof(uint64_t)),
+                              order->load->rkey);
+    if ((status != UCS_OK) && (status != UCS_ERR_NO_RESOURCE)) {
+        ft_die("a put returns %s", ucs_status_string(status));
+    }
+
+    return status == UCS_OK;
+}
+
+static void ft_wait_for_flush(ft_order_t *order)
+{
+    double since = ft_now();
+
+    while (uct_ep_flush(order->load->ep, 0, NULL) != UCS_OK) {
+        ft_progress(order, since);
+    }
+}
+
+/* The atomic takes the fence, and must not let the put pass it */
+static void ft_order_read(ft_order_t *order)
+{
+    double since = ft_now();
+
+    order->func = ft_count_done;
+    ft_post_get(order, 0);
+    ft_fence(order);
+    ft_post_add(order, 1, 1);
+    while (!ft_put(order, 0, 2)) {
+        ft_progress(order, since);
+    }
+
+    ft_wait(order);
+    ft_wait_for_flush(order);
+    if (order->ops[0].result != 1) {
+        ft_die("the put has passed the fence: the read gives %" PRIu64,
+               order->ops[0].result);
+    }
+}
+
+/* What is asked for later does not keep an atomic from passing its fence */
+static void ft_order_puts(ft_order_t *order)
+{
+    double since = ft_now();
+    uint64_t i   = 0;
+
+    order->func = ft_count_done;
+    while (!ft_put(order, 1, ++i)) {
+        ft_progress(order, since);
+    }
+
+    ft_fence(order);
+    ft_post_add(order, 0, 1);
+    while (order->done < order->posted) {
+        i += ft_put(order, 1, i);
+        ft_progress(order, since);
+    }
+
+    ft_wait_for_flush(order);
+}
+
 int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name)
 {
     static ft_order_t order;
 
+    memset(&order, 0, sizeof(order));
     order.load = load;
     order.addr = addr;
     if (!strcmp(name, "flushes")) {
         ft_order_flushes(&order);
+    } else if (!strcmp(name, "read")) {
+        ft_order_read(&order);
+    } else if (!strcmp(name, "puts")) {
+        ft_order_puts(&order);
     } else {
         return -1;
     }

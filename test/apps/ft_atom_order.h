@@ -14,6 +14,11 @@
  *
  * @param [in] name  flushes  A flush from each callback of atomics, and from each
  *                            callback of flushes.
+ *                   read     The word is read, behind a fence the next one is added
+ *                            1 to, and then the word is put: it must be 1, and the
+ *                            read must not see the put.
+ *                   puts     Behind a fence a word is added 1 to, while the next one
+ *                            is put all the time.
  *
  * @return 0, or -1 if there is no such story.
  */

@@ -40,4 +40,38 @@ test_flush_in_callbacks() {
     done
 }
 
+# An atomic that takes a fence waits for the reads before it, and so does what comes
+# behind it: the answer to the read is lost, the link ends, and the read is repeated on
+# another one. It must not find there what the put behind the atomic has written
+test_fence_behind_read() {
+    local mode
+    for mode in proxy extended; do
+        begin $mode
+        ask server "set 1"
+        check "$emu" fault add -n "$fabric" ack host=1 link=0 type=rc op=read \
+            count=all drop >/dev/null
+        check "$emu" fault add -n "$fabric" err host=1 link=0 type=rc \
+            silent=1:0 >/dev/null
+        ask client "order 8 read"
+        ask server get
+        [ "$answer" = "ft: ok 2" ] || fail "the put is lost: $answer"
+        end fired
+        rm -f ./*.in
+    done
+}
+
+# ... and for the proxy it waits for all, which is held back meanwhile, or it would
+# wait for ever
+test_fence_among_puts() {
+    local mode
+    for mode in proxy extended; do
+        begin $mode
+        ask client "order 8 puts"
+        ask server get
+        [ "$answer" = "ft: ok 1" ] || fail "$answer"
+        end
+        rm -f ./*.in
+    done
+}
+
 run_tests

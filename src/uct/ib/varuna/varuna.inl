@@ -50,14 +50,14 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
 }
 
 /* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
- * before the next request, or before an atomic that waits behind it. */
+ * before the next request, or before an atomic that waits for what came before it. */
 static inline int
 uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
                             const uct_varuna_ep_t *ep)
 {
     return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
             !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
-           (ep->amo.held > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
+           (ep->amo.fences > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
 }
 
 /* Whether a request may be posted as far as we are concerned; the inner lane

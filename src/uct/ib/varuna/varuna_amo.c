@@ -22,16 +22,16 @@
 
 /* --- Choosing a way --- */
 
-/* What came before its fence is decided, or it has failed. */
-static void uct_varuna_amo_release(uct_varuna_amo_t *amo)
+/* It is behind its fence, and others may follow; or it has failed. */
+static void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
 {
-    amo->ep->amo.held -= amo->held;
-    amo->held          = 0;
+    amo->ep->amo.fences -= amo->fence;
+    amo->fence           = 0;
 }
 
 /*
  * Rule 9: nobody passes a fence before all in front of it are decided, neither the
- * atomic behind which it stands nor those that came later.
+ * atomic before which it stands nor those that came later.
  *
  * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
  * contend with itself. What the one before has left is a good guess.
@@ -42,12 +42,12 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
     uct_varuna_amo_t *older;
 
     ucs_list_for_each(older, &amo->ep->amo.all, all) {
-        if (older->held && undecided) {
-            return 0;
-        }
-
         if (older == amo) {
             break;
+        }
+
+        if (older->fence) {
+            return 0;
         }
 
         undecided |= !(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED);
@@ -65,7 +65,26 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
         }
     }
 
-    return 1;
+    return !(amo->fence && undecided);
+}
+
+/* Whether what came before its fence, and is no atomic, is still in its way. A read is
+ * complete when its data has come (uct_varuna_ep_can_post()); and the proxy knows
+ * nothing of what is under way on the lane. */
+static int uct_varuna_amo_is_fenced_off(uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+
+    if (!amo->fence) {
+        return 0;
+    }
+
+    if ((ep->num_reqs > 0) && !uct_varuna_amo_lane_is_home(ep)) {
+        uct_varuna_ep_signal(ep);
+        return 1;
+    }
+
+    return ep->num_reads > 0;
 }
 
 static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
@@ -91,34 +110,23 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
             return UCS_ERR_BUSY; /* Comes again when that one is decided */
         }
         amo->begun = 1;
-        uct_varuna_amo_release(amo);
     }
 
-    if (ucs_unlikely(amo->fence && (ep->num_reads > 0))) {
-        return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
-    }
-
-    is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ) ||
-              (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_SLOT);
-    if (uct_varuna_amo_lane_is_home(ep)) {
-        return uct_varuna_amo_post_lane(iface, amo);
+    if (ucs_unlikely(uct_varuna_amo_is_fenced_off(amo))) {
+        return UCS_ERR_BUSY;
     }
 
     /* Any NIC can read. But what is not begun goes to the proxy as a whole */
-    if (is_read && !uct_varuna_amo_sm_is_free(&amo->sm)) {
-        return uct_varuna_amo_post_lane(iface, amo);
-    }
-
-    if (amo->fence && (ep->num_reqs > 0)) {
-        /* The proxy knows nothing of what is under way on the lane */
-        uct_varuna_ep_signal(ep);
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    status = uct_varuna_amo_post_proxy(iface, amo);
+    is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ) ||
+              (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_SLOT);
+    status  = (uct_varuna_amo_lane_is_home(ep) ||
+               (is_read && !uct_varuna_amo_sm_is_free(&amo->sm))) ?
+              uct_varuna_amo_post_lane(iface, amo) :
+              uct_varuna_amo_post_proxy(iface, amo);
     if (status == UCS_OK) {
-        amo->fence = 0;
+        uct_varuna_amo_pass_fence(amo);
     }
+
     return status;
 }
 
@@ -140,9 +148,9 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         } else if (status != UCS_ERR_BUSY) {
             uct_varuna_recovery_start(ep, ucs_status_string(status));
             break;
-        } else if ((amo->not_before != 0) ||
+        } else if (amo->fence || (amo->not_before != 0) ||
                    uct_varuna_slots_wait_for_time(&ep->amo.slots)) {
-            waiting = 1; /* Nobody but the clock tells when it may go on */
+            waiting = 1; /* Nobody else tells when it may go on */
         }
     }
 
@@ -246,7 +254,7 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
     uct_varuna_amo_give_slot(amo);
-    uct_varuna_amo_release(amo);
+    uct_varuna_amo_pass_fence(amo);
     ucs_list_del(&amo->all);
     if (amo->is_ready) {
         ucs_list_del(&amo->ready);
@@ -386,9 +394,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     amo->races     = 0;
     amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
-    amo->held      = amo->fence && (ep->amo.undecided > 0);
-    ep->amo.held  += amo->held;
     if (amo->fence) {
+        ++ep->amo.fences;
         ep->fence_next = 0;
         ep->fence_beat = iface->fence_beat;
     }

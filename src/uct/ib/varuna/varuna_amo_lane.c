@@ -104,7 +104,6 @@ static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
         return status;
     }
 
-    amo->fence = 0;
     uct_varuna_req_push(iface, amo->ep, req);
     return UCS_OK;
 }

@@ -22,11 +22,10 @@ struct uct_varuna_amo {
     uint32_t                   sn;
     uint8_t                    is_ready;
     uint8_t                    is_told;   /* The user has the result */
-    uint8_t                    fence;     /* A fence stands before it */
+    uint8_t                    fence;     /* It waits for what is before its
+                                             fence, and so do all that came later */
     uint8_t                    lost;      /* The lane failed with its action */
-    uint8_t                    begun;     /* Its first action was posted */
-    uint8_t                    held;      /* ... not, until all before its fence
-                                             are decided */
+    uint8_t                    begun;     /* Its first action may be posted */
     uint32_t                   races;     /* Lost ones, when last looked at */
     ucs_time_t                 not_before; /* Backs off until then, or 0 */
     uint64_t                   value;     /* What the action gave */

@@ -119,8 +119,8 @@ struct uct_varuna_req {
 typedef struct uct_varuna_ep_amo {
     unsigned                   num;        /* Unfinished */
     unsigned                   undecided;  /* Of these, no result yet */
-    unsigned                   held;       /* Of these, behind a fence that waits
-                                              for the result of others */
+    unsigned                   fences;     /* Of these, with a fence before them
+                                              that they have not passed yet */
     ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
     ucs_list_link_t            ready;      /* Those with an action to be posted */
     ucs_queue_head_t           flushes;    /* FLUSH requests behind them */
