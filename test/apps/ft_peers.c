@@ -8,7 +8,8 @@
  *                                  call nothing of UCX until the next line, the end
  *                                  of stdin ends it
  *     ft_peers client EPS FILE...  EPS endpoints to the server whose address is in
- *                                  each file; "open FILE" on stdin adds a server,
+ *                                  each file, or to the client itself if that is
+ *                                  called "self"; "open FILE" on stdin adds a server,
  *                                  the end of stdin ends the load
  *
  *     ft_peers writer EPS FILE...  the same, with puts only
@@ -200,6 +201,12 @@ static int ft_server(void)
 
 static ft_uct_t ft_uct;
 
+/* What the client sends to itself arrives here */
+static struct {
+    char      *memory;
+    uct_mem_h memh;
+} ft_self;
+
 /* So long nothing has completed, at all or since the last time */
 static void ft_link_waited(ft_link_t *link, double now)
 {
@@ -289,22 +296,52 @@ static int ft_link_is_busy(const ft_link_t *link)
     return 0;
 }
 
-static void ft_peer_open(ft_peer_t *peer, const char *path, unsigned num_eps)
+static void ft_peer_address(const char *path, ft_address_t *address)
 {
     FILE *file = fopen(path, "r");
     char text[4096];
-    uint64_t *buffers;
-    unsigned i;
 
     if ((file == NULL) || (fgets(text, sizeof(text), file) == NULL) ||
         strncmp(text, "ft: address", 11) ||
-        (ft_uct_parse_address(text + 11, &peer->address) != 0) ||
-        (uct_rkey_unpack(ft_uct.component, peer->address.rkey, &peer->rkey) !=
-         UCS_OK)) {
+        (ft_uct_parse_address(text + 11, address) != 0)) {
         ft_die("there is no address in %s", path);
     }
 
     fclose(file);
+}
+
+/* The client itself: memory of its own, which nobody else writes to */
+static void ft_peer_self(ft_address_t *address)
+{
+    if (ft_self.memory == NULL) {
+        ft_self.memory = ft_alloc(FT_MAX_EPS, FT_SLICE);
+        ft_self.memh   = ft_uct_reg(&ft_uct, ft_self.memory,
+                                    FT_MAX_EPS * FT_SLICE);
+        if (uct_iface_set_am_handler(ft_uct.iface, FT_AM_ID, ft_server_am, NULL,
+                                     0) != UCS_OK) {
+            ft_die("set_am_handler");
+        }
+    }
+
+    ft_uct_own_address(&ft_uct, ft_self.memh, ft_self.memory, address);
+}
+
+static void ft_peer_open(ft_peer_t *peer, const char *path, unsigned num_eps)
+{
+    uint64_t *buffers;
+    unsigned i;
+
+    if (!strcmp(path, "self")) {
+        ft_peer_self(&peer->address);
+    } else {
+        ft_peer_address(path, &peer->address);
+    }
+
+    if (uct_rkey_unpack(ft_uct.component, peer->address.rkey, &peer->rkey) !=
+        UCS_OK) {
+        ft_die("the key in %s can't be unpacked", path);
+    }
+
     buffers     = ft_alloc(num_eps * FT_WINDOW, sizeof(*buffers));
     peer->links = ft_alloc(num_eps, sizeof(*peer->links));
     peer->memh  = ft_uct_reg(&ft_uct, buffers,
@@ -460,6 +497,9 @@ static int ft_client(int sends, unsigned num_eps, unsigned num_peers,
         }
         uct_rkey_release(ft_uct.component, &peers[i].rkey);
         uct_md_mem_dereg(ft_uct.md, peers[i].memh);
+    }
+    if (ft_self.memory != NULL) {
+        uct_md_mem_dereg(ft_uct.md, ft_self.memh);
     }
     printf("ft: errors %d\n", ft_uct.ep_errors);
     fflush(stdout);

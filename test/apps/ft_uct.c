@@ -210,27 +210,38 @@ static void ft_uct_print_hex(const uint8_t *bytes, unsigned length)
     }
 }
 
-void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
-                          const void *base)
+void ft_uct_own_address(ft_uct_t *uct, uct_mem_h memh, const void *base,
+                        ft_address_t *address)
 {
-    uint8_t buffer[FT_ADDR_MAX];
-
     if ((uct->attr.device_addr_len > FT_ADDR_MAX) ||
         (uct->attr.iface_addr_len > FT_ADDR_MAX) ||
         (uct->md_attr.rkey_packed_size > FT_ADDR_MAX)) {
         ft_die("an address is too long");
     }
 
-    printf("%s %p", prefix, base);
-    memset(buffer, 0, sizeof(buffer));
-    ft_check_status(uct_iface_get_device_address(uct->iface, (void*)buffer),
+    memset(address, 0, sizeof(*address));
+    address->base       = (uintptr_t)base;
+    address->device_len = uct->attr.device_addr_len;
+    address->iface_len  = uct->attr.iface_addr_len;
+    address->rkey_len   = uct->md_attr.rkey_packed_size;
+    ft_check_status(uct_iface_get_device_address(uct->iface,
+                                                 (void*)address->device),
                     "get_device_address");
-    ft_uct_print_hex(buffer, uct->attr.device_addr_len);
-    ft_check_status(uct_iface_get_address(uct->iface, (void*)buffer),
+    ft_check_status(uct_iface_get_address(uct->iface, (void*)address->iface),
                     "get_address");
-    ft_uct_print_hex(buffer, uct->attr.iface_addr_len);
-    ft_check_status(uct_md_mkey_pack(uct->md, memh, buffer), "mkey_pack");
-    ft_uct_print_hex(buffer, uct->md_attr.rkey_packed_size);
+    ft_check_status(uct_md_mkey_pack(uct->md, memh, address->rkey), "mkey_pack");
+}
+
+void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
+                          const void *base)
+{
+    ft_address_t address;
+
+    ft_uct_own_address(uct, memh, base, &address);
+    printf("%s %p", prefix, base);
+    ft_uct_print_hex(address.device, address.device_len);
+    ft_uct_print_hex(address.iface, address.iface_len);
+    ft_uct_print_hex(address.rkey, address.rkey_len);
     printf("\n");
 }
 

@@ -61,6 +61,10 @@ void ft_uct_close(ft_uct_t *uct);
 /** Register memory. */
 uct_mem_h ft_uct_reg(ft_uct_t *uct, void *address, size_t length);
 
+/** The address of this side, and of the memory @a memh at @a base. */
+void ft_uct_own_address(ft_uct_t *uct, uct_mem_h memh, const void *base,
+                        ft_address_t *address);
+
 /** Print the address of this side, and of the memory @a memh at @a base, on one
  *  line of stdout behind @a prefix. */
 void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,

@@ -129,7 +129,7 @@ test_stopped_peer_whose_link_fails() {
     servers 0 alive stopped
     client 1 1 alive stopped
     kill -STOP "$(program_of stopped)"
-    await 60 client.log 'silent on all links: its process or host is dead or stop'
+    await 60 client.log 'silent on all links: its process is dead or stop.* others of its host'
     check "$emu" link -n "$fabric" 1:0 down
     await 60 client.log 'rc_varuna: switched '
     sleep 1

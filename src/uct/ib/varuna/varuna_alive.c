@@ -44,6 +44,13 @@ static int uct_varuna_alive_has_witness(const uct_varuna_alive_t *alive,
     return 0;
 }
 
+int uct_varuna_alive_is_silent(const uct_varuna_alive_t *alive, unsigned reach,
+                               unsigned link, unsigned misses)
+{
+    return (alive->paths[link].misses >= misses) &&
+           uct_varuna_alive_has_witness(alive, reach, link);
+}
+
 void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
                            unsigned used, unsigned far_down,
                            unsigned max_misses,
@@ -99,7 +106,8 @@ uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
         path->since = now;
     }
 
-    path->asked = 1;
+    path->asked    = 1;
+    path->asked_at = now;
     if (++path->seq == 0) {
         path->seq = 1;
     }
@@ -131,6 +139,9 @@ int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
 
     path->heard     = 1;
     path->condemned = 0;
+    if (seq == path->seq) {
+        path->proved_at = path->asked_at;
+    }
     __atomic_store_n(&path->answered_at, now, __ATOMIC_RELEASE);
     return 1;
 }

@@ -20,6 +20,10 @@ typedef struct uct_varuna_alive_path {
     unsigned                   misses;     /* Intervals in a row without answer */
     ucs_time_t                 since;      /* When the first of them was asked */
     ucs_time_t                 answered_at;/* Read without the lock; 0: never */
+    ucs_time_t                 asked_at;   /* When the newest ping was sent */
+    ucs_time_t                 proved_at;  /* ... the newest one that was answered
+                                              before the next: the path worked
+                                              then; 0: never */
     uint8_t                    asked;      /* In this interval */
     uint8_t                    heard;
     uint8_t                    condemned;  /* Found to be dead, and not heard of
@@ -65,6 +69,11 @@ void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link);
 
 /** A path is used again: what was before counts no more. */
 void uct_varuna_alive_reset(uct_varuna_alive_t *alive, unsigned link);
+
+/** @return whether @a misses intervals or more have brought no answer on @a link, and
+ *  another path in @a reach has answered since. */
+int uct_varuna_alive_is_silent(const uct_varuna_alive_t *alive, unsigned reach,
+                               unsigned link, unsigned misses);
 
 /** Ping number @a seq was answered. @return 0 if there was no such ping. */
 int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,

@@ -265,6 +265,8 @@ struct uct_varuna_ctl {
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
         uint8_t                suspects;   /* Links on which nobody answers */
+        uint8_t                missing;    /* ... on which somebody was not heard
+                                              at the last tick */
         uint8_t                down_map;   /* For the main thread, as above */
         uint8_t                up_map;
     } hb;                                  /* Heartbeat */

@@ -7,8 +7,8 @@
  *   silent                             what it means
  *   one path of a peer, others of it   the way to the peer on that link, or its
  *   answer                             port (it says so itself, if it is down)
- *   that link to several peers, and    the link: suspected for all of them
- *   nobody answers on it
+ *   that link to peers behind several  the link: suspected for all of them
+ *   ports, and nobody answers on it
  *   all paths of a peer                the peer: nothing is switched
  */
 #ifdef HAVE_CONFIG_H
@@ -18,6 +18,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_ctl_priv.h"
 #include "varuna_lane.h"
+#include "varuna_witness.h"
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -26,11 +27,8 @@
  * scan needs as long for thousands of endpoints), or for two intervals */
 #define UCT_VARUNA_HEARTBEAT_USE_TIME 1.0 /* seconds */
 
-/* So many peers at least must be silent before their link is suspected */
-#define UCT_VARUNA_HEARTBEAT_QUORUM   2
-
-/* So many processes of a silent peer's host are asked about it at once */
-#define UCT_VARUNA_HEARTBEAT_MAX_NEIGHBOURS 4
+/* So many peers are asked at once about one which is silent */
+#define UCT_VARUNA_HEARTBEAT_MAX_WITNESSES 4
 
 
 static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
@@ -102,49 +100,6 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* --- Verdicts --- */
 
-static int uct_varuna_heartbeat_is_recent(const uct_varuna_ctl_t *ctl,
-                                          const uct_varuna_peer_t *peer,
-                                          unsigned link, ucs_time_t now)
-{
-    ucs_time_t lately      = (ctl->hb.max_misses + 1) * ctl->hb.interval;
-    ucs_time_t answered_at = uct_varuna_heartbeat_answered_at(peer, link);
-
-    return (answered_at != 0) && ((now - answered_at) <= lately);
-}
-
-/* @return whether another peer than @a peer has answered on @a link lately. */
-static int uct_varuna_heartbeat_others_answer(const uct_varuna_ctl_t *ctl,
-                                              const uct_varuna_peer_t *peer,
-                                              unsigned link, ucs_time_t now)
-{
-    uct_varuna_peer_t *other;
-
-    kh_foreach_value((khash_t(uct_varuna_peers)*)&ctl->peers, other, {
-        if ((other != peer) &&
-            uct_varuna_heartbeat_is_recent(ctl, other, link, now)) {
-            return 1;
-        }
-    });
-
-    return 0;
-}
-
-static const char *
-uct_varuna_heartbeat_path_fault(const uct_varuna_ctl_t *ctl,
-                                const uct_varuna_peer_t *peer, unsigned link,
-                                ucs_time_t now)
-{
-    if (ctl->ports_down & UCS_BIT(link)) {
-        return "local fault: our port is down";
-    } else if (peer->hb.far_down & UCS_BIT(link)) {
-        return "remote fault: the peer says that its port is down";
-    } else if (uct_varuna_heartbeat_others_answer(ctl, peer, link, now)) {
-        return "remote fault: other peers answer on this link";
-    } else {
-        return "link or remote port: no other peer answers on this link";
-    }
-}
-
 static void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
                                        uct_varuna_peer_t *peer)
 {
@@ -160,53 +115,36 @@ uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                            const uct_varuna_alive_verdict_t *verdict,
                            ucs_time_t now)
 {
-    int others = 0;
-    unsigned link;
-
-    ucs_for_each_bit(link, verdict->dead) {
-        ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on %s and answers"
-                 " on another link: %s", peer->uuid,
-                 uct_varuna_link_name(ctl->iface, link),
-                 uct_varuna_heartbeat_path_fault(ctl, peer, link, now));
-        peer->hb.dead |= UCS_BIT(link);
+    if (verdict->dead != 0) {
+        peer->hb.dead |= verdict->dead;
         uct_varuna_heartbeat_queue(ctl, peer);
     }
 
-    if (verdict->became_silent) {
-        ucs_for_each_bit(link, peer->link_map) {
-            others |= uct_varuna_heartbeat_others_answer(ctl, peer, link, now);
-        }
-        ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on all links: %s; "
-                 "nothing is switched for that", peer->uuid, others ?
-                 "its process or host is dead or stopped, as other peers answer"
-                 : "it is dead or stopped, or all links are");
-    } else if (verdict->spoke) {
+    if (verdict->spoke) {
         ucs_info("rc_varuna: heartbeat: peer 0x%lx answers again", peer->uuid);
     }
+
+    uct_varuna_witness_explain(ctl, peer, verdict->dead,
+                               verdict->became_silent, now);
 }
 
-/* Compare the peers: a link on which several are silent and none answers is
- * suspected, and one which was and on which one answers is not any more. */
+/* Compare the peers: a link on which those behind several ports are silent and nobody
+ * answers is suspected, and one which was and on which one answers is not any more.
+ * One port alone may be at fault itself. */
 static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
                                             unsigned link, ucs_time_t now)
 {
-    unsigned num_dead = 0;
+    unsigned num_dead = uct_varuna_witness_count_dead(ctl, link);
     int answered;
-    uct_varuna_peer_t *peer;
 
-    kh_foreach_value(&ctl->peers, peer, {
-        num_dead += peer->hb.alive.paths[link].condemned;
-    });
-
-    if (!(ctl->hb.suspects & UCS_BIT(link)) &&
-        (num_dead < UCT_VARUNA_HEARTBEAT_QUORUM)) {
+    if (!(ctl->hb.suspects & UCS_BIT(link)) && (num_dead == 0)) {
         return;
     }
 
-    answered = uct_varuna_heartbeat_others_answer(ctl, NULL, link, now);
+    answered = uct_varuna_witness_anybody(ctl, link, now);
     if (!answered && !(ctl->hb.suspects & UCS_BIT(link))) {
-        ucs_info("rc_varuna: heartbeat: link %s is suspected: %u peers are "
-                 "silent on it, and none answers",
+        ucs_info("rc_varuna: heartbeat: link %s is suspected: %u peers behind "
+                 "several ports are silent on it, and none answers",
                  uct_varuna_link_name(ctl->iface, link), num_dead);
         ctl->hb.suspects |= UCS_BIT(link);
         ctl->hb.down_map |= UCS_BIT(link);
@@ -219,20 +157,51 @@ static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
     }
 }
 
-/* --- Processes which are gone, async context --- */
+/* --- Witnesses, async context --- */
 
-/* Another process behind the same port of the peer's host? */
-static int uct_varuna_heartbeat_is_neighbour(const uct_varuna_ctl_t *ctl,
-                                             const uct_varuna_peer_t *peer,
-                                             const uct_varuna_peer_t *other,
-                                             unsigned link)
+/* Ask a peer on a path that it may not use: then its silence is not counted. */
+static void uct_varuna_heartbeat_ask(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_peer_t *peer, unsigned link,
+                                     ucs_time_t now)
 {
-    return (other != peer) && (other->link_map & peer->link_map &
-                               UCS_BIT(link)) &&
-           !memcmp(other->links[link].device_addr,
-                   peer->links[link].device_addr,
-                   ctl->iface->links[link].device_addr_len);
+    int was_asked = peer->hb.alive.paths[link].asked;
+
+    if (uct_varuna_heartbeat_ping(ctl, peer, link, now) && !was_asked) {
+        uct_varuna_alive_unask(&peer->hb.alive, link);
+    }
 }
+
+/*
+ * Somebody is silent on @a link. Whether it is our fault is shown by others, even if
+ * nothing is sent to them: some of them are asked, and others at each tick. Not more
+ * than once in a tick for each link, however many are silent.
+ */
+static void uct_varuna_heartbeat_ask_others(uct_varuna_ctl_t *ctl, unsigned link,
+                                            ucs_time_t now)
+{
+    khiter_t end   = kh_end(&ctl->peers);
+    unsigned asked = 0;
+    uct_varuna_peer_t *other;
+    khiter_t i, iter;
+
+    for (i = 0; (i < end) && (asked < UCT_VARUNA_HEARTBEAT_MAX_WITNESSES); ++i) {
+        iter = (ctl->hb.first + i) % end;
+        if (!kh_exist(&ctl->peers, iter)) {
+            continue;
+        }
+
+        other = kh_val(&ctl->peers, iter);
+        if ((other->link_map & UCS_BIT(link)) && !other->hb.alive.silent &&
+            !other->hb.alive.paths[link].asked &&
+            !other->hb.alive.paths[link].condemned &&
+            !uct_varuna_witness_is_inside(ctl, other, link)) {
+            uct_varuna_heartbeat_ask(ctl, other, link, now);
+            ++asked;
+        }
+    }
+}
+
+/* --- Processes which are gone, async context --- */
 
 /* Ports, switches and cables work up to the peer's host, and it alone is silent.
  * Neighbours are asked even if nothing is sent to them. */
@@ -246,18 +215,17 @@ static int uct_varuna_heartbeat_ask_neighbours(uct_varuna_ctl_t *ctl,
 
     ucs_for_each_bit(link, peer->link_map) {
         kh_foreach_value(&ctl->peers, other, {
-            if (!uct_varuna_heartbeat_is_neighbour(ctl, peer, other, link)) {
+            if (!uct_varuna_witness_is_neighbour(ctl, peer, other, link)) {
                 continue;
             }
 
-            if (uct_varuna_heartbeat_is_recent(ctl, other, link, now)) {
+            if (uct_varuna_witness_is_recent(ctl, other, link, now)) {
                 return 1;
             }
 
             if (!other->hb.alive.silent &&
-                (asked++ < UCT_VARUNA_HEARTBEAT_MAX_NEIGHBOURS)) {
-                uct_varuna_heartbeat_ping(ctl, other, link, now);
-                uct_varuna_alive_unask(&other->hb.alive, link);
+                (asked++ < UCT_VARUNA_HEARTBEAT_MAX_WITNESSES)) {
+                uct_varuna_heartbeat_ask(ctl, other, link, now);
             }
         });
     }
@@ -298,8 +266,9 @@ static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
     }
     peer->hb.used = used;
 
-    /* To see a suspected link come back */
-    ucs_for_each_bit(link, ctl->hb.suspects & peer->link_map) {
+    /* To see a suspected link come back, and to find out whose fault it is */
+    ucs_for_each_bit(link, (ctl->hb.suspects | peer->hb.unexplained) &
+                           peer->link_map) {
         used |= alive->paths[link].condemned ? UCS_BIT(link) : 0;
     }
 
@@ -318,6 +287,7 @@ static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
     uct_varuna_heartbeat_apply(ctl, peer, &verdict, now);
     uct_varuna_heartbeat_count_gone(ctl, peer, is_late, now);
     ucs_for_each_bit(link, verdict.ping) {
+        ctl->hb.missing |= (alive->paths[link].misses > 0) ? UCS_BIT(link) : 0;
         uct_varuna_heartbeat_ping(ctl, peer, link, now);
     }
 }
@@ -354,7 +324,12 @@ static void uct_varuna_heartbeat_timer(void *arg)
     now              = ucs_get_time();
     is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
     ctl->hb.ticked_at = now;
+    ctl->hb.missing   = 0;
     uct_varuna_heartbeat_tick_peers(ctl, is_late, now);
+
+    ucs_for_each_bit(link, ctl->hb.missing) {
+        uct_varuna_heartbeat_ask_others(ctl, link, now);
+    }
 
     for (link = 0; link < ctl->num_links; ++link) {
         uct_varuna_heartbeat_judge_link(ctl, link, now);

@@ -1,12 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Verdicts of the heartbeat, and the pace of rebuilding.
+ * Verdicts and diagnoses of the heartbeat, and the pace of rebuilding.
  */
 #include <common/test.h>
 
 extern "C" {
 #include <uct/ib/varuna/varuna_alive.h>
+#include <uct/ib/varuna/varuna_diagnosis.h>
 #include <uct/ib/varuna/varuna_pace.h>
 }
 
@@ -162,6 +163,89 @@ UCS_TEST_F(test_varuna_alive, number_wraps_around_zero) {
     EXPECT_EQ(1u, uct_varuna_alive_ping(&m_alive, 0, m_now));
     EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, 1, m_now));
     EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, UINT32_MAX, m_now));
+}
+
+/* An answer proves that the path worked when its ping was sent, and no later; one that
+ * comes behind the next ping is not dated at all */
+UCS_TEST_F(test_varuna_alive, answer_proves_the_time_of_its_ping) {
+    uint32_t seq = uct_varuna_alive_ping(&m_alive, 0, 100);
+
+    EXPECT_EQ(0u, m_alive.paths[0].proved_at);
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, seq, 200));
+    EXPECT_EQ(100u, m_alive.paths[0].proved_at);
+    EXPECT_EQ(200u, m_alive.paths[0].answered_at);
+
+    seq = uct_varuna_alive_ping(&m_alive, 0, 300);
+    uct_varuna_alive_ping(&m_alive, 0, 400);
+    EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, seq, 500));
+    EXPECT_EQ(100u, m_alive.paths[0].proved_at);
+    EXPECT_EQ(500u, m_alive.paths[0].answered_at);
+}
+
+UCS_TEST_F(test_varuna_alive, is_silent_beside_a_witness) {
+    interval(3, 3);
+    interval(3, 2);
+    for (unsigned i = 1; i < MISSES; ++i) {
+        interval(3, 2);
+        EXPECT_TRUE(uct_varuna_alive_is_silent(&m_alive, 3, 0, i));
+        EXPECT_FALSE(uct_varuna_alive_is_silent(&m_alive, 3, 0, i + 1));
+        EXPECT_FALSE(uct_varuna_alive_is_silent(&m_alive, 1, 0, i));
+        EXPECT_FALSE(uct_varuna_alive_is_silent(&m_alive, 3, 1, i));
+    }
+}
+
+
+class test_varuna_diagnosis : public ucs::test {
+protected:
+    /* The words that say why: an operator acts on them */
+    static uct_varuna_fault_t judge(const uct_varuna_evidence_t &evidence,
+                                    const std::string &words)
+    {
+        const char *why          = NULL;
+        uct_varuna_fault_t fault = uct_varuna_diagnose(&evidence, &why);
+
+        EXPECT_NE(std::string::npos, std::string(why).find(words)) << why;
+        return fault;
+    }
+};
+
+UCS_TEST_F(test_varuna_diagnosis, no_more_than_the_evidence_says) {
+    uct_varuna_evidence_t evidence = {};
+
+    EXPECT_EQ(UCT_VARUNA_FAULT_UNKNOWN, judge(evidence, "nobody else was heard"));
+    evidence.others_silent = 1;
+    EXPECT_EQ(UCT_VARUNA_FAULT_LOCAL, judge(evidence, "our port, its cable"));
+    evidence.others_answer = 1; /* So those which don't are others' faults */
+    EXPECT_EQ(UCT_VARUNA_FAULT_REMOTE, judge(evidence, "other peers answer"));
+    evidence.neighbours_answer = 1;
+    EXPECT_EQ(UCT_VARUNA_FAULT_REMOTE, judge(evidence, "behind the same port"));
+}
+
+UCS_TEST_F(test_varuna_diagnosis, ports_know_best) {
+    uct_varuna_evidence_t evidence = {};
+
+    evidence.others_answer = 1;
+    evidence.our_port_down = 1;
+    EXPECT_EQ(UCT_VARUNA_FAULT_LOCAL, judge(evidence, "our port is down"));
+    evidence.far_port_down = 1;
+    EXPECT_EQ(UCT_VARUNA_FAULT_BOTH, judge(evidence, "our port is down, and"));
+    evidence.our_port_down = 0;
+    EXPECT_EQ(UCT_VARUNA_FAULT_REMOTE, judge(evidence, "its port is down"));
+}
+
+UCS_TEST_F(test_varuna_diagnosis, what_does_not_leave_the_port_is_local) {
+    uct_varuna_evidence_t evidence = {};
+
+    evidence.inside            = 1;
+    evidence.neighbours_answer = 1;
+    EXPECT_EQ(UCT_VARUNA_FAULT_LOCAL, judge(evidence, "does not leave our port"));
+}
+
+UCS_TEST_F(test_varuna_diagnosis, each_fault_has_a_name) {
+    for (unsigned i = 0; i < UCT_VARUNA_FAULT_LAST; ++i) {
+        EXPECT_TRUE(uct_varuna_fault_names[i] != NULL) << i;
+    }
+    EXPECT_TRUE(uct_varuna_fault_names[UCT_VARUNA_FAULT_LAST] == NULL);
 }
 
 
