@@ -23,7 +23,8 @@
 
 /* An invalidation of all inner handles of one region */
 typedef struct {
-    uct_completion_t *comp;      /* User's */
+    uct_completion_t *comp;      /* User's; NULL if an error was returned */
+    ucs_status_t     status;     /* Any inner one that isn't UCS_OK */
     volatile int32_t count;      /* Inner invalidations which aren't complete */
     struct uct_varuna_inner_invalidation {
         uct_completion_t comp;
@@ -171,14 +172,19 @@ err_dereg:
 
 static void uct_varuna_invalidation_put(uct_varuna_invalidation_t *inv)
 {
-    uct_completion_t *comp = inv->comp;
+    uct_completion_t *comp;
+    ucs_status_t status;
 
     if (ucs_atomic_fsub32((volatile uint32_t*)&inv->count, 1) != 1) {
         return;
     }
 
+    comp   = inv->comp;
+    status = inv->status;
     ucs_free(inv);
-    uct_invoke_completion(comp, UCS_OK);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
 }
 
 static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
@@ -186,29 +192,31 @@ static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
     struct uct_varuna_inner_invalidation *inner =
             ucs_container_of(comp, struct uct_varuna_inner_invalidation, comp);
 
-    uct_varuna_invalidation_put(inner->parent);
+    uct_varuna_invalidation_t *inv = inner->parent;
+
+    if (comp->status != UCS_OK) {
+        inv->status = comp->status;
+    }
+
+    uct_varuna_invalidation_put(inv);
 }
 
 /* Deregister and invalidate all inner handles. The user's completion is called
- * once, when the last inner invalidation is complete. */
-static ucs_status_t uct_varuna_md_mem_invalidate(uct_varuna_md_t *md,
-                                                 uct_varuna_mem_t *mem,
-                                                 uct_completion_t *comp)
+ * once, when the last inner invalidation is complete, or never if an error is returned:
+ * the caller may free it then. */
+static ucs_status_t
+uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
+                             uct_varuna_invalidation_t *inv,
+                             uct_completion_t *comp)
 {
     ucs_status_t result = UCS_OK;
     uct_md_mem_dereg_params_t params;
-    uct_varuna_invalidation_t *inv;
     ucs_status_t status;
     unsigned nic;
 
-    inv = ucs_calloc(1, sizeof(*inv), "varuna_invalidation");
-    if (inv == NULL) {
-        ucs_error("failed to allocate an invalidation");
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    inv->comp  = comp;
-    inv->count = 1; /* This function's, so that it can't end before */
+    inv->comp   = comp;
+    inv->status = UCS_OK;
+    inv->count  = 1; /* This function's, so that it can't end before */
     uct_varuna_md_for_each_inner(md, nic) {
         if (uct_varuna_md_is_spare(md, mem, nic)) {
             continue;
@@ -240,6 +248,10 @@ static ucs_status_t uct_varuna_md_mem_invalidate(uct_varuna_md_t *md,
         }
     }
 
+    if (result != UCS_OK) {
+        inv->comp = NULL; /* Those which are on their way are for nobody */
+    }
+
     uct_varuna_invalidation_put(inv);
     return result;
 }
@@ -255,9 +267,9 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     uct_completion_t *comp = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
                                              comp, COMPLETION, NULL);
     ucs_status_t result    = UCS_OK;
+    uct_varuna_invalidation_t *inv;
     ucs_status_t status;
     unsigned nic;
-    int was_shared;
 
     if (mem == NULL) {
         return UCS_ERR_INVALID_PARAM;
@@ -269,18 +281,19 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
         } else if (comp == NULL) {
             return UCS_ERR_INVALID_PARAM;
         }
+
+        inv = ucs_calloc(1, sizeof(*inv), "varuna_invalidation");
+        if (inv == NULL) {
+            ucs_error("failed to allocate an invalidation");
+            return UCS_ERR_NO_MEMORY;
+        }
+    } else {
+        inv = NULL;
     }
 
-    was_shared = uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
-    if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
-        result = uct_varuna_md_mem_invalidate(md, mem, comp);
-        if (result == UCS_ERR_NO_MEMORY) {
-            /* Nothing was done */
-            if (was_shared) {
-                uct_varuna_md_share(md, mem);
-            }
-            return result;
-        }
+    (void)uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
+    if (inv != NULL) {
+        result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
     } else {
         uct_varuna_md_for_each_inner(md, nic) {
             status = uct_varuna_md_dereg_inner(md, mem, nic);

@@ -544,7 +544,9 @@ UCS_TEST_F(test_varuna_md, invalidate_completes_after_the_last) {
     EXPECT_EQ(1u, comp.calls);
 }
 
-UCS_TEST_F(test_varuna_md, invalidate_completes_if_one_fails) {
+/* As UCP expects: after an error nobody is called, neither at once nor later, and the
+ * completion is the caller's again */
+UCS_TEST_F(test_varuna_md, invalidate_fails_or_completes) {
     scoped_log_handler slh(hide_warns_logger);
 
     add_many(3);
@@ -562,11 +564,33 @@ UCS_TEST_F(test_varuna_md, invalidate_completes_if_one_fails) {
                 ASSERT_UCS_OK(reg(&memh));
                 EXPECT_EQ(UCS_ERR_IO_ERROR, invalidate(memh, &comp));
                 EXPECT_EQ(3u, m_ib.num_deregs);
+                EXPECT_EQ(0u, comp.calls);
                 m_ib.complete_invalidations();
-                EXPECT_EQ(1u, comp.calls);
+                EXPECT_EQ(0u, comp.calls);
             }
         }
     }
+}
+
+/* What the inner invalidation says itself, in the end, is passed on */
+UCS_TEST_F(test_varuna_md, invalidate_completes_with_an_error) {
+    uct_completion_t *last;
+    uct_mem_h memh;
+    counter comp;
+
+    add_many(3);
+    open();
+    m_ib.hold_invalidations = true;
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(invalidate(memh, &comp));
+    ASSERT_EQ(3u, m_ib.held.size());
+    last = m_ib.held.back();
+    m_ib.held.pop_back();
+    uct_invoke_completion(last, UCS_ERR_IO_ERROR);
+    EXPECT_EQ(0u, comp.calls);
+    m_ib.complete_invalidations();
+    EXPECT_EQ(1u, comp.calls);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, comp.status);
 }
 
 UCS_TEST_F(test_varuna_md, invalidate_needs_all_nics) {
