@@ -62,4 +62,5 @@ INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                                            "qp", "srq", "post", "direct", "doorbell",
                                            "unsupported", "fork", "umem",
                                            "umem_fork", "signal", "dv_cq", "caps",
-                                           "srq_default"));
+                                           "srq_default", "resize_cq",
+                                           "no_resize"));

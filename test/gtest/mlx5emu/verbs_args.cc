@@ -447,6 +447,8 @@ const struct {
     {"cq",          check_cq},
     {"dv_cq",       check_dv_cq},
     {"caps",        check_caps},
+    {"resize_cq",   check_resize_cq},
+    {"no_resize",   check_resize_refused},
     {"srq_default", check_srq_default},
     {"qp",          check_qp},
     {"srq",         check_srq},

@@ -3,7 +3,8 @@
  *
  * What the groups of checks of verbs_args share: how a check fails, and a device
  * with one of each object. verbs_args.cc has the groups about wrong arguments, and
- * main(); verbs_objects.cc those about what objects do.
+ * main(); verbs_objects.cc those about what objects do, verbs_change.cc those about
+ * objects that change.
  */
 
 #ifndef VERBS_ARGS_H_
@@ -104,5 +105,9 @@ void check_device_list();
 void check_dv_cq();
 void check_caps();
 void check_srq_default();
+
+/* verbs_change.cc */
+void check_resize_cq();
+void check_resize_refused();
 
 #endif

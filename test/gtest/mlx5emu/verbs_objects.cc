@@ -105,6 +105,7 @@ void check_caps()
     in[7] = 1; /* Present ones, general */
     CHECK(mlx5dv_devx_general_cmd(d.ctx, in, sizeof(in), out, sizeof(out)) == 0);
     CHECK((out[0] == 0) && (out[16 + 0x1b8 / 8] == 1)); /* num_ports */
+    CHECK(out[16 + 0x220 / 8] & 0x40);                  /* cq_resize */
     in[7] = 2 * 0x7f + 1;
     CHECK(mlx5dv_devx_general_cmd(d.ctx, in, sizeof(in), out, sizeof(out)) ==
           EREMOTEIO);

@@ -77,6 +77,7 @@ static void emu_cq_init(emu_cq_t *cq, int index, emu_ctx_t *ctx,
     cq->sol_pi         = 0;
     cq->failed         = 0;
     cq->spread         = 0;
+    cq->resizing       = 0;
     if (!cq->lock_ready) {
         emu_lock_init(&cq->lock);
         cq->lock_ready = 1;
@@ -165,7 +166,7 @@ int emu_cq_destroy(emu_cq_t *cq)
     is_first = (cq->used == 1); /* else its owner died in here */
     __atomic_store_n(&cq->used, 2, __ATOMIC_RELEASE);
     emu_unlock(&cq->lock);
-    if (is_first && !cq->user_mem) {
+    if (is_first && !cq->user_mem && !cq->resizing) {
         emu_heap_free(cq->buf, emu_cq_mem_size(cq));
     }
     __atomic_store_n(&cq->used, 0, __ATOMIC_RELEASE);
@@ -179,14 +180,85 @@ emu_cq_t *emu_cq_find(uint32_t cqn)
     return ((cq->used == 1) && (cq->cqn == (cqn & 0xffffff))) ? cq : NULL;
 }
 
-/* If the last writer died between an entry and the count of it */
+/* The last holder may have died between an entry and the count of it; or, as the owner,
+ * while it resized the queue, and then nothing is written to it any more */
 static void emu_cq_lock(emu_cq_t *cq)
 {
-    if (emu_lock(&cq->lock) &&
-        emu_cqe_is_valid(emu_cq_slot(cq, cq->pi), cq->cqe_size, cq->pi,
-                         cq->cqe_cnt)) {
+    if (!emu_lock(&cq->lock)) {
+        return;
+    }
+
+    if (cq->resizing) {
+        cq->failed = 1;
+    } else if (emu_cqe_is_valid(emu_cq_slot(cq, cq->pi), cq->cqe_size, cq->pi,
+                                cq->cqe_cnt)) {
         cq->pi++;
     }
+}
+
+static void emu_cq_swap_rings(emu_cq_t *cq, emu_cq_t *other)
+{
+    emu_cq_t tmp = {.buf = cq->buf, .dbrec = cq->dbrec, .cqe_cnt = cq->cqe_cnt};
+
+    __atomic_store_n(&cq->resizing, 1, __ATOMIC_SEQ_CST);
+    cq->buf        = other->buf;
+    cq->dbrec      = other->dbrec;
+    cq->cqe_cnt    = other->cqe_cnt;
+    __atomic_store_n(&cq->resizing, 0, __ATOMIC_SEQ_CST);
+    other->buf     = tmp.buf;
+    other->dbrec   = tmp.dbrec;
+    other->cqe_cnt = tmp.cqe_cnt;
+}
+
+/* An entry keeps its index, and gets the owner bit that this has in the new ring */
+static void emu_cq_copy_ring(emu_cq_t *to, const emu_cq_t *cq, uint32_t ci)
+{
+    uint32_t i;
+
+    for (i = ci; i != cq->pi; i++) {
+        emu_cqe_copy(emu_cq_slot(to, i), emu_cq_slot(cq, i), cq->cqe_size,
+                     !!(i & to->cqe_cnt));
+    }
+
+    to->dbrec[0] = cq->dbrec[0];
+    to->dbrec[1] = cq->dbrec[1];
+}
+
+int emu_cq_resize(emu_cq_t *cq, unsigned cqe, uint32_t ci)
+{
+    emu_cq_t other = {.cqe_size = cq->cqe_size};
+    int ret        = 0;
+    uint32_t num;
+
+    if ((cqe < 1) || (cqe >= EMU_CQ_MAX_CQE)) {
+        return -EINVAL;
+    }
+
+    if (!emu_nic_is(cq->port, cq->nic_gen)) {
+        return -EIO;
+    }
+
+    other.cqe_cnt = emu_cq_round(cqe + 1);
+    if (other.cqe_cnt == cq->cqe_cnt) {
+        return 0;
+    }
+
+    ret = emu_cq_init_mem(&other);
+    if (ret != 0) {
+        return ret;
+    }
+
+    emu_cq_lock(cq);
+    num = cq->pi - ci;
+    if (cq->failed || (num > cq->cqe_cnt) || (num > other.cqe_cnt)) {
+        ret = -EINVAL;
+    } else {
+        emu_cq_copy_ring(&other, cq, ci);
+        emu_cq_swap_rings(cq, &other);
+    }
+    emu_unlock(&cq->lock);
+    emu_heap_free(other.buf, emu_cq_mem_size(&other));
+    return ret;
 }
 
 /* Whether an entry that was not read yet would be overwritten. The consumer

@@ -38,6 +38,7 @@ struct emu_cq {
 
     emu_lock_t        lock;       /* guards what follows, and the ring */
     uint32_t          pi;         /* entries ever written */
+    uint32_t          resizing;   /* the ring and its size do not fit together */
     uint32_t          armed;      /* 0, 1: next, 2: next solicited or error */
     uint32_t          sol_pi;     /* pi behind the last that is solicited */
     uint32_t          ignore_overrun; /* the program promises not to, and need
@@ -71,6 +72,18 @@ int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
  *  before @ref emu_cq_set_chans. */
 int emu_cq_create_user(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
                        uint64_t cookie, emu_cq_t **cq_p);
+
+/**
+ * Give a queue room for more or fewer entries; what the consumer has not polled stays.
+ * For verbs-level consumers: entries and doorbell record move.
+ *
+ * @param [in] cqe  Entries wanted; rounded up to a power of two.
+ * @param [in] ci   The next entry to be polled.
+ *
+ * @return -EINVAL if so many entries are too many, or too few for those that were not
+ *         polled, or if the queue was overrun.
+ */
+int emu_cq_resize(emu_cq_t *cq, unsigned cqe, uint32_t ci);
 
 /** Set where its events go: completions, and its error. Both may be NULL. */
 void emu_cq_set_chans(emu_cq_t *cq, emu_chan_t *chan, emu_chan_t *async);

@@ -37,6 +37,7 @@ static void emu_devx_fill_general(void *cap)
     emu_ifc_set(cap, EMU_CAP_SCTR_DATA_CQE, 1);
     emu_ifc_set(cap, EMU_CAP_DCT, 1);
     emu_ifc_set(cap, EMU_CAP_ATOMIC, 1);
+    emu_ifc_set(cap, EMU_CAP_CQ_RESIZE, 1);
     emu_ifc_set(cap, EMU_CAP_UD, 1);
     emu_ifc_set(cap, EMU_CAP_RC, 1);
     emu_ifc_set(cap, EMU_CAP_UAR_4K, 1);

@@ -91,6 +91,7 @@
 #define EMU_CAP_SCTR_DATA_CQE      0x215, 1
 #define EMU_CAP_DCT                0x21a, 1
 #define EMU_CAP_ATOMIC             0x21e, 1
+#define EMU_CAP_CQ_RESIZE          0x221, 1
 #define EMU_CAP_UD                 0x23d, 1
 #define EMU_CAP_RC                 0x23f, 1
 #define EMU_CAP_UAR_4K             0x240, 1

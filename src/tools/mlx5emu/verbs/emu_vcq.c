@@ -128,12 +128,24 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-    if ((cq == NULL) || (cqe <= 0)) {
+    emu_vcq_t *vcq;
+    int ret;
+
+    if ((cq == NULL) || (cqe <= 0) || !emu_vctx_is_mine(cq->context)) {
         return emu_verbs_error(EINVAL);
     }
 
-    /* Growing would move the ring below a program that polls it by itself */
-    return (cqe <= cq->cqe) ? 0 : emu_refuse(__func__, "growing is");
+    vcq = emu_vcq(cq);
+    pthread_mutex_lock(&vcq->lock);
+    if (vcq->direct) {
+        /* The ring would move below a program that polls it by itself */
+        ret = emu_refuse(__func__, "resizing a queue of direct verbs is");
+    } else {
+        ret     = emu_cq_resize(vcq->cq, cqe, vcq->ci);
+        cq->cqe = vcq->cq->cqe_cnt - 1;
+    }
+    pthread_mutex_unlock(&vcq->lock);
+    return (ret == 0) ? 0 : emu_verbs_error(ret);
 }
 
 int emu_vcq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)

@@ -120,14 +120,19 @@ uint32_t emu_cqe_qpn(const void *buf, unsigned cqe_size)
     return be32toh(emu_cqe_get64(buf, cqe_size)->sop_drop_qpn) & 0xffffff;
 }
 
-void emu_cqe_move(void *dst, const void *src, unsigned cqe_size)
+void emu_cqe_copy(void *dst, const void *src, unsigned cqe_size, unsigned owner)
 {
     struct mlx5_cqe64 *dst64       = emu_cqe_get64(dst, cqe_size);
     const struct mlx5_cqe64 *src64 = emu_cqe_get64(src, cqe_size);
-    uint8_t owner                  = dst64->op_own & MLX5_CQE_OWNER_MASK;
 
     memcpy(dst, src, cqe_size - 1);
     __atomic_store_n(&dst64->op_own,
                      (src64->op_own & ~MLX5_CQE_OWNER_MASK) | owner,
                      __ATOMIC_RELEASE);
+}
+
+void emu_cqe_move(void *dst, const void *src, unsigned cqe_size)
+{
+    emu_cqe_copy(dst, src, cqe_size,
+                 emu_cqe_get64(dst, cqe_size)->op_own & MLX5_CQE_OWNER_MASK);
 }

@@ -51,6 +51,9 @@ int emu_cqe_is_valid(const void *buf, unsigned cqe_size, uint32_t ci,
 /** The queue pair that an entry is about. */
 uint32_t emu_cqe_qpn(const void *buf, unsigned cqe_size);
 
+/** Copy an entry to the place of another round; @a owner as in @ref emu_cqe_write. */
+void emu_cqe_copy(void *dst, const void *src, unsigned cqe_size, unsigned owner);
+
 /** Copy an entry, but for the owner bit, which stays that of @a dst. */
 void emu_cqe_move(void *dst, const void *src, unsigned cqe_size);
 
