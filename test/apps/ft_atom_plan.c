@@ -45,10 +45,10 @@ static const ft_atom_fault_t ft_atom_faults[] = {
     {"silent", {"packet $S nth=$N silent=1:0"}, 1, 0},
     {"down", {"packet $S nth=$N down=1:0"}, 1, 0},
     {"exec_silent", {"exec $S nth=$N silent=1:0"}, 1, 0},
-    /* ... and what follows by the other link takes its time: a UID that a flush does
-     * not wait for is seen */
+    /* ... and what follows by the other link takes its time ($D): a UID that a flush
+     * does not wait for is seen */
     {"exec_slow", {"exec $S nth=$N silent=1:0",
-                   "packet host=1 link=1 op=send count=all delay=15ms"}, 1, 0},
+                   "packet host=1 link=1 op=send count=all delay=$Dms"}, 1, 0},
     {"exec_down", {"exec $S nth=$N down=1:0"}, 1, 0},
     {"ack_drop", {"ack $S nth=$N drop"}, 0, 0},
     {"ack_silent", {"ack $S nth=$N silent=1:0"}, 1, 0},
@@ -73,7 +73,8 @@ const ft_atom_fault_t *ft_atom_fault(unsigned n)
     return (n < FT_NUM(ft_atom_faults)) ? &ft_atom_faults[n] : NULL;
 }
 
-void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n, char *text)
+void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n,
+                         unsigned delay, char *text)
 {
     for (; *rule != '\0'; ++rule) {
         if (*rule != '$') {
@@ -89,6 +90,9 @@ void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n, char *text)
             break;
         case 'N':
             text += sprintf(text, "%u", n);
+            break;
+        case 'D':
+            text += sprintf(text, "%u", delay);
             break;
         default:
             text += sprintf(text, "%u", n + 1);

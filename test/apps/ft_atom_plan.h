@@ -31,8 +31,8 @@ const ft_atom_plan_t *ft_atom_plan(unsigned n);
 const ft_atom_fault_t *ft_atom_fault(unsigned n);
 
 /** Write a rule of a fault which hits event @a n of queue pair @a qpn of the first
- *  client; 0: of its messages. */
+ *  client; 0: of its messages. @a delay: of what is slow, milliseconds. */
 void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n,
-                         char *text);
+                         unsigned delay, char *text);
 
 #endif

@@ -51,6 +51,7 @@ typedef struct {
     unsigned    last;
     unsigned    stride;
     double      budget;
+    unsigned    delay;       /* Milliseconds, of "exec_slow" */
     int         verbose;
     /* State */
     ft_child_t  server;
@@ -230,7 +231,8 @@ static void ft_arm(ft_sweep_t *sweep, const ft_point_t *point, uint32_t qpn)
     unsigned i;
 
     for (i = 0; (i < 2) && (point->fault->rules[i] != NULL); ++i) {
-        ft_atom_format_rule(point->fault->rules[i], qpn, point->n, rule);
+        ft_atom_format_rule(point->fault->rules[i], qpn, point->n,
+                            sweep->delay, rule);
         fprintf(sweep->driver.log, "rule: %s\n", rule);
         ft_fabric_do(&sweep->driver.fabric, "fault", "add %s", rule);
     }
@@ -466,6 +468,7 @@ static void ft_usage(void)
            "  -n N[-M]     only these events\n"
            "  -t N         every N-th event\n"
            "  -T SECONDS   time limit; what it leaves out is told\n"
+           "  -d MS        delay of what follows an \"exec_slow\" (15)\n"
            "  -N NAME      first part of the fabric's name (atoms)\n"
            "  -P FILE      this plugin instead of the installed one\n"
            "  -l FILE      log of all processes (ft_atom_sweep.log)\n"
@@ -512,6 +515,9 @@ static void ft_parse_one(ft_sweep_t *sweep, int c, const char *arg)
     case 'T':
         sweep->budget = atof(arg);
         break;
+    case 'd':
+        sweep->delay = atoi(arg);
+        break;
     case 'v':
         sweep->verbose = 1;
         break;
@@ -527,8 +533,8 @@ static void ft_parse(ft_sweep_t *sweep, int argc, char **argv)
 {
     int c;
 
-    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "s:f:w:c:p:n:t:T:vh")) !=
-           -1) {
+    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "s:f:w:c:p:n:t:T:d:vh"))
+           != -1) {
         ft_parse_one(sweep, c, optarg);
     }
 
@@ -548,6 +554,7 @@ int main(int argc, char **argv)
         .first   = 1,
         .last    = UINT32_MAX / 2,
         .stride  = 1,
+        .delay   = 15,
         .driver  = {.name = "atoms", .log_name = "ft_atom_sweep.log"}
     };
 

@@ -12,6 +12,7 @@
  *     $V  the link that fails at it
  *     $W  another one
  *     $O  kind of the plan's operations, $S  least size of these
+ *     $C  size of a request for a connection
  */
 #include "ft_faults.h"
 #include "ft_driver.h"
@@ -46,16 +47,19 @@ static const ft_fault_t ft_faults[] = {
      {"packet host=1 link=$L qp=$Q nth=$N dup=2ms"}},
     {"delay", FT_PHASE_RC | FT_PHASE_DC,
      {"packet host=1 link=$L qp=$Q nth=$N delay=3ms"}},
-    /* It arrives when all is over, unless it is fenced */
+    /* It arrives when what is lost is repeated, unless it is fenced. (Of messages
+     * that are too short it arrives when the rules are removed.) */
     {"late", FT_PHASE_RC | FT_PHASE_DC | FT_LATE,
-     {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
-      "packet host=1 link=$L qp=$Q nth=$M count=all drop"}},
-    /* ... and nothing replaces its queue pair meanwhile: after the request for the
-     * fence, no control message gets through */
-    {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS,
-     {"packet host=1 link=$L qp=$Q nth=$N delay=30ms",
+     {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
-      "packet host=1 link=$K op=send nth=2 count=all drop"}},
+      "exec host=1 type=dc op=$O size=$S- name=repeated count=all count"}},
+    /* ... and nothing replaces its queue pair meanwhile: no request for a new
+     * connection gets through */
+    {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS,
+     {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
+      "packet host=1 link=$L qp=$Q nth=$M count=all drop",
+      "exec host=1 type=dc op=$O size=$S- name=repeated count=all count",
+      "packet host=1 op=send size=$C count=all drop"}},
     /* All answers are lost from there on: executed, and never known */
     {"mute", FT_PHASE_RC | FT_PHASE_DC,
      {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}},
@@ -330,6 +334,9 @@ static void ft_fault_format(const char *template, const ft_point_t *point,
             break;
         case 'S':
             text += sprintf(text, "%u", ft_plan_ops[op].size);
+            break;
+        case 'C':
+            text += sprintf(text, "%u", (unsigned)FT_CONNECT_REQ_SIZE);
             break;
         default:
             text += sprintf(text, "%u", ft_fault_link(*rule, step, link));

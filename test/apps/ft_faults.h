@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define FT_MAX_RULES 3
+#define FT_MAX_RULES 4
 #define FT_RULE_MAX  256
 
 enum {

@@ -178,6 +178,7 @@ static void ft_usage(void)
            "  -P FILE      this plugin instead of the installed one\n"
            "  -l FILE      log of all processes (ft_sweep.log)\n"
            "  -v           a line for each run\n"
+           "  -q           no stacks of a run that does not end\n"
            "plans:");
     for (i = 0; ft_plan_name(i) != NULL; ++i) {
         printf(" %s", ft_plan_name(i));
@@ -192,7 +193,7 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
     int c;
 
     while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS
-                       "s:f:p:n:d:m:S:t:T:w:z:L:vh")) != -1) {
+                       "s:f:p:n:d:m:S:t:T:w:z:L:vqh")) != -1) {
         switch (c) {
         case 's':
             sweep->plans = optarg;
@@ -232,6 +233,9 @@ static void ft_sweep_parse(ft_sweep_t *sweep, int argc, char **argv)
             break;
         case 'v':
             sweep->verbose = 1;
+            break;
+        case 'q':
+            sweep->quiet = 1;
             break;
         default:
             if (!ft_driver_option(&sweep->driver, c, optarg)) {

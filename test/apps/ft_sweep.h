@@ -28,6 +28,7 @@ typedef struct {
     double      sleep;       /* Seconds: of the server, in each run; or 0 */
     double      budget;      /* Seconds; 0: no limit */
     int         verbose;
+    int         quiet;       /* That a run does not end is what is looked for */
     /* State */
     ft_child_t  server;
     ft_child_t  client;

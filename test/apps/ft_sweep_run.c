@@ -366,8 +366,11 @@ static void ft_sweep_end_stuck(ft_sweep_t *sweep)
 
     fprintf(sweep->driver.log, "%s\n", text);
     free(text);
-    ft_child_stacks(&sweep->server);
-    ft_child_stacks(&sweep->client);
+    if (!sweep->quiet) {
+        ft_child_stacks(&sweep->server);
+        ft_child_stacks(&sweep->client);
+    }
+
     fflush(sweep->driver.log);
     ft_child_kill(&sweep->client);
     ft_child_kill(&sweep->server);

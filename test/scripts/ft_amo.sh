@@ -154,13 +154,13 @@ stop_fabric() {
     trap - EXIT
 }
 
-# lose_home MODE WIDTH: three clients, one of which loses its link to the home NIC.
-# Some compare and swaps take long between their read and their write, so that one
-# of another NIC, or of the processor, is lost if it comes in between
+# lose_home MODE WIDTH [PROB TIME]: three clients, one of which loses its link to the home
+# NIC. Some compare and swaps (PROB of them) take long (TIME) between their read and their
+# write, so that one of another NIC, or of the processor, is lost if it comes in between
 lose_home() {
     start "$1" 3
-    check "$emu" fault add -n "$fabric" rmw op=cas prob=0.05 count=all \
-        delay=1ms >/dev/null
+    check "$emu" fault add -n "$fabric" rmw op=cas "prob=${3:-0.05}" count=all \
+        "delay=${4:-1ms}" >/dev/null
     clients 3 "$2" 0 4 fadd add cas swap bits
     progressed 50
     check "$emu" link -n "$fabric" 1:0 silent
@@ -178,14 +178,14 @@ moved() {
     fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
 }
 
-# leave_home MODE WIDTH RESULTS: as lose_home, and the home NIC's port is down so
+# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down so
 # shortly that those who are connected to it do not notice by themselves, as their packets
 # get through in the end. The server does, and names the other NIC
 leave_home() {
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     export UCX_RC_VARUNA_RETURN_PRIMARY=n
-    lose_home "$1" "$2"
+    lose_home "$1" "$2" "${@:4}"
     check "$emu" link -n "$fabric" 0:0 down
     moved mlx5_1 1
     check "$emu" link -n "$fabric" 0:0 up

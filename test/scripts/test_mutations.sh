@@ -2,65 +2,73 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The tests are tested: the plugin is built with deliberate mistakes
-# (--enable-mutations, in a build directory of its own), and the sweep has to find
-# each of them. The same runs without a mistake, of the same build, find nothing.
+# The tests are tested: the plugin is built with deliberate mistakes (mutant.sh), and
+# the sweep has to find each of them. The same runs without a mistake, of the same build,
+# find nothing. Each run is one in which the mistake shows whatever the speed of the
+# machine: what has to come in between is held until it does, or is what the rule itself
+# waits for.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
 
 export UCX_RC_VARUNA_RETURN_PRIMARY=n
 
-build=${RCV_MUTATIONS_BUILD:-$RCV_BUILD/mutations}
-plugin=$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0
+plugin=$RCV_BUILD/mutant/lib/ucx/libuct_varuna.so.0
 
-# Of each mistake, the options of a short sweep which finds it
-finds_blind_resend='-s put_short -f mute -n 2-3'
-finds_no_fence='-s put_short -f late_alone'
+# Of each mistake, the options of a short sweep which finds it, and what that says
+finds_blind_resend='-s put_short -f mute -n 2'
+shows_blind_resend='was executed 2 times'
+finds_no_fence='-s put_bcopy -f late_alone -n 1'
+shows_no_fence='put 0 was executed 2 times'
 finds_no_psn='-s put_short -f silent -n 4'
-finds_log_before_data='-s put_short -f post_down -n 1-4'
-finds_no_gate='-s get_large -f silent -n 1-2'
-finds_one_log='-s put_short -f exec_silent -n 2-4'
-finds_believe_status='-s put_short -f exec_silent -n 2-4'
-finds_am_unordered='-s am_short -f mute'
-finds_old_errors='-s am_short -f silent -n 1-2'
-finds_no_generation='-s put_short -f post_down -n 1-4'
+shows_no_psn='ambiguous, though on RC'
+finds_log_before_data='-s put_short -f post_down -n 2'
+shows_log_before_data='put 0 was never executed'
+finds_no_gate='-s get_large -f silent -n 1'
+shows_no_gate='operation 0 read 0xe*, which is not of -1'
+finds_one_log='-s put_short -f exec_silent -n 2'
+shows_one_log='put 1 was never executed'
+finds_believe_status='-s put_short -f exec_silent -n 2'
+shows_believe_status='has completed, but put 3 is not there'
+finds_am_unordered='-s am_short -f mute -n 1-3'
+shows_am_unordered='message.* arrived'
+finds_old_errors='-w 5 -q -s am_short -f silent -n 1'
+shows_old_errors='the final flush did not end'
+# Of one link, which is marked down after the first error
+finds_no_generation='-w 5 -q -L 1 -s put_short -f mute -n 1'
+shows_no_generation='the final flush did not end'
+
+# locked NAME COMMAND...: tests run beside each other, and build one after the other
+locked() {
+    local name=$1
+    shift
+    flock "$RCV_BUILD/$name.lock" "$@"
+}
 
 # made: the build, once for all tests
 made() {
-    local src_args
-    [ -z "${RCV_MUTATIONS_BUILD:-}" ] || return 0
-    if [ ! -x "$build/config.status" ]; then
-        mkdir -p "$build"
-        src_args=$("$RCV_BUILD/config.status" --config |
-                   grep -oE -- "'?--(with|disable|enable)[^ ]*" | tr -d "'")
-        # shellcheck disable=SC2086 # words
-        (cd "$build" && check "$top/configure" -q $src_args \
-            --enable-mutations --disable-mlx5emu >configure.out 2>&1) ||
-            fail "configure: $(tail -n 3 "$build/configure.out")"
-    fi
-    make -C "$build/src/uct/ib/varuna" -j"$(nproc)" >"$build/make.out" 2>&1 ||
-        fail "make: $(tail -n 5 "$build/make.out")"
+    locked mutant "$top/test/scripts/mutant.sh" >make.out 2>&1 ||
+        fail "make: $(tail -n 5 make.out)"
 }
 
 # sweep MISTAKE OPTIONS...: into ./out
 sweep() {
     local status=0 mistake=$1
     shift
-    UCX_RC_VARUNA_MUTATE=$mistake timeout 60 "$apps/ft_sweep" -p rc -w 3 \
-        -P "$plugin" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
+    UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_sweep" -p rc -P "$plugin" \
+        -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
     return $status
 }
 
 # found MISTAKE: a run fails with it, and the driver says what is wrong
 found() {
-    local options=finds_$1
+    local options=finds_$1 shows=shows_$1
     made
     # shellcheck disable=SC2086 # words
     if sweep "$1" ${!options}; then
         fail "$1 was not found by: ${!options}: $(tail -n 1 out)"
     fi
-    grep -m 1 '^FAILED' out | cut -c 1-200 | sed "s/^/# $1: /" ||
+    grep -m 1 "^FAILED.*${!shows}" out | cut -c 1-200 | sed "s/^/# $1: /" ||
         fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
 }
 
@@ -75,10 +83,9 @@ test_am_unordered() { found am_unordered; }
 test_old_errors() { found old_errors; }
 test_no_generation() { found no_generation; }
 
-# Atomics: by a short sweep, or by the random interleavings of the unit test
-atom_options='-p lane -w 8 -c 3 -s cswap,cswap_fail -f exec_silent,exec_slow -n 4-12'
-
-flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow'
+# Atomics: by a short sweep, in which the last confirm comes late, or by the interleavings
+# of the unit test
+flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow -n 10 -d 500'
 
 # sweep_atoms MISTAKE OPTIONS...: into ./out
 sweep_atoms() {
@@ -86,22 +93,24 @@ sweep_atoms() {
     shift
     made
     UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_ATOMIC_MODE=extended \
-        UCX_RC_VARUNA_MUTATE=$mistake timeout 60 "$apps/ft_atom_sweep" \
-        -P "$plugin" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+        UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_atom_sweep" \
+        -P "$plugin" -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
-# found_by_atoms MISTAKE OPTIONS...
+# found_by_atoms PATTERN MISTAKE OPTIONS...: it says PATTERN
 found_by_atoms() {
+    local shows=$1
+    shift
     ! sweep_atoms "$@" || fail "$1 was not found: $(tail -n 1 out)"
-    grep -m 1 '^FAILED' out | cut -c 1-200 | sed "s/^/# $1: /" ||
+    grep -m 1 "^FAILED.*$shows" out | cut -c 1-200 | sed "s/^/# $1: /" ||
         fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
 }
 
 # unit MISTAKE TEST: into ./out
 unit() {
-    make -s -C "$RCV_BUILD/test/gtest" gtest_varuna_mutants >make.out 2>&1 ||
-        fail "make: $(tail -n 5 make.out)"
-    UCX_RC_VARUNA_MUTATE=$1 timeout 60 \
+    locked gtest make -s -C "$RCV_BUILD/test/gtest" gtest_varuna_mutants \
+        >make.out 2>&1 || fail "make: $(tail -n 5 make.out)"
+    UCX_RC_VARUNA_MUTATE=$1 timeout 120 \
         "$RCV_BUILD/test/gtest/gtest_varuna_mutants" \
         --gtest_filter="test_varuna_$2" >out 2>&1
 }
@@ -114,8 +123,8 @@ found_by_unit() {
         fail "$1: $2 failed otherwise: $(tail -n 3 out)"
 }
 
-# contend MISTAKE HOW: as test_home.sh, with more time for collisions. HOW is lose, or
-# leave
+# contend MISTAKE HOW: as test_home.sh, until somebody finds that a result is lost. Many
+# compare and swaps take long between their read and their write. HOW is lose, or leave
 contend() {
     . "$top/test/scripts/ft_amo.sh"
     mkdir -p mutant/bin mutant/lib/ucx
@@ -125,10 +134,10 @@ contend() {
     export UCX_RC_VARUNA_MUTATE=$1
     case $2 in
     lose)
-        lose_home extended 8
-        progressed 600
+        lose_home extended 8 0.2 3ms
+        progressed 20000
         ;;
-    leave) leave_home extended 8 600 ;;
+    leave) leave_home extended 8 20000 0.2 3ms ;;
     esac
     judge_home extended
 }
@@ -145,8 +154,7 @@ test_amo_any_nic() { found_by_contention amo_any_nic lose; }
 test_amo_cpu() { found_by_contention amo_cpu lose; }
 test_amo_move_unfenced() { found_by_contention amo_move_unfenced leave; }
 
-# shellcheck disable=SC2086 # words
-test_amo_no_help() { found_by_atoms amo_no_help $atom_options; }
+test_amo_no_help() { found_by_unit amo_no_help amo.cas_chain; }
 test_amo_mark_late() { found_by_unit amo_mark_late amo.swap; }
 test_amo_fail_unmarked() {
     found_by_unit amo_fail_unmarked amo_steps.failed_cas_marks
@@ -160,13 +168,15 @@ test_amo_gen_16() {
 }
 
 # shellcheck disable=SC2086 # words
-test_amo_not_flushed() { found_by_atoms amo_not_flushed $flush_options; }
+test_amo_not_flushed() {
+    found_by_atoms '[89a-f][0-9a-f]\{15\} is left of' amo_not_flushed $flush_options
+}
 
 # fenced MISTAKE: of test_atomics_rules.sh
 fenced() {
     made
-    UCX_RC_VARUNA_MUTATE=$1 timeout 60 "$apps/ft_atom_bench" -P "$plugin" -n 300 \
-        fenced extended "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+    UCX_RC_VARUNA_MUTATE=$1 timeout 300 "$apps/ft_atom_bench" -P "$plugin" -n 300 \
+        -N "mutant-$1" fenced extended "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
 test_amo_fence_passed() {
@@ -178,7 +188,6 @@ test_amo_fence_passed() {
 
 # shellcheck disable=SC2086 # words
 test_atomics_without_a_mistake() {
-    sweep_atoms none $atom_options || fail "$(head -n 3 out)"
     sweep_atoms none $flush_options || fail "$(head -n 3 out)"
 }
 
@@ -192,7 +201,7 @@ export UCX_RC_VARUNA_MUTATE=$1
 exec "$RCV_PREFIX/bin/rc_varuna_run" -l "$plugin" "\$@"
 EOF
     chmod +x "$1/bin/rc_varuna_run"
-    RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 100 bash \
+    RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 300 bash \
         "$top/test/scripts/test_peers.sh" >out 2>&1
 }
 
@@ -213,4 +222,4 @@ test_without_a_mistake_nothing_is_found() {
     done
 }
 
-run_tests
+run_tests 3

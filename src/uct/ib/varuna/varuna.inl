@@ -72,7 +72,7 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
 
     if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
         if (uct_varuna_mutate(NO_GATE) &&
-            uct_varuna_ep_leaks(ep, ucs_get_time())) {
+            uct_varuna_ep_leaks(ep)) {
             return (ep->owed == NULL) && !uct_varuna_oplog_is_full(&ep->oplog);
         }
 
@@ -209,7 +209,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     ucs_status_t status;
 
     status = ucs_likely((ep->state == UCT_VARUNA_EP_ACTIVE) ||
-                        uct_varuna_ep_leaks(ep, 0)) ?
+                        uct_varuna_ep_leaks(ep)) ?
              uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);
@@ -224,6 +224,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         ep->fence_beat = iface->fence_beat;
     }
 
+    uct_varuna_ep_leaked(ep);
     uct_varuna_req_push(iface, ep, req);
     ++ep->stats.posted;
     if (ucs_unlikely(ep->silent >= iface->config.signal_period)) {

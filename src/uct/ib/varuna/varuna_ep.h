@@ -239,7 +239,7 @@ struct uct_varuna_ep {
     uint8_t                    connecting; /* 1: counted in peer->connecting */
 #ifdef UCT_VARUNA_MUTATIONS
     uint8_t                    old_error;
-    ucs_time_t                 leak_until; /* The gate stays open */
+    uint16_t                   leaks;      /* Steps in which the gate is open */
 #endif
     ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
     struct {

@@ -159,14 +159,25 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
     return ep->num_reqs < UCT_VARUNA_LOG_SIZE;
 }
 
-/** Mutation: whether new requests are posted before lost ones. */
-static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep, ucs_time_t now)
+/** Mutation: whether new requests are posted before lost ones. So it is until one has
+ *  been, however long the application takes to post it. */
+static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep)
 {
 #ifdef UCT_VARUNA_MUTATIONS
     return uct_varuna_mutate(NO_GATE) && (ep->state == UCT_VARUNA_EP_REPEAT) &&
-           (ep->lane.ep != NULL) && (now < ep->leak_until);
+           (ep->lane.ep != NULL) && (ep->leaks > 0);
 #else
     return 0;
+#endif
+}
+
+/** Mutation: a request was posted while the gate was open. */
+static inline void uct_varuna_ep_leaked(uct_varuna_ep_t *ep)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_ep_leaks(ep)) {
+        ep->leaks = 0;
+    }
 #endif
 }
 

@@ -23,8 +23,9 @@ typedef enum {
     UCT_VARUNA_MUTATE_BELIEVE_STATUS,  /* UCX's statuses instead of evidence */
     UCT_VARUNA_MUTATE_AM_UNORDERED,    /* Deliver messages as they come */
     UCT_VARUNA_MUTATE_OLD_ERRORS,      /* Errors of old lanes condemn new ones */
-    UCT_VARUNA_MUTATE_NO_GENERATION,   /* A link which is up again was never
-                                          down */
+    UCT_VARUNA_MUTATE_NO_GENERATION,   /* What state a link and a path are in
+                                          counts, not what has failed since the lane
+                                          was made */
     UCT_VARUNA_MUTATE_LOSE_MESSAGE,    /* No mistake, but what a NIC does that
                                           dies with a message in its queue */
     UCT_VARUNA_MUTATE_DOUBT_NOBODY,    /* Peers that are dead take all DCIs of the
@@ -52,6 +53,9 @@ typedef enum {
 
 /* LOSE_MESSAGE: its number */
 #define UCT_VARUNA_MUTATE_LOST_SEQ 100
+
+/* NO_GATE: so many steps of the endpoint, if the application posts nothing new */
+#define UCT_VARUNA_MUTATE_LEAKS    1000
 
 #ifdef UCT_VARUNA_MUTATIONS
 

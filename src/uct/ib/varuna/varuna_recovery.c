@@ -246,10 +246,13 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (uct_varuna_ep_leaks(ep, now)) {
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_ep_leaks(ep)) {
+        --ep->leaks;
         uct_varuna_ep_dispatch_pending(ep);
         return 1;
     }
+#endif
 
     status = uct_varuna_ep_repeat(ep);
     if (status == UCS_ERR_NO_RESOURCE) {

@@ -296,7 +296,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_compare_abort(ep);
     ep->stuck = 0;
 #ifdef UCT_VARUNA_MUTATIONS
-    ep->leak_until = ucs_get_time() + ucs_time_from_msec(2);
+    ep->leaks = UCT_VARUNA_MUTATE_LEAKS;
 #endif
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
     uct_varuna_ep_add_work(ep);
