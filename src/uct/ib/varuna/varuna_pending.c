@@ -51,7 +51,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
             --iface->num_pending;
         }
 
-        if (status == UCS_ERR_NO_RESOURCE) {
+        if (UCS_STATUS_IS_ERR(status)) {
             break;
         }
     }
