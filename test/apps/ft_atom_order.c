@@ -14,6 +14,7 @@
 #define FT_ORDER_TIME    20.0 /* Seconds */
 #define FT_ORDER_OPS     4
 #define FT_ORDER_FLUSHES 64
+#define FT_ORDER_CALLS   1000 /* Of a callback within some calls of progress */
 
 typedef struct ft_order ft_order_t;
 
@@ -290,6 +291,130 @@ static void ft_order_puts(ft_order_t *order)
     ft_wait_for_flush(order);
 }
 
+/* --- What is refused --- */
+
+static void ft_must_be(ucs_status_t status, ucs_status_t expected,
+                       const char *what, uint64_t addr)
+{
+    if (status != expected) {
+        ft_die("%s at 0x%" PRIx64 " returns %s", what, addr,
+               ucs_status_string(status));
+    }
+}
+
+static void ft_post_unaligned(ft_order_t *order, uint64_t addr)
+{
+    uct_rkey_t rkey = order->load->rkey;
+    uct_ep_h ep     = order->load->ep;
+    ft_order_op_t op;
+
+    ft_begin(order, &op, ft_count_done);
+    ft_must_be((order->load->width == 8) ?
+               uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey) :
+               uct_ep_atomic32_post(ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey),
+               UCS_ERR_INVALID_PARAM, "a posted add", addr);
+    ft_must_be((order->load->width == 8) ?
+               uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &op.result, addr,
+                                     rkey, &op.comp) :
+               uct_ep_atomic32_fetch(ep, UCT_ATOMIC_OP_ADD, 1,
+                                     (uint32_t*)&op.result, addr, rkey,
+                                     &op.comp),
+               UCS_ERR_INVALID_PARAM, "an add", addr);
+    ft_must_be((order->load->width == 8) ?
+               uct_ep_atomic_cswap64(ep, 0, 1, addr, rkey, &op.result,
+                                     &op.comp) :
+               uct_ep_atomic_cswap32(ep, 0, 1, addr, rkey,
+                                     (uint32_t*)&op.result, &op.comp),
+               UCS_ERR_INVALID_PARAM, "a compare and swap", addr);
+}
+
+static void ft_post_none(ft_order_t *order, unsigned opcode)
+{
+    uct_rkey_t rkey = order->load->rkey;
+    uct_ep_h ep     = order->load->ep;
+    ft_order_op_t op;
+
+    ft_begin(order, &op, ft_count_done);
+    ft_must_be(uct_ep_atomic64_post(ep, (uct_atomic_op_t)opcode, 1, order->addr,
+                                    rkey),
+               UCS_ERR_UNSUPPORTED, "a posted operation that is none",
+               order->addr);
+    ft_must_be(uct_ep_atomic64_fetch(ep, (uct_atomic_op_t)opcode, 1, &op.result,
+                                     order->addr, rkey, &op.comp),
+               UCS_ERR_UNSUPPORTED, "an operation that is none", order->addr);
+}
+
+/* Each fails at once, and alone: neither what is in front of it, nor what follows */
+static void ft_order_refused(ft_order_t *order)
+{
+    unsigned i;
+
+    order->func = ft_count_done;
+    for (i = 0; i < FT_ORDER_OPS; ++i) {
+        ft_post_add(order, i, 1);
+        ft_post_unaligned(order, order->addr + 1);
+        ft_post_unaligned(order, order->addr + (order->load->width / 2));
+        ft_post_none(order, UCT_ATOMIC_OP_CSWAP);
+        ft_post_none(order, UCT_ATOMIC_OP_LAST);
+    }
+
+    ft_wait(order);
+    ft_wait_for_flush(order);
+    for (i = 0; i < FT_ORDER_OPS; ++i) {
+        if (order->ops[i].result != order->ops[0].result) {
+            ft_die("word %u was %" PRIu64 ", and word 0 %" PRIu64, i,
+                   order->ops[i].result, order->ops[0].result);
+        }
+    }
+}
+
+/* --- Pending requests --- */
+
+typedef struct {
+    uct_pending_req_t req;
+    unsigned          calls;
+    int               is_over;
+} ft_pending_t;
+
+static ucs_status_t ft_pending_func(uct_pending_req_t *req)
+{
+    ft_pending_t *pending = (ft_pending_t*)req;
+
+    if (++pending->calls > FT_ORDER_CALLS) {
+        ft_die("a pending request that fails is called without end");
+    }
+
+    return pending->is_over ? UCS_OK : UCS_ERR_IO_ERROR;
+}
+
+/* It stays in the queue, and is called again some time (uct_pending_callback_t) */
+static void ft_order_pending(ft_order_t *order)
+{
+    double since         = ft_now();
+    ft_pending_t pending = {.req.func = ft_pending_func};
+    unsigned calls;
+
+    order->func = ft_count_done;
+    ft_post_add(order, 0, 0);
+    ft_fence(order);
+    if (uct_ep_pending_add(order->load->ep, &pending.req, 0) != UCS_OK) {
+        ft_die("no request has to wait");
+    }
+
+    while (pending.calls == 0) {
+        ft_progress(order, since);
+    }
+
+    pending.is_over = 1;
+    calls           = pending.calls;
+    while (pending.calls == calls) {
+        ft_progress(order, since);
+    }
+
+    ft_wait(order);
+    ft_wait_for_flush(order);
+}
+
 int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name)
 {
     static ft_order_t order;
@@ -301,6 +426,10 @@ int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name)
         ft_order_flushes(&order);
     } else if (!strcmp(name, "read")) {
         ft_order_read(&order);
+    } else if (!strcmp(name, "refused")) {
+        ft_order_refused(&order);
+    } else if (!strcmp(name, "pending")) {
+        ft_order_pending(&order);
     } else if (!strcmp(name, "puts")) {
         ft_order_puts(&order);
     } else {

@@ -17,6 +17,9 @@
  *                   read     The word is read, behind a fence the next one is added
  *                            1 to, and then the word is put: it must be 1, and the
  *                            read must not see the put.
+ *                   refused  Atomics that are not aligned, or are none, among good
+ *                            ones.
+ *                   pending  A pending request which fails each time.
  *                   puts     Behind a fence a word is added 1 to, while the next one
  *                            is put all the time.
  *

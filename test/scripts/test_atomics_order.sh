@@ -74,4 +74,23 @@ test_fence_among_puts() {
     done
 }
 
+# What no NIC would execute fails when it is posted, and nothing else does
+test_refused_at_once() {
+    local mode
+    for mode in proxy extended native; do
+        begin $mode
+        ask client "order 8 refused"
+        [ $mode = native ] || ask client "order 4 refused"
+        end
+        rm -f ./*.in
+    done
+}
+
+# A pending request that waits for an atomic, and fails when it is called
+test_pending_fails() {
+    begin proxy
+    ask client "order 8 pending"
+    end
+}
+
 run_tests

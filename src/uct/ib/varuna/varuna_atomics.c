@@ -11,6 +11,8 @@
 #include "varuna.inl"
 #include "varuna_amo.h"
 
+#include <inttypes.h>
+
 /* Rule 11: one mode for all who touch the same memory. One native ADD on a word
  * which holds a UID would destroy it. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -30,15 +32,43 @@ uct_varuna_ep_check_atomic_mode(const uct_varuna_iface_t *iface,
     return UCS_ERR_UNSUPPORTED;
 }
 
+/* A NIC refuses what is not aligned, and its queue pair fails. Here it is refused before
+ * anybody else is told of it, so nothing but this operation fails. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_check_atomic(uct_varuna_req_type_t type, unsigned opcode,
+                           size_t width, uint64_t remote_addr)
+{
+    if (ucs_unlikely((remote_addr & (width - 1)) != 0)) {
+        ucs_error("atomic variable must be naturally aligned (remote address "
+                  "0x%" PRIx64 ", size %zu)", remote_addr, width);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (ucs_unlikely((type != UCT_VARUNA_REQ_CSWAP) &&
+                     (opcode > UCT_ATOMIC_OP_SWAP))) {
+        ucs_error("no atomic operation to post or fetch: %u", opcode);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return UCS_OK;
+}
+
 static ucs_status_t
 uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
                      unsigned opcode, uint64_t compare, uint64_t value,
                      uint64_t remote_addr, uct_rkey_t rkey, void *result,
                      uct_completion_t *comp)
 {
+    size_t width = (flags & UCT_VARUNA_REQ_FLAG_64) ? sizeof(uint64_t) :
+                   sizeof(uint32_t);
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
     ucs_status_t status;
+
+    status = uct_varuna_ep_check_atomic(type, opcode, width, remote_addr);
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
 
     status = uct_varuna_ep_check_atomic_mode(iface, rkey);
     if (ucs_unlikely(status != UCS_OK)) {
@@ -47,11 +77,8 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
 
     if ((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
         (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) {
-        status = uct_varuna_amo_start(ep, opcode,
-                                      (flags & UCT_VARUNA_REQ_FLAG_64) ?
-                                      sizeof(uint64_t) : sizeof(uint32_t),
-                                      compare, value, remote_addr, rkey, result,
-                                      comp);
+        status = uct_varuna_amo_start(ep, opcode, width, compare, value,
+                                      remote_addr, rkey, result, comp);
         if (status == UCS_OK) {
             UCT_TL_EP_STAT_ATOMIC(&ep->super);
         }
@@ -67,8 +94,7 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     req->flags          |= flags;
     req->opcode          = opcode;
-    req->length          = (flags & UCT_VARUNA_REQ_FLAG_64) ? sizeof(uint64_t) :
-                           sizeof(uint32_t);
+    req->length          = width;
     req->atomic.compare  = compare;
     req->atomic.value    = value;
     req->atomic.result   = result;
