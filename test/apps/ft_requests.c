@@ -6,6 +6,8 @@
  *
  *     ft_requests nested   the callback of a flush posts and flushes again, while what is
  *                          behind it is being completed
+ *     ft_requests listed   endpoints come and go while another thread lists them, and reads
+ *                          their counters
  *     ft_requests owed     queues of the NIC are so short that they have room for a put,
  *                          but not for its log entry
  */
@@ -13,6 +15,7 @@
 #include "ft_vfs.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -20,6 +23,7 @@
 #define FT_MEMORY  4096
 #define FT_ROUNDS  64
 #define FT_MAX_OPS 256
+#define FT_EPS     64
 #define FT_TIMEOUT 30    /* Seconds; less than a second is needed */
 
 static struct {
@@ -215,22 +219,100 @@ static void ft_run_owed(void)
     }
 }
 
+/* --- Endpoints listed by another thread --- */
+
+static struct {
+    volatile int stop;
+    unsigned     files;      /* Read, of endpoints */
+    unsigned     listings;
+} ft_listed;
+
+static void ft_count_file(const char *path, const char *text, void *arg)
+{
+    (void)text;
+    (void)arg;
+    ft_listed.files += (strstr(path, "/vqp/") != NULL);
+}
+
+static void *ft_list(void *arg)
+{
+    (void)arg;
+    while (!ft_listed.stop) {
+        ft_vfs_read("/uct", ft_count_file, NULL);
+        ++ft_listed.listings;
+    }
+
+    return NULL;
+}
+
+static void ft_run_listed(void)
+{
+    static uct_ep_h eps[FT_EPS];
+    pthread_t thread;
+    unsigned round, i;
+
+    if (pthread_create(&thread, NULL, ft_list, NULL) != 0) {
+        ft_die("pthread_create");
+    }
+
+    for (round = 0; (round < FT_ROUNDS) || (ft_listed.listings < 8); ++round) {
+        for (i = 0; i < FT_EPS; ++i) {
+            eps[i] = ft_uct_connect(&ft.uct, &ft.server);
+        }
+
+        ft_progress("listing");
+        for (i = 0; i < FT_EPS; ++i) {
+            uct_ep_destroy(eps[i]);
+        }
+    }
+
+    ft_listed.stop = 1;
+    pthread_join(thread, NULL);
+    printf("ft: %u listings, %u files of endpoints\n", ft_listed.listings,
+           ft_listed.files);
+    if (ft_listed.files == 0) {
+        ft_die("no endpoint was listed");
+    }
+
+    /* Those which are gone are in no list any more */
+    ft_listed.files = 0;
+    ft_vfs_read("/uct", ft_count_file, NULL);
+    i = ft_listed.files;
+    eps[0] = ft_uct_connect(&ft.uct, &ft.server);
+    ft_listed.files = 0;
+    ft_vfs_read("/uct", ft_count_file, NULL);
+    uct_ep_destroy(eps[0]);
+    if (ft_listed.files != 2 * i) {
+        ft_die("%u files of one endpoint, %u of two", i, ft_listed.files);
+    }
+}
+
+static const struct {
+    const char *name;
+    void       (*run)(void);
+} ft_cases[] = {
+    {"listed", ft_run_listed},
+    {"nested", ft_run_nested},
+    {"owed",   ft_run_owed},
+    {NULL}
+};
+
 int main(int argc, char **argv)
 {
-    int nested = (argc == 2) && !strcmp(argv[1], "nested");
+    unsigned i = 0;
 
-    if (!nested && ((argc != 2) || strcmp(argv[1], "owed"))) {
-        ft_die("usage: ft_requests nested | owed");
+    while ((ft_cases[i].name != NULL) &&
+           ((argc != 2) || strcmp(argv[1], ft_cases[i].name))) {
+        ++i;
+    }
+
+    if (ft_cases[i].name == NULL) {
+        ft_die("usage: ft_requests listed | nested | owed");
     }
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     ft_open();
-    if (nested) {
-        ft_run_nested();
-    } else {
-        ft_run_owed();
-    }
-
+    ft_cases[i].run();
     ft_close();
     return 0;
 }

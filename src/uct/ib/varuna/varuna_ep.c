@@ -16,6 +16,8 @@
 #include "varuna_recovery_priv.h"
 #include "varuna_stat.h"
 
+#include <ucs/vfs/base/vfs_obj.h>
+
 /* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
  * endpoint does not reach its slot's next owner. */
 #define UCT_VARUNA_EP_SLOT_BITS      20
@@ -32,12 +34,41 @@ uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
     return (((uct_varuna_ep_t*)ptr)->id == id) ? ptr : NULL;
 }
 
+/* Give the endpoint an id by which it is found. */
+static ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface,
+                                      uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned slot;
+
+    pthread_mutex_lock(&iface->eps_lock);
+    slot = ucs_ptr_array_insert(&iface->eps, ep);
+    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
+        ucs_ptr_array_remove(&iface->eps, slot);
+        status = UCS_ERR_EXCEEDS_LIMIT;
+    } else {
+        ep->id = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
+    return status;
+}
+
+/* Nobody finds it any more, in no thread. */
+static void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    pthread_mutex_lock(&iface->eps_lock);
+    ucs_ptr_array_remove(&iface->eps,
+                         ep->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
+    pthread_mutex_unlock(&iface->eps_lock);
+    /* UCX has done this before it called us, but it may have been listed since */
+    ucs_vfs_obj_remove(ep);
+}
+
 static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(params->iface,
                                                uct_varuna_iface_t);
     ucs_status_t status;
-    unsigned slot;
 
     UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
     UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
@@ -63,14 +94,11 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
         goto err_put_peer;
     }
 
-    slot = ucs_ptr_array_insert(&iface->eps, self);
-    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
-        ucs_ptr_array_remove(&iface->eps, slot);
-        status = UCS_ERR_EXCEEDS_LIMIT;
+    status = uct_varuna_ep_add(iface, self);
+    if (status != UCS_OK) {
         goto err_stat_cleanup;
     }
 
-    self->id          = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
     self->instance    = ++iface->ep_instances;
     self->state       = UCT_VARUNA_EP_OPENING;
     self->state_since = ucs_get_time();
@@ -145,8 +173,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
         uct_rkey_release(&uct_varuna_component, &self->log_bundle);
     }
 
-    ucs_ptr_array_remove(&iface->eps,
-                         self->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
+    uct_varuna_ep_remove(iface, self);
     uct_varuna_peer_put(iface->ctl, self->peer);
     uct_varuna_stat_cleanup(self);
 }

@@ -520,6 +520,7 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     ucs_list_head_init(&iface->graveyard);
     ucs_list_head_init(&iface->gaps);
     ucs_ptr_array_init(&iface->eps, "varuna_eps");
+    pthread_mutex_init(&iface->eps_lock, NULL);
     kh_init_inplace(uct_varuna_inner_eps, &iface->inner_eps);
     uct_varuna_iface_set_config(iface, config);
 }
@@ -670,6 +671,7 @@ err_watch:
     uct_varuna_watch_cleanup(self);
 err_tables:
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    pthread_mutex_destroy(&self->eps_lock);
     ucs_ptr_array_cleanup(&self->eps, 0);
     return status;
 }
@@ -711,6 +713,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
     ucs_mpool_cleanup(&self->bcopy_mp, 1);
     ucs_mpool_cleanup(&self->req_mp, 1);
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    pthread_mutex_destroy(&self->eps_lock);
     ucs_ptr_array_cleanup(&self->eps, 1);
 }
 

@@ -20,6 +20,7 @@
 #include <ucs/datastruct/mpool.h>
 #include <ucs/datastruct/ptr_array.h>
 #include <ucs/datastruct/queue.h>
+#include <pthread.h>
 
 typedef enum {
     UCT_VARUNA_LANE_RC,
@@ -122,7 +123,9 @@ struct uct_varuna_iface {
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
     ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
-    ucs_ptr_array_t            eps;           /* vQP id -> endpoint */
+    ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
+                                                 main thread alone, and with */
+    pthread_mutex_t            eps_lock;      /* this, which others need: VFS */
     khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */

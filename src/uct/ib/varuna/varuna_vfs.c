@@ -7,7 +7,9 @@
  *                                       target/...
  *                                       vqp/<id>/...
  *
- * Called by UCX when somebody lists an interface's directory.
+ * Called by UCX when somebody lists an interface's directory or reads a file, in any
+ * thread. An endpoint's files know its id and not its address: it is looked up, and kept
+ * from being destroyed, under iface->eps_lock. The numbers are read as they are.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -46,11 +48,21 @@ static const struct {
     UCT_VARUNA_VFS_LINK(repeated)
 };
 
-static void uct_varuna_vfs_show_lane(void *obj, ucs_string_buffer_t *strb,
-                                     void *arg_ptr, uint64_t arg_u64)
+/* What is shown of an endpoint. */
+typedef void (*uct_varuna_vfs_ep_func_t)(const uct_varuna_ep_t *ep,
+                                         ucs_string_buffer_t *strb);
+
+static void uct_varuna_vfs_print_state(const uct_varuna_ep_t *ep,
+                                       ucs_string_buffer_t *strb)
 {
-    const uct_varuna_ep_t *ep = obj;
-    unsigned link             = ep->lane.link;
+    ucs_string_buffer_appendf(strb, "%s\n",
+                              uct_varuna_ep_state_names[ep->state]);
+}
+
+static void uct_varuna_vfs_print_lane(const uct_varuna_ep_t *ep,
+                                      ucs_string_buffer_t *strb)
+{
+    unsigned link = ep->lane.link;
 
     ucs_string_buffer_appendf(strb, "%s %s\n",
                               uct_varuna_lane_names[ep->lane.kind],
@@ -59,13 +71,45 @@ static void uct_varuna_vfs_show_lane(void *obj, ucs_string_buffer_t *strb,
                                                    link));
 }
 
-static void uct_varuna_vfs_show_state(void *obj, ucs_string_buffer_t *strb,
-                                      void *arg_ptr, uint64_t arg_u64)
+static void uct_varuna_vfs_print_counter(const uct_varuna_ep_t *ep,
+                                         unsigned index,
+                                         ucs_string_buffer_t *strb)
 {
-    const uct_varuna_ep_t *ep = obj;
+    size_t offset = uct_varuna_vfs_ep_counters[index].offset;
 
-    ucs_string_buffer_appendf(strb, "%s\n",
-                              uct_varuna_ep_state_names[ep->state]);
+    ucs_string_buffer_appendf(strb, "%lu\n",
+                              *(const uint64_t*)UCS_PTR_BYTE_OFFSET(ep, offset));
+}
+
+/* Files of an endpoint: the counters are behind those two. */
+static const struct {
+    const char                 *name;
+    uct_varuna_vfs_ep_func_t   print;
+} uct_varuna_vfs_ep_files[] = {
+    { "state", uct_varuna_vfs_print_state },
+    { "lane",  uct_varuna_vfs_print_lane }
+};
+
+/* @a arg_ptr: the interface; @a arg_u64: the file, and the vQP's id below it. What is
+ * called @a obj may have been destroyed. */
+static void uct_varuna_vfs_show_ep(void *obj, ucs_string_buffer_t *strb,
+                                   void *arg_ptr, uint64_t arg_u64)
+{
+    const unsigned num_files  = ucs_static_array_size(uct_varuna_vfs_ep_files);
+    uct_varuna_iface_t *iface = arg_ptr;
+    unsigned file             = arg_u64 >> 32;
+    const uct_varuna_ep_t *ep;
+
+    pthread_mutex_lock(&iface->eps_lock);
+    ep = uct_varuna_ep_find(iface, (uint32_t)arg_u64);
+    if (ep == NULL) {
+        ucs_string_buffer_appendf(strb, "closed\n");
+    } else if (file < num_files) {
+        uct_varuna_vfs_ep_files[file].print(ep, strb);
+    } else {
+        uct_varuna_vfs_print_counter(ep, file - num_files, strb);
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
 }
 
 static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
@@ -87,11 +131,13 @@ static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
     void *element;
     unsigned i;
 
+    pthread_mutex_lock(&iface->eps_lock);
     ucs_ptr_array_for_each(element, i, &iface->eps) {
         ep      = element;
         posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->settled :
                   0;
     }
+    pthread_mutex_unlock(&iface->eps_lock);
 
     ucs_string_buffer_appendf(strb, "%lu\n", posted);
 }
@@ -114,19 +160,28 @@ static void uct_varuna_vfs_add_link_sums(uct_varuna_iface_t *iface,
     }
 }
 
+static void uct_varuna_vfs_add_file(uct_varuna_iface_t *iface,
+                                    uct_varuna_ep_t *ep, uint64_t file,
+                                    const char *name)
+{
+    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_ep, iface,
+                            (file << 32) | ep->id, "%s", name);
+}
+
 static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
                                   uct_varuna_ep_t *ep)
 {
+    const unsigned num_files = ucs_static_array_size(uct_varuna_vfs_ep_files);
     unsigned i;
 
     ucs_vfs_obj_add_dir(iface, ep, "vqp/%u", ep->id);
-    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_state, NULL, 0, "state");
-    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_lane, NULL, 0, "lane");
+    for (i = 0; i < num_files; ++i) {
+        uct_varuna_vfs_add_file(iface, ep, i, uct_varuna_vfs_ep_files[i].name);
+    }
+
     for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_ep_counters); ++i) {
-        ucs_vfs_obj_add_ro_file(
-                ep, ucs_vfs_show_primitive,
-                UCS_PTR_BYTE_OFFSET(ep, uct_varuna_vfs_ep_counters[i].offset),
-                UCS_VFS_TYPE_ULONG, "%s", uct_varuna_vfs_ep_counters[i].name);
+        uct_varuna_vfs_add_file(iface, ep, num_files + i,
+                                uct_varuna_vfs_ep_counters[i].name);
     }
 }
 
@@ -170,7 +225,9 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
                             &iface->target_stats.late_opens,
                             UCS_VFS_TYPE_U32, "late_opens");
 
+    pthread_mutex_lock(&iface->eps_lock);
     ucs_ptr_array_for_each(ep, i, &iface->eps) {
         uct_varuna_vfs_add_ep(iface, ep);
     }
+    pthread_mutex_unlock(&iface->eps_lock);
 }
