@@ -63,4 +63,4 @@ INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                                            "unsupported", "fork", "umem",
                                            "umem_fork", "signal", "dv_cq", "caps",
                                            "srq_default", "resize_cq",
-                                           "no_resize"));
+                                           "no_resize", "rereg_mr", "no_rereg"));

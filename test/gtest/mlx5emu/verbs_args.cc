@@ -449,6 +449,8 @@ const struct {
     {"caps",        check_caps},
     {"resize_cq",   check_resize_cq},
     {"no_resize",   check_resize_refused},
+    {"rereg_mr",    check_rereg_mr},
+    {"no_rereg",    check_rereg_refused},
     {"srq_default", check_srq_default},
     {"qp",          check_qp},
     {"srq",         check_srq},

@@ -109,5 +109,7 @@ void check_srq_default();
 /* verbs_change.cc */
 void check_resize_cq();
 void check_resize_refused();
+void check_rereg_mr();
+void check_rereg_refused();
 
 #endif

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Groups of checks of verbs_args about objects that change while they are in use:
- * completion queues that are resized. A queue pair that is connected to itself makes
+ * completion queues that are resized, memory regions that are registered anew. A queue pair that is connected to itself makes
  * the completions.
  */
 
@@ -185,4 +185,127 @@ void check_resize_refused()
     obj.cq.out = &dv;
     CHECK(mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) == 0);
     CHECK(ibv_resize_cq(d.cq, 1000) == EOPNOTSUPP);
+}
+
+namespace {
+
+const int RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                   IBV_ACCESS_REMOTE_READ;
+
+/* How a write and a read of 8 bytes end, by a queue pair of that PD */
+ibv_wc_status access(device &d, ibv_pd *pd, ibv_wr_opcode opcode, void *addr,
+                     uint32_t rkey, void *laddr, uint32_t lkey)
+{
+    loop l(d, 7, pd);
+    ibv_send_wr wr = {}, *bad;
+    ibv_sge sge    = {};
+    ibv_wc wc      = {};
+
+    sge.addr               = (uintptr_t)laddr;
+    sge.length             = 8;
+    sge.lkey               = lkey;
+    wr.sg_list             = &sge;
+    wr.num_sge             = 1;
+    wr.opcode              = opcode;
+    wr.send_flags          = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = (uintptr_t)addr;
+    wr.wr.rdma.rkey        = rkey;
+    CHECK(ibv_post_send(l.qp, &wr, &bad) == 0);
+    CHECK(ibv_poll_cq(l.cq, 1, &wc) == 1);
+    return wc.status;
+}
+
+/* Both, from and to the same region */
+bool access_all(device &d, ibv_mr *mr, ibv_wc_status write, ibv_wc_status read)
+{
+    char *p = (char*)mr->addr;
+
+    return (access(d, mr->pd, IBV_WR_RDMA_WRITE, p, mr->rkey, p + 8, mr->lkey) ==
+            write) &&
+           (access(d, mr->pd, IBV_WR_RDMA_READ, p, mr->rkey, p + 8, mr->lkey) == read);
+}
+
+} /* namespace */
+
+/* Rights and PD change at once, with the same keys; other memory has others, and the old
+ * ones are dead. Read what the key is after each change: a NIC may do otherwise. */
+void check_rereg_mr()
+{
+    static char other[8192];
+    device d;
+    ibv_pd *pd    = ibv_alloc_pd(d.ctx);
+    ibv_mr *mr    = ibv_reg_mr(d.pd, d.buffer, 64, RIGHTS);
+    ibv_mr *local = ibv_reg_mr(d.pd, d.buffer + 128, 64, IBV_ACCESS_LOCAL_WRITE);
+    uint32_t key  = mr->rkey;
+
+    CHECK(access_all(d, mr, IBV_WC_SUCCESS, IBV_WC_SUCCESS));
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ) == 0);
+    CHECK((mr->rkey == key) && (mr->addr == d.buffer) && (mr->length == 64));
+    CHECK(access_all(d, mr, IBV_WC_REM_ACCESS_ERR, IBV_WC_SUCCESS));
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                       IBV_ACCESS_LOCAL_WRITE) == 0);
+    CHECK(access_all(d, mr, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR));
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIGHTS) == 0);
+    CHECK(access_all(d, mr, IBV_WC_SUCCESS, IBV_WC_SUCCESS));
+
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0) == 0);
+    CHECK((mr->pd == pd) && (mr->rkey == key));
+    CHECK(access_all(d, mr, IBV_WC_SUCCESS, IBV_WC_SUCCESS));
+    CHECK(access(d, d.pd, IBV_WR_RDMA_WRITE, d.buffer, key, local->addr, local->lkey) ==
+          IBV_WC_REM_ACCESS_ERR);
+    CHECK(ibv_dealloc_pd(pd) == EBUSY);
+
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD, d.pd,
+                       other, sizeof(other), 0) == 0);
+    CHECK((mr->addr == other) && (mr->length == sizeof(other)) && (mr->pd == d.pd));
+    CHECK(ibv_dealloc_pd(pd) == 0);
+    CHECK(access_all(d, mr, IBV_WC_SUCCESS, IBV_WC_SUCCESS));
+    CHECK(access(d, d.pd, IBV_WR_RDMA_WRITE, other + sizeof(other) - 8, mr->rkey,
+                 local->addr, local->lkey) == IBV_WC_SUCCESS);
+    CHECK(access(d, d.pd, IBV_WR_RDMA_WRITE, d.buffer, mr->rkey, local->addr,
+                 local->lkey) == IBV_WC_REM_ACCESS_ERR);
+    CHECK((mr->rkey != key) && (mr->lkey == mr->rkey));
+    CHECK(access(d, d.pd, IBV_WR_RDMA_WRITE, d.buffer, key, local->addr, local->lkey) ==
+          IBV_WC_REM_ACCESS_ERR);
+    CHECK(ibv_dereg_mr(local) == 0);
+    CHECK(ibv_dereg_mr(mr) == 0);
+}
+
+/* A region that could not be changed is what it was */
+void check_rereg_refused()
+{
+    device d, other(1);
+    ibv_mr *mr   = ibv_reg_mr(d.pd, d.buffer, 64, RIGHTS);
+    uint32_t key = mr->rkey;
+
+    CHECK(ibv_rereg_mr(NULL, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIGHTS) ==
+          IBV_REREG_MR_ERR_INPUT);
+    CHECK(ibv_rereg_mr(mr, 0x80, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT);
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0) ==
+          IBV_REREG_MR_ERR_INPUT);
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, 64, 0) ==
+          IBV_REREG_MR_ERR_INPUT);
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, d.buffer, 0, 0) ==
+          IBV_REREG_MR_ERR_INPUT);
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, d.pd, NULL, 0, RIGHTS) ==
+          IBV_REREG_MR_ERR_INPUT);
+
+    CHECK((ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_CMD) &&
+          (errno == EINVAL));
+    CHECK((ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other.pd, NULL, 0, 0) ==
+           IBV_REREG_MR_ERR_CMD) && (errno == EINVAL));
+    CHECK((ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                        IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_CMD) &&
+          (errno == EINVAL));
+    CHECK((ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                        IBV_ACCESS_ON_DEMAND) == IBV_REREG_MR_ERR_CMD) &&
+          (errno == EOPNOTSUPP));
+    CHECK((ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void*)-4096, 8192,
+                        0) == IBV_REREG_MR_ERR_CMD) && (errno == EINVAL));
+
+    CHECK((mr->pd == d.pd) && (mr->addr == d.buffer) && (mr->length == 64));
+    CHECK((mr->rkey == key) && (mr->lkey == key));
+    CHECK(access_all(d, mr, IBV_WC_SUCCESS, IBV_WC_SUCCESS));
+    CHECK(ibv_dereg_mr(mr) == 0);
 }

@@ -53,6 +53,12 @@ int emu_pd_free(emu_pd_t *pd)
     return 0;
 }
 
+static int emu_mr_access_is_valid(unsigned access)
+{
+    return !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
+           (access & IBV_ACCESS_LOCAL_WRITE);
+}
+
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
                unsigned access, emu_mr_t **mr_p)
 {
@@ -60,12 +66,8 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
     emu_mr_t *mr;
     int index;
 
-    if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-        !(access & IBV_ACCESS_LOCAL_WRITE)) {
-        return -EINVAL;
-    }
-
-    if ((addr + length < addr) || (iova + length < iova)) {
+    if (!emu_mr_access_is_valid(access) || (addr + length < addr) ||
+        (iova + length < iova)) {
         return -EINVAL;
     }
 
@@ -187,15 +189,13 @@ static int emu_mr_is_held(const emu_mr_t *mr)
     return 0;
 }
 
-/* Whoever begins an access after this sees it, and gives up; those who began
- * earlier are waited for */
-static void emu_mr_stop(emu_mr_t *mr)
+/* Until those who began an access before a change have ended it */
+static void emu_mr_wait(const emu_mr_t *mr)
 {
     struct timespec pause = { .tv_nsec = 20000 };
     uint64_t end          = 0;
     uint64_t now;
 
-    __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
     while (emu_mr_is_held(mr)) {
         now = emu_now_ns();
         if (end == 0) {
@@ -205,6 +205,14 @@ static void emu_mr_stop(emu_mr_t *mr)
         }
         nanosleep(&pause, NULL);
     }
+}
+
+/* Whoever begins an access after this sees it, and gives up; those who began
+ * earlier are waited for */
+static void emu_mr_stop(emu_mr_t *mr)
+{
+    __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
+    emu_mr_wait(mr);
 }
 
 /* Windows into a region that goes away lead nowhere from now on; their slots
@@ -220,6 +228,34 @@ static void emu_mr_stop_windows(const emu_mr_t *parent)
             emu_mr_stop(mr);
         }
     }
+}
+
+int emu_mr_change(emu_mr_t *mr, emu_pd_t *pd, unsigned access)
+{
+    const emu_ctx_t *ctx = &emu_fabric->ctxs[pd->ctx];
+    uint32_t old_pd      = mr->pd;
+
+    if (!emu_mr_access_is_valid(access)) {
+        return -EINVAL;
+    }
+
+    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+        return -EIO;
+    }
+
+    emu_lock(&emu_fabric->table_lock); /* No window is made meanwhile */
+    if (mr->windows != 0) {
+        emu_unlock(&emu_fabric->table_lock);
+        return -EBUSY;
+    }
+
+    __atomic_fetch_add(&pd->refs, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&mr->pd, pd->index, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&mr->access, access, __ATOMIC_SEQ_CST);
+    emu_unlock(&emu_fabric->table_lock);
+    emu_mr_wait(mr);
+    __atomic_fetch_sub(&emu_fabric->pds[old_pd].refs, 1, __ATOMIC_RELAXED);
+    return 0;
 }
 
 void emu_mr_dereg(emu_mr_t *mr)
@@ -295,7 +331,8 @@ emu_mr_t *emu_mr_get(uint32_t key, uint64_t addr, uint64_t length,
 
     emu_mr_hold(key >> 8);
     if (emu_unlikely((__atomic_load_n(&mr->used, __ATOMIC_SEQ_CST) != 1) ||
-                     (mr->key != key))) {
+                     (mr->key != key) || (mr->pd != pd) ||
+                     ((mr->access & access) != access))) {
         emu_mr_put(mr);
         return NULL;
     }

@@ -63,6 +63,14 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
 int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
                       emu_mr_t **mr_p);
 
+/**
+ * Give a region to another PD of the same context, and change its rights. The key stays;
+ * accesses that began before are waited for. @a access as for @ref emu_mr_reg.
+ *
+ * @return -EINVAL, -EIO, or -EBUSY if there are windows into it.
+ */
+int emu_mr_change(emu_mr_t *mr, emu_pd_t *pd, unsigned access);
+
 /** Deregister: waits until nobody is in the middle of an access. */
 void emu_mr_dereg(emu_mr_t *mr);
 

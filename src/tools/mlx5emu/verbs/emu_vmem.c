@@ -111,6 +111,28 @@ int emu_vtd_dealloc(struct ibv_td *td)
     return 0;
 }
 
+/* Optional flags may be ignored, by their definition. Others, unless they are modelled,
+ * are refused. */
+static int emu_vmr_access(const char *func, unsigned access, unsigned *access_p)
+{
+    access &= ~IBV_ACCESS_OPTIONAL_RANGE;
+    if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
+                  IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB)) {
+        return emu_refuse(func, "on-demand paging, memory windows, zero-based and"
+                          " huge-page regions are");
+    }
+
+    *access_p = access;
+    return 0;
+}
+
+static void emu_vmr_init_public(emu_vmr_t *vmr)
+{
+    vmr->ibv.handle = vmr->mr->key >> 8;
+    vmr->ibv.lkey   = vmr->mr->key;
+    vmr->ibv.rkey   = vmr->mr->key;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
                                 uint64_t iova, unsigned int access)
 {
@@ -121,13 +143,9 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
         return emu_verbs_fail(EINVAL);
     }
 
-    /* Optional flags may be ignored, by their definition */
-    access &= ~IBV_ACCESS_OPTIONAL_RANGE;
-    if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED |
-                  IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB)) {
-        return emu_refuse_object(
-                __func__, "on-demand paging, memory windows, zero-based and"
-                " huge-page regions are");
+    ret = emu_vmr_access(__func__, access, &access);
+    if (ret != 0) {
+        return emu_verbs_fail(ret);
     }
 
     if ((uintptr_t)addr + length < (uintptr_t)addr) {
@@ -150,9 +168,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
     vmr->ibv.pd      = pd;
     vmr->ibv.addr    = addr;
     vmr->ibv.length  = length;
-    vmr->ibv.handle  = vmr->mr->key >> 8;
-    vmr->ibv.lkey    = vmr->mr->key;
-    vmr->ibv.rkey    = vmr->mr->key;
+    emu_vmr_init_public(vmr);
     return &vmr->ibv;
 }
 
@@ -181,17 +197,78 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
     return emu_refuse_object(__func__, NULL);
 }
 
+/* Other memory is another region, with another key: mlx5's kernel driver makes one where
+ * the NIC cannot change entity sizes by work requests, and this one says so. PD and
+ * rights change in place. */
+static int emu_vmr_rereg(emu_vmr_t *vmr, int flags, struct ibv_pd *pd, uint64_t addr,
+                         uint64_t length, unsigned access)
+{
+    emu_mr_t *mr = vmr->mr;
+    int ret;
+
+    if (!(flags & IBV_REREG_MR_CHANGE_ACCESS)) {
+        access = mr->access;
+    }
+
+    ret = emu_vmr_access("ibv_rereg_mr", access, &access);
+    if (ret != 0) {
+        return ret;
+    }
+
+    if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+        ret = emu_mr_change(mr, emu_vpd(pd)->pd, access);
+        return (ret != -EBUSY) ? ret :
+               emu_refuse("ibv_rereg_mr", "changing what memory keys refer to is");
+    }
+
+    ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, addr, access, &vmr->mr);
+    if (ret == 0) {
+        emu_mr_dereg(mr);
+        emu_vmr_init_public(vmr);
+    }
+
+    return ret;
+}
+
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
                  size_t length, int access)
 {
-    (void)mr;
-    (void)flags;
-    (void)pd;
-    (void)addr;
-    (void)length;
-    (void)access;
-    emu_refuse(__func__, NULL);
-    return IBV_REREG_MR_ERR_INPUT;
+    emu_vmr_t *vmr;
+    int ret;
+
+    if ((mr == NULL) || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+        ((flags & IBV_REREG_MR_CHANGE_PD) && (pd == NULL)) ||
+        ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) &&
+         ((addr == NULL) || (length == 0))) ||
+        (!(flags & IBV_REREG_MR_CHANGE_ACCESS) && (access != 0))) {
+        emu_verbs_error(EINVAL);
+        return IBV_REREG_MR_ERR_INPUT;
+    }
+
+    if (!(flags & IBV_REREG_MR_CHANGE_PD)) {
+        pd = mr->pd;
+    }
+
+    if ((flags == 0) || (pd->context != mr->context) ||
+        !emu_vctx_is_mine(mr->context)) {
+        emu_verbs_error(EINVAL);
+        return IBV_REREG_MR_ERR_CMD;
+    }
+
+    vmr = emu_container_of(mr, emu_vmr_t, ibv);
+    ret = emu_vmr_rereg(vmr, flags, pd, (uintptr_t)addr, length, access);
+    if (ret != 0) {
+        emu_verbs_error(ret);
+        return IBV_REREG_MR_ERR_CMD;
+    }
+
+    mr->pd = pd;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        mr->addr   = addr;
+        mr->length = length;
+    }
+
+    return 0;
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
