@@ -12,6 +12,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_rc_addr.h"
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -52,31 +53,6 @@ uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
 
     ucs_debug("nic %u is no link of ours", nic);
     return UCS_ERR_NO_DEVICE;
-}
-
-/* Connect a queue pair to the requester's. */
-static ucs_status_t
-uct_varuna_target_connect_ep(uct_varuna_ctl_t *ctl, unsigned link,
-                             const uct_varuna_ctl_connect_t *req, uct_ep_h ep)
-{
-    const uct_varuna_lane_iface_t *rc =
-            &ctl->iface->links[link].lanes[UCT_VARUNA_LANE_RC];
-    char device_addr[UCT_VARUNA_TARGET_ADDR_ROOM] = {0};
-    char ep_addr[UCT_VARUNA_TARGET_ADDR_ROOM]     = {0};
-
-    /* In rooms of their own: inner code reads as much as it likes */
-    if ((req->ep_len != rc->attr.ep_addr_len) ||
-        (req->ep_len > sizeof(ep_addr)) ||
-        (req->device_len > sizeof(device_addr))) {
-        ucs_debug("the peer's RC address has %u bytes, ours %zu", req->ep_len,
-                  rc->attr.ep_addr_len);
-        return UCS_ERR_INVALID_ADDR;
-    }
-
-    memcpy(device_addr, req + 1, req->device_len);
-    memcpy(ep_addr, UCS_PTR_BYTE_OFFSET(req + 1, req->device_len), req->ep_len);
-    return uct_ep_connect_to_ep(ep, (uct_device_addr_t*)device_addr,
-                                (uct_ep_addr_t*)ep_addr);
 }
 
 /* Tell the requester, lock held. */
@@ -199,12 +175,18 @@ uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
         goto out_reply;
     }
 
+    /* Before it costs a queue pair */
+    status = uct_varuna_rc_addr_check(&ctl->iface->links[rc_link], req);
+    if (status != UCS_OK) {
+        goto out_reply;
+    }
+
     ep = uct_varuna_spare_take(ctl, rc_link);
     if (ep == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    status = uct_varuna_target_connect_ep(ctl, rc_link, req, ep);
+    status = uct_varuna_rc_connect(&ctl->iface->links[rc_link], ep, req);
     if (status == UCS_OK) {
         status = uct_varuna_target_attach_ep(ctl, target, ep, rc_link,
                                              hdr->epoch);

@@ -15,6 +15,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_heartbeat.h"
+#include "varuna_ib_addr.h"
 #include "varuna_lane.h"
 
 #include <ucs/debug/log.h>
@@ -42,15 +43,18 @@ typedef struct uct_varuna_pairing {
 
 
 /* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both
- * addresses need room behind them. */
-static int uct_varuna_peer_iface_reaches(uct_iface_h inner, size_t addr_len,
+ * addresses need room behind them, and @a remote's port is looked at first. */
+static int uct_varuna_peer_iface_reaches(const uct_varuna_link_t *link,
+                                         uct_iface_h inner, size_t addr_len,
                                          const uct_varuna_parsed_link_t *remote,
                                          const void *remote_addr,
                                          size_t remote_len)
 {
     char device[UCT_VARUNA_ADDR_ROOM], addr[UCT_VARUNA_ADDR_ROOM];
 
-    if ((remote_len != addr_len) || (remote_len > sizeof(addr))) {
+    if ((remote_len != addr_len) || (remote_len > sizeof(addr)) ||
+        !uct_varuna_ib_addr_is_valid(remote->device_addr, remote->device_len,
+                                     link->device_addr)) {
         return 0;
     }
 
@@ -69,9 +73,9 @@ static int uct_varuna_peer_lane_reaches(const uct_varuna_iface_t *iface,
     const uct_varuna_lane_iface_t *dc =
             &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
 
-    return uct_varuna_peer_iface_reaches(dc->inner, dc->attr.iface_addr_len,
-                                         remote, remote->dc_addr,
-                                         remote->dc_len);
+    return uct_varuna_peer_iface_reaches(&iface->links[link], dc->inner,
+                                         dc->attr.iface_addr_len, remote,
+                                         remote->dc_addr, remote->dc_len);
 }
 
 static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
@@ -80,9 +84,9 @@ static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
 {
     const uct_varuna_ctl_link_t *ctl = &iface->ctl->links[link];
 
-    return uct_varuna_peer_iface_reaches(ctl->inner, ctl->attr.iface_addr_len,
-                                         remote, remote->ctl_addr,
-                                         remote->ctl_len) &&
+    return uct_varuna_peer_iface_reaches(&iface->links[link], ctl->inner,
+                                         ctl->attr.iface_addr_len, remote,
+                                         remote->ctl_addr, remote->ctl_len) &&
            ((remote->dc_addr == NULL) ||
             uct_varuna_peer_lane_reaches(iface, link, remote));
 }

@@ -13,6 +13,7 @@
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
+#include "varuna_rc_addr.h"
 #include "varuna_recovery_priv.h"
 #include "varuna_req.h"
 #include "varuna_resend.h"
@@ -165,7 +166,6 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_hdr_t *hdr,
                                  const uct_varuna_ctl_connect_t *rep)
 {
-    const uint8_t *addr = (const uint8_t*)(rep + 1);
     const uct_varuna_link_t *link;
     ucs_status_t status;
 
@@ -187,10 +187,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     }
 
     if (rep->status == 0) {
-        status = uct_ep_connect_to_ep(ep->next.ep,
-                                      (const uct_device_addr_t*)addr,
-                                      (const uct_ep_addr_t*)
-                                      (addr + rep->device_len));
+        status = uct_varuna_rc_connect(link, ep->next.ep, rep);
         if (status == UCS_OK) {
             status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
                                                  &ep->next.mtu);

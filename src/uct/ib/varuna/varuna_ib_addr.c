@@ -1,0 +1,110 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Check of a port's address. See varuna_ib_addr.h.
+ *
+ *   Ethernet:    flags  GID (16)                                            ...
+ *   InfiniBand:  flags  LID (2)  [interface id (8)]  [subnet (2 or 8)]      ...
+ *   both:        ...  [path MTU (1)]  [GID index (1)]  [partition key (2)]
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ib_addr.h"
+
+#include <uct/ib/base/ib_iface.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+
+/* LIDs from here on are multicast groups; 0 is a port without one */
+#define UCT_VARUNA_IB_MULTICAST_LID 0xc000
+
+/* Bytes which the flags call for */
+static size_t uct_varuna_ib_addr_length(uint8_t flags)
+{
+    size_t length = sizeof(uct_ib_address_t);
+
+    if (flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
+        length += sizeof(union ibv_gid);
+    } else {
+        length += sizeof(uint16_t);
+        length += (flags & UCT_IB_ADDRESS_FLAG_IF_ID) ? sizeof(uint64_t) : 0;
+        length += (flags & UCT_IB_ADDRESS_FLAG_SUBNET16) ? sizeof(uint16_t) : 0;
+        length += (flags & UCT_IB_ADDRESS_FLAG_SUBNET64) ? sizeof(uint64_t) : 0;
+    }
+
+    length += (flags & UCT_IB_ADDRESS_FLAG_PATH_MTU) ? sizeof(uint8_t) : 0;
+    length += (flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0;
+    return length;
+}
+
+static int uct_varuna_ib_addr_is_zero(const uint8_t *bytes)
+{
+    static const uint8_t zero[sizeof(uint64_t)];
+
+    return !memcmp(bytes, zero, sizeof(zero));
+}
+
+/* UCX ends the process if it needs the interface id of a GID, and it is 0 */
+static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
+{
+    uint16_t lid;
+
+    if (flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
+        return !uct_varuna_ib_addr_is_zero(pos + sizeof(uint64_t));
+    }
+
+    memcpy(&lid, pos, sizeof(lid));
+    if (lid >= UCT_VARUNA_IB_MULTICAST_LID) {
+        return 0;
+    }
+
+    if ((flags & UCT_IB_ADDRESS_FLAG_SUBNET16) &&
+        (flags & UCT_IB_ADDRESS_FLAG_SUBNET64)) {
+        return 0;
+    }
+
+    return (flags & UCT_IB_ADDRESS_FLAG_IF_ID) ?
+           !uct_varuna_ib_addr_is_zero(pos + sizeof(lid)) : (lid != 0);
+}
+
+/* Behind the port: the path MTU comes first */
+static int uct_varuna_ib_addr_check_mtu(uint8_t flags, const uint8_t *addr,
+                                        size_t length)
+{
+    size_t behind = sizeof(uint8_t) +
+                    ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
+    uint8_t mtu;
+
+    if (!(flags & UCT_IB_ADDRESS_FLAG_PATH_MTU)) {
+        return 1;
+    }
+
+    mtu = addr[length - behind];
+    return (mtu >= IBV_MTU_256) && (mtu <= IBV_MTU_4096);
+}
+
+int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own)
+{
+    const uint8_t *bytes = addr;
+    uint8_t flags, same;
+
+    if (length < sizeof(uct_ib_address_t)) {
+        return 0;
+    }
+
+    /* Which of our GIDs is used is not for others to say. Where we need more than a LID
+     * to be found, we need it of others as well */
+    flags = bytes[0];
+    same  = UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH;
+    if (!(flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH)) {
+        same |= *(const uint8_t*)own & UCT_IB_ADDRESS_FLAG_IF_ID;
+    }
+
+    return !(flags & UCT_IB_ADDRESS_FLAG_GID_INDEX) &&
+           !((flags ^ *(const uint8_t*)own) & same) &&
+           (length == uct_varuna_ib_addr_length(flags)) &&
+           uct_varuna_ib_addr_check_port(flags, bytes + sizeof(uct_ib_address_t)) &&
+           uct_varuna_ib_addr_check_mtu(flags, bytes, length);
+}

@@ -1,0 +1,22 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Check of a port's address (LID or GID) that a peer tells, before UCX gets it: UCX
+ * takes its length from what it reads, and ends the process if something in it is not
+ * as it should be. Pure; called by whoever hands such an address to UCX.
+ */
+#ifndef UCT_VARUNA_IB_ADDR_H_
+#define UCT_VARUNA_IB_ADDR_H_
+
+#include <stddef.h>
+
+/**
+ * @param [in] addr    A UCT device address of an inner transport, as a peer told it.
+ * @param [in] length  Its length.
+ * @param [in] own     The same of our port from which it is to be reached.
+ *
+ * @return Nonzero if it is one. Whether it can be reached is still to be asked.
+ */
+int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own);
+
+#endif

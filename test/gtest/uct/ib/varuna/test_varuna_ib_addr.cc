@@ -1,0 +1,114 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Addresses of ports: what UCX itself packs is taken, and nothing on which it would end
+ * the process.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/base/ib_iface.h>
+#include "uct/ib/varuna/varuna_ib_addr.h"
+}
+
+#include <vector>
+
+class test_varuna_ib_addr : public ucs::test {
+protected:
+    typedef std::vector<uint8_t> addr_t;
+
+    static addr_t ib(uint8_t flags, size_t rest)
+    {
+        addr_t addr(3 + rest, 0x11);
+
+        addr[0] = flags;
+        return addr;
+    }
+
+    static addr_t eth(uint8_t flags = 0)
+    {
+        addr_t addr(1 + 16, 0x11);
+
+        addr[0] = flags | UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH;
+        return addr;
+    }
+
+    static bool is_valid(const addr_t &addr, const addr_t &own)
+    {
+        return uct_varuna_ib_addr_is_valid(addr.data(), addr.size(), own.data());
+    }
+
+    static bool is_valid(const addr_t &addr)
+    {
+        return is_valid(addr, ib(0, 0));
+    }
+};
+
+UCS_TEST_F(test_varuna_ib_addr, infiniband) {
+    EXPECT_TRUE(is_valid(ib(0, 0)));
+    EXPECT_TRUE(is_valid(ib(UCT_IB_ADDRESS_FLAG_SUBNET16, 2)));
+    EXPECT_TRUE(is_valid(ib(UCT_IB_ADDRESS_FLAG_SUBNET64, 8)));
+    EXPECT_TRUE(is_valid(ib(UCT_IB_ADDRESS_FLAG_PKEY, 2)));
+    EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_SUBNET16 |
+                             UCT_IB_ADDRESS_FLAG_SUBNET64, 10)));
+    EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_GID_INDEX, 1)));
+}
+
+UCS_TEST_F(test_varuna_ib_addr, length) {
+    EXPECT_FALSE(uct_varuna_ib_addr_is_valid(NULL, 0, ib(0, 0).data()));
+    EXPECT_FALSE(is_valid(addr_t(1, 0)));
+    EXPECT_FALSE(is_valid(addr_t(2, 0)));
+    EXPECT_FALSE(is_valid(ib(0, 1)));
+    EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_SUBNET64, 7)));
+    EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_PKEY, 0)));
+}
+
+UCS_TEST_F(test_varuna_ib_addr, lid) {
+    addr_t addr = ib(0, 0);
+
+    addr[1] = 0;
+    addr[2] = 0;
+    EXPECT_FALSE(is_valid(addr));
+    addr[2] = 0xc0; /* Multicast */
+    EXPECT_FALSE(is_valid(addr));
+    addr[2] = 0xbf;
+    EXPECT_TRUE(is_valid(addr));
+}
+
+/* Where our port needs a global address, so does that of a peer */
+UCS_TEST_F(test_varuna_ib_addr, interface_id) {
+    addr_t own  = ib(UCT_IB_ADDRESS_FLAG_IF_ID, 8);
+    addr_t addr = own;
+
+    EXPECT_TRUE(is_valid(addr, own));
+    EXPECT_FALSE(is_valid(ib(0, 0), own));
+    EXPECT_TRUE(is_valid(addr, ib(0, 0)));
+    std::fill(addr.begin() + 3, addr.end(), 0);
+    EXPECT_FALSE(is_valid(addr, own));
+}
+
+UCS_TEST_F(test_varuna_ib_addr, path_mtu) {
+    addr_t addr = ib(UCT_IB_ADDRESS_FLAG_PATH_MTU, 1);
+    addr_t both = ib(UCT_IB_ADDRESS_FLAG_PATH_MTU | UCT_IB_ADDRESS_FLAG_PKEY, 3);
+    int mtu;
+
+    for (mtu = 0; mtu < 256; ++mtu) {
+        addr[3] = mtu;
+        both[3] = mtu;
+        EXPECT_EQ((mtu >= 1) && (mtu <= 5), is_valid(addr)) << mtu;
+        EXPECT_EQ((mtu >= 1) && (mtu <= 5), is_valid(both)) << mtu;
+    }
+}
+
+UCS_TEST_F(test_varuna_ib_addr, ethernet) {
+    addr_t addr = eth();
+
+    EXPECT_TRUE(is_valid(addr, eth()));
+    EXPECT_TRUE(is_valid(eth(UCT_IB_ADDRESS_FLAG_ROCE_IPV6), eth()));
+    EXPECT_FALSE(is_valid(addr, ib(0, 0)));
+    EXPECT_FALSE(is_valid(ib(0, 0), eth()));
+    std::fill(addr.begin() + 9, addr.end(), 0);
+    EXPECT_FALSE(is_valid(addr, eth()));
+    addr.back() = 1;
+    EXPECT_TRUE(is_valid(addr, eth()));
+}
