@@ -46,11 +46,26 @@ static ucs_status_t ft_ctl_data_am(void *arg, void *data, size_t length,
     return ft_ctl_received(arg, UCT_VARUNA_AM_ID_DATA, data, length);
 }
 
+/* The next message makes a new one. This one is left to the end of the program. */
+static void ft_ctl_ep_failed(ft_uct_t *uct, uct_ep_h ep)
+{
+    ft_ctl_link_t *link = ucs_container_of(uct, ft_ctl_link_t, uct);
+    ft_ctl_peer_t *peer;
+
+    for (peer = link->ctl->peers; peer != NULL; peer = peer->next) {
+        if (peer->links[link->index].ep == ep) {
+            peer->links[link->index].ep = NULL;
+            ++link->ctl->failed;
+        }
+    }
+}
+
 static void ft_ctl_open_link(ft_ctl_t *ctl, ft_ctl_link_t *link)
 {
     uct_iface_h iface = link->uct.iface;
 
-    link->ctl = ctl;
+    link->ctl           = ctl;
+    link->uct.ep_failed = ft_ctl_ep_failed;
     if ((link->uct.attr.device_addr_len > sizeof(link->device)) ||
         (link->uct.attr.iface_addr_len > sizeof(link->addr)) ||
         (uct_iface_get_device_address(iface, (void*)link->device) != UCS_OK) ||
@@ -305,6 +320,12 @@ ucs_status_t ft_ctl_send_am(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
         return UCS_ERR_UNREACHABLE;
     }
 
+    if (!peer->is_known) {
+        peer->is_known = 1;
+        peer->next     = ctl->peers;
+        ctl->peers     = peer;
+    }
+
     if (peer->links[link].ep == NULL) {
         params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
                             UCT_EP_PARAM_FIELD_DEV_ADDR |
@@ -326,8 +347,7 @@ ucs_status_t ft_ctl_send_am(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
 
     status = (ucs_status_t)packed;
     if (status != UCS_ERR_NO_RESOURCE) {
-        peer->links[link].ep = NULL; /* Left to the end of the program */
-        ++ctl->failed;
+        ft_ctl_ep_failed(&ctl->links[link].uct, peer->links[link].ep);
     }
     return status;
 }

@@ -55,10 +55,13 @@ struct ft_ctl {
     unsigned               num_links;
     ft_ctl_link_t          links[UCT_VARUNA_MAX_LINKS];
     uint64_t               sent, failed;       /* Messages, endpoints */
+    struct ft_ctl_peer     *peers;             /* To which something was sent */
 };
 
 /* Where a process can be reached, on the links of that NIC index */
-typedef struct {
+typedef struct ft_ctl_peer {
+    struct ft_ctl_peer *next;                  /* In ctl->peers */
+    int                is_known;               /* It is there */
     uint64_t uuid;
     unsigned link_map;
     struct {

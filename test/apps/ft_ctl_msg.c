@@ -5,6 +5,7 @@
  */
 #include "ft_ctl_msg.h"
 
+#include <uct/ib/varuna/varuna_amo_sm.h>
 #include <uct/ib/varuna/varuna_parse.h>
 
 #include <string.h>
@@ -65,6 +66,24 @@ void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
     ft_ctl_begin_vqp(ctl, peer, UCT_VARUNA_CTL_FENCE_REQ, vqp, vqp->epoch, msg);
     ft_ctl_append(msg, req, sizeof(*req));
     ft_ctl_end(ctl, link, msg);
+}
+
+void ft_ctl_proxy_fill(const ft_address_t *address, size_t offset,
+                       uct_varuna_ctl_proxy_req_t *req)
+{
+    const uct_varuna_packed_rkey_t *rkey = (const void*)address->rkey;
+    const uint8_t *key                   = (const uint8_t*)(rkey + 1);
+    unsigned nic;
+
+    memset(req, 0, sizeof(*req));
+    req->addr  = address->base + offset;
+    req->type  = UCT_VARUNA_AMO_ACT_EXECUTE;
+    req->slot  = UCT_ATOMIC_OP_ADD;
+    req->width = sizeof(uint64_t);
+    ucs_for_each_bit(nic, rkey->nic_map) {
+        memcpy(&req->rkeys[nic], key, rkey->key_size);
+        key += rkey->key_size;
+    }
 }
 
 void ft_ctl_proxy_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,

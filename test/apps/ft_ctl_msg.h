@@ -47,6 +47,11 @@ void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
                       const ft_ctl_vqp_t *vqp,
                       const uct_varuna_ctl_fence_req_t *req, ft_ctl_msg_t *msg);
 
+/** An atomic on a word of the memory that @a address tells of; its number and operands
+ *  are the caller's. */
+void ft_ctl_proxy_fill(const ft_address_t *address, size_t offset,
+                       uct_varuna_ctl_proxy_req_t *req);
+
 void ft_ctl_proxy_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                       const ft_ctl_vqp_t *vqp,
                       const uct_varuna_ctl_proxy_req_t *req, ft_ctl_msg_t *msg);

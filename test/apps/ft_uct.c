@@ -39,6 +39,9 @@ static ucs_status_t ft_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)
     printf("ft: note endpoint %p failed: %s\n", (void*)ep,
            ucs_status_string(status));
     ++uct->ep_errors;
+    if (uct->ep_failed != NULL) {
+        uct->ep_failed(uct, ep);
+    }
     return UCS_OK;
 }
 
@@ -232,17 +235,22 @@ void ft_uct_own_address(ft_uct_t *uct, uct_mem_h memh, const void *base,
     ft_check_status(uct_md_mkey_pack(uct->md, memh, address->rkey), "mkey_pack");
 }
 
+void ft_uct_print_parsed(const char *prefix, const ft_address_t *address)
+{
+    printf("%s 0x%" PRIx64, prefix, address->base);
+    ft_uct_print_hex(address->device, address->device_len);
+    ft_uct_print_hex(address->iface, address->iface_len);
+    ft_uct_print_hex(address->rkey, address->rkey_len);
+    printf("\n");
+}
+
 void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
                           const void *base)
 {
     ft_address_t address;
 
     ft_uct_own_address(uct, memh, base, &address);
-    printf("%s %p", prefix, base);
-    ft_uct_print_hex(address.device, address.device_len);
-    ft_uct_print_hex(address.iface, address.iface_len);
-    ft_uct_print_hex(address.rkey, address.rkey_len);
-    printf("\n");
+    ft_uct_print_parsed(prefix, &address);
 }
 
 static int ft_uct_parse_hex(const char *text, uint8_t *bytes,

@@ -12,7 +12,9 @@
 
 #define FT_ADDR_MAX 256
 
-typedef struct {
+typedef struct ft_uct ft_uct_t;
+
+struct ft_uct {
     ucs_async_context_t *async;
     uct_worker_h        worker;
     uct_component_h     component;
@@ -21,7 +23,9 @@ typedef struct {
     uct_iface_h         iface;
     uct_iface_attr_t    attr;
     volatile int        ep_errors;  /* Endpoints whose failure was reported */
-} ft_uct_t;
+    void                (*ep_failed)(ft_uct_t *uct, uct_ep_h ep); /* Called for each
+                                       of them, if somebody sets it */
+};
 
 /* All that a client needs of a server */
 typedef struct {
@@ -69,6 +73,9 @@ void ft_uct_own_address(ft_uct_t *uct, uct_mem_h memh, const void *base,
  *  line of stdout behind @a prefix. */
 void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
                           const void *base);
+
+/** Print an address which was not made by ft_uct_print_address(), in its form. */
+void ft_uct_print_parsed(const char *prefix, const ft_address_t *address);
 
 /** Read what ft_uct_print_address() wrote. @return 0, or -1. */
 int ft_uct_parse_address(const char *text, ft_address_t *address);

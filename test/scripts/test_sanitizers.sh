@@ -98,7 +98,7 @@ test_address_and_undefined_failover() {
 
 if [ "${RC_VARUNA_SANITIZERS:-}" = long ]; then
     for name in api atomics atomics_chaos atomics_rules atomics_sweep chaos \
-                detectors hangs home late many messages orphans passive peers resend restart \
+                detectors hangs home hostile late many messages orphans passive peers resend restart \
                 stories sweep ucp_atomics; do
         eval "test_address_and_undefined_$name() { script $name .; }"
     done
