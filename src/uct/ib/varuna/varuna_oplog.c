@@ -22,22 +22,23 @@ static_assert((UCT_VARUNA_LOG_SIZE & (UCT_VARUNA_LOG_SIZE - 1)) == 0,
               "log size is no power of two");
 static_assert(UCT_VARUNA_LOG_SIZE < UCT_VARUNA_LOG_TS_WINDOW,
               "log does not fit in the timestamp's window");
-static_assert(UCT_VARUNA_LOG_REQ_SHIFT == 16, "address is not 48 bits");
+static_assert((UCT_VARUNA_LOG_REQ_SHIFT + UCT_VARUNA_LOG_ID_BITS) == 64,
+              "an entry has not 64 bits");
 
 uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished)
 {
-    uint64_t addr = (uintptr_t)req;
+    uint64_t id = uct_varuna_log_req_id(req);
 
-    ucs_assertv((addr != 0) && (addr < (1ul << 48)), "req=%p", req);
-    return (addr << UCT_VARUNA_LOG_REQ_SHIFT) |
+    ucs_assertv(id != 0, "req=%p", req);
+    return (id << UCT_VARUNA_LOG_REQ_SHIFT) |
            ((uint64_t)(sn & UCT_VARUNA_LOG_TS_MASK) <<
             UCT_VARUNA_LOG_TS_SHIFT) |
            (finished ? UCT_VARUNA_LOG_FINISHED : 0);
 }
 
-void *uct_varuna_log_entry_req(uint64_t entry)
+uint64_t uct_varuna_log_entry_id(uint64_t entry)
 {
-    return (void*)(uintptr_t)(entry >> UCT_VARUNA_LOG_REQ_SHIFT);
+    return entry >> UCT_VARUNA_LOG_REQ_SHIFT;
 }
 
 uint16_t uct_varuna_log_entry_ts(uint64_t entry)
@@ -100,7 +101,7 @@ int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
     uint16_t ts    = uct_varuna_log_entry_ts(entry);
     uint32_t later = (ts - sn) & UCT_VARUNA_LOG_TS_MASK;
 
-    if (uct_varuna_log_entry_req(entry) == NULL) {
+    if (uct_varuna_log_entry_id(entry) == 0) {
         /* Never written: its timestamp 0 is no evidence, although it is later
          * than those of the last half lap before the wrap-around */
         return 0;
@@ -112,7 +113,7 @@ int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
     }
 
     if (later == 0) {
-        return uct_varuna_log_entry_req(entry) == req;
+        return uct_varuna_log_entry_id(entry) == uct_varuna_log_req_id(req);
     }
 
     /* An earlier lap's is "later" than the newest. So is what an incarnation of

@@ -6,8 +6,12 @@
  *
  *   63                                    16 15                    1 0
  *  +----------------------------------------+-----------------------+-+
- *  |  48-bit address of the saved request   |  15-bit timestamp     |F|
+ *  |  saved request: 48 bits of its address |  15-bit timestamp     |F|
  *  +----------------------------------------+-----------------------+-+
+ *
+ * Bits of the address above these do not count: they may be a tag (top-byte ignore on
+ * ARM, LAM on x86, a sanitizer's), or part of an address of five-level paging. They are
+ * not needed, since no two requests of a lane have one timestamp in one slot at a time.
  */
 #ifndef UCT_VARUNA_OPLOG_H_
 #define UCT_VARUNA_OPLOG_H_
@@ -17,18 +21,25 @@
 #define UCT_VARUNA_LOG_TS_BITS       15
 #define UCT_VARUNA_LOG_TS_MASK       ((1u << UCT_VARUNA_LOG_TS_BITS) - 1)
 #define UCT_VARUNA_LOG_FINISHED      1ul
+#define UCT_VARUNA_LOG_ID_BITS       48
 
 /**
  * Compose a log entry.
  *
- * @param [in] req       Address of the saved request; user-space, 48 bits.
+ * @param [in] req       Address of the saved request.
  * @param [in] sn        Log sequence number; its low 15 bits are the timestamp.
  * @param [in] finished  Nonzero in a request log once the request finished.
  */
 uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished);
 
-/** @return Address of the saved request in @a entry. */
-void *uct_varuna_log_entry_req(uint64_t entry);
+/** @return What entries have of a saved request's address. */
+static inline uint64_t uct_varuna_log_req_id(const void *req)
+{
+    return (uintptr_t)req & UCS_MASK(UCT_VARUNA_LOG_ID_BITS);
+}
+
+/** @return The same in @a entry, 0 if nothing was ever written there. */
+uint64_t uct_varuna_log_entry_id(uint64_t entry);
 
 /** @return The 15-bit timestamp in @a entry. */
 uint16_t uct_varuna_log_entry_ts(uint64_t entry);

@@ -62,7 +62,7 @@ UCS_TEST_F(test_varuna_oplog, entry_fields) {
             for (int finished : {0, 1, 2}) {
                 uint64_t entry = uct_varuna_log_entry((void*)addr, sn,
                                                       finished);
-                EXPECT_EQ((void*)addr, uct_varuna_log_entry_req(entry));
+                EXPECT_EQ(addr, uct_varuna_log_entry_id(entry));
                 EXPECT_EQ(sn & 0x7fff, uct_varuna_log_entry_ts(entry));
                 EXPECT_EQ(finished ? UCT_VARUNA_LOG_FINISHED : 0,
                           entry & UCT_VARUNA_LOG_FINISHED);
@@ -75,6 +75,30 @@ UCS_TEST_F(test_varuna_oplog, entry_fields) {
               uct_varuna_log_entry((void*)0xabcdef012345, 5, 1));
     EXPECT_EQ(0xabcdef012345fffeul,
               uct_varuna_log_entry((void*)0xabcdef012345, 0x7fff, 0));
+}
+
+/* An entry has no room for the tag, and proves the execution all the same; one of
+ * another request proves nothing */
+UCS_TEST_F(test_varuna_oplog, tagged_addresses) {
+    static const uint64_t tags[] = {
+        0x5aul << 56,              /* Top-byte ignore, memory tags */
+        0x2aul << 57,              /* LAM_U57 */
+        0x7ffful << 48,            /* LAM_U48 */
+        1ul << 56,                 /* An address of five-level paging */
+        0xfffful << 48
+    };
+
+    for (uint64_t tag : tags) {
+        const void *tagged = (void*)(tag | 0x7f0123456780ul);
+        const void *other  = (void*)(tag | 0x7f0123456680ul);
+        uint32_t sn        = uct_varuna_oplog_push(&m_log, tagged);
+
+        m_ring[uct_varuna_log_slot(sn)] =
+                m_log.entries[uct_varuna_log_slot(sn)];
+        EXPECT_TRUE(executed(tagged, sn, 0)) << tagged;
+        EXPECT_FALSE(executed(other, sn, 0)) << tagged;
+        uct_varuna_oplog_finish(&m_log, sn);
+    }
 }
 
 UCS_TEST_F(test_varuna_oplog, timestamp_compare) {
@@ -100,7 +124,8 @@ UCS_TEST_F(test_varuna_oplog, first_number_is_one) {
     uct_varuna_oplog_reset(&m_log);
     EXPECT_EQ(m_log.head, m_log.tail);
     EXPECT_EQ(1u, uct_varuna_oplog_push(&m_log, req(2)));
-    EXPECT_EQ(req(2), uct_varuna_log_entry_req(m_log.entries[1]));
+    EXPECT_EQ(uct_varuna_log_req_id(req(2)),
+              uct_varuna_log_entry_id(m_log.entries[1]));
 }
 
 UCS_TEST_F(test_varuna_oplog, ring_full) {
