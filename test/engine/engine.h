@@ -9,13 +9,18 @@
 #ifndef ENGINE_H_
 #define ENGINE_H_
 
-#include "core/emu_cq.h"
-#include "core/emu_fabric.h"
-#include "core/emu_mr.h"
 #include "core/emu_attach.h"
+#include "core/emu_cq.h"
+#include "core/emu_ctx.h"
+#include "core/emu_fabric.h"
+#include "core/emu_map.h"
+#include "core/emu_mr.h"
+#include "core/emu_port.h"
+#include "core/emu_proc.h"
 #include "core/emu_qp.h"
 #include "core/emu_srq.h"
 #include "core/emu_svc.h"
+#include "proto/emu_engine.h"
 #include "proto/emu_proto.h"
 
 #include <infiniband/mlx5dv.h>

@@ -75,13 +75,13 @@ test_fault_rules() {
 
 test_engine() {
     fuzz_emu engine "$top/test/engine/engine.c" \
-        "$emu"/{core,fault,proto,trace,wire,wqe}/*.c -lpthread
+        "$emu"/{base,core,fault,proto,rules,trace,wire,wqe}/*.c -lpthread
 }
 
 test_devx() {
     fuzz_emu devx "$top/test/engine/engine.c" \
         "$emu"/verbs/emu_{refuse,vreg}.c \
-        "$emu"/{core,devx,fault,proto,trace,wire,wqe}/*.c -lpthread
+        "$emu"/{base,core,devx,fault,proto,rules,trace,wire,wqe}/*.c -lpthread
 }
 
 test_what_peers_send() {

@@ -107,7 +107,7 @@ fi
 test_threads_of_the_engine() {
     check gcc -g -O1 -w -fsanitize=thread -std=gnu11 -D_GNU_SOURCE -I"$emu" \
         "$top"/test/engine/engine.c "$top"/test/engine/engine_threads.c \
-        "$emu"/{core,fault,proto,trace,wire,wqe}/*.c -lpthread -o threads
+        "$emu"/{base,core,fault,proto,rules,trace,wire,wqe}/*.c -lpthread -o threads
     timeout 100 ./threads 5000 >log 2>&1 || fail "$(head -n 20 log)"
     clean log
     echo "# $(tail -n 1 log)"
