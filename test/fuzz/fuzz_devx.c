@@ -25,7 +25,6 @@
 #define DEVX_RMP_OFFSET 0x20000
 #define DEVX_DBR_OFFSET 0x30000
 
-unsigned emu_verbs_fork_gen;
 
 static engine_t engine;
 static emu_vctx_t vctx;

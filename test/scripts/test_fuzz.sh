@@ -70,7 +70,7 @@ test_doorbell_instructions() {
 }
 
 test_fault_rules() {
-    fuzz_emu fault_rule "$emu"/rules/emu_fault_{parse,rule,text}.c
+    fuzz_emu fault_rule "$emu"/rules/*.c
 }
 
 test_engine() {
@@ -80,7 +80,7 @@ test_engine() {
 
 test_devx() {
     fuzz_emu devx "$top/test/engine/engine.c" \
-        "$emu"/verbs/emu_{refuse,vreg}.c \
+        "$emu"/verbs/emu_{refuse,vlife,vreg}.c \
         "$emu"/{base,core,devx,fault,proto,rules,trace,wire,wqe}/*.c -lpthread
 }
 

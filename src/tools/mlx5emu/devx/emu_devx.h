@@ -82,10 +82,6 @@ typedef struct emu_devx_cmd {
 } emu_devx_cmd_t;
 
 
-/** Status of the device for an engine's status. */
-int emu_devx_status(int error);
-
-
 /* emu_devx_cap.c */
 int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd);
 int emu_devx_query_lag(const emu_devx_cmd_t *cmd);
@@ -109,7 +105,9 @@ int emu_devx_query_rmp(const emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);
 /* emu_devx_mkey.c */
 int emu_devx_create_mkey(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);
 
-/* emu_devx_cmd.c: objects by number, of this process and of the context */
+/* emu_devx_obj.c: status of the device for an engine's status; objects by number,
+ * of this process and of the context */
+int emu_devx_status(int error);
 emu_pd_t *emu_devx_find_pd(struct ibv_context *context, uint32_t pdn);
 emu_cq_t *emu_devx_find_cq(struct ibv_context *context, uint32_t cqn);
 emu_srq_t *emu_devx_find_srq(struct ibv_context *context, uint32_t srqn);
@@ -132,13 +130,5 @@ void emu_devx_unsubscribe(emu_devx_obj_t *obj);
 void *emu_umem_get(struct ibv_context *context, uint32_t id, uint64_t offset,
                    uint64_t length, emu_umem_t **umem_p);
 void emu_umem_put(emu_umem_t *umem);
-
-/** The process leaves the fabric: give it back its memory. */
-void emu_umem_leave(void);
-
-/** Around a fork: the child gets a copy of the memory, as of all other. */
-void emu_umem_fork_prepare(void);
-void emu_umem_fork_parent(void);
-void emu_umem_fork_child(void);
 
 #endif

@@ -54,52 +54,6 @@ static const emu_devx_op_t emu_devx_ops[] = {
 };
 
 
-int emu_devx_status(int error)
-{
-    switch (error) {
-    case 0:
-        return EMU_CMD_ST_OK;
-    case -EINVAL:
-        return EMU_CMD_ST_BAD_PARAM;
-    case -EBUSY:
-        return EMU_CMD_ST_RES_BUSY;
-    case -ENOMEM:
-    case -ENOSPC:
-        return EMU_CMD_ST_NO_RES;
-    default:
-        return EMU_CMD_ST_INT_ERR;
-    }
-}
-
-emu_pd_t *emu_devx_find_pd(struct ibv_context *context, uint32_t pdn)
-{
-    emu_pd_t *pd;
-
-    if (pdn >= EMU_MAX_PDS) {
-        return NULL;
-    }
-
-    pd = &emu_fabric->pds[pdn];
-    return ((pd->used == 1) && (pd->proc == emu_self->index) &&
-            (pd->ctx == emu_vctx(context)->ctx->index)) ? pd : NULL;
-}
-
-emu_cq_t *emu_devx_find_cq(struct ibv_context *context, uint32_t cqn)
-{
-    emu_cq_t *cq = emu_cq_find(cqn);
-
-    return ((cq != NULL) && (cq->proc == emu_self->index) &&
-            (cq->ctx == emu_vctx(context)->ctx->index)) ? cq : NULL;
-}
-
-emu_srq_t *emu_devx_find_srq(struct ibv_context *context, uint32_t srqn)
-{
-    emu_srq_t *srq = emu_srq_find(srqn);
-
-    return ((srq != NULL) && (srq->proc == emu_self->index) &&
-            (srq->ctx == emu_vctx(context)->ctx->index)) ? srq : NULL;
-}
-
 /* errno is what the kernel gives for a command that it doesn't know */
 static void emu_devx_refuse(unsigned opcode)
 {

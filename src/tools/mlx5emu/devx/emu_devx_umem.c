@@ -360,7 +360,8 @@ static void emu_umem_forget(const void *node, VISIT visit, int depth)
     }
 }
 
-void emu_umem_leave(void)
+/* The process leaves the fabric: give it back its memory */
+static void emu_umem_leave(void)
 {
     emu_umem_pages_t *pages;
 
@@ -377,18 +378,31 @@ void emu_umem_leave(void)
     pthread_mutex_unlock(&emu_umem_lock);
 }
 
-void emu_umem_fork_prepare(void)
+/* Around a fork: the child gets a copy of the memory, as of all other */
+static void emu_umem_fork_prepare(void)
 {
     pthread_mutex_lock(&emu_umem_lock);
 }
 
-void emu_umem_fork_parent(void)
+static void emu_umem_fork_parent(void)
 {
     pthread_mutex_unlock(&emu_umem_lock);
 }
 
-void emu_umem_fork_child(void)
+static void emu_umem_fork_child(void)
 {
     pthread_mutex_unlock(&emu_umem_lock);
     emu_umem_leave();
+}
+
+static const emu_vlife_hooks_t emu_umem_hooks = {
+    .fork_prepare = emu_umem_fork_prepare,
+    .fork_parent  = emu_umem_fork_parent,
+    .fork_child   = emu_umem_fork_child,
+    .leave        = emu_umem_leave
+};
+
+static void __attribute__((constructor)) emu_umem_init(void)
+{
+    emu_vlife_hook(&emu_umem_hooks);
 }

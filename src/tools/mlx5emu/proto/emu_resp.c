@@ -7,7 +7,7 @@
  * the protocol is concerned.
  */
 
-#include "emu_resp.h"
+#include "emu_resp_ops.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
 #include "../core/emu_mr.h"

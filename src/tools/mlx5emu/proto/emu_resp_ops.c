@@ -5,7 +5,7 @@
  * the answer to a request that came before. resp_lock is held throughout.
  */
 
-#include "emu_resp.h"
+#include "emu_resp_ops.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"

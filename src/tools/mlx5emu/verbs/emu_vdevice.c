@@ -10,7 +10,6 @@
 #include "emu_verbs.h"
 #include "../core/emu_attach.h"
 #include "emu_sysfs.h"
-#include "../devx/emu_devx.h"
 #include "../uar/emu_uar.h"
 
 #include <endian.h>
@@ -23,8 +22,6 @@
 #define EMU_VDEVICE_DB_WORD1(_value) be32toh((uint32_t)((_value) >> 32))
 
 
-unsigned emu_verbs_fork_gen;
-
 /* Protects attaching, and what is told of devices */
 static pthread_mutex_t emu_vdevice_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -36,30 +33,12 @@ static emu_vdevice_t emu_vdevices[EMU_MAX_LINKS];
 
 static void emu_vdevice_fork_child(void)
 {
-    ++emu_verbs_fork_gen;
-    emu_umem_fork_child();
     pthread_mutex_init(&emu_vdevice_lock, NULL);
 }
 
 static void __attribute__((constructor)) emu_vdevice_init(void)
 {
-    pthread_atfork(emu_umem_fork_prepare, emu_umem_fork_parent,
-                   emu_vdevice_fork_child);
-}
-
-/* Leave the fabric. Libraries of the program may be cleaned up later than this:
- * what they still destroy is then only memory of their own.
- *
- * Threads that the program has left running may be in the midst of a doorbell, and
- * hold locks of what would be released here. Then nothing is: they end with the
- * process, as if it was killed, and others clean up behind it. */
-static void __attribute__((destructor)) emu_vdevice_cleanup(void)
-{
-    ++emu_verbs_fork_gen;
-    if (emu_proc_is_alone()) {
-        emu_umem_leave();
-        emu_proc_detach();
-    }
+    pthread_atfork(NULL, NULL, emu_vdevice_fork_child);
 }
 
 static int emu_vdevice_parse_host(const char *str, unsigned *host_p)

@@ -18,6 +18,7 @@
 #define EMU_VERBS_H_
 
 #include "emu_refuse.h"
+#include "emu_vlife.h"
 #include "../base/emu_def.h"
 #include "../core/emu_chan.h"
 #include "../core/emu_cq.h"
@@ -170,9 +171,6 @@ typedef struct emu_vqp {
 } emu_vqp_t;
 
 
-/* Counts forks: objects of a parent are dead in its child */
-extern unsigned emu_verbs_fork_gen;
-
 
 static inline emu_vctx_t *emu_vctx(struct ibv_context *context)
 {
@@ -230,8 +228,11 @@ uint64_t emu_vreg_add(void *obj);
 void emu_vreg_remove(uint64_t cookie);
 void *emu_vreg_find_count(uint64_t cookie, size_t counter_offset);
 
-/* emu_vqp.c: queue pair of this process by number, NULL if there is none */
+/* emu_vqp_table.c: queue pair of this process by number, NULL if there is none */
 emu_vqp_t *emu_vqp_find(uint32_t qpn);
+void emu_vqp_set(uint32_t qpn, emu_vqp_t *vqp);
+
+/* emu_vqp.c */
 struct ibv_qp *emu_vqp_create(struct ibv_context *context,
                               struct ibv_qp_init_attr_ex *attr,
                               const struct mlx5dv_qp_init_attr *dv_attr);

@@ -19,26 +19,6 @@
 #define EMU_VQP_OVERHEAD_DCI 240
 
 
-/* Queue pairs of this process by index; a slot is written under no lock, since
- * a number is in use by one queue pair at a time */
-static emu_vqp_t *emu_vqp_table[1 << EMU_QP_IDX_BITS];
-
-
-emu_vqp_t *emu_vqp_find(uint32_t qpn)
-{
-    emu_vqp_t *vqp = __atomic_load_n(&emu_vqp_table[qpn &
-                                     ((1 << EMU_QP_IDX_BITS) - 1)],
-                                     __ATOMIC_ACQUIRE);
-
-    return ((vqp != NULL) && (vqp->ibv.qp_num == qpn)) ? vqp : NULL;
-}
-
-static void emu_vqp_publish(uint32_t qpn, emu_vqp_t *vqp)
-{
-    __atomic_store_n(&emu_vqp_table[qpn & ((1 << EMU_QP_IDX_BITS) - 1)], vqp,
-                     __ATOMIC_RELEASE);
-}
-
 static int emu_vqp_type(const struct ibv_qp_init_attr_ex *attr,
                         const struct mlx5dv_qp_init_attr *dv_attr,
                         emu_qp_type_t *type_p)
@@ -348,7 +328,7 @@ struct ibv_qp *emu_vqp_create(struct ibv_context *context,
 
     attr->cap = cap;
     emu_vqp_init_public(vqp, context, attr);
-    emu_vqp_publish(vqp->ibv.qp_num, vqp);
+    emu_vqp_set(vqp->ibv.qp_num, vqp);
     return &vqp->ibv;
 
 err_batch:
@@ -484,7 +464,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     }
 
     vqp = emu_vqp(qp);
-    emu_vqp_publish(qp->qp_num, NULL); /* Before the number is free */
+    emu_vqp_set(qp->qp_num, NULL); /* Before the number is free */
     if (emu_vctx_is_mine(qp->context)) {
         emu_qp_destroy(vqp->qp);
         emu_vqp_clean_cqs(vqp);

@@ -4,8 +4,8 @@
  * What the two files of the responder share.
  */
 
-#ifndef EMU_RESP_H_
-#define EMU_RESP_H_
+#ifndef EMU_RESP_OPS_H_
+#define EMU_RESP_OPS_H_
 
 #include "emu_proto.h"
 
