@@ -133,11 +133,12 @@ static int emu_vqp_check_attr(struct ibv_context *context,
         return EINVAL;
     }
 
+    /* There is no multicast, so none comes back */
     if ((attr->comp_mask & ~(IBV_QP_INIT_ATTR_PD |
                              IBV_QP_INIT_ATTR_CREATE_FLAGS |
                              IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) ||
         ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) &&
-         (attr->create_flags != 0))) {
+         (attr->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))) {
         return emu_refuse("ibv_create_qp", "such flags or fields are");
     }
 
