@@ -11,11 +11,11 @@
 
 job=ft_atom_job
 
-# begin MODE: a server and a client on RC
+# begin MODE [ENV...]: a server, with that, and a client on RC
 begin() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
     fabric_up
-    jobs_start
+    jobs_start "${@:2}"
     wait_for_rc
 }
 
@@ -58,6 +58,24 @@ test_fence_behind_read() {
         end fired
         rm -f ./*.in
     done
+}
+
+# The same on DC: the server computes until it sees the put, and has no queue pair for RC
+test_fence_behind_read_on_dc() {
+    begin proxy UCX_RC_VARUNA_SPARE_QPS=0
+    ask server "set 1"
+    tell server "until 2"
+    ask client second
+    ask client warm
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 type=dc op=read \
+        count=all drop >/dev/null
+    check "$emu" fault add -n "$fabric" err host=1 link=0 type=dc \
+        silent=1:0 >/dev/null
+    ask client "order 8 read"
+    await_answer server 3
+    [[ $answer == "ft: ok"* ]] || fail "the server: $answer"
+    ask client close
+    end fired
 }
 
 # ... and for the proxy it waits for all, which is held back meanwhile, or it would
