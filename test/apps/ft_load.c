@@ -20,6 +20,7 @@
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
  *     ft_load first                      the same as the very first thing, so on DC
+ *     ft_load device                     the same from memory which, UCX is told, is a GPU's
  *     ft_load second                     the same behind a short message
  *
  *     ft_load steps                      one put for each further line of stdin
@@ -30,6 +31,8 @@
  */
 #include "ft_uct.h"
 #include "ft_vfs.h"
+
+#include <ucs/memory/memtype_cache.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -358,12 +361,24 @@ static int ft_second(void)
     return ft_close(&load);
 }
 
-static int ft_one(double warm_up)
+static int ft_one(double warm_up, int is_device)
 {
     ft_load_t load;
+    uct_mem_h memh;
     double end;
 
     ft_open(&load, 1, 2 * FT_OTHER);
+    if (is_device) {
+        ucs_memtype_cache_update(load.memory, 2 * FT_OTHER,
+                                 UCS_MEMORY_TYPE_CUDA,
+                                 UCS_SYS_DEVICE_ID_UNKNOWN);
+        if (uct_md_mem_reg(load.uct.md, load.memory, FT_OTHER,
+                           UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
+                           &memh) != UCS_ERR_UNSUPPORTED) {
+            ft_die("a GPU's memory is registered");
+        }
+    }
+
     end = ft_now() + warm_up; /* RC is connected in the meantime */
     while (ft_now() < end) {
         ft_put(&load, 0, FT_OTHER, sizeof(uint64_t), 1);
@@ -420,12 +435,14 @@ int main(int argc, char **argv)
         return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
                           atoi(argv[4]), atoi(argv[5]));
     } else if ((argc == 2) && !strcmp(argv[1], "one")) {
-        return ft_one(1.0);
+        return ft_one(1.0, 0);
     } else if ((argc == 2) && !strcmp(argv[1], "first")) {
-        return ft_one(0);
+        return ft_one(0, 0);
+    } else if ((argc == 2) && !strcmp(argv[1], "device")) {
+        return ft_one(0, 1);
     }
 
     ft_die("usage: ft_load server BYTES | quitter BYTES | lone BYTES | "
            "idle BYTES | client EPS SIZE BATCH SECONDS | "
-           "batches EPS SIZE BATCH N | one | first | second | steps");
+           "batches EPS SIZE BATCH N | device | one | first | second | steps");
 }

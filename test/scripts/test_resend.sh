@@ -167,6 +167,17 @@ test_fallback_lane_finds_its_own() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
+# The CPU cannot read a GPU's memory, so the policy decides at once
+test_memory_of_a_device_is_not_compared() {
+    local role=lone what=device
+    abc varuna || fail "the client failed"
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 0
+    vfs vqp/0/compared_different 0
+    vfs vqp/0/repeated 1
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
 # The message before it has no completion of its own and is repeated. The server does not
 # connect RC, so no planned swap asks for that completion either
 test_fallback_lane_finds_its_own_behind_a_message() {

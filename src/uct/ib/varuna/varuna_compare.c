@@ -9,6 +9,8 @@
  *   different  It was not executed, or somebody else has written there since.
  *              Nobody can tell the two apart: the user's policy decides.
  *
+ * So it does at once if the CPU cannot read the data: a GPU's memory.
+ *
  * The target is read in chunks, one at a time, right where the request stands among
  * those which are repeated, so that the read is behind all that comes before it.
  * A chunk that was equal need not be read again when the lane fails meanwhile:
@@ -20,6 +22,7 @@
 
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
+#include "varuna_memtype.h"
 #include "varuna_recovery.h"
 #include "varuna_req.h"
 
@@ -50,6 +53,24 @@ static int uct_varuna_req_is_equal(const uct_varuna_req_t *req, size_t offset,
         data    = UCS_PTR_BYTE_OFFSET(data, part);
         length -= part;
         offset  = 0;
+    }
+
+    return 1;
+}
+
+/* Such memory is not registered, but may have taken the place of what was. */
+static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
+{
+    unsigned i;
+
+    if ((req->type == UCT_VARUNA_REQ_PUT_SHORT) || (req->bcopy != NULL)) {
+        return 1; /* Our own copy */
+    }
+
+    for (i = 0; i < req->iovcnt; ++i) {
+        if (!uct_varuna_mem_is_host(req->iov[i].buffer, req->iov[i].length)) {
+            return 0;
+        }
     }
 
     return 1;
@@ -158,6 +179,13 @@ ucs_status_t uct_varuna_compare_step(uct_varuna_ep_t *ep,
 
     if (ep->compare.read != NULL) {
         return UCS_ERR_NO_RESOURCE;
+    }
+
+    if ((ep->compare.req != req) && !uct_varuna_req_is_readable(req)) {
+        ucs_debug("ep %p: vQP %u: ambiguous %s of %u bytes: it is in memory of a "
+                  "device, and is not compared", ep, ep->id,
+                  uct_varuna_req_info(req)->name, req->length);
+        return uct_varuna_compare_undecided(ep, req);
     }
 
     if (ep->compare.req != req) {

@@ -13,6 +13,7 @@
 #include "varuna_md_share.h"
 #include "varuna_compat.h"
 #include "varuna_links_file.h"
+#include "varuna_memtype.h"
 
 #include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>
@@ -124,6 +125,13 @@ static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     unsigned num_alive  = 0;
     ucs_status_t status = UCS_ERR_IO_ERROR;
     unsigned nic, owner;
+
+    if (!uct_varuna_mem_is_host(address, length)) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "rc_varuna cannot register memory of a device: %p, %zu bytes",
+                address, length);
+        return UCS_ERR_UNSUPPORTED;
+    }
 
     mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
     if (mem == NULL) {
@@ -421,8 +429,8 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
                                  UCT_VARUNA_COMPAT_INVALIDATE;
     attr->cap.max_reg          = SIZE_MAX;
     attr->cap.max_alloc        = SIZE_MAX;
-    attr->cap.reg_mem_types    = UINT64_MAX;
-    attr->cap.access_mem_types = UINT64_MAX;
+    attr->cap.reg_mem_types    = UCT_VARUNA_MEM_TYPES;
+    attr->cap.access_mem_types = UCT_VARUNA_MEM_TYPES;
     attr->rkey_packed_size     = uct_varuna_rkey_packed_size(md->num_links);
     attr->local_cpus           = md->nics[md->links[0]].md_attr.local_cpus;
     ucs_strncpy_zero(attr->component_name, UCT_VARUNA_COMPONENT_NAME,

@@ -47,8 +47,9 @@ static ucs_status_t fake_md_query_attr(uct_md_h md, uct_md_attr_t *attr)
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = device->md_flags;
     attr->cap.max_reg          = device->max_reg;
-    attr->cap.reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.reg_mem_types    = fake->mem_types;
+    attr->cap.access_mem_types = fake->mem_types;
+    attr->cap.detect_mem_types = fake->mem_types;
     attr->reg_cost             = ucs_linear_func_make(1e-6, 1e-9);
     attr->rkey_packed_size     = UCT_VARUNA_INNER_KEY_SIZE;
     return UCS_OK;
@@ -245,7 +246,7 @@ fake_ib::device::device(const std::string &_name, unsigned _num_ports) :
 }
 
 fake_ib::fake_ib() :
-    fail_reg(0), fail_dereg(0), fail_pack(0), fail_unpack(0),
+    mem_types(UCS_BIT(UCS_MEMORY_TYPE_HOST)), fail_reg(0), fail_dereg(0), fail_pack(0), fail_unpack(0),
     fail_advise(false), hold_invalidations(false), complete_failed_dereg(false),
     num_open_mds(0), num_mems(0), num_rkeys(0), num_regs(0), num_deregs(0),
     num_packs(0), num_unpacks(0), num_advised(0), pack_flags(0)

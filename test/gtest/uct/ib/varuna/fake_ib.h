@@ -46,6 +46,7 @@ public:
 
     /* What there is */
     std::vector<device>            devices;
+    uint64_t                       mem_types;
 
     /* What is to fail: the n-th call from 1 on, 0 never */
     unsigned                       fail_reg;

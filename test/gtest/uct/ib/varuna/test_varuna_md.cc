@@ -13,6 +13,7 @@ extern "C" {
 #include <uct/ib/varuna/varuna_md_share.h>
 #include <uct/ib/varuna/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/memory/memtype_cache.h>
 }
 
 #include <sys/mman.h>
@@ -508,6 +509,42 @@ UCS_TEST_F(test_varuna_md, advise) {
     EXPECT_EQ(UCS_ERR_IO_ERROR,
               uct_md_mem_advise(&m_md->super, memh, m_buffer, sizeof(m_buffer),
                                 UCT_MADV_WILLNEED));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* --- Memory of devices ------------------------------------------------------ */
+
+UCS_TEST_F(test_varuna_md, only_host_memory_is_advertised) {
+    uct_md_attr_t attr;
+
+    m_ib.mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST) |
+                     UCS_BIT(UCS_MEMORY_TYPE_CUDA) |
+                     UCS_BIT(UCS_MEMORY_TYPE_CUDA_MANAGED);
+    add_many(2);
+    open();
+    ASSERT_UCS_OK(uct_md_query(&m_md->super, &attr));
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), attr.cap.reg_mem_types);
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), attr.cap.access_mem_types);
+    EXPECT_EQ(0u, attr.cap.detect_mem_types);
+    EXPECT_EQ(0u, attr.cap.alloc_mem_types);
+}
+
+UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
+    static char memory[4096];
+    uct_mem_h memh;
+
+    add_many(2);
+    open();
+    ucs_memtype_cache_update(memory, sizeof(memory), UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_md_mem_reg(&m_md->super, memory, sizeof(memory),
+                             UCT_MD_MEM_ACCESS_ALL |
+                             UCT_MD_MEM_FLAG_HIDE_ERRORS, &memh));
+    EXPECT_EQ(0u, m_ib.num_regs);
+    ucs_memtype_cache_remove(memory, sizeof(memory));
+    ASSERT_UCS_OK(uct_md_mem_reg(&m_md->super, memory, sizeof(memory),
+                                 UCT_MD_MEM_ACCESS_ALL, &memh));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
