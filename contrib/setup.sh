@@ -29,8 +29,8 @@ packages=(
     libibverbs-dev libzydis-dev libjansson-dev
     # programs that the emulator is tested with
     ibverbs-utils perftest
-    # the tests: models of the protocols, programs that people use
-    spin
+    # the tests: models of the protocols, instructions counted, programs that people use
+    spin valgrind
     openmpi-bin libopenmpi-dev
     # the source package
     dpkg-dev xz-utils

@@ -47,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uc.uc_mcontext.gregs[i] = fuzz_u64(&in, 8);
     }
     fuzz_take(&in, &fp._xmm, sizeof(fp._xmm));
+    uc.uc_flags                    = fuzz_u64(&in, 1);
     uc.uc_mcontext.fpregs          = (at_end && (length == 15)) ? NULL : &fp;
     uc.uc_mcontext.gregs[REG_RIP]  = rip;
 

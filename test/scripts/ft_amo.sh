@@ -116,6 +116,12 @@ release() {
     exec 8>&-
 }
 
+# last_words I: of client I. UCX's other threads may have logged something behind them
+last_words() {
+    { grep -a 'ft: die' "client.$1.out" || tail -n 1 "client.$1.out"; } | tail -n 1 |
+        cut -c 1-200
+}
+
 # progressed N: each client has N results more
 progressed() {
     local i n=${#pids[@]} tries want
@@ -126,7 +132,7 @@ progressed() {
         for ((tries = 0; tries < 600; ++tries)); do
             [ "$(wc -l <"client.$i.out")" -lt "${want[i]}" ] || continue 2
             kill -0 "${pids[i - 1]}" 2>/dev/null ||
-                fail "client $i ended: $(tail -n 1 "client.$i.out" | cut -c 1-200)"
+                fail "client $i ended: $(last_words "$i")"
             sleep 0.1
         done
         fail "client $i stands still"
@@ -138,8 +144,8 @@ finish() {
     for pid in "${pids[@]}"; do
         i=$((i + 1))
         wait "$pid" ||
-            fail "client $i ended with $?: $(tail -n 1 "client.$i.out" |
-                  cut -c 1-200; grep -v INFO "client.$i.err" | tail -n 2)"
+            fail "client $i ended with $?: $(last_words "$i"
+                  grep -v INFO "client.$i.err" | tail -n 2)"
     done
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"

@@ -35,6 +35,7 @@ protected:
         ASSERT_EQ(0, sigaction(SIGSEGV, &act, &m_saved));
         m_faults  = 0;
         m_refused = 0;
+        m_no_vec  = false;
         memset(&m_store, 0, sizeof(m_store));
     }
 
@@ -50,7 +51,12 @@ protected:
         ucontext_t *uc = reinterpret_cast<ucontext_t*>(context);
 
         ++m_faults;
-        if (emu_insn_decode_store(uc, &m_store) == 0) {
+        if (m_no_vec) {
+            uc->uc_flags &= ~1ul;
+        }
+
+        m_ret = emu_insn_decode_store(uc, &m_store);
+        if (m_ret == 0) {
             emu_insn_skip(uc, &m_store);
         } else {
             ++m_refused;
@@ -70,6 +76,8 @@ protected:
     static emu_insn_store_t      m_store;
     static volatile int          m_faults;
     static volatile int          m_refused;
+    static volatile int          m_ret;
+    static volatile bool         m_no_vec; /* As in a frame of valgrind */
     void                         *m_page;
     struct sigaction             m_saved;
 };
@@ -78,6 +86,8 @@ sigjmp_buf       test_emu_insn::m_jump;
 emu_insn_store_t test_emu_insn::m_store;
 volatile int     test_emu_insn::m_faults;
 volatile int     test_emu_insn::m_refused;
+volatile int     test_emu_insn::m_ret;
+volatile bool    test_emu_insn::m_no_vec;
 
 
 UCS_TEST_F(test_emu_insn, mov_register)
@@ -173,6 +183,23 @@ UCS_TEST_SKIP_COND_F(test_emu_insn, avx512, !__builtin_cpu_supports("avx512f"))
     asm volatile("vmovq %0, %%xmm17\n\tvmovdqu64 %%zmm17, (%1)"
                  : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory");
     expect_store(EMU_INSN_VALUE, 64);
+}
+
+/* Zeros that nobody has stored would be the number of no queue pair */
+UCS_TEST_F(test_emu_insn, vector_register_is_not_in_the_frame)
+{
+    m_no_vec = true;
+    if (sigsetjmp(m_jump, 1) == 0) {
+        asm volatile("movq %0, %%xmm9\n\tmovups %%xmm9, (%1)"
+                     : : "r"(EMU_INSN_VALUE), "r"(m_page) : "memory", "xmm9");
+    }
+    EXPECT_EQ(1, m_refused);
+    EXPECT_EQ(EMU_INSN_NO_VALUE, m_ret);
+
+    asm volatile("movq %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
+                 : "memory");
+    EXPECT_EQ(0, m_ret);
+    EXPECT_EQ(EMU_INSN_VALUE, m_store.value);
 }
 
 UCS_TEST_F(test_emu_insn, same_address_again)

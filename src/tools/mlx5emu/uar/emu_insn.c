@@ -31,6 +31,9 @@
 #define EMU_INSN_FP_XSTATE_BV     512
 #define EMU_INSN_FP_HI16_ZMM      7
 
+/* In uc_flags: the kernel has stored the registers by XSAVE (UC_FP_XSTATE) */
+#define EMU_INSN_UC_FP_XSTATE     1
+
 #define EMU_INSN_TLS __thread __attribute__((tls_model("initial-exec")))
 
 
@@ -286,6 +289,31 @@ static uint32_t emu_insn_hi16_zmm(uint32_t *end_p)
     return value >> 32;
 }
 
+/* Asked once, see emu_insn_hi16_zmm() */
+static int emu_insn_has_xsave(void)
+{
+    static int cache; /* 1: yes, -1: no */
+    int value = __atomic_load_n(&cache, __ATOMIC_RELAXED);
+    unsigned eax, ebx, ecx, edx;
+
+    if (value == 0) {
+        value = __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_OSXSAVE) ?
+                1 : -1;
+        __atomic_store_n(&cache, value, __ATOMIC_RELAXED);
+    }
+
+    return value > 0;
+}
+
+/* Whether the signal frame has vector registers. A kernel tells by a flag, unless it
+ * knows no XSAVE: then they are always there. In a frame that valgrind makes they are
+ * not, though it has room for them. */
+static int emu_insn_has_vec(const ucontext_t *uc)
+{
+    return (uc->uc_mcontext.fpregs != NULL) &&
+           ((uc->uc_flags & EMU_INSN_UC_FP_XSTATE) || !emu_insn_has_xsave());
+}
+
 /* First bytes of a vector register, from the signal frame */
 static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
                              uint64_t *value_p)
@@ -294,8 +322,8 @@ static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
     uint32_t magic, extended_size, offset, end;
     uint64_t xstate_bv;
 
-    if (fp == NULL) {
-        return -1;
+    if (!emu_insn_has_vec(uc)) {
+        return EMU_INSN_NO_VALUE;
     }
 
     if (index < EMU_INSN_NUM_XMM) {
@@ -309,7 +337,7 @@ static int emu_insn_read_vec(const ucontext_t *uc, unsigned index,
     offset = emu_insn_hi16_zmm(&end);
     if ((magic != EMU_INSN_FP_MAGIC) || (offset == 0) ||
         (end > extended_size)) {
-        return -1;
+        return EMU_INSN_NO_VALUE;
     }
 
     memcpy(&xstate_bv, fp + EMU_INSN_FP_XSTATE_BV, sizeof(xstate_bv));
@@ -342,10 +370,11 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
     const uintptr_t ip = uc->uc_mcontext.gregs[REG_RIP];
     const emu_insn_entry_t *entry;
     uint64_t value;
+    int ret;
 
     entry = emu_insn_lookup(ip);
     if (entry == NULL) {
-        return -1;
+        return EMU_INSN_NO_STORE;
     }
 
     switch (entry->src) {
@@ -356,12 +385,13 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
         value = entry->imm;
         break;
     case EMU_INSN_SRC_VEC:
-        if (emu_insn_read_vec(uc, entry->index, &value) != 0) {
-            return -1;
+        ret = emu_insn_read_vec(uc, entry->index, &value);
+        if (ret != 0) {
+            return ret;
         }
         break;
     default:
-        return -1;
+        return EMU_INSN_NO_STORE;
     }
 
     if (entry->swap) {

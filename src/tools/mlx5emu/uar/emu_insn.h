@@ -13,6 +13,13 @@
 #include <ucontext.h>
 
 
+/* Why a store is not known */
+enum {
+    EMU_INSN_NO_STORE = -1, /* The instruction is none that the decoder knows */
+    EMU_INSN_NO_VALUE = -2  /* It stores a register which the signal frame lacks */
+};
+
+
 /**
  * What an instruction wrote, and where execution continues.
  */
@@ -29,7 +36,7 @@ typedef struct emu_insn_store {
  * @param [in]  uc       Interrupted context.
  * @param [out] store_p  What was stored; set on success only.
  *
- * @return 0 on success, -1 if the instruction isn't a store this decoder knows.
+ * @return 0 on success, or EMU_INSN_NO_STORE or EMU_INSN_NO_VALUE.
  */
 int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p);
 

@@ -46,16 +46,22 @@ static emu_uar_page_t emu_uar_pages[EMU_UAR_MAX_PAGES];
 static EMU_UAR_TLS emu_uar_word_t emu_uar_word;
 
 
-/* A store which a NIC would see, but this decoder doesn't understand: a line
+/* A store which a NIC would see, and the emulator can't tell what it is: a line
  * on stderr by means that are safe in a signal handler, then the program's own
  * handler takes over. */
-static void emu_uar_complain(const ucontext_t *uc)
+static void emu_uar_complain(const ucontext_t *uc, int reason)
 {
-    static const char text[] = "mlx5emu: a doorbell was rung by an instruction "
-                               "which the emulator can't decode, at 0x";
-    uintptr_t ip             = uc->uc_mcontext.gregs[REG_RIP];
-    char line[sizeof(text) + 2 * sizeof(ip) + 1];
-    size_t len               = sizeof(text) - 1;
+    static const char no_store[] =
+            "mlx5emu: a doorbell was rung by an instruction which the emulator "
+            "can't decode, at 0x";
+    static const char no_value[] =
+            "mlx5emu: a doorbell was rung by storing a vector register, which the "
+            "signal frame does not have (valgrind's has none): the program must "
+            "store 8 bytes, as UCX does with UCX_IB_MMIO_MODE=db; at 0x";
+    const char *text = (reason == EMU_INSN_NO_VALUE) ? no_value : no_store;
+    uintptr_t ip     = uc->uc_mcontext.gregs[REG_RIP];
+    char line[sizeof(no_value) + 2 * sizeof(ip) + 1];
+    size_t len       = strlen(text);
     ssize_t written __attribute__((unused));
     int shift;
 
@@ -147,14 +153,16 @@ static int emu_uar_fault(siginfo_t *info, void *context)
     const uintptr_t addr = (uintptr_t)info->si_addr;
     const uintptr_t base = __atomic_load_n(&emu_uar_base, __ATOMIC_ACQUIRE);
     emu_insn_store_t store;
+    int ret;
 
     if ((info->si_code <= 0) || (addr < base) ||
         (addr >= base + EMU_UAR_MAX_PAGES * EMU_UAR_PAGE_SIZE)) {
         return 0;
     }
 
-    if (emu_insn_decode_store(context, &store) != 0) {
-        emu_uar_complain(context);
+    ret = emu_insn_decode_store(context, &store);
+    if (ret != 0) {
+        emu_uar_complain(context, ret);
         return 0;
     }
 
