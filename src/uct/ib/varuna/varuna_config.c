@@ -145,6 +145,15 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, orphan_timeout),
    UCS_CONFIG_TYPE_TIME},
 
+  {"MAX_TARGETS", "1000000",
+   "Largest number of endpoints that all peers may have open here.",
+   ucs_offsetof(uct_varuna_iface_config_t, max_targets), UCS_CONFIG_TYPE_UINT},
+
+  {"MAX_PEER_TARGETS", "100000",
+   "The same for each peer's interface.",
+   ucs_offsetof(uct_varuna_iface_config_t, max_peer_targets),
+   UCS_CONFIG_TYPE_UINT},
+
   {"REBUILD_RATE", "1000",
    "Largest number of RC connections that are begun in a second, at first use\n"
    "as well as after a failure, so that thousands of them do not stall the\n"
@@ -214,6 +223,8 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.heartbeat_misses   = ucs_max(1, config->heartbeat_misses);
     iface->config.heartbeat_idle     = config->heartbeat_idle;
     iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
+    iface->config.max_targets        = config->max_targets;
+    iface->config.max_peer_targets   = config->max_peer_targets;
     iface->config.orphan_timeout     = ucs_time_from_sec(
                                                config->orphan_timeout);
     iface->config.recovery        = config->recovery;

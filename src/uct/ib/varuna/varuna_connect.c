@@ -13,6 +13,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_rc_addr.h"
+#include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -178,6 +179,11 @@ uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
     /* Before it costs a queue pair */
     status = uct_varuna_rc_addr_check(&ctl->iface->links[rc_link], req);
     if (status != UCS_OK) {
+        goto out_reply;
+    }
+
+    if (!uct_varuna_stranger_may_reach(ctl, rc_link, req + 1, req->device_len, 1)) {
+        status = UCS_ERR_EXCEEDS_LIMIT;
         goto out_reply;
     }
 

@@ -14,6 +14,7 @@
 #include "varuna_mlx5.h"
 #include "varuna_heartbeat.h"
 #include "varuna_orphan.h"
+#include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -106,6 +107,7 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
                                const uct_varuna_ctl_hdr_t *hdr,
                                const void *body, uct_varuna_target_t *closed)
 {
+    size_t size = hdr->length + hdr->from_device_len + hdr->from_ctl_len;
     uct_varuna_ctl_item_t *item;
 
     /* CLOSE is never sent again, and there is one for each target at most */
@@ -116,7 +118,7 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    item = ucs_calloc(1, sizeof(*item) + hdr->length + UCT_VARUNA_CTL_PADDING,
+    item = ucs_calloc(1, sizeof(*item) + size + UCT_VARUNA_CTL_PADDING,
                       "varuna_ctl_item");
     if (item == NULL) {
         ucs_error("failed to allocate a received control message");
@@ -126,7 +128,7 @@ void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
     item->closed = closed;
     item->link   = link;
     item->hdr    = *hdr;
-    memcpy(item->body, body, hdr->length);
+    memcpy(item->body, body, size);
     ucs_list_add_tail(&ctl->inbox, &item->list);
     ++ctl->inbox_len;
     uct_varuna_ctl_notify(ctl);
@@ -143,9 +145,15 @@ static int uct_varuna_ctl_is_own_secret(uct_varuna_ctl_t *ctl,
     uint64_t uuid                      = (hdr->type == UCT_VARUNA_CTL_REJECT) ?
                                          rej->dest : hdr->uuid;
 
-    return (hdr->secret == uct_varuna_secret_of(&ctl->iface->secret_key, uuid)) ||
-           ((hdr->type == UCT_VARUNA_CTL_PONG) &&
-            (uct_varuna_peer_find(ctl, uuid, hdr->secret) != NULL));
+    if (((hdr->type == UCT_VARUNA_CTL_PONG) &&
+         (uct_varuna_peer_find(ctl, uuid, hdr->secret) != NULL))) {
+        return 1;
+    }
+
+    return (hdr->secret == uct_varuna_secret_of(&ctl->iface->secret_key, uuid)) &&
+           ((hdr->type != UCT_VARUNA_CTL_REJECT) ||
+            (rej->type != UCT_VARUNA_CTL_PING) ||
+            uct_varuna_heartbeat_has_asked(ctl, rej->dest, hdr));
 }
 
 static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
@@ -215,7 +223,8 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
 
     status = uct_varuna_parse_ctl(data, length, &reason);
     if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
-        uct_varuna_stale_refuse(ctl, link->index, hdr);
+        ++ctl->iface->target_stats.stale;
+        uct_varuna_stranger_refuse(ctl, link->index, hdr, UCS_ERR_CONNECTION_RESET);
         return UCS_OK;
     } else if (status == UCS_OK) {
         uct_varuna_ctl_handle_msg(ctl, link->index, hdr, hdr + 1);
@@ -224,9 +233,8 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
 
     uct_varuna_ctl_complain(ctl, (length >= sizeof(*hdr)) ? hdr->uuid : 0,
                             "a control message", reason);
-    if ((status == UCS_ERR_UNSUPPORTED) &&
-        !uct_varuna_ctl_is_reply(hdr->type)) {
-        uct_varuna_ctl_reject(ctl, link->index, hdr, status);
+    if (status == UCS_ERR_UNSUPPORTED) {
+        uct_varuna_stranger_refuse_old(ctl, link->index, data, length);
     }
 
     return UCS_OK;

@@ -11,6 +11,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_mlx5.h"
 #include "varuna_orphan.h"
+#include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -353,6 +354,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     kh_init_inplace(uct_varuna_peers, &ctl->peers);
+    uct_varuna_strangers_init(ctl);
 
     status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);
     if (status != UCS_OK) {
@@ -466,6 +468,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_targets_cleanup(ctl);
     uct_varuna_proxy_destroy(ctl->proxy);
     uct_varuna_peers_cleanup(ctl);
+    uct_varuna_strangers_cleanup(ctl);
     uct_varuna_ctl_reap_eps(ctl, 1);
     uct_varuna_ctl_unlock(ctl);
 

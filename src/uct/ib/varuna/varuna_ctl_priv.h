@@ -24,6 +24,7 @@
 #include "varuna_ctl.h"
 #include "varuna_detector.h"
 #include "varuna_own.h"
+#include "varuna_pace.h"
 #include "varuna_parse.h"
 #include "varuna_proxy.h"
 
@@ -132,6 +133,17 @@ typedef struct uct_varuna_ctl_item {
     char                       body[];
 } uct_varuna_ctl_item_t;
 
+/* Where the answer to a stranger goes (varuna_stranger.c), with room behind the
+ * addresses as foreign code takes lengths from them */
+typedef struct uct_varuna_stranger {
+    uct_varuna_ctl_ep_t        *ep;        /* NULL: there is none */
+    char                       device_addr[64];
+    char                       ctl_addr[64];
+} uct_varuna_stranger_t;
+
+KHASH_INIT(uct_varuna_ports, uint64_t, char, 0, kh_int64_hash_func,
+           kh_int64_hash_equal)
+
 typedef struct uct_varuna_ctl_link {
     uct_varuna_ctl_t           *ctl;
     uct_iface_h                inner;
@@ -140,6 +152,7 @@ typedef struct uct_varuna_ctl_link {
     int                        fd;         /* Event fd, -1 if not listening */
     /* Endpoints of doubtful peers that may occupy a DCI each */
     uct_varuna_ctl_ep_t        *doubtful[UCT_VARUNA_CTL_MAX_DOUBTFUL];
+    uct_varuna_stranger_t      stranger;
     uint8_t                    index;
 } uct_varuna_ctl_link_t;
 
@@ -273,6 +286,10 @@ struct uct_varuna_ctl {
     struct {
         ucs_time_t             ticked_at;
     } orphan;                              /* varuna_orphan.c */
+    struct {
+        khash_t(uct_varuna_ports) ports;   /* Hashes of device addresses */
+        uct_varuna_pace_t      pace;       /* Of answers */
+    } strangers;                           /* varuna_stranger.c */
     ucs_time_t                 warned_at;  /* Rate limit of complaints */
     unsigned                   unwarned;
 };
@@ -346,6 +363,17 @@ int uct_varuna_ctl_is_reply(uint8_t type);
 size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
                                   uct_varuna_ctl_hdr_t *hdr);
 
+/* Create an inner endpoint that belongs to no peer, to addresses which were checked.
+ * It is to be put in ctl->dead_eps in the end. */
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p);
+
+/* Post on an inner endpoint. */
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length);
+
 /* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data,
@@ -357,7 +385,8 @@ void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                           uct_varuna_ctl_type_t type, const void *body,
                           size_t length);
 
-/* Refuse the request @a hdr. A peer which we don't know can't be told. */
+/* Refuse the request @a hdr, which has its body and its sender's address behind it
+ * unless the sender is a known peer. */
 void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr,
                            ucs_status_t status);
@@ -370,11 +399,7 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /* Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
 
-/* --- varuna_stale.c: lock held, but for the last two --- */
-
-/* Refuse what has come over @a link and is meant for another interface. */
-void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr);
+/* --- varuna_stale.c: no lock held --- */
 
 /* Does a message say that a peer which we have asked for is no more? */
 int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
@@ -395,6 +420,9 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
 int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                               unsigned link);
 
+/* May a message be posted to a stranger now? It is taken for posted. */
+int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
 /* One was posted, or failed later, or the endpoint is about to be destroyed. */
 void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link);
@@ -413,6 +441,11 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
 /* @return the peer, guest or not, which @a uuid is if it knows @a secret. */
 uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
                                         uint64_t secret);
+
+/* Is that link of a remote interface, of which somebody has told, good for control
+ * messages over @a link? */
+int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                const uct_varuna_parsed_link_t *remote);
 
 /* Local link over which to answer: @a link if it reaches the peer. */
 unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,

@@ -12,6 +12,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_mlx5.h"
+#include "varuna_stranger.h"
 
 
 #include <ucs/debug/log.h>
@@ -21,9 +22,10 @@
 
 /* --- Endpoints --- */
 
-static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
-                                           uct_varuna_peer_t *peer,
-                                           unsigned link)
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p)
 {
     uct_varuna_ctl_ep_t *ep;
     uct_ep_params_t params;
@@ -40,12 +42,12 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
                         UCT_EP_PARAM_FIELD_DEV_ADDR |
                         UCT_EP_PARAM_FIELD_IFACE_ADDR;
     params.iface      = ctl->links[link].inner;
-    params.dev_addr   = peer->links[link].device_addr;
-    params.iface_addr = peer->links[link].ctl_addr;
+    params.dev_addr   = device_addr;
+    params.iface_addr = iface_addr;
     status            = uct_ep_create(&params, &ep->inner);
     if (status != UCS_OK) {
-        ucs_debug("failed to create a control endpoint to peer 0x%lx on link "
-                  "%u: %s", peer->uuid, link, ucs_status_string(status));
+        ucs_debug("failed to create a control endpoint on link %u: %s", link,
+                  ucs_status_string(status));
         goto err_free;
     }
 
@@ -55,17 +57,34 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
         goto err_destroy;
     }
 
-    ep->peer                  = peer;
-    ep->link                  = link;
-    ep->failed                = 0;
-    kh_val(&ctl->eps, iter)   = ep;
-    peer->ctl_eps[link]       = ep->inner;
+    ep->peer                = NULL;
+    ep->link                = link;
+    ep->failed              = 0;
+    kh_val(&ctl->eps, iter) = ep;
+    *ep_p                   = ep;
     return UCS_OK;
 
 err_destroy:
     uct_ep_destroy(ep->inner);
 err_free:
     ucs_free(ep);
+    return status;
+}
+
+static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link)
+{
+    uct_varuna_ctl_ep_t *ep;
+    ucs_status_t status;
+
+    status = uct_varuna_ctl_ep_create(ctl, link, peer->links[link].device_addr,
+                                      peer->links[link].ctl_addr, &ep);
+    if (status == UCS_OK) {
+        ep->peer            = peer;
+        peer->ctl_eps[link] = ep->inner;
+    }
+
     return status;
 }
 
@@ -169,12 +188,21 @@ static size_t uct_varuna_ctl_pack_cb(void *dest, void *arg)
     return pack->length;
 }
 
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length)
+{
+    uct_varuna_ctl_pack_arg_t pack = {data, length};
+    ssize_t packed                 = uct_ep_am_bcopy(inner, UCT_VARUNA_AM_ID_CTL,
+                                                     uct_varuna_ctl_pack_cb,
+                                                     &pack, 0);
+
+    return (packed >= 0) ? UCS_OK : (ucs_status_t)packed;
+}
+
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data, size_t length)
 {
-    uct_varuna_ctl_pack_arg_t pack = {data, length};
     ucs_status_t status;
-    ssize_t packed;
     int retry;
 
     if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
@@ -189,15 +217,11 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
             }
         }
 
-        packed = uct_ep_am_bcopy(peer->ctl_eps[link], UCT_VARUNA_AM_ID_CTL,
-                                 uct_varuna_ctl_pack_cb, &pack, 0);
-        if (packed >= 0) {
+        status = uct_varuna_ctl_ep_post(peer->ctl_eps[link], data, length);
+        if (status == UCS_OK) {
             uct_varuna_doubt_posted(ctl, peer, link);
             return UCS_OK;
-        }
-
-        status = (ucs_status_t)packed;
-        if (status == UCS_ERR_NO_RESOURCE) {
+        } else if (status == UCS_ERR_NO_RESOURCE) {
             return status;
         }
 
@@ -405,6 +429,7 @@ void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
               uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
               hdr->uuid, ucs_status_string(status));
     if (peer == NULL) {
+        uct_varuna_stranger_refuse(ctl, link, hdr, status);
         return;
     }
 

@@ -81,6 +81,25 @@ int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
            (uct_varuna_doubt_find(&ctl->links[link], NULL) >= 0);
 }
 
+int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
+{
+    uct_varuna_ctl_link_t *link = &ctl->links[ep->link];
+    int place;
+
+    uct_varuna_doubt_sweep(link);
+    if (uct_varuna_doubt_find(link, ep) >= 0) {
+        return 1;
+    }
+
+    place = uct_varuna_doubt_find(link, NULL);
+    if (place < 0) {
+        return 0;
+    }
+
+    link->doubtful[place] = ep;
+    return 1;
+}
+
 void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link)
 {

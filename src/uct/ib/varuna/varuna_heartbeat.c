@@ -30,6 +30,9 @@
 /* So many peers are asked at once about one which is silent */
 #define UCT_VARUNA_HEARTBEAT_MAX_WITNESSES 4
 
+/* Pings of which an answer may still come */
+#define UCT_VARUNA_HEARTBEAT_RECENT   1024u
+
 
 static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
                                           const uct_varuna_peer_t *peer,
@@ -347,6 +350,20 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
 }
 
 /* --- Messages, lock held --- */
+
+int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                   const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, uuid, hdr->secret);
+    uint32_t newest;
+
+    if ((peer == NULL) || (hdr->vqp >= ctl->num_links)) {
+        return 0;
+    }
+
+    newest = peer->hb.alive.paths[hdr->vqp].seq;
+    return (newest - hdr->epoch) < ucs_min(newest, UCT_VARUNA_HEARTBEAT_RECENT);
+}
 
 void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr)

@@ -15,6 +15,11 @@
 void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
 
 /** A PING came. Lock held. */
+/** Was it a ping of ours, to @a uuid and not long ago, of which @a hdr has the
+ *  number? Lock held. */
+int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                   const uct_varuna_ctl_hdr_t *hdr);
+
 void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr);
 

@@ -20,6 +20,9 @@
 /* LIDs from here on are multicast groups; 0 is a port without one */
 #define UCT_VARUNA_IB_MULTICAST_LID 0xc000
 
+/* First byte of a multicast group's GID */
+#define UCT_VARUNA_IB_MULTICAST_GID 0xff
+
 /* Bytes which the flags call for */
 static size_t uct_varuna_ib_addr_length(uint8_t flags)
 {
@@ -52,7 +55,11 @@ static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
     uint16_t lid;
 
     if (flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
-        return !uct_varuna_ib_addr_is_zero(pos + sizeof(uint64_t));
+        /* The bits behind the last flag are the version of RoCE, or a wildcard */
+        return !uct_varuna_ib_addr_is_zero(pos + sizeof(uint64_t)) &&
+               (pos[0] != UCT_VARUNA_IB_MULTICAST_GID) &&
+               ((flags / (unsigned)UCT_IB_ADDRESS_FLAG_ETH_LAST) <
+                UCT_IB_DEVICE_ROCE_ANY);
     }
 
     memcpy(&lid, pos, sizeof(lid));

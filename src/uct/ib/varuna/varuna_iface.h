@@ -66,6 +66,8 @@ typedef struct uct_varuna_iface_config {
     int                        heartbeat_idle; /* Without traffic, too */
     double                     hang_timeout;
     double                     orphan_timeout; /* 0: never */
+    unsigned                   max_targets;
+    unsigned                   max_peer_targets;
     double                     rebuild_rate;   /* RC connections a second */
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        recovery;       /* uct_varuna_recovery_mode_t */
@@ -162,6 +164,8 @@ struct uct_varuna_iface {
         uint32_t               given_up;
         uint32_t               stale;         /* Requests meant for others */
         uint32_t               mismatched;    /* Of unknown secret or opening */
+        uint32_t               answered;      /* To strangers */
+        uint32_t               ignored;       /* Of strangers */
         uint32_t               late_opens;    /* Of our closed endpoints */
     } target_stats;                           /* Shown in the VFS tree */
     struct {
@@ -191,6 +195,8 @@ struct uct_varuna_iface {
         int                    heartbeat_idle;
         ucs_time_t             hang_timeout;       /* 0: never */
         ucs_time_t             orphan_timeout;     /* 0: never */
+        unsigned               max_targets;
+        unsigned               max_peer_targets;
         uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         int                    psn;

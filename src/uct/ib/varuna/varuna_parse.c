@@ -531,12 +531,14 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
     uct_varuna_ctl_hdr_t hdr;
     ssize_t rest;
 
-    if (length < sizeof(hdr)) {
+    /* That of another version may be shorter */
+    memset(&hdr, 0, sizeof(hdr));
+    memcpy(&hdr, data, ucs_min(length, sizeof(hdr)));
+    if (length <= ucs_offsetof(uct_varuna_ctl_hdr_t, version)) {
         *reason_p = "it is shorter than its header";
         return UCS_ERR_INVALID_PARAM;
     }
 
-    memcpy(&hdr, data, sizeof(hdr));
     if (hdr.magic != UCT_VARUNA_WIRE_MAGIC) {
         *reason_p = UCT_VARUNA_REASON_MAGIC;
         return UCS_ERR_INVALID_PARAM;
@@ -545,6 +547,11 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
     if (hdr.version != UCT_VARUNA_WIRE_VERSION) {
         *reason_p = UCT_VARUNA_REASON_VERSION;
         return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (length < sizeof(hdr)) {
+        *reason_p = "it is shorter than its header";
+        return UCS_ERR_INVALID_PARAM;
     }
 
     if ((hdr.type >= UCT_VARUNA_CTL_LAST) ||

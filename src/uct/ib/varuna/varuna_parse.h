@@ -81,6 +81,19 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
 ucs_status_t uct_varuna_parse_ctl_from(const void *data,
                                        uct_varuna_parsed_addr_t *parsed);
 
+/**
+ * The same of a message of the wire version before this one, which has not been
+ * checked.
+ *
+ * @param [out] hdr_p   Its header; what it did not have then is 0.
+ * @param [out] parsed  A short address with one link.
+ *
+ * @return UCS_ERR_INVALID_PARAM if it isn't one, or does not tell.
+ */
+ucs_status_t uct_varuna_parse_ctl_old(const void *data, size_t length,
+                                      uct_varuna_ctl_hdr_t *hdr_p,
+                                      uct_varuna_parsed_addr_t *parsed);
+
 /** @return Nonzero for messages which carry the address of their requester. */
 int uct_varuna_ctl_has_from(unsigned type);
 

@@ -17,6 +17,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_ib_addr.h"
 #include "varuna_lane.h"
+#include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -78,15 +79,21 @@ static int uct_varuna_peer_lane_reaches(const uct_varuna_iface_t *iface,
                                          remote->dc_addr, remote->dc_len);
 }
 
-static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
-                                        unsigned link,
-                                        const uct_varuna_parsed_link_t *remote)
+int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                const uct_varuna_parsed_link_t *remote)
 {
     const uct_varuna_ctl_link_t *ctl = &iface->ctl->links[link];
 
     return uct_varuna_peer_iface_reaches(&iface->links[link], ctl->inner,
                                          ctl->attr.iface_addr_len, remote,
-                                         remote->ctl_addr, remote->ctl_len) &&
+                                         remote->ctl_addr, remote->ctl_len);
+}
+
+static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
+                                        unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    return uct_varuna_peer_ctl_reaches(iface, link, remote) &&
            ((remote->dc_addr == NULL) ||
             uct_varuna_peer_lane_reaches(iface, link, remote));
 }
@@ -196,19 +203,22 @@ static ucs_status_t
 uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                           const uct_varuna_parsed_addr_t *parsed)
 {
+    const uct_varuna_parsed_link_t *remote;
     uct_varuna_pairing_t pairing;
     ucs_status_t status;
     unsigned link;
 
     uct_varuna_peer_complete_links(ctl->iface, peer, parsed);
     uct_varuna_peer_pair(ctl->iface, parsed, peer->link_map, &pairing);
-    for (link = 0; link < ctl->iface->num_links; ++link) {
-        if (!(pairing.map & UCS_BIT(link))) {
+    ucs_for_each_bit(link, pairing.map) {
+        remote = &parsed->links[pairing.remote[link]];
+        if (peer->is_guest &&
+            !uct_varuna_stranger_may_reach(ctl, link, remote->device_addr,
+                                           remote->device_len, 1)) {
             continue;
         }
 
-        status = uct_varuna_peer_add_link(
-                peer, link, &parsed->links[pairing.remote[link]]);
+        status = uct_varuna_peer_add_link(peer, link, remote);
         if (status != UCS_OK) {
             return status;
         }

@@ -1,12 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Messages that are meant for somebody else. A process ends, another one starts, and
- * its queue pairs may have the numbers of the old one's: what peers still send to the
- * dead reaches the living. It must not act upon that (an endpoint opened so would
- * write to the memory of another program), and it says no, so that nobody waits for
- * an answer until the give-up time. Or an endpoint is closed, and then its request to
- * open arrives, which was on its way over another link. Called by varuna_ctl.c.
+ * What is late: a process was asked that is no more, and who has its queue pairs now
+ * says so (varuna_stranger.c); or an endpoint is closed, and then its request to open
+ * arrives, which was on its way over another link. Called by varuna_ctl.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -18,44 +15,6 @@
 
 #include <ucs/debug/log.h>
 
-
-/* We don't know the requester, so the request has to tell where it is. */
-static ucs_status_t uct_varuna_stale_requester(const uct_varuna_ctl_hdr_t *hdr,
-                                               uct_varuna_parsed_addr_t *parsed)
-{
-    const uct_varuna_ctl_open_req_t *req = (const void*)(hdr + 1);
-    const char *reason;
-    ucs_status_t status;
-
-    if (hdr->type != UCT_VARUNA_CTL_OPEN_REQ) {
-        return uct_varuna_parse_ctl_from(hdr, parsed);
-    }
-
-    status = uct_varuna_parse_addr(NULL, req + 1, req->addr_len, parsed,
-                                   &reason);
-    return ((status == UCS_OK) && (parsed->uuid != hdr->uuid)) ?
-           UCS_ERR_INVALID_ADDR : status;
-}
-
-void uct_varuna_stale_refuse(uct_varuna_ctl_t *ctl, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr)
-{
-    uct_varuna_parsed_addr_t parsed;
-    uct_varuna_peer_t *peer;
-
-    ++ctl->iface->target_stats.stale;
-    if (uct_varuna_stale_requester(hdr, &parsed) != UCS_OK) {
-        ucs_debug("rc_varuna: dropped %s vqp=%u of 0x%lx for 0x%lx, which we are not",
-                  uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->uuid,
-                  hdr->dest);
-        return;
-    }
-
-    if (uct_varuna_peer_open(ctl, &parsed, hdr->secret, &peer) == UCS_OK) {
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_CONNECTION_RESET);
-        uct_varuna_peer_put(ctl, peer);
-    }
-}
 
 int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body)
 {

@@ -20,6 +20,7 @@
 #include "varuna_mlx5.h"
 #include "varuna_mutate.h"
 #include "varuna_orphan.h"
+#include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -192,6 +193,14 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
     } else if (target != NULL) {
         /* The id is used again, and the last one's CLOSE was lost */
         uct_varuna_target_drop(ctl, iter);
+    }
+
+    if (!uct_varuna_stranger_may_open(ctl, uct_varuna_peer_find(ctl, hdr->uuid,
+                                                                hdr->secret))) {
+        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+                                "MAX_TARGETS or MAX_PEER_TARGETS are open");
+        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_EXCEEDS_LIMIT);
+        return;
     }
 
     status = uct_varuna_peer_open(ctl, &parsed, hdr->secret, &peer);

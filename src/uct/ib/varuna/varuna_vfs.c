@@ -222,6 +222,12 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
                             &iface->target_stats.mismatched,
                             UCS_VFS_TYPE_U32, "target/mismatched");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.answered, UCS_VFS_TYPE_U32,
+                            "target/strangers_answered");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.ignored, UCS_VFS_TYPE_U32,
+                            "target/strangers_ignored");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
                             &iface->target_stats.late_opens,
                             UCS_VFS_TYPE_U32, "late_opens");
 

@@ -113,7 +113,7 @@ typedef struct uct_varuna_ctl_hdr {
     uint32_t                   length;     /* Of the body, bytes */
     uint64_t                   dest;       /* The receiver's interface. A queue pair
                                               number may be another process's by
-                                              now, see varuna_stale.c; and who
+                                              now, see varuna_stranger.c; and who
                                               doesn't know it has no address of ours */
     uint64_t                   uuid;       /* The sender's interface */
     uint64_t                   secret;     /* The requester's for the responder, in

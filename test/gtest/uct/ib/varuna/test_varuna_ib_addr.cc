@@ -111,4 +111,10 @@ UCS_TEST_F(test_varuna_ib_addr, ethernet) {
     EXPECT_FALSE(is_valid(addr, eth()));
     addr.back() = 1;
     EXPECT_TRUE(is_valid(addr, eth()));
+    addr[1] = 0xff; /* Multicast */
+    EXPECT_FALSE(is_valid(addr, eth()));
+    for (unsigned version = 0; version < 8; ++version) {
+        EXPECT_EQ(version < 3, /* Then there is a wildcard */
+                  is_valid(eth(version * UCT_IB_ADDRESS_FLAG_ETH_LAST), eth()));
+    }
 }
