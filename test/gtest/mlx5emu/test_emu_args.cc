@@ -42,6 +42,13 @@ UCS_TEST_F(test_emu_explain, what_is_not_modelled) {
 
     for (const char *line : {
                  "unsupported|ibv_attach_mcast: it is not modelled",
+                 "unsupported|ibv_open_xrcd: it is not modelled",
+                 "unsupported|ibv_alloc_dm: it is not modelled",
+                 "unsupported|ibv_alloc_mw: it is not modelled",
+                 "unsupported|ibv_create_wq: it is not modelled",
+                 "unsupported|ibv_create_flow: it is not modelled",
+                 "unsupported|ibv_query_rt_values_ex: it is not modelled",
+                 "unsupported|rdma_create_event_channel: the RDMA connection manager",
                  "memory|ibv_reg_mr_iova2: on-demand paging, ",
                  "qp|ibv_create_qp: types other than RC, UD and DC are not",
                  "direct|mlx5dv_init_obj: such objects are not modelled"}) {

@@ -266,6 +266,9 @@ void check_unsupported()
     device d;
     ibv_xrcd_init_attr xrcd = {};
     ibv_alloc_dm_attr dm    = {};
+    ibv_wq_init_attr wq     = {};
+    ibv_flow_attr flow      = {};
+    ibv_values_ex values    = {};
     ibv_gid gid             = {};
     void *(*create_channel)();
 
@@ -273,6 +276,12 @@ void check_unsupported()
     CHECK((ibv_open_xrcd(d.ctx, &xrcd) == NULL) && (errno == EOPNOTSUPP));
     CHECK((ibv_alloc_dm(d.ctx, &dm) == NULL) && (errno == EOPNOTSUPP));
     CHECK((ibv_alloc_mw(d.pd, IBV_MW_TYPE_1) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((ibv_alloc_null_mr(d.pd) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((ibv_create_wq(d.ctx, &wq) == NULL) && (errno == EOPNOTSUPP));
+    CHECK((ibv_create_flow(d.qp, &flow) == NULL) && (errno == EOPNOTSUPP));
+    CHECK(ibv_query_rt_values_ex(d.ctx, &values) == EOPNOTSUPP);
+    CHECK(ibv_advise_mr(d.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0) ==
+          EOPNOTSUPP);
     CHECK(ibv_attach_mcast(d.qp, &gid, 1) == EOPNOTSUPP);
 
     /* Of librdmacm, which needs not be there */

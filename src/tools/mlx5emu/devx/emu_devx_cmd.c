@@ -77,8 +77,8 @@ static int emu_devx_is_allowed(const emu_devx_cmd_t *cmd)
         return 0;
     }
 
-    errno = EOPNOTSUPP;
-    return !emu_fabric->cfg.no_devx;
+    return !emu_fabric->cfg.no_devx ||
+           !emu_refuse("mlx5dv_devx_general_cmd", "DEVX is, by --no-devx,");
 }
 
 /* What the kernel checks of every command before the device sees it. NULL with

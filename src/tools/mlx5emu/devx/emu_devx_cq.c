@@ -21,7 +21,7 @@ int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector,
     }
 
     if (emu_fabric->cfg.no_devx) {
-        return emu_verbs_error(EOPNOTSUPP);
+        return emu_refuse(__func__, "DEVX is, by --no-devx,");
     }
 
     *eqn = EMU_DEVX_EQN + vector;

@@ -24,10 +24,13 @@ struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
         return emu_verbs_fail(EINVAL);
     }
 
-    if (emu_fabric->cfg.no_devx ||
-        ((flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
-         (flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC) &&
-         (flags != EMU_UAR_NC_DEDICATED))) {
+    if (emu_fabric->cfg.no_devx) {
+        return emu_refuse_object(__func__, "DEVX is, by --no-devx,");
+    }
+
+    if ((flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF) &&
+        (flags != MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC) &&
+        (flags != EMU_UAR_NC_DEDICATED)) {
         return emu_verbs_fail(EOPNOTSUPP);
     }
 

@@ -10,6 +10,8 @@
  * not needed. Called by programs, and by libuct_rdmacm.
  */
 
+#include "emu_refuse.h"
+
 #include <errno.h>
 #include <stddef.h>
 
@@ -18,7 +20,7 @@
     int _name(void); \
     int _name(void) \
     { \
-        errno = ENODEV; \
+        emu_rdmacm_refuse(#_name); \
         return -1; \
     }
 
@@ -27,9 +29,15 @@
     void *_name(void); \
     void *_name(void) \
     { \
-        errno = ENODEV; \
+        emu_rdmacm_refuse(#_name); \
         return NULL; \
     }
+
+static void emu_rdmacm_refuse(const char *func)
+{
+    emu_refuse(func, "the RDMA connection manager is");
+    errno = ENODEV;
+}
 
 EMU_RDMACM_NO_OBJ(rdma_create_event_channel)
 EMU_RDMACM_NO_INT(rdma_create_id)
@@ -46,6 +54,6 @@ void *rdma_get_devices(int *num_devices)
         *num_devices = 0;
     }
 
-    errno = ENODEV;
+    emu_rdmacm_refuse(__func__);
     return NULL;
 }

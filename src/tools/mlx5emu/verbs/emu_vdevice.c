@@ -239,6 +239,7 @@ static void emu_vctx_init_ops(struct verbs_context *verbs)
     verbs->create_qp_ex        = emu_vqp_create_ex;
     verbs->create_srq_ex       = emu_vsrq_create_ex;
     verbs->get_srq_num         = emu_vsrq_get_num;
+    emu_vrefused_init_ops(verbs);
 
     ops->poll_cq               = emu_vcq_poll;
     ops->req_notify_cq         = emu_vcq_req_notify;

@@ -276,6 +276,9 @@ int emu_vcq_poll(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 void emu_vcq_init_ex(emu_vcq_t *vcq);
 void emu_vcq_clean(emu_vcq_t *vcq, const emu_vqp_t *vqp);
 
+/* emu_vrefused.c: operations of a context that are not modelled */
+void emu_vrefused_init_ops(struct verbs_context *verbs);
+
 /* emu_vmem.c */
 struct ibv_td *emu_vtd_alloc(struct ibv_context *context,
                              struct ibv_td_init_attr *attr);
