@@ -71,6 +71,7 @@ protected:
         std::string output = testing::internal::GetCapturedStdout();
 
         EXPECT_EQ(status, result) << output;
+        m_output = output;
         if (words.empty()) {
             EXPECT_EQ("", check_said);
         } else {
@@ -82,8 +83,20 @@ protected:
     static const unsigned last = EMU_TRACE_FLAG_LAST;
     static const unsigned dup  = EMU_TRACE_FLAG_DUP;
 
+    /* ... and its summary has these numbers */
+    void expect_unjudged(int status, unsigned missing, unsigned unjudged)
+    {
+        std::string want = "\"errors\":0,\"missing\":" +
+                           std::to_string(missing) + ",\"unjudged\":" +
+                           std::to_string(unjudged) + "}";
+
+        expect(status);
+        EXPECT_NE(std::string::npos, m_output.find(want)) << m_output;
+    }
+
     ctl_check_t *m_check;
     uint64_t    m_seq = 0;
+    std::string m_output;
 };
 
 UCS_TEST_F(test_emu_check, what_may_be) {
@@ -140,11 +153,56 @@ UCS_TEST_F(test_emu_check, duplicate_of_nothing) {
     expect(CTL_FAILED, "never executed");
 }
 
+UCS_TEST_F(test_emu_check, nothing_is_missing) {
+    entry(1, 1, 0x1000, 8);
+    expect_unjudged(CTL_OK, 0, 0);
+}
+
 UCS_TEST_F(test_emu_check, lost_entries_are_told) {
-    ctl_check_lost(m_check);
+    ctl_check_lost(m_check, 7);
     entry(1, 1, 0x2800, 1024, last, 3072);
     entry(1, 1, 0x2800, 8, dup);
-    expect(CTL_INCOMPLETE);
+    expect_unjudged(CTL_INCOMPLETE, 7, 1);
+}
+
+UCS_TEST_F(test_emu_check, left_out_entries_are_told) {
+    ctl_check_left_out(m_check, 3);
+    entry(1, 4, 0x1000, 8, dup);            /* executed before */
+    entry(1, 5, 0x2400, 1024, part, 3072);  /* begun before */
+    entry(1, 5, 0x2800, 1024, last, 3072);
+    entry(1, 6, 0x1000, 8);
+    expect_unjudged(CTL_OK, 3, 2);
+}
+
+UCS_TEST_F(test_emu_check, whole_behind_lost_entries) {
+    ctl_check_lost(m_check, 1);
+    entry(1, 4, 0x1000, 8);
+    entry(1, 5, 0x2000, 1024, part, 2048);
+    entry(1, 5, 0x2400, 1024, last, 2048);
+    expect_unjudged(CTL_INCOMPLETE, 1, 0);
+}
+
+/* What a queue pair executes behind another request of its own has begun behind that */
+UCS_TEST_F(test_emu_check, end_without_beginning_behind_lost_entries) {
+    ctl_check_lost(m_check, 1);
+    entry(1, 4, 0x1000, 8);
+    entry(1, 5, 0x2800, 1024, last, 3072);
+    expect(CTL_FAILED, "without its beginning");
+}
+
+UCS_TEST_F(test_emu_check, duplicate_of_nothing_behind_lost_entries) {
+    ctl_check_lost(m_check, 1);
+    entry(1, 4, 0x1000, 8);
+    entry(1, 5, 0x1000, 8, dup);
+    expect(CTL_FAILED, "never executed");
+}
+
+/* The parts in between are no gap of the request */
+UCS_TEST_F(test_emu_check, parts_are_lost) {
+    entry(1, 4, 0x2000, 1024, part, 4096);
+    ctl_check_lost(m_check, 2);
+    entry(1, 4, 0x2c00, 1024, last, 4096);
+    expect_unjudged(CTL_INCOMPLETE, 2, 1);
 }
 
 UCS_TEST_F(test_emu_check, many_requests) {

@@ -248,7 +248,7 @@ static int ctl_trace_judge(const ctl_trace_args_t *args)
     }
 
     if (pos > 0) {
-        ctl_check_begin_late(check);
+        ctl_check_left_out(check, pos);
     }
 
     while (pos < end) {
@@ -257,7 +257,7 @@ static int ctl_trace_judge(const ctl_trace_args_t *args)
                               &lost);
         if (lost > 0) {
             ctl_trace_print_lost(args, lost);
-            ctl_check_lost(check);
+            ctl_check_lost(check, lost);
         } else if (num == 0) {
             break; /* the rest is being written just now */
         }

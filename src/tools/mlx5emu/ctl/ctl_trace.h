@@ -19,11 +19,11 @@ ctl_check_t *ctl_check_create(void);
 /** Show the next entry of the trace. */
 void ctl_check_entry(ctl_check_t *check, const emu_trace_entry_t *entry);
 
-/** Entries are missing: what needs them cannot be judged. */
-void ctl_check_lost(ctl_check_t *check);
+/** The next @a num entries are missing: what needs them cannot be judged. */
+void ctl_check_lost(ctl_check_t *check, uint64_t num);
 
-/** The first entries were left out by intention. */
-void ctl_check_begin_late(ctl_check_t *check);
+/** The next @a num entries are left out by intention. */
+void ctl_check_left_out(ctl_check_t *check, uint64_t num);
 
 /** Print the result and free everything. @return exit status. */
 int ctl_check_finish(ctl_check_t *check, int json);

@@ -12,6 +12,11 @@
  * It knows requests by their number, which no two of a fabric share. What a
  * program posts twice are two requests: the judge of that is who knows the
  * program. Called by ctl_trace.c.
+ *
+ * Where entries are missing, what is behind them can be judged but for a request which
+ * may have begun, or been executed, in the gap. As a queue pair executes one request
+ * after the other, that is the first one which it executes behind the gap, and those
+ * before that one.
  */
 
 #include "ctl_trace.h"
@@ -29,8 +34,11 @@
 typedef struct ctl_check_item {
     uint64_t key;         /* 0: free */
     uint64_t done;        /* bytes executed; queue pair: newest request */
-    uint64_t end;         /* address behind them */
-    int      whole;
+    uint64_t end;         /* address behind them; queue pair: first request behind
+                             the last gap */
+    uint32_t gaps;        /* of the trace, when it was seen last */
+    uint8_t  whole;
+    uint8_t  unjudged;    /* counted as such */
 } ctl_check_item_t;
 
 /** Open addressing, at most half full. */
@@ -48,8 +56,10 @@ struct ctl_check {
     uint64_t        duplicates;
     uint64_t        acks_lost;
     uint64_t        errors;
-    int             incomplete;  /* beginnings are missing */
-    int             lost;        /* ... and nobody wanted that */
+    uint64_t        unjudged;    /* requests */
+    uint64_t        missing;     /* entries */
+    uint32_t        gaps;
+    int             lost;        /* some are missing, and nobody wanted that */
     int             no_memory;
 };
 
@@ -118,15 +128,23 @@ static void ctl_check_error(ctl_check_t *check, const emu_trace_entry_t *entry,
     }
 }
 
-static void ctl_check_order(ctl_check_t *check, const emu_trace_entry_t *entry)
+/* Something that is said of a request could be so because of missing entries */
+static void ctl_check_unjudged(ctl_check_t *check, ctl_check_item_t *op)
 {
-    ctl_check_item_t *qp = ctl_check_get(&check->qps, CTL_CHECK_QP(entry->id));
+    check->unjudged += !op->unjudged;
+    op->unjudged     = 1;
+}
 
-    if (qp == NULL) {
-        check->no_memory = 1;
-        return;
-    }
+/* @return May an earlier entry of the request be missing? */
+static int ctl_check_may_miss(const ctl_check_t *check,
+                              const ctl_check_item_t *qp, uint64_t id)
+{
+    return (check->gaps > 0) && ((qp->gaps != check->gaps) || (id <= qp->end));
+}
 
+static void ctl_check_order(ctl_check_t *check, ctl_check_item_t *qp,
+                            const emu_trace_entry_t *entry)
+{
     if (entry->id < qp->done) {
         ctl_check_error(check, entry, "was executed behind a later one of its"
                         " queue pair");
@@ -135,36 +153,78 @@ static void ctl_check_order(ctl_check_t *check, const emu_trace_entry_t *entry)
     qp->done = entry->id;
 }
 
-static void ctl_check_executed(ctl_check_t *check, ctl_check_item_t *op,
-                               const emu_trace_entry_t *entry)
+/* The entry is one of several parts, the last or the only one */
+static void ctl_check_part(ctl_check_t *check, ctl_check_item_t *op,
+                           const emu_trace_entry_t *entry, int may_miss)
 {
-    int has_parts = (entry->flags & (EMU_TRACE_FLAG_PARTIAL |
-                                     EMU_TRACE_FLAG_LAST));
-
-    if (op->whole) {
-        ctl_check_error(check, entry, "was executed again");
-        return;
-    }
-
-    if ((op->done == 0) && (entry->flags & EMU_TRACE_FLAG_LAST) &&
-        !check->incomplete) {
-        ctl_check_error(check, entry, "was ended without its beginning");
+    if ((op->done == 0) && (entry->flags & EMU_TRACE_FLAG_LAST)) {
+        if (may_miss) {
+            ctl_check_unjudged(check, op);
+        } else {
+            ctl_check_error(check, entry, "was ended without its beginning");
+        }
+    } else if ((op->done != 0) && (op->gaps != check->gaps)) {
+        ctl_check_unjudged(check, op);
     } else if ((op->done != 0) && (entry->addr != 0) &&
                (entry->addr != op->end)) {
         ctl_check_error(check, entry, (entry->addr < op->end) ?
                         "had a part executed again" : "has a gap");
     }
 
+    op->gaps  = check->gaps;
     op->done += entry->length;
     op->end   = entry->addr + entry->length;
+}
+
+static void ctl_check_executed(ctl_check_t *check, ctl_check_item_t *op,
+                               ctl_check_item_t *qp,
+                               const emu_trace_entry_t *entry)
+{
+    int has_parts = (entry->flags & (EMU_TRACE_FLAG_PARTIAL |
+                                     EMU_TRACE_FLAG_LAST));
+    int may_miss;
+
+    if (op->whole) {
+        ctl_check_error(check, entry, "was executed again");
+        return;
+    }
+
+    if (qp->gaps != check->gaps) {
+        qp->gaps = check->gaps;
+        qp->end  = entry->id;
+    }
+
+    may_miss = ctl_check_may_miss(check, qp, entry->id);
+    ctl_check_part(check, op, entry, may_miss);
     op->whole = !(entry->flags & EMU_TRACE_FLAG_PARTIAL);
     check->whole += op->whole;
     if (op->whole && has_parts && (op->done != entry->arg[1]) &&
-        !check->incomplete) {
-        ctl_check_error(check, entry, "was not executed with all its bytes");
+        !op->unjudged) {
+        if (may_miss) {
+            ctl_check_unjudged(check, op);
+        } else {
+            ctl_check_error(check, entry, "was not executed with all its bytes");
+        }
     }
 
-    ctl_check_order(check, entry);
+    ctl_check_order(check, qp, entry);
+}
+
+static void ctl_check_duplicate(ctl_check_t *check, ctl_check_item_t *op,
+                                const ctl_check_item_t *qp,
+                                const emu_trace_entry_t *entry)
+{
+    ++check->duplicates;
+    if (op->whole) {
+        return;
+    }
+
+    if (ctl_check_may_miss(check, qp, entry->id)) {
+        ctl_check_unjudged(check, op);
+    } else {
+        ctl_check_error(check, entry, "is called a duplicate and was never"
+                        " executed");
+    }
 }
 
 ctl_check_t *ctl_check_create(void)
@@ -175,31 +235,41 @@ ctl_check_t *ctl_check_create(void)
 void ctl_check_entry(ctl_check_t *check, const emu_trace_entry_t *entry)
 {
     ctl_check_item_t *op = ctl_check_get(&check->ops, entry->id);
+    ctl_check_item_t *qp = ctl_check_get(&check->qps, CTL_CHECK_QP(entry->id));
 
     ++check->entries;
     check->acks_lost += (entry->ack == EMU_TRACE_ACK_LOST);
-    if (op == NULL) {
+    if ((op == NULL) || (qp == NULL)) {
         check->no_memory = 1;
-    } else if (!(entry->flags & EMU_TRACE_FLAG_DUP)) {
-        ctl_check_executed(check, op, entry);
+    } else if (entry->flags & EMU_TRACE_FLAG_DUP) {
+        ctl_check_duplicate(check, op, qp, entry);
     } else {
-        ++check->duplicates;
-        if (!op->whole && !check->incomplete) {
-            ctl_check_error(check, entry, "is called a duplicate and was never"
-                            " executed");
-        }
+        ctl_check_executed(check, op, qp, entry);
     }
 }
 
-void ctl_check_lost(ctl_check_t *check)
+void ctl_check_lost(ctl_check_t *check, uint64_t num)
 {
-    check->incomplete = 1;
-    check->lost       = 1;
+    ctl_check_left_out(check, num);
+    check->lost = 1;
 }
 
-void ctl_check_begin_late(ctl_check_t *check)
+void ctl_check_left_out(ctl_check_t *check, uint64_t num)
 {
-    check->incomplete = 1;
+    check->missing += num;
+    ++check->gaps;
+}
+
+/* How much of it could be judged */
+static void ctl_check_tell_missing(const ctl_check_t *check)
+{
+    if (check->missing == 0) {
+        return;
+    }
+
+    printf("%" PRIu64 " entries are missing and not judged; because of them %"
+           PRIu64 " of the requests could not be judged as a whole\n",
+           check->missing, check->unjudged);
 }
 
 int ctl_check_finish(ctl_check_t *check, int json)
@@ -207,14 +277,20 @@ int ctl_check_finish(ctl_check_t *check, int json)
     const char *format = json ?
             "{\"entries\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"whole\":%"
             PRIu64 ",\"duplicates\":%" PRIu64 ",\"acks_lost\":%" PRIu64
-            ",\"errors\":%" PRIu64 "}\n" :
+            ",\"errors\":%" PRIu64 ",\"missing\":%" PRIu64
+            ",\"unjudged\":%" PRIu64 "}\n" :
             "%" PRIu64 " entries: %" PRIu64 " requests, %" PRIu64 " executed as"
             " a whole, %" PRIu64 " duplicates suppressed, %" PRIu64 " answers"
             " lost, %" PRIu64 " errors\n";
     int status = CTL_OK;
 
     printf(format, check->entries, check->ops.count, check->whole,
-           check->duplicates, check->acks_lost, check->errors);
+           check->duplicates, check->acks_lost, check->errors, check->missing,
+           check->unjudged);
+    if (!json) {
+        ctl_check_tell_missing(check);
+    }
+
     if (check->no_memory) {
         status = ctl_fail("out of memory");
     } else if (check->errors > 0) {
