@@ -59,6 +59,21 @@ static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
 }
 
 /* As the control worker does: what passes the check is read as its type says */
+/* Of the version before */
+static void check_ctl_old(const uint8_t *data, size_t size)
+{
+    uct_varuna_parsed_addr_t from;
+    uct_varuna_ctl_hdr_t hdr;
+
+    if (uct_varuna_parse_ctl_old(data, size, &hdr, &from) == UCS_OK) {
+        FUZZ_CHECK((from.links[0].device_len > 0) &&
+                   (from.links[0].device_len <= UCT_VARUNA_DEVICE_ADDR_MAX) &&
+                   (from.links[0].ctl_len <= UCT_VARUNA_CTL_ADDR_MAX));
+        FUZZ_CHECK((const uint8_t*)from.links[0].ctl_addr +
+                   from.links[0].ctl_len == data + size);
+    }
+}
+
 static void check_ctl(const uint8_t *data, size_t size)
 {
     const uct_varuna_ctl_hdr_t *hdr = (const void*)data;
@@ -71,6 +86,7 @@ static void check_ctl(const uint8_t *data, size_t size)
 
     if (uct_varuna_parse_ctl(data, size, &reason) != UCS_OK) {
         FUZZ_CHECK(reason != NULL);
+        check_ctl_old(data, size);
         return;
     }
 
@@ -277,6 +293,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
         uct_varuna_ctl_fence_rep_t rep;
         uint64_t                   log[UCT_VARUNA_LOG_SIZE];
     } UCS_S_PACKED fence_rep = { .rep.log_size = UCT_VARUNA_LOG_SIZE };
+    const uint16_t magic              = UCT_VARUNA_WIRE_MAGIC;
     uint8_t data[1024]                = { 0 };
     uint8_t body[256]                 = { 0 };
     uct_varuna_ctl_fence_req_t fence  = { .newest = 3 };
@@ -292,6 +309,14 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     size_t length;
     unsigned i;
 
+    data[0] = 3; /* PING of version 10 */
+    memcpy(data + 1, &magic, sizeof(magic));
+    data[3]  = 10;
+    data[4]  = UCT_VARUNA_CTL_PING;
+    data[37] = 3;
+    data[38] = 5;
+    add(data, 1 + 40 + 8);
+    memset(data, 0, sizeof(data));
     data[0] = 1;
     add(data, 1 + seed_addr(data + 1));
     data[0] = 4;

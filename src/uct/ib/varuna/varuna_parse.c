@@ -12,6 +12,7 @@
 #include "varuna_delta.h"
 
 #include <ucs/sys/math.h>
+#include <stddef.h>
 #include <string.h>
 
 #define UCT_VARUNA_REASON_VERSION \
@@ -534,7 +535,7 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
     /* That of another version may be shorter */
     memset(&hdr, 0, sizeof(hdr));
     memcpy(&hdr, data, ucs_min(length, sizeof(hdr)));
-    if (length <= ucs_offsetof(uct_varuna_ctl_hdr_t, version)) {
+    if (length <= offsetof(uct_varuna_ctl_hdr_t, version)) {
         *reason_p = "it is shorter than its header";
         return UCS_ERR_INVALID_PARAM;
     }

@@ -542,6 +542,45 @@ UCS_TEST_F(test_varuna_parse, ctl_foreign) {
     }
 }
 
+/* Its header is shorter than ours */
+UCS_TEST_F(test_varuna_parse, ctl_old) {
+    std::string data(40, '\0');
+    uint16_t magic = UCT_VARUNA_WIRE_MAGIC;
+    uct_varuna_parsed_addr_t from;
+    uct_varuna_ctl_hdr_t hdr;
+
+    data.replace(0, sizeof(magic), bytes(magic));
+    data[2]  = 10;
+    data[3]  = UCT_VARUNA_CTL_PING;
+    data[8]  = 7;
+    data[24] = 8;
+    data[28] = 9;
+    data[36] = 3;
+    data[37] = 5;
+    data    += "dddqqqqq";
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED, parse_ctl(data));
+    for (size_t length = 0; length <= data.size(); ++length) {
+        guarded_bytes cut(data.substr(0, length));
+        EXPECT_EQ((length == data.size()) ? UCS_OK : UCS_ERR_INVALID_PARAM,
+                  uct_varuna_parse_ctl_old(cut.data(), length, &hdr, &from));
+    }
+
+    ASSERT_UCS_OK(uct_varuna_parse_ctl_old(data.data(), data.size(), &hdr, &from));
+    EXPECT_EQ(7u, hdr.dest);
+    EXPECT_EQ(8u, hdr.vqp);
+    EXPECT_EQ(9u, hdr.epoch);
+    EXPECT_EQ(0u, hdr.secret);
+    EXPECT_EQ("ddd", std::string((const char*)from.links[0].device_addr, 3));
+    EXPECT_EQ("qqqqq", std::string((const char*)from.links[0].ctl_addr, 5));
+
+    for (size_t pos : {0, 2, 36, 37}) {
+        std::string other = twist(data, pos, 0);
+        EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+                  uct_varuna_parse_ctl_old(other.data(), other.size(), &hdr,
+                                           &from));
+    }
+}
+
 UCS_TEST_F(test_varuna_parse, ctl_type) {
     std::string data = msg(UCT_VARUNA_CTL_CLOSE, 0);
     size_t offset    = ucs_offsetof(uct_varuna_ctl_hdr_t, type);
