@@ -26,7 +26,8 @@
 /*
  * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
  * interfaces: messages are small and few, a dead peer must soon release its DCI,
- * and no acknowledgement of flow control may stand between two of them.
+ * and no acknowledgement of flow control may stand between two of them. That one is
+ * lost is expected, and told by whoever asks again.
  */
 static const struct {
     const char                 *name;
@@ -42,7 +43,8 @@ static const struct {
     {"RC_FC_ENABLE",    "n"},
     {"RC_TM_ENABLE",    "n"},
     {"RC_TIMEOUT",      "50ms"},
-    {"RC_RETRY_COUNT",  "4"}
+    {"RC_RETRY_COUNT",  "4"},
+    {"IB_FAILURE",      "debug"}
 };
 
 const void *uct_varuna_ctl_link_addr(uct_varuna_ctl_t *ctl, unsigned link,
