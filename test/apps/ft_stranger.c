@@ -7,6 +7,7 @@
  *     ft_stranger lies      addresses that UCX must not see, in all messages
  *     ft_stranger flood N   N messages for another process, each from another port
  *     ft_stranger guests N  endpoints are opened under N names; prints how many were
+ *     ft_stranger vqps N    the same under one name
  *     ft_stranger old       a message of the wire version before this one
  *     ft_stranger host      prints an address of its own, and answers the request to
  *                           open an endpoint with lies, the next one with the truth
@@ -279,7 +280,8 @@ static void ft_flood(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count)
     memcpy(peer->links, wrong.links, sizeof(peer->links));
 }
 
-static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count)
+static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count,
+                      int is_one)
 {
     ft_ctl_vqp_t vqp = {.id = 0, .instance = 1};
     unsigned answers = 0;
@@ -288,8 +290,8 @@ static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count)
     unsigned i;
 
     for (i = 0; i < count; ++i) {
-        ++ctl->uuid;
-        ++ctl->secret;
+        ctl->uuid    += !is_one;
+        ctl->secret  += !is_one;
         ft_got.wanted = ++vqp.id;
         ft_ctl_open_req(ctl, peer, 0, &vqp, &msg);
         for (again = 0; answers == ft_got.opened + ft_got.rejects; ) {
@@ -419,8 +421,8 @@ int main(int argc, char **argv)
     if ((argc < 2) || (fgets(text, sizeof(text), stdin) == NULL) ||
         (ft_uct_parse_address(text, &address) != 0) ||
         (ft_ctl_meet(&peer, &address) != 0)) {
-        ft_die("usage: ft_stranger lies | flood N | guests N | old | host, with an "
-               "address on stdin");
+        ft_die("usage: ft_stranger lies | flood N | guests N | vqps N | old | host, "
+               "with an address on stdin");
     }
 
     count = (argc > 2) ? atoi(argv[2]) : 0;
@@ -429,12 +431,14 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[1], "flood")) {
         ft_flood(&ctl, &peer, count);
     } else if (!strcmp(argv[1], "guests")) {
-        ft_guests(&ctl, &peer, count);
+        ft_guests(&ctl, &peer, count, 0);
+    } else if (!strcmp(argv[1], "vqps")) {
+        ft_guests(&ctl, &peer, count, 1);
     } else if (!strcmp(argv[1], "old")) {
         ft_old(&ctl, &peer);
     }
 
-    if (strcmp(argv[1], "guests")) {
+    if (strcmp(argv[1], "guests") && strcmp(argv[1], "vqps")) {
         ft_check(&ctl, &peer);
     }
     printf("ft: done\n");

@@ -90,6 +90,13 @@ test_endpoints_of_guests_are_bounded() {
     server_down
 }
 
+test_endpoints_of_one_peer_are_bounded() {
+    server_up UCX_RC_VARUNA_MAX_PEER_TARGETS=5 UCX_LOG_LEVEL=error
+    say ft_stranger vqps 12
+    check grep -q '^ft: opened 5 refused 7' say.log
+    server_down
+}
+
 test_an_older_peer_is_told() {
     server_up
     say ft_stranger old

@@ -146,11 +146,12 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_TIME},
 
   {"MAX_TARGETS", "1000000",
-   "Largest number of endpoints that all peers may have open here.",
+   "Largest number of endpoints that all peers may have here, open or closed so\n"
+   "recently that the application has not called progress since.",
    ucs_offsetof(uct_varuna_iface_config_t, max_targets), UCS_CONFIG_TYPE_UINT},
 
   {"MAX_PEER_TARGETS", "100000",
-   "The same for each peer's interface.",
+   "Largest number of endpoints that one interface of a peer may have open here.",
    ucs_offsetof(uct_varuna_iface_config_t, max_peer_targets),
    UCS_CONFIG_TYPE_UINT},
 

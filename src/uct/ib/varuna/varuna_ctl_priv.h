@@ -182,6 +182,8 @@ typedef struct uct_varuna_target_table {
     uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
     uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
     unsigned                   num_ready;  /* Read without the lock */
+    unsigned                   count;      /* Of targets, with closed ones that
+                                              wait for the main thread */
     khash_t(uct_varuna_targets) by_name;   /* Open targets */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
     ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest

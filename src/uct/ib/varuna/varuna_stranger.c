@@ -74,7 +74,7 @@ int uct_varuna_stranger_may_open(const uct_varuna_ctl_t *ctl,
 {
     const uct_varuna_iface_t *iface = ctl->iface;
 
-    return (iface->target_stats.open < iface->config.max_targets) &&
+    return (ctl->targets.count < iface->config.max_targets) &&
            ((peer == NULL) ||
             (peer->orphan.targets < iface->config.max_peer_targets));
 }

@@ -110,6 +110,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
 
     kh_val(&ctl->targets.by_name, iter) = target;
     ++ctl->iface->target_stats.open;
+    ++ctl->targets.count;
     uct_varuna_orphan_open(peer);
     uct_varuna_target_publish(ctl, id, target);
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
@@ -421,6 +422,7 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
     uct_varuna_proxy_close_target(ctl->proxy, target);
     uct_varuna_target_id_put(ctl, target->id);
     uct_varuna_peer_put(ctl, target->peer);
+    --ctl->targets.count;
     uct_varuna_ctl_unlock(ctl);
     ucs_free(target);
 }
