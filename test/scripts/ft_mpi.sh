@@ -21,6 +21,8 @@ mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
      --mca btl self --mca mpi_yield_when_idle 1 -x SHMEM_SYMMETRIC_SIZE=8M)
 
+mpirun=mpirun
+
 # launch HOSTS RANKS PROGRAM ARGUMENT...: so many ranks on each host, output in
 # job.log
 launch() {
@@ -30,7 +32,7 @@ launch() {
         [ $host -eq 0 ] || args+=(:)
         args+=(-np "$ranks" "$emu" exec -n "$fabric" $host -- "$launcher" "$@")
     done
-    timeout "${mpi_timeout:-120}" mpirun "${mpi[@]}" "${args[@]}" \
+    timeout "${mpi_timeout:-120}" "$mpirun" "${mpi[@]}" "${args[@]}" \
         >job.log 2>&1 </dev/null
 }
 

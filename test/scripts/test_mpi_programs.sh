@@ -5,8 +5,8 @@
 # MPI programs that nobody here wrote, over rc_varuna, while links are cut under
 # them: ScaLAPACK's own tests (of BLACS, PBLAS and ScaLAPACK, which compare all
 # results), the HPC Challenge benchmark, which checks what it has computed, and
-# NetPIPE, which compares what comes back. All are Debian's; they are installed if
-# they are missing. Links are cut at packets, by rules of the emulator's that must
+# NetPIPE, which compares what comes back; and MPICH, with a program of this project.
+# All are Debian's; they are installed if they are missing. Links are cut at packets, by rules of the emulator's that must
 # fire.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
@@ -210,6 +210,21 @@ test_netpipe() {
         fail "$(how_it_ended $status)"
     ! grep -a -iE 'integrity check failed|mismatch' job.log || fail "NetPIPE"
     told "$(grep -a -ciE 'integrity check passed' job.log) sizes,"
+}
+
+# Another MPI: MPICH's device ch4:ucx, as Debian has it, with the program of test_openmpi
+test_mpich() {
+    local status=0
+    needs mpich
+    needs libmpich-dev
+    check mpicc.mpich -O1 -o mpich_check "$top/test/mpi/mpi_check.c" >build.log 2>&1
+    mpirun=mpiexec.mpich
+    mpi=()
+    cut_under 2 1 "$PWD/mpich_check" 5 || status=$?
+    [ $status -eq 0 ] ||
+        fail "$(how_it_ended $status)"
+    check grep -a -q '^mpi_check: 2 ranks, [1-9][0-9]* rounds, 0 errors' job.log
+    told "$(grep -a -o '[0-9]* rounds' job.log),"
 }
 
 run_tests
