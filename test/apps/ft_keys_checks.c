@@ -53,23 +53,24 @@ static void ft_check_rings(ft_client_t *client)
     ft_close(client, theirs);
 }
 
-/* The rings of a closed vQP are somebody else's later, but not with its key. Its ep must
- * live until then, since it has the key: another one asks for the CLOSE */
-static void ft_check_reuse(ft_client_t *client)
+/* What a closed vQP had is somebody else's later, but not with its key. Its ep must live until
+ * then, since it has the key: another one asks for the CLOSE */
+static void ft_reuse(ft_client_t *client,
+                     ft_place_t (*get)(const uct_varuna_ep_t *ep))
 {
     double end              = ft_now() + FT_TIMEOUT;
     uct_varuna_ep_t *first  = ft_open(client);
-    ft_place_t old          = ft_ring(first);
+    ft_place_t old          = get(first);
     uct_varuna_rkey_t rkey  = *(const uct_varuna_rkey_t*)old.rkey;
     uct_varuna_ep_t *other  = ft_open(client);
     uct_varuna_ep_t *next;
     ft_place_t now;
 
-    ft_write(client, "rings, own key", &old, 1);
+    ft_write(client, "own key", &old, 1);
     ft_close(client, first);
     do {
         next = ft_open(client);
-        now  = ft_ring(next);
+        now  = get(next);
         if (now.addr == old.addr) {
             break;
         }
@@ -78,16 +79,26 @@ static void ft_check_reuse(ft_client_t *client)
     } while (ft_now() < end);
 
     if (now.addr != old.addr) {
-        ft_die("nobody got these rings again");
+        ft_die("nobody got this memory again");
     }
 
-    ft_write(client, "rings, next key", &now, 2);
+    ft_write(client, "next key", &now, 2);
     old.ep   = other;
     old.rkey = (uct_rkey_t)&rkey;
-    ft_write(client, "rings, last key", &old, FT_FORGED);
-    ft_expect(client, "rings", &now, 2);
+    ft_write(client, "last key", &old, FT_FORGED);
+    if (get == ft_ring) {
+        ft_expect(client, "ring", &now, 2);
+    } else {
+        now.rkey = next->amo.arena.read.rkey;
+        ft_expect(client, "slot", &now, 2);
+    }
     ft_close(client, next);
     ft_close(client, other);
+}
+
+static void ft_check_reuse(ft_client_t *client)
+{
+    ft_reuse(client, ft_ring);
 }
 
 /* --- Memory of which nobody was given a key --- */
@@ -144,17 +155,75 @@ static ft_place_t ft_slot(const uct_varuna_ep_t *ep, uint32_t slot)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->amo.arena_addr + (slot * sizeof(uct_varuna_slot_t)),
-        .rkey = ep->amo.arena.rkey
+        .addr = ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t)),
+        .rkey = ep->amo.arena.write.rkey
     };
 }
 
 static ft_place_t ft_mark(const uct_varuna_ep_t *ep, uint32_t slot)
 {
-    ft_place_t place = ft_slot(ep, slot);
+    return (ft_place_t) {
+        .ep   = ep,
+        .addr = ep->amo.arena.marks_addr + (slot * sizeof(uint64_t)),
+        .rkey = ep->amo.arena.mark.rkey
+    };
+}
 
-    place.addr += ucs_offsetof(uct_varuna_slot_t, mark);
-    return place;
+static ft_place_t ft_first_slot(const uct_varuna_ep_t *ep)
+{
+    return ft_slot(ep, ep->amo.slots.first);
+}
+
+static void ft_check_slots_reuse(ft_client_t *client)
+{
+    ft_reuse(client, ft_first_slot);
+}
+
+/* Bodies are their owners', and marks are for atomics */
+static void ft_check_slots(ft_client_t *client)
+{
+    uct_varuna_ep_t *mine   = ft_open(client);
+    uct_varuna_ep_t *theirs = ft_open(client);
+    ft_place_t own          = ft_slot(mine, mine->amo.slots.first);
+    ft_place_t other        = ft_slot(theirs, theirs->amo.slots.first);
+    ft_place_t mark         = ft_mark(theirs, theirs->amo.slots.first);
+    ft_place_t forged       = other;
+    uint64_t body, value;
+
+    if ((mine->amo.slots.num == 0) || (theirs->amo.slots.num == 0)) {
+        ft_die("got no slots");
+    }
+
+    ft_write(client, "own slot", &own, 1);
+    ft_read(client, "own slot, read by the key to write", &own);
+    ft_cas(client, "own slot, atomic", &own, 1, 2);
+
+    forged.rkey = mine->amo.arena.read.rkey;
+    body        = ft_peek(client, &forged);
+    ft_write(client, "other slot, key to read", &forged, FT_FORGED);
+    forged.rkey = own.rkey;
+    ft_write(client, "other slot, own key", &forged, FT_FORGED);
+    forged.rkey = mark.rkey;
+    ft_write(client, "other slot, key of marks", &forged, FT_FORGED);
+    forged      = own;
+    forged.addr = own.addr - sizeof(uint64_t);
+    ft_write(client, "before own slots", &forged, FT_FORGED);
+    forged.addr = own.addr + (UCT_VARUNA_SLOT_BLOCK * sizeof(uct_varuna_slot_t));
+    ft_write(client, "behind own slots", &forged, FT_FORGED);
+    other.rkey  = mine->amo.arena.read.rkey;
+    ft_expect(client, "other slot", &other, body);
+
+    value       = ft_peek(client, &mark);
+    ft_write(client, "other mark", &mark, FT_FORGED);
+    forged      = mark;
+    forged.rkey = own.rkey;
+    ft_write(client, "other mark, key of own slots", &forged, FT_FORGED);
+    ft_cas(client, "other mark, own key, atomic", &forged, value, FT_FORGED);
+    ft_expect(client, "other mark", &mark, value);
+    /* Who meets a UID has to mark it */
+    ft_cas(client, "other mark, atomic", &mark, value, value);
+    ft_close(client, mine);
+    ft_close(client, theirs);
 }
 
 /* As if a word held the UID of our slot, and we had left it there. */
@@ -210,6 +279,8 @@ const ft_check_t ft_checks[] = {
     {"rings", ft_check_rings},
     {"reuse", ft_check_reuse},
     {"proxy", ft_check_proxy},
+    {"slots", ft_check_slots},
+    {"slots_reuse", ft_check_slots_reuse},
     {"worker", ft_check_worker},
     {NULL, NULL}
 };

@@ -19,6 +19,7 @@ typedef struct {
     uct_varuna_amo_sm_t sm;
     uint64_t            target;
     uct_varuna_slot_t   *slots; /* AMO_SLOTS; 0 is ours */
+    uint64_t            *marks;
     unsigned            width;
     unsigned            steps;
 } amo_t;
@@ -46,18 +47,19 @@ static int amo_is_uid(const amo_t *amo, uint64_t value)
     uint64_t gen_mask  = (amo->width == 8) ? (1ul << 43) - 1 : (1ul << 19) - 1;
     uint64_t index     = value & ((1ul << slot_bits) - 1);
     const uct_varuna_slot_t *slot;
-    uint64_t gen;
+    uint64_t gen, mark;
 
     if (!(value >> ((amo->width * 8) - 1)) || (index >= AMO_SLOTS)) {
         return 0;
     }
 
     slot = &amo->slots[index];
+    mark = amo->marks[index];
     gen  = slot->gen_head & ((1ul << 43) - 1);
     return (slot->gen_head == slot->gen_tail) && (slot->addr == AMO_ADDR) &&
            ((slot->gen_head >> 63) == (amo->width == 4)) &&
            (((value >> slot_bits) & gen_mask) == (gen & gen_mask)) &&
-           ((slot->mark >> 2) == gen) && ((slot->mark & 3) != 3);
+           ((mark >> 2) == gen) && ((mark & 3) != 3);
 }
 
 static uint64_t amo_native(const amo_t *amo, unsigned op, uint64_t compare,
@@ -86,30 +88,29 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
     uct_varuna_slot_t copy  = {0};
     uint64_t value          = 0;
     uct_varuna_slot_t *slot;
-    uint64_t mark;
+    uint64_t *mark;
 
     FUZZ_CHECK(sm->act.slot < AMO_SLOTS);
     slot = &amo->slots[sm->act.slot];
-    mark = slot->mark;
+    mark = &amo->marks[sm->act.slot];
     switch (sm->act.type) {
     case UCT_VARUNA_AMO_ACT_READ:
         value = amo->target;
         break;
-    case UCT_VARUNA_AMO_ACT_READ_SLOT:
+    case UCT_VARUNA_AMO_ACT_READ_BODY:
         copy = *slot;
         break;
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
-        value = amo_cas(&slot->mark, sm->act.mark_from, sm->act.mark_to);
+        value = amo_cas(mark, sm->act.mark_from, sm->act.mark_to);
         break;
     case UCT_VARUNA_AMO_ACT_CONFIRM:
         FUZZ_CHECK(sm->act.slot == 0);
         amo_cas(&amo->target, sm->act.compare, sm->act.swap);
-        value = amo_cas(&slot->mark, sm->act.mark_from, sm->act.mark_to);
+        value = amo_cas(mark, sm->act.mark_from, sm->act.mark_to);
         break;
     case UCT_VARUNA_AMO_ACT_OCCUPY:
         FUZZ_CHECK(sm->act.slot == 0);
         uct_varuna_amo_sm_body(sm, slot);
-        slot->mark = mark;
         if (is_lost) {
             if (is_executed) {
                 amo_cas(&amo->target, sm->act.compare, sm->act.swap);
@@ -127,6 +128,13 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
     uct_varuna_amo_sm_done(sm, value, &copy);
 }
 
+/* What others may have left in a slot of theirs */
+static void amo_fill_slot(amo_t *amo, fuzz_input_t *in, unsigned slot)
+{
+    fuzz_take(in, &amo->slots[slot], UCT_VARUNA_SLOT_BODY_SIZE);
+    amo->marks[slot] = fuzz_u64(in, 8);
+}
+
 /* Others: a put of anything, a slot of anything. @return whether something was done */
 static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
 {
@@ -135,8 +143,7 @@ static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
         amo->target = fuzz_u64(in, 8) & amo_mask(amo);
         return 1;
     case 2:
-        fuzz_take(in, &amo->slots[1 + (what % (AMO_SLOTS - 1))],
-                  sizeof(uct_varuna_slot_t));
+        amo_fill_slot(amo, in, 1 + (what % (AMO_SLOTS - 1)));
         return 1;
     case 3: /* A UID of that slot, or nearly */
         amo->target = uct_varuna_uid(1 + (what % (AMO_SLOTS - 1)),
@@ -157,18 +164,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t value   = fuzz_u64(&in, 8);
     int is_quiet     = 1;
     uint64_t first;
-    unsigned what;
+    unsigned what, slot;
     int is_lost;
 
     amo.slots = calloc(AMO_SLOTS, sizeof(*amo.slots));
-    FUZZ_CHECK(amo.slots != NULL);
+    amo.marks = calloc(AMO_SLOTS, sizeof(*amo.marks));
+    FUZZ_CHECK((amo.slots != NULL) && (amo.marks != NULL));
     amo.target = fuzz_u64(&in, 8) & amo_mask(&amo);
-    fuzz_take(&in, &amo.slots[1], (AMO_SLOTS - 1) * sizeof(*amo.slots));
-    amo.slots[0].mark = uct_varuna_mark(AMO_GEN, UCT_VARUNA_MARK_PENDING);
-    first             = amo.target;
-    is_quiet          = !amo_is_uid(&amo, first) &&
-                        !((op == UCT_ATOMIC_OP_CSWAP) &&
-                          amo_is_uid(&amo, compare & amo_mask(&amo)));
+    for (slot = 1; slot < AMO_SLOTS; ++slot) {
+        amo_fill_slot(&amo, &in, slot);
+    }
+    amo.marks[0] = uct_varuna_mark(AMO_GEN, UCT_VARUNA_MARK_PENDING);
+    first        = amo.target;
+    is_quiet     = !amo_is_uid(&amo, first) &&
+                   !((op == UCT_ATOMIC_OP_CSWAP) &&
+                     amo_is_uid(&amo, compare & amo_mask(&amo)));
 
     uct_varuna_amo_sm_start(&amo.sm, op, amo.width, AMO_ADDR, compare, value,
                             AMO_SLOTS);
@@ -196,6 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(amo.target == amo_native(&amo, op, compare, value, first));
     }
 
+    free(amo.marks);
     free(amo.slots);
     return 0;
 }
@@ -205,7 +216,9 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     struct {
         uint16_t          head;
         uint64_t          compare, value, target;
-        uct_varuna_slot_t slots[AMO_SLOTS - 1];
+        struct {
+            uint64_t      gen_head, addr, compare, swap, unused, gen_tail, mark;
+        } slots[AMO_SLOTS - 1];
         uint8_t           steps[40];
     } __attribute__((packed)) seed = {0};
     unsigned op, state;

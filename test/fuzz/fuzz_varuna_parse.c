@@ -9,6 +9,7 @@
 #include "uct/ib/varuna/varuna_oplog.h"
 #include "uct/ib/varuna/varuna_parse.h"
 #include "uct/ib/varuna/varuna_plan.h"
+#include "uct/ib/varuna/varuna_rkey.h"
 #include "uct/ib/varuna/varuna_uid.h"
 
 #define PARSE_MAX_OPS 80
@@ -51,11 +52,23 @@ static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
     }
 }
 
-/* An arena of slots has its key and the slots' generations behind the address */
+/* An arena of slots has its keys and the slots' marks behind the address */
 static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
 {
-    return (rep->arena_slots == 0) ? 0 :
-           rep->rkey_len + (rep->num_slots * sizeof(uint64_t));
+    const uint8_t *begin = (const uint8_t*)(rep + 1) + rep->rkey_len +
+                           rep->addr_len;
+    const uint8_t *pos   = begin;
+    unsigned i;
+
+    if (rep->arena_slots == 0) {
+        return 0;
+    }
+
+    for (i = 0; i < ((rep->num_slots > 0) ? 3 : 2); ++i) {
+        pos += uct_varuna_rkey_length(pos);
+    }
+
+    return (pos - begin) + (rep->num_slots * sizeof(uint64_t));
 }
 
 /* As the control worker does: what passes the check is read as its type says */
@@ -352,10 +365,14 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     length          = sizeof(*rep) + rep->rkey_len + rep->addr_len;
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
     rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
-    rep->arena_addr  = 0x2000;
+    rep->slots_addr  = 0x2000;
+    rep->marks_addr  = 0x3000;
     rep->num_slots   = 2;
-    memcpy(body + length, rkey, rep->rkey_len);
-    length += rep->rkey_len + (2 * sizeof(uint64_t));
+    for (i = 0; i < 3; ++i) {
+        memcpy(body + length, rkey, rep->rkey_len);
+        length += rep->rkey_len;
+    }
+    length += 2 * sizeof(uint64_t);
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
 
     /* Ten puts, of which some are in the log */

@@ -12,6 +12,10 @@
  *            return | confirm: CAS word UID -> swap | flush
  *     who meets a UID: read body | mark = DONE | look at the word again, or CAS it
  *
+ * Body and mark are in two arrays, and nobody reads the two at once: the CAS that is to
+ * mark finds out whether what was read is over. (Behind a fence the owner's mark is only
+ * read here. The plugin does more: it aborts there, too.)
+ *
  * Once in a run something goes wrong with a client at its occupy: a link of RC
  * (the occupy is executed, or not, or later, until the fence), one of DC (it cannot
  * be fenced: the operation is aborted, and its slot is in quarantine), or the client

@@ -18,6 +18,7 @@ access() {
     check "$emu" up -n "$fabric" --hosts 2 --links 1
     trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
     mkfifo stdin
+    : >address
     UCX_LOG_FILE=stderr timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" \
         "$apps/ft_keys" server <stdin >address 2>server.log &
     exec 9>stdin
@@ -61,10 +62,40 @@ test_rings_of_others() {
 # ... nor does the key of the client who had them before
 test_rings_of_the_next() {
     access reuse
-    says "rings, own key: done" \
-        "rings, next key: done" \
-        "rings, last key: refused" \
-        "rings: intact"
+    says "own key: done" \
+        "next key: done" \
+        "last key: refused" \
+        "ring: intact"
+}
+
+# Mode extended: nobody but its owner writes what a slot stands for, and nobody at all
+# writes a mark; marks are for compare and swap
+test_slots_of_others() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access slots
+    says "own slot: done" \
+        "own slot, read by the key to write: refused" \
+        "own slot, atomic: refused" \
+        "other slot, key to read: refused" \
+        "other slot, own key: refused" \
+        "other slot, key of marks: refused" \
+        "before own slots: refused" \
+        "behind own slots: refused" \
+        "other slot: intact" \
+        "other mark: refused" \
+        "other mark, key of own slots: refused" \
+        "other mark, own key, atomic: refused" \
+        "other mark: intact" \
+        "other mark, atomic: done"
+}
+
+test_slots_of_the_next() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access slots_reuse
+    says "own key: done" \
+        "next key: done" \
+        "last key: refused" \
+        "slot: intact"
 }
 
 # An atomic by proxy, with a key that the client has guessed: this process has given it to

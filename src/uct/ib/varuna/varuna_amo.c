@@ -117,8 +117,7 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
     }
 
     /* Any NIC can read. But what is not begun goes to the proxy as a whole */
-    is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ) ||
-              (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_SLOT);
+    is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ);
     status  = (uct_varuna_amo_lane_is_home(ep) ||
                (is_read && !uct_varuna_amo_sm_is_free(&amo->sm))) ?
               uct_varuna_amo_post_lane(iface, amo) :
@@ -434,29 +433,63 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     }
 }
 
-ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
-                                 const uct_varuna_ctl_open_rep_t *rep)
+static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,
+                                            uct_rkey_bundle_t *bundle)
 {
-    const char *tail = UCS_PTR_BYTE_OFFSET(rep + 1,
-                                           rep->rkey_len + rep->addr_len);
     ucs_status_t status;
 
-    ep->amo.mode = rep->atomic_mode;
-    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    if (rep->arena_slots == 0) {
-        return UCS_OK;
-    }
+    status = uct_rkey_unpack(&uct_varuna_component, *tail_p, bundle);
+    *tail_p += uct_varuna_rkey_length(*tail_p);
+    return status;
+}
 
-    status = uct_rkey_unpack(&uct_varuna_component, tail, &ep->amo.arena);
+/* The message was checked: its keys are whole. */
+static ucs_status_t
+uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
+                          const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    ucs_status_t status;
+
+    status = uct_varuna_amo_take_key(&tail, &arena->read);
     if (status != UCS_OK) {
         return status;
     }
 
-    ep->amo.arena_addr  = rep->arena_addr;
-    ep->amo.arena_slots = rep->arena_slots;
-    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots,
-                          tail + rep->rkey_len);
+    status = uct_varuna_amo_take_key(&tail, &arena->mark);
+    if (status != UCS_OK) {
+        goto err_release_read;
+    }
+
+    if (rep->num_slots > 0) {
+        status = uct_varuna_amo_take_key(&tail, &arena->write);
+        if (status != UCS_OK) {
+            goto err_release_mark;
+        }
+    }
+
+    arena->slots_addr = rep->slots_addr;
+    arena->marks_addr = rep->marks_addr;
+    arena->num_slots  = rep->arena_slots;
+    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail);
     return UCS_OK;
+
+err_release_mark:
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+err_release_read:
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    return status;
+}
+
+ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
+                                 const uct_varuna_ctl_open_rep_t *rep)
+{
+    ep->amo.mode = rep->atomic_mode;
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    return (rep->arena_slots == 0) ? UCS_OK :
+           uct_varuna_amo_open_arena(
+                   ep, UCS_PTR_BYTE_OFFSET(rep + 1,
+                                           rep->rkey_len + rep->addr_len), rep);
 }
 
 void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
@@ -470,8 +503,16 @@ void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
 
 void uct_varuna_amo_ep_cleanup(uct_varuna_ep_t *ep)
 {
-    if (ep->amo.arena_slots > 0) {
-        uct_rkey_release(&uct_varuna_component, &ep->amo.arena);
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+
+    if (arena->num_slots == 0) {
+        return;
+    }
+
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+    if (ep->amo.slots.num > 0) {
+        uct_rkey_release(&uct_varuna_component, &arena->write);
     }
 }
 

@@ -112,7 +112,7 @@ static void uct_varuna_amo_unpack(void *arg, const void *data, size_t length)
 {
     uct_varuna_amo_t *amo = arg;
 
-    if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_SLOT) {
+    if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_BODY) {
         memcpy(&amo->slot, data, ucs_min(length, sizeof(amo->slot)));
     } else {
         amo->value = 0;
@@ -163,19 +163,19 @@ uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
 static uint64_t uct_varuna_amo_slot_addr(const uct_varuna_ep_t *ep,
                                          uint32_t slot)
 {
-    return ep->amo.arena_addr + (slot * sizeof(uct_varuna_slot_t));
+    return ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t));
 }
 
 static ucs_status_t uct_varuna_amo_post_mark(uct_varuna_iface_t *iface,
                                              uct_varuna_amo_t *amo)
 {
-    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    const uct_varuna_ep_arena_t *arena = &amo->ep->amo.arena;
+    const uct_varuna_amo_act_t *act    = &amo->sm.act;
 
     return uct_varuna_amo_post_cas(
             iface, amo, UCT_VARUNA_REQ_AMO_CAS,
-            uct_varuna_amo_slot_addr(amo->ep, act->slot) +
-            ucs_offsetof(uct_varuna_slot_t, mark), amo->ep->amo.arena.rkey,
-            sizeof(uint64_t), act->mark_from, act->mark_to, 1);
+            arena->marks_addr + (act->slot * sizeof(uint64_t)),
+            arena->mark.rkey, sizeof(uint64_t), act->mark_from, act->mark_to, 1);
 }
 
 static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
@@ -186,7 +186,8 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
 
     req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_AMO_BODY,
                              uct_varuna_amo_slot_addr(ep, amo->sm.slot),
-                             ep->amo.arena.rkey, UCT_VARUNA_SLOT_BODY_SIZE, 0);
+                             ep->amo.arena.write.rkey,
+                             UCT_VARUNA_SLOT_BODY_SIZE, 0);
     if (req == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -254,10 +255,10 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
     case UCT_VARUNA_AMO_ACT_READ:
         return uct_varuna_amo_post_read(iface, amo, amo->sm.addr, amo->rkey,
                                         amo->sm.width);
-    case UCT_VARUNA_AMO_ACT_READ_SLOT:
+    case UCT_VARUNA_AMO_ACT_READ_BODY:
         return uct_varuna_amo_post_read(
                 iface, amo, uct_varuna_amo_slot_addr(amo->ep, act->slot),
-                amo->ep->amo.arena.rkey, sizeof(uct_varuna_slot_t));
+                amo->ep->amo.arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
     case UCT_VARUNA_AMO_ACT_CAS:
         return uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
                                        amo->sm.addr, amo->rkey, amo->sm.width,

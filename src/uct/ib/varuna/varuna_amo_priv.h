@@ -29,7 +29,7 @@ struct uct_varuna_amo {
     uint32_t                   races;     /* Lost ones, when last looked at */
     ucs_time_t                 not_before; /* Backs off until then, or 0 */
     uint64_t                   value;     /* What the action gave */
-    uct_varuna_slot_t          slot;      /* READ_SLOT: what is there */
+    uct_varuna_slot_t          slot;      /* READ_BODY: what is there */
     uct_varuna_amo_sm_t        sm;
 };
 

@@ -117,12 +117,10 @@ void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    UCS_STATIC_ASSERT(sizeof(rep->slot) == sizeof(amo->slot));
-    memcpy(&amo->slot, rep->slot, sizeof(amo->slot));
     if (uct_varuna_amo_sm_is_free(&amo->sm)) {
         uct_varuna_amo_sm_executed(&amo->sm, rep->value);
     } else {
-        uct_varuna_amo_sm_done(&amo->sm, rep->value, &amo->slot);
+        uct_varuna_amo_sm_done(&amo->sm, rep->value, NULL);
     }
 
     uct_varuna_amo_advance(amo);

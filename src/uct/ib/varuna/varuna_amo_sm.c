@@ -28,7 +28,6 @@ const char *uct_varuna_amo_state_names[] = {
     [UCT_VARUNA_AMO_HELP]         = "help",
     [UCT_VARUNA_AMO_UNDO]         = "undo",
     [UCT_VARUNA_AMO_LOST_READ]    = "lost-read",
-    [UCT_VARUNA_AMO_LOST_SLOT]    = "lost-slot",
     [UCT_VARUNA_AMO_LOST_ABORT]   = "lost-abort",
     [UCT_VARUNA_AMO_LOST_UNDO]    = "lost-undo",
     [UCT_VARUNA_AMO_RENEW]        = "renew",
@@ -95,10 +94,9 @@ static void uct_varuna_amo_renew(uct_varuna_amo_sm_t *sm, uint64_t from)
                                             UCT_VARUNA_MARK_PENDING));
 }
 
-static void uct_varuna_amo_act_slot(uct_varuna_amo_sm_t *sm,
-                                    uct_varuna_amo_state_t state, uint32_t slot)
+static void uct_varuna_amo_act_body(uct_varuna_amo_sm_t *sm, uint32_t slot)
 {
-    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_READ_SLOT);
+    uct_varuna_amo_act(sm, UCT_VARUNA_AMO_BODY, UCT_VARUNA_AMO_ACT_READ_BODY);
     sm->act.slot = slot;
 }
 
@@ -200,7 +198,7 @@ static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
         /* Rule 4, and rule 5: a *failed* CAS comes here as well, so what it saw
          * is marked before anybody hears of its value */
         sm->seen = value;
-        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_BODY, sm->seen_slot);
+        uct_varuna_amo_act_body(sm, sm->seen_slot);
         return;
     }
 
@@ -242,6 +240,18 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
 }
 
+/* Rule 5: not used, returned or replaced before its mark is DONE. The CAS tells as well
+ * whether that generation is over, or is ABORTED; see uct_varuna_slot_t for why it comes
+ * behind the body. */
+static void uct_varuna_amo_mark_seen(uct_varuna_amo_sm_t *sm)
+{
+    uint64_t gen = uct_varuna_slot_gen(&sm->body);
+
+    uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
+                            uct_varuna_mark(gen, UCT_VARUNA_MARK_PENDING),
+                            uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE));
+}
+
 /* Deliberate mistakes: @return whether one of them was made. */
 static int uct_varuna_amo_skips_mark(uct_varuna_amo_sm_t *sm)
 {
@@ -273,52 +283,35 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
         return;
     }
 
-    switch (uct_varuna_uid_check(sm->seen, sm->width, sm->addr, slot)) {
-    case UCT_VARUNA_UID_FOREIGN:
+    if (!uct_varuna_uid_is_of(sm->seen, sm->width, sm->addr, slot)) {
         uct_varuna_amo_not_uid(sm);
-        break;
-    case UCT_VARUNA_UID_PENDING:
-        if (uct_varuna_amo_skips_mark(sm)) {
-            break;
-        }
-        /* Rule 5: not used, returned or replaced before its mark is DONE */
-        uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
-                                slot->mark,
-                                uct_varuna_mark(uct_varuna_mark_gen(slot->mark),
-                                                UCT_VARUNA_MARK_DONE));
-        break;
+    } else if (!uct_varuna_amo_skips_mark(sm)) {
+        uct_varuna_amo_mark_seen(sm);
+    }
+}
+
+static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
+{
+    switch (uct_varuna_mark_check(mark, uct_varuna_slot_gen(&sm->body))) {
+    case UCT_VARUNA_UID_PENDING: /* It was, and is DONE now */
     case UCT_VARUNA_UID_DONE:
         uct_varuna_amo_help(sm, 0);
         break;
     case UCT_VARUNA_UID_ABORTED:
         uct_varuna_amo_help(sm, 1);
         break;
-    }
-}
-
-static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
-{
-    uint64_t gen = uct_varuna_mark_gen(sm->body.mark);
-
-    if ((mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_PENDING)) ||
-        (mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE))) {
-        uct_varuna_amo_help(sm, 0);
-    } else if (mark == uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED)) {
-        uct_varuna_amo_help(sm, 1);
-    } else {
-        /* Another generation: the owner has confirmed meanwhile */
+    case UCT_VARUNA_UID_FOREIGN:
+        /* Another generation: what we have seen is over, or was none */
         uct_varuna_amo_not_uid(sm);
+        break;
     }
 }
 
 /* Rule 4: the value counts only if the target still held the UID. */
 static void uct_varuna_amo_helped(uct_varuna_amo_sm_t *sm, uint64_t old)
 {
-    if (uct_varuna_mutate(AMO_MARK_LATE) && (old == sm->seen) &&
-        (uct_varuna_mark_state(sm->body.mark) == UCT_VARUNA_MARK_PENDING)) {
-        uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_MARK, sm->seen_slot,
-                                sm->body.mark,
-                                sm->body.mark | UCT_VARUNA_MARK_DONE);
+    if (uct_varuna_mutate(AMO_MARK_LATE) && (old == sm->seen)) {
+        uct_varuna_amo_mark_seen(sm);
     } else if (old == sm->seen) {
         uct_varuna_amo_got_value(sm, sm->act.swap);
     } else {
@@ -368,7 +361,7 @@ static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
          * CAS would replace one that nobody has marked */
         sm->seen   = sm->compare;
         sm->flags |= UCT_VARUNA_AMO_FLAG_CMP_UID;
-        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_BODY, sm->seen_slot);
+        uct_varuna_amo_act_body(sm, sm->seen_slot);
         return;
     }
 
@@ -396,7 +389,8 @@ static void uct_varuna_amo_advanced(uct_varuna_amo_sm_t *sm, uint64_t mark)
                             sm->act.mark_to);
 }
 
-/* --- Recovery, rule 6 --- */
+/* --- Recovery, rule 6. Target, mark, target: the CAS that aborts finds out about the
+ * mark as well --- */
 
 static void uct_varuna_amo_recovered(uct_varuna_amo_sm_t *sm)
 {
@@ -412,22 +406,15 @@ static void uct_varuna_amo_lost_abort(uct_varuna_amo_sm_t *sm)
                             uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_ABORTED));
 }
 
-static void uct_varuna_amo_lost_slot(uct_varuna_amo_sm_t *sm,
-                                     const uct_varuna_slot_t *slot)
-{
-    if (slot->mark == uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_DONE)) {
-        uct_varuna_amo_recovered(sm);
-    } else if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
-    } else {
-        uct_varuna_amo_lost_abort(sm);
-    }
-}
-
 static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
 {
     if (mark == uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_DONE)) {
         uct_varuna_amo_recovered(sm);
+        return;
+    }
+
+    if (uct_varuna_mutate(AMO_MARK_FIRST)) {
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
         return;
     }
 
@@ -441,7 +428,9 @@ void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
 {
     ucs_assert(sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY);
     if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-        uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
+        /* Only looks at the mark */
+        uct_varuna_amo_lost_abort(sm);
+        sm->act.mark_to = sm->act.mark_from;
         return;
     }
 
@@ -587,11 +576,8 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
             uct_varuna_amo_renew(sm, uct_varuna_mark(
                     sm->gen, UCT_VARUNA_MARK_PENDING));
         } else {
-            uct_varuna_amo_act_slot(sm, UCT_VARUNA_AMO_LOST_SLOT, sm->slot);
+            uct_varuna_amo_lost_abort(sm);
         }
-        break;
-    case UCT_VARUNA_AMO_LOST_SLOT:
-        uct_varuna_amo_lost_slot(sm, slot);
         break;
     case UCT_VARUNA_AMO_LOST_ABORT:
         uct_varuna_amo_lost_aborted(sm, value);

@@ -11,10 +11,9 @@
  *    ^  ^        |  foreign UID                 ^
  *    |  |        v                              |  it was executed
  *    |  |     BODY -> MARK -> HELP              |
- *    |  |        |              |            LOST_READ -> LOST_SLOT
- *    |  +--------+--------------+               |  it was not
- *    +------------------------------------------+-> LOST_ABORT, LOST_UNDO,
- *                                                   RENEW
+ *    |  |        |              |            LOST_READ -> LOST_ABORT
+ *    |  +--------+--------------+                              |  it was not
+ *    +------------------------------------- RENEW <- LOST_UNDO <-+
  */
 #ifndef UCT_VARUNA_AMO_SM_H_
 #define UCT_VARUNA_AMO_SM_H_
@@ -27,14 +26,13 @@ typedef enum {
                                     plain CAS of one which has no slot */
     UCT_VARUNA_AMO_CONFIRM,      /* CAS UID -> value, advance the mark */
     UCT_VARUNA_AMO_ADVANCE,      /* Advance a mark which somebody set DONE */
-    UCT_VARUNA_AMO_BODY,         /* Met a UID: read its slot */
+    UCT_VARUNA_AMO_BODY,         /* Met a UID: read its slot's body */
     UCT_VARUNA_AMO_REREAD,       /* ... it was none: look again at the target */
-    UCT_VARUNA_AMO_MARK,         /* ... mark it DONE */
+    UCT_VARUNA_AMO_MARK,         /* ... mark it DONE, if it is not over */
     UCT_VARUNA_AMO_HELP,         /* ... and replace it by its value */
     UCT_VARUNA_AMO_UNDO,         /* ... it is ABORTED: replace it by compare */
     UCT_VARUNA_AMO_LOST_READ,    /* Lane failed at OCCUPY: look at the target */
-    UCT_VARUNA_AMO_LOST_SLOT,    /* ... then at our mark */
-    UCT_VARUNA_AMO_LOST_ABORT,   /* ... no fence: forbid it */
+    UCT_VARUNA_AMO_LOST_ABORT,   /* ... then at our mark; not DONE: forbid it */
     UCT_VARUNA_AMO_LOST_UNDO,    /* ... undo what may have slipped in */
     UCT_VARUNA_AMO_RENEW,        /* Next generation, start again: behind LOST_UNDO,
                                     or the target's data looks like our UID */
@@ -48,7 +46,7 @@ extern const char *uct_varuna_amo_state_names[];
 typedef enum {
     UCT_VARUNA_AMO_ACT_NONE,     /* FINISHED */
     UCT_VARUNA_AMO_ACT_READ,     /* width bytes at addr -> value */
-    UCT_VARUNA_AMO_ACT_READ_SLOT,/* Slot -> copy */
+    UCT_VARUNA_AMO_ACT_READ_BODY,/* Body of the slot -> copy */
     UCT_VARUNA_AMO_ACT_CAS,      /* At addr, width bytes -> old value */
     UCT_VARUNA_AMO_ACT_CAS_MARK, /* Mark of the slot -> old value */
     UCT_VARUNA_AMO_ACT_OCCUPY,   /* Body to the slot, then CAS at addr, on one
@@ -97,7 +95,7 @@ typedef struct uct_varuna_amo_sm {
     uint64_t                   desired;
     uint64_t                   result;     /* Value before the operation */
     uint64_t                   seen;       /* UID which is being resolved */
-    uct_varuna_slot_t          body;       /* Its slot */
+    uct_varuna_slot_t          body;       /* Of its slot */
     uct_varuna_amo_act_t       act;        /* What is to be done next */
 } uct_varuna_amo_sm_t;
 
@@ -154,7 +152,7 @@ int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm);
  * The action was carried out, exactly once if it is an OCCUPY.
  *
  * @param [in] value  What it gave.
- * @param [in] slot   For ACT_READ_SLOT, what it gave.
+ * @param [in] slot   For ACT_READ_BODY, what it gave.
  */
 void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
                             const uct_varuna_slot_t *slot);

@@ -29,7 +29,7 @@
 static struct {
     pthread_mutex_t            lock;
     unsigned                   refcount;
-    uct_varuna_slot_t          *slots;
+    uct_varuna_arena_t         memory;
     uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
     unsigned                   next;      /* Blocks take turns: a late packet
                                              finds a generation long gone */
@@ -37,29 +37,47 @@ static struct {
     .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
-static ucs_status_t uct_varuna_arena_create(void)
+static void *uct_varuna_arena_alloc_pages(size_t size, const char *name)
 {
-    size_t size = UCT_VARUNA_SLOTS_MAX * sizeof(uct_varuna_slot_t);
+    void *pages;
+
+    if (ucs_posix_memalign(&pages, ucs_get_page_size(), size, name) != 0) {
+        ucs_error("failed to allocate %zu bytes for slots of atomics", size);
+        return NULL;
+    }
+
+    memset(pages, 0, size);
+    return pages;
+}
+
+static ucs_status_t uct_varuna_arena_create(uct_varuna_arena_t *arena)
+{
     uint64_t gen;
-    void *slots;
     unsigned i;
 
-    if (ucs_posix_memalign(&slots, ucs_get_page_size(), size,
-                           "varuna_arena") != 0) {
-        ucs_error("failed to allocate %zu bytes for slots of atomics", size);
+    arena->slots = uct_varuna_arena_alloc_pages(UCT_VARUNA_SLOTS_MAX *
+                                                sizeof(*arena->slots),
+                                                "varuna_slots");
+    if (arena->slots == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    arena->marks = uct_varuna_arena_alloc_pages(UCT_VARUNA_SLOTS_MAX *
+                                                sizeof(*arena->marks),
+                                                "varuna_marks");
+    if (arena->marks == NULL) {
+        ucs_free(arena->slots);
+        arena->slots = NULL;
         return UCS_ERR_NO_MEMORY;
     }
 
     /* Rule 1: a generation of this process is not one of the last process which
      * had the same memory, so all begin anywhere */
-    memset(slots, 0, size);
-    gen                    = ucs_generate_uuid((uintptr_t)slots);
-    uct_varuna_arena.slots = slots;
+    gen = ucs_generate_uuid((uintptr_t)arena->marks);
     for (i = 0; i < UCT_VARUNA_SLOTS_MAX; ++i) {
-        uct_varuna_arena.slots[i].mark =
-                uct_varuna_mark((gen + (i * 0x9e3779b97f4a7c15ul)) &
-                                UCT_VARUNA_UID_GEN_MASK,
-                                UCT_VARUNA_MARK_PENDING);
+        arena->marks[i] = uct_varuna_mark((gen + (i * 0x9e3779b97f4a7c15ul)) &
+                                          UCT_VARUNA_UID_GEN_MASK,
+                                          UCT_VARUNA_MARK_PENDING);
     }
 
     memset(uct_varuna_arena.used, 0, sizeof(uct_varuna_arena.used));
@@ -67,18 +85,18 @@ static ucs_status_t uct_varuna_arena_create(void)
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_arena_get(uct_varuna_slot_t **slots_p)
+ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
 {
     ucs_status_t status = UCS_OK;
 
     pthread_mutex_lock(&uct_varuna_arena.lock);
     if (uct_varuna_arena.refcount == 0) {
-        status = uct_varuna_arena_create();
+        status = uct_varuna_arena_create(&uct_varuna_arena.memory);
     }
 
     if (status == UCS_OK) {
         ++uct_varuna_arena.refcount;
-        *slots_p = uct_varuna_arena.slots;
+        *arena = uct_varuna_arena.memory;
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
     return status;
@@ -89,8 +107,9 @@ void uct_varuna_arena_put(void)
     pthread_mutex_lock(&uct_varuna_arena.lock);
     ucs_assert(uct_varuna_arena.refcount > 0);
     if (--uct_varuna_arena.refcount == 0) {
-        ucs_free(uct_varuna_arena.slots);
-        uct_varuna_arena.slots = NULL;
+        ucs_free(uct_varuna_arena.memory.marks);
+        ucs_free(uct_varuna_arena.memory.slots);
+        memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
 }
@@ -124,20 +143,25 @@ void uct_varuna_arena_free(uint32_t first)
     pthread_mutex_unlock(&uct_varuna_arena.lock);
 }
 
-/* Copy a slot which may be written meanwhile. @return 0 if there is no arena. */
-static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot)
+/* Copy a body which may be written meanwhile, and then its mark, see uct_varuna_slot_t.
+ * @return 0 if there is no arena. */
+static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot,
+                                 uint64_t *mark_p)
 {
     const volatile uint64_t *words;
     unsigned i;
     int found;
 
     pthread_mutex_lock(&uct_varuna_arena.lock);
-    found = (uct_varuna_arena.slots != NULL);
+    found = (uct_varuna_arena.memory.slots != NULL);
     if (found) {
-        words = (const volatile uint64_t*)&uct_varuna_arena.slots[index];
+        words = (const volatile uint64_t*)&uct_varuna_arena.memory.slots[index];
         for (i = 0; i < sizeof(*slot) / sizeof(*words); ++i) {
             ((uint64_t*)slot)[i] = words[i];
         }
+        ucs_memory_cpu_load_fence();
+        *mark_p = *(const volatile uint64_t*)
+                          &uct_varuna_arena.memory.marks[index];
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
     return found;
@@ -155,9 +179,10 @@ static uint64_t uct_varuna_arena_load(const volatile void *address,
 int rc_varuna_atomic_read(const volatile void *address, unsigned width,
                           uint64_t *value_p)
 {
+    uct_varuna_uid_verdict_t verdict;
     uct_varuna_slot_t slot;
+    uint64_t value, mark;
     uint32_t index;
-    uint64_t value;
 
     if (((width != sizeof(uint32_t)) && (width != sizeof(uint64_t))) ||
         ((uintptr_t)address % width)) {
@@ -165,14 +190,18 @@ int rc_varuna_atomic_read(const volatile void *address, unsigned width,
     }
 
     value = uct_varuna_arena_load(address, width);
+    ucs_memory_cpu_load_fence();
     if (!uct_varuna_uid_parse(value, width, UCT_VARUNA_SLOTS_MAX, &index) ||
-        !uct_varuna_arena_peek(index, &slot)) {
+        !uct_varuna_arena_peek(index, &slot, &mark)) {
         *value_p = value;
         return 0;
     }
 
     ucs_memory_cpu_load_fence();
-    switch (uct_varuna_uid_check(value, width, (uintptr_t)address, &slot)) {
+    verdict = uct_varuna_uid_is_of(value, width, (uintptr_t)address, &slot) ?
+              uct_varuna_mark_check(mark, uct_varuna_slot_gen(&slot)) :
+              UCT_VARUNA_UID_FOREIGN;
+    switch (verdict) {
     case UCT_VARUNA_UID_FOREIGN:
         break;
     case UCT_VARUNA_UID_DONE:

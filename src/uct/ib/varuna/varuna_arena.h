@@ -16,12 +16,14 @@
 
 #define UCT_VARUNA_SLOT_NONE         UINT32_MAX
 
-/**
- * Take a reference to the arena; the first one makes it.
- *
- * @param [out] slots_p  Its UCT_VARUNA_SLOTS_MAX slots, page-aligned.
- */
-ucs_status_t uct_varuna_arena_get(uct_varuna_slot_t **slots_p);
+/** UCT_VARUNA_SLOTS_MAX of each; pages of their own. */
+typedef struct uct_varuna_arena {
+    uct_varuna_slot_t          *slots;    /* Bodies; NULL: there is no arena */
+    uint64_t                   *marks;
+} uct_varuna_arena_t;
+
+/** Take a reference to the arena; the first one makes it. */
+ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena);
 
 /** Release a reference; the last one frees it. */
 void uct_varuna_arena_put(void);

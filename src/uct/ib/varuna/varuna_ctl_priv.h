@@ -210,6 +210,8 @@ typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
     ucs_list_link_t            orphans;    /* In the table's list, if orphan */
     uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
+    uct_varuna_own_t           write_own;  /* For its requester: the block's
+                                              bodies */
     uct_varuna_proxy_last_t    proxy_last;
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
 } uct_varuna_target_impl_t;

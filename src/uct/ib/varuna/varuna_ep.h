@@ -115,6 +115,16 @@ struct uct_varuna_req {
     uint8_t                    data[UCT_VARUNA_MAX_INLINE];
 };
 
+/* The peer's arena: where it is, and keys for what we do there. */
+typedef struct uct_varuna_ep_arena {
+    uint64_t                   slots_addr;
+    uint64_t                   marks_addr;
+    uint32_t                   num_slots; /* 0: there is none */
+    uct_rkey_bundle_t          read;      /* All bodies */
+    uct_rkey_bundle_t          mark;      /* All marks */
+    uct_rkey_bundle_t          write;     /* Bodies of our slots, if we have any */
+} uct_varuna_ep_arena_t;
+
 /* Atomics of a vQP, see varuna_amo.c. */
 typedef struct uct_varuna_ep_amo {
     unsigned                   num;        /* Unfinished */
@@ -125,15 +135,12 @@ typedef struct uct_varuna_ep_amo {
     ucs_list_link_t            ready;      /* Those with an action to be posted */
     ucs_queue_head_t           flushes;    /* FLUSH requests behind them */
     uint32_t                   sn;
-    /* The peer's arena, and our slots in it */
-    uint64_t                   arena_addr;
-    uint32_t                   arena_slots;
+    uct_varuna_ep_arena_t      arena;
     uint32_t                   random;     /* For the back-off */
-    uct_varuna_slots_t         slots;
+    uct_varuna_slots_t         slots;     /* Ours in the arena */
     uint8_t                    home_nic;
     uint8_t                    mode;       /* Of the peer */
     uint32_t                   home_epoch;
-    uct_rkey_bundle_t          arena;
     /* The access which is with the peer's proxy; one at a time */
     uct_varuna_amo_t           *proxied;
     uint64_t                   proxy_seq;

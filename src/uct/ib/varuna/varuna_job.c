@@ -55,7 +55,7 @@ static int uct_varuna_job_begin(uct_varuna_proxy_t *proxy,
         return 1;
     }
 
-    if (proxy->slots == NULL) {
+    if (proxy->arena.slots == NULL) {
         if (!uct_varuna_home_claim(&proxy->home, job->addr)) {
             return 0;
         }
@@ -76,7 +76,7 @@ static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
     ucs_list_del(&job->list);
     if (uct_varuna_job_has_slot(job)) {
         uct_varuna_slots_give(&proxy->own, job->sm.slot, job->sm.gen);
-    } else if (job->is_whole && job->begun && (proxy->slots == NULL)) {
+    } else if (job->is_whole && job->begun && (proxy->arena.slots == NULL)) {
         uct_varuna_home_unclaim(&proxy->home);
     }
 
@@ -116,7 +116,7 @@ void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
     ucs_debug("an access on the home NIC failed: %s",
               ucs_status_string(status));
     if (!uct_varuna_job_may_come_late(status) ||
-        (uct_varuna_job_is_plain_cas(job) && (proxy->slots != NULL))) {
+        (uct_varuna_job_is_plain_cas(job) && (proxy->arena.slots != NULL))) {
         /* Wrong memory; or a plain CAS among those of others */
         uct_varuna_job_finish(proxy, job, status);
         return;
@@ -175,7 +175,7 @@ static int uct_varuna_job_looked(uct_varuna_proxy_t *proxy,
 static void uct_varuna_job_advance(uct_varuna_proxy_t *proxy,
                                    uct_varuna_job_t *job)
 {
-    uint64_t mark = proxy->slots[job->index].mark;
+    uint64_t mark = proxy->arena.marks[job->index];
 
     job->advance       = 0;
     job->is_advancing  = 1;
@@ -325,13 +325,13 @@ static ucs_status_t uct_varuna_job_cas_mark(uct_varuna_proxy_t *proxy,
                                             const uct_varuna_amo_act_t *act)
 {
     return uct_varuna_job_cas(proxy->access, ep,
-                              (uintptr_t)&proxy->slots[act->slot].mark,
-                              uct_varuna_rkey_inner(proxy->bundle.rkey, nic),
+                              (uintptr_t)&proxy->arena.marks[act->slot],
+                              uct_varuna_rkey_inner(proxy->mark.rkey, nic),
                               sizeof(uint64_t), act->mark_from, act->mark_to);
 }
 
 /* Rule 12: all of it through the loopback of the home NIC, not by the CPU, whose
- * atomics need not be atomic with the NIC's. Slots are only read, so the CPU may;
+ * atomics need not be atomic with the NIC's. Bodies are only read, so the CPU may;
  * and a body is its owner's. */
 ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
                                  uct_varuna_job_t *job, unsigned link,
@@ -349,8 +349,8 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
     case UCT_VARUNA_AMO_ACT_READ:
         return uct_ep_get_bcopy(ep, uct_varuna_job_unpack, access, job->width,
                                 job->addr, job->rkeys[nic], &access->comp);
-    case UCT_VARUNA_AMO_ACT_READ_SLOT:
-        job->slot = proxy->slots[act->slot];
+    case UCT_VARUNA_AMO_ACT_READ_BODY:
+        job->slot = proxy->arena.slots[act->slot];
         return UCS_OK;
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
         return uct_varuna_job_cas_mark(proxy, ep, nic, act);
@@ -361,7 +361,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
         break;
     case UCT_VARUNA_AMO_ACT_OCCUPY:
         /* Rule 2: before the CAS, whose doorbell stands behind a fence */
-        uct_varuna_amo_sm_body(&job->sm, &proxy->slots[act->slot]);
+        uct_varuna_amo_sm_body(&job->sm, &proxy->arena.slots[act->slot]);
         ucs_memory_cpu_store_fence();
         break;
     case UCT_VARUNA_AMO_ACT_CAS:

@@ -92,7 +92,7 @@ static void uct_varuna_leave_check_device(uct_varuna_proxy_t *proxy)
  * connections of theirs. */
 static int uct_varuna_leave_has_posters(const uct_varuna_proxy_t *proxy)
 {
-    return proxy->slots != NULL;
+    return proxy->arena.slots != NULL;
 }
 
 /* Connections in use on a NIC: the newest one of a target there, or one that is

@@ -10,6 +10,7 @@
 #include "varuna_parse.h"
 #include "varuna_arena.h"
 #include "varuna_delta.h"
+#include "varuna_rkey.h"
 
 #include <ucs/sys/math.h>
 #include <stddef.h>
@@ -277,20 +278,21 @@ static ssize_t uct_varuna_check_open_req(uct_varuna_reader_t *body)
     return req.addr_len;
 }
 
-/* A key is unpacked without its length, so the two must agree. */
-static int uct_varuna_take_rkey(uct_varuna_reader_t *body, size_t length)
+/* A key is unpacked without its length. @return that, 0 if it is not whole. */
+static size_t uct_varuna_take_rkey(uct_varuna_reader_t *body)
 {
     const void *ptr;
-    uct_varuna_packed_rkey_t rkey;
+    size_t length;
 
-    ptr = uct_varuna_reader_take(body, sizeof(rkey));
+    ptr = uct_varuna_reader_take(body, sizeof(uct_varuna_packed_rkey_t));
     if (ptr == NULL) {
         return 0;
     }
 
-    memcpy(&rkey, ptr, sizeof(rkey));
-    return (length == (sizeof(rkey) + (rkey.num_keys * rkey.key_size))) &&
-           (uct_varuna_reader_take(body, length - sizeof(rkey)) != NULL);
+    length = uct_varuna_rkey_length(ptr);
+    return (uct_varuna_reader_take(body, length -
+                                   sizeof(uct_varuna_packed_rkey_t)) == NULL) ?
+           0 : length;
 }
 
 static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
@@ -307,7 +309,7 @@ static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
 
     /* A UID is looked up among all slots that it can name: none may be missing */
     return (rep->arena_slots == UCT_VARUNA_SLOTS_MAX) &&
-           (rep->arena_addr != 0) &&
+           (rep->slots_addr != 0) && (rep->marks_addr != 0) &&
            (rep->num_slots <= UCT_VARUNA_SLOT_BLOCK) &&
            (rep->first_slot < rep->arena_slots) &&
            (rep->num_slots <= (rep->arena_slots - rep->first_slot));
@@ -327,8 +329,8 @@ static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
     if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
         (rep.log_count != UCT_VARUNA_LOG_COUNT) || (rep.log_addr == 0) ||
         (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.addr_len == 0) ||
-        !uct_varuna_check_open_arena(&rep) ||
-        !uct_varuna_take_rkey(body, rep.rkey_len)) {
+        !uct_varuna_check_open_arena(&rep) || (rep.rkey_len == 0) ||
+        (uct_varuna_take_rkey(body) != rep.rkey_len)) {
         return -1;
     }
 
@@ -337,7 +339,8 @@ static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
     }
 
     if ((uct_varuna_reader_take(body, rep.addr_len) == NULL) ||
-        !uct_varuna_take_rkey(body, rep.rkey_len)) {
+        !uct_varuna_take_rkey(body) || !uct_varuna_take_rkey(body) ||
+        ((rep.num_slots > 0) && !uct_varuna_take_rkey(body))) {
         return -1;
     }
 

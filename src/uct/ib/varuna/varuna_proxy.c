@@ -142,7 +142,6 @@ void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
     last->rep.status     = status;
     last->rep.home_nic   = name.nic;
     last->rep.home_epoch = name.epoch;
-    memcpy(last->rep.slot, &job->slot, sizeof(last->rep.slot));
     proxy->stats.executed += (status == UCS_OK);
     uct_varuna_ctl_reply(proxy->ctl, target->peer, job->link, &job->hdr,
                          UCT_VARUNA_CTL_PROXY_REP, &last->rep,
@@ -211,10 +210,9 @@ static int uct_varuna_proxy_is_allowed(const uct_varuna_proxy_t *proxy,
         return 1;
     case UCT_VARUNA_AMO_ACT_EXECUTE:
         return req->slot <= UCT_ATOMIC_OP_CSWAP;
-    case UCT_VARUNA_AMO_ACT_READ_SLOT:
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
     case UCT_VARUNA_AMO_ACT_CONFIRM:
-        return proxy->slots != NULL;
+        return proxy->arena.slots != NULL;
     default:
         return 0;
     }
@@ -225,8 +223,7 @@ static int uct_varuna_proxy_is_allowed(const uct_varuna_proxy_t *proxy,
 static int uct_varuna_proxy_is_in_reach(const uct_varuna_proxy_t *proxy,
                                         const uct_varuna_ctl_proxy_req_t *req)
 {
-    return (req->type == UCT_VARUNA_AMO_ACT_READ_SLOT) ||
-           (req->type == UCT_VARUNA_AMO_ACT_CAS_MARK) ||
+    return (req->type == UCT_VARUNA_AMO_ACT_CAS_MARK) ||
            uct_varuna_md_is_shared(proxy->ctl->iface->md, req->addr,
                                    req->width);
 }
@@ -306,8 +303,8 @@ void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
         job->is_whole = 1;
         uct_varuna_amo_sm_start(&job->sm, req->slot, req->width, req->addr,
                                 req->compare, req->swap,
-                                (proxy->slots != NULL) ? UCT_VARUNA_SLOTS_MAX :
-                                0);
+                                (proxy->arena.slots != NULL) ?
+                                UCT_VARUNA_SLOTS_MAX : 0);
     }
 
     uct_varuna_proxy_run(proxy);

@@ -17,6 +17,7 @@
 #include "varuna_arena.h"
 #include "varuna_ctl.h"
 #include "varuna_home.h"
+#include "varuna_own.h"
 #include "varuna_slots.h"
 
 /* The access of the job under way. Outlives the job if its NIC died with it. */
@@ -74,10 +75,10 @@ typedef struct uct_varuna_loopback {
 
 typedef struct uct_varuna_proxy {
     uct_varuna_ctl_t           *ctl;
-    uct_varuna_slot_t          *slots;
-    uct_mem_h                  memh;
-    void                       *rkey;     /* Packed */
-    uct_rkey_bundle_t          bundle;    /* The same, unpacked */
+    uct_varuna_arena_t         arena;     /* Mode extended */
+    uct_varuna_own_t           read_own;  /* For peers: all bodies */
+    uct_varuna_own_t           mark_own;  /* ... all marks */
+    uct_rkey_bundle_t          mark;      /* The same, unpacked */
     int                        joined;    /* home is valid */
     uct_varuna_home_member_t   home;
     uct_varuna_loopback_t      loopbacks[UCT_VARUNA_MAX_LINKS]; /* By link */
@@ -104,20 +105,11 @@ typedef struct uct_varuna_proxy_last {
     uct_varuna_ctl_proxy_rep_t rep;
 } uct_varuna_proxy_last_t;
 
-/** Register the arena with this interface's memory domain. Main thread. */
+/** Main thread. */
 ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
                                      uct_varuna_proxy_t **proxy_p);
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
-
-/** Fill in what OPEN_REP tells of atomics. @return Bytes put at @a tail. */
-size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_target_t *target,
-                                  uct_varuna_ctl_open_rep_t *rep, void *tail);
-
-/** The target's requester is gone: its slots are swept and given back. */
-void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_target_t *target);
 
 /** PROXY_REQ; the message has been checked. */
 void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
@@ -137,6 +129,23 @@ int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *proxy, uct_ep_h inner);
  *  of ours. */
 uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy,
                                    uint8_t nic);
+
+/* --- varuna_block.c --- */
+
+/** Mode extended: register the arena with this interface's memory domain. */
+ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy);
+
+/** Nothing if it is not initialized. */
+void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy);
+
+/** Fill in what OPEN_REP tells of atomics. @return Bytes put at @a tail. */
+size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
+                                  uct_varuna_target_t *target,
+                                  uct_varuna_ctl_open_rep_t *rep, void *tail);
+
+/** The target's requester is gone: its slots are swept and given back. */
+void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_target_t *target);
 
 /* --- varuna_job.c --- */
 

@@ -56,27 +56,29 @@ static uint64_t uct_varuna_uid_gen_bits(uint64_t value, unsigned width)
            ((value >> UCT_VARUNA_UID32_SLOT_BITS) & UCT_VARUNA_UID32_GEN_MASK);
 }
 
-uct_varuna_uid_verdict_t uct_varuna_uid_check(uint64_t value, unsigned width,
-                                              uint64_t addr,
-                                              const uct_varuna_slot_t *slot)
+int uct_varuna_uid_is_of(uint64_t value, unsigned width, uint64_t addr,
+                         const uct_varuna_slot_t *slot)
 {
-    uint64_t gen      = slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
+    uint64_t gen      = uct_varuna_slot_gen(slot);
     uint64_t gen_mask = (width == sizeof(uint64_t)) ? UCT_VARUNA_UID_GEN_MASK :
                         UCT_VARUNA_UID32_GEN_MASK;
 
-    /* Rule 4: both generations and the address must match. The mark's must as
-     * well: what has been confirmed is over, and its body is a leftover. */
-    if ((slot->gen_head != slot->gen_tail) || (slot->addr != addr) ||
-        (!!(slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) !=
-         (width == sizeof(uint32_t))) ||
-        (((gen & gen_mask) != uct_varuna_uid_gen_bits(value, width)) &&
-         !uct_varuna_mutate(AMO_NO_GEN)) ||
-        ((uct_varuna_mark_gen(slot->mark) != gen) &&
-         !uct_varuna_mutate(AMO_NO_GEN))) {
+    /* Rule 4: both generations and the address must match */
+    return (slot->gen_head == slot->gen_tail) && (slot->addr == addr) &&
+           (!!(slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ==
+            (width == sizeof(uint32_t))) &&
+           (((gen & gen_mask) == uct_varuna_uid_gen_bits(value, width)) ||
+            uct_varuna_mutate(AMO_NO_GEN));
+}
+
+uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen)
+{
+    /* Rule 4: what has been confirmed is over, and its body is a leftover */
+    if ((uct_varuna_mark_gen(mark) != gen) && !uct_varuna_mutate(AMO_NO_GEN)) {
         return UCT_VARUNA_UID_FOREIGN;
     }
 
-    switch (uct_varuna_mark_state(slot->mark)) {
+    switch (uct_varuna_mark_state(mark)) {
     case UCT_VARUNA_MARK_PENDING:
         return UCT_VARUNA_UID_PENDING;
     case UCT_VARUNA_MARK_DONE:

@@ -22,6 +22,7 @@
 
 #include <ucs/sys/math.h>
 #include <ucs/sys/compiler_def.h>
+#include <stddef.h>
 
 #define UCT_VARUNA_UID64_SLOT_BITS   20
 #define UCT_VARUNA_UID64_GEN_BITS    43
@@ -35,9 +36,21 @@
 #define UCT_VARUNA_SLOTS_MAX         UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS)
 
 /*
- * One slot, in the responder's memory. The body is everything before the mark:
- * written by the owner alone, with one plain write (rule 2). The mark is changed
- * by CAS only (rule 3).
+ * The body of one slot, in the responder's memory and in a cache line of its own: written
+ * by the owner alone, with one plain write (rule 2). Its mark, a word which is changed by
+ * CAS only (rule 3), is in another array, as the two have different keys.
+ *
+ * So what a reader gets of the two is from two moments. It relies on this:
+ *
+ *   While the UID (slot, gen) is in its target, and as long as the mark is of gen,
+ *   the body is that of the occupy which has put it there. For the owner writes a body of
+ *   gen only before that occupy, and one of the next generation only when the mark has
+ *   left gen, which it does behind the confirm.
+ *
+ * Therefore: the body is read first, behind the UID, and it names the generation; then its
+ * mark is changed, or found out, by a CAS that expects this generation. If the mark is
+ * still of it, then what was read is the body of that occupy. The mark alone is never
+ * read and believed: it would be older than what is done by it.
  */
 typedef struct uct_varuna_slot {
     uint64_t                   gen_head;  /* Generation, and the width above */
@@ -46,11 +59,10 @@ typedef struct uct_varuna_slot {
     uint64_t                   swap;      /* The value which the UID stands for */
     uint64_t                   unused;
     uint64_t                   gen_tail;  /* = gen_head */
-    uint64_t                   mark;
-    uint64_t                   reserved;
+    uint64_t                   reserved[2];
 } uct_varuna_slot_t;
 
-#define UCT_VARUNA_SLOT_BODY_SIZE    ucs_offsetof(uct_varuna_slot_t, mark)
+#define UCT_VARUNA_SLOT_BODY_SIZE    offsetof(uct_varuna_slot_t, reserved)
 
 /* In gen_head and gen_tail: the operation is on 32 bits */
 #define UCT_VARUNA_SLOT_WIDTH32      UCS_BIT(63)
@@ -111,26 +123,35 @@ uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width);
 int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
                          uint32_t *slot_p);
 
-/** What a copy of a slot says of a UID. */
+/** @return The generation of a body. */
+static inline uint64_t uct_varuna_slot_gen(const uct_varuna_slot_t *slot)
+{
+    return slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
+}
+
+/**
+ * Hold a UID against a copy of its slot's body: both generations, the width and the
+ * address must match. Whether it is over is for the mark to say.
+ *
+ * @param [in] value  The UID, of which uct_varuna_uid_parse() gave the slot.
+ * @param [in] width  Bytes of it, 4 or 8.
+ * @param [in] addr   Address where it was found.
+ * @param [in] slot   Copy of the body.
+ *
+ * @return Nonzero if they match; if not, the value is the user's data, or over.
+ */
+int uct_varuna_uid_is_of(uint64_t value, unsigned width, uint64_t addr,
+                         const uct_varuna_slot_t *slot);
+
+/** What a mark says of a generation. */
 typedef enum {
-    UCT_VARUNA_UID_FOREIGN,   /* Not a UID of this target: user's data, or over */
+    UCT_VARUNA_UID_FOREIGN,   /* It is over, or has not come */
     UCT_VARUNA_UID_PENDING,
     UCT_VARUNA_UID_DONE,
     UCT_VARUNA_UID_ABORTED
 } uct_varuna_uid_verdict_t;
 
-/**
- * Hold a UID against a copy of its slot: both generations, the mark's one, the
- * width and the address must match.
- *
- * @param [in] value  The UID, of which uct_varuna_uid_parse() gave the slot.
- * @param [in] width  Bytes of it, 4 or 8.
- * @param [in] addr   Address where it was found.
- * @param [in] slot   Copy of the slot.
- */
-uct_varuna_uid_verdict_t uct_varuna_uid_check(uint64_t value, unsigned width,
-                                              uint64_t addr,
-                                              const uct_varuna_slot_t *slot);
+uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen);
 
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_slot_t) == 64);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID64_SLOT_BITS +

@@ -149,8 +149,9 @@ typedef struct uct_varuna_ctl_open_req {
 #define UCT_VARUNA_HOME_NONE         UINT8_MAX
 
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
- * full interface address (addr_len) and, if there is an arena, by its packed key
- * (rkey_len) and the generation of each of the vQP's slots (8 bytes). */
+ * full interface address (addr_len) and, if there is an arena, by packed keys, which
+ * tell their lengths: of all slots' bodies, to read them, of all marks, and, if the vQP has
+ * slots, to write their bodies; then the mark of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
     uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
     uint32_t                   target;     /* Goes into AM headers */
@@ -158,7 +159,8 @@ typedef struct uct_varuna_ctl_open_rep {
     uint16_t                   log_count;
     uint16_t                   rkey_len;
     uint16_t                   addr_len;
-    uint64_t                   arena_addr; /* Slots for atomics */
+    uint64_t                   slots_addr; /* Arena for atomics: bodies of slots */
+    uint64_t                   marks_addr; /* ... and their marks */
     uint32_t                   arena_slots;/* Of the whole arena, 0: none */
     uint32_t                   first_slot; /* Of this vQP */
     uint8_t                    num_slots;  /* Of this vQP, may be 0 */
@@ -243,7 +245,6 @@ typedef struct uct_varuna_ctl_proxy_req {
 typedef struct uct_varuna_ctl_proxy_rep {
     uint64_t                   seq;
     uint64_t                   value;      /* What the access gave */
-    uint64_t                   slot[8];    /* READ_SLOT: what is there */
     uint32_t                   home_epoch; /* As in OPEN_REP */
     int16_t                    status;     /* ucs_status_t */
     uint8_t                    home_nic;
@@ -273,7 +274,7 @@ UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <
                          (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 44);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 8);

@@ -7,7 +7,8 @@
  * resolves what it meets: through the home NIC, not by the CPU. When the owner is
  * gone, and what it sent has died, its block of slots is swept and given back.
  *
- * Opening and closing of the proxy is here, too.
+ * Opening and closing of the proxy is here, too; varuna_block.c gives slots to
+ * requesters.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -28,15 +29,15 @@
 #define UCT_VARUNA_WORKER_BLOCKS     8
 
 
-/* Whether the slot's generation may stand in its target. @return its width, 0 if
- * not. */
-static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot)
+/* Whether the slot's generation may stand in its target: a guess, as the two are from
+ * two moments. @return its width, 0 if not. */
+static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
+                                             uint64_t mark)
 {
-    uint64_t gen = slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
     unsigned width;
 
     if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
-        (uct_varuna_mark_gen(slot->mark) != gen)) {
+        (uct_varuna_mark_gen(mark) != uct_varuna_slot_gen(slot))) {
         return 0;
     }
 
@@ -72,8 +73,9 @@ static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
 static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
                                          uint32_t index, int advance)
 {
-    uct_varuna_slot_t slot               = proxy->slots[index];
-    unsigned width                       = uct_varuna_worker_slot_width(&slot);
+    uct_varuna_slot_t slot               = proxy->arena.slots[index];
+    unsigned width                       =
+            uct_varuna_worker_slot_width(&slot, proxy->arena.marks[index]);
     uint64_t rkeys[UCT_VARUNA_MAX_LINKS] = {0};
     uct_varuna_job_t *job;
 
@@ -157,19 +159,20 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
  * belong to one which hangs, or has died without a word. */
 static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
 {
-    uct_varuna_slot_t *slot;
+    uint64_t mark;
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
         proxy->scan_next = (proxy->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
-        slot             = &proxy->slots[proxy->scan_next];
-        if (uct_varuna_worker_slot_width(slot) == 0) {
+        mark             = proxy->arena.marks[proxy->scan_next];
+        if (uct_varuna_worker_slot_width(&proxy->arena.slots[proxy->scan_next],
+                                         mark) == 0) {
             proxy->seen_marks[proxy->scan_next] = 0;
             continue;
         }
 
-        if (proxy->seen_marks[proxy->scan_next] != slot->mark) {
-            proxy->seen_marks[proxy->scan_next] = slot->mark;
+        if (proxy->seen_marks[proxy->scan_next] != mark) {
+            proxy->seen_marks[proxy->scan_next] = mark;
             continue;
         }
 
@@ -181,7 +184,7 @@ static void uct_varuna_worker_timer(void *arg)
 {
     uct_varuna_proxy_t *proxy = arg;
 
-    if ((proxy->slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
+    if ((proxy->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
         uct_varuna_worker_sweep_dead(proxy);
         uct_varuna_worker_help_old(proxy);
     }
@@ -193,65 +196,6 @@ static void uct_varuna_worker_timer(void *arg)
 }
 
 /* --- Opening and closing --- */
-
-/* Slots for what is executed here. Without them such an atomic fails if its access
- * is lost. */
-static void uct_varuna_proxy_take_slots(uct_varuna_proxy_t *proxy)
-{
-    uint32_t first = uct_varuna_arena_alloc();
-    uint64_t marks[UCT_VARUNA_SLOT_BLOCK];
-    unsigned i;
-
-    if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_diag("no slots are left for the proxy of atomics");
-        return;
-    }
-
-    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-        marks[i] = proxy->slots[first + i].mark;
-    }
-    uct_varuna_slots_init(&proxy->own, first, UCT_VARUNA_SLOT_BLOCK, marks);
-}
-
-static ucs_status_t uct_varuna_proxy_register(uct_varuna_proxy_t *proxy)
-{
-    uct_md_h md = &proxy->ctl->iface->md->super;
-    ucs_status_t status;
-
-    status = uct_varuna_arena_get(&proxy->slots);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    /* Without relaxed ordering, as all of the inner domains (rule 2) */
-    status = uct_md_mem_reg(md, proxy->slots,
-                            UCT_VARUNA_SLOTS_MAX * sizeof(*proxy->slots),
-                            UCT_MD_MEM_ACCESS_ALL, &proxy->memh);
-    if (status != UCS_OK) {
-        goto err_put;
-    }
-
-    status = uct_md_mkey_pack(md, proxy->memh, proxy->rkey);
-    if (status != UCS_OK) {
-        goto err_dereg;
-    }
-
-    status = uct_rkey_unpack(&uct_varuna_component, proxy->rkey,
-                             &proxy->bundle);
-    if (status != UCS_OK) {
-        goto err_dereg;
-    }
-
-    uct_varuna_proxy_take_slots(proxy);
-    return UCS_OK;
-
-err_dereg:
-    uct_md_mem_dereg(md, proxy->memh);
-err_put:
-    uct_varuna_arena_put();
-    proxy->slots = NULL;
-    return status;
-}
 
 static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
 {
@@ -289,16 +233,14 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
     ucs_list_head_init(&proxy->jobs);
     ucs_list_head_init(&proxy->lost);
     ucs_list_head_init(&proxy->dead_blocks);
-    proxy->rkey   = ucs_calloc(1, ctl->iface->md->attr.rkey_packed_size,
-                               "varuna_arena_rkey");
     proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
-    if ((proxy->rkey == NULL) || (proxy->access == NULL)) {
+    if (proxy->access == NULL) {
         status = UCS_ERR_NO_MEMORY;
         goto err_destroy;
     }
 
     if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
-        status = uct_varuna_proxy_register(proxy);
+        status = uct_varuna_blocks_init(proxy);
         if (status != UCS_OK) {
             goto err_destroy;
         }
@@ -358,83 +300,7 @@ void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
         ucs_free(block);
     }
 
-    if (proxy->own.num > 0) {
-        uct_varuna_arena_free(proxy->own.first);
-    }
-
-    if (proxy->slots != NULL) {
-        uct_rkey_release(&uct_varuna_component, &proxy->bundle);
-        uct_md_mem_dereg(&proxy->ctl->iface->md->super, proxy->memh);
-        uct_varuna_arena_put();
-    }
-
+    uct_varuna_blocks_cleanup(proxy);
     ucs_free(proxy->access);
-    ucs_free(proxy->rkey);
     ucs_free(proxy);
-}
-
-/* --- Targets --- */
-
-size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_target_t *target,
-                                  uct_varuna_ctl_open_rep_t *rep, void *tail)
-{
-    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
-    uct_varuna_home_name_t name;
-    uint64_t *gens;
-    unsigned i;
-
-    uct_varuna_home_get(&name);
-    rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;
-    rep->home_nic    = name.nic;
-    rep->home_epoch  = name.epoch;
-    if (proxy->slots == NULL) {
-        return 0;
-    }
-
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
-        impl->first_slot = uct_varuna_arena_alloc();
-    }
-
-    rep->arena_addr  = (uintptr_t)proxy->slots;
-    rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
-    memcpy(tail, proxy->rkey, rep->rkey_len);
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
-        ucs_debug("target %u gets no slots: its atomics go by proxy",
-                  target->id);
-        return rep->rkey_len;
-    }
-
-    rep->first_slot = impl->first_slot;
-    rep->num_slots  = UCT_VARUNA_SLOT_BLOCK;
-    gens            = UCS_PTR_BYTE_OFFSET(tail, rep->rkey_len);
-    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-        memcpy(&gens[i], &proxy->slots[impl->first_slot + i].mark,
-               sizeof(*gens));
-    }
-
-    return rep->rkey_len + (UCT_VARUNA_SLOT_BLOCK * sizeof(uint64_t));
-}
-
-void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_target_t *target)
-{
-    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
-    uct_varuna_dead_block_t *block;
-
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
-        return;
-    }
-
-    block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
-    if (block == NULL) {
-        return; /* The block stays taken, which is safe */
-    }
-
-    /* Its RC queue pairs are in ERR; what else is under way gets its time */
-    block->first     = impl->first_slot;
-    block->due       = ucs_get_time() +
-                       proxy->ctl->iface->config.packet_lifetime;
-    impl->first_slot = UCT_VARUNA_SLOT_NONE;
-    ucs_list_add_tail(&proxy->dead_blocks, &block->list);
 }

@@ -14,6 +14,7 @@ extern "C" {
 #include <uct/ib/varuna/varuna_mutate.h>
 #include <uct/ib/varuna/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
+#include <ucs/sys/sys.h>
 }
 
 #include <algorithm>
@@ -24,15 +25,13 @@ extern "C" {
 
 class test_varuna_uid : public ucs::test {
 protected:
-    static uct_varuna_slot_t slot(uint64_t gen, uint64_t addr, unsigned width,
-                                  unsigned state)
+    static uct_varuna_slot_t slot(uint64_t gen, uint64_t addr, unsigned width)
     {
         uct_varuna_slot_t s = {};
 
         s.gen_head = gen | ((width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
         s.gen_tail = s.gen_head;
         s.addr     = addr;
-        s.mark     = uct_varuna_mark(gen, (uct_varuna_mark_state_t)state);
         return s;
     }
 };
@@ -54,37 +53,42 @@ UCS_TEST_F(test_varuna_uid, codec) {
             /* Out of a smaller arena */
             EXPECT_FALSE(uct_varuna_uid_parse(uid, width, index, &found));
 
-            uct_varuna_slot_t s = slot(gen, addr, width, 0);
-            EXPECT_EQ(UCT_VARUNA_UID_PENDING,
-                      uct_varuna_uid_check(uid, width, addr, &s));
-            s = slot(gen, addr, width, 1);
-            EXPECT_EQ(UCT_VARUNA_UID_DONE,
-                      uct_varuna_uid_check(uid, width, addr, &s));
-            s = slot(gen, addr, width, 2);
-            EXPECT_EQ(UCT_VARUNA_UID_ABORTED,
-                      uct_varuna_uid_check(uid, width, addr, &s));
+            uct_varuna_slot_t s = slot(gen, addr, width);
+            EXPECT_TRUE(uct_varuna_uid_is_of(uid, width, addr, &s));
+            EXPECT_EQ(gen, uct_varuna_slot_gen(&s));
 
             /* Anything that does not match makes it user's data */
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, width, addr + width, &s));
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, 12 - width, addr, &s));
-            s          = slot(gen, addr, width, 0);
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr + width, &s));
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, 12 - width, addr, &s));
             s.gen_tail = s.gen_head + 1;
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, width, addr, &s));
-            s = slot(uct_varuna_gen_next(gen), addr, width, 0);
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, width, addr, &s));
-            s      = slot(gen, addr, width, 0);
-            s.mark = uct_varuna_mark(uct_varuna_gen_next(gen),
-                                     UCT_VARUNA_MARK_PENDING);
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, width, addr, &s));
-            s      = slot(gen, addr, width, 3);
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(uid, width, addr, &s));
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr, &s));
+            s = slot(uct_varuna_gen_next(gen), addr, width);
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr, &s));
         }
+    }
+}
+
+UCS_TEST_F(test_varuna_uid, marks) {
+    const uint64_t gen = 4711;
+
+    EXPECT_EQ(UCT_VARUNA_UID_PENDING,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, UCT_VARUNA_MARK_PENDING), gen));
+    EXPECT_EQ(UCT_VARUNA_UID_DONE,
+              uct_varuna_mark_check(uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE),
+                                    gen));
+    EXPECT_EQ(UCT_VARUNA_UID_ABORTED,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED), gen));
+    EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, (uct_varuna_mark_state_t)3), gen));
+    for (unsigned state = 0; state < 4; ++state) {
+        EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                  uct_varuna_mark_check(
+                          uct_varuna_mark(uct_varuna_gen_next(gen),
+                                          (uct_varuna_mark_state_t)state),
+                          gen));
     }
 }
 
@@ -121,8 +125,7 @@ UCS_TEST_F(test_varuna_uid, fuzz) {
         if (uct_varuna_uid_parse(value, width, 1000, &found)) {
             ++inside;
             EXPECT_LT(found, 1000u);
-            EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
-                      uct_varuna_uid_check(value, width, 0x1000, &s));
+            EXPECT_FALSE(uct_varuna_uid_is_of(value, width, 0x1000, &s));
         }
     }
     EXPECT_GT(inside, 100u);
@@ -130,18 +133,20 @@ UCS_TEST_F(test_varuna_uid, fuzz) {
 
 UCS_TEST_F(test_varuna_uid, arena) {
     std::set<uint32_t> taken;
-    std::map<uint32_t, uint64_t> marks;
-    uct_varuna_slot_t *slots;
+    uct_varuna_arena_t memory;
     uint32_t first;
 
-    ASSERT_UCS_OK(uct_varuna_arena_get(&slots));
+    ASSERT_UCS_OK(uct_varuna_arena_get(&memory));
+    /* Marks share no page with bodies, so no key does */
+    EXPECT_EQ(0u, (uintptr_t)memory.slots % ucs_get_page_size());
+    EXPECT_EQ(0u, (uintptr_t)memory.marks % ucs_get_page_size());
     while ((first = uct_varuna_arena_alloc()) != UCT_VARUNA_SLOT_NONE) {
         EXPECT_LE(first + UCT_VARUNA_SLOT_BLOCK, UCT_VARUNA_SLOTS_MAX);
         EXPECT_EQ(0u, first % UCT_VARUNA_SLOT_BLOCK);
         EXPECT_TRUE(taken.insert(first).second);
         for (unsigned i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
             EXPECT_EQ(UCT_VARUNA_MARK_PENDING,
-                      (int)uct_varuna_mark_state(slots[first + i].mark));
+                      (int)uct_varuna_mark_state(memory.marks[first + i]));
         }
     }
     /* Slots that ran out: nothing is handed out twice, and one comes back */
@@ -159,7 +164,7 @@ UCS_TEST_F(test_varuna_uid, arena) {
 /* The application's own view of a word */
 UCS_TEST_F(test_varuna_uid, application_reads) {
     uint64_t word __attribute__((aligned(8))) = 5, value = 0;
-    uct_varuna_slot_t *slots;
+    uct_varuna_arena_t memory;
     uint64_t gen;
 
     EXPECT_EQ(-EINVAL, rc_varuna_atomic_read(&word, 2, &value));
@@ -168,22 +173,22 @@ UCS_TEST_F(test_varuna_uid, application_reads) {
     EXPECT_EQ(0, rc_varuna_atomic_read(&word, 8, &value));
     EXPECT_EQ(UINT64_MAX, value);
 
-    ASSERT_UCS_OK(uct_varuna_arena_get(&slots));
+    ASSERT_UCS_OK(uct_varuna_arena_get(&memory));
     for (unsigned width : {4u, 8u}) {
-        gen      = uct_varuna_mark_gen(slots[7].mark);
+        gen      = uct_varuna_mark_gen(memory.marks[7]);
         word     = uct_varuna_uid(7, gen, width);
         EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
         EXPECT_EQ(word, value) << "it is not of this word";
 
-        slots[7]      = slot(gen, (uintptr_t)&word, width, 0);
-        slots[7].swap = 42;
+        memory.slots[7]      = slot(gen, (uintptr_t)&word, width);
+        memory.slots[7].swap = 42;
         EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
-        slots[7].mark = uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE);
+        memory.marks[7] = uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE);
         EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
         EXPECT_EQ(42u, value);
-        slots[7].mark = uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED);
+        memory.marks[7] = uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED);
         EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
-        slots[7].mark = uct_varuna_mark(gen + 1, UCT_VARUNA_MARK_PENDING);
+        memory.marks[7] = uct_varuna_mark(gen + 1, UCT_VARUNA_MARK_PENDING);
         EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
         EXPECT_EQ(word, value) << "that generation is over";
     }
@@ -235,9 +240,9 @@ protected:
         m_width  = width;
         m_target = 0;
         memset(m_slots, 0, sizeof(m_slots));
-        for (auto &s : m_slots) {
-            s.mark = uct_varuna_mark((uint64_t)ucs::rand() * 977 + 5,
-                                     UCT_VARUNA_MARK_PENDING);
+        for (auto &mark : m_marks) {
+            mark = uct_varuna_mark((uint64_t)ucs::rand() * 977 + 5,
+                                   UCT_VARUNA_MARK_PENDING);
         }
         m_lost = m_recovered = m_helped = m_deaths = m_aborted = m_left = 0;
         m_done.clear();
@@ -315,22 +320,20 @@ protected:
         case UCT_VARUNA_AMO_ACT_READ:
             value = m_target;
             break;
-        case UCT_VARUNA_AMO_ACT_READ_SLOT:
+        case UCT_VARUNA_AMO_ACT_READ_BODY:
             copy = m_slots[act.slot];
             break;
         case UCT_VARUNA_AMO_ACT_CAS:
             value = cas(&m_target, act.compare, act.swap);
             break;
         case UCT_VARUNA_AMO_ACT_CAS_MARK:
-            value = cas(&m_slots[act.slot].mark, act.mark_from, act.mark_to);
+            value = cas(&m_marks[act.slot], act.mark_from, act.mark_to);
             break;
         case UCT_VARUNA_AMO_ACT_OCCUPY:
             if (c.phase == 0) {
                 /* Body and CAS are separate steps, and either may be lost */
                 if (!(may_lose && (ucs::rand() & 1))) {
-                    uint64_t mark = m_slots[act.slot].mark;
                     uct_varuna_amo_sm_body(&c.sm, &m_slots[act.slot]);
-                    m_slots[act.slot].mark = mark;
                     c.phase = 1;
                     return;
                 }
@@ -358,7 +361,7 @@ protected:
                 return;
             }
             c.phase = 0;
-            value   = cas(&m_slots[act.slot].mark, act.mark_from, act.mark_to);
+            value   = cas(&m_marks[act.slot], act.mark_from, act.mark_to);
             break;
         default:
             FAIL() << "action " << act.type;
@@ -420,7 +423,7 @@ protected:
         for (unsigned i = 0; i < num; ++i) {
             memset(&clients[i], 0, sizeof(clients[i]));
             clients[i].slot     = i;
-            clients[i].gen      = uct_varuna_mark_gen(m_slots[i].mark);
+            clients[i].gen      = uct_varuna_mark_gen(m_marks[i]);
             clients[i].is_plain = i < plain;
         }
         return clients;
@@ -442,6 +445,7 @@ protected:
     unsigned              m_width;
     uint64_t              m_target;
     uct_varuna_slot_t     m_slots[SLOTS];
+    uint64_t              m_marks[SLOTS];
     std::vector<op_t>     m_done;
     std::vector<client_t> m_dead;
     unsigned              m_lost, m_recovered, m_helped, m_deaths, m_aborted, m_left;
@@ -670,11 +674,10 @@ UCS_TEST_F(test_varuna_amo, false_uids) {
         if (ucs::rand() & 1) {
             /* Live, of another address */
             m_slots[0].gen_head = m_slots[0].gen_tail =
-                    uct_varuna_mark_gen(m_slots[0].mark) |
+                    uct_varuna_mark_gen(m_marks[0]) |
                     ((m_width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
             m_slots[0].addr = ADDR + 64;
-            fake = uct_varuna_uid(0, uct_varuna_mark_gen(m_slots[0].mark),
-                                  m_width);
+            fake = uct_varuna_uid(0, uct_varuna_mark_gen(m_marks[0]), m_width);
         }
         m_target = fake;
         m_done.clear();
@@ -707,7 +710,7 @@ UCS_TEST_F(test_varuna_amo, hostile_slots) {
                                         m_width);
             s.swap     = uct_varuna_uid(ucs::rand() % SLOTS, ucs::rand() & 3,
                                         m_width);
-            s.mark     = uct_varuna_mark((ucs::rand() & 3) ? gen : gen + 1,
+            m_marks[i] = uct_varuna_mark((ucs::rand() & 3) ? gen : gen + 1,
                                          (uct_varuna_mark_state_t)
                                          (ucs::rand() & 3));
         }

@@ -34,8 +34,7 @@ protected:
         memset(m_slots, 0, sizeof(m_slots));
         for (unsigned i = 0; i < SLOTS; ++i) {
             m_gens[i]       = 12345 + i;
-            m_slots[i].mark = uct_varuna_mark(m_gens[i],
-                                              UCT_VARUNA_MARK_PENDING);
+            m_marks[i] = uct_varuna_mark(m_gens[i], UCT_VARUNA_MARK_PENDING);
         }
     }
 
@@ -61,21 +60,20 @@ protected:
     {
         const uct_varuna_amo_act_t &act = sm.act;
         uct_varuna_slot_t &slot         = m_slots[act.slot];
-        uint64_t mark                   = slot.mark;
+        uint64_t *mark                  = &m_marks[act.slot];
 
         switch (act.type) {
         case UCT_VARUNA_AMO_ACT_READ:
             return m_target;
-        case UCT_VARUNA_AMO_ACT_READ_SLOT:
+        case UCT_VARUNA_AMO_ACT_READ_BODY:
             return 0;
         case UCT_VARUNA_AMO_ACT_CAS_MARK:
-            return cas(&slot.mark, act.mark_from, act.mark_to);
+            return cas(mark, act.mark_from, act.mark_to);
         case UCT_VARUNA_AMO_ACT_CONFIRM:
             cas(&m_target, act.compare, act.swap);
-            return cas(&slot.mark, act.mark_from, act.mark_to);
+            return cas(mark, act.mark_from, act.mark_to);
         case UCT_VARUNA_AMO_ACT_OCCUPY:
             uct_varuna_amo_sm_body(&sm, &slot);
-            slot.mark = mark;
             /* Fall through */
         default:
             return cas(&m_target, act.compare, act.swap);
@@ -104,6 +102,7 @@ protected:
 
     uint64_t          m_target;
     uct_varuna_slot_t m_slots[SLOTS];
+    uint64_t          m_marks[SLOTS];
     uint64_t          m_gens[SLOTS];
 };
 
@@ -152,6 +151,77 @@ UCS_TEST_F(test_varuna_amo_steps, failed_cas_marks) {
     EXPECT_TRUE(owner.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
 }
 
+/* Rule 4: body and mark are read at two moments. Between them the owner has confirmed,
+ * and has gone on: on the same word, so that its UID is there once more, or on another
+ * one. The body of one generation is not believed by the mark of another. */
+UCS_TEST_F(test_varuna_amo_steps, body_and_mark_of_two_generations) {
+    for (unsigned goes_on = 0; goes_on <= 1; ++goes_on) {
+        sm_t owner, reader;
+
+        m_target = 0;
+        begin(owner, 0, UCT_ATOMIC_OP_SWAP, 0, 100);
+        run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+        begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 1);
+        run_to(reader, UCT_VARUNA_AMO_MARK); /* It has the body */
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+        begin(owner, 0, UCT_ATOMIC_OP_SWAP, 0, 200);
+        run_to(owner, goes_on ? UCT_VARUNA_AMO_CONFIRM :
+                                UCT_VARUNA_AMO_OCCUPY);
+
+        step(reader);
+        EXPECT_EQ(uct_varuna_mark(m_gens[0], UCT_VARUNA_MARK_PENDING),
+                  m_marks[0]) << "a mark of the next generation was changed";
+        run_to(reader, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ(goes_on ? 200u : 100u, reader.result);
+        EXPECT_EQ(goes_on ? 201u : 101u, m_target);
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ(goes_on ? 100u : 101u, owner.result);
+        EXPECT_EQ(goes_on ? 201u : 200u, m_target);
+    }
+}
+
+/* The same, in the other order: the body is of the next generation already */
+UCS_TEST_F(test_varuna_amo_steps, body_of_the_next_generation) {
+    sm_t owner, reader;
+
+    begin(owner, 0, UCT_ATOMIC_OP_SWAP, 0, 100);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+    begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 1);
+    run_to(reader, UCT_VARUNA_AMO_BODY);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    begin(owner, 0, UCT_ATOMIC_OP_SWAP, 0, 200);
+    run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+
+    step(reader);
+    EXPECT_EQ(UCT_VARUNA_AMO_REREAD, (int)reader.state);
+    run_to(reader, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(200u, reader.result);
+    run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    EXPECT_EQ(201u, m_target);
+}
+
+/* A mark that somebody else has set is found out by the CAS that would set it. */
+UCS_TEST_F(test_varuna_amo_steps, marks_of_others) {
+    for (unsigned state = UCT_VARUNA_MARK_PENDING;
+         state <= UCT_VARUNA_MARK_ABORTED; ++state) {
+        sm_t owner, reader;
+
+        m_target = 0;
+        begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 7);
+        run_to(owner, UCT_VARUNA_AMO_CONFIRM);
+        begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 0);
+        run_to(reader, UCT_VARUNA_AMO_MARK);
+        m_marks[0] = uct_varuna_mark(m_gens[0], (uct_varuna_mark_state_t)state);
+        step(reader);
+        EXPECT_EQ((state == UCT_VARUNA_MARK_ABORTED) ? UCT_VARUNA_AMO_UNDO :
+                                                       UCT_VARUNA_AMO_HELP,
+                  (int)reader.state);
+        run_to(reader, UCT_VARUNA_AMO_FINISHED);
+        EXPECT_EQ((state == UCT_VARUNA_MARK_ABORTED) ? 0u : 7u, reader.result);
+        run_to(owner, UCT_VARUNA_AMO_FINISHED);
+    }
+}
+
 /* Rule 6: where the occupy could not be fenced, it may come after the mark is
  * ABORTED. Nobody takes its value, and who meets it puts back what was there. */
 UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
@@ -163,7 +233,7 @@ UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
     uct_varuna_amo_sm_lost(&owner);
     run_to(owner, UCT_VARUNA_AMO_LOST_UNDO);
     EXPECT_EQ(UCT_VARUNA_MARK_ABORTED,
-              (int)uct_varuna_mark_state(m_slots[0].mark));
+              (int)uct_varuna_mark_state(m_marks[0]));
 
     execute(late);
     EXPECT_NE(0u, m_target);
@@ -198,7 +268,7 @@ UCS_TEST_F(test_varuna_amo_steps, own_uid_is_data) {
         EXPECT_EQ(data, owner.result);
         EXPECT_EQ(data, m_target);
         EXPECT_EQ(uct_varuna_mark(m_gens[0], UCT_VARUNA_MARK_PENDING),
-                  m_slots[0].mark);
+                  m_marks[0]);
 
         begin(reader, 1, UCT_ATOMIC_OP_ADD, 0, 1);
         run_to(reader, UCT_VARUNA_AMO_FINISHED);

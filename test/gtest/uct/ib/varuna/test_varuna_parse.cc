@@ -188,6 +188,8 @@ protected:
     {
         return msg(UCT_VARUNA_CTL_OPEN_REP, 0,
                    bytes(rep) + packed_rkey(2) + full_addr() + packed_rkey(2) +
+                   packed_rkey(1) +
+                   ((rep.num_slots > 0) ? packed_rkey(2) : std::string()) +
                    fill(rep.num_slots * 8, 'm'));
     }
 
@@ -624,7 +626,8 @@ UCS_TEST_F(test_varuna_parse, ctl_open_rep) {
 
     /* An arena; any UID that is found in memory can be looked up in it */
     rep             = open_rep_body();
-    rep.arena_addr  = 0x10000;
+    rep.slots_addr  = 0x10000;
+    rep.marks_addr  = 0x20000;
     rep.arena_slots = UCT_VARUNA_SLOTS_MAX;
     rep.first_slot  = UCT_VARUNA_SLOTS_MAX - 2;
     rep.num_slots   = 2;
@@ -634,6 +637,12 @@ UCS_TEST_F(test_varuna_parse, ctl_open_rep) {
     rep.first_slot  = 0;
     rep.arena_slots = UCT_VARUNA_SLOTS_MAX / 2;
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(open_rep_arena(rep)));
+    rep.arena_slots = UCT_VARUNA_SLOTS_MAX;
+    rep.marks_addr  = 0;
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(open_rep_arena(rep)));
+    rep.marks_addr  = 0x20000;
+    rep.num_slots   = 0; /* Nor a key to write to them */
+    EXPECT_EQ(UCS_OK, parse_ctl(open_rep_arena(rep)));
 
     rep          = open_rep_body();
     rep.log_addr = 0;
