@@ -27,8 +27,8 @@
 #define UCT_VARUNA_STRANGER_RATE     1000.0
 
 /* Creating an endpoint may resolve an address, which takes a second if there is
- * nobody: with uct_varuna_pace_spent() that is 1 % of the thread's time */
-#define UCT_VARUNA_STRANGER_SHARE    (100 / UCT_VARUNA_PACE_SHARE)
+ * nobody: with uct_varuna_pace_spent() that is 5 % of the thread's time */
+#define UCT_VARUNA_STRANGER_SHARE    (20 / UCT_VARUNA_PACE_SHARE)
 
 /* Remote ports in the life of an interface: of strangers alone, and in all */
 #define UCT_VARUNA_STRANGER_PORTS    1024
