@@ -8,8 +8,9 @@
  *     ft_fuzz [-l FILE] SEED STEPS
  *
  * It reads "ft: hostile" of the victim from stdin, prints an address of its own for the
- * victim to connect to, reads one more line, and begins. What it sends is written to
- * FILE. In the end it is simply gone.
+ * victim to connect to, reads the address of the victim's friend, as whom it sends some of
+ * its messages, and begins. What it sends is written to FILE. In the end it is simply
+ * gone.
  */
 #include "ft_fuzz.h"
 
@@ -248,6 +249,8 @@ static void ft_fuzz_publish(const ft_fuzz_t *fuzz)
 int main(int argc, char **argv)
 {
     static char text[8 * FT_ADDR_MAX];
+    ft_address_t friend_address;
+    ft_ctl_peer_t friend;
     uint64_t seed, steps;
     int option;
 
@@ -273,10 +276,13 @@ int main(int argc, char **argv)
     }
 
     ft_fuzz_publish(&ft_fuzz);
-    if (fgets(text, sizeof(text), stdin) == NULL) {
-        ft_die("nobody says when to begin");
+    if ((fgets(text, sizeof(text), stdin) == NULL) ||
+        (ft_uct_parse_address(text, &friend_address) != 0) ||
+        (ft_ctl_meet(&friend, &friend_address) != 0)) {
+        ft_die("the victim's friend has no address: %s", text);
     }
 
+    ft_fuzz.identities[FT_FUZZ_IDENTITIES - 1] = friend.uuid;
     printf("ft: seed %" PRIu64 "\n", seed);
     ft_fuzz_run(&ft_fuzz, steps);
     printf("ft: fuzzed %" PRIu64 " steps: %" PRIu64 " messages, %" PRIu64

@@ -63,7 +63,8 @@ typedef struct {
     ft_ctl_peer_t data;                        /* Its data lanes */
     int           has_data;
     ft_address_t  address;                     /* Memory that it lets us change */
-    uint64_t      identities[FT_FUZZ_IDENTITIES]; /* The first is the one we publish */
+    uint64_t      identities[FT_FUZZ_IDENTITIES]; /* The first is the one we
+                                                  publish, the last is the friend's */
     ft_ctl_vqp_t  vqps[FT_FUZZ_VQPS];          /* Each is of identity i modulo
                                                   FT_FUZZ_IDENTITIES */
     ft_uct_t      rc[UCT_VARUNA_MAX_LINKS];

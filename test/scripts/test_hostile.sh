@@ -133,7 +133,7 @@ fuzz() {
     tell fuzz "$victim_hostile"
     answer fuzz address
     tell victim "hostile ${said#address }"
-    tell fuzz begin
+    tell fuzz "$friend_hostile"
     answer fuzz fuzzed
     echo "# seed $seed: $said"
     tell victim "rounds 20"
