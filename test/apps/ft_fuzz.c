@@ -23,7 +23,9 @@
 #include <unistd.h>
 
 #define FT_TIMEOUT       30.0
-#define FT_LINGER        0.3      /* Answers only, at the end */
+#define FT_LINGER        0.3      /* Answers only, at the end, */
+#define FT_LINGER_MAX    10.0     /* or for so long, until there were enough */
+#define FT_STEPS_PER_ASK 20
 #define FT_FIRST_VQP     100
 #define FT_ANSWER_STEPS  (1ul << 40) /* Their random numbers are not those of steps */
 
@@ -160,7 +162,7 @@ static void ft_fuzz_step(ft_fuzz_t *fuzz, uint64_t step)
 static void ft_fuzz_run(ft_fuzz_t *fuzz, uint64_t steps)
 {
     uint64_t step;
-    double end;
+    double start, now;
 
     for (step = 0; step < steps; ++step) {
         ft_fuzz_step(fuzz, step);
@@ -168,12 +170,17 @@ static void ft_fuzz_run(ft_fuzz_t *fuzz, uint64_t steps)
         ft_fuzz_answer(fuzz);
     }
 
-    for (end = ft_now() + FT_LINGER; ft_now() < end;) {
+    /* A victim that gets little time asks late */
+    start = ft_now();
+    do {
         if (ft_ctl_progress(&fuzz->ctl) == 0) {
             usleep(100);
         }
         ft_fuzz_answer(fuzz);
-    }
+        now = ft_now();
+    } while ((now < (start + FT_LINGER)) ||
+             ((now < (start + FT_LINGER_MAX)) &&
+              ((fuzz->num_answered * FT_STEPS_PER_ASK) < steps)));
 }
 
 

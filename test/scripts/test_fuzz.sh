@@ -7,6 +7,8 @@
 # its seeds and the inputs that were found before (test/fuzz/found/HARNESS/), and
 # then looks for new ones.
 #
+# A live process is fuzzed, too: by test_hostile.sh, with its plugin built so.
+#
 # RC_VARUNA_FUZZ: seconds for each harness (3). What it finds is left in the build
 # directory, fuzz/HARNESS/; put it into test/fuzz/found/ with the fix.
 
@@ -94,6 +96,41 @@ test_keys_and_links() {
 
 test_what_may_be_a_uid() {
     fuzz_varuna varuna_amo "$varuna"/varuna_{amo_sm,uid}.c
+}
+
+# The plugin and the victim of test_hostile.sh, in the build directory that
+# test_sanitizers.sh uses as well
+build_victim() {
+    local build=$RCV_BUILD/sanitized ucx_src
+    mkdir -p "$build"
+    ucx_src=$(sed -n 's/^UCX_SRC = //p' "$RCV_BUILD/Makefile")
+    (cd "$build"
+     [ -x config.status ] ||
+         CFLAGS="-g -O1" CXXFLAGS="-g -O0" "$top/configure" \
+             --prefix="$build/_install" --with-ucx-src="$ucx_src" \
+             --enable-sanitizer=$sanitize >configure.log 2>&1
+     make -j"$(nproc)" -C src/uct/ib/varuna >victim.log 2>&1 &&
+     make -j"$(nproc)" -C test/apps ft_victim >>victim.log 2>&1) ||
+        fail "the victim does not build, see $build: $(grep -m 3 rror "$build/victim.log")"
+    mkdir -p "$work/victim/bin" "$work/victim/lib/ucx"
+    cp -u "$build"/src/uct/ib/varuna/.libs/libuct_varuna.so.0 "$work/victim/lib/ucx/"
+    cp -u "$RCV_PREFIX/bin/rc_varuna_run" "$work/victim/bin/"
+}
+
+# Live endpoints and a hostile peer. Options: see test_sanitizers.sh
+test_hostile_peer() {
+    local options=handle_segv=0:allow_user_segv_handler=1:detect_leaks=0 log=$PWD/found
+    options+=:verify_asan_link_order=0:use_sigaltstack=0
+    build_victim
+    ASAN_OPTIONS=$options:log_path=$log TAP_FILTER=test_fuzz \
+    UBSAN_OPTIONS=print_stacktrace=1:log_path=$log \
+    RC_VARUNA_HOSTILE_RUN=$work/victim/bin/rc_varuna_run \
+    RC_VARUNA_HOSTILE_APPS=$RCV_BUILD/sanitized/test/apps \
+        timeout 1000 bash "$top/test/scripts/test_hostile.sh" >out 2>&1 ||
+        fail "$(tail -n 20 out) $(cat "$log"* 2>/dev/null | head -n 20)"
+    ! cat "$log"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
+        fail "a sanitizer complains"
+    grep '^#' out
 }
 
 run_tests

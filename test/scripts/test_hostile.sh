@@ -7,7 +7,9 @@
 #
 # RC_VARUNA_HOSTILE_SEEDS: the seeds of the hostile peer, one run for each;
 # RC_VARUNA_HOSTILE_STEPS: its steps in each run. RC_VARUNA_KEEP: a directory for the
-# logs of a run that failed. test_sanitizers.sh runs the same with sanitizers.
+# logs of a run that failed. test_fuzz.sh runs the same with a victim that is built with
+# sanitizers (RC_VARUNA_HOSTILE_RUN: its launcher, RC_VARUNA_HOSTILE_APPS: its directory),
+# and test_sanitizers.sh with all built so.
 
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
@@ -114,7 +116,8 @@ fuzz() {
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
     export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s
     export UCX_LOG_LEVEL=${RC_VARUNA_HOSTILE_LOG:-error}
-    hostile_start victim 0 "$run" "$apps/ft_victim"
+    hostile_start victim 0 "${RC_VARUNA_HOSTILE_RUN:-$run}" \
+        "${RC_VARUNA_HOSTILE_APPS:-$apps}/ft_victim"
     hostile_start friend 1 "$run" "$apps/ft_victim"
     hostile_start fuzz 2 "$apps/ft_fuzz" -l fuzz.shots "$seed" "$steps"
     for name in victim friend; do
