@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_foreign.h"
 #include "varuna_heartbeat.h"
 #include "varuna_mlx5.h"
 #include "varuna_orphan.h"
@@ -185,6 +186,13 @@ static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl,
     status = uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL,
                                       uct_varuna_ctl_am_handler, link,
                                       UCT_CB_FLAG_ASYNC);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_foreign_drop(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                     UCT_CB_FLAG_ASYNC,
+                                     &iface->target_stats.foreign);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -164,6 +164,7 @@ struct uct_varuna_iface {
         uint32_t               given_up;
         uint32_t               stale;         /* Requests meant for others */
         uint32_t               mismatched;    /* Of unknown secret or opening */
+        uint32_t               foreign;       /* AMs of other ids; atomic */
         uint32_t               answered;      /* To strangers */
         uint32_t               ignored;       /* Of strangers */
         uint32_t               late_opens;    /* Of our closed endpoints */

@@ -10,6 +10,7 @@
 
 #include "varuna_iface.h"
 #include "varuna_am.h"
+#include "varuna_foreign.h"
 #include "varuna_compat.h"
 #include "varuna_ctl.h"
 #include "varuna_mlx5.h"
@@ -236,6 +237,12 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
 
     status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
                                       uct_varuna_am_handler, lane, 0);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    status = uct_varuna_foreign_drop(lane->inner, UCT_VARUNA_AM_ID_DATA, 0,
+                                     &iface->target_stats.foreign);
     if (status != UCS_OK) {
         goto err_close;
     }
