@@ -74,7 +74,7 @@ static ucs_status_t ft_check_received(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-/* What nobody waits for */
+/* What nobody waits for: UCX would write a backtrace for each */
 static ucs_status_t ft_check_drop(void *arg, void *data, size_t length,
                                   unsigned flags)
 {
@@ -84,6 +84,8 @@ static ucs_status_t ft_check_drop(void *arg, void *data, size_t length,
 
 void ft_check_init(ft_check_t *check, ft_uct_t *uct, uint64_t token)
 {
+    unsigned id;
+
     memset(check, 0, sizeof(*check));
     check->uct   = uct;
     check->token = token;
@@ -94,11 +96,12 @@ void ft_check_init(ft_check_t *check, ft_uct_t *uct, uint64_t token)
                                     &check->buffers_memh);
     check->sent    = (uint64_t*)(check->buffers +
                                  (2 * FT_CHECK_MAX_VQPS * FT_CHECK_AREA));
-    if ((uct_iface_set_am_handler(uct->iface, FT_CHECK_AM_ID, ft_check_received,
-                                  check, 0) != UCS_OK) ||
-        (uct_iface_set_am_handler(uct->iface, FT_CHECK_HOSTILE_ID, ft_check_drop,
-                                  check, 0) != UCS_OK)) {
-        ft_die("a handler can't be set");
+    for (id = 0; id < UCT_AM_ID_MAX; ++id) {
+        if (uct_iface_set_am_handler(uct->iface, id,
+                                     (id == FT_CHECK_AM_ID) ? ft_check_received :
+                                     ft_check_drop, check, 0) != UCS_OK) {
+            ft_die("a handler can't be set");
+        }
     }
 }
 
