@@ -139,6 +139,16 @@ progressed() {
     done
 }
 
+# fired: all faults have; however long the clients take to get there
+fired() {
+    local tries
+    for ((tries = 0; tries < 600; ++tries)); do
+        ! "$emu" fault list -n "$fabric" --check >faults.log 2>&1 || return 0
+        sleep 0.1
+    done
+    fail "the fault did not fire: $(cat faults.log)"
+}
+
 finish() {
     local i=0 pid
     for pid in "${pids[@]}"; do

@@ -21,13 +21,16 @@ quiet() {
     stop_fabric
 }
 
-# faulty MODE WIDTH RULE...: one client's link fails
+# faulty MODE WIDTH RULE...: one client's link fails, while they go on
 faulty() {
     local mode=$1 width=$2
     shift 2
     start "$mode" 3
     check "$emu" fault add -n "$fabric" "$@" >/dev/null
-    clients 3 "$width" 1500 4 fadd add cas swap bits
+    clients 3 "$width" 0 4 fadd add cas swap bits
+    fired
+    progressed 300
+    release
     finish
     judge fadd add cas swap
     grep -q 'rc_varuna: switched' client.*.out || fail "$*: nothing was switched"
@@ -77,9 +80,12 @@ target_port_returns() {
     shift
     start "$mode" 3
     check "$emu" fault add -n "$fabric" "$@" down=0:0 >/dev/null
-    clients 3 8 600 4 fadd add cas swap bits
-    sleep 4
+    clients 3 8 0 4 fadd add cas swap bits
+    fired
+    sleep 2
     check "$emu" link -n "$fabric" 0:0 up
+    progressed 100
+    release
     finish
     judge fadd add cas swap
     stop_fabric yes

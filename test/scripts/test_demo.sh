@@ -200,10 +200,16 @@ test_program_sleeps_on_events() {
 }
 
 test_program_fails_with_its_server() {
-    local status=0
+    local status=0 client i
     start_server
-    (sleep 1; kill -9 "$(pgrep -P "$server")") &
-    client -t 20 -S summary >client.log 2>&1 || status=$?
+    client -t 20 -S summary >client.log 2>&1 &
+    client=$!
+    for ((i = 0; i < 500; ++i)); do
+        ! grep -q 'in flight' client.log || break
+        sleep 0.1
+    done
+    kill -9 "$(pgrep -P "$server")" || fail "no server: $(cat server.log)"
+    wait $client || status=$?
     [ "$status" -eq 1 ] || fail "status $status: $(cat client.log)"
     check grep -q '^summary: ok=0 .* checked=0 ' summary
     # every operation came to an end, though with an error

@@ -41,11 +41,11 @@ down() {
     trap - EXIT
 }
 
-# wait_for PATTERN FILE...: up to 20 s
+# wait_for PATTERN FILE...: up to 50 s
 wait_for() {
     local i pattern=$1
     shift
-    for ((i = 0; i < 200; ++i)); do
+    for ((i = 0; i < 500; ++i)); do
         ! grep -q -e "$pattern" "$@" || return 0
         sleep 0.1
     done
