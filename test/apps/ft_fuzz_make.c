@@ -146,8 +146,9 @@ static void ft_make_pong(ft_fuzz_t *fuzz, ft_rng_t *rng,
                          const uct_varuna_ctl_hdr_t *req, ft_shot_t *shot)
 {
     uct_varuna_ctl_pong_t pong = {
-        .ports_down = ft_rng_one_in(rng, 8) ? ft_rng_next(rng) : 0,
-        .beat       = ft_rng_next(rng)
+        .ports.number = ft_rng_next(rng),
+        .ports.down   = ft_rng_one_in(rng, 8) ? ft_rng_next(rng) : 0,
+        .beat         = ft_rng_next(rng)
     };
 
     ft_ctl_reply(&fuzz->ctl, &fuzz->victim, shot->link, req, UCT_VARUNA_CTL_PONG,

@@ -346,6 +346,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));
+    seed_ctl(add, UCT_VARUNA_CTL_PORTS, &pong.ports, sizeof(pong.ports));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
     con->device_len = 3;

@@ -33,8 +33,8 @@ uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
     unsigned link = ep->lane.link;
 
     if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP) ||
-               ep->peer->paths[link].down;
+        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
+               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
     }
 
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||

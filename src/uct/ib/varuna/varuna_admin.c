@@ -201,7 +201,7 @@ size_t rc_varuna_status(char *buffer, size_t size)
             uct_varuna_admin_append(
                     &text, "iface=%u link=%s priority=%u state=%s down_by=",
                     index, user->names[i], i,
-                    uct_varuna_link_state_names[state & UCS_MASK(8)]);
+                    uct_varuna_damp_state_names[state & UCS_MASK(8)]);
             uct_varuna_admin_append_causes(&text, (state >> 8) & UCS_MASK(8));
             uct_varuna_admin_append(&text, " flaps=%u\n", flaps);
         }
@@ -349,8 +349,8 @@ void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
 
     for (link = 0; link < admin->num_links; ++link) {
         entry = &table->links[link];
-        state = entry->state | (entry->causes << 8) |
-                (ucs_min(entry->flaps, UCT_VARUNA_ADMIN_MAX_FLAPS) << 16);
+        state = entry->damp.state | (entry->causes << 8) |
+                (ucs_min(entry->damp.flaps, UCT_VARUNA_ADMIN_MAX_FLAPS) << 16);
         __atomic_store_n(&admin->links[link], state, __ATOMIC_RELAXED);
     }
 }

@@ -43,8 +43,8 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_UINT},
 
   {"HOLD_MIN", "100ms",
-   "A link that failed is not used again for this time at least. The time\n"
-   "doubles with each further failure, up to HOLD_MAX.",
+   "A link or path that failed is used again when it has been good for this\n"
+   "time at least. The time doubles with each further failure, up to HOLD_MAX.",
    ucs_offsetof(uct_varuna_iface_config_t, hold_min), UCS_CONFIG_TYPE_TIME},
 
   {"HOLD_MAX", "10s",
@@ -107,8 +107,8 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, spare_qps), UCS_CONFIG_TYPE_UINT},
 
   {"PORT_EVENTS", "y",
-   "Take a port's going down as a failure of its link at once. Otherwise the\n"
-   "failure is noticed when requests run out of retries.",
+   "Take a port's going down as a failure of its link at once, and tell peers.\n"
+   "Otherwise the failure is noticed when requests run out of retries.",
    ucs_offsetof(uct_varuna_iface_config_t, port_events), UCS_CONFIG_TYPE_BOOL},
 
   {"HEARTBEAT_INTERVAL", "100ms",

@@ -14,6 +14,7 @@
 #include "varuna_mlx5.h"
 #include "varuna_heartbeat.h"
 #include "varuna_orphan.h"
+#include "varuna_ports.h"
 #include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
@@ -189,6 +190,9 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
     case UCT_VARUNA_CTL_PONG:
         uct_varuna_heartbeat_handle_pong(ctl, hdr, body);
         break;
+    case UCT_VARUNA_CTL_PORTS:
+        uct_varuna_ports_handle(ctl, link, hdr, body);
+        break;
     case UCT_VARUNA_CTL_PROXY_REQ:
         uct_varuna_proxy_handle_req(ctl->proxy, link, hdr, body);
         break;
@@ -258,6 +262,11 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_reap_eps(ctl, 0);
     if ((count > 0) && !ucs_list_is_empty(&ctl->queue)) {
         uct_varuna_ctl_flush_queue(ctl);
+        uct_varuna_ctl_reap_eps(ctl, 0);
+    }
+
+    if ((count > 0) && ctl->ports.pending) {
+        uct_varuna_ports_announce(ctl);
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
@@ -355,6 +364,7 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
         ctl->ports_down |= UCS_BIT(port);
     }
 
+    uct_varuna_ports_changed(ctl, port);
     if (ctl->proxy != NULL) {
         uct_varuna_leave_step(ctl->proxy);
     }

@@ -34,11 +34,12 @@ typedef struct uct_varuna_peer_link {
  * condemn the local link.
  */
 typedef struct uct_varuna_path {
+    uct_varuna_damp_t          damp;
     uint32_t                   generation; /* Bumped by each failure */
-    uint8_t                    down;
-    uint8_t                    flaps;      /* Doubles the hold-down */
-    ucs_time_t                 retry_at;   /* Not probed before */
-    ucs_time_t                 probed_at;  /* Since it is down; 0: not yet */
+    uint8_t                    misses;     /* Probes in a row without an answer */
+    ucs_time_t                 retry_at;   /* No endpoint without a lane tries it
+                                              before */
+    ucs_time_t                 probed_at;  /* Since the last transition; 0: not yet */
     ucs_time_t                 asked_at;   /* About requests which may hang */
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
@@ -75,6 +76,10 @@ typedef struct uct_varuna_peer {
         uint8_t                used;      /* Paths, at the last tick */
         uint8_t                dead;      /* Paths, for the main thread */
         uint8_t                far_down;  /* Paths whose port is down there */
+        uint8_t                told_down; /* Changes of that, for the main thread: */
+        uint8_t                told_up;   /* down before up */
+        uint32_t               ports_number; /* Of what it told last of its ports */
+        uint32_t               ports_told; /* ... of what we told it of ours */
         uint8_t                unexplained; /* Dead paths: whose fault it is may
                                              still turn out */
         uint8_t                explain_ticks; /* ... in so many intervals */

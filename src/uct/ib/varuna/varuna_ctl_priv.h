@@ -276,6 +276,11 @@ struct uct_varuna_ctl {
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
     struct {
+        uint32_t               number;     /* Of port events so far */
+        uint8_t                changed;    /* Links: the last of them */
+        uint8_t                pending;    /* Somebody was not told yet */
+    } ports;                               /* varuna_ports.c */
+    struct {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
         ucs_time_t             ticked_at;

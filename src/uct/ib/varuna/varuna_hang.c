@@ -24,6 +24,7 @@
 #include "varuna_heartbeat.h"
 #include "varuna_lane.h"
 #include "varuna_mlx5.h"
+#include "varuna_path.h"
 #include "varuna_req.h"
 
 /* The peer's application must move on in so many intervals */
@@ -77,7 +78,7 @@ static void uct_varuna_hang_ask(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_for_each_bit(link, ep->peer->link_map) {
         path = &ep->peer->paths[link];
         if (((now - path->asked_at) >= iface->config.ctl_timeout) &&
-            (iface->link_table.links[link].state == UCT_VARUNA_LINK_UP) &&
+            (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_UP) &&
             uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link)) {
             path->asked_at = now;
         }

@@ -17,7 +17,8 @@
 
 #include "varuna_heartbeat.h"
 #include "varuna_ctl_priv.h"
-#include "varuna_lane.h"
+#include "varuna_path.h"
+#include "varuna_ports.h"
 #include "varuna_witness.h"
 
 #include <ucs/debug/log.h>
@@ -103,7 +104,7 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* --- Verdicts --- */
 
-static void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
+void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
                                        uct_varuna_peer_t *peer)
 {
     if (!peer->hb.queued) {
@@ -337,6 +338,9 @@ static void uct_varuna_heartbeat_timer(void *arg)
     for (link = 0; link < ctl->num_links; ++link) {
         uct_varuna_heartbeat_judge_link(ctl, link, now);
     }
+    if (ctl->ports.pending) {
+        uct_varuna_ports_announce(ctl);
+    }
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
@@ -370,18 +374,15 @@ void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
 {
     uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     uct_varuna_ctl_pong_t pong = {
-        .beat = __atomic_load_n(&ctl->iface->app_beat, __ATOMIC_RELAXED)
+        .ports = uct_varuna_ports_get(ctl),
+        .beat  = __atomic_load_n(&ctl->iface->app_beat, __ATOMIC_RELAXED)
     };
-    unsigned i;
 
     if ((peer == NULL) || !(peer->link_map & UCS_BIT(link))) {
         ucs_debug("dropped PING of 0x%lx, which we don't know", hdr->uuid);
         return;
     }
 
-    ucs_for_each_bit(i, ctl->ports_down) {
-        pong.ports_down |= UCS_BIT(ctl->iface->links[i].nic);
-    }
     uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_PONG, &pong,
                          sizeof(pong));
 }
@@ -392,8 +393,6 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
 {
     uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     unsigned link           = hdr->vqp;
-    unsigned far_down       = 0;
-    unsigned i;
 
     if ((peer == NULL) || (link >= ctl->num_links)) {
         ucs_debug("dropped PONG %u of 0x%lx, which nobody here asked for",
@@ -410,12 +409,7 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
         return;
     }
 
-    ucs_for_each_bit(i, peer->link_map) {
-        if (pong->ports_down & UCS_BIT(peer->links[i].nic)) {
-            far_down |= UCS_BIT(i);
-        }
-    }
-    peer->hb.far_down = far_down;
+    uct_varuna_ports_learn(ctl, peer, link, &pong->ports);
 }
 
 void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)
@@ -428,37 +422,71 @@ void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)
 
 /* --- Main thread --- */
 
+typedef struct uct_varuna_heartbeat_event {
+    unsigned                   dead;      /* Paths */
+    unsigned                   told_down; /* ... by their owner */
+    unsigned                   told_up;
+} uct_varuna_heartbeat_event_t;
+
 /* Take one peer's event. @return NULL if there is none, else a reference. */
-static uct_varuna_peer_t *uct_varuna_heartbeat_next(uct_varuna_ctl_t *ctl,
-                                                    unsigned *dead_p)
+static uct_varuna_peer_t *
+uct_varuna_heartbeat_next(uct_varuna_ctl_t *ctl,
+                          uct_varuna_heartbeat_event_t *event)
 {
     uct_varuna_peer_t *peer = NULL;
 
     uct_varuna_ctl_lock(ctl);
     if (!ucs_list_is_empty(&ctl->hb.events)) {
-        peer            = ucs_list_extract_head(&ctl->hb.events,
-                                                uct_varuna_peer_t, hb.list);
-        peer->hb.queued = 0;
-        *dead_p         = peer->hb.dead;
-        peer->hb.dead   = 0;
+        peer               = ucs_list_extract_head(&ctl->hb.events,
+                                                   uct_varuna_peer_t, hb.list);
+        event->dead        = peer->hb.dead;
+        event->told_down   = peer->hb.told_down;
+        event->told_up     = peer->hb.told_up;
+        peer->hb.queued    = 0;
+        peer->hb.dead      = 0;
+        peer->hb.told_down = 0;
+        peer->hb.told_up   = 0;
         ++peer->refcount;
     }
     uct_varuna_ctl_unlock(ctl);
     return peer;
 }
 
+static void
+uct_varuna_heartbeat_handle_event(uct_varuna_iface_t *iface,
+                                  uct_varuna_peer_t *peer,
+                                  const uct_varuna_heartbeat_event_t *event)
+{
+    unsigned link;
+
+    ucs_for_each_bit(link, event->dead) {
+        uct_varuna_peer_path_down(iface, peer, link, "heartbeat lost");
+    }
+
+    /* Where there is no other path, nothing is better than to wait on this one */
+    ucs_for_each_bit(link, event->told_down) {
+        if (uct_varuna_peer_usable_links(peer) & ~UCS_BIT(link)) {
+            uct_varuna_peer_path_down(iface, peer, link,
+                                      "the peer's port is down");
+        }
+    }
+
+    ucs_for_each_bit(link, event->told_up) {
+        uct_varuna_peer_path_good(iface, peer, link);
+    }
+}
+
 unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl)
 {
     unsigned count = 0;
-    unsigned link, down_map, up_map, dead;
+    uct_varuna_heartbeat_event_t event;
+    unsigned link, down_map, up_map;
     uct_varuna_peer_t *peer;
 
-    while ((peer = uct_varuna_heartbeat_next(ctl, &dead)) != NULL) {
-        ucs_for_each_bit(link, dead) {
-            uct_varuna_peer_path_down(ctl->iface, peer, link, "heartbeat lost");
-            ++count;
-        }
+    while ((peer = uct_varuna_heartbeat_next(ctl, &event)) != NULL) {
+        uct_varuna_heartbeat_handle_event(ctl->iface, peer, &event);
         uct_varuna_peer_put(ctl, peer);
+        ++count;
     }
 
     uct_varuna_ctl_lock(ctl);

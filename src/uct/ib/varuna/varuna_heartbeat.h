@@ -31,6 +31,9 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
 /** The peer object is going away. Lock held. */
 void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer);
 
+/** Something was found about the peer: let the main thread know. Lock held. */
+void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
 /** Main thread: apply what was found. Lock not held. @return number of events. */
 unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl);
 

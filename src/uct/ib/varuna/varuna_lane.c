@@ -1,46 +1,31 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Lanes and paths: making and destroying the physical lanes of a vQP, judging
- * the paths to its peer, and choosing among them. Called by varuna_recovery.c
- * and varuna_swap.c.
+ * Lanes: making and destroying the physical lanes of a vQP, and choosing the links
+ * for them. Called by varuna_recovery.c and varuna_swap.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna_lane.h"
-#include "varuna_heartbeat.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mutate.h"
+#include "varuna_path.h"
 #include "varuna_watch.h"
-
-/* Local links over which the peer may be reached now. */
-unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep)
-{
-    unsigned usable = 0;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        if (!ep->peer->paths[link].down) {
-            usable |= UCS_BIT(link);
-        }
-    }
-
-    return usable;
-}
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
     return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
                                   ep->lane.link,
-                                  uct_varuna_ep_usable_links(ep));
+                                  uct_varuna_peer_usable_links(ep->peer));
 }
 
-/* When no path is known to be good: of those which failed, on a link that is up, and
- * whose hold-down is over, the one that was left alone for the longest time. Without
- * a lane only a new attempt can tell whether a path came back, so each must have its
- * turn, or a dead one could be tried for ever while another has come back. */
+/* When no path is known to be good: of those which failed, on a link that is up, one
+ * that was seen to be good since, whatever is left of its hold-down; else the one that
+ * was left alone for the longest time. Without a lane only a new attempt can tell
+ * whether a path came back, so each must have its turn, or a dead one could be tried for
+ * ever while another has come back. */
 static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_path_t *paths = ep->peer->paths;
@@ -49,9 +34,16 @@ static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
     uint8_t link;
 
     ucs_for_each_bit(link, ep->peer->link_map) {
+        if (uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table, link,
+                                   UCS_BIT(link)) != link) {
+            continue;
+        }
+
+        if (paths[link].damp.state == UCT_VARUNA_DAMP_HOLD) {
+            return link;
+        }
+
         if ((now >= paths[link].retry_at) &&
-            (uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                    link, UCS_BIT(link)) == link) &&
             ((best == UCT_VARUNA_LINK_NONE) ||
              (paths[link].retry_at < paths[best].retry_at))) {
             best = link;
@@ -59,79 +51,6 @@ static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
     }
 
     return best;
-}
-
-static ucs_time_t uct_varuna_path_hold(const uct_varuna_iface_t *iface,
-                                       const uct_varuna_path_t *path)
-{
-    return ucs_min(iface->link_table.hold_min << ucs_min(path->flaps, 16),
-                   iface->link_table.hold_max);
-}
-
-void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
-                               uct_varuna_peer_t *peer, unsigned link,
-                               const char *reason)
-{
-    uct_varuna_path_t *path = &peer->paths[link];
-
-    if (!path->down) {
-        path->down   = 1;
-        path->reason = reason;
-        ++path->generation;
-        uct_varuna_iface_look_at_all(iface);
-    }
-
-    path->retry_at  = ucs_get_time() + uct_varuna_path_hold(iface, path);
-    path->probed_at = 0;
-    if (path->flaps < UINT8_MAX) {
-        ++path->flaps;
-    }
-}
-
-void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link)
-{
-    uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, link,
-                              ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
-}
-
-void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link)
-{
-    uct_varuna_path_t *path = &ep->peer->paths[link];
-
-    if (path->down) {
-        ucs_debug("rc_varuna: ep %p: path over %s is good again", ep,
-                  uct_varuna_link_name(uct_varuna_ep_iface(ep), link));
-        path->down = 0;
-    }
-
-    uct_varuna_heartbeat_renew(ep->peer, link);
-}
-
-void uct_varuna_ep_probe_paths(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_path_t *path;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        path = &ep->peer->paths[link];
-        if (!path->down ||
-            (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP)) {
-            continue;
-        }
-
-        if ((path->probed_at != 0) &&
-            (uct_varuna_heartbeat_answered_at(ep->peer, link) >=
-             path->probed_at)) {
-            uct_varuna_path_up(ep, link);
-        } else if (now >= ucs_max(path->retry_at, path->probed_at +
-                                  ucs_max(uct_varuna_path_hold(iface, path),
-                                          iface->config.ctl_timeout))) {
-            /* retry_at stays: it tells when the path has failed */
-            path->probed_at = now;
-            uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link);
-        }
-    }
 }
 
 /* A new incarnation. Its log ring must be neither the active lane's nor that of
@@ -282,8 +201,8 @@ int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
     unsigned link                   = ep->lane.link;
 
     if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].state != UCT_VARUNA_LINK_UP) ||
-               ep->peer->paths[link].down;
+        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
+               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
     }
 
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||

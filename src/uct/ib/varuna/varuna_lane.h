@@ -13,27 +13,8 @@ static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
     return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
 }
 
-/** @return Bit map of the local links over which the peer may be reached now. */
-unsigned uct_varuna_ep_usable_links(const uct_varuna_ep_t *ep);
-
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
-
-/** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
- *  on it recover. Cost does not grow with their number. */
-void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
-                               uct_varuna_peer_t *peer, unsigned link,
-                               const char *reason);
-
-/** As above, since requests of this endpoint ran out of retries. */
-void uct_varuna_path_down(uct_varuna_ep_t *ep, unsigned link);
-
-/** Nothing is to be done on paths which are down, as a better lane works: ask there
- *  after their hold-down, so that they are good again for the next failure. */
-void uct_varuna_ep_probe_paths(uct_varuna_ep_t *ep, ucs_time_t now);
-
-/** The path of @a link to the peer was proved to be good. */
-void uct_varuna_path_up(uct_varuna_ep_t *ep, unsigned link);
 
 /**
  * Make a lane, as a new incarnation. RC is not connected yet.

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Link states, damping and selection. The caller serialises access (it holds
+ * Link states and selection. The caller serialises access (it holds
  * the interface's async block) and brings the time.
  */
 #include "varuna_link.h"
@@ -10,18 +10,10 @@
 #include <ucs/sys/math.h>
 
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 
 static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
               "a link has the number of no link");
-
-const char *uct_varuna_link_state_names[] = {
-    [UCT_VARUNA_LINK_UP]         = "up",
-    [UCT_VARUNA_LINK_DOWN]       = "down",
-    [UCT_VARUNA_LINK_HOLD]       = "hold",
-    [UCT_VARUNA_LINK_STATE_LAST] = NULL
-};
 
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, int return_to_primary,
@@ -35,10 +27,9 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
     memset(table, 0, sizeof(*table));
     table->num_links         = num_links;
     table->return_to_primary = !!return_to_primary;
-    table->hold_min          = hold_min;
-    table->hold_max          = hold_max;
+    table->times.hold_min    = hold_min;
+    table->times.hold_max    = hold_max;
     for (link = 0; link < num_links; ++link) {
-        table->links[link].state      = UCT_VARUNA_LINK_UP;
         table->links[link].returnable = 1;
         table->links[link].reason     = "link down";
     }
@@ -56,56 +47,22 @@ int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
                                 ucs_time_t now)
 {
     uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+    int was_used                   = (entry->damp.state == UCT_VARUNA_DAMP_UP);
 
-    switch (entry->state) {
-    case UCT_VARUNA_LINK_UP:
-        ++entry->generation;
-        if ((now - entry->changed) > table->hold_max) {
-            entry->flaps = 0; /* It had been good for long */
-        }
-        break;
-    case UCT_VARUNA_LINK_HOLD:
-        break; /* Nobody used it, hence there is nobody to switch */
-    default:
+    if (!uct_varuna_damp_fail(&entry->damp, &table->times, now)) {
         return 0;
     }
 
-    if (entry->flaps < UINT_MAX) {
-        ++entry->flaps;
-    }
-    entry->state      = UCT_VARUNA_LINK_DOWN;
-    entry->changed    = now;
-    entry->returnable = 0;
+    entry->generation += was_used; /* Else there is nobody to switch */
+    entry->returnable  = 0;
     return 1;
-}
-
-/* hold_min * 2^(flaps - 1), not above hold_max */
-static ucs_time_t
-uct_varuna_link_hold_time(const uct_varuna_link_table_t *table, unsigned flaps)
-{
-    ucs_time_t hold = ucs_min(table->hold_min, table->hold_max);
-
-    while ((flaps > 1) && (hold > 0) && (hold < table->hold_max)) {
-        hold = (hold > (table->hold_max / 2)) ? table->hold_max : (hold * 2);
-        --flaps;
-    }
-
-    return hold;
 }
 
 int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
                               ucs_time_t now)
 {
-    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
-
-    if (entry->state != UCT_VARUNA_LINK_DOWN) {
-        return 0;
-    }
-
-    entry->state     = UCT_VARUNA_LINK_HOLD;
-    entry->changed   = now;
-    entry->usable_at = now + uct_varuna_link_hold_time(table, entry->flaps);
-    return 1;
+    return uct_varuna_damp_good(&uct_varuna_link_entry(table, link)->damp,
+                                &table->times, now);
 }
 
 int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
@@ -141,14 +98,11 @@ int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
     }
 
     entry->causes &= ~outside;
-    if ((entry->causes != 0) || (entry->state != UCT_VARUNA_LINK_DOWN)) {
+    if ((entry->causes != 0) || (entry->damp.state != UCT_VARUNA_DAMP_DOWN)) {
         return 0;
     }
 
-    /* It was no failure, so it counts as none */
-    entry->flaps     -= (entry->flaps > 0);
-    entry->state      = UCT_VARUNA_LINK_UP;
-    entry->changed    = now;
+    uct_varuna_damp_revoke(&entry->damp, now);
     entry->returnable = 1;
     return 1;
 }
@@ -161,15 +115,13 @@ unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now)
 
     for (link = 0; link < table->num_links; ++link) {
         entry = &table->links[link];
-        if ((entry->state == UCT_VARUNA_LINK_HOLD) &&
-            (now >= entry->usable_at)) {
-            entry->state   = UCT_VARUNA_LINK_UP;
-            entry->changed = now;
-            became_up     |= UCS_BIT(link);
+        if (uct_varuna_damp_is_over(&entry->damp, now)) {
+            uct_varuna_damp_up(&entry->damp, now);
+            became_up |= UCS_BIT(link);
         }
 
-        if ((entry->state == UCT_VARUNA_LINK_UP) &&
-            ((now - entry->changed) >= table->return_delay)) {
+        if ((entry->damp.state == UCT_VARUNA_DAMP_UP) &&
+            ((now - entry->damp.changed) >= table->return_delay)) {
             entry->returnable = 1;
         }
     }
@@ -188,7 +140,7 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
                 (current == UCT_VARUNA_LINK_NONE), "current=%u", current);
 
     for (link = 0; link < table->num_links; ++link) {
-        if (table->links[link].state == UCT_VARUNA_LINK_UP) {
+        if (table->links[link].damp.state == UCT_VARUNA_DAMP_UP) {
             good |= UCS_BIT(link) & usable;
             back |= table->links[link].returnable ? UCS_BIT(link) : 0;
         }

@@ -1,29 +1,18 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The link table of an interface: one path each, its state machine, and the
+ * The link table of an interface: the state of each link (varuna_damp.h), and the
  * choice of the link to use. Pure: whoever detects something reports it here
  * (detector), whoever acts on it reads it here (recovery). Endpoints compare a
  * generation, so that one store switches them all.
- *
- *            report_down              hold-down over (tick)
- *   UP ----------------------> DOWN ----------------------> UP
- *    ^                          |  ^ report_up starts the hold-down
- *    +--------------------------+--+
  */
 #ifndef UCT_VARUNA_LINK_H_
 #define UCT_VARUNA_LINK_H_
 
+#include "varuna_damp.h"
 #include "varuna_def.h"
 
 #include <ucs/time/time.h>
-
-typedef enum {
-    UCT_VARUNA_LINK_UP,
-    UCT_VARUNA_LINK_DOWN,      /* Known to be bad: nothing new is posted */
-    UCT_VARUNA_LINK_HOLD,      /* Reported up again, damped: not yet used */
-    UCT_VARUNA_LINK_STATE_LAST
-} uct_varuna_link_state_t;
 
 /* Who says that a link is down. It is good only when nobody does. */
 enum {
@@ -34,27 +23,21 @@ enum {
 };
 
 typedef struct uct_varuna_link_entry {
-    uct_varuna_link_state_t    state;
+    uct_varuna_damp_t          damp;
     uint8_t                    causes;      /* UCT_VARUNA_LINK_CAUSE_xx */
     uint8_t                    returnable;  /* Traffic may move back to it */
     const char                 *reason;     /* Of the last failure */
     uint32_t                   generation;  /* Bumped by each UP -> DOWN */
-    unsigned                   flaps;       /* Recent failures, for damping */
-    ucs_time_t                 changed;     /* Time of the last transition */
-    ucs_time_t                 usable_at;   /* In HOLD: end of the hold-down */
 } uct_varuna_link_entry_t;
 
 typedef struct uct_varuna_link_table {
     unsigned                   num_links;
     uint8_t                    return_to_primary; /* Policy */
-    ucs_time_t                 hold_min;    /* First hold-down */
-    ucs_time_t                 hold_max;    /* Cap of the exponential one */
+    uct_varuna_damp_times_t    times;       /* Of paths, too */
     ucs_time_t                 return_delay;/* Link must be UP for so long before
                                                traffic returns to it */
     uct_varuna_link_entry_t    links[UCT_VARUNA_MAX_LINKS]; /* By priority */
 } uct_varuna_link_table_t;
-
-extern const char *uct_varuna_link_state_names[];
 
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, int return_to_primary,

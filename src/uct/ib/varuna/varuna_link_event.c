@@ -39,6 +39,6 @@ void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
                                      ucs_get_time())) {
         ucs_info("rc_varuna: link %s is up again, and can be used in %.3f s",
                  uct_varuna_link_name(iface, link),
-                 ucs_time_to_sec(entry->usable_at - entry->changed));
+                 ucs_time_to_sec(entry->damp.usable_at - entry->damp.changed));
     }
 }

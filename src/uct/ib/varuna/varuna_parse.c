@@ -449,6 +449,12 @@ static ssize_t uct_varuna_check_pong(uct_varuna_reader_t *body)
             NULL) ? -1 : 0;
 }
 
+static ssize_t uct_varuna_check_ports(uct_varuna_reader_t *body)
+{
+    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_ports_t)) ==
+            NULL) ? -1 : 0;
+}
+
 /* Facts of each message type */
 static const struct {
     const char                 *name;
@@ -469,6 +475,7 @@ static const struct {
     [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0},
     [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1, 1},
     [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1},
+    [UCT_VARUNA_CTL_PORTS]       = {"PORTS", uct_varuna_check_ports, 0},
     [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req, 0,
                                     1},
     [UCT_VARUNA_CTL_PROXY_REP]   = {"PROXY_REP", uct_varuna_check_proxy_rep, 0}

@@ -18,6 +18,7 @@
 #include "varuna_drain.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mutate.h"
+#include "varuna_path.h"
 #include "varuna_req.h"
 #include "varuna_resend.h"
 #include "varuna_stat.h"
@@ -116,7 +117,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
     if (inner == ep->next.ep) {
         ep->next_failed = 1;
-        uct_varuna_path_down(ep, ep->next.link);
+        uct_varuna_path_down(ep, &ep->next);
         uct_varuna_ep_add_work(ep);
         return;
     }
@@ -127,7 +128,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
     switch (status) {
     case UCS_ERR_ENDPOINT_TIMEOUT:
-        uct_varuna_path_down(ep, ep->lane.link);
+        uct_varuna_path_down(ep, &ep->lane);
         /* Fall through */
     case UCS_ERR_CANCELED:
         uct_varuna_recovery_start(ep, ucs_status_string(status));
@@ -274,7 +275,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 #ifdef UCT_VARUNA_MUTATIONS
     if (uct_varuna_mutate(OLD_ERRORS) && ep->old_error) {
         ep->old_error = 0;
-        uct_varuna_path_down(ep, ep->lane.link);
+        uct_varuna_path_down(ep, &ep->lane);
         uct_varuna_recovery_start(ep, "error of an old lane");
     }
 #endif

@@ -11,6 +11,7 @@
 #endif
 
 #include "varuna_resend.h"
+#include "varuna_path.h"
 #include "varuna_req.h"
 #include "varuna_swap.h"
 
@@ -38,7 +39,7 @@ void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned usable                 = uct_varuna_ep_usable_links(ep);
+    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
     uint8_t link;
 
     if (ep->next.ep != NULL) {
@@ -73,6 +74,6 @@ uint8_t uct_varuna_resend_spare_link(const uct_varuna_ep_t *ep)
     }
 
     return uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
-                                  uct_varuna_ep_usable_links(ep) &
+                                  uct_varuna_peer_usable_links(ep->peer) &
                                   ~UCS_BIT(ep->lane.link));
 }

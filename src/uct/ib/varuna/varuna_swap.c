@@ -10,6 +10,8 @@
 #endif
 
 #include "varuna_amo.h"
+#include "varuna_heartbeat.h"
+#include "varuna_path.h"
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include "varuna_mlx5.h"
@@ -24,20 +26,32 @@
 /* So many CONNECT_REQs to one peer may be unanswered at once. */
 #define UCT_VARUNA_MAX_CONNECTING    64
 
-/* The link on which RC is wanted: the best one which is up or may be probed. */
+/* The link on which RC is wanted: the present one, or a better one which has been good
+ * for long enough. */
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    unsigned usable = uct_varuna_ep_usable_links(ep);
-    unsigned link;
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
 
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        if (ep->peer->paths[link].down && (now >= ep->peer->paths[link].retry_at)) {
-            usable |= UCS_BIT(link);
-        }
+    if (usable & UCS_BIT(ep->lane.link)) {
+        usable = UCS_BIT(ep->lane.link) |
+                 uct_varuna_peer_returnable_links(iface, ep->peer, now);
     }
 
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link, usable);
+    return uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
+}
+
+/* @return whether the lane that is being made is of no use: its link or path has failed
+ * since. */
+static int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_path_t *path       = &ep->peer->paths[ep->next.link];
+    const uct_varuna_link_entry_t *link =
+            &uct_varuna_ep_iface(ep)->link_table.links[ep->next.link];
+
+    return (path->damp.state != UCT_VARUNA_DAMP_UP) ||
+           (path->generation != ep->next.path_gen) ||
+           (link->generation != ep->next.link_gen);
 }
 
 static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
@@ -77,14 +91,13 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
 }
 
 /* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
- * left, answers when its application calls progress. So that is no failure of a
- * path which was good; a path that is being probed has not come back. */
+ * left, answers when its application calls progress. So that is no failure of the
+ * path. */
 void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
-    if (ep->peer->paths[ep->next.link].down) {
-        uct_varuna_path_down(ep, ep->next.link);
+    if (uct_varuna_ep_is_next_stale(ep)) {
         ep->next_failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
@@ -116,6 +129,7 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uint8_t link;
 
+    uct_varuna_peer_probe_paths(iface, ep->peer, now);
     if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
         if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
             uct_varuna_ep_take_dc_lane(ep)) {
@@ -132,16 +146,17 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if (ep->next.ep != NULL) {
-        if (ep->next_ready) {
-            return;
+        if (uct_varuna_ep_is_next_stale(ep)) {
+            ep->next_failed = 1;
+            uct_varuna_ep_add_work(ep);
+        } else if (!ep->next_ready) {
+            uct_varuna_ep_connect_again(ep, now);
         }
-        uct_varuna_ep_connect_again(ep, now);
         return;
     }
 
     link = uct_varuna_ep_rc_link(ep, now);
     if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
-        uct_varuna_ep_probe_paths(ep, now);
         link           = uct_varuna_resend_spare_link(ep);
         ep->next_spare = (link != UCT_VARUNA_LINK_NONE);
     } else {
@@ -202,7 +217,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         status = UCS_ERR_UNREACHABLE;
     }
 
-    if (status != UCS_OK) {
+    if ((status != UCS_OK) || uct_varuna_ep_is_next_stale(ep)) {
         ep->next_failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
@@ -210,8 +225,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
 
     ep->next_ready = 1;
     uct_varuna_ep_connect_ended(ep);
-    uct_varuna_path_up(ep, ep->next.link);
-    ep->next.path_gen = ep->peer->paths[ep->next.link].generation;
+    uct_varuna_heartbeat_renew(ep->peer, ep->next.link);
     uct_varuna_ep_add_work(ep);
 }
 
@@ -287,6 +301,11 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    if (uct_varuna_ep_is_next_stale(ep)) {
+        ep->next_failed = 1; /* It is dropped before the next step */
+        return 1;
+    }
+
     if (!ep->swap_read) {
         uct_varuna_ep_post_swap_read(ep);
         return 1;
@@ -309,7 +328,6 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->next_ready = 0;
     ++ep->stats.rebuilds;
     ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next_since);
-    ep->peer->paths[ep->lane.link].flaps = 0;
     uct_varuna_ep_end_swap(ep);
     return 1;
 }

@@ -118,7 +118,7 @@ static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
     const uct_varuna_link_entry_t *link = arg_ptr;
 
     ucs_string_buffer_appendf(strb, "%s\n",
-                              uct_varuna_link_state_names[link->state]);
+                              uct_varuna_damp_state_names[link->damp.state]);
 }
 
 /* Endpoints count for themselves while they post; the sum is made when asked for */
@@ -201,7 +201,7 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
         ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
                                 &entry->generation, UCS_VFS_TYPE_U32,
                                 "link/%s/failures", name);
-        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->flaps,
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->damp.flaps,
                                 UCS_VFS_TYPE_U32, "link/%s/flaps", name);
         uct_varuna_vfs_add_link_sums(iface, i, name);
     }

@@ -195,7 +195,7 @@ static int uct_varuna_watch_has_hold(const uct_varuna_iface_t *iface)
     unsigned link;
 
     for (link = 0; link < iface->num_links; ++link) {
-        if (iface->link_table.links[link].state == UCT_VARUNA_LINK_HOLD) {
+        if (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_HOLD) {
             return 1;
         }
     }

@@ -101,6 +101,8 @@ typedef enum {
     UCT_VARUNA_CTL_PING        = 9,  /* Are you there, on this link? vqp is the
                                         asker's link, epoch the ping's number */
     UCT_VARUNA_CTL_PONG        = 10,
+    UCT_VARUNA_CTL_PORTS       = 11, /* Ports of ours went down, or came back: to
+                                        those who send to us, once        */
     UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
     UCT_VARUNA_CTL_PROXY_REP   = 17,
     UCT_VARUNA_CTL_LAST
@@ -216,11 +218,18 @@ typedef struct uct_varuna_ctl_reject {
     int16_t                    status;     /* ucs_status_t */
 } UCS_S_PACKED uct_varuna_ctl_reject_t;
 
+/* PORTS: a hint, by which the receiver judges its paths to the sender. */
+typedef struct uct_varuna_ctl_ports {
+    uint32_t                   number;     /* Of port events so far: the greatest
+                                              one counts */
+    uint8_t                    down;       /* NICs (indices) whose port is down:
+                                              their paths are dead */
+    uint8_t                    reserved[3];
+} UCS_S_PACKED uct_varuna_ctl_ports_t;
+
 /* PONG: comes back over the link of its PING */
 typedef struct uct_varuna_ctl_pong {
-    uint8_t                    ports_down; /* Its NICs (indices) whose port is
-                                              down: their paths are dead */
-    uint8_t                    reserved[3];
+    uct_varuna_ctl_ports_t     ports;      /* Of who answers */
     uint32_t                   beat;       /* Moves on when its application calls
                                               progress */
 } UCS_S_PACKED uct_varuna_ctl_pong_t;
@@ -277,7 +286,8 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_ports_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 

@@ -40,7 +40,7 @@ int uct_varuna_witness_is_neighbour(const uct_varuna_ctl_t *ctl,
                                     const uct_varuna_peer_t *peer,
                                     const uct_varuna_peer_t *other, unsigned link)
 {
-    return (other != peer) &&
+    return (other->uuid != peer->uuid) &&
            (other->link_map & peer->link_map & UCS_BIT(link)) &&
            !memcmp(other->links[link].device_addr,
                    peer->links[link].device_addr,
@@ -94,7 +94,8 @@ uct_varuna_witness_gather(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
     evidence->far_port_down = !!(peer->hb.far_down & UCS_BIT(link));
     evidence->inside        = uct_varuna_witness_is_inside(ctl, peer, link);
     kh_foreach_value(&ctl->peers, other, {
-        if ((other == peer) || !(other->link_map & UCS_BIT(link))) {
+        if ((other->uuid == peer->uuid) ||
+            !(other->link_map & UCS_BIT(link))) {
             continue;
         }
 

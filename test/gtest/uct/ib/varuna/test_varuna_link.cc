@@ -61,13 +61,13 @@ protected:
         EXPECT_TRUE(down(index));
         EXPECT_TRUE(up(index));
         start = m_now;
-        while (link(index).state == UCT_VARUNA_LINK_HOLD) {
+        while (link(index).damp.state == UCT_VARUNA_DAMP_HOLD) {
             if (tick() != 0) {
                 break;
             }
             ++m_now;
         }
-        EXPECT_EQ(UCT_VARUNA_LINK_UP, link(index).state);
+        EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(index).damp.state);
         return m_now - start;
     }
 
@@ -77,40 +77,40 @@ protected:
 
 UCS_TEST_F(test_varuna_link, init) {
     for (unsigned i = 0; i < 3; ++i) {
-        EXPECT_EQ(UCT_VARUNA_LINK_UP, link(i).state);
+        EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(i).damp.state);
         EXPECT_EQ(0u, link(i).generation);
-        EXPECT_EQ(0u, link(i).flaps);
+        EXPECT_EQ(0u, link(i).damp.flaps);
     }
     EXPECT_EQ(0, select(UCT_VARUNA_LINK_NONE));
     EXPECT_EQ(0u, tick());
 }
 
 UCS_TEST_F(test_varuna_link, state_names) {
-    for (unsigned s = 0; s < UCT_VARUNA_LINK_STATE_LAST; ++s) {
-        ASSERT_TRUE(uct_varuna_link_state_names[s] != NULL);
+    for (unsigned s = 0; s < UCT_VARUNA_DAMP_LAST; ++s) {
+        ASSERT_TRUE(uct_varuna_damp_state_names[s] != NULL);
         for (unsigned t = 0; t < s; ++t) {
-            EXPECT_STRNE(uct_varuna_link_state_names[s],
-                         uct_varuna_link_state_names[t]);
+            EXPECT_STRNE(uct_varuna_damp_state_names[s],
+                         uct_varuna_damp_state_names[t]);
         }
     }
-    EXPECT_TRUE(uct_varuna_link_state_names[UCT_VARUNA_LINK_STATE_LAST] ==
+    EXPECT_TRUE(uct_varuna_damp_state_names[UCT_VARUNA_DAMP_LAST] ==
                 NULL);
 }
 
 UCS_TEST_F(test_varuna_link, down_is_news_once) {
     EXPECT_TRUE(down(1));
-    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(1).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(1).damp.state);
     EXPECT_EQ(1u, link(1).generation);
-    EXPECT_EQ(m_now, link(1).changed);
+    EXPECT_EQ(m_now, link(1).damp.changed);
 
     m_now += 5;
     EXPECT_FALSE(down(1));
     EXPECT_EQ(1u, link(1).generation);
-    EXPECT_EQ(1u, link(1).flaps);
-    EXPECT_EQ(m_now - 5, link(1).changed);
+    EXPECT_EQ(1u, link(1).damp.flaps);
+    EXPECT_EQ(m_now - 5, link(1).damp.changed);
 
     /* Nothing happened to the others */
-    EXPECT_EQ(UCT_VARUNA_LINK_UP, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(0).damp.state);
     EXPECT_EQ(0u, link(0).generation);
 }
 
@@ -120,8 +120,8 @@ UCS_TEST_F(test_varuna_link, up_waits_for_hold_down) {
     m_now += 1000;
     EXPECT_EQ(0u, tick()) << "nobody said that it is good";
     EXPECT_TRUE(up(0));
-    EXPECT_EQ(UCT_VARUNA_LINK_HOLD, link(0).state);
-    EXPECT_EQ(m_now + HOLD_MIN, link(0).usable_at);
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
+    EXPECT_EQ(m_now + HOLD_MIN, link(0).damp.usable_at);
 
     /* A second report doesn't prolong the hold-down */
     m_now += HOLD_MIN - 1;
@@ -131,7 +131,7 @@ UCS_TEST_F(test_varuna_link, up_waits_for_hold_down) {
 
     ++m_now;
     EXPECT_EQ(UCS_BIT(0), tick());
-    EXPECT_EQ(UCT_VARUNA_LINK_UP, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(0).damp.state);
     EXPECT_EQ(0u, tick()) << "news only once";
     EXPECT_EQ(1u, link(0).generation) << "only a failure is a new generation";
 }
@@ -141,16 +141,16 @@ UCS_TEST_F(test_varuna_link, down_in_hold_down) {
     up(0);
     m_now += HOLD_MIN - 1;
     EXPECT_TRUE(down(0));
-    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(0).damp.state);
     EXPECT_EQ(1u, link(0).generation) << "nobody has used it since";
-    EXPECT_EQ(2u, link(0).flaps);
+    EXPECT_EQ(2u, link(0).damp.flaps);
 
     m_now += 1;
     EXPECT_EQ(0u, tick()) << "the old hold-down must not count any more";
-    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(0).damp.state);
 
     EXPECT_TRUE(up(0));
-    EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).usable_at);
+    EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).damp.usable_at);
 }
 
 UCS_TEST_F(test_varuna_link, tick_reports_several) {
@@ -187,7 +187,7 @@ UCS_TEST_F(test_varuna_link, damping_forgets) {
     down(0);
     m_now += 100 * HOLD_MAX;
     up(0);
-    EXPECT_EQ(m_now + 40, link(0).usable_at);
+    EXPECT_EQ(m_now + 40, link(0).damp.usable_at);
 }
 
 UCS_TEST_F(test_varuna_link, damping_extreme_values) {
@@ -204,10 +204,10 @@ UCS_TEST_F(test_varuna_link, damping_extreme_values) {
     for (unsigned i = 0; i < 4; ++i) {
         down(0);
         up(0);
-        EXPECT_GE(link(0).usable_at - m_now, UCS_BIT(62));
+        EXPECT_GE(link(0).damp.usable_at - m_now, UCS_BIT(62));
         m_now = 1000000; /* It cannot be waited for */
-        m_table.links[0].state = UCT_VARUNA_LINK_UP;
-        m_table.links[0].changed = m_now;
+        m_table.links[0].damp.state = UCT_VARUNA_DAMP_UP;
+        m_table.links[0].damp.changed = m_now;
     }
 }
 
@@ -272,23 +272,23 @@ UCS_TEST_F(test_varuna_link, random_walk) {
         m_now += ucs::rand() % 30;
         switch (ucs::rand() % 3) {
         case 0:
-            ASSERT_EQ(before.state != UCT_VARUNA_LINK_DOWN, down(index));
-            generations[index] += (before.state == UCT_VARUNA_LINK_UP);
-            ASSERT_EQ(UCT_VARUNA_LINK_DOWN, link(index).state);
+            ASSERT_EQ(before.damp.state != UCT_VARUNA_DAMP_DOWN, down(index));
+            generations[index] += (before.damp.state == UCT_VARUNA_DAMP_UP);
+            ASSERT_EQ(UCT_VARUNA_DAMP_DOWN, link(index).damp.state);
             break;
         case 1:
-            ASSERT_EQ(before.state == UCT_VARUNA_LINK_DOWN, up(index));
-            ASSERT_NE(UCT_VARUNA_LINK_DOWN, link(index).state);
-            if (before.state == UCT_VARUNA_LINK_DOWN) {
-                ASSERT_GE(link(index).usable_at, m_now + HOLD_MIN);
-                ASSERT_LE(link(index).usable_at, m_now + HOLD_MAX);
+            ASSERT_EQ(before.damp.state == UCT_VARUNA_DAMP_DOWN, up(index));
+            ASSERT_NE(UCT_VARUNA_DAMP_DOWN, link(index).damp.state);
+            if (before.damp.state == UCT_VARUNA_DAMP_DOWN) {
+                ASSERT_GE(link(index).damp.usable_at, m_now + HOLD_MIN);
+                ASSERT_LE(link(index).damp.usable_at, m_now + HOLD_MAX);
             }
             break;
         default:
             for (unsigned became_up = tick(), i = 0; i < 3; ++i) {
                 if (became_up & UCS_BIT(i)) {
-                    ASSERT_EQ(UCT_VARUNA_LINK_UP, link(i).state);
-                    ASSERT_LE(link(i).usable_at, m_now);
+                    ASSERT_EQ(UCT_VARUNA_DAMP_UP, link(i).damp.state);
+                    ASSERT_LE(link(i).damp.usable_at, m_now);
                 }
             }
             break;
@@ -298,7 +298,7 @@ UCS_TEST_F(test_varuna_link, random_walk) {
 
         int best = UCT_VARUNA_LINK_NONE;
         for (int i = 2; i >= 0; --i) {
-            if (link(i).state == UCT_VARUNA_LINK_UP) {
+            if (link(i).damp.state == UCT_VARUNA_DAMP_UP) {
                 best = i;
             }
         }
@@ -322,14 +322,14 @@ UCS_TEST_F(test_varuna_link, causes) {
     EXPECT_EQ(1u, link(0).generation);
 
     EXPECT_FALSE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
-    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(0).damp.state);
     EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
-    EXPECT_EQ(UCT_VARUNA_LINK_HOLD, link(0).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
 
     /* Down again while it is held: the next "up" starts a longer hold-down */
     EXPECT_TRUE(uct_varuna_link_add_cause(&m_table, 0, port, m_now));
     EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
-    EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).usable_at);
+    EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).damp.usable_at);
 }
 
 UCS_TEST_F(test_varuna_link, revoke) {
@@ -340,7 +340,7 @@ UCS_TEST_F(test_varuna_link, revoke) {
     uct_varuna_link_add_cause(&m_table, 0, forced, m_now);
     EXPECT_EQ(1, select(0));
     EXPECT_TRUE(uct_varuna_link_revoke(&m_table, 0, m_now));
-    EXPECT_EQ(UCT_VARUNA_LINK_UP, link(0).state) << "without a hold-down";
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(0).damp.state) << "without a hold-down";
     EXPECT_EQ(0, select(1));
     EXPECT_EQ(1u, link(0).generation);
     EXPECT_EQ(HOLD_MIN, flap(0)) << "it was no failure";
@@ -349,7 +349,7 @@ UCS_TEST_F(test_varuna_link, revoke) {
     uct_varuna_link_add_cause(&m_table, 1, forced, m_now);
     uct_varuna_link_add_cause(&m_table, 1, port, m_now);
     EXPECT_FALSE(uct_varuna_link_revoke(&m_table, 1, m_now));
-    EXPECT_EQ(UCT_VARUNA_LINK_DOWN, link(1).state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(1).damp.state);
 }
 
 UCS_TEST_F(test_varuna_link, return_delay) {

@@ -248,6 +248,8 @@ protected:
                 msg(UCT_VARUNA_CTL_PING, 1),
                 msg(UCT_VARUNA_CTL_PONG, 1,
                     std::string(sizeof(uct_varuna_ctl_pong_t), 0)),
+                msg(UCT_VARUNA_CTL_PORTS, 0,
+                    std::string(sizeof(uct_varuna_ctl_ports_t), 0)),
                 reject(UCS_ERR_NO_ELEM)};
     }
 

@@ -1,0 +1,42 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The paths to a peer: which are good, which were not, and when one is used again.
+ * Main thread only.
+ */
+#ifndef UCT_VARUNA_PATH_H_
+#define UCT_VARUNA_PATH_H_
+
+#include "varuna_ep.h"
+
+/** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
+ *  on it recover. Cost does not grow with their number. */
+void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link,
+                               const char *reason);
+
+/** As above, since requests of @a ep on @a lane ran out of retries. What failed with
+ *  the path before is no news. */
+void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
+
+/** The path was seen to be good: its hold-down begins if it was down. */
+void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link);
+
+/** @return Bit map of the links over which the peer may be reached now. */
+unsigned uct_varuna_peer_usable_links(const uct_varuna_peer_t *peer);
+
+/** The same, without those which are not good for RETURN_DELAY yet. */
+unsigned uct_varuna_peer_returnable_links(const uct_varuna_iface_t *iface,
+                                          const uct_varuna_peer_t *peer,
+                                          ucs_time_t now);
+
+/**
+ * Ask on paths which are down, and during their hold-down: they are good again when
+ * they answer all the time until it is over. For each peer, however many endpoints
+ * call this.
+ */
+void uct_varuna_peer_probe_paths(uct_varuna_iface_t *iface,
+                                 uct_varuna_peer_t *peer, ucs_time_t now);
+
+#endif

@@ -1,0 +1,123 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Announces port events. See varuna_ports.h.
+ *
+ * PORTS is sent once. Who does not get it learns the same from the next PONG, or finds
+ * out as if nobody had told him. Both carry a number, since paths are not in order.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ports.h"
+#include "varuna_ctl_priv.h"
+#include "varuna_heartbeat.h"
+
+#include <ucs/debug/log.h>
+
+uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_ports_t ports = {.number = ctl->ports.number};
+    unsigned link;
+
+    ucs_for_each_bit(link, ctl->ports_down) {
+        ports.down |= UCS_BIT(ctl->iface->links[link].nic);
+    }
+
+    return ports;
+}
+
+/* @return Another link than that which has changed, UCT_VARUNA_LINK_NONE if none. */
+static unsigned uct_varuna_ports_link(const uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_peer_t *peer)
+{
+    unsigned links = peer->link_map & ~(ctl->ports_down | ctl->ports.changed);
+
+    if (links & ~peer->doubtful) {
+        links &= ~peer->doubtful;
+    }
+
+    return (links == 0) ? UCT_VARUNA_LINK_NONE : (unsigned)ucs_ffs64(links);
+}
+
+void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_ports_t ports = uct_varuna_ports_get(ctl);
+    uct_varuna_ctl_hdr_t whose   = {.secret = 0};
+    unsigned link, queue_len;
+    uct_varuna_peer_t *peer;
+    khiter_t iter;
+
+    for (iter = 0; iter < kh_end(&ctl->peers); ++iter) {
+        if (!kh_exist(&ctl->peers, iter)) {
+            continue;
+        }
+
+        peer = kh_val(&ctl->peers, iter);
+        link = uct_varuna_ports_link(ctl, peer);
+        if (!peer->is_guest || (peer->hb.ports_told == ports.number) ||
+            (link == UCT_VARUNA_LINK_NONE)) {
+            continue; /* Who is no guest does not send to us */
+        }
+
+        peer->hb.ports_told = ports.number;
+        whose.secret        = peer->secret;
+        queue_len           = ctl->queue_len;
+        (void)uct_varuna_ctl_send(ctl, peer, link, UCT_VARUNA_CTL_PORTS, &whose,
+                                  &ports, sizeof(ports));
+        if (ctl->queue_len > queue_len) {
+            return; /* The others have their turn when there is room */
+        }
+    }
+
+    ctl->ports.pending = 0;
+}
+
+void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    ++ctl->ports.number;
+    ctl->ports.changed = UCS_BIT(link);
+    ctl->ports.pending = 1;
+    uct_varuna_ports_announce(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 0);
+}
+
+void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, const uct_varuna_ctl_ports_t *ports)
+{
+    unsigned far_down = 0;
+    unsigned i;
+
+    if ((int32_t)(ports->number - peer->hb.ports_number) <= 0) {
+        return; /* Overtaken */
+    }
+
+    ucs_for_each_bit(i, peer->link_map & ~UCS_BIT(link)) {
+        if (ports->down & UCS_BIT(peer->links[i].nic)) {
+            far_down |= UCS_BIT(i);
+        }
+    }
+
+    peer->hb.ports_number = ports->number;
+    peer->hb.told_down   |= far_down & ~peer->hb.far_down;
+    peer->hb.told_up     &= ~far_down;
+    peer->hb.told_up     |= peer->hb.far_down & ~far_down;
+    peer->hb.far_down     = far_down;
+    uct_varuna_heartbeat_queue(ctl, peer);
+}
+
+void uct_varuna_ports_handle(uct_varuna_ctl_t *ctl, unsigned link,
+                             const uct_varuna_ctl_hdr_t *hdr,
+                             const uct_varuna_ctl_ports_t *ports)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+
+    if (peer == NULL) {
+        ucs_debug("dropped PORTS of 0x%lx, to which we have no endpoint",
+                  hdr->uuid);
+        return;
+    }
+
+    uct_varuna_ports_learn(ctl, peer, link, ports);
+}

@@ -1,0 +1,35 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Tells those who send to us that a port of ours went down or came back, over the
+ * other links: otherwise they would find out when their NIC's retries are exhausted.
+ * Async context, the lock is held in all.
+ */
+#ifndef UCT_VARUNA_PORTS_H_
+#define UCT_VARUNA_PORTS_H_
+
+#include "varuna_ctl.h"
+
+/** The port of @a link went down, or came back: see ctl->ports_down. */
+void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link);
+
+/** Go on telling those for whom there was no room. */
+void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
+
+/** @return What PORTS and PONG say of our ports. */
+uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
+
+/**
+ * A peer tells of its ports. That concerns our own endpoints to it alone.
+ *
+ * @param [in] link   Link over which it came, which works therefore.
+ */
+void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, const uct_varuna_ctl_ports_t *ports);
+
+/** PORTS came. */
+void uct_varuna_ports_handle(uct_varuna_ctl_t *ctl, unsigned link,
+                             const uct_varuna_ctl_hdr_t *hdr,
+                             const uct_varuna_ctl_ports_t *ports);
+
+#endif
