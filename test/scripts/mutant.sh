@@ -15,7 +15,8 @@ build=${RCV_BUILD:-$top/_build}
 plugin=$build/src/uct/ib/varuna
 prefix=$build/mutant
 
-make -s -C "$plugin" -j2 mutant/libuct_varuna.la >"$build/mutant.log" 2>&1 || {
+make -s -C "$plugin" -j2 CFLAGS="-g -O1" mutant/libuct_varuna.la \
+    >"$build/mutant.log" 2>&1 || {
     tail -n 20 "$build/mutant.log" >&2
     exit 1
 }
