@@ -342,6 +342,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
     seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
+    seed_ctl(add, UCT_VARUNA_CTL_CLOSE_REP, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);

@@ -18,6 +18,7 @@ typedef enum uct_varuna_clock_id {
     UCT_VARUNA_CLOCK_WORKER,    /* varuna_worker.c */
     UCT_VARUNA_CLOCK_HEARTBEAT, /* varuna_heartbeat.c */
     UCT_VARUNA_CLOCK_ORPHAN,    /* varuna_orphan.c */
+    UCT_VARUNA_CLOCK_FAREWELL,  /* varuna_farewell.c */
     UCT_VARUNA_CLOCK_LAST
 } uct_varuna_clock_id_t;
 

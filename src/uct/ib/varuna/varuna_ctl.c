@@ -11,6 +11,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_ep.h"
+#include "varuna_farewell.h"
 #include "varuna_mlx5.h"
 #include "varuna_heartbeat.h"
 #include "varuna_orphan.h"
@@ -197,10 +198,13 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_proxy_handle_req(ctl->proxy, link, hdr, body);
         break;
     case UCT_VARUNA_CTL_CLOSE:
-        target = uct_varuna_target_handle_close(ctl, hdr);
+        target = uct_varuna_target_handle_close(ctl, link, hdr);
         if (target != NULL) {
             uct_varuna_ctl_post_inbox(ctl, link, hdr, body, target);
         }
+        break;
+    case UCT_VARUNA_CTL_CLOSE_REP:
+        uct_varuna_farewell_answered(ctl, hdr);
         break;
     case UCT_VARUNA_CTL_CONNECT_REQ:
         uct_varuna_target_handle_connect(ctl, link, hdr, body);

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ctl_priv.h"
+#include "varuna_farewell.h"
 #include "varuna_foreign.h"
 #include "varuna_heartbeat.h"
 #include "varuna_mlx5.h"
@@ -316,6 +317,7 @@ static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
 
     uct_varuna_heartbeat_start(ctl);
     uct_varuna_orphan_start(ctl);
+    uct_varuna_farewell_start(ctl);
     status = uct_varuna_clock_start(&ctl->clock, ctl->async);
     if (status != UCS_OK) {
         goto err_unlisten;
@@ -360,6 +362,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->dead_eps);
     ucs_list_head_init(&ctl->queue);
     ucs_list_head_init(&ctl->inbox);
+    ucs_list_head_init(&ctl->farewells);
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
@@ -472,6 +475,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_unlisten(ctl);
 
     uct_varuna_ctl_lock(ctl);
+    uct_varuna_farewells_end(ctl);
     uct_varuna_ctl_linger(ctl);
     uct_varuna_ctl_purge(ctl);
     uct_varuna_spares_cleanup(ctl);

@@ -271,6 +271,7 @@ struct uct_varuna_ctl {
     int                        armed;      /* Atomic: event_fd is waited for */
     int                        signalled;  /* Atomic: event_fd is to be drained */
 
+    ucs_list_link_t            farewells;  /* uct_varuna_farewell_t */
     uct_varuna_proxy_t         *proxy;
     uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
@@ -483,9 +484,10 @@ void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const void *body);
 
-/* Take the target out of the table of names. @return NULL if there is none. */
+/* Take the target out of the table of names, and say that it is gone, or was before.
+ * @return NULL if there is none. */
 uct_varuna_target_t *
-uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
+uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
                                const uct_varuna_ctl_hdr_t *hdr);
 
 /* Lock held. @return NULL if there is none. */

@@ -249,6 +249,7 @@ int uct_varuna_ctl_is_reply(uint8_t type)
     return (type == UCT_VARUNA_CTL_OPEN_REP) ||
            (type == UCT_VARUNA_CTL_CONNECT_REP) ||
            (type == UCT_VARUNA_CTL_FENCE_REP) ||
+           (type == UCT_VARUNA_CTL_CLOSE_REP) ||
            (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG) ||
            (type == UCT_VARUNA_CTL_PROXY_REP) ||
            (type == UCT_VARUNA_CTL_PORTS); /* Nobody has asked, but only to those

@@ -11,8 +11,10 @@
 #include "varuna_amo.h"
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
+#include "varuna_farewell.h"
 #include "varuna_lane.h"
 #include "varuna_mlx5.h"
+#include "varuna_path.h"
 #include "varuna_recovery_priv.h"
 #include "varuna_stat.h"
 
@@ -131,6 +133,27 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
     uct_varuna_iface_bury(iface, lane->ep, lane->kind, &ep->reqs);
 }
 
+/* Over the link in use at first, unless it is known to be bad */
+static void uct_varuna_ep_say_farewell(uct_varuna_ep_t *ep,
+                                       const uct_varuna_lane_t *lane)
+{
+    unsigned usable                  = uct_varuna_peer_usable_links(ep->peer);
+    const uct_varuna_ctl_hdr_t whose = {
+        .secret  = ep->peer->secret,
+        .opening = ep->opening,
+        .vqp     = ep->id,
+        .epoch   = ep->instance
+    };
+    unsigned link;
+
+    usable = (usable == 0) ? ep->peer->link_map : usable;
+    link   = ((lane->link != UCT_VARUNA_LINK_NONE) &&
+              (usable & UCS_BIT(lane->link))) ? lane->link :
+             (unsigned)ucs_ffs64(usable);
+    uct_varuna_farewell_say(uct_varuna_ep_iface(ep)->ctl, ep->peer, link,
+                            &whose);
+}
+
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(self->super.super.iface,
@@ -166,10 +189,11 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     }
 
     uct_varuna_amo_ep_cleanup(self);
+    if ((self->logs_addr != 0) || (self->ctl_sent != 0)) {
+        uct_varuna_ep_say_farewell(self, &lane);
+    }
+
     if (self->logs_addr != 0) {
-        uct_varuna_ep_ctl_send(self, (lane.link != UCT_VARUNA_LINK_NONE) ?
-                               lane.link : ucs_ffs64(self->peer->link_map),
-                               UCT_VARUNA_CTL_CLOSE, self->instance, NULL, 0);
         uct_rkey_release(&uct_varuna_component, &self->log_bundle);
     }
 

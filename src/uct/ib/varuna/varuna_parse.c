@@ -472,6 +472,7 @@ static const struct {
                                     uct_varuna_check_fence_req, 1, 1},
     [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep, 1},
     [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
+    [UCT_VARUNA_CTL_CLOSE_REP]   = {"CLOSE_REP", uct_varuna_check_empty, 0},
     [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject, 0},
     [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty, 1, 1},
     [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong, 1},

@@ -11,6 +11,7 @@
 
 #include "varuna_ctl_priv.h"
 #include "varuna_ep.h"
+#include "varuna_farewell.h"
 #include "varuna_recovery.h"
 
 #include <ucs/debug/log.h>
@@ -66,8 +67,8 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
     ++ctl->iface->target_stats.late_opens;
     uct_varuna_ctl_lock(ctl);
     if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
-        uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
-                            UCT_VARUNA_CTL_CLOSE, hdr, NULL, 0);
+        uct_varuna_farewell_say(ctl, peer,
+                                uct_varuna_peer_reply_link(peer, link), hdr);
         uct_varuna_peer_put(ctl, peer);
     }
     uct_varuna_ctl_unlock(ctl);

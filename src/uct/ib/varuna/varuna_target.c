@@ -370,19 +370,44 @@ void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter)
     uct_varuna_ctl_post_inbox(ctl, 0, &hdr, &hdr, target);
 }
 
+/* An endpoint that was closed before it knew of the opening names its instance. */
+static int uct_varuna_target_is_closed_by(const uct_varuna_target_t *target,
+                                          const uct_varuna_ctl_hdr_t *hdr)
+{
+    return (hdr->opening == 0) ? (target->instance == hdr->epoch) :
+           ((target->opening == hdr->opening) ||
+            uct_varuna_mutate(ANY_OPENING));
+}
+
 uct_varuna_target_t *
-uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl,
+uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
                                const uct_varuna_ctl_hdr_t *hdr)
 {
     uct_varuna_target_t *target;
+    uct_varuna_peer_t *peer;
     khiter_t iter;
 
-    target = uct_varuna_target_of(ctl, hdr, &iter);
-    if (target == NULL) {
+    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    if ((target != NULL) && !uct_varuna_target_is_closed_by(target, hdr)) {
+        ++ctl->iface->target_stats.mismatched;
         return NULL;
     }
 
-    uct_varuna_target_unname(ctl, iter);
+    /* It comes again if our answer is lost. Whoever has no other endpoint here is not
+     * known then, gets no answer, and stops in the end. */
+    peer = (target != NULL) ? target->peer :
+           uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+    if (peer != NULL) {
+        uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_CLOSE_REP,
+                             NULL, 0);
+    } else {
+        ++ctl->iface->target_stats.mismatched;
+    }
+
+    if (target != NULL) {
+        uct_varuna_target_unname(ctl, iter);
+    }
+
     return target;
 }
 

@@ -103,6 +103,7 @@ typedef enum {
     UCT_VARUNA_CTL_PONG        = 10,
     UCT_VARUNA_CTL_PORTS       = 11, /* Ports of ours went down, or came back: to
                                         those who send to us, once        */
+    UCT_VARUNA_CTL_CLOSE_REP   = 12, /* The vQP is not there any more        */
     UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
     UCT_VARUNA_CTL_PROXY_REP   = 17,
     UCT_VARUNA_CTL_LAST
@@ -127,7 +128,9 @@ typedef struct uct_varuna_ctl_hdr {
                                               order: what was sent before CLOSE
                                               may open the vQP once more, but what
                                               else comes late was not meant for
-                                              that. 0: not opened yet */
+                                              that. 0: not opened yet; in
+                                              CLOSE, OPEN_REP has not come, and the
+                                              instance names the target */
     uint32_t                   vqp;        /* The requester's endpoint */
     uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
                                               and CLOSE: the endpoint's instance,

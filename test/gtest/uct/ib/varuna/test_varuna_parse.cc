@@ -245,6 +245,7 @@ protected:
                 fence_req(2),
                 fence_rep(UCT_VARUNA_FENCE_FLAG_QP, 0),
                 msg(UCT_VARUNA_CTL_CLOSE, 0),
+                msg(UCT_VARUNA_CTL_CLOSE_REP, 0),
                 msg(UCT_VARUNA_CTL_PING, 1),
                 msg(UCT_VARUNA_CTL_PONG, 1,
                     std::string(sizeof(uct_varuna_ctl_pong_t), 0)),
