@@ -8,7 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include "tools/mlx5emu/ctl/ctl_trace.h"
+#include "tools/mlx5emu/ctl/ctl_trace_check.h"
 }
 
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * Verb "trace": what was executed at the responders, in order.
  */
 
-#include "ctl_trace.h"
+#include "ctl_trace_check.h"
 #include "../core/emu_map.h"
 #include "../core/emu_port.h"
 

@@ -19,7 +19,7 @@
  * before that one.
  */
 
-#include "ctl_trace.h"
+#include "ctl_trace_check.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the two files of verb "trace" share.
+ * Judging a trace, for verb "trace".
  */
 
-#ifndef CTL_TRACE_H_
-#define CTL_TRACE_H_
+#ifndef CTL_TRACE_CHECK_H_
+#define CTL_TRACE_CHECK_H_
 
 #include "ctl.h"
 #include "../core/emu_qp.h"
