@@ -196,12 +196,15 @@ moved() {
 
 # leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down so
 # shortly that those who are connected to it do not notice by themselves, as their packets
-# get through in the end. The server does, and names the other NIC
+# get through in the end, and what the server says of its port (PORTS, 62 bytes) is lost. The
+# server does, and names the other NIC
 leave_home() {
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     export UCX_RC_VARUNA_RETURN_PRIMARY=n
     lose_home "$1" "$2" "${@:4}"
+    check "$emu" fault add -n "$fabric" packet host=0 op=send size=62 count=all \
+        drop >/dev/null
     check "$emu" link -n "$fabric" 0:0 down
     moved mlx5_1 1
     check "$emu" link -n "$fabric" 0:0 up

@@ -34,7 +34,8 @@ finds_am_unordered='-s am_short -f mute -n 1-3'
 shows_am_unordered='message.* arrived'
 finds_old_errors='-w 5 -q -s am_short -f silent -n 1'
 shows_old_errors='the final flush did not end'
-# Of one link, which is marked down after the first error
+# Of one link, whose path is held down for all of the run after the first error
+hold_no_generation=60s
 finds_no_generation='-w 5 -q -L 1 -s put_short -f mute -n 1'
 shows_no_generation='the final flush did not end'
 
@@ -55,6 +56,7 @@ made() {
 sweep() {
     local status=0 mistake=$1
     shift
+    UCX_RC_VARUNA_HOLD_MIN=${hold:-2ms} UCX_RC_VARUNA_HOLD_MAX=${hold:-10ms} \
     UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_sweep" -p rc -P "$plugin" \
         -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
     return $status
@@ -62,7 +64,8 @@ sweep() {
 
 # found MISTAKE: a run fails with it, and the driver says what is wrong
 found() {
-    local options=finds_$1 shows=shows_$1
+    local options=finds_$1 shows=shows_$1 hold=hold_$1
+    hold=${!hold:-}
     made
     # shellcheck disable=SC2086 # words
     if sweep "$1" ${!options}; then
@@ -214,9 +217,11 @@ test_doubt_nobody() {
 }
 
 test_without_a_mistake_nothing_is_found() {
-    local options
+    local options hold
     made
     for options in "${!finds_@}"; do
+        hold=hold_${options#finds_}
+        hold=${!hold:-}
         # shellcheck disable=SC2086 # words
         sweep none ${!options} || fail "${!options}: $(head -n 3 out)"
     done
