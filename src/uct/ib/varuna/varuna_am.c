@@ -21,9 +21,7 @@
 #include "varuna_mutate.h"
 #include "varuna_orphan.h"
 
-/* Held messages of one vQP. There are no more than what the old lane's receive
- * queue takes: while one is polled from the new lane, one is from the old. */
-#define UCT_VARUNA_MAX_HELD          16384
+#include <ucs/debug/memtrack_int.h>
 
 void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
@@ -32,56 +30,56 @@ void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
                                                sizeof(uct_varuna_am_hdr_t)));
 }
 
+/* The vQP that holds most: all that hold some are watched. */
+static uct_varuna_target_t *
+uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
+{
+    uct_varuna_target_t *other;
+
+    ucs_list_for_each(other, &iface->gaps, gap.list) {
+        if (other->held.num > target->held.num) {
+            target = other;
+        }
+    }
+
+    return target;
+}
+
 static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
                                uct_varuna_target_t *target, uint32_t seq,
                                uint8_t am_id, const void *data, size_t length)
 {
-    uct_varuna_held_am_t *held, *pos;
+    static const char no_room[] = "is missing, and there is no room to wait for it";
+    ucs_status_t status;
 
-    ucs_list_for_each(pos, &target->held, list) {
-        if (UCS_CIRCULAR_COMPARE32(pos->seq, >=, seq)) {
-            break;
+    status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        uct_varuna_gap_break(iface, uct_varuna_am_greediest(iface, target),
+                             no_room);
+        if (target->broken) {
+            return;
         }
+
+        status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
     }
 
-    if ((&pos->list != &target->held) && (pos->seq == seq)) {
-        return; /* Held already */
+    if (status == UCS_OK) {
+        uct_varuna_gap_watch(iface, target, seq);
+    } else if (status != UCS_ERR_ALREADY_EXISTS) {
+        uct_varuna_gap_break(iface, target, no_room);
     }
-
-    held = (target->num_held >= UCT_VARUNA_MAX_HELD) ? NULL :
-           ucs_malloc(sizeof(*held) + length, "varuna_held_am");
-    if (held == NULL) {
-        uct_varuna_gap_break(iface, target,
-                             "is missing, and there is no room to wait for it");
-        return;
-    }
-
-    uct_varuna_gap_watch(iface, target, seq);
-    held->seq    = seq;
-    held->am_id  = am_id;
-    held->length = length;
-    memcpy(held + 1, data, length);
-    ucs_list_insert_before(&pos->list, &held->list);
-    ++target->num_held;
 }
 
 static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
                                        uct_varuna_target_t *target)
 {
-    uct_varuna_held_am_t *held;
+    uct_varuna_held_am_t *am;
 
-    while (!ucs_list_is_empty(&target->held)) {
-        held = ucs_list_head(&target->held, uct_varuna_held_am_t, list);
-        if (held->seq != target->next_seq) {
-            break;
-        }
-
-        ucs_list_del(&held->list);
-        --target->num_held;
+    while ((am = uct_varuna_held_take(&target->held, target->next_seq)) !=
+           NULL) {
         ++target->next_seq;
-        uct_iface_invoke_am(&iface->super, held->am_id, held + 1, held->length,
-                            0);
-        ucs_free(held);
+        uct_iface_invoke_am(&iface->super, am->am_id, am + 1, am->length, 0);
+        ucs_free(am);
     }
 }
 
@@ -150,7 +148,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         uct_recv_desc(desc) = &iface->release_desc;
     }
 
-    if (ucs_unlikely(target->num_held > 0)) {
+    if (ucs_unlikely(target->held.num > 0)) {
         uct_varuna_am_deliver_held(iface, target);
     }
 

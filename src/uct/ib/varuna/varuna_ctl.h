@@ -14,6 +14,7 @@
 #define UCT_VARUNA_CTL_H_
 
 #include "varuna_alive.h"
+#include "varuna_held.h"
 #include "varuna_iface.h"
 
 #include <ucs/datastruct/queue.h>
@@ -91,6 +92,8 @@ typedef struct uct_varuna_peer {
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
         uint32_t               app_beat;  /* Of its last answer; atomic */
     } hb;                                 /* Heartbeat: under the lock */
+    unsigned                   num_held;  /* Messages of all its vQPs, see
+                                             varuna_held.h; main thread */
     struct {
         unsigned               targets;   /* Open ones */
         ucs_time_t             heard_at;
@@ -100,15 +103,6 @@ typedef struct uct_varuna_peer {
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
 } uct_varuna_peer_t;
-
-/* A message held until its predecessors have come. */
-typedef struct uct_varuna_held_am {
-    ucs_list_link_t            list;
-    uint32_t                   seq;
-    uint8_t                    am_id;
-    unsigned                   length;
-    /* payload follows */
-} uct_varuna_held_am_t;
 
 /* Responder's side of one vQP. */
 struct uct_varuna_target {
@@ -122,8 +116,7 @@ struct uct_varuna_target {
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
     /* Receive side, main thread only */
     uint32_t                   next_seq;
-    ucs_list_link_t            held;      /* uct_varuna_held_am_t, by seq */
-    unsigned                   num_held;
+    uct_varuna_held_t          held;      /* Messages after the next one */
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
     struct {

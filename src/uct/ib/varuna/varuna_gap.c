@@ -78,8 +78,6 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
 void uct_varuna_gap_break(uct_varuna_iface_t *iface,
                           uct_varuna_target_t *target, const char *reason)
 {
-    uct_varuna_held_am_t *held;
-
     if (target->broken) {
         return;
     }
@@ -87,14 +85,9 @@ void uct_varuna_gap_break(uct_varuna_iface_t *iface,
     ucs_log(iface->super.config.failure_level,
             "rc_varuna: vQP %u of peer 0x%" PRIx64 " fails: message %u %s, %u "
             "later ones are dropped", target->vqp, target->peer->uuid,
-            target->next_seq, reason, target->num_held);
-    while (!ucs_list_is_empty(&target->held)) {
-        held = ucs_list_extract_head(&target->held, uct_varuna_held_am_t, list);
-        ucs_free(held);
-    }
-
-    target->num_held = 0;
-    target->broken   = 1;
+            target->next_seq, reason, target->held.num);
+    uct_varuna_held_clear(&target->held);
+    target->broken = 1;
     if (!target->gap.watched) {
         target->gap.watched = 1;
         ucs_list_add_tail(&iface->gaps, &target->gap.list);

@@ -133,6 +133,7 @@ struct uct_varuna_iface {
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
     int                        want_dry;      /* Some lane is to be polled dry */
     ucs_list_link_t            gaps;          /* Targets, see varuna_gap.c */
+    unsigned                   num_held;      /* Messages, see varuna_held.h */
     unsigned                   scan_countdown;/* Progress calls until the next
                                                  background scan */
     unsigned                   scan_calls;    /* ... between two of them */

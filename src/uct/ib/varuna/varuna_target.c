@@ -105,7 +105,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->id       = id;
     target->logs     = uct_varuna_target_log(ctl, id);
     uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
-    ucs_list_head_init(&target->held);
+    uct_varuna_held_init(&target->held, &peer->num_held, &ctl->iface->num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
     kh_val(&ctl->targets.by_name, iter) = target;
@@ -414,16 +414,11 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
 void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
                                   uct_varuna_target_t *target)
 {
-    uct_varuna_held_am_t *held;
     uct_varuna_target_qp_t *qp;
     unsigned i;
 
     uct_varuna_gap_forget(target);
-    while (!ucs_list_is_empty(&target->held)) {
-        held = ucs_list_extract_head(&target->held, uct_varuna_held_am_t, list);
-        ucs_free(held);
-    }
-    target->num_held = 0;
+    uct_varuna_held_clear(&target->held);
 
     /* Its name is gone, so the async context doesn't find it any more */
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {

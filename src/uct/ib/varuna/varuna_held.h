@@ -1,0 +1,58 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Messages of a vQP that came before their predecessors and wait for them, found by
+ * number. Pure; main thread. Used by varuna_am.c, varuna_gap.c and varuna_target.c.
+ *
+ * Only what is in a receive queue when its lane is left can be late. It is one queue for
+ * all vQPs of a lane's kind and link, so the limits hold for all vQPs of a peer, and for
+ * all peers: who sends numbers out of order on purpose takes no more memory than that.
+ */
+#ifndef UCT_VARUNA_HELD_H_
+#define UCT_VARUNA_HELD_H_
+
+#include <ucs/type/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define UCT_VARUNA_HELD_MAX_PEER     16384 /* Messages of one peer */
+#define UCT_VARUNA_HELD_MAX          65536 /* ... of all */
+
+typedef struct uct_varuna_held_am {
+    unsigned                   length;
+    uint8_t                    am_id;
+    /* payload follows */
+} uct_varuna_held_am_t;
+
+typedef struct uct_varuna_held {
+    struct kh_uct_varuna_held_s *table;   /* NULL while none is held */
+    unsigned                   num;
+    unsigned                   *num_peer; /* Held of all vQPs of the peer */
+    unsigned                   *num_all;  /* ... of all peers */
+} uct_varuna_held_t;
+
+/** Begin with none. The two counters are the caller's; they begin with 0. */
+void uct_varuna_held_init(uct_varuna_held_t *held, unsigned *num_peer,
+                          unsigned *num_all);
+
+/**
+ * Copy a message. Takes the same time however many are held.
+ *
+ * @return UCS_ERR_ALREADY_EXISTS if that number is held, UCS_ERR_EXCEEDS_LIMIT if too
+ *         many of the peer are, UCS_ERR_NO_RESOURCE if too many of all peers are,
+ *         UCS_ERR_NO_MEMORY.
+ */
+ucs_status_t uct_varuna_held_add(uct_varuna_held_t *held, uint32_t seq,
+                                 uint8_t am_id, const void *data,
+                                 size_t length);
+
+/** Take out the message with a number. @return NULL if it is not held; else it is the
+ *  caller's, to be released by ucs_free(). */
+uct_varuna_held_am_t *uct_varuna_held_take(uct_varuna_held_t *held,
+                                           uint32_t seq);
+
+/** Forget all. */
+void uct_varuna_held_clear(uct_varuna_held_t *held);
+
+#endif
