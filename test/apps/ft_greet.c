@@ -20,6 +20,7 @@ static struct {
 } ft_answer;
 
 static uint64_t ft_forged_opening = 1;
+static int ft_closing; /* Answers to CLOSE come again where it was sent again */
 
 static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
                               const void *data, size_t length)
@@ -29,6 +30,10 @@ static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
     if ((hdr->secret != ((const ft_ctl_t*)arg)->secret) ||
         (hdr->opening == ft_forged_opening)) {
         return; /* It answers what was forged */
+    }
+
+    if ((hdr->type == UCT_VARUNA_CTL_CLOSE_REP) && !ft_closing) {
+        return;
     }
 
     memcpy(&ft_answer, data, length);
@@ -114,7 +119,9 @@ static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
     ft_ctl_msg_t msg;
 
     ft_ctl_close_vqp(ctl, peer, link, vqp, &msg);
-    ft_send(ctl, peer, link, &msg);
+    ft_closing = 1;
+    ft_ask(ctl, peer, link, &msg, UCT_VARUNA_CTL_CLOSE_REP);
+    ft_closing = 0;
 }
 
 /* What somebody would say who has that process's address and ours, and even our opening,
