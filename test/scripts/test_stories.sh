@@ -226,7 +226,7 @@ test_path_returns_while_another_works() {
     link 1:0 silent
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
     link 1:0 up
-    busy_until 'path over mlx5_0:1 is good again'
+    busy_until 'path to peer .* over mlx5_0:1 is good again'
     link 1:1 silent
     busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
     jobs_stop
@@ -307,6 +307,11 @@ test_links_return_after_giving_up() {
     fabric_down
 }
 
+# What the server says of its ports (PORTS, 62 bytes on the wire) is lost
+no_word_of_ports() {
+    fault packet host=0 op=send size=62 count=all drop
+}
+
 # responder_notices MODE: the responder sees that its port is down, and leaves that
 # NIC for its atomics; and that it is up again, before the requester's packets get
 # through in the end
@@ -318,6 +323,7 @@ responder_notices() {
     fabric_up
     jobs_start
     wait_for_rc
+    no_word_of_ports
     fault post host=1 link=0 op=write type=rc nth=3 down=0:0
     number=$(($(answers client) + 1))
     tell client "run $((++runs)) mixed2 0"
@@ -379,6 +385,7 @@ test_responder_notices_first() {
     fabric_up
     jobs_start
     wait_for_rc
+    no_word_of_ports
     fault exec host=1 link=0 op=write type=rc nth=3 down=0:0
     number=$(($(answers client) + 1))
     tell client "run $((++runs)) mixed2 0"
