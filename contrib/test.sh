@@ -92,6 +92,7 @@ run_suite() {
     log=$logs/$name.log
     rm -f "$log".*
     skips=${path%_flap}.skips # The same tests while a link flaps
+    [ -e "$skips" ] || skips=$top/test/gtest/$name.skips
     [ -e "$skips" ] || skips=/dev/null
 
     say "$name"
