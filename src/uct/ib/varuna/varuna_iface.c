@@ -519,6 +519,7 @@ static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
     ucs_list_head_init(&iface->work);
     ucs_list_head_init(&iface->graveyard);
     ucs_list_head_init(&iface->gaps);
+    iface->num_held = 0;
     ucs_ptr_array_init(&iface->eps, "varuna_eps");
     pthread_mutex_init(&iface->eps_lock, NULL);
     kh_init_inplace(uct_varuna_inner_eps, &iface->inner_eps);
