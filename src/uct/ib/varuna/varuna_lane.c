@@ -16,9 +16,21 @@
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
-    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
-                                  ep->lane.link,
-                                  uct_varuna_peer_usable_links(ep->peer));
+    const uct_varuna_link_table_t *table = &uct_varuna_ep_iface(ep)->link_table;
+    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer);
+    uint8_t link;
+
+    /* Pings may get through where requests do not. So what has just failed is not tried
+     * again while there is another link: they would take turns for ever. */
+    if ((ep->recovery.start != 0) && (ep->dead.link != UCT_VARUNA_LINK_NONE)) {
+        link = uct_varuna_link_select(table, ep->lane.link,
+                                      usable & ~UCS_BIT(ep->dead.link));
+        if (link != UCT_VARUNA_LINK_NONE) {
+            return link;
+        }
+    }
+
+    return uct_varuna_link_select(table, ep->lane.link, usable);
 }
 
 /* When no path is known to be good: of those which failed, on a link that is up, one
