@@ -5,8 +5,8 @@
  */
 #include "ft_ctl.h"
 
-#include <uct/ib/varuna/varuna_delta.h>
-#include <uct/ib/varuna/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_delta.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
 
 #include <ucs/sys/math.h>
 #include <stdio.h>

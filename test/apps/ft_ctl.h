@@ -18,7 +18,7 @@
 
 #include "ft_uct.h"
 
-#include <uct/ib/varuna/varuna_wire.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 /* Longer than rc_varuna's own are, and as long as its interfaces receive */
 #define FT_CTL_MAX_MSG 8000

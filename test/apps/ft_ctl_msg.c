@@ -5,8 +5,8 @@
  */
 #include "ft_ctl_msg.h"
 
-#include <uct/ib/varuna/varuna_amo_sm.h>
-#include <uct/ib/varuna/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
 
 #include <string.h>
 

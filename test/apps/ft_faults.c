@@ -16,7 +16,7 @@
  */
 #include "ft_faults.h"
 #include "ft_driver.h"
-#include "uct/ib/varuna/varuna_wire.h"
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <stddef.h>
 #include <stdio.h>

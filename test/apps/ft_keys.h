@@ -9,9 +9,9 @@
 
 #include "ft_uct.h"
 
-#include <uct/ib/varuna/varuna_ctl.h>
-#include <uct/ib/varuna/varuna_ep.h>
-#include <uct/ib/varuna/varuna_rkey.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
 
 #define FT_TIMEOUT  60.0
 #define FT_FORGED   0x666f726765640000ul

@@ -9,8 +9,8 @@
 
 #include "ft_victim.h"
 
-#include <uct/ib/varuna/varuna_ctl_priv.h>
-#include <uct/ib/varuna/varuna_ep.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
 
 #include <stdio.h>
 #include <string.h>

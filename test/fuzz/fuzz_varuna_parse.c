@@ -6,11 +6,11 @@
  */
 #include "fuzz.h"
 #include "config.h"
-#include "uct/ib/varuna/varuna_oplog.h"
-#include "uct/ib/varuna/varuna_parse.h"
-#include "uct/ib/varuna/varuna_plan.h"
-#include "uct/ib/varuna/varuna_rkey.h"
-#include "uct/ib/varuna/varuna_uid.h"
+#include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/core/varuna_uid.h>
 
 #define PARSE_MAX_OPS 80
 

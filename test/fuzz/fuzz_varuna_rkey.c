@@ -5,9 +5,9 @@
  */
 #include "fuzz.h"
 #include "config.h"
-#include "uct/ib/varuna/varuna_nic.h"
-#include "uct/ib/varuna/varuna_rkey.h"
-#include "uct/ib/varuna/varuna_wire.h"
+#include <uct/ib/varuna/md/varuna_nic.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/debug/log.h>
 

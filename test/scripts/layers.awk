@@ -4,6 +4,7 @@
 # Judges the dependencies of a source tree. Input:
 #   cycle N          how many files may depend on each other
 #   lines N          how long a file may be, 600 without this
+#   upward N         how many dependencies may still point up, none without this
 #   layer FOLDER...  folders of one layer, from top to bottom
 #   file FILE LINES  a module (x.c and x.h are one, FOLDER/x) and its longest file
 #   uses A B WHY     module A depends on module B
@@ -53,6 +54,7 @@ BEGIN { max_lines = 600 }
 
 $1 == "cycle" { max_cycle = $2 }
 $1 == "lines" { max_lines = $2 }
+$1 == "upward" { max_upward = $2 }
 
 $1 == "layer" {
     layers[++num_layers] = $0
@@ -85,7 +87,7 @@ $1 == "uses" && !(($2, $3) in seen) {
         next
     }
     if (layer_of[to] <= layer_of[from]) {
-        print "wrong: " $2 " uses " $3 ", which is not below it (" $4 ")"
+        upward[++num_upward] = $2 " uses " $3 ", which is not below it (" $4 ")"
     }
     if (!((from, to) in folder_seen)) {
         folder_seen[from, to] = 1
@@ -99,6 +101,9 @@ END {
         if (!(module in index_of)) {
             visit(module)
         }
+    }
+    for (i = 1; (i <= num_upward) && (num_upward > max_upward); ++i) {
+        print "wrong: " upward[i]
     }
     for (i = 1; i <= num_layers; ++i) {
         n = split(layers[i], names, " ")
@@ -119,6 +124,6 @@ END {
                    (line == "") ? "-" : line
         }
     }
-    printf "  %d modules, %d dependencies, largest cycle %d\n", num_modules, num_uses,
-           largest
+    printf "  %d modules, %d dependencies, %d of them point up, largest cycle %d\n",
+           num_modules, num_uses, num_upward, largest
 }

@@ -87,15 +87,15 @@ test_devx() {
 }
 
 test_what_peers_send() {
-    fuzz_varuna varuna_parse "$varuna"/varuna_{parse,parse_old,delta,plan,oplog}.c
+    fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,parse_old,delta,plan,oplog}.c
 }
 
 test_keys_and_links() {
-    fuzz_varuna varuna_rkey "$varuna"/varuna_{rkey,nic}.c
+    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c
 }
 
 test_what_may_be_a_uid() {
-    fuzz_varuna varuna_amo "$varuna"/varuna_{amo_sm,uid}.c
+    fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,uid}.c
 }
 
 # The plugin and the victim of test_hostile.sh, in the build directory that

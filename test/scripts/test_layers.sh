@@ -16,25 +16,28 @@ libc=$(gcc -print-file-name=libc.so.6)
 
 # modules SRC: "file" lines; a module is x.c together with x.h
 modules() {
-    (cd "$1" && find . -name '*.[ch]' | sed 's|^\./||' | xargs wc -l) |
-        awk '$2 != "total" { sub(/\.[ch]$/, "", $2)
+    (cd "$1" && find . -name '*.[ch]' -o -name '*.inl' | sed 's|^\./||' | xargs wc -l) |
+        awk '$2 != "total" { sub(/\.(c|h|inl)$/, "", $2)
                              if ($1 > lines[$2]) lines[$2] = $1 }
              END { for (module in lines) print "file", module, lines[module] }'
 }
 
-# includes SRC: "uses" lines of #include "..."
+# includes SRC: "uses" lines of #include "...", and of #include <uct/ib/varuna/...>, as
+# the plugin names a file of another folder
 includes() {
-    (cd "$1" && grep -rHoE --include='*.[ch]' '^#include "[^"]+"' .) |
-        awk -F'"' '{
+    (cd "$1" && grep -rHoE --include='*.[ch]' --include='*.inl' \
+                     '^#include ("[^"]+"|<uct/ib/varuna/[^>]+>)' .) |
+        awk -F'["<>]' '{
             file = $1
             sub(/^\.\//, "", file)
             sub(/:.*/, "", file)
             path = (file ~ /\//) ? file : "./" file
             sub(/[^\/]*$/, $2, path)
+            if (sub(/^uct\/ib\/varuna\//, "", $2)) path = $2
             while (sub(/[^\/.]+\/\.\.\//, "", path) || sub(/^\.\//, "", path)) {
             }
-            sub(/\.[ch]$/, "", file)
-            sub(/\.[ch]$/, "", path)
+            sub(/\.(c|h|inl)$/, "", file)
+            sub(/\.(c|h|inl)$/, "", path)
             if (file != path) print "uses", file, path, "include"
         }'
 }
@@ -63,7 +66,7 @@ symbols() {
 # judge LAYERS SRC OBJECTS: prints the picture; fails if something points up
 judge() {
     {
-        sed '/^#/d; /^cycle/b; /^lines/b; s/^/layer /' "$1"
+        sed '/^#/d; /^cycle/b; /^lines/b; /^upward/b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3"

@@ -88,8 +88,8 @@ test_options_are_explained() {
 test_counters() {
     local name
     grep -ohE '(_VFS_LINK|_counter)\([a-z_]+\)' \
-        "$top/src/uct/ib/varuna/varuna_vfs.c" \
-        "$top/src/uct/ib/varuna/varuna_stat.h" | grep -v '(_name)' |
+        "$top/src/uct/ib/varuna/iface/varuna_vfs.c" \
+        "$top/src/uct/ib/varuna/requester/varuna_stat.h" | grep -v '(_name)' |
         sed 's/.*(//; s/)//' | sort -u >names
     check test "$(wc -l <names)" -ge 22
     while read -r name; do

@@ -8,7 +8,7 @@
 #  include "rc_varuna_build.h"
 #endif
 
-#include <uct/ib/varuna/varuna_admin_proto.h>
+#include <uct/ib/varuna/iface/varuna_admin_proto.h>
 
 #include <dirent.h>
 #include <errno.h>

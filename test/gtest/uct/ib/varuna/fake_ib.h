@@ -8,7 +8,7 @@
 #define FAKE_IB_H_
 
 extern "C" {
-#include <uct/ib/varuna/varuna_md.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 }
 
 #include <string>

@@ -7,9 +7,9 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_admin.h>
-#include <uct/ib/varuna/varuna_admin_conn.h>
-#include <uct/ib/varuna/varuna_admin_proto.h>
+#include <uct/ib/varuna/iface/varuna_admin.h>
+#include <uct/ib/varuna/iface/varuna_admin_conn.h>
+#include <uct/ib/varuna/iface/varuna_admin_proto.h>
 }
 
 #include <dirent.h>

@@ -6,9 +6,9 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_alive.h>
-#include <uct/ib/varuna/varuna_diagnosis.h>
-#include <uct/ib/varuna/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_alive.h>
+#include <uct/ib/varuna/core/varuna_diagnosis.h>
+#include <uct/ib/varuna/core/varuna_pace.h>
 }
 
 #include <cstring>

@@ -10,9 +10,9 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_amo_sm.h>
-#include <uct/ib/varuna/varuna_mutate.h>
-#include <uct/ib/varuna/varuna_arena.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
 #include <ucs/sys/sys.h>
 }

@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_clock.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
 #include <ucs/async/async.h>
 }
 

@@ -7,8 +7,8 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_ctl_priv.h>
-#include <uct/ib/varuna/varuna_md.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <ucs/debug/memtrack_int.h>
 
 /* What the control plane meets and a queue does not need */

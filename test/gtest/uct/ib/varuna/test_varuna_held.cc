@@ -5,7 +5,7 @@
 
 extern "C" {
 #include <ucs/debug/memtrack_int.h>
-#include <uct/ib/varuna/varuna_held.h>
+#include <uct/ib/varuna/core/varuna_held.h>
 }
 
 class test_varuna_held : public ucs::test {

@@ -9,9 +9,9 @@
 #include "fake_ib.h"
 
 extern "C" {
-#include <uct/ib/varuna/varuna_compat.h>
-#include <uct/ib/varuna/varuna_md_share.h>
-#include <uct/ib/varuna/varuna_wire.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/memory/memtype_cache.h>
 }

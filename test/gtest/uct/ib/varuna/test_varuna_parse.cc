@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_delta.h>
-#include <uct/ib/varuna/varuna_parse.h>
-#include <uct/ib/varuna/varuna_uid.h>
+#include <uct/ib/varuna/core/varuna_delta.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_uid.h>
 }
 
 /* Bytes right before a page which can't be read: whoever reads on dies. */

@@ -7,8 +7,8 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_oplog.h>
-#include <uct/ib/varuna/varuna_plan.h>
+#include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 }
 
 #include <random>

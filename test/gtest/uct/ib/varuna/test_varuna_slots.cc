@@ -7,8 +7,8 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_amo_sm.h>
-#include <uct/ib/varuna/varuna_slots.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/varuna_slots.h>
 }
 
 #include <vector>

@@ -7,7 +7,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/varuna_iface.h>
+#include <uct/ib/varuna/iface/varuna_iface.h>
 }
 
 #include <sys/mman.h>

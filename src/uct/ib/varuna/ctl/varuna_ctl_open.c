@@ -1,0 +1,495 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Opening and closing of the control plane. Called by varuna_iface.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include <uct/ib/varuna/requester/varuna_farewell.h>
+#include <uct/ib/varuna/lanes/varuna_foreign.h>
+#include "varuna_heartbeat.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/responder/varuna_orphan.h>
+#include "varuna_stranger.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* What is still on its way when we close gets this long (seconds) */
+#define UCT_VARUNA_CTL_LINGER        0.02
+
+/*
+ * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
+ * interfaces: messages are small and few, a dead peer must soon release its DCI,
+ * and no acknowledgement of flow control may stand between two of them. That one is
+ * lost is expected, and told by whoever asks again.
+ */
+static const struct {
+    const char                 *name;
+    const char                 *value;
+} uct_varuna_ctl_config[] = {
+    {"DC_NUM_DCI",      "4"},
+    {"DC_TX_POLICY",    "dcs_quota"},
+    {"IB_TX_QUEUE_LEN", "64"},
+    {"IB_TX_BUFS_GROW", "64"},
+    {"IB_RX_QUEUE_LEN", "256"},
+    {"IB_RX_BUFS_GROW", "288"},
+    {"IB_SEG_SIZE",     "8256"},
+    {"RC_FC_ENABLE",    "n"},
+    {"RC_TM_ENABLE",    "n"},
+    {"RC_TIMEOUT",      "50ms"},
+    {"RC_RETRY_COUNT",  "4"},
+    {"IB_FAILURE",      "debug"}
+};
+
+const void *uct_varuna_ctl_link_addr(uct_varuna_ctl_t *ctl, unsigned link,
+                                     size_t *length_p)
+{
+    *length_p = ctl->links[link].attr.iface_addr_len;
+    return ctl->links[link].addr;
+}
+
+static ucs_status_t
+uct_varuna_ctl_read_config(uct_md_h md, uct_iface_config_t **config_p)
+{
+    uct_iface_config_t *config;
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_md_iface_config_read(md, UCT_VARUNA_DC_TL, NULL, NULL,
+                                      &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ucs_static_array_size(uct_varuna_ctl_config); ++i) {
+        status = uct_config_modify(config, uct_varuna_ctl_config[i].name,
+                                   uct_varuna_ctl_config[i].value);
+        if (status != UCS_OK) {
+            ucs_error("failed to set %s=%s for the control plane's %s: %s",
+                      uct_varuna_ctl_config[i].name,
+                      uct_varuna_ctl_config[i].value, UCT_VARUNA_DC_TL,
+                      ucs_status_string(status));
+            uct_config_release(config);
+            return status;
+        }
+    }
+
+    *config_p = config;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
+                                              const uct_varuna_nic_t *nic)
+{
+    uct_iface_config_t *config;
+    uct_iface_params_t params;
+    ucs_status_t status;
+
+    status = uct_varuna_ctl_read_config(nic->md, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    memset(&params, 0, sizeof(params));
+    params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                  UCT_IFACE_PARAM_FIELD_DEVICE |
+                                  UCT_IFACE_PARAM_FIELD_RX_HEADROOM |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                                  UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                                  UCT_IFACE_PARAM_FIELD_FEATURES;
+    params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
+    params.mode.device.tl_name  = UCT_VARUNA_DC_TL;
+    params.mode.device.dev_name = nic->dev_name;
+    params.rx_headroom          = 0;
+    params.err_handler          = uct_varuna_ctl_err_handler;
+    params.err_handler_arg      = link;
+    params.err_handler_flags    = UCT_CB_FLAG_ASYNC;
+    /* The loopback of the home NIC is one of its endpoints (varuna_proxy.c) */
+    params.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                  UCT_IFACE_FEATURE_GET |
+                                  UCT_IFACE_FEATURE_AMO32 |
+                                  UCT_IFACE_FEATURE_AMO64;
+
+    status = uct_iface_open(nic->md, link->ctl->worker, &params, config,
+                            &link->inner);
+    uct_config_release(config);
+    if (status != UCS_OK) {
+        ucs_error("failed to open %s on %s for the control plane: %s",
+                  UCT_VARUNA_DC_TL, nic->dev_name, ucs_status_string(status));
+        return status;
+    }
+
+    uct_varuna_mlx5_guard_dc(link->inner);
+    return UCS_OK;
+}
+
+static void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+{
+    uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL, NULL, NULL, 0);
+    uct_iface_close(link->inner);
+    ucs_free(link->addr);
+}
+
+static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl,
+                                             unsigned index)
+{
+    uct_varuna_iface_t *iface   = ctl->iface;
+    const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[index].nic];
+    uct_varuna_ctl_link_t *link = &ctl->links[index];
+    ucs_status_t status;
+
+    link->ctl   = ctl;
+    link->index = index;
+    link->fd    = -1;
+    status      = uct_varuna_ctl_open_iface(link, nic);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_iface_query(link->inner, &link->attr);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!ucs_test_all_flags(link->attr.cap.flags, UCT_IFACE_FLAG_AM_BCOPY) ||
+        !ucs_test_all_flags(link->attr.cap.event_flags,
+                            UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD) ||
+        (link->attr.cap.am.max_bcopy < UCT_VARUNA_CTL_MAX_MSG)) {
+        ucs_error("%s on %s can't carry control messages: messages of %d bytes "
+                  "and events are needed", UCT_VARUNA_DC_TL, nic->dev_name,
+                  UCT_VARUNA_CTL_MAX_MSG);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    link->addr = ucs_calloc(1, link->attr.iface_addr_len, "varuna_ctl_addr");
+    if (link->addr == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_close;
+    }
+
+    status = uct_iface_get_address(link->inner, link->addr);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                      uct_varuna_ctl_am_handler, link,
+                                      UCT_CB_FLAG_ASYNC);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_foreign_drop(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                     UCT_CB_FLAG_ASYNC,
+                                     &iface->target_stats.foreign);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    uct_iface_progress_enable(link->inner,
+                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return UCS_OK;
+
+err_free:
+    ucs_free(link->addr);
+err_close:
+    uct_iface_close(link->inner);
+    return status;
+}
+
+static void uct_varuna_ctl_links_cleanup(uct_varuna_ctl_t *ctl)
+{
+    while (ctl->num_links > 0) {
+        uct_varuna_ctl_link_cleanup(&ctl->links[--ctl->num_links]);
+    }
+}
+
+static ucs_status_t uct_varuna_ctl_links_init(uct_varuna_ctl_t *ctl)
+{
+    ucs_status_t status;
+
+    for (ctl->num_links = 0; ctl->num_links < ctl->iface->num_links;
+         ++ctl->num_links) {
+        status = uct_varuna_ctl_link_init(ctl, ctl->num_links);
+        if (status != UCS_OK) {
+            uct_varuna_ctl_links_cleanup(ctl);
+            return status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
+{
+    unsigned i;
+
+    uct_varuna_clock_stop(&ctl->clock);
+    if (ctl->detector != NULL) {
+        uct_varuna_detector_destroy(ctl->detector);
+        ctl->detector = NULL;
+    }
+
+    ucs_async_remove_handler(ctl->kick_fd, 1);
+    for (i = 0; i < ctl->num_links; ++i) {
+        if (ctl->links[i].fd != -1) {
+            ucs_async_remove_handler(ctl->links[i].fd, 1);
+            ctl->links[i].fd = -1;
+        }
+    }
+}
+
+static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
+{
+    const uct_varuna_iface_t *iface = ctl->iface;
+    ucs_status_t status;
+    unsigned i;
+
+    if (!iface->config.port_events) {
+        return UCS_OK;
+    }
+
+    status = uct_varuna_detector_create(ctl->async, uct_varuna_ctl_port_event,
+                                        ctl, &ctl->detector);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        status = uct_varuna_detector_add(
+                ctl->detector, i, iface->md->nics[iface->links[i].nic].dev_name);
+        if (status != UCS_OK) {
+            return status; /* Destroyed by unlisten */
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* Start calls from the async context. */
+static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
+{
+    ucs_async_mode_t mode = ctl->async->mode;
+    ucs_status_t status;
+    unsigned i;
+    int fd;
+
+    status = ucs_async_set_event_handler(mode, ctl->kick_fd,
+                                         UCS_EVENT_SET_EVREAD,
+                                         uct_varuna_ctl_event_handler, ctl,
+                                         ctl->async);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        status = uct_iface_event_fd_get(ctl->links[i].inner, &fd);
+        if (status != UCS_OK) {
+            goto err_unlisten;
+        }
+
+        status = ucs_async_set_event_handler(mode, fd, UCS_EVENT_SET_EVREAD,
+                                             uct_varuna_ctl_event_handler, ctl,
+                                             ctl->async);
+        if (status != UCS_OK) {
+            goto err_unlisten;
+        }
+
+        ctl->links[i].fd = fd;
+    }
+
+    status = uct_varuna_ctl_listen_ports(ctl);
+    if (status != UCS_OK) {
+        goto err_unlisten;
+    }
+
+    uct_varuna_heartbeat_start(ctl);
+    uct_varuna_orphan_start(ctl);
+    uct_varuna_farewell_start(ctl);
+    status = uct_varuna_clock_start(&ctl->clock, ctl->async);
+    if (status != UCS_OK) {
+        goto err_unlisten;
+    }
+
+    /* Arm for the first time */
+    uct_varuna_ctl_signal(ctl->kick_fd);
+    return UCS_OK;
+
+err_unlisten:
+    uct_varuna_ctl_unlisten(ctl);
+    return status;
+}
+
+static ucs_status_t uct_varuna_ctl_eventfd_create(int *fd_p)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+    if (fd < 0) {
+        ucs_error("failed to create an eventfd: %m");
+        return UCS_ERR_IO_ERROR;
+    }
+
+    *fd_p = fd;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
+                                   uct_varuna_ctl_t **ctl_p)
+{
+    uct_varuna_ctl_t *ctl;
+    ucs_status_t status;
+
+    ctl = ucs_calloc(1, sizeof(*ctl), "varuna_ctl");
+    if (ctl == NULL) {
+        ucs_error("failed to allocate the control plane");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ctl->iface = iface;
+    ctl->async = iface->super.worker->async;
+    ucs_list_head_init(&ctl->dead_eps);
+    ucs_list_head_init(&ctl->queue);
+    ucs_list_head_init(&ctl->inbox);
+    ucs_list_head_init(&ctl->farewells);
+    ucs_list_head_init(&ctl->hb.events);
+    uct_varuna_clock_init(&ctl->clock);
+    kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    kh_init_inplace(uct_varuna_peers, &ctl->peers);
+    uct_varuna_strangers_init(ctl);
+
+    status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_ctl_eventfd_create(&ctl->kick_fd);
+    if (status != UCS_OK) {
+        goto err_close_event_fd;
+    }
+
+    status = uct_worker_create(ctl->async, UCS_THREAD_MODE_SINGLE,
+                               &ctl->worker);
+    if (status != UCS_OK) {
+        goto err_close_kick_fd;
+    }
+
+    status = uct_varuna_ctl_links_init(ctl);
+    if (status != UCS_OK) {
+        goto err_destroy_worker;
+    }
+
+    status = uct_varuna_targets_init(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup_links;
+    }
+
+    status = uct_varuna_proxy_create(ctl, &ctl->proxy);
+    if (status != UCS_OK) {
+        goto err_cleanup_targets;
+    }
+
+    status = uct_varuna_spares_init(ctl);
+    if (status != UCS_OK) {
+        goto err_destroy_proxy;
+    }
+
+    status = uct_varuna_ctl_listen(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup_spares;
+    }
+
+    *ctl_p = ctl;
+    return UCS_OK;
+
+err_cleanup_spares:
+    uct_varuna_spares_cleanup(ctl);
+err_destroy_proxy:
+    uct_varuna_proxy_destroy(ctl->proxy);
+err_cleanup_targets:
+    uct_varuna_targets_cleanup(ctl);
+err_cleanup_links:
+    uct_varuna_ctl_links_cleanup(ctl);
+err_destroy_worker:
+    uct_worker_destroy(ctl->worker);
+err_close_kick_fd:
+    close(ctl->kick_fd);
+err_close_event_fd:
+    close(ctl->event_fd);
+err_free:
+    ucs_free(ctl);
+    return status;
+}
+
+/* Let the last messages, CLOSE among them, leave; not for ever, as a peer may be
+ * dead. */
+static void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
+{
+    ucs_time_t deadline = ucs_get_time() +
+                          ucs_time_from_sec(UCT_VARUNA_CTL_LINGER);
+    int busy;
+    unsigned i;
+
+    do {
+        uct_varuna_ctl_progress(ctl);
+        busy = !ucs_list_is_empty(&ctl->queue);
+        for (i = 0; i < ctl->num_links; ++i) {
+            if (uct_iface_flush(ctl->links[i].inner, 0, NULL) != UCS_OK) {
+                busy = 1;
+            }
+        }
+    } while (busy && (ucs_get_time() < deadline));
+}
+
+static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_item_t *item;
+
+    while (!ucs_list_is_empty(&ctl->queue)) {
+        uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue,
+                                                   uct_varuna_ctl_msg_t, list));
+    }
+
+    while (!ucs_list_is_empty(&ctl->inbox)) {
+        item = ucs_list_extract_head(&ctl->inbox, uct_varuna_ctl_item_t, list);
+        if (item->closed != NULL) {
+            uct_varuna_target_destroy(ctl, item->closed);
+        }
+        ucs_free(item);
+    }
+}
+
+void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_unlisten(ctl);
+
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_farewells_end(ctl);
+    uct_varuna_ctl_linger(ctl);
+    uct_varuna_ctl_purge(ctl);
+    uct_varuna_spares_cleanup(ctl);
+    uct_varuna_targets_cleanup(ctl);
+    uct_varuna_proxy_destroy(ctl->proxy);
+    uct_varuna_peers_cleanup(ctl);
+    uct_varuna_strangers_cleanup(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 1);
+    uct_varuna_ctl_unlock(ctl);
+
+    uct_varuna_ctl_links_cleanup(ctl);
+    kh_destroy_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    uct_worker_destroy(ctl->worker);
+    close(ctl->kick_fd);
+    close(ctl->event_fd);
+    ucs_free(ctl);
+}

@@ -1,0 +1,587 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Shared by the files of the control plane and by nobody else: varuna_ctl.c
+ * (progress, received messages, inbox), varuna_ctl_send.c (endpoints, messages
+ * that are sent), varuna_ctl_open.c (inner interfaces), varuna_peer.c (remote
+ * interfaces), varuna_target.c (responder's side of vQPs), varuna_target_log.c (its
+ * ids and log rings).
+ *
+ *   async context                         main thread
+ *   -------------                         -----------
+ *   inner DC ifaces -> receive
+ *     OPEN_REQ, FENCE_REQ: answered
+ *     all others ------> inbox, eventfd -> uct_varuna_ctl_dispatch()
+ *   port events ------------^
+ *
+ * Everything here is protected by the async lock of the worker, unless a field
+ * says otherwise. It is recursive.
+ */
+#ifndef UCT_VARUNA_CTL_PRIV_H_
+#define UCT_VARUNA_CTL_PRIV_H_
+
+#include <uct/ib/varuna/core/varuna_clock.h>
+#include "varuna_ctl.h"
+#include <uct/ib/varuna/lanes/varuna_detector.h>
+#include <uct/ib/varuna/md/varuna_own.h>
+#include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
+
+#include <ucs/async/async.h>
+#include <ucs/datastruct/khash.h>
+#include <ucs/debug/log.h>
+#include <uct/base/uct_worker.h>
+
+/* Largest control message; the inner interface must be able to send it. */
+#define UCT_VARUNA_CTL_MAX_MSG       4096
+
+/* Bytes of the requester's address behind a request, at most */
+#define UCT_VARUNA_CTL_MAX_FROM \
+    (UCT_VARUNA_DEVICE_ADDR_MAX + UCT_VARUNA_CTL_ADDR_MAX)
+
+/* Messages which wait for send resources, and received ones which wait for the
+ * main thread. A flood is dropped beyond that: requests are sent again. */
+#define UCT_VARUNA_CTL_MAX_QUEUE     1024
+#define UCT_VARUNA_CTL_MAX_INBOX     65536
+
+/* Targets: chunks of 256, since one chunk's logs are 256 KB. */
+#define UCT_VARUNA_TARGET_CHUNK_BITS 8
+#define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
+#define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
+#define UCT_VARUNA_TARGET_ID_LIMIT \
+    (UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS)
+#define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
+
+/* Bytes of all logs of one target */
+#define UCT_VARUNA_TARGET_LOG_BYTES \
+    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
+
+/* Names of peers: those whose address the application gave have secret 0 here, so
+ * that what others claim to be is never taken for them. */
+typedef struct uct_varuna_peer_key {
+    uint64_t                   uuid;
+    uint64_t                   secret;
+} uct_varuna_peer_key_t;
+
+static inline khint_t uct_varuna_peer_key_hash(uct_varuna_peer_key_t key)
+{
+    return kh_int64_hash_func(key.uuid ^ (key.secret * 0x9e3779b97f4a7c15ul));
+}
+
+static inline int uct_varuna_peer_key_equal(uct_varuna_peer_key_t a,
+                                            uct_varuna_peer_key_t b)
+{
+    return (a.uuid == b.uuid) && (a.secret == b.secret);
+}
+
+/* Names of targets. With the secret, nobody is in anybody's way. */
+typedef struct uct_varuna_target_key {
+    uct_varuna_peer_key_t      peer;
+    uint32_t                   vqp;
+} uct_varuna_target_key_t;
+
+static inline khint_t uct_varuna_target_key_hash(uct_varuna_target_key_t key)
+{
+    return uct_varuna_peer_key_hash(key.peer) ^
+           kh_int64_hash_func(key.vqp * 0x9e3779b97f4a7c15ul);
+}
+
+static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
+                                              uct_varuna_target_key_t b)
+{
+    return uct_varuna_peer_key_equal(a.peer, b.peer) && (a.vqp == b.vqp);
+}
+
+KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
+           uct_varuna_target_key_hash, uct_varuna_target_key_equal)
+KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
+KHASH_INIT(uct_varuna_peers, uct_varuna_peer_key_t, uct_varuna_peer_t*, 1,
+           uct_varuna_peer_key_hash, uct_varuna_peer_key_equal)
+
+/* DCIs of each link which messages may occupy that are likely to fail, of those
+ * in varuna_ctl_open.c */
+#define UCT_VARUNA_CTL_MAX_DOUBTFUL  2
+
+/* An inner endpoint of the control plane, by which errors find its peer. */
+typedef struct uct_varuna_ctl_ep {
+    ucs_list_link_t            list;       /* In ctl->dead_eps if dropped */
+    uct_ep_h                   inner;
+    uct_varuna_peer_t          *peer;      /* NULL if dropped */
+    uint8_t                    link;
+    uint8_t                    failed;
+} uct_varuna_ctl_ep_t;
+
+KHASH_MAP_INIT_INT64(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
+
+/* A message which waits for send resources. */
+typedef struct uct_varuna_ctl_msg {
+    ucs_list_link_t            list;
+    uct_varuna_peer_t          *peer;      /* A reference */
+    size_t                     length;
+    uint8_t                    link;
+    char                       data[];
+} uct_varuna_ctl_msg_t;
+
+/* A received message which waits for the main thread. */
+typedef struct uct_varuna_ctl_item {
+    ucs_list_link_t            list;
+    uct_varuna_target_t        *closed;    /* CLOSE: the target, already out of
+                                              the table of names */
+    uint8_t                    link;
+    uct_varuna_ctl_hdr_t       hdr;
+    char                       body[];
+} uct_varuna_ctl_item_t;
+
+/* Where the answer to a stranger goes (varuna_stranger.c), with room behind the
+ * addresses as foreign code takes lengths from them */
+typedef struct uct_varuna_stranger {
+    uct_varuna_ctl_ep_t        *ep;        /* NULL: there is none */
+    char                       device_addr[64];
+    char                       ctl_addr[64];
+} uct_varuna_stranger_t;
+
+KHASH_INIT(uct_varuna_ports, uint64_t, char, 0, kh_int64_hash_func,
+           kh_int64_hash_equal)
+
+typedef struct uct_varuna_ctl_link {
+    uct_varuna_ctl_t           *ctl;
+    uct_iface_h                inner;
+    uct_iface_attr_t           attr;
+    uct_iface_addr_t           *addr;      /* attr.iface_addr_len bytes */
+    int                        fd;         /* Event fd, -1 if not listening */
+    /* Endpoints of doubtful peers that may occupy a DCI each */
+    uct_varuna_ctl_ep_t        *doubtful[UCT_VARUNA_CTL_MAX_DOUBTFUL];
+    uct_varuna_stranger_t      stranger;
+    uint8_t                    index;
+} uct_varuna_ctl_link_t;
+
+/* A chunk of targets and their logs: those of a target are found by its id. */
+typedef struct uct_varuna_target_chunk {
+    uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
+    uint32_t                   next[UCT_VARUNA_TARGET_CHUNK]; /* In its list */
+    ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
+    uint64_t                   *logs;
+    uct_varuna_own_t           owns[UCT_VARUNA_TARGET_CHUNK]; /* Registrations
+                                              of the logs */
+} uct_varuna_target_chunk_t;
+
+/* A list of ids, first in, first out. */
+typedef struct uct_varuna_target_ids {
+    uint32_t                   head;
+    uint32_t                   tail;
+} uct_varuna_target_ids_t;
+
+typedef struct uct_varuna_target_table {
+    /* Written under the lock with release stores, read by the main thread
+     * without it. */
+    uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
+    unsigned                   num_chunks;
+    uint32_t                   next_id;    /* First which was never used */
+    uint32_t                   salt;       /* In the ids that peers are told */
+    uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
+    uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
+    unsigned                   num_ready;  /* Read without the lock */
+    unsigned                   count;      /* Of targets, with closed ones that
+                                              wait for the main thread */
+    khash_t(uct_varuna_targets) by_name;   /* Open targets */
+    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
+    ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
+                                              first; main thread */
+} uct_varuna_target_table_t;
+
+/*
+ * RC end of one incarnation, and what it left. There is one for each ring: while
+ * a planned change is on its way, the new incarnation is connected and the old
+ * one still works. Its evidence is kept until its ring is due for another.
+ * Attached, detached and fenced with the lock held.
+ */
+typedef struct uct_varuna_target_qp {
+    uct_ep_h                   ep;         /* NULL if it was never made, or is
+                                              destroyed */
+    uint32_t                   epoch;      /* 0: none */
+    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
+    uint32_t                   epsn;
+    uint8_t                    link;       /* Local link index */
+    ucs_time_t                 attached_at;
+} uct_varuna_target_qp_t;
+
+typedef struct uct_varuna_target_impl {
+    uct_varuna_target_t        super;
+    ucs_list_link_t            orphans;    /* In the table's list, if orphan */
+    uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
+    uct_varuna_own_t           write_own;  /* For its requester: the block's
+                                              bodies */
+    uct_varuna_proxy_last_t    proxy_last;
+    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
+} uct_varuna_target_impl_t;
+
+static inline uct_varuna_target_impl_t *
+uct_varuna_target_impl(uct_varuna_target_t *target)
+{
+    return ucs_derived_of(target, uct_varuna_target_impl_t);
+}
+
+static inline uct_varuna_target_qp_t *
+uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
+{
+    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
+}
+
+/* An RC endpoint which the main thread is to destroy. */
+typedef struct uct_varuna_old_ep {
+    ucs_list_link_t            list;
+    uct_ep_h                   inner;
+} uct_varuna_old_ep_t;
+
+/* RC endpoints that are not connected yet, by link, and those that are no longer
+ * wanted. Made and destroyed by the main thread, used by both. */
+typedef struct uct_varuna_spares {
+    uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
+    unsigned                   count[UCT_VARUNA_MAX_LINKS];
+    ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
+} uct_varuna_spares_t;
+
+struct uct_varuna_ctl {
+    uct_varuna_iface_t         *iface;
+    ucs_async_context_t        *async;
+    uct_worker_h               worker;
+    unsigned                   num_links;
+    uct_varuna_ctl_link_t      links[UCT_VARUNA_MAX_LINKS];
+    int                        progressing; /* Inside uct_worker_progress() */
+    int                        kick_fd;    /* Calls the handler again */
+
+    khash_t(uct_varuna_ctl_eps) eps;       /* By inner endpoint */
+    ucs_list_link_t            dead_eps;
+    ucs_list_link_t            queue;      /* uct_varuna_ctl_msg_t */
+    unsigned                   queue_len;
+    unsigned                   queue_pass;  /* Times it was gone through */
+
+    khash_t(uct_varuna_peers)  peers;      /* By name */
+    uct_varuna_target_table_t  targets;
+    uct_varuna_spares_t        spares;
+
+    ucs_list_link_t            inbox;      /* uct_varuna_ctl_item_t */
+    unsigned                   inbox_len;
+    uint8_t                    down_map;   /* Link events for the main thread, */
+    uint8_t                    up_map;     /* down before up */
+    int                        event_fd;
+    int                        has_events; /* Read without the lock */
+    int                        poked;      /* Atomic: by another thread */
+    int                        armed;      /* Atomic: event_fd is waited for */
+    int                        signalled;  /* Atomic: event_fd is to be drained */
+
+    ucs_list_link_t            farewells;  /* uct_varuna_farewell_t */
+    uct_varuna_proxy_t         *proxy;
+    uct_varuna_clock_t         clock;      /* Of all that is periodic */
+    uct_varuna_detector_t      *detector;  /* NULL if not asked for */
+    uint8_t                    ports_down; /* Links whose port is down */
+    struct {
+        uint32_t               number;     /* Of port events so far */
+        uint8_t                changed;    /* Links: the last of them */
+        uint8_t                pending;    /* Somebody was not told yet */
+    } ports;                               /* varuna_ports.c */
+    struct {
+        ucs_time_t             interval;   /* 0: only on demand */
+        unsigned               max_misses;
+        ucs_time_t             ticked_at;
+        khiter_t               first;      /* Of the peers, at the last tick */
+        ucs_list_link_t        events;     /* Peers, for the main thread */
+        uint8_t                suspects;   /* Links on which nobody answers */
+        uint8_t                missing;    /* ... on which somebody was not heard
+                                              at the last tick */
+        uint8_t                down_map;   /* For the main thread, as above */
+        uint8_t                up_map;
+    } hb;                                  /* Heartbeat */
+    struct {
+        ucs_time_t             ticked_at;
+    } orphan;                              /* varuna_orphan.c */
+    struct {
+        khash_t(uct_varuna_ports) ports;   /* Hashes of device addresses */
+        uct_varuna_pace_t      pace;       /* Of answers */
+    } strangers;                           /* varuna_stranger.c */
+    ucs_time_t                 warned_at;  /* Rate limit of complaints */
+    unsigned                   unwarned;
+};
+
+/* Pings and atomics by proxy come and go all the time: the log of what happens to
+ * endpoints is without them. */
+static inline ucs_log_level_t uct_varuna_ctl_log_level(unsigned type)
+{
+    return ((type == UCT_VARUNA_CTL_PING) || (type == UCT_VARUNA_CTL_PONG) ||
+            (type == UCT_VARUNA_CTL_PROXY_REQ) ||
+            (type == UCT_VARUNA_CTL_PROXY_REP)) ?
+           UCS_LOG_LEVEL_TRACE : UCS_LOG_LEVEL_DEBUG;
+}
+
+static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)
+{
+    UCS_ASYNC_BLOCK(ctl->async);
+}
+
+static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
+{
+    UCS_ASYNC_UNBLOCK(ctl->async);
+}
+
+/* --- varuna_ctl.c: what varuna_ctl_open.c installs as callbacks, or calls --- */
+
+ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
+                                       size_t length, unsigned flags);
+
+void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
+                                  void *arg);
+
+void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up);
+
+unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_signal(int fd);
+
+/* --- varuna_ctl.c: lock held in all --- */
+
+/* Wake the main thread up: something waits for uct_varuna_ctl_dispatch(). */
+void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
+
+/* Tell the user that a peer's message or address is refused; at most once in a
+ * while, since a broken peer repeats itself. */
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason);
+
+/* Put a message in the inbox of the main thread. */
+void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body, uct_varuna_target_t *closed);
+
+/* --- varuna_ctl_send.c: lock held in all --- */
+
+/* Installed by varuna_ctl_open.c: a control endpoint has failed. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status);
+
+/* Try again what waits in the queue. One peer which can't be sent to doesn't hold
+ * up the others; messages to one peer stay in order on a link. */
+void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                             uct_varuna_ctl_msg_t *msg);
+
+int uct_varuna_ctl_is_reply(uint8_t type);
+
+/* Append where we are, for one who has to say that it isn't who we think. There is
+ * room for UCT_VARUNA_CTL_MAX_FROM bytes. @return how many were used. */
+size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
+                                  uct_varuna_ctl_hdr_t *hdr);
+
+/* Create an inner endpoint that belongs to no peer, to addresses which were checked.
+ * It is to be put in ctl->dead_eps in the end. */
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p);
+
+/* Post on an inner endpoint. */
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length);
+
+/* Post a message now, or tell UCS_ERR_NO_RESOURCE. */
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data,
+                                 size_t length);
+
+/* Answer the request @a hdr, which came over @a link. */
+void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                          uct_varuna_ctl_type_t type, const void *body,
+                          size_t length);
+
+/* Refuse the request @a hdr, which has its body and its sender's address behind it
+ * unless the sender is a known peer. */
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr,
+                           ucs_status_t status);
+
+/* Forget the control endpoint of @a peer on @a link. It is destroyed once no
+ * callback runs and, unless it @a failed, its messages have left. */
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, int failed);
+
+/* Destroy the dropped endpoints for which that is true, or all by @a force. */
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
+
+/* --- varuna_stale.c: no lock held --- */
+
+/* Does a message say that a peer which we have asked for is no more? */
+int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
+
+/* Main thread: fail all endpoints to that peer. */
+void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
+                               const uct_varuna_ctl_reject_t *rej);
+
+/* OPEN_REP came, and nobody wants what it opened: the request was late, and its
+ * endpoint is closed. Say so, or the target would stay there for ever. */
+void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_open_rep_t *rep);
+
+/* --- varuna_doubt.c: lock held in all --- */
+
+/* May a message be posted to @a peer on @a link now? */
+int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                              unsigned link);
+
+/* May a message be posted to a stranger now? It is taken for posted. */
+int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/* One was posted, or failed later, or the endpoint is about to be destroyed. */
+void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link);
+void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link);
+void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/* --- varuna_peer.c: lock held in all --- */
+
+/* As uct_varuna_peer_get() for a parsed address. With @a secret it is the guest that
+ * has told this, else 0. Links which a known peer did not tell before are merged;
+ * unless it is a guest, only by the main thread, which reads them without the lock. */
+ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_parsed_addr_t *parsed,
+                                  uint64_t secret, uct_varuna_peer_t **peer_p);
+
+/* @return the peer, guest or not, which @a uuid is if it knows @a secret. */
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                        uint64_t secret);
+
+/* Is that link of a remote interface, of which somebody has told, good for control
+ * messages over @a link? */
+int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                const uct_varuna_parsed_link_t *remote);
+
+/* Local link over which to answer: @a link if it reaches the peer. */
+unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
+                                    unsigned link);
+
+void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
+
+/* --- varuna_target.c --- */
+
+ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread, no other user is left. */
+void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Async context, lock held. The message has been checked. */
+void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const void *body);
+
+void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *req_body);
+
+/* Main thread: all messages which FENCE_REQ says are acknowledged must come. */
+void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body);
+
+/* Take the target out of the table of names, and say that it is gone, or was before.
+ * @return NULL if there is none. */
+uct_varuna_target_t *
+uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr);
+
+/* Lock held. @return NULL if there is none. */
+uct_varuna_target_t *
+uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
+                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
+
+/* The same, but only the target that the message was sent to: all but OPEN_REQ must
+ * find theirs by this. */
+uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          khiter_t *iter_p);
+
+/* Move a QP to ERR and note what it leaves. Lock held. */
+void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
+                                uct_varuna_target_qp_t *qp);
+
+/* Leftovers of an older incarnation in the ring prove nothing. */
+void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
+
+void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+                               uct_varuna_target_t *target);
+
+/* Drop what was received and the queue pairs. Main thread. */
+void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
+                                  uct_varuna_target_t *target);
+
+/* Take the target, which is at @a iter, out of the table of names and let the main
+ * thread destroy it. Lock held. */
+void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter);
+
+/* --- varuna_target_log.c: lock held, but where it says otherwise --- */
+
+/* Main thread, with nobody else yet: makes the first ids ready. */
+ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread, no other user is left. */
+void uct_varuna_target_logs_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Main thread, lock not held: makes an id ready, if some have been taken. */
+void uct_varuna_target_logs_progress(uct_varuna_ctl_t *ctl);
+
+/* Get an id whose log rings have a key that nobody else knows. */
+ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p);
+
+/* Give it back: nothing that is posted from now on is for its rings. */
+void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id);
+
+/* The rings of an id, and their registration. No lock. */
+uint64_t *uct_varuna_target_log(const uct_varuna_ctl_t *ctl, uint32_t id);
+
+const uct_varuna_own_t *
+uct_varuna_target_log_key(const uct_varuna_ctl_t *ctl, uint32_t id);
+
+/* Let uct_varuna_target_find() find it. */
+void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
+                               uct_varuna_target_t *target);
+
+/* --- varuna_connect.c --- */
+
+/* Async context, lock held. The message has been checked. Without a spare
+ * endpoint the main thread is asked to connect. */
+void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body);
+
+/* The same in the main thread, lock not held: makes an endpoint if needed. */
+void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body);
+
+/* Destroy a QP whose incarnation is over. Main thread. */
+void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep);
+
+/* --- varuna_spare.c --- */
+
+/* Main thread, with nobody else yet: makes all spare endpoints. */
+ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl);
+
+/* Main thread: destroys all of them. */
+void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl);
+
+/* Main thread, lock not held: makes spare endpoints until there are @a wanted. */
+ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
+                                    unsigned wanted);
+
+/* Main thread, lock not held: makes what has been taken, one for each link in a
+ * call, and destroys what was dropped. */
+void uct_varuna_spares_progress(uct_varuna_ctl_t *ctl);
+
+/* @return an endpoint, NULL if there is none. Lock held. */
+uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link);
+
+/* Let the main thread destroy an endpoint. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_ctl_t *ctl, uct_ep_h ep);
+
+#endif

@@ -1,0 +1,512 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Sends pings, answers them, and tells what their absence means. The verdicts on
+ * paths are in varuna_alive.c; here they are compared over all peers:
+ *
+ *   silent                             what it means
+ *   one path of a peer, others of it   the way to the peer on that link, or its
+ *   answer                             port (it says so itself, if it is down)
+ *   that link to peers behind several  the link: suspected for all of them
+ *   ports, and nobody answers on it
+ *   all paths of a peer                the peer: nothing is switched
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_heartbeat.h"
+#include "varuna_ctl_priv.h"
+#include <uct/ib/varuna/requester/varuna_path.h>
+#include "varuna_ports.h"
+#include "varuna_witness.h"
+
+#include <ucs/debug/log.h>
+#include <string.h>
+
+/* A path is in use for this time after it was last seen to be (the background
+ * scan needs as long for thousands of endpoints), or for two intervals */
+#define UCT_VARUNA_HEARTBEAT_USE_TIME 1.0 /* seconds */
+
+/* So many peers are asked at once about one which is silent */
+#define UCT_VARUNA_HEARTBEAT_MAX_WITNESSES 4
+
+/* Pings of which an answer may still come */
+#define UCT_VARUNA_HEARTBEAT_RECENT   1024u
+
+
+static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_peer_t *peer,
+                                          ucs_time_t now)
+{
+    ucs_time_t use_time = ucs_max(2 * ctl->hb.interval,
+                                  ucs_time_from_sec(
+                                          UCT_VARUNA_HEARTBEAT_USE_TIME));
+    unsigned used       = 0;
+    ucs_time_t used_at;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        used_at = __atomic_load_n(&peer->hb.used_at[link], __ATOMIC_RELAXED);
+        if ((used_at != 0) && ((now - used_at) < use_time)) {
+            used |= UCS_BIT(link);
+        }
+    }
+
+    return used;
+}
+
+/* Ask at once or not at all: what waits in a queue of ours measures nothing.
+ * @return whether it was asked. */
+static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_peer_t *peer, unsigned link,
+                                     ucs_time_t now)
+{
+    struct {
+        uct_varuna_ctl_hdr_t   hdr;
+        char                   from[UCT_VARUNA_CTL_MAX_FROM];
+    } UCS_S_PACKED ping;
+    size_t length;
+
+    memset(&ping.hdr, 0, sizeof(ping.hdr));
+    ping.hdr.magic   = UCT_VARUNA_WIRE_MAGIC;
+    ping.hdr.version = UCT_VARUNA_WIRE_VERSION;
+    ping.hdr.type    = UCT_VARUNA_CTL_PING;
+    ping.hdr.dest    = peer->uuid;
+    ping.hdr.uuid    = ctl->iface->uuid;
+    ping.hdr.secret  = peer->secret;
+    ping.hdr.vqp     = link;
+    ping.hdr.epoch   = uct_varuna_alive_ping(&peer->hb.alive, link, now);
+    length           = sizeof(ping.hdr) +
+                       uct_varuna_ctl_append_from(ctl, link, &ping.hdr);
+
+    /* Messages to a doubtful peer fail and are held back, so this is missed, too */
+    if ((uct_varuna_ctl_post(ctl, peer, link, &ping, length) != UCS_OK) &&
+        (peer->doubtful == 0)) {
+        uct_varuna_alive_unask(&peer->hb.alive, link);
+        return 0;
+    }
+
+    return 1;
+}
+
+int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                               unsigned link)
+{
+    int asked;
+
+    uct_varuna_ctl_lock(ctl);
+    asked = uct_varuna_heartbeat_ping(ctl, peer, link, ucs_get_time());
+    uct_varuna_ctl_reap_eps(ctl, 0);
+    uct_varuna_ctl_unlock(ctl);
+    return asked;
+}
+
+/* --- Verdicts --- */
+
+void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
+                                       uct_varuna_peer_t *peer)
+{
+    if (!peer->hb.queued) {
+        peer->hb.queued = 1;
+        ucs_list_add_tail(&ctl->hb.events, &peer->hb.list);
+    }
+    uct_varuna_ctl_notify(ctl);
+}
+
+static void
+uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                           const uct_varuna_alive_verdict_t *verdict,
+                           ucs_time_t now)
+{
+    if (verdict->dead != 0) {
+        peer->hb.dead |= verdict->dead;
+        uct_varuna_heartbeat_queue(ctl, peer);
+    }
+
+    if (verdict->spoke) {
+        ucs_info("rc_varuna: heartbeat: peer 0x%lx answers again", peer->uuid);
+    }
+
+    uct_varuna_witness_explain(ctl, peer, verdict->dead,
+                               verdict->became_silent, now);
+}
+
+/* Compare the peers: a link on which those behind several ports are silent and nobody
+ * answers is suspected, and one which was and on which one answers is not any more.
+ * One port alone may be at fault itself. */
+static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
+                                            unsigned link, ucs_time_t now)
+{
+    unsigned num_dead = uct_varuna_witness_count_dead(ctl, link);
+    int answered;
+
+    if (!(ctl->hb.suspects & UCS_BIT(link)) && (num_dead == 0)) {
+        return;
+    }
+
+    answered = uct_varuna_witness_anybody(ctl, link, now);
+    if (!answered && !(ctl->hb.suspects & UCS_BIT(link))) {
+        ucs_info("rc_varuna: heartbeat: link %s is suspected: %u peers behind "
+                 "several ports are silent on it, and none answers",
+                 uct_varuna_link_name(ctl->iface, link), num_dead);
+        ctl->hb.suspects |= UCS_BIT(link);
+        ctl->hb.down_map |= UCS_BIT(link);
+        ctl->hb.up_map   &= ~UCS_BIT(link);
+        uct_varuna_ctl_notify(ctl);
+    } else if (answered && (ctl->hb.suspects & UCS_BIT(link))) {
+        ctl->hb.suspects &= ~UCS_BIT(link);
+        ctl->hb.up_map   |= UCS_BIT(link);
+        uct_varuna_ctl_notify(ctl);
+    }
+}
+
+/* --- Witnesses, async context --- */
+
+/* Ask a peer on a path that it may not use: then its silence is not counted. */
+static void uct_varuna_heartbeat_ask(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_peer_t *peer, unsigned link,
+                                     ucs_time_t now)
+{
+    int was_asked = peer->hb.alive.paths[link].asked;
+
+    if (uct_varuna_heartbeat_ping(ctl, peer, link, now) && !was_asked) {
+        uct_varuna_alive_unask(&peer->hb.alive, link);
+    }
+}
+
+/*
+ * Somebody is silent on @a link. Whether it is our fault is shown by others, even if
+ * nothing is sent to them: some of them are asked, and others at each tick. Not more
+ * than once in a tick for each link, however many are silent.
+ */
+static void uct_varuna_heartbeat_ask_others(uct_varuna_ctl_t *ctl, unsigned link,
+                                            ucs_time_t now)
+{
+    khiter_t end   = kh_end(&ctl->peers);
+    unsigned asked = 0;
+    uct_varuna_peer_t *other;
+    khiter_t i, iter;
+
+    for (i = 0; (i < end) && (asked < UCT_VARUNA_HEARTBEAT_MAX_WITNESSES); ++i) {
+        iter = (ctl->hb.first + i) % end;
+        if (!kh_exist(&ctl->peers, iter)) {
+            continue;
+        }
+
+        other = kh_val(&ctl->peers, iter);
+        if ((other->link_map & UCS_BIT(link)) && !other->hb.alive.silent &&
+            !other->hb.alive.paths[link].asked &&
+            !other->hb.alive.paths[link].condemned &&
+            !uct_varuna_witness_is_inside(ctl, other, link)) {
+            uct_varuna_heartbeat_ask(ctl, other, link, now);
+            ++asked;
+        }
+    }
+}
+
+/* --- Processes which are gone, async context --- */
+
+/* Ports, switches and cables work up to the peer's host, and it alone is silent.
+ * Neighbours are asked even if nothing is sent to them. */
+static int uct_varuna_heartbeat_ask_neighbours(uct_varuna_ctl_t *ctl,
+                                               const uct_varuna_peer_t *peer,
+                                               ucs_time_t now)
+{
+    unsigned asked = 0;
+    uct_varuna_peer_t *other;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        kh_foreach_value(&ctl->peers, other, {
+            if (!uct_varuna_witness_is_neighbour(ctl, peer, other, link)) {
+                continue;
+            }
+
+            if (uct_varuna_witness_is_recent(ctl, other, link, now)) {
+                return 1;
+            }
+
+            if (!other->hb.alive.silent &&
+                (asked++ < UCT_VARUNA_HEARTBEAT_MAX_WITNESSES)) {
+                uct_varuna_heartbeat_ask(ctl, other, link, now);
+            }
+        });
+    }
+
+    return 0;
+}
+
+/* An interval which we have slept through is not counted: add up what we saw */
+static void uct_varuna_heartbeat_count_gone(uct_varuna_ctl_t *ctl,
+                                            uct_varuna_peer_t *peer,
+                                            int is_late, ucs_time_t now)
+{
+    ucs_time_t gone_time = peer->hb.gone_time;
+
+    if (!peer->hb.alive.silent) {
+        gone_time = 0;
+    } else if (!is_late && uct_varuna_heartbeat_ask_neighbours(ctl, peer, now)) {
+        gone_time += ctl->hb.interval;
+    }
+
+    __atomic_store_n(&peer->hb.gone_time, gone_time, __ATOMIC_RELAXED);
+}
+
+/* --- Timer, async context --- */
+
+static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           int is_late, ucs_time_t now)
+{
+    uct_varuna_alive_t *alive = &peer->hb.alive;
+    unsigned used             = uct_varuna_heartbeat_used(ctl, peer, now);
+    unsigned link, renew;
+    uct_varuna_alive_verdict_t verdict;
+
+    renew = __atomic_exchange_n(&peer->hb.renew, 0, __ATOMIC_RELAXED);
+    ucs_for_each_bit(link, (used & ~peer->hb.used) | renew) {
+        uct_varuna_alive_reset(alive, link);
+    }
+    peer->hb.used = used;
+
+    /* To see a suspected link come back, and to find out whose fault it is */
+    ucs_for_each_bit(link, (ctl->hb.suspects | peer->hb.unexplained) &
+                           peer->link_map) {
+        used |= alive->paths[link].condemned ? UCS_BIT(link) : 0;
+    }
+
+    if (used == 0) {
+        return;
+    }
+
+    if (is_late) {
+        ucs_for_each_bit(link, peer->link_map) {
+            uct_varuna_alive_unask(alive, link);
+        }
+    }
+
+    uct_varuna_alive_tick(alive, peer->link_map, used, peer->hb.far_down,
+                          ctl->hb.max_misses, &verdict);
+    uct_varuna_heartbeat_apply(ctl, peer, &verdict, now);
+    uct_varuna_heartbeat_count_gone(ctl, peer, is_late, now);
+    ucs_for_each_bit(link, verdict.ping) {
+        ctl->hb.missing |= (alive->paths[link].misses > 0) ? UCS_BIT(link) : 0;
+        uct_varuna_heartbeat_ping(ctl, peer, link, now);
+    }
+}
+
+/* Each time from another peer on: what is left for doubtful ones (varuna_doubt.c)
+ * is not enough for all of them */
+static void uct_varuna_heartbeat_tick_peers(uct_varuna_ctl_t *ctl, int is_late,
+                                            ucs_time_t now)
+{
+    khiter_t end   = kh_end(&ctl->peers);
+    khiter_t first = (end == 0) ? 0 : (++ctl->hb.first % end);
+    khiter_t i, iter;
+
+    for (i = 0; i < end; ++i) {
+        iter = (first + i) % end;
+        if (kh_exist(&ctl->peers, iter)) {
+            uct_varuna_heartbeat_tick_peer(ctl, kh_val(&ctl->peers, iter),
+                                           is_late, now);
+        }
+    }
+}
+
+static void uct_varuna_heartbeat_timer(void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+    ucs_time_t now;
+    unsigned link;
+    int is_late;
+
+    /* Answers which have come, but found nobody awake */
+    uct_varuna_ctl_progress(ctl);
+
+    /* Whoever had no CPU can't say that others were silent */
+    now              = ucs_get_time();
+    is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
+    ctl->hb.ticked_at = now;
+    ctl->hb.missing   = 0;
+    uct_varuna_heartbeat_tick_peers(ctl, is_late, now);
+
+    ucs_for_each_bit(link, ctl->hb.missing) {
+        uct_varuna_heartbeat_ask_others(ctl, link, now);
+    }
+
+    for (link = 0; link < ctl->num_links; ++link) {
+        uct_varuna_heartbeat_judge_link(ctl, link, now);
+    }
+    if (ctl->ports.pending) {
+        uct_varuna_ports_announce(ctl);
+    }
+    uct_varuna_ctl_reap_eps(ctl, 0);
+}
+
+void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
+{
+    ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
+    ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
+    ctl->hb.ticked_at  = ucs_get_time();
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_HEARTBEAT,
+                         ctl->hb.interval, uct_varuna_heartbeat_timer, ctl);
+}
+
+/* --- Messages, lock held --- */
+
+int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                   const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, uuid, hdr->secret);
+    uint32_t newest;
+
+    if ((peer == NULL) || (hdr->vqp >= ctl->num_links)) {
+        return 0;
+    }
+
+    newest = peer->hb.alive.paths[hdr->vqp].seq;
+    return (newest - hdr->epoch) < ucs_min(newest, UCT_VARUNA_HEARTBEAT_RECENT);
+}
+
+void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+    uct_varuna_ctl_pong_t pong = {
+        .ports = uct_varuna_ports_get(ctl),
+        .beat  = __atomic_load_n(&ctl->iface->app_beat, __ATOMIC_RELAXED)
+    };
+
+    if ((peer == NULL) || !(peer->link_map & UCS_BIT(link))) {
+        ucs_debug("dropped PING of 0x%lx, which we don't know", hdr->uuid);
+        return;
+    }
+
+    uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_PONG, &pong,
+                         sizeof(pong));
+}
+
+void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const uct_varuna_ctl_pong_t *pong)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+    unsigned link           = hdr->vqp;
+
+    if ((peer == NULL) || (link >= ctl->num_links)) {
+        ucs_debug("dropped PONG %u of 0x%lx, which nobody here asked for",
+                  hdr->epoch, hdr->uuid);
+        return;
+    }
+
+    /* Before its time: whoever sees the time sees the beat of then, or a newer */
+    __atomic_store_n(&peer->hb.app_beat, pong->beat, __ATOMIC_RELAXED);
+    if (!uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
+                               ucs_get_time())) {
+        ucs_debug("dropped PONG %u of 0x%lx, which was not asked for",
+                  hdr->epoch, hdr->uuid);
+        return;
+    }
+
+    uct_varuna_ports_learn(ctl, peer, link, &pong->ports);
+}
+
+void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)
+{
+    if (peer->hb.queued) {
+        ucs_list_del(&peer->hb.list);
+        peer->hb.queued = 0;
+    }
+}
+
+/* --- Main thread --- */
+
+typedef struct uct_varuna_heartbeat_event {
+    unsigned                   dead;      /* Paths */
+    unsigned                   told_down; /* ... by their owner */
+    unsigned                   told_up;
+} uct_varuna_heartbeat_event_t;
+
+/* Take one peer's event. @return NULL if there is none, else a reference. */
+static uct_varuna_peer_t *
+uct_varuna_heartbeat_next(uct_varuna_ctl_t *ctl,
+                          uct_varuna_heartbeat_event_t *event)
+{
+    uct_varuna_peer_t *peer = NULL;
+
+    uct_varuna_ctl_lock(ctl);
+    if (!ucs_list_is_empty(&ctl->hb.events)) {
+        peer               = ucs_list_extract_head(&ctl->hb.events,
+                                                   uct_varuna_peer_t, hb.list);
+        event->dead        = peer->hb.dead;
+        event->told_down   = peer->hb.told_down;
+        event->told_up     = peer->hb.told_up;
+        peer->hb.queued    = 0;
+        peer->hb.dead      = 0;
+        peer->hb.told_down = 0;
+        peer->hb.told_up   = 0;
+        ++peer->refcount;
+    }
+    uct_varuna_ctl_unlock(ctl);
+    return peer;
+}
+
+static void
+uct_varuna_heartbeat_handle_event(uct_varuna_iface_t *iface,
+                                  uct_varuna_peer_t *peer,
+                                  const uct_varuna_heartbeat_event_t *event)
+{
+    unsigned link;
+
+    ucs_for_each_bit(link, event->dead) {
+        uct_varuna_peer_path_down(iface, peer, link, "heartbeat lost");
+    }
+
+    /* Where there is no other path, nothing is better than to wait on this one */
+    ucs_for_each_bit(link, event->told_down) {
+        if (uct_varuna_peer_usable_links(peer) & ~UCS_BIT(link)) {
+            uct_varuna_peer_path_down(iface, peer, link,
+                                      "the peer's port is down");
+        }
+    }
+
+    ucs_for_each_bit(link, event->told_up) {
+        uct_varuna_peer_path_good(iface, peer, link);
+    }
+}
+
+unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl)
+{
+    unsigned count = 0;
+    uct_varuna_heartbeat_event_t event;
+    unsigned link, down_map, up_map;
+    uct_varuna_peer_t *peer;
+
+    while ((peer = uct_varuna_heartbeat_next(ctl, &event)) != NULL) {
+        uct_varuna_heartbeat_handle_event(ctl->iface, peer, &event);
+        uct_varuna_peer_put(ctl, peer);
+        ++count;
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    down_map         = ctl->hb.down_map;
+    up_map           = ctl->hb.up_map;
+    ctl->hb.down_map = 0;
+    ctl->hb.up_map   = 0;
+    uct_varuna_ctl_unlock(ctl);
+
+    ucs_for_each_bit(link, down_map) {
+        uct_varuna_iface_link_down(ctl->iface, link,
+                                   UCT_VARUNA_LINK_CAUSE_HEARTBEAT,
+                                   "nobody answers on it");
+        ++count;
+    }
+    ucs_for_each_bit(link, up_map) {
+        uct_varuna_iface_link_up(ctl->iface, link,
+                                 UCT_VARUNA_LINK_CAUSE_HEARTBEAT);
+        ++count;
+    }
+
+    return count;
+}

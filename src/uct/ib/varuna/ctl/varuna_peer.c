@@ -1,0 +1,433 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Remote interfaces: their addresses, and which of their links ours reach.
+ * Called by iface and ep (main thread) and by target (async context).
+ *
+ * The main thread reads peer->links without the lock. So only the main thread
+ * adds links to a known peer, and a link is never changed once it is there, but for
+ * the address of its DC lane, which is not used before (see varuna_wire.h). Guests are
+ * read with the lock only, and so they learn at any time.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_priv.h"
+#include "varuna_heartbeat.h"
+#include <uct/ib/varuna/core/varuna_ib_addr.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+#include "varuna_stranger.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
+#include <string.h>
+
+/* Room for one address behind which foreign code may read too far, if the
+ * address is malformed. */
+#define UCT_VARUNA_ADDR_ROOM         64
+
+/* Copies of the addresses of one link; peer->addr is a list of these. */
+typedef struct uct_varuna_peer_blob {
+    struct uct_varuna_peer_blob *next;
+    char                       device_addr[UCT_VARUNA_ADDR_ROOM];
+    char                       dc_addr[UCT_VARUNA_ADDR_ROOM];
+    char                       ctl_addr[UCT_VARUNA_ADDR_ROOM];
+} uct_varuna_peer_blob_t;
+
+typedef struct uct_varuna_pairing {
+    uint8_t                    remote[UCT_VARUNA_MAX_LINKS]; /* Index in the
+                                                                parsed address */
+    unsigned                   map;       /* Local links which have one */
+} uct_varuna_pairing_t;
+
+
+/* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both
+ * addresses need room behind them, and @a remote's port is looked at first. */
+static int uct_varuna_peer_iface_reaches(const uct_varuna_link_t *link,
+                                         uct_iface_h inner, size_t addr_len,
+                                         const uct_varuna_parsed_link_t *remote,
+                                         const void *remote_addr,
+                                         size_t remote_len)
+{
+    char device[UCT_VARUNA_ADDR_ROOM], addr[UCT_VARUNA_ADDR_ROOM];
+
+    if ((remote_len != addr_len) || (remote_len > sizeof(addr)) ||
+        !uct_varuna_ib_addr_is_valid(remote->device_addr, remote->device_len,
+                                     link->device_addr)) {
+        return 0;
+    }
+
+    memset(device, 0, sizeof(device));
+    memset(addr, 0, sizeof(addr));
+    memcpy(device, remote->device_addr, remote->device_len);
+    memcpy(addr, remote_addr, remote_len);
+    return uct_iface_is_reachable(inner, (uct_device_addr_t*)device,
+                                  (uct_iface_addr_t*)addr);
+}
+
+static int uct_varuna_peer_lane_reaches(const uct_varuna_iface_t *iface,
+                                        unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    const uct_varuna_lane_iface_t *dc =
+            &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
+
+    return uct_varuna_peer_iface_reaches(&iface->links[link], dc->inner,
+                                         dc->attr.iface_addr_len, remote,
+                                         remote->dc_addr, remote->dc_len);
+}
+
+int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                const uct_varuna_parsed_link_t *remote)
+{
+    const uct_varuna_ctl_link_t *ctl = &iface->ctl->links[link];
+
+    return uct_varuna_peer_iface_reaches(&iface->links[link], ctl->inner,
+                                         ctl->attr.iface_addr_len, remote,
+                                         remote->ctl_addr, remote->ctl_len);
+}
+
+static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
+                                        unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    return uct_varuna_peer_ctl_reaches(iface, link, remote) &&
+           ((remote->dc_addr == NULL) ||
+            uct_varuna_peer_lane_reaches(iface, link, remote));
+}
+
+/*
+ * Pair local links, but for those in @a taken, with remote ones: link k talks to
+ * link k, else to the first which it reaches. The latter only if all links of the
+ * peer are known, or if nothing is reached otherwise: a pair is never changed
+ * later.
+ */
+static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
+                                 const uct_varuna_parsed_addr_t *parsed,
+                                 unsigned taken, uct_varuna_pairing_t *pairing)
+{
+    unsigned link, i;
+
+    pairing->map = 0;
+    for (link = 0; link < iface->num_links; ++link) {
+        for (i = 0; i < parsed->num_links; ++i) {
+            if (!(taken & UCS_BIT(link)) &&
+                (parsed->links[i].nic == iface->links[link].nic) &&
+                uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
+                pairing->remote[link]  = i;
+                pairing->map          |= UCS_BIT(link);
+            }
+        }
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (i = 0; i < parsed->num_links; ++i) {
+            if ((taken | pairing->map) & (parsed->is_short ? ~0u : UCS_BIT(link))) {
+                break;
+            }
+
+            if (uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
+                pairing->remote[link]  = i;
+                pairing->map          |= UCS_BIT(link);
+            }
+        }
+    }
+}
+
+static ucs_status_t
+uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
+                         const uct_varuna_parsed_link_t *remote)
+{
+    uct_varuna_peer_blob_t *blob;
+
+    blob = ucs_calloc(1, sizeof(*blob), "varuna_peer_addr");
+    if (blob == NULL) {
+        ucs_error("failed to allocate the address of peer 0x%lx", peer->uuid);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    memcpy(blob->device_addr, remote->device_addr, remote->device_len);
+    memcpy(blob->ctl_addr, remote->ctl_addr, remote->ctl_len);
+    if (remote->dc_addr != NULL) {
+        memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+        peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
+    }
+
+    blob->next                    = peer->addr;
+    peer->addr                    = blob;
+    peer->links[link].nic         = remote->nic;
+    peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
+    peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
+    __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link),
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+/* Links which a short address told have no data lane's address yet. */
+static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
+                                           uct_varuna_peer_t *peer,
+                                           const uct_varuna_parsed_addr_t *parsed)
+{
+    const uct_varuna_parsed_link_t *remote;
+    uct_varuna_peer_blob_t *blob;
+    unsigned link, i;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        for (i = 0; (i < parsed->num_links) &&
+                    (peer->links[link].dc_addr == NULL); ++i) {
+            remote = &parsed->links[i];
+            if ((remote->nic != peer->links[link].nic) ||
+                (remote->dc_addr == NULL)) {
+                continue;
+            }
+
+            if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
+                ucs_error("%s of peer 0x%lx can't be reached over %s: are its "
+                          "UCX_DC_MLX5_xx options others than ours?",
+                          UCT_VARUNA_DC_TL, peer->uuid,
+                          uct_varuna_link_name(iface, link));
+                break;
+            }
+
+            blob = ucs_container_of((void*)peer->links[link].ctl_addr,
+                                    uct_varuna_peer_blob_t, ctl_addr);
+            memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+            peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
+        }
+    }
+}
+
+static ucs_status_t
+uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          const uct_varuna_parsed_addr_t *parsed)
+{
+    const uct_varuna_parsed_link_t *remote;
+    uct_varuna_pairing_t pairing;
+    ucs_status_t status;
+    unsigned link;
+
+    uct_varuna_peer_complete_links(ctl->iface, peer, parsed);
+    uct_varuna_peer_pair(ctl->iface, parsed, peer->link_map, &pairing);
+    ucs_for_each_bit(link, pairing.map) {
+        remote = &parsed->links[pairing.remote[link]];
+        if (peer->is_guest &&
+            !uct_varuna_stranger_may_reach(ctl, link, remote->device_addr,
+                                           remote->device_len, 1)) {
+            continue;
+        }
+
+        status = uct_varuna_peer_add_link(peer, link, remote);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
+                  uct_varuna_link_name(ctl->iface, link),
+                  peer->links[link].nic, peer->uuid);
+    }
+
+    return UCS_OK;
+}
+
+static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
+{
+    uct_varuna_peer_blob_t *blob;
+    unsigned link;
+
+    uct_varuna_heartbeat_forget(peer);
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        uct_varuna_ctl_drop_ep(ctl, peer, link, 0);
+    }
+
+    while (peer->addr != NULL) {
+        blob       = peer->addr;
+        peer->addr = blob->next;
+        ucs_free(blob);
+    }
+
+    ucs_free(peer);
+}
+
+static uct_varuna_peer_key_t uct_varuna_peer_key(const uct_varuna_peer_t *peer)
+{
+    uct_varuna_peer_key_t key = {
+        .uuid   = peer->uuid,
+        .secret = peer->is_guest ? peer->secret : 0
+    };
+
+    return key;
+}
+
+static ucs_status_t
+uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
+                       const uct_varuna_parsed_addr_t *parsed, uint64_t secret,
+                       uct_varuna_peer_t **peer_p)
+{
+    uct_varuna_peer_t *peer;
+    ucs_status_t status;
+    khiter_t iter;
+    int ret;
+
+    peer = ucs_calloc(1, sizeof(*peer), "varuna_peer");
+    if (peer == NULL) {
+        ucs_error("failed to allocate a peer");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    peer->uuid     = parsed->uuid;
+    peer->is_guest = (secret != 0);
+    peer->secret   = peer->is_guest ? secret :
+                     uct_varuna_secret_of(&ctl->iface->secret_key, parsed->uuid);
+    peer->refcount = 1;
+    status         = uct_varuna_peer_add_links(ctl, peer, parsed);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    if (peer->link_map == 0) {
+        status = UCS_ERR_UNREACHABLE;
+        goto err_free;
+    }
+
+    iter = kh_put(uct_varuna_peers, &ctl->peers, uct_varuna_peer_key(peer), &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        ucs_error("failed to add a peer to the table of peers");
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free;
+    }
+
+    kh_val(&ctl->peers, iter) = peer;
+    *peer_p                   = peer;
+    return UCS_OK;
+
+err_free:
+    uct_varuna_peer_free(ctl, peer);
+    return status;
+}
+
+static uct_varuna_peer_t *
+uct_varuna_peer_lookup(uct_varuna_ctl_t *ctl, uint64_t uuid, uint64_t secret)
+{
+    uct_varuna_peer_key_t key = {.uuid = uuid, .secret = secret};
+    khiter_t iter             = kh_get(uct_varuna_peers, &ctl->peers, key);
+
+    return (iter == kh_end(&ctl->peers)) ? NULL : kh_val(&ctl->peers, iter);
+}
+
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                        uint64_t secret)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_lookup(ctl, uuid, secret);
+
+    if (peer == NULL) {
+        peer = uct_varuna_peer_lookup(ctl, uuid, 0);
+    }
+
+    return ((peer != NULL) && (peer->secret == secret)) ? peer : NULL;
+}
+
+ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_parsed_addr_t *parsed,
+                                  uint64_t secret, uct_varuna_peer_t **peer_p)
+{
+    uct_varuna_peer_t *peer;
+    ucs_status_t status;
+
+    peer = uct_varuna_peer_lookup(ctl, parsed->uuid, secret);
+    if (peer == NULL) {
+        return uct_varuna_peer_create(ctl, parsed, secret, peer_p);
+    }
+
+    status = uct_varuna_peer_add_links(ctl, peer, parsed);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ++peer->refcount;
+    *peer_p = peer;
+    return UCS_OK;
+}
+
+unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
+                                    unsigned link)
+{
+    return (peer->link_map & UCS_BIT(link)) ? link :
+           (unsigned)ucs_ffs64(peer->link_map);
+}
+
+ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr, size_t length,
+                                 uct_varuna_peer_t **peer_p)
+{
+    uct_varuna_parsed_addr_t parsed;
+    const char *reason;
+    ucs_status_t status;
+
+    status = uct_varuna_parse_addr(device_addr, addr, length, &parsed, &reason);
+    if (status != UCS_OK) {
+        ucs_error("an address of a peer can't be used: %s", reason);
+        return status;
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_peer_open(ctl, &parsed, 0, peer_p);
+    uct_varuna_ctl_unlock(ctl);
+
+    if (status == UCS_ERR_UNREACHABLE) {
+        ucs_error("peer 0x%lx can't be reached: none of our %u links and of "
+                  "its %u are in one subnet", parsed.uuid,
+                  ctl->iface->num_links, parsed.num_links);
+    }
+
+    return status;
+}
+
+void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
+{
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(ctl);
+    ucs_assert(peer->refcount > 0);
+    if (--peer->refcount == 0) {
+        iter = kh_get(uct_varuna_peers, &ctl->peers, uct_varuna_peer_key(peer));
+        ucs_assert(iter != kh_end(&ctl->peers));
+        kh_del(uct_varuna_peers, &ctl->peers, iter);
+        uct_varuna_peer_free(ctl, peer);
+        uct_varuna_ctl_reap_eps(ctl, 0);
+    }
+    uct_varuna_ctl_unlock(ctl);
+}
+
+int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr)
+{
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_pairing_t pairing;
+    const char *reason;
+    ucs_status_t status;
+
+    status = uct_varuna_parse_addr(device_addr, addr, SIZE_MAX, &parsed, &reason);
+    if (status != UCS_OK) {
+        ucs_debug("an address of a peer can't be used: %s", reason);
+        return 0;
+    }
+
+    uct_varuna_peer_pair(iface, &parsed, 0, &pairing);
+    return pairing.map != 0;
+}
+
+void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_peer_t *peer;
+
+    kh_foreach_value(&ctl->peers, peer, {
+        ucs_warn("peer 0x%lx is still used %u times", peer->uuid,
+                 peer->refcount);
+        uct_varuna_peer_free(ctl, peer);
+    });
+    kh_destroy_inplace(uct_varuna_peers, &ctl->peers);
+}

@@ -1,0 +1,406 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What was said from outside about links. See varuna_admin.h and rc_varuna.h.
+ */
+#include "varuna_admin.h"
+#include "varuna_admin_proto.h"
+#include <uct/ib/varuna/rc_varuna.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define UCT_VARUNA_ADMIN_MAX_NAMES 64
+#define UCT_VARUNA_ADMIN_NAME_MAX  32
+
+/* A published state: state | causes << 8 | flaps << 16 */
+#define UCT_VARUNA_ADMIN_MAX_FLAPS UINT16_MAX
+
+static struct {
+    pthread_mutex_t            lock;       /* Of everything here */
+    ucs_list_link_t            users;      /* uct_varuna_admin_t */
+    unsigned                   version;    /* Read without the lock */
+    pid_t                      pid;        /* Of who opened an interface last */
+    unsigned                   forced;     /* Failovers since the last revoke */
+    unsigned                   revokes;
+    unsigned                   num_down;
+    char                       down[UCT_VARUNA_ADMIN_MAX_NAMES]
+                                   [UCT_VARUNA_ADMIN_NAME_MAX];
+} uct_varuna_admin = {
+    .lock    = PTHREAD_MUTEX_INITIALIZER,
+    .users   = UCS_LIST_INITIALIZER(&uct_varuna_admin.users,
+                                    &uct_varuna_admin.users),
+    .version = 1
+};
+
+/* --- The record, lock held --- */
+
+static unsigned uct_varuna_admin_find(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; (i < uct_varuna_admin.num_down) &&
+                strcmp(uct_varuna_admin.down[i], name); ++i);
+    return i;
+}
+
+static int uct_varuna_admin_is_link(const char *name)
+{
+    uct_varuna_admin_t *user;
+    unsigned i;
+
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        for (i = 0; i < user->num_links; ++i) {
+            if (!strcmp(user->names[i], name)) {
+                return 1;
+            }
+        }
+    }
+
+    /* Who opens no interface yet may open one later */
+    return ucs_list_is_empty(&uct_varuna_admin.users);
+}
+
+static void uct_varuna_admin_changed(void)
+{
+    uct_varuna_admin_t *user;
+
+    __atomic_fetch_add(&uct_varuna_admin.version, 1, __ATOMIC_RELEASE);
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        user->wake(user->arg);
+    }
+}
+
+static int uct_varuna_admin_set(const char *name, int is_down)
+{
+    unsigned i = uct_varuna_admin_find(name);
+
+    if (!uct_varuna_admin_is_link(name)) {
+        return -ENODEV;
+    }
+
+    if (is_down && (i == uct_varuna_admin.num_down)) {
+        if (i == UCT_VARUNA_ADMIN_MAX_NAMES) {
+            return -ENOSPC;
+        }
+        strcpy(uct_varuna_admin.down[i], name);
+        ++uct_varuna_admin.num_down;
+    } else if (!is_down && (i < uct_varuna_admin.num_down)) {
+        --uct_varuna_admin.num_down;
+        memcpy(uct_varuna_admin.down[i],
+               uct_varuna_admin.down[uct_varuna_admin.num_down],
+               UCT_VARUNA_ADMIN_NAME_MAX);
+    }
+
+    uct_varuna_admin_changed();
+    return 0;
+}
+
+/* --- rc_varuna.h --- */
+
+int rc_varuna_link_set(const char *name, rc_varuna_link_state_t state)
+{
+    const char *colon = (name == NULL) ? NULL : strrchr(name, ':');
+    int ret;
+
+    if ((colon == NULL) || (colon == name) || (colon[1] == '\0') ||
+        (strlen(name) >= UCT_VARUNA_ADMIN_NAME_MAX) ||
+        ((state != RC_VARUNA_LINK_DOWN) && (state != RC_VARUNA_LINK_UP))) {
+        return -EINVAL;
+    }
+
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    ret = uct_varuna_admin_set(name, state == RC_VARUNA_LINK_DOWN);
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+    return ret;
+}
+
+int rc_varuna_failover(rc_varuna_failover_t action)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    switch (action) {
+    case RC_VARUNA_FAILOVER_FORCE:
+        ++uct_varuna_admin.forced;
+        uct_varuna_admin_changed();
+        break;
+    case RC_VARUNA_FAILOVER_REVOKE:
+        uct_varuna_admin.forced   = 0;
+        uct_varuna_admin.num_down = 0;
+        ++uct_varuna_admin.revokes;
+        uct_varuna_admin_changed();
+        break;
+    default:
+        ret = -EINVAL;
+        break;
+    }
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+    return ret;
+}
+
+typedef struct uct_varuna_admin_text {
+    char                       *buffer;
+    size_t                     size;
+    size_t                     length;
+} uct_varuna_admin_text_t;
+
+static void UCS_F_PRINTF(2, 3)
+uct_varuna_admin_append(uct_varuna_admin_text_t *text, const char *format, ...)
+{
+    size_t used = ucs_min(text->length, text->size);
+    va_list args;
+
+    va_start(args, format);
+    text->length += vsnprintf(text->buffer + used, text->size - used, format,
+                              args);
+    va_end(args);
+}
+
+static void uct_varuna_admin_append_causes(uct_varuna_admin_text_t *text,
+                                           unsigned causes)
+{
+    static const char *names[] = {"port", "heartbeat", "admin", "forced"};
+    const char *separator      = "";
+    unsigned i;
+
+    ucs_for_each_bit(i, causes) {
+        uct_varuna_admin_append(text, "%s%s", separator, names[i]);
+        separator = ",";
+    }
+
+    if (causes == 0) {
+        uct_varuna_admin_append(text, "-");
+    }
+}
+
+size_t rc_varuna_status(char *buffer, size_t size)
+{
+    uct_varuna_admin_text_t text = {buffer, size, 0};
+    unsigned index               = 0;
+    unsigned i, state, flaps;
+    uct_varuna_admin_t *user;
+
+    if (size > 0) {
+        buffer[0] = '\0';
+    }
+
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        for (i = 0; i < user->num_links; ++i) {
+            state = __atomic_load_n(&user->links[i], __ATOMIC_RELAXED);
+            flaps = state >> 16;
+            uct_varuna_admin_append(
+                    &text, "iface=%u link=%s priority=%u state=%s down_by=",
+                    index, user->names[i], i,
+                    uct_varuna_damp_state_names[state & UCS_MASK(8)]);
+            uct_varuna_admin_append_causes(&text, (state >> 8) & UCS_MASK(8));
+            uct_varuna_admin_append(&text, " flaps=%u\n", flaps);
+        }
+        ++index;
+    }
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+    return text.length;
+}
+
+/* --- Interfaces --- */
+
+/* The program calls exit() with interfaces open. The libraries below us tidy up
+ * next, and what runs in the async thread must not meet them. */
+static void uct_varuna_admin_at_exit(void)
+{
+    uct_varuna_admin_t *user;
+
+    if (getpid() != uct_varuna_admin.pid) {
+        return; /* A child, which has no async thread */
+    }
+
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        user->quiesce(user->arg);
+    }
+}
+
+void uct_varuna_admin_register(uct_varuna_admin_t *admin)
+{
+    admin->version = 0;
+    admin->forced  = 0;
+    memset(admin->links, 0, sizeof(admin->links));
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    if (uct_varuna_admin.pid != getpid()) {
+        if (uct_varuna_admin.pid == 0) {
+            atexit(uct_varuna_admin_at_exit);
+        }
+        uct_varuna_admin.pid = getpid();
+    }
+    admin->revokes = uct_varuna_admin.revokes;
+    ucs_list_add_tail(&uct_varuna_admin.users, &admin->list);
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+}
+
+void uct_varuna_admin_unregister(uct_varuna_admin_t *admin)
+{
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    ucs_list_del(&admin->list);
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+}
+
+int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin)
+{
+    return admin->version != __atomic_load_n(&uct_varuna_admin.version,
+                                             __ATOMIC_ACQUIRE);
+}
+
+/* Leave the best link, if there is another. @return the link, or LINK_NONE. */
+static uint8_t uct_varuna_admin_force(const uct_varuna_admin_t *admin,
+                                      uct_varuna_link_table_t *table,
+                                      ucs_time_t now)
+{
+    unsigned all  = UCS_MASK(table->num_links);
+    uint8_t link  = uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE, all);
+
+    if ((link == UCT_VARUNA_LINK_NONE) ||
+        (uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE,
+                                all & ~UCS_BIT(link)) == UCT_VARUNA_LINK_NONE)) {
+        ucs_diag("rc_varuna: a failover was forced, but no other link is up");
+        return UCT_VARUNA_LINK_NONE;
+    }
+
+    ucs_info("rc_varuna: failover from %s is forced from outside",
+             admin->names[link]);
+    uct_varuna_link_add_cause(table, link, UCT_VARUNA_LINK_CAUSE_FORCED, now);
+    table->links[link].reason = "failover forced";
+    return link;
+}
+
+static unsigned uct_varuna_admin_sync_link(uct_varuna_admin_t *admin,
+                                           uct_varuna_link_table_t *table,
+                                           unsigned link, ucs_time_t now)
+{
+    if (uct_varuna_admin_find(admin->names[link]) == uct_varuna_admin.num_down) {
+        if (uct_varuna_link_remove_cause(table, link,
+                                         UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
+            ucs_info("rc_varuna: link %s is marked up from outside",
+                     admin->names[link]);
+        }
+        return 0;
+    }
+
+    if (!uct_varuna_link_add_cause(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN,
+                                   now)) {
+        return 0;
+    }
+
+    ucs_info("rc_varuna: link %s is marked down from outside",
+             admin->names[link]);
+    table->links[link].reason = "marked down";
+    return UCS_BIT(link);
+}
+
+unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
+                               uct_varuna_link_table_t *table, ucs_time_t now)
+{
+    unsigned went_down = 0;
+    uint8_t link;
+
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    admin->version = uct_varuna_admin.version;
+    if (admin->revokes != uct_varuna_admin.revokes) {
+        admin->revokes = uct_varuna_admin.revokes;
+        admin->forced  = 0;
+        for (link = 0; link < admin->num_links; ++link) {
+            if (uct_varuna_link_revoke(table, link, now)) {
+                ucs_info("rc_varuna: failover from %s is revoked",
+                         admin->names[link]);
+            }
+        }
+    }
+
+    for (link = 0; link < admin->num_links; ++link) {
+        went_down |= uct_varuna_admin_sync_link(admin, table, link, now);
+    }
+
+    while (admin->forced < uct_varuna_admin.forced) {
+        ++admin->forced;
+        link = uct_varuna_admin_force(admin, table, now);
+        if (link != UCT_VARUNA_LINK_NONE) {
+            went_down |= UCS_BIT(link);
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+
+    uct_varuna_admin_publish(admin, table);
+    return went_down;
+}
+
+void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
+                              const uct_varuna_link_table_t *table)
+{
+    const uct_varuna_link_entry_t *entry;
+    uint32_t state;
+    unsigned link;
+
+    for (link = 0; link < admin->num_links; ++link) {
+        entry = &table->links[link];
+        state = entry->damp.state | (entry->causes << 8) |
+                (ucs_min(entry->damp.flaps, UCT_VARUNA_ADMIN_MAX_FLAPS) << 16);
+        __atomic_store_n(&admin->links[link], state, __ATOMIC_RELAXED);
+    }
+}
+
+/* --- Commands --- */
+
+static int uct_varuna_admin_command_link(char *args)
+{
+    char *name  = strtok_r(args, " ", &args);
+    char *state = (name == NULL) ? NULL : strtok_r(NULL, " ", &args);
+
+    if ((state == NULL) || (strtok_r(NULL, " ", &args) != NULL)) {
+        return -EINVAL;
+    } else if (!strcmp(state, "down")) {
+        return rc_varuna_link_set(name, RC_VARUNA_LINK_DOWN);
+    } else if (!strcmp(state, "up")) {
+        return rc_varuna_link_set(name, RC_VARUNA_LINK_UP);
+    } else {
+        return -EINVAL;
+    }
+}
+
+void uct_varuna_admin_command(const char *line, char *answer, size_t size)
+{
+    char copy[UCT_VARUNA_ADMIN_REQUEST_MAX];
+    int ret = -EINVAL;
+
+    snprintf(copy, sizeof(copy), "%s", line);
+    if (!strcmp(copy, "status")) {
+        snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
+        rc_varuna_status(answer + strlen(answer), size - strlen(answer));
+        return;
+    } else if (!strcmp(copy, "failover force")) {
+        ret = rc_varuna_failover(RC_VARUNA_FAILOVER_FORCE);
+    } else if (!strcmp(copy, "failover revoke")) {
+        ret = rc_varuna_failover(RC_VARUNA_FAILOVER_REVOKE);
+    } else if (!strncmp(copy, "link ", 5)) {
+        ret = uct_varuna_admin_command_link(copy + 5);
+    }
+
+    if (ret == 0) {
+        snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
+    } else if (ret == -ENODEV) {
+        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "no such link; \"status\" "
+                 "lists them\n");
+    } else if (ret == -ENOSPC) {
+        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "too many links are marked "
+                 "down\n");
+    } else {
+        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "expected \"link NAME "
+                 "down|up\", \"failover force|revoke\" or \"status\"\n");
+    }
+}

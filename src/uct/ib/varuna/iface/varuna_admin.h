@@ -1,0 +1,66 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What was said from outside about links (rc_varuna.h): one record for the process,
+ * with a version that every interface compares with the one it has seen. Also the
+ * socket over which rc_varuna_ctl says it.
+ */
+#ifndef UCT_VARUNA_ADMIN_H_
+#define UCT_VARUNA_ADMIN_H_
+
+#include <uct/ib/varuna/core/varuna_link.h>
+
+#include <ucs/datastruct/list.h>
+
+/* An interface's part. */
+typedef struct uct_varuna_admin {
+    ucs_list_link_t            list;       /* All of the process */
+    unsigned                   version;    /* Seen; main thread */
+    unsigned                   revokes;    /* Seen */
+    unsigned                   forced;     /* Obeyed since the last of them */
+    unsigned                   num_links;
+    const char                 *names[UCT_VARUNA_MAX_LINKS];
+    uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
+                                                               atomic */
+    void                       (*wake)(void *arg); /* Called by any thread */
+    void                       (*quiesce)(void *arg); /* At exit() */
+    void                       *arg;
+} uct_varuna_admin_t;
+
+/** Take part. Names, their number, wake, quiesce and arg are filled in. */
+void uct_varuna_admin_register(uct_varuna_admin_t *admin);
+
+void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);
+
+/** @return nonzero if something was said that was not yet obeyed. */
+int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin);
+
+/**
+ * Obey: bring the link table in line with what was said. Main thread.
+ *
+ * @return Bit map of the links which have gone down.
+ */
+unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
+                               uct_varuna_link_table_t *table, ucs_time_t now);
+
+/** Show the states to rc_varuna_status(). Main thread. */
+void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
+                              const uct_varuna_link_table_t *table);
+
+/**
+ * Do what a command line says. Any thread.
+ *
+ * @param [in]  line    "link NAME up|down", "failover force|revoke", "status".
+ * @param [out] answer  Filled with the answer.
+ */
+void uct_varuna_admin_command(const char *line, char *answer, size_t size);
+
+/** Listen for rc_varuna_ctl, until as many stops as starts have been called.
+ *
+ * @param [in] dir  Directory of the sockets, "auto" or "none".
+ */
+void uct_varuna_admin_sock_start(const char *dir);
+
+void uct_varuna_admin_sock_stop(void);
+
+#endif

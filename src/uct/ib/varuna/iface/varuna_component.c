@@ -1,0 +1,288 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The component: registers itself with UCX when the library is loaded, be it by
+ * UCX's module loader or by LD_PRELOAD, if UCX is the version which it was built
+ * for. Called by the dynamic linker and by UCT.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <string.h>
+
+typedef void (*uct_varuna_get_version_func_t)(unsigned *major, unsigned *minor,
+                                              unsigned *patch);
+
+static int uct_varuna_is_registered = 0;
+
+
+/* --- The inner component --------------------------------------------------- */
+
+static int uct_varuna_component_has_name(uct_component_h component,
+                                         const char *name)
+{
+    uct_component_attr_t attr;
+
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME;
+    return (uct_component_query(component, &attr) == UCS_OK) &&
+           !strcmp(attr.name, name);
+}
+
+/* It is looked for only once it is needed, as it may be loaded after us.
+ * UCS_ERR_NO_DEVICE if this UCX has none, nothing is logged then. */
+static ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p)
+{
+    /* Components are never unloaded. Several threads may look at once, and
+     * find the same. */
+    static uct_component_h volatile ib = NULL;
+    uct_component_h *components;
+    unsigned i, num_components;
+    ucs_status_t status;
+
+    if (ib == NULL) {
+        status = uct_query_components(&components, &num_components);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        for (i = 0; i < num_components; ++i) {
+            if (uct_varuna_component_has_name(components[i],
+                                              UCT_VARUNA_INNER_COMPONENT)) {
+                ib = components[i];
+            }
+        }
+        uct_release_component_list(components);
+    }
+
+    *ib_p = ib;
+    return (ib == NULL) ? UCS_ERR_NO_DEVICE : UCS_OK;
+}
+
+
+/* --- Component operations -------------------------------------------------- */
+
+static ucs_status_t
+uct_varuna_query_md_resources(uct_component_t *component UCS_V_UNUSED,
+                              uct_md_resource_desc_t **resources_p,
+                              unsigned *num_resources_p)
+{
+    uct_md_resource_desc_t *resource;
+    uct_component_attr_t attr;
+    uct_component_h ib;
+
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+    if ((uct_varuna_inner_component(&ib) != UCS_OK) ||
+        (uct_component_query(ib, &attr) != UCS_OK) ||
+        (attr.md_resource_count == 0)) {
+        ucs_debug("no InfiniBand or RoCE device: rc_varuna is not available");
+        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    }
+
+    resource = ucs_calloc(1, sizeof(*resource), "varuna_md_resource");
+    if (resource == NULL) {
+        ucs_error("failed to allocate a memory domain resource");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    ucs_strncpy_zero(resource->md_name, UCT_VARUNA_MD_NAME,
+                     sizeof(resource->md_name));
+    *resources_p     = resource;
+    *num_resources_p = 1;
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_varuna_md_open(uct_component_t *component, const char *md_name,
+                   const uct_md_config_t *config, uct_md_h *md_p)
+{
+    uct_component_h ib;
+    ucs_status_t status;
+
+    ucs_debug("opening memory domain %s", md_name);
+    status = uct_varuna_inner_component(&ib);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_md_create(component, ib,
+                                  ucs_derived_of(config,
+                                                 uct_varuna_md_config_t),
+                                  md_p);
+    if (status == UCS_OK) {
+        ucs_derived_of(*md_p, uct_varuna_md_t)->is_dead =
+                uct_varuna_mlx5_is_md_dead;
+    }
+    return status;
+}
+
+static ucs_status_t uct_varuna_component_rkey_unpack(const void *rkey_buffer,
+                                                     uct_rkey_t *rkey_p,
+                                                     void **handle_p)
+{
+    uct_varuna_rkey_t *rkey;
+    ucs_status_t status;
+    uct_component_h ib;
+
+    status = uct_varuna_inner_component(&ib);
+    if (status != UCS_OK) {
+        ucs_error("can't unpack a remote key without UCX's component '%s'",
+                  UCT_VARUNA_INNER_COMPONENT);
+        return status;
+    }
+
+    status = uct_varuna_rkey_unpack(ib, rkey_buffer, &rkey);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    *rkey_p   = (uct_rkey_t)rkey;
+    *handle_p = NULL;
+    return UCS_OK;
+}
+
+UCT_VARUNA_COMPAT_RKEY_UNPACK(uct_varuna_component_rkey_unpack_op,
+                              uct_varuna_component_rkey_unpack)
+
+static ucs_status_t
+uct_varuna_component_rkey_release(uct_component_t *component UCS_V_UNUSED,
+                                  uct_rkey_t rkey, void *handle UCS_V_UNUSED)
+{
+    ucs_status_t status;
+    uct_component_h ib;
+
+    status = uct_varuna_inner_component(&ib);
+    if (status == UCS_OK) {
+        uct_varuna_rkey_release(ib, (uct_varuna_rkey_t*)rkey);
+    }
+    return status;
+}
+
+uct_component_t uct_varuna_component = {
+    .query_md_resources = uct_varuna_query_md_resources,
+    .md_open            = uct_varuna_md_open,
+    .cm_open            = (void*)ucs_empty_function_return_unsupported,
+    .rkey_unpack        = uct_varuna_component_rkey_unpack_op,
+    .rkey_ptr           = (void*)ucs_empty_function_return_unsupported,
+    .rkey_release       = uct_varuna_component_rkey_release,
+    UCT_VARUNA_COMPAT_COMPONENT_OPS
+    .name               = UCT_VARUNA_COMPONENT_NAME,
+    .md_config          = {
+        .name           = "Varuna memory domain",
+        .prefix         = UCT_VARUNA_CONFIG_PREFIX,
+        .table          = uct_varuna_md_config_table,
+        .size           = sizeof(uct_varuna_md_config_t),
+    },
+    .cm_config          = UCS_CONFIG_EMPTY_GLOBAL_LIST_ENTRY,
+    .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
+                                  &uct_varuna_component),
+    .flags              = 0,
+    .md_vfs_init        = (void*)ucs_empty_function
+};
+
+
+/* --- Registration ---------------------------------------------------------- */
+
+/*
+ * Only libucp tells UCX's version. Take the one which belongs to the libuct that
+ * we use, by its path: a process may have several UCX.
+ */
+static uct_varuna_get_version_func_t
+uct_varuna_find_get_version(const char **libuct_path_p)
+{
+    static const char libuct[] = "libuct";
+    char path[PATH_MAX];
+    const char *name;
+    Dl_info info;
+    void *libucp;
+
+    if (!dladdr((void*)uct_query_components, &info)) {
+        return NULL;
+    }
+
+    *libuct_path_p = info.dli_fname;
+    name           = ucs_basename(info.dli_fname);
+    if (strncmp(name, libuct, sizeof(libuct) - 1)) {
+        return NULL;
+    }
+
+    snprintf(path, sizeof(path), "%.*slibucp%s", (int)(name - info.dli_fname),
+             info.dli_fname, name + sizeof(libuct) - 1);
+    /* It stays loaded: it has registered its options with UCS */
+    libucp = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    if (libucp == NULL) {
+        return NULL;
+    }
+
+    return (uct_varuna_get_version_func_t)dlsym(libucp, "ucp_get_version");
+}
+
+/* UCX's internal structures differ between versions: nothing may be registered
+ * with any other than the one which we were compiled for. */
+static int uct_varuna_check_runtime(void)
+{
+    uct_varuna_get_version_func_t get_version;
+    const char *libuct_path = "libuct";
+    unsigned major, minor, patch;
+
+    get_version = uct_varuna_find_get_version(&libuct_path);
+    if (get_version == NULL) {
+        ucs_error("rc_varuna is not available: it was built for UCX %s, and can't"
+                  " tell the version of %s, as there is no libucp beside it",
+                  UCT_VERNO_STRING, libuct_path);
+        return 0;
+    }
+
+    get_version(&major, &minor, &patch);
+    if ((major != UCT_VERNO_MAJOR) || (minor != UCT_VERNO_MINOR) ||
+        (patch != UCT_VERNO_PATCH)) {
+        ucs_error("rc_varuna is not available: it was built for UCX %s, but %s "
+                  "is of UCX %u.%u.%u. Build rc_varuna for that version",
+                  UCT_VERNO_STRING, libuct_path, major, minor, patch);
+        return 0;
+    }
+
+    return 1;
+}
+
+/* The library may be loaded twice, from different paths. */
+static int uct_varuna_is_loaded_already(void)
+{
+    uct_component_t *component;
+
+    ucs_list_for_each(component, &uct_components_list, list) {
+        if (!strcmp(component->name, UCT_VARUNA_COMPONENT_NAME)) {
+            ucs_debug("component %s is registered already", component->name);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+UCS_F_CTOR static void uct_varuna_init(void)
+{
+    if (!uct_varuna_check_runtime() || uct_varuna_is_loaded_already()) {
+        return;
+    }
+
+    uct_component_register(&uct_varuna_component);
+    uct_tl_register(&uct_varuna_component, &UCT_TL_NAME(rc_varuna));
+    uct_varuna_is_registered = 1;
+}
+
+UCS_F_DTOR static void uct_varuna_cleanup(void)
+{
+    if (uct_varuna_is_registered) {
+        uct_tl_unregister(&UCT_TL_NAME(rc_varuna));
+        uct_component_unregister(&uct_varuna_component);
+    }
+}

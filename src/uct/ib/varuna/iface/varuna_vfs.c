@@ -1,0 +1,242 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The counters in UCX's VFS tree, which ucx_vfs mounts:
+ *
+ *     uct/worker/<worker>/iface/<iface>/link/<device>/...
+ *                                       target/...
+ *                                       vqp/<id>/...
+ *
+ * Called by UCX when somebody lists an interface's directory or reads a file, in any
+ * thread. An endpoint's files know its id and not its address: it is looked up, and kept
+ * from being destroyed, under iface->eps_lock. The numbers are read as they are.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_vfs.h"
+#include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+#include <uct/ib/varuna/requester/varuna_stat.h>
+
+#include <ucs/vfs/base/vfs_cb.h>
+#include <ucs/vfs/base/vfs_obj.h>
+
+static const struct {
+    const char                 *name;
+    size_t                     offset;
+} uct_varuna_vfs_ep_counters[] = {
+#define UCT_VARUNA_VFS_EP(_name) \
+    { #_name, ucs_offsetof(uct_varuna_ep_t, stats._name) },
+    UCT_VARUNA_STAT_EP(UCT_VARUNA_VFS_EP)
+#define UCT_VARUNA_VFS_AMO(_name) \
+    { "atomics/" #_name, ucs_offsetof(uct_varuna_ep_t, amo.stats._name) },
+    UCT_VARUNA_STAT_AMO(UCT_VARUNA_VFS_AMO)
+};
+
+static const struct {
+    const char                 *name;
+    size_t                     offset;
+} uct_varuna_vfs_link_counters[] = {
+#define UCT_VARUNA_VFS_LINK(_name) \
+    { #_name, ucs_offsetof(uct_varuna_iface_t, link_stats[0]._name) }
+    UCT_VARUNA_VFS_LINK(switches),
+    UCT_VARUNA_VFS_LINK(executed),
+    UCT_VARUNA_VFS_LINK(lost),
+    UCT_VARUNA_VFS_LINK(ambiguous),
+    UCT_VARUNA_VFS_LINK(repeated)
+};
+
+/* What is shown of an endpoint. */
+typedef void (*uct_varuna_vfs_ep_func_t)(const uct_varuna_ep_t *ep,
+                                         ucs_string_buffer_t *strb);
+
+static void uct_varuna_vfs_print_state(const uct_varuna_ep_t *ep,
+                                       ucs_string_buffer_t *strb)
+{
+    ucs_string_buffer_appendf(strb, "%s\n",
+                              uct_varuna_ep_state_names[ep->state]);
+}
+
+static void uct_varuna_vfs_print_lane(const uct_varuna_ep_t *ep,
+                                      ucs_string_buffer_t *strb)
+{
+    unsigned link = ep->lane.link;
+
+    ucs_string_buffer_appendf(strb, "%s %s\n",
+                              uct_varuna_lane_names[ep->lane.kind],
+                              (link == UCT_VARUNA_LINK_NONE) ? "none" :
+                              uct_varuna_link_name(uct_varuna_ep_iface(ep),
+                                                   link));
+}
+
+static void uct_varuna_vfs_print_counter(const uct_varuna_ep_t *ep,
+                                         unsigned index,
+                                         ucs_string_buffer_t *strb)
+{
+    size_t offset = uct_varuna_vfs_ep_counters[index].offset;
+
+    ucs_string_buffer_appendf(strb, "%lu\n",
+                              *(const uint64_t*)UCS_PTR_BYTE_OFFSET(ep, offset));
+}
+
+/* Files of an endpoint: the counters are behind those two. */
+static const struct {
+    const char                 *name;
+    uct_varuna_vfs_ep_func_t   print;
+} uct_varuna_vfs_ep_files[] = {
+    { "state", uct_varuna_vfs_print_state },
+    { "lane",  uct_varuna_vfs_print_lane }
+};
+
+/* @a arg_ptr: the interface; @a arg_u64: the file, and the vQP's id below it. What is
+ * called @a obj may have been destroyed. */
+static void uct_varuna_vfs_show_ep(void *obj, ucs_string_buffer_t *strb,
+                                   void *arg_ptr, uint64_t arg_u64)
+{
+    const unsigned num_files  = ucs_static_array_size(uct_varuna_vfs_ep_files);
+    uct_varuna_iface_t *iface = arg_ptr;
+    unsigned file             = arg_u64 >> 32;
+    const uct_varuna_ep_t *ep;
+
+    pthread_mutex_lock(&iface->eps_lock);
+    ep = uct_varuna_ep_find(iface, (uint32_t)arg_u64);
+    if (ep == NULL) {
+        ucs_string_buffer_appendf(strb, "closed\n");
+    } else if (file < num_files) {
+        uct_varuna_vfs_ep_files[file].print(ep, strb);
+    } else {
+        uct_varuna_vfs_print_counter(ep, file - num_files, strb);
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
+}
+
+static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
+                                     void *arg_ptr, uint64_t arg_u64)
+{
+    const uct_varuna_link_entry_t *link = arg_ptr;
+
+    ucs_string_buffer_appendf(strb, "%s\n",
+                              uct_varuna_damp_state_names[link->damp.state]);
+}
+
+/* Endpoints count for themselves while they post; the sum is made when asked for */
+static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
+                                       void *arg_ptr, uint64_t arg_u64)
+{
+    uct_varuna_iface_t *iface = obj;
+    uint64_t posted           = iface->link_stats[arg_u64].posted;
+    const uct_varuna_ep_t *ep;
+    void *element;
+    unsigned i;
+
+    pthread_mutex_lock(&iface->eps_lock);
+    ucs_ptr_array_for_each(element, i, &iface->eps) {
+        ep      = element;
+        posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->settled :
+                  0;
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
+
+    ucs_string_buffer_appendf(strb, "%lu\n", posted);
+}
+
+static void uct_varuna_vfs_add_link_sums(uct_varuna_iface_t *iface,
+                                         unsigned link, const char *name)
+{
+    size_t offset = link * sizeof(iface->link_stats[0]);
+    unsigned i;
+
+    ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_posted, NULL, link,
+                            "link/%s/posted", name);
+    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_link_counters); ++i) {
+        ucs_vfs_obj_add_ro_file(
+                iface, ucs_vfs_show_primitive,
+                UCS_PTR_BYTE_OFFSET(iface, offset +
+                                    uct_varuna_vfs_link_counters[i].offset),
+                UCS_VFS_TYPE_ULONG, "link/%s/%s", name,
+                uct_varuna_vfs_link_counters[i].name);
+    }
+}
+
+static void uct_varuna_vfs_add_file(uct_varuna_iface_t *iface,
+                                    uct_varuna_ep_t *ep, uint64_t file,
+                                    const char *name)
+{
+    ucs_vfs_obj_add_ro_file(ep, uct_varuna_vfs_show_ep, iface,
+                            (file << 32) | ep->id, "%s", name);
+}
+
+static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
+                                  uct_varuna_ep_t *ep)
+{
+    const unsigned num_files = ucs_static_array_size(uct_varuna_vfs_ep_files);
+    unsigned i;
+
+    ucs_vfs_obj_add_dir(iface, ep, "vqp/%u", ep->id);
+    for (i = 0; i < num_files; ++i) {
+        uct_varuna_vfs_add_file(iface, ep, i, uct_varuna_vfs_ep_files[i].name);
+    }
+
+    for (i = 0; i < ucs_static_array_size(uct_varuna_vfs_ep_counters); ++i) {
+        uct_varuna_vfs_add_file(iface, ep, num_files + i,
+                                uct_varuna_vfs_ep_counters[i].name);
+    }
+}
+
+void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    uct_varuna_link_entry_t *entry;
+    const char *name;
+    unsigned i;
+    void *ep;
+
+    for (i = 0; i < iface->num_links; ++i) {
+        entry = &iface->link_table.links[i];
+        name  = uct_varuna_link_name(iface, i);
+        ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_link, entry, 0,
+                                "link/%s/state", name);
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                                &entry->generation, UCS_VFS_TYPE_U32,
+                                "link/%s/failures", name);
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->damp.flaps,
+                                UCS_VFS_TYPE_U32, "link/%s/flaps", name);
+        uct_varuna_vfs_add_link_sums(iface, i, name);
+    }
+
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.open, UCS_VFS_TYPE_U32,
+                            "target/open");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.orphans, UCS_VFS_TYPE_U32,
+                            "target/orphans");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.given_up, UCS_VFS_TYPE_U32,
+                            "target/given_up");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.stale, UCS_VFS_TYPE_U32,
+                            "target/stale");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.mismatched,
+                            UCS_VFS_TYPE_U32, "target/mismatched");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.foreign, UCS_VFS_TYPE_U32,
+                            "target/foreign");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.answered, UCS_VFS_TYPE_U32,
+                            "target/strangers_answered");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.ignored, UCS_VFS_TYPE_U32,
+                            "target/strangers_ignored");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.late_opens,
+                            UCS_VFS_TYPE_U32, "late_opens");
+
+    pthread_mutex_lock(&iface->eps_lock);
+    ucs_ptr_array_for_each(ep, i, &iface->eps) {
+        uct_varuna_vfs_add_ep(iface, ep);
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
+}

@@ -1,0 +1,66 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Listens to the port events of the links' NICs. UCX only logs them, so each
+ * NIC is opened a second time for its events. It tells what it saw to a callback
+ * and never acts itself.
+ */
+#ifndef UCT_VARUNA_DETECTOR_H_
+#define UCT_VARUNA_DETECTOR_H_
+
+#include <uct/ib/varuna/core/varuna_def.h>
+
+#include <ucs/async/async_fwd.h>
+
+typedef struct uct_varuna_detector uct_varuna_detector_t;
+
+/**
+ * A port's state was seen to change. Called in the async context with the async
+ * lock held.
+ *
+ * @param [in] arg   User's argument.
+ * @param [in] port  Index of the port, in the order of ports.
+ * @param [in] is_up Nonzero if the port is active.
+ */
+typedef void (*uct_varuna_detector_cb_t)(void *arg, unsigned port, int is_up);
+
+/** @return whether the system says that the device of a port is gone. Any
+ *  thread. */
+int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
+                                unsigned port_index);
+
+/**
+ * Ask a device how it is, in case that there was no event. The lock is held.
+ *
+ * @param [in] port_index  Index of its port.
+ * @param [in] was_up      The port is believed to be active: report if it isn't.
+ */
+void uct_varuna_detector_check(uct_varuna_detector_t *detector,
+                               unsigned port_index, int was_up);
+
+/**
+ * Create a detector without ports.
+ *
+ * @param [in]  async       Async context in which to listen.
+ * @param [in]  cb          Called for each event.
+ * @param [in]  arg         Its argument.
+ * @param [out] detector_p  Filled with the detector.
+ */
+ucs_status_t uct_varuna_detector_create(ucs_async_context_t *async,
+                                        uct_varuna_detector_cb_t cb, void *arg,
+                                        uct_varuna_detector_t **detector_p);
+
+/**
+ * Listen to a port. If it is down already, the callback is called at once.
+ *
+ * @param [in] detector  Detector.
+ * @param [in] port      Index, which the callback gets.
+ * @param [in] dev_name  Name as UCT tells it: "mlx5_0:1".
+ */
+ucs_status_t uct_varuna_detector_add(uct_varuna_detector_t *detector,
+                                     unsigned port, const char *dev_name);
+
+/** Stop listening. Must not be called with the async lock held. */
+void uct_varuna_detector_destroy(uct_varuna_detector_t *detector);
+
+#endif

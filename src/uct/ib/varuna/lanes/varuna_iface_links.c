@@ -1,0 +1,368 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The inner interfaces of all links: their order, configuration, opening and
+ * closing, and the errors that they report. Called by varuna_iface.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/responder/varuna_am.h>
+#include "varuna_foreign.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/requester/varuna_recovery.h>
+
+#include <ucs/arch/atomic.h>
+#include <ucs/sys/string.h>
+#include <stdlib.h>
+
+/* Receive buffers of a lane, at least */
+#define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
+
+static const char *uct_varuna_lane_tls[] = {
+    [UCT_VARUNA_LANE_RC] = UCT_VARUNA_RC_TL,
+    [UCT_VARUNA_LANE_DC] = UCT_VARUNA_DC_TL
+};
+
+static ucs_status_t
+uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
+{
+    uct_varuna_lane_iface_t *lane_iface = arg;
+    uct_varuna_iface_t *iface           = lane_iface->iface;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner);
+    if (iter != kh_end(&iface->inner_eps)) {
+        uct_varuna_ep_lane_error(kh_val(&iface->inner_eps, iter), inner,
+                                 status);
+    } else if (iface->ctl != NULL) {
+        uct_varuna_target_ep_failed(iface->ctl, inner);
+    }
+
+    return UCS_OK; /* Ours to repair: nobody else needs to hear of it */
+}
+
+/*
+ * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
+ * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
+ * is room for completions. The completion queue overruns, and messages are gone which
+ * their senders believe to have arrived.
+ */
+static ucs_status_t uct_varuna_iface_override_rx(const uct_varuna_iface_t *iface,
+                                                 unsigned link,
+                                                 uct_varuna_lane_kind_t kind,
+                                                 uct_iface_config_t *config)
+{
+    /* Reading an option needs its whole path through UCX's tables */
+    static const char *names[] = {
+        [UCT_VARUNA_LANE_RC] = "RC_RC_IB_RX_QUEUE_LEN",
+        [UCT_VARUNA_LANE_DC] = "DC_RC_IB_RX_QUEUE_LEN"
+    };
+    char value[32], *end;
+    unsigned long length;
+    ucs_status_t status;
+
+    status = uct_config_get(config, names[kind], value, sizeof(value));
+    if (status != UCS_OK) {
+        ucs_debug("%s is not known: %s", names[kind], ucs_status_string(status));
+        return UCS_OK; /* Another version of UCX */
+    }
+
+    length = strtoul(value, &end, 10);
+    if ((end == value) || (length >= UCT_VARUNA_MIN_RX_QUEUE_LEN)) {
+        return UCS_OK; /* "inf" */
+    }
+
+    ucs_diag("%s: a receive queue of %s is too short for UCX's completion queue, "
+             "%d is used", uct_varuna_link_name(iface, link), value,
+             UCT_VARUNA_MIN_RX_QUEUE_LEN);
+    ucs_snprintf_safe(value, sizeof(value), "%d", UCT_VARUNA_MIN_RX_QUEUE_LEN);
+    return uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
+}
+
+/* A lane that stands by: by default each would keep 32 MB of receive
+ * buffers. UCX allocates, and pins, 1024 of them at least unless told otherwise. */
+static ucs_status_t
+uct_varuna_iface_override_standby(const uct_varuna_iface_t *iface,
+                                  uct_iface_config_t *config)
+{
+    const unsigned length = iface->config.standby_rx_queue_len;
+    ucs_status_t status;
+    char value[32];
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", length);
+    status = uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* Some more, as UCX has it, for what the application has not returned yet */
+    ucs_snprintf_safe(value, sizeof(value), "%u", length + (length / 8) + 8);
+    return uct_config_modify(config, "IB_RX_BUFS_GROW", value);
+}
+
+/* Options of the inner transports which we must override; everything else they
+ * read as they do without us. */
+static ucs_status_t
+uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
+                          uct_varuna_lane_kind_t kind,
+                          uct_iface_config_t *config)
+{
+    ucs_status_t status;
+    char value[32];
+
+    status = uct_varuna_compat_config_in_order(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    if ((iface->config.standby_rx_queue_len != 0) &&
+        ((link != 0) || (kind != UCT_VARUNA_LANE_RC))) {
+        status = uct_varuna_iface_override_standby(iface, config);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    status = uct_varuna_iface_override_rx(iface, link, kind, config);
+    if ((status != UCS_OK) || (kind != UCT_VARUNA_LANE_DC)) {
+        return status;
+    }
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
+    return uct_config_modify(config, "DC_NUM_DCI", value);
+}
+
+/* The user's data begins behind our header: that is what is to be aligned. A
+ * wrong alignment or offset stays wrong, so that the inner interface refuses. */
+static void uct_varuna_iface_align(uct_iface_params_t *params)
+{
+    size_t offset;
+
+    if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
+        return;
+    }
+
+    offset = (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) ?
+             params->am_align_offset : 0;
+    if (offset < params->am_alignment) {
+        params->field_mask     |= UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET;
+        params->am_align_offset = (offset + sizeof(uct_varuna_am_hdr_t)) %
+                                  params->am_alignment;
+    }
+}
+
+/* What the user asked for, on a NIC of ours */
+static void uct_varuna_iface_lane_params(uct_varuna_lane_iface_t *lane,
+                                         const char *dev_name,
+                                         uct_iface_params_t *inner)
+{
+    inner->field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_CB |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_ARG |
+                           UCT_IFACE_PARAM_FIELD_HW_TM_RNDV_CB);
+    inner->field_mask |= UCT_IFACE_PARAM_FIELD_DEVICE |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                         UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
+                         UCT_IFACE_PARAM_FIELD_FEATURES;
+    inner->mode.device.tl_name  = uct_varuna_lane_tls[lane->kind];
+    inner->mode.device.dev_name = dev_name;
+    inner->err_handler          = uct_varuna_iface_inner_error;
+    inner->err_handler_arg      = lane;
+    inner->err_handler_flags    = 0;
+    /* Logs are written by PUT and read by GET whatever the user asked for */
+    inner->features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
+                                  UCT_IFACE_FEATURE_GET |
+                                  UCT_IFACE_FEATURE_AMO32 |
+                                  UCT_IFACE_FEATURE_AMO64;
+    uct_varuna_iface_align(inner);
+}
+
+static ucs_status_t
+uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
+                           const uct_iface_params_t *params, unsigned link,
+                           uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
+    const uct_varuna_nic_t *nic   = &iface->md->nics[iface->links[link].nic];
+    uct_iface_params_t inner      = *params;
+    uct_iface_config_t *config;
+    ucs_status_t status;
+
+    lane->iface = iface;
+    lane->link  = link;
+    lane->kind  = kind;
+
+    status = uct_md_iface_config_read(nic->md, uct_varuna_lane_tls[kind], NULL,
+                                      NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_iface_override(iface, link, kind, config);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    uct_varuna_iface_lane_params(lane, nic->dev_name, &inner);
+    status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
+    if (status != UCS_OK) {
+        ucs_error("rc_varuna: failed to open %s on %s: %s",
+                  uct_varuna_lane_tls[kind], nic->dev_name,
+                  ucs_status_string(status));
+        goto out;
+    }
+
+    if (kind == UCT_VARUNA_LANE_DC) {
+        uct_varuna_mlx5_guard_dc(lane->inner);
+    }
+
+    status = uct_iface_query(lane->inner, &lane->attr);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
+        ucs_error("rc_varuna: %s on %s cannot handle errors: set "
+                  "UCX_DC_MLX5_TX_POLICY to 'dcs' or 'dcs_quota'",
+                  uct_varuna_lane_tls[kind], nic->dev_name);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
+                                      uct_varuna_am_handler, lane, 0);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    status = uct_varuna_foreign_drop(lane->inner, UCT_VARUNA_AM_ID_DATA, 0,
+                                     &iface->target_stats.foreign);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
+    /* RC posts its receives here, DC has done so already: UCP leaves an
+     * interface without endpoints disabled until an event wakes it up, and the
+     * first message would find no receive to raise that event */
+    uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
+    uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
+    goto out;
+
+err_close:
+    uct_iface_close(lane->inner);
+    lane->inner = NULL;
+out:
+    uct_config_release(config);
+    return status;
+}
+
+void uct_varuna_iface_close_links(uct_varuna_iface_t *iface)
+{
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            if (iface->links[link].lanes[kind].inner != NULL) {
+                uct_iface_close(iface->links[link].lanes[kind].inner);
+            }
+        }
+        ucs_free(iface->links[link].device_addr);
+    }
+}
+
+static ucs_status_t
+uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
+{
+    uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
+
+    link->device_addr_len = dc->attr.device_addr_len;
+    link->device_addr     = ucs_malloc(link->device_addr_len,
+                                       "varuna_device_addr");
+    if (link->device_addr == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return uct_iface_get_device_address(dc->inner, link->device_addr);
+}
+
+/* Not when the memory domain is opened: UCP opens those of all transports. */
+static void uct_varuna_iface_warn_single_link(const uct_varuna_md_t *md)
+{
+    static uint32_t warned = 0;
+
+    if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
+        ucs_warn("rc_varuna has one link only (%s), so it cannot survive a "
+                 "link failure", md->nics[md->links[0]].dev_name);
+    }
+}
+
+ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
+                                         uct_worker_h worker,
+                                         const uct_iface_params_t *params)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned link, kind;
+
+    uct_varuna_iface_warn_single_link(iface->md);
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            status = uct_varuna_iface_open_lane(iface, worker, params, link,
+                                                kind);
+            if (status != UCS_OK) {
+                goto err;
+            }
+        }
+
+        status = uct_varuna_iface_get_link_address(&iface->links[link]);
+        if (status != UCS_OK) {
+            goto err;
+        }
+    }
+
+    return UCS_OK;
+
+err:
+    uct_varuna_iface_close_links(iface);
+    return status;
+}
+
+/* Priority of the links: the device which was asked for, then the others in the
+ * configured order. */
+ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
+                                                 const char *dev_name)
+{
+    const uct_varuna_md_t *md = iface->md;
+    size_t prefix_len         = strlen(UCT_VARUNA_DEV_PREFIX);
+    unsigned i, primary;
+
+    if (strncmp(dev_name, UCT_VARUNA_DEV_PREFIX, prefix_len) == 0) {
+        dev_name += prefix_len;
+    }
+
+    for (primary = 0; primary < md->num_links; ++primary) {
+        if (!strcmp(md->nics[md->links[primary]].dev_name, dev_name)) {
+            break;
+        }
+    }
+
+    if (primary == md->num_links) {
+        ucs_error("rc_varuna: no link is called %s", dev_name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    iface->links[0].nic = md->links[primary];
+    iface->num_links    = 1;
+    for (i = 0; i < md->num_links; ++i) {
+        if (i != primary) {
+            iface->links[iface->num_links++].nic = md->links[i];
+        }
+    }
+
+    return UCS_OK;
+}

@@ -1,0 +1,689 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Memory domain operations: each is done on the inner memory domains of all
+ * links, through the public UCT API. Called by UCT.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_md.h"
+#include "varuna_md_dead.h"
+#include "varuna_md_share.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_links_file.h>
+#include <uct/ib/varuna/core/varuna_memtype.h>
+
+#include <ucs/arch/atomic.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/string.h>
+#include <ucs/type/param.h>
+
+/* An invalidation of all inner handles of one region */
+typedef struct {
+    uct_completion_t *comp;      /* User's; NULL if an error was returned */
+    ucs_status_t     status;     /* Any inner one that isn't UCS_OK */
+    volatile int32_t count;      /* Inner invalidations which aren't complete */
+    struct uct_varuna_inner_invalidation {
+        uct_completion_t comp;
+        void             *parent;
+    }                inner[UCT_VARUNA_MAX_LINKS];
+} uct_varuna_invalidation_t;
+
+const char *uct_varuna_atomic_mode_names[] = {
+    [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
+    [UCT_VARUNA_ATOMIC_PROXY]    = "proxy",
+    [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
+    [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
+    [UCT_VARUNA_ATOMIC_LAST]     = NULL
+};
+
+ucs_config_field_t uct_varuna_md_config_table[] = {
+    {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),
+     UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
+    {"LINKS", "all",
+     "Network devices which are used as links, in order of priority: the first "
+     "one is the\nprimary, the others take over when it fails. The k-th link of "
+     "a host should reach the\nk-th link of every other host.\n"
+     " - <device>:<port> (e.g. mlx5_0:1) : this port.\n"
+     " - <device> (e.g. mlx5_0)          : all ports of this device.\n"
+     " - all                             : all ports which are not named before "
+     "it, in order of\n"
+     "                                     their names.\n"
+     " - file:<path>                     : as this file says, alone; see TUNING.md."
+     "\n"
+     "Only ports on which both rc_mlx5 and dc_mlx5 can be used are links, at most "
+     "8 of them.",
+     ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
+
+    {"PORT_WAIT", "0",
+     "A port which is down when the memory domain is opened does not become a link "
+     "later.\nWait for such ports for this time, all in all: where links flap.",
+     ucs_offsetof(uct_varuna_md_config_t, port_wait), UCS_CONFIG_TYPE_TIME},
+
+    {"ATOMIC_MODE", "proxy",
+     "How atomics on the memory of this process, and of its peers, are carried "
+     "out. All\nprocesses which share memory must have the same mode.\n"
+     " - native   : as rc_mlx5 does; a result which a failure lost is not given "
+     "back, and\n"
+     "              atomics over two NICs are not atomic with each other.\n"
+     " - proxy    : all by the target's home NIC on request: exactly once, no UID "
+     "is ever\n"
+     "              visible, and slower.\n"
+     " - reread   : as native; a compare and swap whose result was lost is judged "
+     "by what\n"
+     "              stands in its target. For unique values only.\n"
+     " - extended : in two stages with extended status: exactly once, with the "
+     "result.",
+     ucs_offsetof(uct_varuna_md_config_t, atomic_mode),
+     UCS_CONFIG_TYPE_ENUM(uct_varuna_atomic_mode_names)},
+
+    {NULL}
+};
+
+
+static ucs_status_t uct_varuna_md_query_common(uct_md_h tl_md,
+                                               uct_md_attr_t *attr)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+
+    *attr = md->attr;
+    return UCS_OK;
+}
+
+UCT_VARUNA_COMPAT_MD_QUERY(uct_varuna_md_query, uct_varuna_md_query_common)
+
+static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
+                                              uct_varuna_mem_t *mem,
+                                              unsigned nic)
+{
+    ucs_status_t status;
+
+    if (uct_varuna_md_is_spare(md, mem, nic)) {
+        return UCS_OK;
+    }
+
+    status = uct_md_mem_dereg(md->nics[nic].md, mem->inner[nic]);
+    if (status != UCS_OK) {
+        ucs_warn("failed to deregister memory from %s: %s",
+                 md->nics[nic].md_name, ucs_status_string(status));
+    }
+    return status;
+}
+
+static ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
+                                          size_t length,
+                                          uct_varuna_reg_arg_t arg,
+                                          uct_mem_h *memh_p)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem;
+    unsigned num_alive  = 0;
+    ucs_status_t status = UCS_ERR_IO_ERROR;
+    unsigned nic, owner;
+
+    if (!uct_varuna_mem_is_host(address, length)) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "rc_varuna cannot register memory of a device: %p, %zu bytes",
+                address, length);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
+    if (mem == NULL) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to allocate a memory handle");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    mem->num_nics = md->num_nics;
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        owner = uct_varuna_md_inner_owner(md, nic);
+        if (owner == nic) {
+            status = uct_varuna_md_reg_inner(md, nic, address, length, arg,
+                                             &mem->inner[nic]);
+            if (status != UCS_OK) {
+                goto err_dereg;
+            }
+
+            num_alive += !uct_varuna_md_is_spare(md, mem, nic);
+        } else if (owner < nic) {
+            mem->inner[nic] = mem->inner[owner];
+        }
+    }
+
+    if (num_alive == 0) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to register memory: all NICs are dead");
+        status = UCS_ERR_IO_ERROR;
+        goto err_dereg;
+    }
+
+    mem->address = address;
+    mem->length  = length;
+    *memh_p = mem;
+    return UCS_OK;
+
+err_dereg:
+    while (nic-- > 0) {
+        if (uct_varuna_md_inner_owner(md, nic) == nic) {
+            (void)uct_varuna_md_dereg_inner(md, mem, nic);
+        }
+    }
+    ucs_free(mem);
+    return status;
+}
+
+static void uct_varuna_invalidation_put(uct_varuna_invalidation_t *inv)
+{
+    uct_completion_t *comp;
+    ucs_status_t status;
+
+    if (ucs_atomic_fsub32((volatile uint32_t*)&inv->count, 1) != 1) {
+        return;
+    }
+
+    comp   = inv->comp;
+    status = inv->status;
+    ucs_free(inv);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
+{
+    struct uct_varuna_inner_invalidation *inner =
+            ucs_container_of(comp, struct uct_varuna_inner_invalidation, comp);
+
+    uct_varuna_invalidation_t *inv = inner->parent;
+
+    if (comp->status != UCS_OK) {
+        inv->status = comp->status;
+    }
+
+    uct_varuna_invalidation_put(inv);
+}
+
+/* Deregister and invalidate all inner handles. The user's completion is called
+ * once, when the last inner invalidation is complete, or never if an error is returned:
+ * the caller may free it then. */
+static ucs_status_t
+uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
+                             uct_varuna_invalidation_t *inv,
+                             uct_completion_t *comp)
+{
+    ucs_status_t result = UCS_OK;
+    uct_md_mem_dereg_params_t params;
+    ucs_status_t status;
+    unsigned nic;
+
+    inv->comp   = comp;
+    inv->status = UCS_OK;
+    inv->count  = 1; /* This function's, so that it can't end before */
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (uct_varuna_md_is_spare(md, mem, nic)) {
+            continue;
+        }
+
+        ucs_atomic_add32((volatile uint32_t*)&inv->count, 1);
+        inv->inner[nic].parent      = inv;
+        inv->inner[nic].comp.func   = uct_varuna_inner_invalidate_cb;
+        inv->inner[nic].comp.count  = 1;
+        inv->inner[nic].comp.status = UCS_OK;
+
+        params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                            UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                            UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+        params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+        params.memh       = mem->inner[nic];
+        params.comp       = &inv->inner[nic].comp;
+        status            = uct_md_mem_dereg_v2(md->nics[nic].md, &params);
+        if (status == UCS_OK) {
+            continue;
+        }
+
+        ucs_warn("failed to invalidate memory on %s: %s", md->nics[nic].md_name,
+                 ucs_status_string(status));
+        result = status;
+        if (inv->inner[nic].comp.count > 0) {
+            /* It wasn't called, and won't be */
+            uct_varuna_invalidation_put(inv);
+        }
+    }
+
+    if (result != UCS_OK) {
+        inv->comp = NULL; /* Those which are on their way are for nobody */
+    }
+
+    uct_varuna_invalidation_put(inv);
+    return result;
+}
+
+static ucs_status_t
+uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    uct_varuna_md_t *md    = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem  = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             memh, MEMH, NULL);
+    unsigned flags         = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             flags, FLAGS, 0);
+    uct_completion_t *comp = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             comp, COMPLETION, NULL);
+    ucs_status_t result    = UCS_OK;
+    uct_varuna_invalidation_t *inv;
+    ucs_status_t status;
+    unsigned nic;
+
+    if (mem == NULL) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
+        if (!(md->attr.cap.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
+            return UCS_ERR_UNSUPPORTED;
+        } else if (comp == NULL) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+
+        inv = ucs_calloc(1, sizeof(*inv), "varuna_invalidation");
+        if (inv == NULL) {
+            ucs_error("failed to allocate an invalidation");
+            return UCS_ERR_NO_MEMORY;
+        }
+    } else {
+        inv = NULL;
+    }
+
+    (void)uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
+    if (inv != NULL) {
+        result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
+    } else {
+        uct_varuna_md_for_each_inner(md, nic) {
+            status = uct_varuna_md_dereg_inner(md, mem, nic);
+            result = (status == UCS_OK) ? result : status;
+        }
+    }
+
+    ucs_free(mem);
+    return result;
+}
+
+/* Advice is a hint: it is given to all NICs, and fails only if none takes it. */
+static ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
+                                             void *addr, size_t length,
+                                             unsigned advice)
+{
+    uct_varuna_md_t *md   = ucs_derived_of(tl_md, uct_varuna_md_t);
+    ucs_status_t result   = UCS_ERR_UNSUPPORTED;
+    unsigned num_advised  = 0;
+    ucs_status_t status;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE) ||
+            uct_varuna_md_is_spare(md, memh, nic)) {
+            continue;
+        }
+
+        status = uct_md_mem_advise(md->nics[nic].md,
+                                   uct_varuna_mem_inner(memh, nic), addr, length,
+                                   (uct_mem_advice_t)advice);
+        if (status == UCS_OK) {
+            ++num_advised;
+        } else {
+            result = status;
+        }
+    }
+
+    return (num_advised > 0) ? UCS_OK : result;
+}
+
+static ucs_status_t
+uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
+                               size_t length,
+                               const uct_md_mkey_pack_params_t *params,
+                               void *buffer)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uint8_t nic_map     = 0;
+    uint64_t inner_key; /* ib stores it aligned */
+    ucs_status_t status;
+    unsigned nic;
+    uint8_t *key;
+
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (md->nics[nic].is_link && !uct_varuna_md_is_spare(md, memh, nic)) {
+            nic_map |= UCS_BIT(nic);
+        }
+    }
+
+    memset(buffer, 0, md->attr.rkey_packed_size);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, buffer);
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (!(nic_map & UCS_BIT(nic))) {
+            continue;
+        }
+
+        status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
+                                             uct_varuna_mem_inner(memh, nic),
+                                             address, length, params,
+                                             &inner_key);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        memcpy(key, &inner_key, sizeof(inner_key));
+        key += sizeof(inner_key);
+    }
+
+    uct_varuna_md_share(md, memh);
+    return UCS_OK;
+}
+
+UCT_VARUNA_COMPAT_MKEY_PACK(uct_varuna_md_mkey_pack,
+                            uct_varuna_md_mkey_pack_common)
+
+static void uct_varuna_md_close(uct_md_h tl_md)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    unsigned nic;
+
+    uct_varuna_md_release_spares(md);
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        md->nics[nic].is_link = 0;
+    }
+    uct_varuna_nics_close_unused(md->nics, md->num_nics);
+    pthread_mutex_destroy(&md->lock);
+    ucs_free(md);
+}
+
+static uct_md_ops_t uct_varuna_md_ops = {
+    .close              = uct_varuna_md_close,
+    .query              = uct_varuna_md_query,
+    .mem_alloc          = (void*)ucs_empty_function_return_unsupported,
+    .mem_free           = (void*)ucs_empty_function_return_unsupported,
+    .mem_advise         = uct_varuna_md_mem_advise,
+    .mem_reg            = uct_varuna_md_mem_reg,
+    .mem_dereg          = uct_varuna_md_mem_dereg,
+    .mem_query          = (void*)ucs_empty_function_return_unsupported,
+    .mkey_pack          = uct_varuna_md_mkey_pack,
+    .detect_memory_type = (void*)ucs_empty_function_return_unsupported,
+    UCT_VARUNA_COMPAT_MD_OPS
+};
+
+/* What all links can do, at the cost of them all. */
+static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
+{
+    uct_md_attr_t *attr = &md->attr;
+    const uct_md_attr_t *inner;
+    unsigned nic;
+
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                                 UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
+                                 UCT_VARUNA_COMPAT_INVALIDATE;
+    attr->cap.max_reg          = SIZE_MAX;
+    attr->cap.max_alloc        = SIZE_MAX;
+    attr->cap.reg_mem_types    = UCT_VARUNA_MEM_TYPES;
+    attr->cap.access_mem_types = UCT_VARUNA_MEM_TYPES;
+    attr->rkey_packed_size     = uct_varuna_rkey_packed_size(md->num_links);
+    attr->local_cpus           = md->nics[md->links[0]].md_attr.local_cpus;
+    ucs_strncpy_zero(attr->component_name, UCT_VARUNA_COMPONENT_NAME,
+                     sizeof(attr->component_name));
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        inner                       = &md->nics[nic].md_attr;
+        attr->cap.flags            &= inner->cap.flags | UCT_MD_FLAG_NEED_MEMH |
+                                      UCT_MD_FLAG_NEED_RKEY;
+        attr->cap.max_reg           = ucs_min(attr->cap.max_reg,
+                                              inner->cap.max_reg);
+        attr->cap.max_alloc         = ucs_min(attr->cap.max_alloc,
+                                              inner->cap.max_alloc);
+        attr->cap.reg_mem_types    &= inner->cap.reg_mem_types;
+        attr->cap.access_mem_types &= inner->cap.access_mem_types;
+        attr->reg_cost              = ucs_linear_func_add(attr->reg_cost,
+                                                          inner->reg_cost);
+    }
+}
+
+/*
+ * Take over those NICs which are needed. They keep their canonical numbers;
+ * on a host with more NICs than there are numbers, only links get one.
+ */
+static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
+                                   const uct_varuna_nic_t *nics,
+                                   unsigned num_nics, const unsigned *links,
+                                   unsigned num_links)
+{
+    unsigned i, link;
+
+    md->num_nics = 0;
+    for (i = 0; (i < num_nics) && (md->num_nics < UCT_VARUNA_MAX_LINKS); ++i) {
+        if ((num_nics > UCT_VARUNA_MAX_LINKS) && !nics[i].is_link) {
+            continue;
+        }
+
+        for (link = 0; link < ucs_min(num_links, UCT_VARUNA_MAX_LINKS); ++link) {
+            if (links[link] == i) {
+                md->links[link] = md->num_nics;
+            }
+        }
+        md->nics[md->num_nics++] = nics[i];
+    }
+    md->num_links     = num_links;
+    md->num_primaries = ((md->num_primaries == 0) ||
+                         (md->num_primaries > num_links)) ? num_links :
+                        md->num_primaries;
+}
+
+static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
+                                                 unsigned num_nics)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (nics[i].md_attr.rkey_packed_size != UCT_VARUNA_INNER_KEY_SIZE) {
+            ucs_error("%s packs remote keys in %zu bytes, this UCX is not "
+                      "supported (expected %zu)", nics[i].md_name,
+                      nics[i].md_attr.rkey_packed_size,
+                      UCT_VARUNA_INNER_KEY_SIZE);
+            return UCS_ERR_UNSUPPORTED;
+        }
+    }
+    return UCS_OK;
+}
+
+/* Choose links as the file says; primaries come first. */
+static ucs_status_t
+uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
+                          unsigned num_nics, const char *path, unsigned *links,
+                          unsigned *num_links_p)
+{
+    char where[UCT_VARUNA_LINKS_FILE_MAX][UCT_VARUNA_LINKS_FILE_MAX_WHERE];
+    char *names[UCT_VARUNA_LINKS_FILE_MAX], *wheres[UCT_VARUNA_LINKS_FILE_MAX];
+    unsigned num_names     = 0;
+    unsigned num_primaries = 0;
+    uct_varuna_links_file_t file;
+    uct_varuna_links_entry_t *entry;
+    ucs_status_t status;
+    unsigned i;
+
+    status = uct_varuna_links_file_read(path, &file);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < file.num_entries; ++i) {
+        entry = &file.entries[i];
+        if (entry->role == UCT_VARUNA_LINK_ROLE_DISABLED) {
+            uct_varuna_nics_disable(nics, num_nics, entry->name);
+            continue;
+        }
+
+        ucs_snprintf_safe(where[i], sizeof(where[i]), "%s:%u", path,
+                          entry->line);
+        names[num_names]    = entry->name;
+        wheres[num_names++] = where[i];
+        num_primaries      += (entry->role == UCT_VARUNA_LINK_ROLE_PRIMARY);
+    }
+
+    if (num_primaries > 0) {
+        /* How many ports they are is known only when they are chosen */
+        status = uct_varuna_nics_select(nics, num_nics, names, num_primaries,
+                                        wheres, links, &md->num_primaries);
+        for (i = 0; i < num_nics; ++i) {
+            nics[i].is_link = 0;
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    md->return_policy.is_set      = file.has_return;
+    md->return_policy.does_return = file.does_return;
+    md->return_policy.delay       = file.return_delay;
+    return uct_varuna_nics_select(nics, num_nics, names, num_names, wheres,
+                                  links, num_links_p);
+}
+
+static ucs_status_t
+uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
+                     uct_varuna_nic_t *nics, unsigned num_nics, unsigned *links,
+                     unsigned *num_links_p)
+{
+    const size_t prefix_length = strlen(UCT_VARUNA_LINKS_FILE_PREFIX);
+    unsigned i;
+
+    for (i = 0; i < config->links.count; ++i) {
+        if (strncmp(config->links.names[i], UCT_VARUNA_LINKS_FILE_PREFIX,
+                    prefix_length)) {
+            continue;
+        }
+
+        if (config->links.count != 1) {
+            ucs_error("UCX_RC_VARUNA_LINKS: '%s' must stand alone, and its path "
+                      "may have no comma", config->links.names[i]);
+            return UCS_ERR_INVALID_PARAM;
+        }
+
+        return uct_varuna_md_select_file(md, nics, num_nics,
+                                         config->links.names[i] + prefix_length,
+                                         links, num_links_p);
+    }
+
+    return uct_varuna_nics_select(nics, num_nics, config->links.names,
+                                  config->links.count, NULL, links,
+                                  num_links_p);
+}
+
+/* Open all NICs, choose links. */
+static ucs_status_t
+uct_varuna_md_open_nics(uct_varuna_md_t *md,
+                        const uct_varuna_md_config_t *config)
+{
+    unsigned links[UCT_VARUNA_MAX_LINKS];
+    unsigned i, num_nics, num_links;
+    uct_varuna_nic_t *nics;
+    ucs_status_t status;
+
+    status = uct_varuna_nics_open(md->ib, config->port_wait, &nics, &num_nics);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_md_check_key_size(nics, num_nics);
+    if (status != UCS_OK) {
+        goto out_close;
+    }
+
+    md->num_primaries = 0;
+    status = uct_varuna_md_select(md, config, nics, num_nics, links,
+                                  &num_links);
+    if (status != UCS_OK) {
+        goto out_close;
+    }
+
+    if (num_links == 0) {
+        ucs_debug("there is no port with " UCT_VARUNA_RC_TL " and "
+                  UCT_VARUNA_DC_TL);
+        status = UCS_ERR_NO_DEVICE;
+        goto out_close;
+    }
+
+    uct_varuna_nics_close_unused(nics, num_nics);
+    uct_varuna_md_set_nics(md, nics, num_nics, links, num_links);
+    goto out_free;
+
+out_close:
+    for (i = 0; i < num_nics; ++i) {
+        nics[i].is_link = 0;
+    }
+    uct_varuna_nics_close_unused(nics, num_nics);
+out_free:
+    ucs_free(nics);
+    return status;
+}
+
+ucs_status_t uct_varuna_md_create(uct_component_t *component,
+                                  uct_component_h ib,
+                                  const uct_varuna_md_config_t *config,
+                                  uct_md_h *md_p)
+{
+    uct_varuna_md_t *md;
+    ucs_status_t status;
+
+    md = ucs_calloc(1, sizeof(*md), "varuna_md");
+    if (md == NULL) {
+        ucs_error("failed to allocate a memory domain");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    pthread_mutex_init(&md->lock, NULL);
+    uct_varuna_regions_init(&md->shared);
+    md->super.ops       = &uct_varuna_md_ops;
+    md->super.component = component;
+    md->ib              = ib;
+    md->atomic_mode     = (uct_varuna_atomic_mode_t)config->atomic_mode;
+    status              = uct_varuna_md_open_nics(md, config);
+    if (status != UCS_OK) {
+        ucs_free(md);
+        return status;
+    }
+
+    uct_varuna_md_init_attr(md);
+    *md_p = &md->super;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,
+                                      uct_tl_device_resource_t **devices_p,
+                                      unsigned *num_devices_p)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_tl_device_resource_t *devices;
+    const uct_varuna_nic_t *nic;
+    unsigned i;
+
+    devices = ucs_calloc(md->num_primaries, sizeof(*devices), "varuna_devices");
+    if (devices == NULL) {
+        ucs_error("failed to allocate a list of %u devices", md->num_primaries);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    for (i = 0; i < md->num_primaries; ++i) {
+        nic                   = &md->nics[md->links[i]];
+        devices[i].type       = UCT_DEVICE_TYPE_NET;
+        devices[i].sys_device = nic->sys_device;
+        ucs_snprintf_safe(devices[i].name, sizeof(devices[i].name), "%s%s",
+                          UCT_VARUNA_DEV_PREFIX, nic->dev_name);
+    }
+
+    *devices_p     = devices;
+    *num_devices_p = md->num_primaries;
+    return UCS_OK;
+}

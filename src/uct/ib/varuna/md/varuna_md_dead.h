@@ -1,0 +1,61 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Registering memory where NICs may be dead. A NIC that has died registers nothing
+ * any more, and its links are dead as well: the others go on without it. Used by
+ * varuna_md.c.
+ *
+ * What a dead NIC could not register has the NIC's *spare* in its place, a region that
+ * was registered in time: until the link table knows of the death, requests are posted
+ * on lanes of that NIC. They fail, but must be postable.
+ */
+#ifndef UCT_VARUNA_MD_DEAD_H_
+#define UCT_VARUNA_MD_DEAD_H_
+
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include "varuna_md.h"
+
+/* Loop over NICs which have a memory domain of their own: of the ports of one
+ * device, only over the first which is a link */
+#define uct_varuna_md_for_each_inner(_md, _nic) \
+    for ((_nic) = 0; (_nic) < (_md)->num_nics; ++(_nic)) \
+        if (uct_varuna_md_inner_owner((_md), (_nic)) == (_nic))
+
+/* @return The first NIC whose memory domain is that of @a nic, or a number that
+ * is none if @a nic has no memory domain. */
+static inline unsigned uct_varuna_md_inner_owner(const uct_varuna_md_t *md,
+                                                 unsigned nic)
+{
+    unsigned owner;
+
+    if (md->nics[nic].md == NULL) {
+        return UCT_VARUNA_MAX_LINKS;
+    }
+
+    for (owner = 0; md->nics[owner].md != md->nics[nic].md; ++owner);
+    return owner;
+}
+
+/** @return Whether the region is not registered on this NIC, which is dead */
+static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
+                                         const uct_varuna_mem_t *mem,
+                                         unsigned nic)
+{
+    return (mem != NULL) && (mem->inner[nic] != NULL) &&
+           (mem->inner[nic] == md->nics[nic].spare);
+}
+
+/** A registration failed: see whether that is because the NIC is dead, and do
+ *  without it from now on. @return Nonzero if it is. */
+int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
+
+/** Register on one NIC. If that is dead, its spare is returned. */
+ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
+                                     void *address, size_t length,
+                                     uct_varuna_reg_arg_t arg,
+                                     uct_mem_h *memh_p);
+
+/** Release what the functions above have made. */
+void uct_varuna_md_release_spares(uct_varuna_md_t *md);
+
+#endif

@@ -1,0 +1,454 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Finding NIC ports which can be links, and choosing among them. Called by
+ * varuna_md.c when the memory domain is opened.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_nic.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+
+#include <ucs/datastruct/string_buffer.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/compiler.h>
+#include <ucs/sys/string.h>
+#include <ucs/time/time.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UCT_VARUNA_LINKS_ALL    "all"
+#define UCT_VARUNA_LINKS_ENV    "UCX_" UCT_VARUNA_CONFIG_PREFIX "LINKS"
+
+/* How often a device is opened while its port is waited for */
+#define UCT_VARUNA_PORT_POLL    5000 /* microseconds */
+
+/* Growing list of NICs */
+typedef struct {
+    uct_varuna_nic_t *nics;
+    unsigned         num_nics;
+    ucs_time_t       wait_until;    /* For ports which are down */
+} uct_varuna_nic_list_t;
+
+
+static int uct_varuna_nic_compare(const void *a, const void *b)
+{
+    const uct_varuna_nic_t *nic_a = a;
+    const uct_varuna_nic_t *nic_b = b;
+
+    /* Natural order: mlx5_2:1 comes before mlx5_10:1 */
+    return strverscmp(nic_a->dev_name, nic_b->dev_name);
+}
+
+static ucs_status_t
+uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
+                           const char *md_name, const uct_md_attr_t *md_attr,
+                           const uct_tl_resource_desc_t *tl_resource)
+{
+    uct_varuna_nic_t *nics, *nic;
+
+    nics = ucs_realloc(list->nics, (list->num_nics + 1) * sizeof(*nics),
+                       "varuna_nics");
+    if (nics == NULL) {
+        ucs_error("failed to allocate a list of %u NICs", list->num_nics + 1);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    nic             = &nics[list->num_nics];
+    nic->md         = md;
+    nic->md_attr    = *md_attr;
+    nic->sys_device = tl_resource->sys_device;
+    nic->is_link    = 0;
+    nic->is_disabled = 0;
+    nic->is_dead    = 0;
+    nic->spare      = NULL;
+    ucs_strncpy_zero(nic->md_name, md_name, sizeof(nic->md_name));
+    ucs_strncpy_zero(nic->dev_name, tl_resource->dev_name,
+                     sizeof(nic->dev_name));
+
+    list->nics = nics;
+    ++list->num_nics;
+    return UCS_OK;
+}
+
+static int uct_varuna_has_tl(const uct_tl_resource_desc_t *resources,
+                             unsigned num_resources, const char *tl_name,
+                             const char *dev_name)
+{
+    unsigned i;
+
+    for (i = 0; i < num_resources; ++i) {
+        if (!strcmp(resources[i].tl_name, tl_name) &&
+            !strcmp(resources[i].dev_name, dev_name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Append the ports of an open memory domain which have both lanes. */
+static ucs_status_t
+uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
+                                 const char *md_name)
+{
+    uct_tl_resource_desc_t *resources;
+    unsigned i, num_resources;
+    uct_md_attr_t md_attr;
+    ucs_status_t status;
+
+    status = uct_varuna_compat_md_query(md, &md_attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_md_query_tl_resources(md, &resources, &num_resources);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    for (i = 0; i < num_resources; ++i) {
+        if (strcmp(resources[i].tl_name, UCT_VARUNA_RC_TL)) {
+            continue;
+        }
+
+        if (!uct_varuna_has_tl(resources, num_resources, UCT_VARUNA_DC_TL,
+                               resources[i].dev_name)) {
+            ucs_debug("%s has no %s, so it can't be a link",
+                      resources[i].dev_name, UCT_VARUNA_DC_TL);
+            continue;
+        }
+
+        status = uct_varuna_nic_list_append(list, md, md_name, &md_attr,
+                                            &resources[i]);
+        if (status != UCS_OK) {
+            break;
+        }
+    }
+
+    uct_release_tl_resource_list(resources);
+    return status;
+}
+
+/* A log entry must never be seen before the data which it stands for, so the
+ * device may not reorder its writes. Everything else of the inner memory domain
+ * is configured as it would be without us. */
+static void uct_varuna_nic_override(uct_md_config_t *config)
+{
+    ucs_status_t status;
+
+    status = uct_config_modify(config, UCT_VARUNA_COMPAT_RELAXED_ORDERING,
+                               "off");
+    if (status != UCS_OK) {
+        ucs_debug("relaxed ordering cannot be turned off: %s",
+                  ucs_status_string(status));
+    }
+}
+
+/* Open one memory domain, and append its ports. UCX lists a device's ports as they
+ * were when it was opened, and those which are down not at all. */
+static ucs_status_t
+uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
+                           const char *md_name)
+{
+    unsigned num_before = list->num_nics;
+    uct_md_config_t *config;
+    ucs_status_t status;
+    uct_md_h md;
+
+    status = uct_md_config_read(ib, NULL, NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_varuna_nic_override(config);
+    status = uct_md_open(ib, md_name, config, &md);
+    uct_config_release(config);
+    if (status != UCS_OK) {
+        ucs_debug("failed to open %s: %s", md_name, ucs_status_string(status));
+        return UCS_OK; /* Do without it */
+    }
+
+    status = uct_varuna_nic_list_append_ports(list, md, md_name);
+    if (list->num_nics == num_before) {
+        uct_md_close(md);
+    }
+    return status;
+}
+
+static ucs_status_t
+uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
+                            const char *md_name)
+{
+    unsigned num_before = list->num_nics;
+    ucs_status_t status;
+
+    for (;;) {
+        status = uct_varuna_nic_list_try_md(list, ib, md_name);
+        if ((status != UCS_OK) || (list->num_nics > num_before) ||
+            (ucs_get_time() >= list->wait_until)) {
+            return status;
+        }
+        usleep(UCT_VARUNA_PORT_POLL);
+    }
+}
+
+static ucs_status_t
+uct_varuna_nic_list_open_all(uct_varuna_nic_list_t *list, uct_component_h ib)
+{
+    uct_component_attr_t attr;
+    ucs_status_t status;
+    unsigned i;
+
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+    status          = uct_component_query(ib, &attr);
+    if ((status != UCS_OK) || (attr.md_resource_count == 0)) {
+        return status;
+    }
+
+    attr.field_mask   = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attr.md_resources = ucs_calloc(attr.md_resource_count,
+                                   sizeof(*attr.md_resources),
+                                   "varuna_md_resources");
+    if (attr.md_resources == NULL) {
+        ucs_error("failed to allocate a list of %u memory domains",
+                  attr.md_resource_count);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_component_query(ib, &attr);
+    for (i = 0; (i < attr.md_resource_count) && (status == UCS_OK); ++i) {
+        status = uct_varuna_nic_list_open_md(list, ib,
+                                             attr.md_resources[i].md_name);
+    }
+
+    ucs_free(attr.md_resources);
+    return status;
+}
+
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
+                                  uct_varuna_nic_t **nics_p,
+                                  unsigned *num_nics_p)
+{
+    uct_varuna_nic_list_t list = {NULL, 0};
+    ucs_status_t status;
+
+    list.wait_until = ucs_get_time() + ucs_time_from_sec(port_wait);
+    status = uct_varuna_nic_list_open_all(&list, ib);
+    if (status != UCS_OK) {
+        uct_varuna_nics_close_unused(list.nics, list.num_nics);
+        ucs_free(list.nics);
+        return status;
+    }
+
+    if (list.num_nics > 0) {
+        qsort(list.nics, list.num_nics, sizeof(*list.nics),
+              uct_varuna_nic_compare);
+    }
+
+    *nics_p     = list.nics;
+    *num_nics_p = list.num_nics;
+    return UCS_OK;
+}
+
+static int uct_varuna_nics_md_is_used(const uct_varuna_nic_t *nics,
+                                      unsigned num_nics, uct_md_h md)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (nics[i].md == md) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics)
+{
+    unsigned i;
+    uct_md_h md;
+
+    for (i = 0; i < num_nics; ++i) {
+        md = nics[i].md;
+        if ((md == NULL) || nics[i].is_link) {
+            continue;
+        }
+
+        nics[i].md = NULL;
+        if (!uct_varuna_nics_md_is_used(nics, num_nics, md)) {
+            uct_md_close(md);
+        }
+    }
+}
+
+static int uct_varuna_nic_matches(const uct_varuna_nic_t *nic, const char *name)
+{
+    const char prefix[] = UCT_VARUNA_DEV_PREFIX;
+    const char *port;
+    size_t length;
+
+    if (!strncmp(name, prefix, sizeof(prefix) - 1)) {
+        name += sizeof(prefix) - 1;
+    }
+
+    if (!strcmp(nic->dev_name, name)) {
+        return 1;
+    }
+
+    /* Without port number: all ports of the device */
+    port   = strrchr(nic->dev_name, ':');
+    length = strlen(name);
+    return (port != NULL) && (length == (size_t)(port - nic->dev_name)) &&
+           !strncmp(nic->dev_name, name, length);
+}
+
+static void uct_varuna_nics_str(const uct_varuna_nic_t *nics, unsigned num_nics,
+                                ucs_string_buffer_t *strb)
+{
+    unsigned i;
+
+    if (num_nics == 0) {
+        ucs_string_buffer_appendf(strb, "none");
+    }
+
+    for (i = 0; i < num_nics; ++i) {
+        ucs_string_buffer_appendf(strb, "%s%s", (i == 0) ? "" : ",",
+                                  nics[i].dev_name);
+    }
+}
+
+/* Make one NIC a link, because of a name which isn't "all". */
+static ucs_status_t
+uct_varuna_nics_select_one(uct_varuna_nic_t *nics, unsigned num_nics,
+                           unsigned nic, const char *name, const char *where,
+                           unsigned *links, unsigned *num_links_p)
+{
+    UCS_STRING_BUFFER_ONSTACK(strb, 512);
+
+    if (nics[nic].is_link) {
+        uct_varuna_nics_str(nics, num_nics, &strb);
+        ucs_error("%s: '%s' names %s a second time "
+                  "(there are: %s)", where, name, nics[nic].dev_name,
+                  ucs_string_buffer_cstr(&strb));
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (*num_links_p == UCT_VARUNA_MAX_LINKS) {
+        ucs_error("%s: '%s' is one too many, there can't be "
+                  "more than %u links", where, name, UCT_VARUNA_MAX_LINKS);
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    nics[nic].is_link       = 1;
+    links[(*num_links_p)++] = nic;
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
+                            const char *name, const char *where,
+                            unsigned *links, unsigned *num_links_p)
+{
+    unsigned num_found = 0;
+    UCS_STRING_BUFFER_ONSTACK(strb, 512);
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (!uct_varuna_nic_matches(&nics[i], name)) {
+            continue;
+        }
+
+        ++num_found;
+        status = uct_varuna_nics_select_one(nics, num_nics, i, name, where,
+                                            links, num_links_p);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (num_found == 0) {
+        uct_varuna_nics_str(nics, num_nics, &strb);
+        ucs_error("%s: there is no port '%s' with "
+                  UCT_VARUNA_RC_TL " and " UCT_VARUNA_DC_TL " (there are: %s)",
+                  where, name, ucs_string_buffer_cstr(&strb));
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    return UCS_OK;
+}
+
+/* Make links of all NICs which aren't, as far as possible. */
+static void uct_varuna_nics_select_rest(uct_varuna_nic_t *nics,
+                                        unsigned num_nics, unsigned *links,
+                                        unsigned *num_links_p)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (nics[i].is_link || nics[i].is_disabled) {
+            continue;
+        }
+
+        if (*num_links_p == UCT_VARUNA_MAX_LINKS) {
+            ucs_debug("%s is not used, as there are %u links already",
+                      nics[i].dev_name, UCT_VARUNA_MAX_LINKS);
+            continue;
+        }
+
+        nics[i].is_link         = 1;
+        links[(*num_links_p)++] = i;
+    }
+}
+
+void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
+                             const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        if (uct_varuna_nic_matches(&nics[i], name)) {
+            nics[i].is_disabled = 1;
+        }
+    }
+}
+
+ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
+                                    char **names, unsigned num_names,
+                                    char **wheres,
+                                    unsigned *links, unsigned *num_links_p)
+{
+    unsigned num_links = 0;
+    UCS_STRING_BUFFER_ONSTACK(strb, 512);
+    ucs_status_t status;
+    unsigned i;
+
+    if (num_names == 0) {
+        uct_varuna_nics_str(nics, num_nics, &strb);
+        ucs_error(UCT_VARUNA_LINKS_ENV " names no link (there are: %s)",
+                  ucs_string_buffer_cstr(&strb));
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    for (i = 0; i < num_names; ++i) {
+        if (!strcmp(names[i], UCT_VARUNA_LINKS_ALL)) {
+            uct_varuna_nics_select_rest(nics, num_nics, links, &num_links);
+            continue;
+        }
+
+        status = uct_varuna_nics_select_name(nics, num_nics, names[i],
+                                             (wheres == NULL) ?
+                                             UCT_VARUNA_LINKS_ENV : wheres[i],
+                                             links, &num_links);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    *num_links_p = num_links;
+    return UCS_OK;
+}

@@ -1,0 +1,79 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The NIC ports of this host which can be links: finding them through UCX's ib
+ * component, and choosing among them by name. Used by varuna_md.c.
+ */
+#ifndef UCT_VARUNA_NIC_H_
+#define UCT_VARUNA_NIC_H_
+
+#include <uct/ib/varuna/core/varuna_def.h>
+
+/* One NIC port which has both rc_mlx5 and dc_mlx5. */
+typedef struct uct_varuna_nic {
+    uct_md_h                   md;        /* Inner memory domain, shared by the
+                                             ports of a device; NULL if this NIC
+                                             is no link */
+    uct_md_attr_t              md_attr;
+    char                       md_name[UCT_MD_NAME_MAX];
+    char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
+    ucs_sys_device_t           sys_device;
+    int                        is_link;   /* It was chosen */
+    int                        is_dead;   /* It registers nothing any more */
+    uct_mem_h                  spare;     /* Stands for what a dead NIC could not
+                                             register; NULL: not made yet */
+    int                        is_disabled; /* "all" does not mean it */
+} uct_varuna_nic_t;
+
+/**
+ * Open the memory domains of all devices which have ports that can be links. A
+ * device which can't be opened is left out, as UCX itself does.
+ *
+ * @param [in]  ib          Inner component.
+ * @param [in]  port_wait   Seconds to wait for ports which are down.
+ * @param [out] nics_p      Ports by name in natural order. To be released by
+ *                          ucs_free(), the memory domains by
+ *                          uct_varuna_nics_close_unused().
+ * @param [out] num_nics_p  Their number, may be 0.
+ */
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
+                                  uct_varuna_nic_t **nics_p,
+                                  unsigned *num_nics_p);
+
+/**
+ * Close the memory domains which no link uses.
+ *
+ * @param [in,out] nics      NICs. Those which aren't links have no memory domain
+ *                           afterwards.
+ * @param [in]     num_nics  Their number.
+ */
+void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics);
+
+/** Leave the ports of this name out of "all". It need not exist. */
+void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
+                             const char *name);
+
+/**
+ * Choose links by name, as in UCX_RC_VARUNA_LINKS. A name which is unknown or
+ * stands twice is an error which tells what there is.
+ *
+ * @param [in,out] nics         All NICs; is_link is set for those chosen.
+ * @param [in]     num_nics     Their number.
+ * @param [in]     names        Device names ("mlx5_0:1", or "mlx5_0" for all
+ *                              ports of it, our own prefix is allowed), or "all"
+ *                              for all that are not named before, as far as
+ *                              UCT_VARUNA_MAX_LINKS allows.
+ * @param [in]     num_names    Their number.
+ * @param [in]     wheres       Where each name was written, for errors; NULL: in
+ *                              UCX_RC_VARUNA_LINKS.
+ * @param [out]    links        NIC indices in the order of the names; room for
+ *                              UCT_VARUNA_MAX_LINKS.
+ * @param [out]    num_links_p  Their number. It is 0 only if there are no NICs
+ *                              and none was asked for by name.
+ */
+ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
+                                    char **names, unsigned num_names,
+                                    char **wheres,
+                                    unsigned *links, unsigned *num_links_p);
+
+#endif

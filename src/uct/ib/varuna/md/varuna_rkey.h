@@ -1,0 +1,72 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Packed and unpacked remote keys: a set of inner keys by NIC index. Used by
+ * varuna_md.c (pack), varuna_component.c (unpack) and the data path (look-up).
+ */
+#ifndef UCT_VARUNA_RKEY_H_
+#define UCT_VARUNA_RKEY_H_
+
+#include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
+
+#include <ucs/sys/compiler.h>
+
+/* Unpacked remote key: inner keys by NIC index of the *remote* host. */
+struct uct_varuna_rkey {
+    unsigned                   num_keys;   /* Highest NIC index + 1 */
+    uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
+    uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
+};
+
+/** @return Size of a packed key which holds @a num_keys inner ones. */
+size_t uct_varuna_rkey_packed_size(unsigned num_keys);
+
+/**
+ * Write the header of a packed key.
+ *
+ * @param [in]  nic_map      NICs whose inner keys follow.
+ * @param [in]  atomic_mode  uct_varuna_atomic_mode_t of this host.
+ * @param [out] buffer       Packed key.
+ *
+ * @return Place of the first inner key; each takes UCT_VARUNA_INNER_KEY_SIZE.
+ */
+void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
+                                  void *buffer);
+
+/** @return Length of a packed key, as its header says. */
+static inline size_t uct_varuna_rkey_length(const void *buffer)
+{
+    const uct_varuna_packed_rkey_t *packed = (const uct_varuna_packed_rkey_t*)buffer;
+
+    return sizeof(*packed) + (packed->num_keys * packed->key_size);
+}
+
+/**
+ * Unpack a key which a peer gave. Its length isn't known: everything which is
+ * read is bounded by what the header may say.
+ *
+ * @param [in]  ib       Inner component.
+ * @param [in]  buffer   Packed key.
+ * @param [out] rkey_p   Unpacked key, to be released by
+ *                       uct_varuna_rkey_release().
+ *
+ * @return UCS_ERR_INVALID_PARAM if it is none of ours, which is logged.
+ */
+ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
+                                    uct_varuna_rkey_t **rkey_p);
+
+/** Release an unpacked key and the inner keys in it. */
+void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey);
+
+/** @return Inner remote key for the remote host's @a nic, UCT_INVALID_RKEY if
+ *  the peer registered the memory on no such NIC. */
+static inline uct_rkey_t uct_varuna_rkey_inner(uct_rkey_t rkey, unsigned nic)
+{
+    const uct_varuna_rkey_t *vrkey = (const uct_varuna_rkey_t*)rkey;
+
+    return ucs_likely(nic < vrkey->num_keys) ? vrkey->inner[nic].rkey :
+           UCT_INVALID_RKEY;
+}
+
+#endif

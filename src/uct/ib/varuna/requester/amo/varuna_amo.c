@@ -1,0 +1,538 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The requester's driver of atomics. One atomic has one action at a time: it waits
+ * in the list of ready ones for resources, for a slot or for the proxy; then its
+ * requests are in ep->reqs, as any other; then the state machine is told.
+ *
+ *   start -> ready -> lane, or proxy -> completion -> state machine -+-> finished
+ *              ^                                                     |
+ *              +-----------------------------------------------------+
+ *
+ * varuna_amo_lane.c and varuna_amo_proxy.c carry the actions out.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_amo_priv.h"
+#include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/responder/proxy/varuna_home.h>
+
+/* --- Choosing a way --- */
+
+/* It is behind its fence, and others may follow; or it has failed. */
+static void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
+{
+    amo->ep->amo.fences -= amo->fence;
+    amo->fence           = 0;
+}
+
+/*
+ * Rule 9: nobody passes a fence before all in front of it are decided, neither the
+ * atomic before which it stands nor those that came later.
+ *
+ * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
+ * contend with itself. What the one before has left is a good guess.
+ */
+static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
+{
+    int undecided = 0;
+    uct_varuna_amo_t *older;
+
+    ucs_list_for_each(older, &amo->ep->amo.all, all) {
+        if (older == amo) {
+            break;
+        }
+
+        if (older->fence) {
+            return 0;
+        }
+
+        undecided |= !(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED);
+
+        if (older->sm.addr != amo->sm.addr) {
+            continue;
+        }
+
+        if (!(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED)) {
+            return 0;
+        }
+
+        if (older->sm.state == UCT_VARUNA_AMO_CONFIRM) {
+            uct_varuna_amo_sm_hint(&amo->sm, older->sm.desired);
+        }
+    }
+
+    return !(amo->fence && undecided);
+}
+
+/* Whether what came before its fence, and is no atomic, is still in its way. A read is
+ * complete when its data has come (uct_varuna_ep_can_post()); and the proxy knows
+ * nothing of what is under way on the lane. */
+static int uct_varuna_amo_is_fenced_off(uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+
+    if (!amo->fence) {
+        return 0;
+    }
+
+    if ((ep->num_reqs > 0) && !uct_varuna_amo_lane_is_home(ep)) {
+        uct_varuna_ep_signal(ep);
+        return 1;
+    }
+
+    return ep->num_reads > 0;
+}
+
+static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
+                                        uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    ucs_status_t status;
+    int is_read;
+
+    if (!uct_varuna_amo_lane_is_open(iface, ep)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    if (ucs_unlikely(amo->not_before != 0)) {
+        if (ucs_get_time() < amo->not_before) {
+            return UCS_ERR_BUSY;
+        }
+        amo->not_before = 0;
+    }
+
+    if (!amo->begun) {
+        if (!uct_varuna_amo_may_begin(amo)) {
+            return UCS_ERR_BUSY; /* Comes again when that one is decided */
+        }
+        amo->begun = 1;
+    }
+
+    if (ucs_unlikely(uct_varuna_amo_is_fenced_off(amo))) {
+        return UCS_ERR_BUSY;
+    }
+
+    /* Any NIC can read. But what is not begun goes to the proxy as a whole */
+    is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ);
+    status  = (uct_varuna_amo_lane_is_home(ep) ||
+               (is_read && !uct_varuna_amo_sm_is_free(&amo->sm))) ?
+              uct_varuna_amo_post_lane(iface, amo) :
+              uct_varuna_amo_post_proxy(iface, amo);
+    if (status == UCS_OK) {
+        uct_varuna_amo_pass_fence(amo);
+    }
+
+    return status;
+}
+
+int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    int waiting               = 0;
+    uct_varuna_amo_t *amo, *tmp;
+    ucs_status_t status;
+
+    ucs_list_for_each_safe(amo, tmp, &ep->amo.ready, ready) {
+        status = uct_varuna_amo_post(iface, amo);
+        if (status == UCS_OK) {
+            ucs_list_del(&amo->ready);
+            amo->is_ready = 0;
+        } else if (status == UCS_ERR_NO_RESOURCE) {
+            waiting = 1;
+            break;
+        } else if (status != UCS_ERR_BUSY) {
+            uct_varuna_recovery_start(ep, ucs_status_string(status));
+            break;
+        } else if (amo->fence || (amo->not_before != 0) ||
+                   uct_varuna_slots_wait_for_time(&ep->amo.slots)) {
+            waiting = 1; /* Nobody else tells when it may go on */
+        }
+    }
+
+    if (ucs_unlikely(ep->amo.proxied != NULL)) {
+        uct_varuna_amo_check_proxy(iface, ep);
+        waiting = 1;
+    }
+
+    return waiting;
+}
+
+static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
+{
+    if (!amo->is_ready) {
+        amo->is_ready = 1;
+        ucs_list_add_tail(&amo->ep->amo.ready, &amo->ready);
+    }
+
+    if (uct_varuna_amo_progress(amo->ep)) {
+        uct_varuna_ep_add_work(amo->ep);
+    }
+}
+
+/* --- Flushes --- */
+
+void uct_varuna_amo_add_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush)
+{
+    flush->log_sn = ep->amo.sn;
+    ucs_queue_push(&ep->amo.flushes, &flush->queue);
+}
+
+/* Whether an atomic is unfinished which came before @a flush. */
+static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
+                                    const uct_varuna_req_t *flush)
+{
+    const uct_varuna_amo_t *oldest;
+
+    if (ucs_list_is_empty(&ep->amo.all)) {
+        return 0;
+    }
+
+    oldest = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
+    return UCS_CIRCULAR_COMPARE32(oldest->sn, <=, flush->log_sn);
+}
+
+/* Rule 9: a flush covers the confirms of all atomics before it. Both are in order of
+ * age, and nothing is counted: a user's callback may add atomics and flushes at any
+ * point. */
+static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
+                                          ucs_status_t status)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_req_t *flush;
+    uct_completion_t *comp;
+
+    while (!ucs_queue_is_empty(&ep->amo.flushes)) {
+        flush = ucs_queue_head_elem_non_empty(&ep->amo.flushes,
+                                              uct_varuna_req_t, queue);
+        if (uct_varuna_amo_is_before(ep, flush)) {
+            return;
+        }
+
+        ucs_queue_pull_non_empty(&ep->amo.flushes);
+        if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
+            uct_varuna_req_push(iface, ep, flush);
+            ep->want_signal = 1;
+            uct_varuna_ep_add_work(ep);
+            continue;
+        }
+
+        comp = flush->user_comp;
+        uct_varuna_req_release(flush);
+        uct_invoke_completion(comp, status);
+    }
+}
+
+/* --- Completion --- */
+
+static void uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
+{
+    uct_completion_t *comp = amo->user_comp;
+
+    if (amo->is_told) {
+        return;
+    }
+
+    amo->is_told = 1;
+    --amo->ep->amo.undecided;
+    if ((status == UCS_OK) && (amo->result != NULL)) {
+        memcpy(amo->result, &amo->sm.result, amo->sm.width);
+    }
+
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
+{
+    uct_varuna_ep_t *ep       = amo->ep;
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    uct_varuna_amo_give_slot(amo);
+    uct_varuna_amo_pass_fence(amo);
+    ucs_list_del(&amo->all);
+    if (amo->is_ready) {
+        ucs_list_del(&amo->ready);
+    }
+
+    if (ep->amo.proxied == amo) {
+        ep->amo.proxied = NULL;
+    }
+
+    --ep->amo.num;
+    --iface->outstanding;
+    ep->amo.stats.helped    += amo->sm.helped;
+    ep->amo.stats.retries   += amo->sm.retries;
+    ep->amo.stats.recovered += !!(amo->sm.flags &
+                                  UCT_VARUNA_AMO_FLAG_RECOVERED);
+    uct_varuna_amo_tell(amo, status);
+    ucs_mpool_put_inline(amo);
+    uct_varuna_amo_finish_flushes(ep, status);
+    if (!ucs_list_is_empty(&ep->amo.ready)) {
+        uct_varuna_ep_add_work(ep); /* A slot, or the proxy, is free */
+    }
+}
+
+/* Rule 10: who lost several races lets the others finish, for a random time. A
+ * decided atomic, or one which is being recovered, does not wait: others may wait
+ * for it. */
+static void uct_varuna_amo_back_off(uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    unsigned ns;
+
+    amo->races     = amo->sm.retries;
+    ep->amo.random = (ep->amo.random * 1103515245u) + 12345u;
+    ns             = uct_varuna_amo_sm_backoff(&amo->sm, ep->amo.random >> 8);
+    if (ns > 0) {
+        amo->not_before = ucs_get_time() + ucs_time_from_usec(ns * 1e-3);
+        ++ep->amo.stats.backoffs;
+    }
+}
+
+/* The state machine has been told, and has a next action. */
+void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
+{
+    if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
+        uct_varuna_amo_finish(amo, UCS_OK);
+        return;
+    }
+
+    if (ucs_unlikely(amo->sm.retries != amo->races)) {
+        uct_varuna_amo_back_off(amo);
+    }
+
+    /* The confirm is on the lane before the user hears of the result: what he
+     * posts then finds no UID of his own */
+    uct_varuna_amo_set_ready(amo);
+    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) {
+        uct_varuna_amo_tell(amo, UCS_OK);
+    }
+}
+
+void uct_varuna_amo_step_completion(uct_completion_t *comp)
+{
+    uct_varuna_amo_t *amo = ucs_container_of(comp, uct_varuna_amo_t, comp);
+
+    if (ucs_unlikely(comp->status != UCS_OK)) {
+        uct_varuna_amo_finish(amo, comp->status);
+        return;
+    }
+
+    if (ucs_likely(!amo->lost)) {
+        uct_varuna_amo_sm_done(&amo->sm, amo->value, &amo->slot);
+    } else if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
+        uct_varuna_amo_sm_lost(&amo->sm);
+    } /* Else the same once more */
+
+    amo->lost = 0;
+    uct_varuna_amo_advance(amo);
+}
+
+void uct_varuna_amo_collect(const uct_varuna_req_t *req)
+{
+    uct_varuna_amo_t *amo = req->atomic.amo;
+
+    if ((amo == NULL) || (req->ep == NULL)) {
+        return;
+    }
+
+    amo->lost  = !!(req->flags & UCT_VARUNA_REQ_FLAG_LOST);
+    amo->value = 0;
+    memcpy(&amo->value, req->data, req->length);
+}
+
+/* --- Taking one --- */
+
+/* It waits in a list of ours for all that it needs, so it can be taken when other
+ * requests can't be posted. */
+static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
+                                   uct_varuna_ep_t *ep)
+{
+    if (ep->amo.num >= UCT_VARUNA_MAX_AMOS) {
+        return 0;
+    }
+
+    return (ep->state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
+}
+
+ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
+                                  unsigned width, uint64_t compare,
+                                  uint64_t value, uint64_t remote_addr,
+                                  uct_rkey_t rkey, void *result,
+                                  uct_completion_t *comp)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_amo_t *amo;
+
+    if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
+        if (ep->silent > 0) {
+            uct_varuna_ep_signal(ep);
+        }
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    amo = ucs_mpool_get_inline(&iface->amo_mp);
+    if (amo == NULL) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    amo->ep        = ep;
+    amo->user_comp = comp;
+    amo->result    = result;
+    amo->rkey      = rkey;
+    amo->sn        = ++ep->amo.sn;
+    amo->is_ready  = 0;
+    amo->is_told   = 0;
+    amo->lost      = 0;
+    amo->begun     = 0;
+    amo->races     = 0;
+    amo->not_before = 0;
+    amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
+    if (amo->fence) {
+        ++ep->amo.fences;
+        ep->fence_next = 0;
+        ep->fence_beat = iface->fence_beat;
+    }
+
+    uct_varuna_amo_sm_start(&amo->sm, op, width, remote_addr, compare, value,
+                            (iface->md->atomic_mode ==
+                             UCT_VARUNA_ATOMIC_EXTENDED) ?
+                            UCT_VARUNA_SLOTS_MAX : 0);
+    ucs_list_add_tail(&ep->amo.all, &amo->all);
+    ++ep->amo.num;
+    ++ep->amo.undecided;
+    ++ep->amo.stats.started;
+    ++iface->outstanding;
+    uct_varuna_amo_set_ready(amo);
+    return UCS_OK;
+}
+
+void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+    uct_varuna_amo_t *amo;
+
+    while (!ucs_list_is_empty(&ep->amo.all)) {
+        amo = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
+        uct_varuna_amo_finish(amo, status);
+    }
+}
+
+/* --- Opening and closing --- */
+
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
+                               uint32_t epoch)
+{
+    if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
+        ep->amo.home_epoch = epoch;
+        ep->amo.home_nic   = nic;
+    }
+}
+
+static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,
+                                            uct_rkey_bundle_t *bundle)
+{
+    ucs_status_t status;
+
+    status = uct_rkey_unpack(&uct_varuna_component, *tail_p, bundle);
+    *tail_p += uct_varuna_rkey_length(*tail_p);
+    return status;
+}
+
+/* The message was checked: its keys are whole. */
+static ucs_status_t
+uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
+                          const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    ucs_status_t status;
+
+    status = uct_varuna_amo_take_key(&tail, &arena->read);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_amo_take_key(&tail, &arena->mark);
+    if (status != UCS_OK) {
+        goto err_release_read;
+    }
+
+    if (rep->num_slots > 0) {
+        status = uct_varuna_amo_take_key(&tail, &arena->write);
+        if (status != UCS_OK) {
+            goto err_release_mark;
+        }
+    }
+
+    arena->slots_addr = rep->slots_addr;
+    arena->marks_addr = rep->marks_addr;
+    arena->num_slots  = rep->arena_slots;
+    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail);
+    return UCS_OK;
+
+err_release_mark:
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+err_release_read:
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    return status;
+}
+
+ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
+                                 const uct_varuna_ctl_open_rep_t *rep)
+{
+    ep->amo.mode = rep->atomic_mode;
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    return (rep->arena_slots == 0) ? UCS_OK :
+           uct_varuna_amo_open_arena(
+                   ep, UCS_PTR_BYTE_OFFSET(rep + 1,
+                                           rep->rkey_len + rep->addr_len), rep);
+}
+
+void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
+{
+    ep->amo.random = (uint32_t)ucs_get_time();
+    ep->amo.home_nic = UCT_VARUNA_HOME_NONE;
+    ucs_list_head_init(&ep->amo.all);
+    ucs_list_head_init(&ep->amo.ready);
+    ucs_queue_head_init(&ep->amo.flushes);
+}
+
+void uct_varuna_amo_ep_cleanup(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+
+    if (arena->num_slots == 0) {
+        return;
+    }
+
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+    if (ep->amo.slots.num > 0) {
+        uct_rkey_release(&uct_varuna_component, &arena->write);
+    }
+}
+
+static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free,
+    .obj_init      = NULL,
+    .obj_cleanup   = NULL,
+    .obj_str       = NULL
+};
+
+ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface)
+{
+    return uct_varuna_compat_mpool_init(&iface->amo_mp,
+                                        sizeof(uct_varuna_amo_t), 64,
+                                        &uct_varuna_amo_mpool_ops,
+                                        "varuna_amo");
+}
+
+void uct_varuna_amo_iface_cleanup(uct_varuna_iface_t *iface)
+{
+    ucs_mpool_cleanup(&iface->amo_mp, 1);
+}

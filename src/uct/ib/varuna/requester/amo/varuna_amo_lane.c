@@ -1,0 +1,276 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Posts the actions of atomics on the lane, as saved requests: bodies, compares
+ * and swaps, reads; and gives out the endpoint's slots. Main thread only.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/requester/varuna.inl>
+#include "varuna_amo_priv.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/core/varuna_mutate.h>
+
+/* --- Slots --- */
+
+static ucs_status_t uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
+{
+    uint64_t gen;
+    uint32_t slot;
+
+    slot = uct_varuna_slots_take(&amo->ep->amo.slots, amo->sm.width, &gen);
+    if (slot == UCT_VARUNA_SLOT_NONE) {
+        return UCS_ERR_BUSY; /* Waits, and never fails */
+    }
+
+    uct_varuna_amo_sm_set_slot(&amo->sm, slot, gen);
+    return UCS_OK;
+}
+
+/* Rule 7: by its owner, when the state machine is through with it. */
+void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
+{
+    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) {
+        uct_varuna_slots_give(&amo->ep->amo.slots, amo->sm.slot, amo->sm.gen);
+        amo->sm.flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
+    }
+}
+
+/* --- Posting on the lane --- */
+
+/* Rule 12: an action on a word is for the home NIC. What is more, an OCCUPY needs a
+ * lane that can be fenced: on DC, too, atomics go by proxy. */
+int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
+{
+    return (ep->amo.mode == UCT_VARUNA_ATOMIC_EXTENDED) &&
+           (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
+           (uct_varuna_mutate(AMO_ANY_NIC) ||
+            (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic));
+}
+
+int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface,
+                                uct_varuna_ep_t *ep)
+{
+    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (ep->owed != NULL) ||
+        (ep->num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
+        return 0;
+    }
+
+    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
+        uct_varuna_recovery_start(ep, "link down");
+        return 0;
+    }
+
+    return 1;
+}
+
+static uct_varuna_req_t *
+uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
+                   uct_varuna_req_type_t type, uint64_t addr, uct_rkey_t rkey,
+                   size_t length, int is_last)
+{
+    uct_varuna_req_t *req = ucs_mpool_get_inline(&iface->req_mp);
+
+    if (ucs_unlikely(req == NULL)) {
+        return NULL;
+    }
+
+    uct_varuna_req_init(amo->ep, req, type, is_last ? &amo->comp : NULL);
+    uct_varuna_req_set_remote(req, addr, rkey);
+    req->length = length;
+    if (ucs_unlikely(amo->fence)) {
+        req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
+    }
+
+    if (is_last) {
+        amo->comp.func   = uct_varuna_amo_step_completion;
+        amo->comp.count  = 1;
+        amo->comp.status = UCS_OK;
+    }
+
+    return req;
+}
+
+static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
+                                            uct_varuna_amo_t *amo,
+                                            uct_varuna_req_t *req)
+{
+    ucs_status_t status = uct_varuna_req_post(req, 1);
+
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_varuna_req_release(req);
+        return status;
+    }
+
+    uct_varuna_req_push(iface, amo->ep, req);
+    return UCS_OK;
+}
+
+static void uct_varuna_amo_unpack(void *arg, const void *data, size_t length)
+{
+    uct_varuna_amo_t *amo = arg;
+
+    if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_BODY) {
+        memcpy(&amo->slot, data, ucs_min(length, sizeof(amo->slot)));
+    } else {
+        amo->value = 0;
+        memcpy(&amo->value, data, ucs_min(length, sizeof(amo->value)));
+    }
+}
+
+static ucs_status_t uct_varuna_amo_post_read(uct_varuna_iface_t *iface,
+                                             uct_varuna_amo_t *amo,
+                                             uint64_t addr, uct_rkey_t rkey,
+                                             size_t length)
+{
+    uct_varuna_req_t *req;
+
+    req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_GET_BCOPY, addr, rkey,
+                             length, 1);
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    req->get.cb  = uct_varuna_amo_unpack;
+    req->get.arg = amo;
+    return uct_varuna_amo_post_req(iface, amo, req);
+}
+
+static ucs_status_t
+uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
+                        uct_varuna_req_type_t type, uint64_t addr,
+                        uct_rkey_t rkey, unsigned width, uint64_t compare,
+                        uint64_t swap, int is_last)
+{
+    uct_varuna_req_t *req;
+
+    req = uct_varuna_amo_req(iface, amo, type, addr, rkey, width, is_last);
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    req->flags         |= (width == sizeof(uint64_t)) ? UCT_VARUNA_REQ_FLAG_64 :
+                          0;
+    req->atomic.compare = compare;
+    req->atomic.value   = swap;
+    req->atomic.result  = req->data;
+    req->atomic.amo     = is_last ? amo : NULL;
+    return uct_varuna_amo_post_req(iface, amo, req);
+}
+
+static uint64_t uct_varuna_amo_slot_addr(const uct_varuna_ep_t *ep,
+                                         uint32_t slot)
+{
+    return ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t));
+}
+
+static ucs_status_t uct_varuna_amo_post_mark(uct_varuna_iface_t *iface,
+                                             uct_varuna_amo_t *amo)
+{
+    const uct_varuna_ep_arena_t *arena = &amo->ep->amo.arena;
+    const uct_varuna_amo_act_t *act    = &amo->sm.act;
+
+    return uct_varuna_amo_post_cas(
+            iface, amo, UCT_VARUNA_REQ_AMO_CAS,
+            arena->marks_addr + (act->slot * sizeof(uint64_t)),
+            arena->mark.rkey, sizeof(uint64_t), act->mark_from, act->mark_to, 1);
+}
+
+static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
+                                             uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_req_t *req;
+
+    req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_AMO_BODY,
+                             uct_varuna_amo_slot_addr(ep, amo->sm.slot),
+                             ep->amo.arena.write.rkey,
+                             UCT_VARUNA_SLOT_BODY_SIZE, 0);
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    req->atomic.amo = NULL;
+    uct_varuna_amo_sm_body(&amo->sm, (uct_varuna_slot_t*)req->data);
+    return uct_varuna_amo_post_req(iface, amo, req);
+}
+
+/* Rule 2: the body, then the CAS, on one QP; with one doorbell. If the second one
+ * finds no resources, both come again later. */
+static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
+                                               uct_varuna_amo_t *amo)
+{
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    uct_varuna_mlx5_bell_t bell;
+    ucs_status_t status;
+
+    uct_varuna_mlx5_bell_hold(amo->ep->lane.ep, &bell);
+    status = uct_varuna_amo_post_body(iface, amo);
+    if (status != UCS_OK) {
+        uct_varuna_mlx5_bell_restore(&bell, 0);
+        return status;
+    }
+
+    uct_varuna_mlx5_bell_join(&bell);
+    status = uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_OCCUPY,
+                                     amo->sm.addr, amo->rkey, amo->sm.width,
+                                     act->compare, act->swap, 1);
+    uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
+    return status;
+}
+
+static ucs_status_t uct_varuna_amo_post_confirm(uct_varuna_iface_t *iface,
+                                                uct_varuna_amo_t *amo)
+{
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    ucs_status_t status;
+
+    status = uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
+                                     amo->sm.addr, amo->rkey, amo->sm.width,
+                                     act->compare, act->swap, 0);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    return uct_varuna_amo_post_mark(iface, amo);
+}
+
+ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_t *amo)
+{
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    ucs_status_t status;
+
+    if ((amo->sm.state == UCT_VARUNA_AMO_OCCUPY) &&
+        !(amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT)) {
+        status = uct_varuna_amo_take_slot(amo);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    switch (act->type) {
+    case UCT_VARUNA_AMO_ACT_READ:
+        return uct_varuna_amo_post_read(iface, amo, amo->sm.addr, amo->rkey,
+                                        amo->sm.width);
+    case UCT_VARUNA_AMO_ACT_READ_BODY:
+        return uct_varuna_amo_post_read(
+                iface, amo, uct_varuna_amo_slot_addr(amo->ep, act->slot),
+                amo->ep->amo.arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
+    case UCT_VARUNA_AMO_ACT_CAS:
+        return uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
+                                       amo->sm.addr, amo->rkey, amo->sm.width,
+                                       act->compare, act->swap, 1);
+    case UCT_VARUNA_AMO_ACT_CAS_MARK:
+        return uct_varuna_amo_post_mark(iface, amo);
+    case UCT_VARUNA_AMO_ACT_OCCUPY:
+        return uct_varuna_amo_post_occupy(iface, amo);
+    case UCT_VARUNA_AMO_ACT_CONFIRM:
+        return uct_varuna_amo_post_confirm(iface, amo);
+    default:
+        ucs_assertv(0, "action=%d", act->type);
+        return UCS_OK;
+    }
+}

@@ -1,0 +1,71 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * One atomic as its driver keeps it, and what the driver's files need of each
+ * other: varuna_amo.c takes, paces and finishes atomics, varuna_amo_lane.c posts
+ * their actions on the lane, varuna_amo_proxy.c sends them to the peer's proxy.
+ */
+#ifndef UCT_VARUNA_AMO_PRIV_H_
+#define UCT_VARUNA_AMO_PRIV_H_
+
+#include "varuna_amo.h"
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+
+struct uct_varuna_amo {
+    uct_completion_t           comp;      /* Of the action on the lane */
+    ucs_list_link_t            all;       /* In ep->amo.all */
+    ucs_list_link_t            ready;     /* In ep->amo.ready, if is_ready */
+    uct_varuna_ep_t            *ep;
+    uct_completion_t           *user_comp;
+    void                       *result;
+    uct_rkey_t                 rkey;      /* Outer */
+    uint32_t                   sn;
+    uint8_t                    is_ready;
+    uint8_t                    is_told;   /* The user has the result */
+    uint8_t                    fence;     /* It waits for what is before its
+                                             fence, and so do all that came later */
+    uint8_t                    lost;      /* The lane failed with its action */
+    uint8_t                    begun;     /* Its first action may be posted */
+    uint32_t                   races;     /* Lost ones, when last looked at */
+    ucs_time_t                 not_before; /* Backs off until then, or 0 */
+    uint64_t                   value;     /* What the action gave */
+    uct_varuna_slot_t          slot;      /* READ_BODY: what is there */
+    uct_varuna_amo_sm_t        sm;
+};
+
+/** Give the slot back, if it has one (rule 7). */
+void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo);
+
+/** @return Nonzero if an action on a word may go on the lane in use (rule 12). */
+int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep);
+
+/** @return Nonzero if the lane takes requests now. */
+int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+
+/**
+ * Post the action on the lane, with a slot if it needs one.
+ *
+ * @return UCS_OK, UCS_ERR_NO_RESOURCE if the lane takes no more, UCS_ERR_BUSY if
+ *         no slot is free; otherwise the lane failed.
+ */
+ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_t *amo);
+
+/**
+ * Send the action to the proxy, or all of the atomic if it is not begun.
+ *
+ * @return UCS_OK, or UCS_ERR_BUSY if another one of this endpoint is there.
+ */
+ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
+                                       uct_varuna_amo_t *amo);
+
+/** Ask the proxy again, if it is time to. */
+void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+
+/** The state machine has been told what its action gave: go on with the next. */
+void uct_varuna_amo_advance(uct_varuna_amo_t *amo);
+
+/** Completion of an action on the lane. */
+void uct_varuna_amo_step_completion(uct_completion_t *comp);
+
+#endif

@@ -1,0 +1,292 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The hot path: taking, posting and queueing a request. Included by the files that
+ * implement operations of the endpoint.
+ */
+#ifndef UCT_VARUNA_INL_
+#define UCT_VARUNA_INL_
+
+#include "varuna_ep_ops.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_recovery.h"
+#include "varuna_req.h"
+
+#include <uct/base/uct_iov.inl>
+
+#define UCT_VARUNA_EP_DECL(_tl_ep, _iface, _ep) \
+    uct_varuna_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_varuna_ep_t); \
+    uct_varuna_iface_t *_iface = ucs_derived_of((_tl_ep)->iface, \
+                                                uct_varuna_iface_t)
+
+/* A registered packing buffer. */
+typedef struct uct_varuna_bcopy {
+    uct_mem_h                  memh;
+} uct_varuna_bcopy_t;
+
+/* The link or the path has failed since the lane was made: one store somewhere
+ * else, seen here by every endpoint. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    unsigned link = ep->lane.link;
+
+    if (uct_varuna_mutate(NO_GENERATION)) {
+        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
+               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
+    }
+
+    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
+           (ep->peer->paths[link].generation != ep->lane.path_gen);
+}
+
+/* Whether a fence stands before the next request. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
+                        const uct_varuna_ep_t *ep)
+{
+    return ep->fence_next || (ep->fence_beat != iface->fence_beat);
+}
+
+/* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
+ * before the next request, or before an atomic that waits for what came before it. */
+static inline int
+uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
+            !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
+           (ep->amo.fences > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
+}
+
+/* Whether a request may be posted as far as we are concerned; the inner lane
+ * may still have no resources. 'now': it may not be kept for later either. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
+{
+    if (ucs_unlikely((ep->amo.num > 0) &&
+                     uct_varuna_ep_amo_is_in_way(iface, ep))) {
+        return 0;
+    }
+
+    if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
+        if (uct_varuna_mutate(NO_GATE) &&
+            uct_varuna_ep_leaks(ep)) {
+            return (ep->owed == NULL) && !uct_varuna_oplog_is_full(&ep->oplog);
+        }
+
+        return !now && uct_varuna_ep_takes(ep);
+    }
+
+    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+        return 0;
+    }
+
+    /* A read is complete when its data has come, not when the responder has
+     * sent it. If a fenced operation were executed while that data got lost,
+     * reading again would see too new a value; and UCX's fence modes do not
+     * always make the NIC wait. */
+    if (ucs_unlikely((ep->num_reads > 0) &&
+                     uct_varuna_ep_is_fenced(iface, ep))) {
+        return 0;
+    }
+
+    return (ep->owed == NULL) && (ep->num_reqs < UCT_VARUNA_MAX_REQS) &&
+           !uct_varuna_oplog_is_full(&ep->oplog);
+}
+
+/* Whether requests wait which came first: nothing may pass them, or a fence
+ * would not hold between the two */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
+{
+    return !ucs_queue_is_empty(&ep->pending) && !ep->dispatching;
+}
+
+/* Nobody flushes behind messages: who sends one without a completion, and waits by
+ * events, may take it for sent, and call progress no more until something comes. So
+ * it is taken when the NIC takes it. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
+                           uct_varuna_req_type_t type,
+                           const uct_completion_t *comp)
+{
+    return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
+            (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
+           (comp == NULL) && iface->uses_events;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                    uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    req->ep        = ep;
+    req->type      = type;
+    req->flags     = 0;
+    req->opcode    = 0;
+    req->iovcnt    = 0;
+    req->length    = 0;
+    req->bcopy     = NULL;
+    req->user_comp = comp;
+}
+
+static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
+uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                   uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    uct_varuna_req_t *req;
+
+    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep,
+                                             uct_varuna_req_is_sent_now(
+                                                     iface, type, comp)) ||
+                     uct_varuna_ep_has_pending(ep))) {
+        /* What fills the ring may have been posted silently */
+        if (ep->silent > 0) {
+            uct_varuna_ep_signal(ep);
+        }
+        return NULL;
+    }
+
+    req = ucs_mpool_get_inline(&iface->req_mp);
+    if (ucs_unlikely(req == NULL)) {
+        return NULL;
+    }
+
+    uct_varuna_req_init(ep, req, type, comp);
+    if (ucs_unlikely(uct_varuna_ep_is_fenced(iface, ep))) {
+        req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
+    }
+
+    return req;
+}
+
+static inline void uct_varuna_req_release(uct_varuna_req_t *req)
+{
+    if (req->bcopy != NULL) {
+        ucs_mpool_put_inline(req->bcopy);
+    }
+    ucs_mpool_put_inline(req);
+}
+
+static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
+                                       uct_varuna_ep_t *ep,
+                                       uct_varuna_req_t *req)
+{
+    ucs_queue_push(&ep->reqs, &req->queue);
+    ++ep->num_reqs;
+    ++iface->outstanding;
+    ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+}
+
+/* In UCX's own statistics, where they are built */
+static inline void uct_varuna_ep_count_refused(uct_varuna_ep_t *ep,
+                                               ucs_status_t status)
+{
+    if (status == UCS_ERR_NO_RESOURCE) {
+        UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
+    }
+}
+
+/* Why a request is not taken. Of its failure a user hears from the error handler first:
+ * UCP, in the mode in which it fails over between its lanes, begins a request again that
+ * gets an error, and on the same lane if it does not know that it has failed. */
+static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = (ep->state == UCT_VARUNA_EP_FAILED) && ep->reported ?
+                          ep->fail_status : UCS_ERR_NO_RESOURCE;
+
+    uct_varuna_ep_count_refused(ep, status);
+    return status;
+}
+
+/* Post a new request and queue it, or give it back. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                     uct_varuna_req_t *req)
+{
+    ucs_status_t status;
+
+    status = ucs_likely((ep->state == UCT_VARUNA_EP_ACTIVE) ||
+                        uct_varuna_ep_leaks(ep)) ?
+             uct_varuna_req_post(req, 0) : UCS_OK;
+    if (ucs_unlikely(status != UCS_OK)) {
+        uct_varuna_req_release(req);
+        status = (ep->state == UCT_VARUNA_EP_ACTIVE) ? status :
+                 UCS_ERR_NO_RESOURCE;
+        uct_varuna_ep_count_refused(ep, status);
+        return status;
+    }
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
+        ep->fence_next = 0;
+        ep->fence_beat = iface->fence_beat;
+    }
+
+    uct_varuna_ep_leaked(ep);
+    uct_varuna_req_push(iface, ep, req);
+    ++ep->stats.posted;
+    if (ucs_unlikely(ep->silent >= iface->config.signal_period)) {
+        uct_varuna_ep_signal(ep);
+    }
+
+    return UCS_OK;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                                uct_varuna_req_t *req)
+{
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req);
+
+    return (status == UCS_OK) ? UCS_INPROGRESS : status;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
+                          uct_rkey_t rkey)
+{
+    req->remote_addr = remote_addr;
+    req->rkey        = rkey;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
+                       size_t iovcnt)
+{
+    size_t i;
+
+    req->iovcnt = iovcnt;
+    for (i = 0; i < iovcnt; ++i) {
+        req->iov[i] = iov[i];
+    }
+    req->length = uct_iov_total_length(iov, iovcnt);
+}
+
+/* Give the request a registered buffer and an iov over its first @length bytes;
+ * the buffer's payload is returned. */
+static UCS_F_ALWAYS_INLINE void *
+uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
+{
+    uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&iface->bcopy_mp);
+
+    req->bcopy = bcopy;
+    return (bcopy == NULL) ? NULL : bcopy + 1;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_set_bcopy_iov(uct_varuna_req_t *req, size_t length)
+{
+    uct_varuna_bcopy_t *bcopy = req->bcopy;
+
+    req->iovcnt        = 1;
+    req->length        = length;
+    req->iov[0].buffer = bcopy + 1;
+    req->iov[0].length = length;
+    req->iov[0].memh   = bcopy->memh;
+    req->iov[0].stride = 0;
+    req->iov[0].count  = 1;
+}
+
+#endif

@@ -1,0 +1,107 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Waits for a failed lane to come to rest. See varuna_drain.h.
+ *
+ * What a lane that is not at rest can still do, and what rules it out:
+ *
+ *   it sends what waits in its queue     the responder's queue pair is in ERR
+ *   an answer is written into memory     none is sent after that, and those sent
+ *   of ours                              before live for PACKET_LIFETIME at most
+ *
+ * A DC lane has no end at the responder that could be stopped. A NIC of which the
+ * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_drain.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_lane.h"
+
+
+static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface =
+            ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
+
+    return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->dead.link);
+}
+
+/* @return whether the lane's completions have been polled until there was none, at
+ * @a since or later. If not, they will be; but messages may come faster than they
+ * are polled, so this cannot be waited for for ever. */
+static int uct_varuna_drain_is_dry(uct_varuna_iface_t *iface,
+                                   const uct_varuna_lane_t *dead,
+                                   ucs_time_t since)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[dead->link].lanes[dead->kind];
+
+    if (lane->dry_at >= since) {
+        return 1;
+    }
+
+    lane->want_dry  = 1;
+    iface->want_dry = 1;
+    return 0;
+}
+
+uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    ucs_time_t timeout        = iface->config.drain_timeout;
+    ucs_time_t deadline;
+    int is_gone;
+
+    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+        return UCT_VARUNA_DRAIN_DONE;
+    }
+
+    is_gone  = uct_varuna_drain_is_nic_gone(ep);
+    /* While the application computed, nobody has looked for what was flushed */
+    deadline = now - (iface->watch.clock - ep->state_clock) +
+               (is_gone ? 0 : timeout);
+    if ((now < deadline) ||
+        (!uct_varuna_drain_is_dry(iface, &ep->dead, deadline) &&
+         (now < (deadline + timeout)))) {
+        return UCT_VARUNA_DRAIN_WAIT;
+    }
+
+    ucs_info("rc_varuna: vqp=%u: %s is gone or hangs: the %s lane on it was not "
+             "flushed (%s)", ep->id,
+             uct_varuna_link_name(iface, ep->dead.link),
+             (ep->dead.kind == UCT_VARUNA_LANE_RC) ? "RC" : "DC",
+             is_gone ? "the system says so" : "drain timeout");
+    return (is_gone || (ep->dead.kind == UCT_VARUNA_LANE_RC)) ?
+           UCT_VARUNA_DRAIN_STUCK : UCT_VARUNA_DRAIN_HOPELESS;
+}
+
+uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
+                                           int is_late, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+
+    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+        return UCT_VARUNA_DRAIN_DONE; /* It came to rest after all */
+    }
+
+    if (uct_varuna_drain_is_nic_gone(ep)) {
+        return is_late ? UCT_VARUNA_DRAIN_DONE : UCT_VARUNA_DRAIN_WAIT;
+    }
+
+    if (!is_fenced) {
+        return UCT_VARUNA_DRAIN_HOPELESS;
+    }
+
+    if (ep->fenced_at == 0) {
+        ep->fenced_at = now;
+    }
+
+    return (now < (ep->fenced_at + iface->config.packet_lifetime)) ?
+           UCT_VARUNA_DRAIN_WAIT : UCT_VARUNA_DRAIN_DONE;
+}

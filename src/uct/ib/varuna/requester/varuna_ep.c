@@ -1,0 +1,207 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Creation and destruction of the vQP.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ep.h"
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include "varuna_compare.h"
+#include "varuna_ep_ops.h"
+#include "varuna_farewell.h"
+#include "varuna_lane.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_path.h"
+#include "varuna_recovery_priv.h"
+#include "varuna_stat.h"
+
+#include <ucs/vfs/base/vfs_obj.h>
+
+/* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
+ * endpoint does not reach its slot's next owner. */
+#define UCT_VARUNA_EP_SLOT_BITS      20
+
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
+{
+    void *ptr;
+
+    if (!ucs_ptr_array_lookup(&iface->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
+                              ptr)) {
+        return NULL;
+    }
+
+    return (((uct_varuna_ep_t*)ptr)->id == id) ? ptr : NULL;
+}
+
+/* Give the endpoint an id by which it is found. */
+static ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface,
+                                      uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned slot;
+
+    pthread_mutex_lock(&iface->eps_lock);
+    slot = ucs_ptr_array_insert(&iface->eps, ep);
+    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
+        ucs_ptr_array_remove(&iface->eps, slot);
+        status = UCS_ERR_EXCEEDS_LIMIT;
+    } else {
+        ep->id = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+    }
+    pthread_mutex_unlock(&iface->eps_lock);
+    return status;
+}
+
+/* Nobody finds it any more, in no thread. */
+static void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    pthread_mutex_lock(&iface->eps_lock);
+    ucs_ptr_array_remove(&iface->eps,
+                         ep->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
+    pthread_mutex_unlock(&iface->eps_lock);
+    /* UCX has done this before it called us, but it may have been listed since */
+    ucs_vfs_obj_remove(ep);
+}
+
+static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(params->iface,
+                                               uct_varuna_iface_t);
+    ucs_status_t status;
+
+    UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    ucs_queue_head_init(&self->reqs);
+    ucs_queue_head_init(&self->pending);
+    uct_varuna_oplog_reset(&self->oplog);
+    uct_varuna_amo_ep_init(self);
+    self->lane.link  = UCT_VARUNA_LINK_NONE;
+    self->fence_beat = iface->fence_beat;
+    self->path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
+
+    status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
+                                 params->iface_addr, SIZE_MAX, &self->peer);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_stat_init(self);
+    if (status != UCS_OK) {
+        goto err_put_peer;
+    }
+
+    status = uct_varuna_ep_add(iface, self);
+    if (status != UCS_OK) {
+        goto err_stat_cleanup;
+    }
+
+    self->instance    = ++iface->ep_instances;
+    self->state       = UCT_VARUNA_EP_OPENING;
+    self->state_since = ucs_get_time();
+    self->state_clock = iface->watch.clock;
+    uct_varuna_ep_add_work(self);
+    uct_varuna_ep_step(self, self->state_since);
+    return UCS_OK;
+
+err_stat_cleanup:
+    uct_varuna_stat_cleanup(self);
+err_put_peer:
+    uct_varuna_peer_put(iface->ctl, self->peer);
+    return status;
+}
+
+/* The lane's completions must not find us any more. */
+static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
+                                       const uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    khiter_t iter;
+
+    if (lane->ep == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
+    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
+    uct_varuna_iface_bury(iface, lane->ep, lane->kind, &ep->reqs);
+}
+
+/* Over the link in use at first, unless it is known to be bad */
+static void uct_varuna_ep_say_farewell(uct_varuna_ep_t *ep,
+                                       const uct_varuna_lane_t *lane)
+{
+    unsigned usable                  = uct_varuna_peer_usable_links(ep->peer);
+    const uct_varuna_ctl_hdr_t whose = {
+        .secret  = ep->peer->secret,
+        .opening = ep->opening,
+        .vqp     = ep->id,
+        .epoch   = ep->instance
+    };
+    unsigned link;
+
+    usable = (usable == 0) ? ep->peer->link_map : usable;
+    link   = ((lane->link != UCT_VARUNA_LINK_NONE) &&
+              (usable & UCS_BIT(lane->link))) ? lane->link :
+             (unsigned)ucs_ffs64(usable);
+    uct_varuna_farewell_say(uct_varuna_ep_iface(ep)->ctl, ep->peer, link,
+                            &whose);
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(self->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_lane_t lane    = self->lane;
+
+    if (self->num_reqs > 0) {
+        ucs_debug("ep %p: destroyed with %u unfinished requests", self,
+                  self->num_reqs);
+    }
+
+    if (self->lane.ep != NULL) {
+        uct_varuna_ep_leave_inner_pending(self, self->lane.ep);
+    }
+
+    /* At most one lane has ever been given what is unfinished */
+    uct_varuna_ep_ctl_ended(self);
+    self->state   = UCT_VARUNA_EP_FAILED;
+    self->lane.ep = NULL;
+    uct_varuna_ep_settle(self);
+    uct_varuna_compare_detach(self);
+    uct_varuna_ep_detach_reqs(self);
+    uct_varuna_ep_abandon_lane(self, &lane);
+    uct_varuna_ep_abandon_lane(self, &self->dead);
+    uct_varuna_reqs_cancel(&self->reqs);
+    uct_varuna_amo_fail_all(self, UCS_ERR_CANCELED);
+    uct_varuna_reqs_release(&self->reqs);
+    uct_varuna_ep_drop_next(self);
+    uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
+
+    if (self->on_work) {
+        ucs_list_del(&self->work);
+    }
+
+    uct_varuna_amo_ep_cleanup(self);
+    if ((self->logs_addr != 0) || (self->ctl_sent != 0)) {
+        uct_varuna_ep_say_farewell(self, &lane);
+    }
+
+    if (self->logs_addr != 0) {
+        uct_rkey_release(&uct_varuna_component, &self->log_bundle);
+    }
+
+    uct_varuna_ep_remove(iface, self);
+    uct_varuna_peer_put(iface->ctl, self->peer);
+    uct_varuna_stat_cleanup(self);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_ep_t, uct_base_ep_t)
+UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);

@@ -1,0 +1,257 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The requester's side of the control plane: state OPENING, requests that are sent
+ * until they are answered, and the answers. Called by varuna_recovery.c,
+ * varuna_verdict.c and, with the answers, varuna_ctl.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_recovery_priv.h"
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include "varuna_req.h"
+#include "varuna_swap.h"
+
+
+/* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
+ * messages wait in a queue, others are dropped): when a link fails, thousands ask. */
+#define UCT_VARUNA_MAX_ASKING        256
+
+/* The link for a control request: the chosen one first, then round robin over
+ * all which reach the peer and whose port is up, since silence may mean that the link
+ * is dead. */
+static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link                    = uct_varuna_ep_select_link(ep);
+    unsigned map                    = 0;
+    unsigned i;
+
+    /* What nobody can receive would only keep the control plane busy */
+    ucs_for_each_bit(i, ep->peer->link_map) {
+        if (!(iface->link_table.links[i].causes & UCT_VARUNA_LINK_CAUSE_PORT)) {
+            map |= UCS_BIT(i);
+        }
+    }
+    map = (map == 0) ? ep->peer->link_map : map;
+
+    if (ep->ctl_sent == 0) {
+        return (link == UCT_VARUNA_LINK_NONE) ? ucs_ffs64(map) : link;
+    }
+
+    link = ep->ctl_link;
+    do {
+        link = (link + 1) % UCT_VARUNA_MAX_LINKS;
+    } while (!(map & UCS_BIT(link)));
+    return link;
+}
+
+ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
+                                    uct_varuna_ctl_type_t type, uint32_t epoch,
+                                    const void *body, size_t length)
+{
+    uct_varuna_iface_t *iface  = uct_varuna_ep_iface(ep);
+    uct_varuna_ctl_hdr_t whose = {
+        .secret  = ep->peer->secret,
+        .opening = ep->opening,
+        .vqp     = ep->id,
+        .epoch   = epoch
+    };
+
+    return uct_varuna_ctl_send(iface->ctl, ep->peer, link, type, &whose, body,
+                               length);
+}
+
+void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
+{
+    ep->peer->asking -= ep->asking;
+    ep->asking        = 0;
+}
+
+void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
+                               uct_varuna_ctl_type_t type, uint32_t epoch,
+                               const void *body, size_t length)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link;
+
+    if ((ep->ctl_sent != 0) &&
+        (now - ep->ctl_sent < iface->config.ctl_timeout)) {
+        return;
+    }
+
+    if (!ep->asking) {
+        if (ep->peer->asking >= UCT_VARUNA_MAX_ASKING) {
+            return; /* Its turn comes */
+        }
+
+        ep->asking = 1;
+        ++ep->peer->asking;
+    }
+
+    link = uct_varuna_ep_next_ctl_link(ep);
+    if (ep->ctl_sent != 0) {
+        ucs_debug("rc_varuna: ep %p vqp=%u: no answer on %s for %.3f s: asking "
+                  "again on %s", ep, ep->id,
+                  uct_varuna_link_name(iface, ep->ctl_link),
+                  ucs_time_to_sec(now - ep->ctl_sent),
+                  uct_varuna_link_name(iface, link));
+    }
+
+    ep->ctl_link = link;
+    ep->ctl_sent = now;
+    uct_varuna_ep_ctl_send(ep, ep->ctl_link, type, epoch, body, length);
+}
+
+void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t age            = iface->watch.clock - ep->state_clock;
+
+    /* Where it is asked, it must answer; the link that was left may be down at our
+     * end, and tells nothing then */
+    if (ep->ctl_sent != 0) {
+        uct_varuna_heartbeat_use(ep->peer, ep->ctl_link, now);
+    } else if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+    }
+
+    if (uct_varuna_heartbeat_is_gone(ep->peer, iface->config.peer_timeout)) {
+        ucs_diag("ep %p: vQP %u: the peer's process is gone: it was silent on all "
+                 "links for %.1f s while others on its host answered", ep,
+                 ep->id, ucs_time_to_sec(iface->config.peer_timeout));
+        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+    } else if (age > iface->config.give_up) {
+        /* An application that computed has not asked meanwhile: an answer may be
+         * lost, and the question as well */
+        ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
+                 " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->state],
+                 ucs_time_to_sec(age));
+        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+    }
+}
+
+int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    struct {
+        uct_varuna_ctl_open_req_t req;
+        uint8_t                   addr[512];
+    } UCS_S_PACKED body;
+
+    if (ep->logs_addr != 0) {
+        return 1; /* Opened, and no link is usable: the scan tries */
+    }
+
+    body.req.reserved = 0;
+    body.req.addr_len = uct_varuna_iface_pack_full_address(
+            uct_varuna_ep_iface(ep), body.addr, sizeof(body.addr));
+    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, ep->instance,
+                              &body, sizeof(body.req) + body.req.addr_len);
+    uct_varuna_ep_check_give_up(ep, now);
+    return 1;
+}
+
+static void
+uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
+                            const uct_varuna_ctl_reject_t *rej)
+{
+    if (rej->dest != ep->peer->uuid) {
+        return; /* The id was another endpoint's */
+    }
+
+    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.ep != NULL) &&
+        (rej->status != UCS_ERR_CONNECTION_RESET)) {
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ucs_diag("ep %p: the peer refused vQP %u (%s): %s", ep, ep->id,
+             uct_varuna_ctl_type_name(rej->type),
+             ucs_status_string((ucs_status_t)rej->status));
+    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+}
+
+static void
+uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_hdr_t *hdr,
+                              const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0) ||
+        (hdr->epoch != ep->instance)) {
+        return;
+    }
+
+    if ((rep->log_size != UCT_VARUNA_LOG_SIZE) ||
+        (rep->log_count != UCT_VARUNA_LOG_COUNT) || (rep->log_addr == 0) ||
+        (rep->target >= UCT_VARUNA_TARGET_ID_MAX)) {
+        ucs_error("ep %p: the peer offers logs of another shape (%u x %u): "
+                  "install the same rc_varuna on both hosts", ep,
+                  rep->log_count, rep->log_size);
+        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        return;
+    }
+
+    status = uct_rkey_unpack(&uct_varuna_component, rep + 1, &ep->log_bundle);
+    if (status != UCS_OK) {
+        uct_varuna_ep_fail(ep, status);
+        return;
+    }
+
+    status = uct_varuna_amo_open(ep, rep);
+    if (status != UCS_OK) {
+        uct_rkey_release(&uct_varuna_component, &ep->log_bundle);
+        uct_varuna_ep_fail(ep, status);
+        return;
+    }
+
+    ep->log_rkey  = ep->log_bundle.rkey;
+    ep->logs_addr = rep->log_addr;
+    ep->opening   = hdr->opening;
+    uct_varuna_ep_ctl_ended(ep);
+    ep->target    = rep->target;
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        uct_varuna_req_set_target(req, rep->target);
+    }
+    uct_varuna_ep_scan(ep, 0);
+}
+
+void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_hdr_t *hdr, const void *body,
+                              unsigned link)
+{
+    if ((hdr->type != UCT_VARUNA_CTL_OPEN_REP) &&
+        (hdr->opening != ep->opening)) {
+        ucs_debug("ep %p: vQP %u: dropped %s for another opening", ep, ep->id,
+                  uct_varuna_ctl_type_name(hdr->type));
+        ++uct_varuna_ep_iface(ep)->target_stats.mismatched;
+        return;
+    }
+
+    switch (hdr->type) {
+    case UCT_VARUNA_CTL_OPEN_REP:
+        uct_varuna_ep_handle_open_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_CONNECT_REP:
+        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_FENCE_REP:
+        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
+        break;
+    case UCT_VARUNA_CTL_PROXY_REP:
+        uct_varuna_amo_handle_proxy_rep(ep, body);
+        break;
+    case UCT_VARUNA_CTL_REJECT:
+        uct_varuna_ep_handle_reject(ep, body);
+        break;
+    default:
+        break;
+    }
+}

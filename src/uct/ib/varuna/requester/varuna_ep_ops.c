@@ -1,0 +1,564 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * UCT operations of the endpoint. Each saves a request, posts it on the active
+ * lane, and queues it until the lane or the recovery finishes it. A new endpoint
+ * takes requests before it has a lane, and one that changes its lane as planned does
+ * so too, save messages without a completion; while it recovers it takes none, and
+ * the caller's own pending queue holds them.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna.inl"
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+
+void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    ((uct_varuna_bcopy_t*)obj)->memh = memh;
+}
+
+ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                     unsigned length, uint64_t remote_addr,
+                                     uct_rkey_t rkey)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_short, "put_short");
+    UCT_SKIP_ZERO_LENGTH(length);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_SHORT, NULL);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    req->length = length;
+    memcpy(req->data, buffer, length);
+    status = uct_varuna_req_start(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
+    return status;
+}
+
+ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                                void *arg, uint64_t remote_addr,
+                                uct_rkey_t rkey)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+    size_t length;
+    void *buffer;
+
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, NULL);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    buffer = uct_varuna_req_get_bcopy(iface, req);
+    if (ucs_unlikely(buffer == NULL)) {
+        uct_varuna_req_release(req);
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    length = pack_cb(buffer, arg);
+    if (ucs_unlikely(length == 0)) {
+        uct_varuna_req_release(req);
+        return 0;
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    uct_varuna_req_set_bcopy_iov(req, length);
+    status = uct_varuna_req_start(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
+    return (status == UCS_OK) ? (ssize_t)length : status;
+}
+
+ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.put.max_iov, "put_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+                     iface->attr.cap.put.max_zcopy, "put_zcopy");
+    UCT_SKIP_ZERO_LENGTH(uct_iov_total_length(iov, iovcnt));
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
+                                     uct_unpack_callback_t unpack_cb, void *arg,
+                                     size_t length, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_LENGTH(length, 0, iface->attr.cap.get.max_bcopy, "get_bcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_BCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    req->length  = length;
+    req->get.cb  = unpack_cb;
+    req->get.arg = arg;
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.get.max_iov, "get_zcopy");
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt),
+                     iface->attr.cap.get.min_zcopy,
+                     iface->attr.cap.get.max_zcopy, "get_zcopy");
+    UCT_SKIP_ZERO_LENGTH(uct_iov_total_length(iov, iovcnt));
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
+                                              uct_unpack_callback_t unpack_cb,
+                                              size_t length,
+                                              uint64_t remote_addr,
+                                              uct_rkey_t rkey)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_req_t *req     = ucs_mpool_get(&iface->req_mp);
+    ucs_status_t status;
+
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    req->length  = length;
+    req->get.cb  = unpack_cb;
+    req->get.arg = NULL;
+    status       = uct_varuna_req_post(req, 1);
+    if (status != UCS_OK) {
+        uct_varuna_req_release(req);
+        return status;
+    }
+
+    uct_varuna_req_push(iface, ep, req);
+    return UCS_OK;
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_set_am(const uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                      uint8_t id)
+{
+    req->am.hdr.seq    = ep->am_seq;
+    req->am.hdr.target = (ep->target << UCT_VARUNA_AM_ID_BITS) | id;
+}
+
+/* A sequence number is taken only by a message which was really posted. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                        uct_varuna_req_t *req)
+{
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req);
+
+    if (ucs_likely(status == UCS_OK)) {
+        ++ep->am_seq;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                    const void *payload, unsigned length)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(length + sizeof(header), 0, iface->attr.cap.am.max_short,
+                     "am_short");
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_am(ep, req, id);
+    req->length = length + sizeof(header);
+    memcpy(req->data, &header, sizeof(header));
+    if (length > 0) {
+        memcpy(req->data + sizeof(header), payload, length);
+    }
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
+                                 length + sizeof(header));
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                        const uct_iov_t *iov, size_t iovcnt)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+    ucs_iov_iter_t iter;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+                     iface->attr.cap.am.max_short, "am_short_iov");
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_am(ep, req, id);
+    ucs_iov_iter_init(&iter);
+    req->length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data,
+                                    sizeof(req->data));
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
+                                 uct_iov_total_length(iov, iovcnt));
+    return status;
+}
+
+/* The header which begins an AM_ZCOPY request's data: ours, then the user's. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_set_am_header(uct_varuna_req_t *req, const void *header,
+                             unsigned header_length)
+{
+    memcpy(req->data, &req->am.hdr, sizeof(req->am.hdr));
+    if (header_length > 0) {
+        memcpy(req->data + sizeof(req->am.hdr), header, header_length);
+    }
+    req->header_length = sizeof(req->am.hdr) + header_length;
+}
+
+ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                               uct_pack_callback_t pack_cb, void *arg,
+                               unsigned flags)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+    size_t length;
+    void *buffer;
+
+    UCT_CHECK_AM_ID(id);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, NULL);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    buffer = uct_varuna_req_get_bcopy(iface, req);
+    if (ucs_unlikely(buffer == NULL)) {
+        uct_varuna_req_release(req);
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    length      = pack_cb(buffer, arg);
+    req->opcode = flags;
+    uct_varuna_req_set_am(ep, req, id);
+    uct_varuna_req_set_am_header(req, NULL, 0);
+    uct_varuna_req_set_bcopy_iov(req, length);
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
+    return (status == UCS_OK) ? (ssize_t)length : status;
+}
+
+ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
+                                    const void *header, unsigned header_length,
+                                    const uct_iov_t *iov, size_t iovcnt,
+                                    unsigned flags, uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    UCT_CHECK_AM_ID(id);
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.am.max_iov, "am_zcopy");
+    UCT_CHECK_LENGTH(header_length, 0, iface->attr.cap.am.max_hdr,
+                     "am_zcopy header");
+    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
+                     iface->attr.cap.am.max_zcopy, "am_zcopy");
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    req->opcode = flags;
+    uct_varuna_req_set_am(ep, req, id);
+    uct_varuna_req_set_am_header(req, header, header_length);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    status = uct_varuna_req_start_am(iface, ep, req);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
+                                 header_length + uct_iov_total_length(iov, iovcnt));
+    return (status == UCS_OK) ? UCS_INPROGRESS : status;
+}
+
+ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req = ep->last_silent;
+    ucs_status_t status;
+
+    ep->want_signal = 1;
+    if ((ep->silent == 0) || (ep->owed != NULL)) {
+        ep->want_signal = (ep->owed != NULL);
+        return UCS_INPROGRESS;
+    }
+
+    /* It has no completion of its own under way: lend it to an inner flush,
+     * which covers all before it */
+    uct_varuna_req_init_comp(req);
+    status = uct_ep_flush(ep->lane.ep, 0, &req->comp);
+    if (ucs_likely(status == UCS_INPROGRESS)) {
+        ep->silent      = 0;
+        ep->want_signal = 0;
+    } else if ((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE)) {
+        /* Asked again, or told to the users, by the next step: the caller may
+         * stand in a user's callback */
+        uct_varuna_ep_add_work(ep);
+    } else {
+        uct_varuna_recovery_start(ep, ucs_status_string(status));
+    }
+
+    return status;
+}
+
+void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_req_t *req;
+    uct_completion_t *comp;
+
+    req  = ucs_queue_pull_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    comp = req->user_comp;
+    --ep->num_reqs;
+    --iface->outstanding;
+    ep->num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+    if (req == ep->last_silent) {
+        ep->last_silent = NULL;
+        ep->silent      = 0;
+    }
+
+    if (uct_varuna_req_info(req)->logged &&
+        (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+        uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
+            ep->owed = NULL; /* Complete: it needs no log entry any more */
+        }
+    }
+
+    if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {
+        ++ep->stats.resumed;
+        ep->stats.resume_usec += ucs_time_to_usec(ucs_get_time() -
+                                                  ep->noticed_at);
+        ep->noticed_at         = 0;
+    }
+
+    if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
+        uct_varuna_amo_collect(req);
+    }
+
+    uct_varuna_req_release(req);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *req;
+
+    /* All before the first other request are done */
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (req->type != UCT_VARUNA_REQ_FLUSH) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        req->ep = NULL;
+    }
+
+    iface->outstanding -= ep->num_reqs;
+    ep->num_reqs        = 0;
+    ep->num_reads       = 0;
+}
+
+void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs)
+{
+    uct_varuna_req_t *req;
+    uct_completion_t *comp;
+
+    ucs_queue_for_each(req, reqs, queue) {
+        comp           = req->user_comp;
+        req->user_comp = NULL;
+        if (comp != NULL) {
+            uct_invoke_completion(comp, UCS_ERR_CANCELED);
+        }
+    }
+}
+
+void uct_varuna_reqs_release(ucs_queue_head_t *reqs)
+{
+    uct_varuna_req_t *req;
+
+    while (!ucs_queue_is_empty(reqs)) {
+        req = ucs_queue_pull_elem_non_empty(reqs, uct_varuna_req_t, queue);
+        uct_varuna_req_release(req);
+    }
+}
+
+void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *head;
+
+    while (!ucs_queue_is_empty(&ep->reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+                                             queue);
+        if ((head->type != UCT_VARUNA_REQ_FLUSH) &&
+            !(head->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
+            break;
+        }
+        uct_varuna_ep_finish_head(ep, UCS_OK);
+    }
+
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
+        uct_varuna_ep_dispatch_pending(ep);
+    }
+}
+
+ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_req_t *req;
+
+    if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
+        (ep->state != UCT_VARUNA_EP_FAILED)) {
+        uct_varuna_ep_fail(ep, UCS_OK);
+    }
+
+    if (uct_varuna_ep_has_pending(ep) && (ep->state != UCT_VARUNA_EP_FAILED)) {
+        return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
+    }
+
+    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_amo_num_to_flush(ep) == 0)) {
+        UCT_TL_EP_STAT_FLUSH(&ep->super);
+        return UCS_OK;
+    }
+
+    if (ep->state == UCT_VARUNA_EP_ACTIVE) {
+        uct_varuna_ep_signal(ep);
+    } else {
+        uct_varuna_ep_add_work(ep);
+    }
+
+    if (comp != NULL) {
+        req = ucs_mpool_get(&iface->req_mp);
+        if (req == NULL) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+        if (uct_varuna_amo_num_to_flush(ep) > 0) {
+            uct_varuna_amo_add_flush(ep, req);
+        } else {
+            uct_varuna_req_push(iface, ep, req);
+        }
+    }
+
+    UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    (void)iface;
+    ep->fence_next = 1;
+    UCT_TL_EP_STAT_FENCE(&ep->super);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
+    /* Also with requests in flight: those may be done already, silently */
+    if ((ep->state != UCT_VARUNA_EP_ACTIVE) ||
+        !uct_varuna_ep_can_post(iface, ep, 1)) {
+        return UCS_OK; /* The recovery finds out by itself */
+    }
+
+    return uct_varuna_ep_post_probe(ep);
+}
+
+/* No other lane takes over: the user wants the endpoint to fail, and hears of it
+ * from the progress. */
+ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    (void)iface;
+    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+    return UCS_OK;
+}
+
+int uct_varuna_ep_is_connected(uct_ep_h tl_ep, const uct_iface_addr_t *addr)
+{
+    const uct_varuna_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_ep_t);
+
+    return uct_varuna_parse_addr_is_of(addr, ep->peer->uuid);
+}

@@ -1,0 +1,181 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_farewell.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+/* How often the list is looked at, seconds: no more often than the heartbeat's clock
+ * ticks anyway */
+#define UCT_VARUNA_FAREWELL_PERIOD   0.1
+
+/* CLOSE is sent so often at most, the time between two doubling up to this power of
+ * two of CTL_TIMEOUT. GIVE_UP is another limit. */
+#define UCT_VARUNA_FAREWELL_TRIES    64
+#define UCT_VARUNA_FAREWELL_BACKOFF  6
+
+/* An interface that is being closed waits for room in the queue no longer, seconds */
+#define UCT_VARUNA_FAREWELL_LINGER   1.0
+
+typedef struct uct_varuna_farewell {
+    ucs_list_link_t            list;      /* In ctl->farewells, by age */
+    uct_varuna_peer_t          *peer;     /* A reference */
+    uct_varuna_ctl_hdr_t       whose;
+    ucs_time_t                 since;
+    ucs_time_t                 due;       /* CLOSE is sent then */
+    unsigned                   tries;
+    uint8_t                    link;      /* Where it is sent next */
+} uct_varuna_farewell_t;
+
+
+static void uct_varuna_farewell_free(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_farewell_t *farewell)
+{
+    ucs_list_del(&farewell->list);
+    uct_varuna_peer_put(ctl, farewell->peer);
+    ucs_free(farewell);
+}
+
+static void uct_varuna_farewell_send(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_farewell_t *farewell,
+                                     ucs_time_t now)
+{
+    unsigned map   = farewell->peer->link_map & ~ctl->ports_down;
+    unsigned power = ucs_min(farewell->tries, UCT_VARUNA_FAREWELL_BACKOFF);
+    unsigned link  = farewell->link;
+
+    /* What nobody can receive is not worth a try, if there is another link */
+    map = (map == 0) ? farewell->peer->link_map : map;
+    while (!(map & UCS_BIT(link))) {
+        link = (link + 1) % UCT_VARUNA_MAX_LINKS;
+    }
+
+    farewell->link = (link + 1) % UCT_VARUNA_MAX_LINKS;
+    farewell->due  = now + (ctl->iface->config.ctl_timeout << power);
+    ++farewell->tries;
+    uct_varuna_ctl_send(ctl, farewell->peer, link, UCT_VARUNA_CTL_CLOSE,
+                        &farewell->whose, NULL, 0);
+}
+
+void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link, const uct_varuna_ctl_hdr_t *whose)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_varuna_farewell_t *farewell;
+
+    farewell = ucs_malloc(sizeof(*farewell), "varuna_farewell");
+    if (farewell == NULL) {
+        /* Once is better than not at all */
+        uct_varuna_ctl_send(ctl, peer, link, UCT_VARUNA_CTL_CLOSE, whose, NULL,
+                            0);
+        return;
+    }
+
+    uct_varuna_ctl_lock(ctl);
+    ++peer->refcount;
+    farewell->peer  = peer;
+    farewell->whose = *whose;
+    farewell->since = now;
+    farewell->due   = now + ctl->iface->config.packet_lifetime;
+    farewell->tries = 0;
+    farewell->link  = link;
+    ucs_list_add_tail(&ctl->farewells, &farewell->list);
+    if (whose->opening != 0) {
+        uct_varuna_farewell_send(ctl, farewell, now);
+    }
+    uct_varuna_ctl_unlock(ctl);
+}
+
+/* There may be thousands if as many endpoints were closed at once, but they are
+ * answered in the order in which they were sent, by and large. */
+void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_farewell_t *farewell;
+
+    ucs_list_for_each(farewell, &ctl->farewells, list) {
+        if ((farewell->whose.vqp == hdr->vqp) &&
+            (farewell->whose.epoch == hdr->epoch) &&
+            (farewell->whose.opening == hdr->opening) &&
+            (farewell->peer->uuid == hdr->uuid) && (farewell->tries > 0)) {
+            uct_varuna_farewell_free(ctl, farewell);
+            return;
+        }
+    }
+}
+
+static void uct_varuna_farewell_timer(void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_farewell_t *farewell, *tmp;
+    ucs_time_t now;
+
+    if (ucs_list_is_empty(&ctl->farewells)) {
+        return;
+    }
+
+    /* Answers which have come, but found nobody awake */
+    uct_varuna_ctl_progress(ctl);
+    now = ucs_get_time();
+    ucs_list_for_each_safe(farewell, tmp, &ctl->farewells, list) {
+        if (now < farewell->due) {
+            continue;
+        }
+
+        if ((farewell->tries >= UCT_VARUNA_FAREWELL_TRIES) ||
+            ((now - farewell->since) > ctl->iface->config.give_up)) {
+            ucs_debug("rc_varuna: vqp=%u: nobody at peer 0x%lx has answered %u "
+                      "times CLOSE", farewell->whose.vqp, farewell->peer->uuid,
+                      farewell->tries);
+            uct_varuna_farewell_free(ctl, farewell);
+        } else {
+            uct_varuna_farewell_send(ctl, farewell, now);
+        }
+    }
+    uct_varuna_ctl_reap_eps(ctl, 0);
+}
+
+void uct_varuna_farewell_start(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_FAREWELL,
+                         ucs_time_from_sec(UCT_VARUNA_FAREWELL_PERIOD),
+                         uct_varuna_farewell_timer, ctl);
+}
+
+/* A queue that is full would drop what was sent first. */
+static void uct_varuna_farewell_make_room(uct_varuna_ctl_t *ctl,
+                                          ucs_time_t deadline)
+{
+    while ((ctl->queue_len > (UCT_VARUNA_CTL_MAX_QUEUE / 2)) &&
+           (ucs_get_time() < deadline)) {
+        uct_varuna_ctl_progress(ctl);
+    }
+}
+
+void uct_varuna_farewells_end(uct_varuna_ctl_t *ctl)
+{
+    ucs_time_t deadline = ucs_get_time() +
+                          ucs_time_from_sec(UCT_VARUNA_FAREWELL_LINGER);
+    uct_varuna_farewell_t *farewell;
+    unsigned link;
+
+    uct_varuna_ctl_progress(ctl); /* Answers that have come */
+    while (!ucs_list_is_empty(&ctl->farewells)) {
+        farewell = ucs_list_extract_head(&ctl->farewells,
+                                         uct_varuna_farewell_t, list);
+        ucs_list_head_init(&farewell->list);
+        uct_varuna_farewell_make_room(ctl, deadline);
+        ucs_for_each_bit(link, farewell->peer->link_map) {
+            uct_varuna_ctl_send(ctl, farewell->peer, link,
+                                UCT_VARUNA_CTL_CLOSE, &farewell->whose, NULL,
+                                0);
+        }
+        uct_varuna_farewell_free(ctl, farewell);
+    }
+}

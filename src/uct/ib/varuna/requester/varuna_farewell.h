@@ -1,0 +1,37 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What is left of a destroyed endpoint until its peer has closed the target: the
+ * link over which CLOSE is sent may be the one that has just failed, and a peer that
+ * lives on would keep the target, its queue pair and its log rings for ever. So CLOSE
+ * is sent again, over one link after the other, until it is answered. Used by
+ * varuna_ep.c, varuna_stale.c and varuna_ctl.c.
+ */
+#ifndef UCT_VARUNA_FAREWELL_H_
+#define UCT_VARUNA_FAREWELL_H_
+
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+
+/**
+ * Close the target of a vQP at @a peer. Any thread.
+ *
+ * @param [in] link   The first link to try.
+ * @param [in] whose  The vQP, its instance and its opening. Opening 0: the answer to
+ *                    OPEN_REQ has not come. The request may still be on its way, so
+ *                    CLOSE waits for as long as a packet may take.
+ */
+void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link, const uct_varuna_ctl_hdr_t *whose);
+
+/** CLOSE_REP has come. Lock held. */
+void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_ctl_hdr_t *hdr);
+
+/** Start looking for what is not answered. Lock held. */
+void uct_varuna_farewell_start(uct_varuna_ctl_t *ctl);
+
+/** The interface is being closed: send what is not answered over all links once
+ *  more, and forget it. Lock held. */
+void uct_varuna_farewells_end(uct_varuna_ctl_t *ctl);
+
+#endif

@@ -1,0 +1,260 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Finds queue pairs that hang.
+ *
+ *   A lane hangs if its queue pair holds work of this vQP, and has completed none
+ *   for HANG_TIMEOUT.
+ *
+ * How old a request is says nothing. It may wait for its turn: thousands of vQPs may
+ * share one DCI, and one at a time has it. Who waits is not judged; who has the DCI
+ * is, as any other, and gives it back in the end. Nor does it hang if
+ *
+ *   the application does not call progress     the watch's clock stands still
+ *   what has completed is not polled yet       the queue is polled dry first
+ *   the peer can't be asked, or nobody hears   it is asked on all links; silence
+ *   it on any link                             counts if another one brings answers
+ *   the peer has no receive buffers            it answers, and does not progress
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_hang.h"
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include "varuna_lane.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_path.h"
+#include "varuna_req.h"
+
+/* The peer's application must move on in so many intervals */
+#define UCT_VARUNA_HANG_BEATS        3
+
+void uct_varuna_hang_restart(uct_varuna_ep_t *ep)
+{
+    ep->hang.since    = uct_varuna_ep_iface(ep)->watch.clock;
+    ep->hang.asked_at = 0;
+    ep->hang.due_at   = 0;
+    ep->hang.beats    = 0;
+}
+
+/* @return whether there is nothing to wait for, or something has completed since
+ * the last look. */
+static int uct_varuna_hang_moves(uct_varuna_ep_t *ep)
+{
+    uint16_t mark;
+
+    if (!uct_varuna_mlx5_get_mark(ep->lane.ep, ep->lane.kind, &mark)) {
+        return 1;
+    }
+
+    if (mark != ep->hang.mark) {
+        ep->hang.mark = mark;
+        return 1;
+    }
+
+    return 0;
+}
+
+/* No failure as far as is known: the time starts anew. That the peer's application moves
+ * on is still true. */
+static void uct_varuna_hang_wait(uct_varuna_ep_t *ep)
+{
+    uint8_t beats = ep->hang.beats;
+
+    uct_varuna_hang_restart(ep);
+    ep->hang.beats = beats;
+}
+
+/* --- Questions to the peer --- */
+
+/* On all links that are up, which others of the same peer may have done just now */
+static void uct_varuna_hang_ask(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_path_t *path;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        path = &ep->peer->paths[link];
+        if (((now - path->asked_at) >= iface->config.ctl_timeout) &&
+            (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_UP) &&
+            uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link)) {
+            path->asked_at = now;
+        }
+    }
+
+    path = &ep->peer->paths[ep->lane.link];
+    if ((ep->hang.asked_at == 0) &&
+        ((now - path->asked_at) < iface->config.ctl_timeout)) {
+        ep->hang.asked_at    = path->asked_at;
+        ep->hang.asked_clock = iface->watch.clock;
+    }
+}
+
+static int uct_varuna_hang_answers(const uct_varuna_ep_t *ep, unsigned link)
+{
+    return (ep->hang.asked_at != 0) &&
+           (uct_varuna_heartbeat_answered_at(ep->peer, link) >=
+            ep->hang.asked_at);
+}
+
+static int uct_varuna_hang_has_witness(const uct_varuna_ep_t *ep)
+{
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map & ~UCS_BIT(ep->lane.link)) {
+        if (uct_varuna_hang_answers(ep, link)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* The peer was asked, and has answered since. Note whether its application calls
+ * progress: in each of several intervals, or a call at the end of a long computation
+ * would do. */
+static void uct_varuna_hang_beat(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint32_t beat             = uct_varuna_heartbeat_app_beat(ep->peer);
+    ucs_time_t interval       = iface->config.hang_timeout /
+                                (4 * UCT_VARUNA_HANG_BEATS);
+
+    if (ep->hang.beats == 0) {
+        ep->hang.beats = 1; /* There is something to compare with */
+    } else if ((beat == ep->hang.beat) ||
+               ((iface->watch.clock - ep->hang.beat_since) < interval)) {
+        return;
+    } else if (ep->hang.beats <= UCT_VARUNA_HANG_BEATS) {
+        ++ep->hang.beats;
+    }
+
+    ep->hang.beat       = beat;
+    ep->hang.beat_since = iface->watch.clock;
+}
+
+/* --- Verdict --- */
+
+/* What has completed may wait to be polled: thousands of vQPs share a completion
+ * queue. But messages may come faster than they are polled, so that is not waited
+ * for for ever. */
+static int uct_varuna_hang_is_polled(uct_varuna_ep_t *ep, ucs_time_t age,
+                                     ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_lane_iface_t *lane =
+            &iface->links[ep->lane.link].lanes[ep->lane.kind];
+
+    if (ep->hang.due_at == 0) {
+        ep->hang.due_at = now;
+    }
+
+    if (lane->dry_at >= ep->hang.due_at) {
+        return 1;
+    }
+
+    lane->want_dry  = 1;
+    iface->want_dry = 1;
+    return age >= (2 * iface->config.hang_timeout);
+}
+
+/*
+ * The peer answers on the link of the lane. @return why that is a failure
+ * nevertheless, or NULL: messages wait for receive buffers of a peer whose
+ * application computes, and everything else waits behind them.
+ */
+static const char *uct_varuna_hang_reason(const uct_varuna_ep_t *ep)
+{
+    int has_message = 0;
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        has_message |= (req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
+                       (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM);
+    }
+
+    if (!has_message) {
+        return "none of its requests needs a receive buffer";
+    }
+
+    return (ep->hang.beats > UCT_VARUNA_HANG_BEATS) ?
+           "the peer's application is not busy" : NULL;
+}
+
+static void uct_varuna_hang_failed(uct_varuna_ep_t *ep, ucs_time_t age,
+                                   const char *why)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link             = ep->lane.link;
+
+    ucs_info("rc_varuna: vqp=%u: its oldest request hangs for %.1f s on %s, and "
+             "%s", ep->id, ucs_time_to_sec(age),
+             uct_varuna_link_name(iface, link), why);
+    uct_varuna_hang_restart(ep);
+    uct_varuna_peer_path_down(iface, ep->peer, link, "requests hang");
+}
+
+/* The timeout is over, and nothing has completed */
+static void uct_varuna_hang_judge(uct_varuna_ep_t *ep, ucs_time_t age)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link             = ep->lane.link;
+    const char *why           = NULL;
+
+    if (uct_varuna_hang_answers(ep, link)) {
+        why = uct_varuna_hang_reason(ep);
+        if (why == NULL) {
+            ucs_debug("ep %p: vQP %u waits for its oldest request for %.1f s, and "
+                      "the peer answers on %s and computes: no failure", ep,
+                      ep->id, ucs_time_to_sec(age),
+                      uct_varuna_link_name(iface, link));
+            uct_varuna_hang_wait(ep);
+            return;
+        }
+    } else if (uct_varuna_hang_has_witness(ep) &&
+               ((iface->watch.clock - ep->hang.asked_clock) >=
+                (iface->config.hang_timeout / 2))) {
+        why = "the peer does not answer there";
+    } else if (age >= ucs_max(iface->config.give_up,
+                              iface->config.hang_timeout)) {
+        why = "the peer does not answer at all";
+    }
+
+    if (why != NULL) {
+        uct_varuna_hang_failed(ep, age, why);
+    }
+}
+
+/* In the second half of the timeout the peer is asked. If it is silent on the link
+ * of the lane, the path has failed. If it answers, it may be merely busy. */
+void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t timeout        = iface->config.hang_timeout;
+    ucs_time_t age;
+
+    if (timeout == 0) {
+        return;
+    }
+
+    if (uct_varuna_hang_moves(ep)) {
+        uct_varuna_hang_restart(ep);
+        return;
+    }
+
+    age = iface->watch.clock - ep->hang.since;
+    if (age < (timeout / 2)) {
+        return;
+    }
+
+    uct_varuna_hang_ask(ep, now);
+    if (uct_varuna_hang_answers(ep, ep->lane.link)) {
+        uct_varuna_hang_beat(ep);
+    }
+
+    if ((age >= timeout) && uct_varuna_hang_is_polled(ep, age, now)) {
+        uct_varuna_hang_judge(ep, age);
+    }
+}

@@ -1,0 +1,232 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Lanes: making and destroying the physical lanes of a vQP, and choosing the links
+ * for them. Called by varuna_recovery.c and varuna_swap.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_lane.h"
+#include "varuna_ep_ops.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_path.h"
+#include <uct/ib/varuna/iface/varuna_watch.h>
+
+uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_link_table_t *table = &uct_varuna_ep_iface(ep)->link_table;
+    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer);
+    uint8_t link;
+
+    /* Pings may get through where requests do not. So what has just failed is not tried
+     * again while there is another link: they would take turns for ever. */
+    if ((ep->recovery.start != 0) && (ep->dead.link != UCT_VARUNA_LINK_NONE)) {
+        link = uct_varuna_link_select(table, ep->lane.link,
+                                      usable & ~UCS_BIT(ep->dead.link));
+        if (link != UCT_VARUNA_LINK_NONE) {
+            return link;
+        }
+    }
+
+    return uct_varuna_link_select(table, ep->lane.link, usable);
+}
+
+/* When no path is known to be good: of those which failed, on a link that is up, one
+ * that was seen to be good since, whatever is left of its hold-down; else the one that
+ * was left alone for the longest time. Without a lane only a new attempt can tell
+ * whether a path came back, so each must have its turn, or a dead one could be tried for
+ * ever while another has come back. */
+static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_path_t *paths = ep->peer->paths;
+    ucs_time_t now                 = ucs_get_time();
+    uint8_t best                   = UCT_VARUNA_LINK_NONE;
+    uint8_t link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table, link,
+                                   UCS_BIT(link)) != link) {
+            continue;
+        }
+
+        if (paths[link].damp.state == UCT_VARUNA_DAMP_HOLD) {
+            return link;
+        }
+
+        if ((now >= paths[link].retry_at) &&
+            ((best == UCT_VARUNA_LINK_NONE) ||
+             (paths[link].retry_at < paths[best].retry_at))) {
+            best = link;
+        }
+    }
+
+    return best;
+}
+
+/* A new incarnation. Its log ring must be neither the active lane's nor that of
+ * the lane which was just recovered: the responder clears the other one. */
+static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
+{
+    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->dead.epoch;
+
+    ++ep->epoch;
+    if ((ep->epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
+        ++ep->epoch;
+    }
+
+    ++ep->stats.epochs;
+    return ep->epoch;
+}
+
+ucs_status_t
+uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
+                       unsigned link, uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
+    const uct_varuna_peer_link_t *far = &ep->peer->links[link];
+    const uct_varuna_lane_iface_t *on = &iface->links[link].lanes[kind];
+    uct_ep_params_t params;
+    ucs_status_t status;
+    khiter_t iter;
+    uct_ep_h inner;
+    int ret;
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                        UCT_EP_PARAM_FIELD_PATH_INDEX;
+    params.iface      = on->inner;
+    params.path_index = ep->path_index % ucs_max(on->attr.dev_num_paths, 1);
+    if (kind == UCT_VARUNA_LANE_DC) {
+        if (far->dc_addr == NULL) {
+            return UCS_ERR_UNREACHABLE; /* Its owner has not told it */
+        }
+
+        params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |
+                             UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.dev_addr    = far->device_addr;
+        params.iface_addr  = far->dc_addr;
+    }
+
+    status = uct_ep_create(&params, &inner);
+    if (status != UCS_OK) {
+        ucs_debug("ep %p: cannot create a %s lane on %s: %s", ep,
+                  uct_varuna_lane_names[kind],
+                  uct_varuna_link_name(iface, link), ucs_status_string(status));
+        return status;
+    }
+
+    iter = kh_put(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner,
+                  &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        uct_ep_destroy(inner);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    kh_val(&iface->inner_eps, iter) = ep;
+    lane->ep                        = inner;
+    lane->kind                      = kind;
+    lane->link                      = link;
+    lane->link_gen = iface->link_table.links[link].generation;
+    lane->path_gen = ep->peer->paths[link].generation;
+    lane->psn      = 0;
+    lane->mtu      = 0;
+    lane->epoch    = uct_varuna_ep_new_epoch(ep);
+    return UCS_OK;
+}
+
+void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    khiter_t iter;
+
+    if (lane->ep == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
+    ucs_assert(iter != kh_end(&iface->inner_eps));
+    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
+    uct_ep_destroy(lane->ep);
+    lane->ep = NULL;
+}
+
+void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
+{
+    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_ep_iface(ep)->link_stats[ep->lane.link].posted +=
+                ep->stats.posted - ep->settled;
+    }
+    ep->settled = ep->stats.posted;
+}
+
+void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
+                                   const uct_varuna_lane_t *lane)
+{
+    uct_varuna_ep_settle(ep);
+    ep->lane     = *lane;
+    uct_varuna_watch_restart(ep);
+    ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
+    ep->silent   = 0;
+    ep->last_silent = NULL;
+}
+
+void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep)
+{
+    ep->peer->connecting -= ep->connecting;
+    ep->connecting        = 0;
+}
+
+void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_connect_ended(ep);
+    uct_varuna_lane_destroy(ep, &ep->next);
+    ep->next_ready  = 0;
+    ep->next_spare  = 0;
+    ep->next_failed = 0;
+}
+
+/* Take the best lane which can be had at once. @return 0 if there is none. */
+int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
+{
+    uct_varuna_lane_t lane;
+    uint8_t link;
+
+    link = uct_varuna_ep_select_link(ep);
+    if (link == UCT_VARUNA_LINK_NONE) {
+        link = uct_varuna_ep_select_failed_path(ep);
+    }
+
+    if ((link == UCT_VARUNA_LINK_NONE) ||
+        (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) !=
+         UCS_OK)) {
+        return 0;
+    }
+
+    uct_varuna_ep_set_lane(ep, &lane);
+    return 1;
+}
+
+int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned link                   = ep->lane.link;
+
+    if (uct_varuna_mutate(NO_GENERATION)) {
+        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
+               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
+    }
+
+    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
+           (ep->peer->paths[link].generation != ep->lane.path_gen);
+}
+
+const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    const uct_varuna_link_entry_t *link =
+            &iface->link_table.links[ep->lane.link];
+
+    return (link->generation != ep->lane.link_gen) ? link->reason :
+           ep->peer->paths[ep->lane.link].reason;
+}

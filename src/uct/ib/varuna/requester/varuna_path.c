@@ -1,0 +1,188 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Paths to peers, damped as links are. A path has no event that says that it came back,
+ * so it is asked; and a peer may tell of its ports (varuna_ports.c). Called by
+ * varuna_recovery.c, varuna_swap.c, and by those who find failures.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_path.h"
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include "varuna_lane.h"
+
+/* A path which is down is asked after this part of the time that it has been down */
+#define UCT_VARUNA_PATH_PATIENCE     8
+
+/* So many probes in a row without an answer begin the hold-down anew: together they
+ * take less time than a port is down that flaps */
+#define UCT_VARUNA_PATH_MISSES       2
+
+void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link,
+                               const char *reason)
+{
+    const uct_varuna_damp_times_t *times = &iface->link_table.times;
+    uct_varuna_path_t *path              = &peer->paths[link];
+    ucs_time_t now                       = ucs_get_time();
+
+    if (uct_varuna_damp_fail(&path->damp, times, now)) {
+        path->reason    = reason;
+        path->probed_at = 0;
+        ++path->generation;
+        uct_varuna_iface_look_at_all(iface);
+        ucs_debug("rc_varuna: the path to peer 0x%lx over %s is down: %s",
+                  peer->uuid, uct_varuna_link_name(iface, link), reason);
+    }
+
+    path->retry_at = now + uct_varuna_damp_hold_time(&path->damp, times);
+}
+
+void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
+{
+    if (lane->path_gen == ep->peer->paths[lane->link].generation) {
+        uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, lane->link,
+                                  ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
+    }
+}
+
+void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,
+                               uct_varuna_peer_t *peer, unsigned link)
+{
+    uct_varuna_path_t *path = &peer->paths[link];
+
+    if (uct_varuna_damp_good(&path->damp, &iface->link_table.times,
+                             ucs_get_time())) {
+        path->probed_at = 0;
+        path->misses    = 0;
+        ucs_debug("rc_varuna: the path to peer 0x%lx over %s is good again, and can "
+                  "be used in %.3f s", peer->uuid,
+                  uct_varuna_link_name(iface, link),
+                  ucs_time_to_sec(path->damp.usable_at - path->damp.changed));
+    }
+}
+
+unsigned uct_varuna_peer_usable_links(const uct_varuna_peer_t *peer)
+{
+    unsigned usable = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        if (peer->paths[link].damp.state == UCT_VARUNA_DAMP_UP) {
+            usable |= UCS_BIT(link);
+        }
+    }
+
+    return usable;
+}
+
+unsigned uct_varuna_peer_returnable_links(const uct_varuna_iface_t *iface,
+                                          const uct_varuna_peer_t *peer,
+                                          ucs_time_t now)
+{
+    unsigned links = uct_varuna_peer_usable_links(peer);
+    unsigned link;
+
+    ucs_for_each_bit(link, links) {
+        if ((now - peer->paths[link].damp.changed) <
+            iface->link_table.return_delay) {
+            links &= ~UCS_BIT(link);
+        }
+    }
+
+    return links;
+}
+
+static int uct_varuna_path_answers(const uct_varuna_peer_t *peer, unsigned link)
+{
+    const uct_varuna_path_t *path = &peer->paths[link];
+
+    return (path->probed_at != 0) &&
+           (uct_varuna_heartbeat_answered_at(peer, link) >= path->probed_at);
+}
+
+static void uct_varuna_path_probe(uct_varuna_iface_t *iface,
+                                  uct_varuna_peer_t *peer, unsigned link,
+                                  ucs_time_t now)
+{
+    /* What can't be sent now is not missed */
+    peer->paths[link].probed_at =
+            uct_varuna_heartbeat_probe(iface->ctl, peer, link) ? now : 0;
+}
+
+/* Down: ask now and then, less often if that takes long. */
+static void uct_varuna_path_step_down(uct_varuna_iface_t *iface,
+                                      uct_varuna_peer_t *peer, unsigned link,
+                                      ucs_time_t now, ucs_time_t interval)
+{
+    uct_varuna_path_t *path = &peer->paths[link];
+
+    if (uct_varuna_path_answers(peer, link)) {
+        uct_varuna_peer_path_good(iface, peer, link);
+        return;
+    }
+
+    interval = ucs_max(interval, ucs_min((now - path->damp.changed) /
+                                         UCT_VARUNA_PATH_PATIENCE,
+                                         iface->link_table.times.hold_max /
+                                         UCT_VARUNA_PATH_PATIENCE));
+    if (now >= (ucs_max(path->probed_at, path->damp.changed) + interval)) {
+        uct_varuna_path_probe(iface, peer, link, now);
+    }
+}
+
+/* Hold-down: it is over when the path has answered all the time. Late answers to
+ * earlier questions will do, or a slow peer would never be good again. */
+static void uct_varuna_path_step_hold(uct_varuna_iface_t *iface,
+                                      uct_varuna_peer_t *peer, unsigned link,
+                                      ucs_time_t now, ucs_time_t interval)
+{
+    uct_varuna_path_t *path = &peer->paths[link];
+    int answers             = uct_varuna_path_answers(peer, link);
+
+    path->misses = answers ? 0 : path->misses;
+    if (answers && uct_varuna_damp_is_over(&path->damp, now)) {
+        uct_varuna_damp_up(&path->damp, now);
+        uct_varuna_heartbeat_renew(peer, link);
+        ucs_debug("rc_varuna: the path to peer 0x%lx over %s can be used again",
+                  peer->uuid, uct_varuna_link_name(iface, link));
+        return;
+    }
+
+    if ((path->probed_at != 0) && ((now - path->probed_at) < interval)) {
+        return;
+    }
+
+    if ((path->probed_at != 0) && !answers &&
+        (++path->misses >= UCT_VARUNA_PATH_MISSES)) {
+        path->misses = 0;
+        uct_varuna_damp_again(&path->damp, &iface->link_table.times, now);
+    }
+    uct_varuna_path_probe(iface, peer, link, now);
+}
+
+void uct_varuna_peer_probe_paths(uct_varuna_iface_t *iface,
+                                 uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    ucs_time_t interval = iface->config.ctl_timeout;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        if (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) {
+            continue; /* Ours is in the way, and no news of the path */
+        }
+
+        switch (peer->paths[link].damp.state) {
+        case UCT_VARUNA_DAMP_DOWN:
+            uct_varuna_path_step_down(iface, peer, link, now, 2 * interval);
+            break;
+        case UCT_VARUNA_DAMP_HOLD:
+            uct_varuna_path_step_hold(iface, peer, link, now, interval);
+            break;
+        default:
+            break;
+        }
+    }
+}

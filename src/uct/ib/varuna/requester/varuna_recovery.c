@@ -1,0 +1,439 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Moves a vQP from lane to lane. One dispatcher (uct_varuna_ep_step) calls one
+ * small function per state; whoever finds a failure calls
+ * uct_varuna_recovery_start(). The picture of the states is in varuna_ep.h,
+ * the protocol in docs/RECOVERY.md. Two states have files of their own: FENCE,
+ * which decides on each request (varuna_verdict.c), and SWAP (varuna_swap.c).
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_recovery_priv.h"
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include "varuna_compare.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include "varuna_drain.h"
+#include "varuna_ep_ops.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_path.h"
+#include "varuna_req.h"
+#include "varuna_resend.h"
+#include "varuna_stat.h"
+#include "varuna_swap.h"
+
+#include <uct/api/v2/uct_v2.h>
+
+const char *uct_varuna_ep_state_names[] = {
+    [UCT_VARUNA_EP_OPENING]    = "opening",
+    [UCT_VARUNA_EP_ACTIVE]     = "active",
+    [UCT_VARUNA_EP_SWAP]       = "swap",
+    [UCT_VARUNA_EP_DRAIN]      = "drain",
+    [UCT_VARUNA_EP_FENCE]      = "fence",
+    [UCT_VARUNA_EP_REPEAT]     = "repeat",
+    [UCT_VARUNA_EP_FAILED]     = "failed",
+    [UCT_VARUNA_EP_STATE_LAST] = NULL
+};
+
+void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
+{
+    ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s)", ep,
+              ep->id, uct_varuna_ep_state_names[ep->state],
+              uct_varuna_ep_state_names[state],
+              uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
+    uct_varuna_ep_ctl_ended(ep);
+    ep->state       = state;
+    ep->state_since = ucs_get_time();
+    ep->state_clock = uct_varuna_ep_iface(ep)->watch.clock;
+}
+
+void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
+{
+    if (!ep->on_work) {
+        ep->on_work = 1;
+        ucs_list_add_tail(&uct_varuna_ep_iface(ep)->work, &ep->work);
+    }
+}
+
+void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
+{
+    switch (ep->state) {
+    case UCT_VARUNA_EP_ACTIVE:
+    case UCT_VARUNA_EP_SWAP:
+    case UCT_VARUNA_EP_REPEAT:
+        break;
+    default:
+        return;
+    }
+
+    if (uct_varuna_ep_iface(ep)->config.recovery == UCT_VARUNA_RECOVERY_NONE) {
+        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        return;
+    }
+
+    if (ep->noticed_at == 0) {
+        ep->noticed_at         = ucs_get_time();
+    }
+
+    if (ep->recovery.start == 0) {
+        ep->recovery.start     = ucs_get_time();
+        ep->recovery.from_link = ep->lane.link;
+        ep->recovery.from_kind = ep->lane.kind;
+        ep->recovery.reason    = reason;
+        ep->recovery.equal     = 0;
+        ep->recovery.different = 0;
+        memset(&ep->recovery.result, 0, sizeof(ep->recovery.result));
+    }
+
+    ucs_debug("rc_varuna: ep %p vqp=%u: leaves %s epoch=%u on %s: %s", ep, ep->id,
+              uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
+              reason);
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_DRAIN);
+    ep->dead        = ep->lane;
+    ep->lane.ep     = NULL;
+    ep->owed        = NULL;
+    ep->silent      = 0;
+    ep->last_silent = NULL;
+    uct_varuna_ep_leave_inner_pending(ep, ep->dead.ep);
+    uct_varuna_compat_ep_invalidate(ep->dead.ep);
+    /* The new lane takes its log ring, so what was being built is given up */
+    ep->next_failed = (ep->next.ep != NULL) && !uct_varuna_ep_is_resend(ep);
+    uct_varuna_ep_add_work(ep);
+}
+
+void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
+                              ucs_status_t status)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    ep->old_error |= (inner == NULL) || (inner == ep->dead.ep);
+#endif
+    if (inner == NULL) {
+        return; /* Of an old incarnation */
+    }
+
+    if (inner == ep->next.ep) {
+        ep->next_failed = 1;
+        uct_varuna_path_down(ep, &ep->next);
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    if (inner != ep->lane.ep) {
+        return;
+    }
+
+    switch (status) {
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+        uct_varuna_path_down(ep, &ep->lane);
+        /* Fall through */
+    case UCS_ERR_CANCELED:
+        uct_varuna_recovery_start(ep, ucs_status_string(status));
+        break;
+    default:
+        /* A wrong key or address is no fault of the link, and would only
+         * fail again */
+        uct_varuna_ep_fail(ep, status);
+        break;
+    }
+}
+
+void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
+{
+    ucs_error("ep %p: %s stopped working, and nobody can tell that its queue "
+              "pair has: nothing can be repeated safely", ep,
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->dead.link));
+    uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+}
+
+static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_drain_t drain = uct_varuna_drain_check(ep, now);
+
+    switch (drain) {
+    case UCT_VARUNA_DRAIN_WAIT:
+        return 1;
+    case UCT_VARUNA_DRAIN_HOPELESS:
+        uct_varuna_ep_fail_unconfirmed(ep);
+        return 1;
+    default:
+        break;
+    }
+
+    ep->stuck     = (drain == UCT_VARUNA_DRAIN_STUCK);
+    ep->fenced_at = 0;
+    if (!ep->stuck) {
+        /* Nothing of the old lane can write our memory any more */
+        uct_varuna_compare_abort(ep);
+    }
+
+    if (uct_varuna_ep_is_resend(ep)) {
+        uct_varuna_resend_mark(ep);
+        uct_varuna_lane_destroy(ep, &ep->dead);
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+        return 1;
+    }
+
+    ep->ctl_sent = 0;
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
+    return 1;
+}
+
+/* Post the lost ones in order, with their fences. */
+static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
+{
+    unsigned reads = 0;
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
+            return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
+        }
+
+        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+        if ((req->type == UCT_VARUNA_REQ_FLUSH) ||
+            (req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
+                           UCT_VARUNA_REQ_FLAG_DONE))) {
+            continue;
+        }
+
+        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        if ((ep->state != UCT_VARUNA_EP_REPEAT) ||
+            uct_varuna_oplog_is_full(&ep->oplog)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS)) {
+            status = uct_varuna_compare_step(ep, req);
+            if (status == UCS_ERR_CONNECTION_RESET) {
+                uct_varuna_ep_fail(ep, status);
+                return UCS_ERR_NO_RESOURCE;
+            } else if (status != UCS_OK) {
+                return status;
+            } else if (req->flags & UCT_VARUNA_REQ_FLAG_DONE) {
+                continue;
+            }
+        }
+
+        status = uct_varuna_req_post(req, 1);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    ucs_status_t status;
+
+    if ((ep->lane.ep == NULL) &&
+        !(uct_varuna_ep_is_resend(ep) ? uct_varuna_resend_take_lane(ep, now) :
+          uct_varuna_ep_take_dc_lane(ep))) {
+        uct_varuna_ep_check_give_up(ep, now);
+        return 1;
+    }
+
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+        return 1;
+    }
+
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_ep_leaks(ep)) {
+        --ep->leaks;
+        uct_varuna_ep_dispatch_pending(ep);
+        return 1;
+    }
+#endif
+
+    status = uct_varuna_ep_repeat(ep);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return 1;
+    } else if (status != UCS_OK) {
+        uct_varuna_recovery_start(ep, ucs_status_string(status));
+        return 1;
+    }
+
+    /* A flush may be among them, or may have come meanwhile: nobody else would
+     * ask for the completion of what was posted last */
+    ep->want_signal = (ep->silent > 0);
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+    if (ep->recovery.start != 0) {
+        uct_varuna_stat_switched(ep);
+        ep->recovery.start = 0;
+    }
+    ep->next_try = now;
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_mutate(OLD_ERRORS) && ep->old_error) {
+        ep->old_error = 0;
+        uct_varuna_path_down(ep, &ep->lane);
+        uct_varuna_recovery_start(ep, "error of an old lane");
+    }
+#endif
+    uct_varuna_ep_finish_done(ep);
+    return 1;
+}
+
+static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+        return 1;
+    }
+
+    if (ep->next_ready && !ep->next_failed && !ep->next_spare) {
+        ep->swap_read = 0;
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_SWAP);
+        return uct_varuna_ep_step_swap(ep, now);
+    }
+
+    if (!ucs_queue_is_empty(&ep->pending)) {
+        uct_varuna_ep_dispatch_pending(ep);
+        if (!ucs_queue_is_empty(&ep->pending) &&
+            (ep->state == UCT_VARUNA_EP_ACTIVE)) {
+            uct_varuna_ep_signal(ep); /* What is in the way may be silent */
+            uct_varuna_ep_enter_inner_pending(ep);
+        }
+    }
+
+    if (ucs_unlikely(uct_varuna_amo_progress(ep))) {
+        return 1;
+    }
+
+    return (ep->owed != NULL) || ((ep->silent > 0) && ep->want_signal) ||
+           (!ucs_queue_is_empty(&ep->pending) && !ep->inner_pend_queued);
+}
+
+/* --- Failure --- */
+
+void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+    if (ep->state == UCT_VARUNA_EP_FAILED) {
+        return;
+    }
+
+    if (status != UCS_OK) {
+        ucs_log(uct_varuna_ep_iface(ep)->super.config.failure_level,
+                "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
+                ep->id, uct_varuna_ep_state_names[ep->state],
+                uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
+                ucs_status_string(status));
+    }
+
+    if (ep->lane.ep != NULL) {
+        uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
+        uct_varuna_compat_ep_invalidate(ep->lane.ep);
+        ep->dead    = ep->lane;
+        ep->lane.ep = NULL;
+    }
+
+    if (ep->recovery.start != 0) {
+        uct_varuna_stat_failed(ep);
+        ep->recovery.start = 0;
+    }
+
+    ep->owed        = NULL;
+    ep->silent      = 0;
+    ep->last_silent = NULL;
+    ep->fail_status = status;
+    ep->reported    = 0;
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FAILED);
+    uct_varuna_ep_add_work(ep);
+}
+
+/* The lane is drained first: nothing may still write a user's buffer when its
+ * completion is called. */
+static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_status_t status       = ep->fail_status;
+
+    if ((ep->dead.ep != NULL) &&
+        (uct_varuna_drain_check(ep, now) == UCT_VARUNA_DRAIN_WAIT)) {
+        return 1;
+    }
+
+    uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_compare_abort(ep);
+    uct_varuna_ep_drop_next(ep);
+    while (!ucs_queue_is_empty(&ep->reqs)) {
+        uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :
+                                  status);
+    }
+    uct_varuna_amo_fail_all(ep, (status == UCS_OK) ? UCS_ERR_CANCELED : status);
+
+    if ((status != UCS_OK) && !ep->reported) {
+        ep->reported = 1;
+        status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
+                                         status);
+        if (status != UCS_OK) {
+            ucs_log(iface->super.config.failure_level,
+                    "ep %p: %s, and no error handler took it", ep,
+                    ucs_status_string(ep->fail_status));
+        }
+    }
+
+    return 0;
+}
+
+/* --- Dispatcher --- */
+
+static int (*const uct_varuna_ep_steps[])(uct_varuna_ep_t*, ucs_time_t) = {
+    [UCT_VARUNA_EP_OPENING] = uct_varuna_ep_step_opening,
+    [UCT_VARUNA_EP_ACTIVE]  = uct_varuna_ep_step_active,
+    [UCT_VARUNA_EP_SWAP]    = uct_varuna_ep_step_swap,
+    [UCT_VARUNA_EP_DRAIN]   = uct_varuna_ep_step_drain,
+    [UCT_VARUNA_EP_FENCE]   = uct_varuna_ep_step_fence,
+    [UCT_VARUNA_EP_REPEAT]  = uct_varuna_ep_step_repeat,
+    [UCT_VARUNA_EP_FAILED]  = uct_varuna_ep_step_failed
+};
+
+/* What may be left over in any state with a lane: the owed log write, and a
+ * completion for what was posted silently. */
+static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *last, *head;
+
+    if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+        return;
+    }
+
+    if ((ep->lane.ep == NULL) || (ep->silent == 0) ||
+        ((ep->state == UCT_VARUNA_EP_ACTIVE) && !ep->want_signal)) {
+        return;
+    }
+
+    last = ep->last_silent;
+    if (uct_varuna_ep_signal(ep) == UCS_OK) {
+        /* Before users are called: what they flush must not be lent one of these, which
+         * is about to be freed */
+        ep->silent      = 0;
+        ep->last_silent = NULL;
+        ep->want_signal = 0;
+        do {
+            head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+                                                 queue);
+            uct_varuna_ep_finish_head(ep, UCS_OK);
+        } while (head != last);
+        uct_varuna_ep_finish_done(ep);
+    }
+}
+
+int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (ucs_unlikely(ep->next_failed)) {
+        uct_varuna_ep_drop_next(ep);
+    }
+
+    uct_varuna_ep_step_lane(ep);
+    return uct_varuna_ep_steps[ep->state](ep, now);
+}

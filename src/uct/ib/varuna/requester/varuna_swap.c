@@ -1,0 +1,333 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Background connection of RC, and planned changes of the lane: DC to RC, and back
+ * to a better link. Nothing here knows of failures but to leave them to
+ * varuna_recovery.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include "varuna_path.h"
+#include "varuna_swap.h"
+#include "varuna_ep_ops.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_rc_addr.h>
+#include "varuna_recovery_priv.h"
+#include "varuna_req.h"
+#include "varuna_resend.h"
+
+/* The time between CONNECT_REQs doubles so often at most. */
+#define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
+
+/* So many CONNECT_REQs to one peer may be unanswered at once. */
+#define UCT_VARUNA_MAX_CONNECTING    64
+
+/* The link on which RC is wanted: the present one, or a better one which has been good
+ * for long enough. */
+static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
+
+    if (usable & UCS_BIT(ep->lane.link)) {
+        usable = UCS_BIT(ep->lane.link) |
+                 uct_varuna_peer_returnable_links(iface, ep->peer, now);
+    }
+
+    return uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
+}
+
+/* @return whether the lane that is being made is of no use: its link or path has failed
+ * since. */
+static int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_path_t *path       = &ep->peer->paths[ep->next.link];
+    const uct_varuna_link_entry_t *link =
+            &uct_varuna_ep_iface(ep)->link_table.links[ep->next.link];
+
+    return (path->damp.state != UCT_VARUNA_DAMP_UP) ||
+           (path->generation != ep->next.path_gen) ||
+           (link->generation != ep->next.link_gen);
+}
+
+static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    const uct_varuna_link_t *link = &iface->links[ep->next.link];
+    size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+    struct {
+        uct_varuna_ctl_connect_t msg;
+        uint8_t                  addr[256];
+    } UCS_S_PACKED body;
+
+    if (link->device_addr_len + ep_len > sizeof(body.addr)) {
+        ep->next_failed = 1;
+        return;
+    }
+
+    body.msg.link       = ep->peer->links[ep->next.link].nic;
+    body.msg.status     = 0;
+    body.msg.device_len = link->device_addr_len;
+    body.msg.ep_len     = ep_len;
+    body.msg.home_epoch = 0;
+    body.msg.home_nic   = 0;
+    memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
+    memcpy(body.addr, link->device_addr, link->device_addr_len);
+    if (uct_ep_get_address(ep->next.ep,
+                           (uct_ep_addr_t*)(body.addr + link->device_addr_len))
+        != UCS_OK) {
+        ep->next_failed = 1;
+        return;
+    }
+
+    /* Over the very link: the answer proves that the path is good */
+    uct_varuna_ep_ctl_send(ep, ep->next.link, UCT_VARUNA_CTL_CONNECT_REQ,
+                           ep->next.epoch, &body,
+                           sizeof(body.msg) + body.msg.device_len + ep_len);
+}
+
+/* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
+ * left, answers when its application calls progress. So that is no failure of the
+ * path. */
+void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (uct_varuna_ep_is_next_stale(ep)) {
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ep->connect_tries = ucs_min(ep->connect_tries + 1,
+                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
+    ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
+                               ep->connect_tries);
+    uct_varuna_ep_send_connect(ep);
+}
+
+void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
+                              ucs_time_t now)
+{
+    ep->connect_tries = 0;
+    ep->next_since    = now;
+    ep->next_try      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
+    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
+        UCS_OK) {
+        ep->connecting = 1;
+        ++ep->peer->connecting;
+        uct_varuna_ep_send_connect(ep);
+    }
+}
+
+void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link;
+
+    uct_varuna_peer_probe_paths(iface, ep->peer, now);
+    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
+        if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
+            uct_varuna_ep_take_dc_lane(ep)) {
+            /* What was taken before is posted as if it were repeated */
+            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+            uct_varuna_ep_add_work(ep);
+        }
+        return;
+    }
+
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+        return;
+    }
+
+    if (ep->next.ep != NULL) {
+        if (uct_varuna_ep_is_next_stale(ep)) {
+            ep->next_failed = 1;
+            uct_varuna_ep_add_work(ep);
+        } else if (!ep->next_ready) {
+            uct_varuna_ep_connect_again(ep, now);
+        }
+        return;
+    }
+
+    link = uct_varuna_ep_rc_link(ep, now);
+    if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
+        link           = uct_varuna_resend_spare_link(ep);
+        ep->next_spare = (link != UCT_VARUNA_LINK_NONE);
+    } else {
+        ep->next_spare = 0;
+    }
+
+    if (link == UCT_VARUNA_LINK_NONE) {
+        return;
+    }
+
+    if ((ep->peer->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
+        !uct_varuna_pace_take(&iface->rebuild_pace, now)) {
+        return; /* Its turn comes */
+    }
+
+    uct_varuna_ep_connect_rc(ep, link, now);
+    uct_varuna_pace_spent(&iface->rebuild_pace, ucs_get_time() - now);
+}
+
+void
+uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
+                                 const uct_varuna_ctl_hdr_t *hdr,
+                                 const uct_varuna_ctl_connect_t *rep)
+{
+    const uct_varuna_link_t *link;
+    ucs_status_t status;
+
+    if ((ep->next.ep == NULL) || (hdr->epoch != ep->next.epoch) ||
+        ep->next_ready || ep->next_failed) {
+        return;
+    }
+
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
+    if ((rep->status == 0) &&
+        ((rep->device_len == 0) ||
+         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
+        ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
+                 " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    if (rep->status == 0) {
+        status = uct_varuna_rc_connect(link, ep->next.ep, rep);
+        if (status == UCS_OK) {
+            status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
+                                                 &ep->next.mtu);
+            if (status != UCS_OK) {
+                ep->next.mtu = 0; /* No PSN: the log alone decides */
+                status       = UCS_OK;
+            }
+        }
+    } else {
+        ucs_debug("ep %p: the peer cannot connect: %s", ep,
+                  ucs_status_string(-(int)rep->status));
+        status = UCS_ERR_UNREACHABLE;
+    }
+
+    if ((status != UCS_OK) || uct_varuna_ep_is_next_stale(ep)) {
+        ep->next_failed = 1;
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    ep->next_ready = 1;
+    uct_varuna_ep_connect_ended(ep);
+    uct_varuna_heartbeat_renew(ep->peer, ep->next.link);
+    uct_varuna_ep_add_work(ep);
+}
+
+static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
+{
+    /* That it has come back is all that counts */
+}
+
+/*
+ * A read of the peer's memory behind all that was posted: when it has come back,
+ * that is complete, and in memory, so a write over another NIC cannot be overtaken
+ * by it. It is a request as any other, so it is repeated if the lane fails. It is
+ * posted before anything is taken for the new lane, and nothing behind it.
+ *
+ * While the lane has no resources for it, it has none for the user either.
+ */
+static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+
+    if (ep->owed != NULL) {
+        return;
+    }
+
+    status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
+                                              sizeof(uint64_t), ep->log_addr,
+                                              ep->log_rkey);
+    if (status == UCS_OK) {
+        ep->swap_read = 1;
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        uct_varuna_recovery_start(ep, ucs_status_string(status));
+    }
+}
+
+/* @return whether the old lane still has something to do. What was posted stands
+ * before what was taken for the new lane. */
+static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *head;
+
+    if (!ucs_queue_is_empty(&ep->reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+                                             queue);
+        if (head->flags & UCT_VARUNA_REQ_FLAG_POSTED) {
+            return 1;
+        }
+    }
+
+    return !uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind);
+}
+
+/* On which lane ever: post what was taken meanwhile. */
+static void uct_varuna_ep_end_swap(uct_varuna_ep_t *ep)
+{
+    if (ucs_queue_is_empty(&ep->reqs)) {
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
+        uct_varuna_ep_finish_done(ep);
+    } else {
+        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+        uct_varuna_ep_step_repeat(ep, ucs_get_time());
+    }
+}
+
+int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (uct_varuna_ep_lane_failed(ep)) {
+        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+        return 1;
+    }
+
+    if (!ep->next_ready) {
+        uct_varuna_ep_end_swap(ep); /* It failed meanwhile: stay where we are */
+        return 1;
+    }
+
+    if (uct_varuna_ep_is_next_stale(ep)) {
+        ep->next_failed = 1; /* It is dropped before the next step */
+        return 1;
+    }
+
+    if (!ep->swap_read) {
+        uct_varuna_ep_post_swap_read(ep);
+        return 1;
+    }
+
+    if (uct_varuna_ep_is_lane_busy(ep)) {
+        return 1;
+    }
+
+    ucs_debug("rc_varuna: ep %p vqp=%u: planned swap from %s on %s to %s on %s, %u "
+              "requests wait for it", ep, ep->id, uct_varuna_lane_names[ep->lane.kind],
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
+              uct_varuna_lane_names[ep->next.kind],
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link),
+              ep->num_reqs);
+    uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
+    uct_varuna_lane_destroy(ep, &ep->lane);
+    uct_varuna_ep_set_lane(ep, &ep->next);
+    ep->next.ep    = NULL;
+    ep->next_ready = 0;
+    ++ep->stats.rebuilds;
+    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next_since);
+    uct_varuna_ep_end_swap(ep);
+    return 1;
+}

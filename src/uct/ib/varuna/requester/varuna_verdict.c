@@ -1,0 +1,303 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * State FENCE: asks the responder for what a dead lane has left behind, and gives
+ * each unfinished request its verdict. What the evidence means is decided in
+ * varuna_plan.c; this file collects it and acts on it. Called by varuna_recovery.c,
+ * and by varuna_ep_ctl.c when the answer is there.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_recovery_priv.h"
+#include "varuna_compare.h"
+#include "varuna_drain.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_req.h"
+
+
+/* Number of the first message which may not have been acknowledged. */
+static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM) {
+            return req->am.hdr.seq;
+        }
+    }
+
+    return ep->am_seq;
+}
+
+int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_ctl_fence_req_t req;
+
+    /* The responder cannot fence a DC lane; what is still on the wire is gone
+     * after the longest packet lifetime, and only then does the log count */
+    req.newest = ep->epoch;
+    req.round  = (now >= (ep->state_since + iface->config.packet_lifetime));
+    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
+        !uct_varuna_mutate(NO_FENCE)) {
+        return 1;
+    }
+
+    req.am_acked = uct_varuna_ep_am_acked(ep);
+    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
+                              ep->dead.epoch, &req, sizeof(req));
+    uct_varuna_ep_check_give_up(ep, now);
+    return 1;
+}
+
+static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
+                                    uct_varuna_plan_op_t *ops)
+{
+    uct_varuna_req_t *req;
+    unsigned i = 0;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        ops[i].kind    = uct_varuna_req_info(req)->kind;
+        ops[i].posted  = !!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED);
+        ops[i].fenced  = !!(req->flags & UCT_VARUNA_REQ_FLAG_FENCE);
+        ops[i].logged  = !!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED);
+        ops[i].log_sn  = req->log_sn;
+        ops[i].end_psn = req->end_psn;
+        ops[i].req     = req;
+        ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
+        ++i;
+    }
+}
+
+/* Atomics of mode native which were executed, but whose value is lost. */
+static int uct_varuna_req_lost_value(const uct_varuna_req_t *req)
+{
+    return (req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
+           (req->type == UCT_VARUNA_REQ_CSWAP);
+}
+
+/* What a compare and swap keeps when it becomes a read of its target */
+typedef struct uct_varuna_reread {
+    uint64_t                   compare;
+    uint64_t                   swap;
+    void                       *result;
+    size_t                     width;
+} uct_varuna_reread_t;
+
+static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
+{
+    const uct_varuna_reread_t *reread = arg;
+    const void *old                   =
+            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
+            data;
+
+    memcpy(reread->result, old, reread->width);
+}
+
+/* Mode 'reread' (paper): if the value is unique, or there is no other writer, the
+ * target tells whether an executed compare and swap succeeded. */
+static void uct_varuna_ep_reread(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
+
+    reread->compare = req->atomic.compare;
+    reread->swap    = req->atomic.value;
+    reread->result  = req->atomic.result;
+    reread->width   = req->length;
+    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
+    req->get.cb     = uct_varuna_reread_unpack;
+    req->get.arg    = reread;
+    ++ep->num_reads;
+}
+
+/* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
+static ucs_status_t
+uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
+{
+    ucs_status_t status = UCS_OK;
+    uct_varuna_req_t *req;
+    unsigned i = 0;
+
+    ucs_queue_for_each(req, &ep->reqs, queue) {
+        /* The log entry of this incarnation has said what it had to say */
+        if (uct_varuna_req_info(req)->logged &&
+            (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+            uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        }
+
+        req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
+                        UCT_VARUNA_REQ_FLAG_LOGGED);
+        if ((ops[i].kind == UCT_VARUNA_OP_STEP) && ops[i].posted) {
+            /* Its atomic knows what comes next: an occupy is asked after (rule 6
+             * of docs/ATOMICS.md), the others are carried out again; and where,
+             * since this lane may end at another NIC (rule 12) */
+            req->flags |= UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_LOST;
+            ++i;
+            continue;
+        }
+
+        switch (ops[i].verdict) {
+        case UCT_VARUNA_VERDICT_EXECUTED:
+            if ((req->type == UCT_VARUNA_REQ_CSWAP) &&
+                (uct_varuna_ep_iface(ep)->md->atomic_mode ==
+                 UCT_VARUNA_ATOMIC_REREAD)) {
+                uct_varuna_ep_reread(ep, req);
+                break;
+            }
+
+            req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
+            if (uct_varuna_req_lost_value(req)) {
+                ucs_error("ep %p: an atomic was executed, but its value is lost"
+                          " with the link", ep);
+                status = UCS_ERR_CONNECTION_RESET;
+            }
+            break;
+        case UCT_VARUNA_VERDICT_LOST_DATA:
+            ucs_error("ep %p: the peer's evidence contradicts itself: data may"
+                      " be lost", ep);
+            status = UCS_ERR_IO_ERROR;
+            break;
+        case UCT_VARUNA_VERDICT_AMBIGUOUS:
+            req->flags |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+            break;
+        default:
+            if (ops[i].posted) {
+                ep->stats.repeated_bytes += req->length;
+            }
+            break;
+        }
+        ++i;
+    }
+
+    return status;
+}
+
+static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
+                                     const uct_varuna_plan_result_t *result)
+{
+    /* Ambiguous ones are compared first */
+    unsigned repeated = result->repeated - result->ambiguous;
+
+    ep->recovery.result.executed  += result->executed;
+    ep->recovery.result.lost      += result->lost;
+    ep->recovery.result.repeated  += repeated;
+    ep->recovery.result.ambiguous += result->ambiguous;
+    ep->stats.executed            += result->executed;
+    ep->stats.lost                += result->lost;
+    ep->stats.repeated            += repeated;
+    ep->stats.ambiguous           += result->ambiguous;
+}
+
+/* Verdicts which are wrong on purpose. */
+static void uct_varuna_ep_mutate_plan(uct_varuna_plan_op_t *ops,
+                                      unsigned num_ops)
+{
+    const uct_varuna_req_t *req;
+    unsigned i;
+
+    for (i = 0; i < num_ops; ++i) {
+        req = ops[i].req;
+        if (uct_varuna_mutate(BLIND_RESEND) ||
+            (uct_varuna_mutate(NO_PSN) &&
+             (ops[i].verdict == UCT_VARUNA_VERDICT_AMBIGUOUS))) {
+            ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
+        } else if (uct_varuna_mutate(BELIEVE_STATUS) && ops[i].posted &&
+                   (ops[i].kind != UCT_VARUNA_OP_FLUSH)) {
+            /* What has told no error was executed */
+            ops[i].verdict = (req->flags & UCT_VARUNA_REQ_FLAG_ERROR) ?
+                             UCT_VARUNA_VERDICT_REPEAT :
+                             UCT_VARUNA_VERDICT_EXECUTED;
+        }
+    }
+}
+
+/* @return whether a lane that was not flushed has come to rest otherwise. */
+static int
+uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
+                              const uct_varuna_ctl_fence_rep_t *rep)
+{
+    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP),
+                                    rep->round > 0, ucs_get_time())) {
+    case UCT_VARUNA_DRAIN_DONE:
+        return 1;
+    case UCT_VARUNA_DRAIN_HOPELESS:
+        uct_varuna_ep_fail_unconfirmed(ep);
+        return 0;
+    default:
+        return 0; /* Asked again */
+    }
+}
+
+void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_fence_rep_t *rep)
+{
+    uct_varuna_plan_op_t *ops;
+    uint64_t ring[UCT_VARUNA_LOG_SIZE];
+    uct_varuna_evidence_t evidence;
+    uct_varuna_plan_result_t result;
+    ucs_status_t status;
+
+    if ((ep->state != UCT_VARUNA_EP_FENCE) || (hdr->epoch != ep->dead.epoch)) {
+        return; /* A repeated answer */
+    }
+
+    if (rep->log_size != UCT_VARUNA_LOG_SIZE) {
+        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        return;
+    }
+
+    if (ucs_unlikely(ep->stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
+        return;
+    }
+
+    /* The responder could not stop its QP (its NIC is dead?): only time can.
+     * The request goes out again, and the log counts if it was read after the
+     * time was over: an answer may have been under way for long */
+    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0) &&
+        !uct_varuna_mutate(NO_FENCE)) {
+        return;
+    }
+
+    ops = ucs_malloc((ep->num_reqs + 1) * sizeof(*ops), "varuna_plan");
+    if (ops == NULL) {
+        return; /* Asked again after the control timeout */
+    }
+
+    memcpy(ring, rep + 1, sizeof(ring));
+    evidence.log     = ring;
+    evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
+                       (ep->dead.mtu != 0) &&
+                       uct_varuna_ep_iface(ep)->config.psn &&
+                       !uct_varuna_mutate(NO_PSN);
+    evidence.epsn    = rep->epsn;
+    uct_varuna_ep_fill_plan(ep, ops);
+    uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
+    uct_varuna_ep_mutate_plan(ops, ep->num_reqs);
+    ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
+              "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
+              "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
+              hdr->epoch, ep->num_reqs,
+              ep->oplog.head - 1, ep->dead.psn,
+              (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
+              evidence.has_psn ? "" : "unknown ", evidence.epsn,
+              result.executed, result.lost, result.repeated, result.ambiguous);
+    uct_varuna_ep_add_result(ep, &result);
+    status = uct_varuna_ep_apply_plan(ep, ops);
+    ucs_free(ops);
+    if (status != UCS_OK) {
+        uct_varuna_ep_fail(ep, status);
+        return;
+    }
+
+    uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_compare_abort(ep);
+    ep->stuck = 0;
+#ifdef UCT_VARUNA_MUTATIONS
+    ep->leaks = UCT_VARUNA_MUTATE_LEAKS;
+#endif
+    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+    uct_varuna_ep_add_work(ep);
+}

@@ -1,0 +1,223 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The arena of slots. Marks are set by the CPU once, before anybody knows of
+ * their slot; from then on only by atomics of the home NIC, and generations go on
+ * over all owners of a slot.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_arena.h"
+#include <uct/ib/varuna/rc_varuna.h>
+
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+#include <ucs/sys/uid.h>
+#include <ucs/arch/cpu.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#define UCT_VARUNA_ARENA_BLOCKS      (UCT_VARUNA_SLOTS_MAX / \
+                                      UCT_VARUNA_SLOT_BLOCK)
+
+/* The lock protects all of it */
+static struct {
+    pthread_mutex_t            lock;
+    unsigned                   refcount;
+    uct_varuna_arena_t         memory;
+    uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
+    unsigned                   next;      /* Blocks take turns: a late packet
+                                             finds a generation long gone */
+} uct_varuna_arena = {
+    .lock = PTHREAD_MUTEX_INITIALIZER
+};
+
+static void *uct_varuna_arena_alloc_pages(size_t size, const char *name)
+{
+    void *pages;
+
+    if (ucs_posix_memalign(&pages, ucs_get_page_size(), size, name) != 0) {
+        ucs_error("failed to allocate %zu bytes for slots of atomics", size);
+        return NULL;
+    }
+
+    memset(pages, 0, size);
+    return pages;
+}
+
+static ucs_status_t uct_varuna_arena_create(uct_varuna_arena_t *arena)
+{
+    uint64_t gen;
+    unsigned i;
+
+    arena->slots = uct_varuna_arena_alloc_pages(UCT_VARUNA_SLOTS_MAX *
+                                                sizeof(*arena->slots),
+                                                "varuna_slots");
+    if (arena->slots == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    arena->marks = uct_varuna_arena_alloc_pages(UCT_VARUNA_SLOTS_MAX *
+                                                sizeof(*arena->marks),
+                                                "varuna_marks");
+    if (arena->marks == NULL) {
+        ucs_free(arena->slots);
+        arena->slots = NULL;
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    /* Rule 1: a generation of this process is not one of the last process which
+     * had the same memory, so all begin anywhere */
+    gen = ucs_generate_uuid((uintptr_t)arena->marks);
+    for (i = 0; i < UCT_VARUNA_SLOTS_MAX; ++i) {
+        arena->marks[i] = uct_varuna_mark((gen + (i * 0x9e3779b97f4a7c15ul)) &
+                                          UCT_VARUNA_UID_GEN_MASK,
+                                          UCT_VARUNA_MARK_PENDING);
+    }
+
+    memset(uct_varuna_arena.used, 0, sizeof(uct_varuna_arena.used));
+    uct_varuna_arena.next = 0;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
+{
+    ucs_status_t status = UCS_OK;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    if (uct_varuna_arena.refcount == 0) {
+        status = uct_varuna_arena_create(&uct_varuna_arena.memory);
+    }
+
+    if (status == UCS_OK) {
+        ++uct_varuna_arena.refcount;
+        *arena = uct_varuna_arena.memory;
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return status;
+}
+
+void uct_varuna_arena_put(void)
+{
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_assert(uct_varuna_arena.refcount > 0);
+    if (--uct_varuna_arena.refcount == 0) {
+        ucs_free(uct_varuna_arena.memory.marks);
+        ucs_free(uct_varuna_arena.memory.slots);
+        memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+uint32_t uct_varuna_arena_alloc(void)
+{
+    uint32_t first = UCT_VARUNA_SLOT_NONE;
+    unsigned i, block;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    for (i = 0; i < UCT_VARUNA_ARENA_BLOCKS; ++i) {
+        block = (uct_varuna_arena.next + i) % UCT_VARUNA_ARENA_BLOCKS;
+        if (!uct_varuna_arena.used[block]) {
+            uct_varuna_arena.used[block] = 1;
+            uct_varuna_arena.next        = block + 1;
+            first                        = block * UCT_VARUNA_SLOT_BLOCK;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return first;
+}
+
+void uct_varuna_arena_free(uint32_t first)
+{
+    unsigned block = first / UCT_VARUNA_SLOT_BLOCK;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_assert(uct_varuna_arena.used[block]);
+    uct_varuna_arena.used[block] = 0;
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+/* Copy a body which may be written meanwhile, and then its mark, see uct_varuna_slot_t.
+ * @return 0 if there is no arena. */
+static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot,
+                                 uint64_t *mark_p)
+{
+    const volatile uint64_t *words;
+    unsigned i;
+    int found;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    found = (uct_varuna_arena.memory.slots != NULL);
+    if (found) {
+        words = (const volatile uint64_t*)&uct_varuna_arena.memory.slots[index];
+        for (i = 0; i < sizeof(*slot) / sizeof(*words); ++i) {
+            ((uint64_t*)slot)[i] = words[i];
+        }
+        ucs_memory_cpu_load_fence();
+        *mark_p = *(const volatile uint64_t*)
+                          &uct_varuna_arena.memory.marks[index];
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    return found;
+}
+
+static uint64_t uct_varuna_arena_load(const volatile void *address,
+                                      unsigned width)
+{
+    return (width == sizeof(uint64_t)) ? *(const volatile uint64_t*)address :
+           *(const volatile uint32_t*)address;
+}
+
+/* Rules 4 and 5, for a reader that cannot mark: the CPU's atomics are not atomic
+ * with the NIC's, so it waits until somebody else has marked. */
+int rc_varuna_atomic_read(const volatile void *address, unsigned width,
+                          uint64_t *value_p)
+{
+    uct_varuna_uid_verdict_t verdict;
+    uct_varuna_slot_t slot;
+    uint64_t value, mark;
+    uint32_t index;
+
+    if (((width != sizeof(uint32_t)) && (width != sizeof(uint64_t))) ||
+        ((uintptr_t)address % width)) {
+        return -EINVAL;
+    }
+
+    value = uct_varuna_arena_load(address, width);
+    ucs_memory_cpu_load_fence();
+    if (!uct_varuna_uid_parse(value, width, UCT_VARUNA_SLOTS_MAX, &index) ||
+        !uct_varuna_arena_peek(index, &slot, &mark)) {
+        *value_p = value;
+        return 0;
+    }
+
+    ucs_memory_cpu_load_fence();
+    verdict = uct_varuna_uid_is_of(value, width, (uintptr_t)address, &slot) ?
+              uct_varuna_mark_check(mark, uct_varuna_slot_gen(&slot)) :
+              UCT_VARUNA_UID_FOREIGN;
+    switch (verdict) {
+    case UCT_VARUNA_UID_FOREIGN:
+        break;
+    case UCT_VARUNA_UID_DONE:
+        if (uct_varuna_arena_load(address, width) == value) {
+            *value_p = slot.swap;
+            return 0;
+        }
+        return -EAGAIN;
+    default:
+        return -EAGAIN;
+    }
+
+    if (uct_varuna_arena_load(address, width) != value) {
+        return -EAGAIN; /* It was one, and is over */
+    }
+
+    *value_p = value;
+    return 0;
+}

@@ -1,0 +1,200 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What peers may access of the arena of slots, and by which keys (docs/SECURITY.md):
+ *
+ *   all bodies          read             every requester
+ *   all marks           read, atomic     every requester
+ *   a block of bodies   write            the requester whose slots they are
+ *
+ * Called by the proxy, which has a block of its own, and by varuna_target.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_proxy.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+/* --- The arena --- */
+
+/* Slots for what is executed here, which the CPU writes to. Without them such an
+ * atomic fails if its access is lost. */
+static void uct_varuna_blocks_take_own(uct_varuna_proxy_t *proxy)
+{
+    uint32_t first = uct_varuna_arena_alloc();
+
+    if (first == UCT_VARUNA_SLOT_NONE) {
+        ucs_diag("no slots are left for the proxy of atomics");
+        return;
+    }
+
+    uct_varuna_slots_init(&proxy->own, first, UCT_VARUNA_SLOT_BLOCK,
+                          &proxy->arena.marks[first]);
+}
+
+ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    ucs_status_t status;
+
+    status = uct_varuna_arena_get(&proxy->arena);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* Without relaxed ordering (rule 2) */
+    status = uct_varuna_own_reg(md, proxy->arena.slots,
+                                UCT_VARUNA_SLOTS_MAX *
+                                sizeof(*proxy->arena.slots),
+                                UCT_VARUNA_MR_READ, &proxy->read_own);
+    if (status != UCS_OK) {
+        goto err_put;
+    }
+
+    status = uct_varuna_own_reg(md, proxy->arena.marks,
+                                UCT_VARUNA_SLOTS_MAX *
+                                sizeof(*proxy->arena.marks),
+                                UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC,
+                                &proxy->mark_own);
+    if (status != UCS_OK) {
+        goto err_dereg_read;
+    }
+
+    status = uct_rkey_unpack(&uct_varuna_component, proxy->mark_own.key,
+                             &proxy->mark);
+    if (status != UCS_OK) {
+        goto err_dereg_mark;
+    }
+
+    uct_varuna_blocks_take_own(proxy);
+    return UCS_OK;
+
+err_dereg_mark:
+    uct_varuna_own_dereg(&proxy->mark_own);
+err_dereg_read:
+    uct_varuna_own_dereg(&proxy->read_own);
+err_put:
+    uct_varuna_arena_put();
+    memset(&proxy->arena, 0, sizeof(proxy->arena));
+    return status;
+}
+
+void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
+{
+    if (proxy->arena.slots == NULL) {
+        return;
+    }
+
+    if (proxy->own.num > 0) {
+        uct_varuna_arena_free(proxy->own.first);
+    }
+
+    uct_rkey_release(&uct_varuna_component, &proxy->mark);
+    uct_varuna_own_dereg(&proxy->mark_own);
+    uct_varuna_own_dereg(&proxy->read_own);
+    uct_varuna_arena_put();
+}
+
+
+/* --- Blocks of requesters --- */
+
+static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
+                                 uct_varuna_target_t *target)
+{
+    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    uint32_t first                 = uct_varuna_arena_alloc();
+
+    if (first == UCT_VARUNA_SLOT_NONE) {
+        ucs_debug("target %u gets no slots: its atomics go by proxy",
+                  target->id);
+        return;
+    }
+
+    if (uct_varuna_own_reg(proxy->ctl->iface->md, &proxy->arena.slots[first],
+                           UCT_VARUNA_SLOT_BLOCK *
+                           sizeof(*proxy->arena.slots),
+                           UCT_VARUNA_MR_WRITE, &impl->write_own) != UCS_OK) {
+        uct_varuna_arena_free(first);
+        return;
+    }
+
+    impl->first_slot = first;
+}
+
+static size_t uct_varuna_block_pack_key(void *tail, size_t length,
+                                        const uct_varuna_own_t *own)
+{
+    memcpy(UCS_PTR_BYTE_OFFSET(tail, length), own->key, own->key_len);
+    return length + own->key_len;
+}
+
+size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
+                                  uct_varuna_target_t *target,
+                                  uct_varuna_ctl_open_rep_t *rep, void *tail)
+{
+    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    size_t marks_size              = UCT_VARUNA_SLOT_BLOCK *
+                                     sizeof(*proxy->arena.marks);
+    uct_varuna_home_name_t name;
+    size_t length;
+
+    uct_varuna_home_get(&name);
+    rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;
+    rep->home_nic    = name.nic;
+    rep->home_epoch  = name.epoch;
+    if (proxy->arena.slots == NULL) {
+        return 0;
+    }
+
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        uct_varuna_block_get(proxy, target);
+    }
+
+    rep->slots_addr  = (uintptr_t)proxy->arena.slots;
+    rep->marks_addr  = (uintptr_t)proxy->arena.marks;
+    rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
+    length           = uct_varuna_block_pack_key(tail, 0, &proxy->read_own);
+    length           = uct_varuna_block_pack_key(tail, length,
+                                                 &proxy->mark_own);
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        return length;
+    }
+
+    rep->first_slot = impl->first_slot;
+    rep->num_slots  = UCT_VARUNA_SLOT_BLOCK;
+    length          = uct_varuna_block_pack_key(tail, length, &impl->write_own);
+    memcpy(UCS_PTR_BYTE_OFFSET(tail, length),
+           &proxy->arena.marks[impl->first_slot], marks_size);
+    return length + marks_size;
+}
+
+void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_target_t *target)
+{
+    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
+    uct_varuna_dead_block_t *block;
+
+    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+        return;
+    }
+
+    /* Whatever the requester still does: nothing of it is written */
+    uct_varuna_own_dereg(&impl->write_own);
+    block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
+    if (block == NULL) {
+        return; /* The block stays taken, which is safe */
+    }
+
+    /* Its RC queue pairs are in ERR; what else is under way gets its time */
+    block->first     = impl->first_slot;
+    block->due       = ucs_get_time() +
+                       proxy->ctl->iface->config.packet_lifetime;
+    impl->first_slot = UCT_VARUNA_SLOT_NONE;
+    ucs_list_add_tail(&proxy->dead_blocks, &block->list);
+}

@@ -1,0 +1,88 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The name of this process's home NIC (docs/ATOMICS.md, rule 12): all of its
+ * interfaces have the same one, since they share memory. It is changed by nobody
+ * else, and in two steps: while MOVING there is none, until each interface has said
+ * that nothing of its own can be executed on the old one any more.
+ *
+ *   SETTLED(nic, epoch) -> MOVING(none, epoch + 1) -> SETTLED(other, epoch + 2)
+ *
+ * Used by varuna_proxy.c, from the async contexts of several interfaces. It knows
+ * of no queue pairs.
+ */
+#ifndef UCT_VARUNA_HOME_H_
+#define UCT_VARUNA_HOME_H_
+
+#include <uct/ib/varuna/core/varuna_wire.h>
+
+#include <ucs/datastruct/list.h>
+#include <ucs/time/time.h>
+
+/* An interface. Fields are under the lock of varuna_home.c. */
+typedef struct uct_varuna_home_member {
+    ucs_list_link_t            list;
+    int                        kick_fd;   /* Written to when it has to act */
+    uint8_t                    nic_map;   /* NICs which it has */
+    uint8_t                    at_rest;   /* Has left the old NIC */
+    uint8_t                    waits;     /* For another one's claim */
+    unsigned                   in_use;    /* Connections which use the home NIC */
+    uint64_t                   claim;     /* Word which it changes, 0: none */
+} uct_varuna_home_member_t;
+
+typedef struct uct_varuna_home_name {
+    uint8_t                    nic;       /* HOME_NONE: moving */
+    uint8_t                    from;      /* Moving: the old one, */
+    uint8_t                    to;        /* ... and the next one */
+    uint8_t                    first;     /* To which it returns */
+    uint32_t                   epoch;     /* Goes up with each change */
+} uct_varuna_home_name_t;
+
+/**
+ * Begin to take part.
+ *
+ * @param [in] nic      Where it would like the home NIC to be: the first one has
+ *                      its way.
+ * @param [in] nic_map  NICs which it has.
+ * @param [in] kick_fd  Event file descriptor.
+ */
+void uct_varuna_home_join(uct_varuna_home_member_t *member, uint8_t nic,
+                          uint8_t nic_map, int kick_fd);
+
+/** End that: its queue pairs are gone, or will be used no more. */
+void uct_varuna_home_leave(uct_varuna_home_member_t *member);
+
+/** The name as it is now. */
+void uct_varuna_home_get(uct_varuna_home_name_t *name);
+
+/**
+ * Tell what @a member knows; the home NIC begins to move if it has to, or may
+ * return to where it was at first.
+ *
+ * @param [in] good_map  NICs which work.
+ * @param [in] in_use    Connections which would be lost by a return.
+ * @param [in] delay     Return behind this time without a failure; 0: never.
+ *
+ * @return Nonzero if it has begun to move.
+ */
+int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
+                           unsigned in_use, ucs_time_t delay);
+
+/** Moving: nothing of @a member can be executed on the old NIC any more.
+ *  @return Nonzero if it was the last one, so that there is a new name. */
+int uct_varuna_home_rest(uct_varuna_home_member_t *member);
+
+/** @return Zero while it must leave a NIC. Without the lock, so for a look only. */
+static inline int
+uct_varuna_home_is_at_rest(const uct_varuna_home_member_t *member)
+{
+    return __atomic_load_n(&member->at_rest, __ATOMIC_RELAXED);
+}
+
+/** Be the only one of the process which changes the word at @a addr by a plain
+ *  compare and swap. @return Nonzero if it is; otherwise it is kicked later. */
+int uct_varuna_home_claim(uct_varuna_home_member_t *member, uint64_t addr);
+
+void uct_varuna_home_unclaim(uct_varuna_home_member_t *member);
+
+#endif

@@ -1,0 +1,375 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Carries out the jobs of the proxy: single accesses of requesters, whole atomics
+ * of theirs, and the worker's looks at targets. An access whose loopback fails is
+ * either repeated, where that changes nothing, or found out about, when nothing of
+ * it can be executed any more:
+ *
+ *   mode extended  a slot of our own and two stages, as any client (rule 6)
+ *   mode proxy     nobody but the proxies of this process changes words by atomics,
+ *                  and they take turns on one word, so the word tells
+ *
+ * Lock held in all of it.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_proxy.h"
+
+#include <ucs/arch/cpu.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+/* --- Slots and claims --- */
+
+static int uct_varuna_job_has_slot(const uct_varuna_job_t *job)
+{
+    return job->is_whole && (job->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT);
+}
+
+static int uct_varuna_job_take_slot(uct_varuna_proxy_t *proxy,
+                                    uct_varuna_job_t *job)
+{
+    uint64_t gen;
+    uint32_t slot;
+
+    slot = uct_varuna_slots_take(&proxy->own, job->width, &gen);
+    if (slot == UCT_VARUNA_SLOT_NONE) {
+        return 0; /* The timer comes */
+    }
+
+    uct_varuna_amo_sm_set_slot(&job->sm, slot, gen);
+    return 1;
+}
+
+static int uct_varuna_job_begin(uct_varuna_proxy_t *proxy,
+                                uct_varuna_job_t *job)
+{
+    if (!job->is_whole) {
+        return 1;
+    }
+
+    if (proxy->arena.slots == NULL) {
+        if (!uct_varuna_home_claim(&proxy->home, job->addr)) {
+            return 0;
+        }
+        /* What the word held before our CAS tells what the CAS has done */
+        uct_varuna_amo_sm_look_first(&job->sm);
+    } else if ((proxy->own.num > 0) &&
+               !uct_varuna_job_take_slot(proxy, job)) {
+        return 0;
+    }
+
+    job->act = job->sm.act;
+    return 1;
+}
+
+static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
+                                  uct_varuna_job_t *job, ucs_status_t status)
+{
+    ucs_list_del(&job->list);
+    if (uct_varuna_job_has_slot(job)) {
+        uct_varuna_slots_give(&proxy->own, job->sm.slot, job->sm.gen);
+    } else if (job->is_whole && job->begun && (proxy->arena.slots == NULL)) {
+        uct_varuna_home_unclaim(&proxy->home);
+    }
+
+    if (job->is_sweep) {
+        if (job->sm.helped > 0) {
+            ++proxy->stats.helped;
+            ucs_debug("worker: resolved slot %u at 0x%lx", job->index,
+                      job->addr);
+        }
+    } else {
+        uct_varuna_proxy_reply(proxy, job, status);
+    }
+
+    ucs_free(job);
+}
+
+
+/* --- An access failed --- */
+
+/* A compare and swap that must not be executed twice. All others may be: a UID is
+ * unique, and so is what a mark is changed from. */
+static int uct_varuna_job_is_plain_cas(const uct_varuna_job_t *job)
+{
+    return job->is_whole && (job->sm.state == UCT_VARUNA_AMO_OCCUPY) &&
+           (job->act.type == UCT_VARUNA_AMO_ACT_CAS);
+}
+
+/* Nobody has answered, or it was moved to ERR; other errors are answers. */
+static int uct_varuna_job_may_come_late(ucs_status_t status)
+{
+    return (status == UCS_ERR_ENDPOINT_TIMEOUT) || (status == UCS_ERR_CANCELED);
+}
+
+void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+                           ucs_status_t status)
+{
+    ucs_debug("an access on the home NIC failed: %s",
+              ucs_status_string(status));
+    if (!uct_varuna_job_may_come_late(status) ||
+        (uct_varuna_job_is_plain_cas(job) && (proxy->arena.slots != NULL))) {
+        /* Wrong memory; or a plain CAS among those of others */
+        uct_varuna_job_finish(proxy, job, status);
+        return;
+    }
+
+    job->second = 0;
+    job->lost   = 1;
+}
+
+/* Rule 6, for the one access that was lost. */
+static void uct_varuna_job_find_out(uct_varuna_proxy_t *proxy,
+                                    uct_varuna_job_t *job)
+{
+    job->lost = 0;
+    if (job->act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
+        uct_varuna_amo_sm_lost(&job->sm);
+        job->act = job->sm.act;
+        ++proxy->stats.recovered;
+    } else if (uct_varuna_job_is_plain_cas(job)) {
+        job->looks = 1;
+    }
+}
+
+int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job)
+{
+    if (!job->begun) {
+        if (!uct_varuna_job_begin(proxy, job)) {
+            return 0;
+        }
+        job->begun = 1;
+    }
+
+    if (job->lost) {
+        uct_varuna_job_find_out(proxy, job);
+    }
+
+    return 1;
+}
+
+/* The word, behind a lost CAS of ours. It held what we expected before, so if it
+ * holds anything else now, the CAS was executed, whatever else a put has written
+ * there since; and if it does not, then it may be executed. @return whether it was
+ * executed. */
+static int uct_varuna_job_looked(uct_varuna_proxy_t *proxy,
+                                 uct_varuna_job_t *job, uint64_t word)
+{
+    job->looks = 0;
+    ++proxy->stats.recovered;
+    return word != job->sm.expect;
+}
+
+
+/* --- An access is done --- */
+
+/* A generation that its owner left is not used again (rule 1). */
+static void uct_varuna_job_advance(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_job_t *job)
+{
+    uint64_t mark = proxy->arena.marks[job->index];
+
+    job->advance       = 0;
+    job->is_advancing  = 1;
+    job->act.type      = UCT_VARUNA_AMO_ACT_CAS_MARK;
+    job->act.slot      = job->index;
+    job->act.mark_from = mark;
+    job->act.mark_to   = uct_varuna_mark(
+            uct_varuna_gen_next(uct_varuna_mark_gen(mark)),
+            UCT_VARUNA_MARK_PENDING);
+}
+
+static int uct_varuna_job_is_mark(const uct_varuna_job_t *job)
+{
+    return (job->act.type == UCT_VARUNA_AMO_ACT_CAS_MARK) || job->second;
+}
+
+void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+                         uint64_t word)
+{
+    if ((job->width == sizeof(uint32_t)) && !uct_varuna_job_is_mark(job)) {
+        word &= UINT32_MAX;
+    }
+
+    if (job->looks) {
+        if (!uct_varuna_job_looked(proxy, job, word)) {
+            return; /* Again */
+        }
+        word = job->sm.expect;
+    }
+
+    job->value = word;
+    if ((job->act.type == UCT_VARUNA_AMO_ACT_CONFIRM) && !job->second) {
+        job->second = 1;
+        return;
+    }
+
+    job->second = 0;
+    if ((job->is_sweep || job->is_whole) && !job->is_advancing) {
+        uct_varuna_amo_sm_done(&job->sm, job->value, &job->slot);
+        job->act   = job->sm.act;
+        job->value = job->sm.result;
+        if (job->act.type != UCT_VARUNA_AMO_ACT_NONE) {
+            return;
+        }
+
+        if (job->advance) {
+            uct_varuna_job_advance(proxy, job);
+            return;
+        }
+    }
+
+    uct_varuna_job_finish(proxy, job, UCS_OK);
+}
+
+static void uct_varuna_job_completion(uct_completion_t *comp)
+{
+    uct_varuna_access_t *access = ucs_container_of(comp, uct_varuna_access_t,
+                                                   comp);
+    uct_varuna_proxy_t *proxy   = access->proxy;
+    uct_varuna_loopback_t *loopback;
+    uct_varuna_job_t *job;
+
+    if (proxy == NULL) {
+        return; /* Its NIC was given up */
+    }
+
+    job            = ucs_list_head(&proxy->jobs, uct_varuna_job_t, list);
+    loopback       = &proxy->loopbacks[proxy->running_on];
+    proxy->running = 0;
+    if (comp->status == UCS_OK) {
+        loopback->fails = 0;
+        uct_varuna_job_next(proxy, job, access->word);
+        uct_varuna_proxy_run(proxy);
+        return;
+    }
+
+    /* The loopback is in ERR, and its error handler comes yet: what is next waits
+     * for the progress. What is on its way gets its time */
+    if (loopback->ep != NULL) {
+        ucs_assert(loopback->dead == NULL);
+        loopback->dead = loopback->ep;
+        loopback->ep   = NULL;
+    }
+
+    loopback->fails += (comp->status == UCS_ERR_ENDPOINT_TIMEOUT) &&
+                       !loopback->in_err;
+    loopback->in_err = 0;
+    if (uct_varuna_job_may_come_late(comp->status)) {
+        proxy->rest_at = ucs_get_time() +
+                         proxy->ctl->iface->config.packet_lifetime;
+    }
+
+    uct_varuna_job_failed(proxy, job, comp->status);
+}
+
+
+/* --- Posting --- */
+
+static void uct_varuna_job_unpack(void *arg, const void *data, size_t length)
+{
+    uct_varuna_access_t *access = arg;
+
+    access->word = 0;
+    memcpy(&access->word, data, length);
+}
+
+/* A deliberate mistake: the CPU, whose atomics are not atomic with the NIC's. */
+static ucs_status_t uct_varuna_job_cas_cpu(uct_varuna_access_t *access,
+                                           uint64_t addr, unsigned width,
+                                           uint64_t compare, uint64_t swap)
+{
+    uint32_t compare32 = compare;
+
+    if (width == sizeof(uint64_t)) {
+        __atomic_compare_exchange_n((uint64_t*)addr, &compare, swap, 0,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        access->word = compare;
+    } else {
+        __atomic_compare_exchange_n((uint32_t*)addr, &compare32,
+                                    (uint32_t)swap, 0, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        access->word = compare32;
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_job_cas(uct_varuna_access_t *access,
+                                       uct_ep_h ep, uint64_t addr,
+                                       uct_rkey_t rkey, unsigned width,
+                                       uint64_t compare, uint64_t swap)
+{
+    access->word = 0;
+    if (uct_varuna_mutate(AMO_CPU)) {
+        return uct_varuna_job_cas_cpu(access, addr, width, compare, swap);
+    }
+
+    return (width == sizeof(uint64_t)) ?
+           uct_ep_atomic_cswap64(ep, compare, swap, addr, rkey, &access->word,
+                                 &access->comp) :
+           uct_ep_atomic_cswap32(ep, compare, swap, addr, rkey,
+                                 (uint32_t*)&access->word, &access->comp);
+}
+
+static ucs_status_t uct_varuna_job_cas_mark(uct_varuna_proxy_t *proxy,
+                                            uct_ep_h ep, uint8_t nic,
+                                            const uct_varuna_amo_act_t *act)
+{
+    return uct_varuna_job_cas(proxy->access, ep,
+                              (uintptr_t)&proxy->arena.marks[act->slot],
+                              uct_varuna_rkey_inner(proxy->mark.rkey, nic),
+                              sizeof(uint64_t), act->mark_from, act->mark_to);
+}
+
+/* Rule 12: all of it through the loopback of the home NIC, not by the CPU, whose
+ * atomics need not be atomic with the NIC's. Bodies are only read, so the CPU may;
+ * and a body is its owner's. */
+ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
+                                 uct_varuna_job_t *job, unsigned link,
+                                 uint8_t nic)
+{
+    const uct_varuna_amo_act_t *act = &job->act;
+    uct_varuna_access_t *access     = proxy->access;
+    uct_ep_h ep                     = proxy->loopbacks[link].ep;
+
+    access->proxy       = proxy;
+    access->comp.func   = uct_varuna_job_completion;
+    access->comp.count  = 1;
+    access->comp.status = UCS_OK;
+    switch (job->looks ? UCT_VARUNA_AMO_ACT_READ : act->type) {
+    case UCT_VARUNA_AMO_ACT_READ:
+        return uct_ep_get_bcopy(ep, uct_varuna_job_unpack, access, job->width,
+                                job->addr, job->rkeys[nic], &access->comp);
+    case UCT_VARUNA_AMO_ACT_READ_BODY:
+        job->slot = proxy->arena.slots[act->slot];
+        return UCS_OK;
+    case UCT_VARUNA_AMO_ACT_CAS_MARK:
+        return uct_varuna_job_cas_mark(proxy, ep, nic, act);
+    case UCT_VARUNA_AMO_ACT_CONFIRM:
+        if (job->second) {
+            return uct_varuna_job_cas_mark(proxy, ep, nic, act);
+        }
+        break;
+    case UCT_VARUNA_AMO_ACT_OCCUPY:
+        /* Rule 2: before the CAS, whose doorbell stands behind a fence */
+        uct_varuna_amo_sm_body(&job->sm, &proxy->arena.slots[act->slot]);
+        ucs_memory_cpu_store_fence();
+        break;
+    case UCT_VARUNA_AMO_ACT_CAS:
+        break;
+    default:
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return uct_varuna_job_cas(access, ep, job->addr, job->rkeys[nic],
+                              job->width, act->compare, act->swap);
+}

@@ -1,0 +1,179 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder's part in atomics (docs/ATOMICS.md, rules 7 and 12): its home NIC,
+ * the proxy which executes single accesses on it for requesters that cannot reach
+ * it, and the worker which resolves UIDs that dead or slow owners left. All of it
+ * runs in the async context with the lock held, over a loopback of the home NIC.
+ *
+ *   PROXY_REQ -> varuna_proxy.c -> varuna_job.c -> loopback -> varuna_job.c -> REP
+ *   timer     -> varuna_worker.c ------^   ^
+ *   port, NIC -> varuna_leave.c -----------+ another home NIC (varuna_home.c)
+ */
+#ifndef UCT_VARUNA_PROXY_H_
+#define UCT_VARUNA_PROXY_H_
+
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include "varuna_arena.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_home.h"
+#include <uct/ib/varuna/md/varuna_own.h>
+#include <uct/ib/varuna/core/varuna_slots.h>
+
+/* The access of the job under way. Outlives the job if its NIC died with it. */
+typedef struct uct_varuna_access {
+    uct_completion_t           comp;
+    struct uct_varuna_proxy    *proxy;    /* NULL: nobody waits for it */
+    uint64_t                   word;      /* Its result */
+    ucs_list_link_t            list;      /* In proxy->lost, if nobody does */
+} uct_varuna_access_t;
+
+/* One access, or a row of them, on the home NIC. */
+typedef struct uct_varuna_job {
+    ucs_list_link_t            list;
+    uct_varuna_amo_act_t       act;
+    uint64_t                   addr;
+    uint64_t                   rkeys[UCT_VARUNA_MAX_LINKS]; /* Inner, by NIC */
+    uint8_t                    width;
+    uint8_t                    second;    /* CONFIRM: at the mark now */
+    uint8_t                    is_sweep;
+    uint8_t                    is_whole;  /* A whole operation: sm */
+    uint8_t                    begun;     /* It has what it needs: slot, claim */
+    uint8_t                    lost;      /* Nobody knows whether the access was
+                                             executed; it is at rest now */
+    uint8_t                    looks;     /* Reads what a lost CAS has left */
+    uint8_t                    link;      /* Over which it was asked for */
+    uint64_t                   value;
+    uct_varuna_slot_t          slot;
+    /* Asked for by a requester */
+    uct_varuna_ctl_hdr_t       hdr;
+    uint64_t                   seq;
+    /* Sweep: reads a target, which resolves what it holds */
+    uct_varuna_amo_sm_t        sm;
+    uint32_t                   index;     /* Slot whose target it is */
+    uint8_t                    is_advancing;
+    uint8_t                    advance;   /* ... whose mark moves on then */
+} uct_varuna_job_t;
+
+/* A block of slots whose owner is gone. */
+typedef struct uct_varuna_dead_block {
+    ucs_list_link_t            list;
+    uint32_t                   first;
+    uint8_t                    swept;     /* Its jobs are done, or in the list */
+    ucs_time_t                 due;       /* Late packets have died by then */
+} uct_varuna_dead_block_t;
+
+/* A loopback: endpoint of a control interface to itself. */
+typedef struct uct_varuna_loopback {
+    uct_ep_h                   ep;        /* NULL: to be made */
+    uct_ep_h                   dead;      /* Failed, to be destroyed */
+    uint8_t                    in_err;    /* ep was moved to ERR */
+    ucs_time_t                 gone_at;   /* Its NIC is gone; 0: it is not */
+    ucs_time_t                 bad_until; /* It fails though the port is up */
+    unsigned                   fails;     /* In a row */
+} uct_varuna_loopback_t;
+
+typedef struct uct_varuna_proxy {
+    uct_varuna_ctl_t           *ctl;
+    uct_varuna_arena_t         arena;     /* Mode extended */
+    uct_varuna_own_t           read_own;  /* For peers: all bodies */
+    uct_varuna_own_t           mark_own;  /* ... all marks */
+    uct_rkey_bundle_t          mark;      /* The same, unpacked */
+    int                        joined;    /* home is valid */
+    uct_varuna_home_member_t   home;
+    uct_varuna_loopback_t      loopbacks[UCT_VARUNA_MAX_LINKS]; /* By link */
+    uct_varuna_access_t        *access;   /* Of the job under way */
+    ucs_list_link_t            lost;      /* uct_varuna_access_t */
+    ucs_list_link_t            jobs;      /* The first one is under way */
+    int                        running;   /* access is on the loopback of */
+    uint8_t                    running_on; /* ... this link, */
+    ucs_time_t                 running_at; /* ... since then */
+    ucs_time_t                 rest_at;   /* What failed there is dead by then */
+    ucs_list_link_t            dead_blocks;
+    uint64_t                   seen_marks[UCT_VARUNA_SLOTS_MAX];
+    unsigned                   scan_next; /* Background scan of live slots */
+    uct_varuna_slots_t         own;       /* Slots for what it executes itself */
+    struct {
+        uint64_t               executed, refused, swept, helped, moved, recovered;
+    } stats;
+} uct_varuna_proxy_t;
+
+/* What a target remembers of its requester's last access. */
+typedef struct uct_varuna_proxy_last {
+    uint64_t                   seq;
+    int                        busy;
+    uct_varuna_ctl_proxy_rep_t rep;
+} uct_varuna_proxy_last_t;
+
+/** Main thread. */
+ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_proxy_t **proxy_p);
+
+void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
+
+/** PROXY_REQ; the message has been checked. */
+void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
+                                 const uct_varuna_ctl_hdr_t *hdr,
+                                 const uct_varuna_ctl_proxy_req_t *req);
+
+/** Add a job, to be filled in. @return NULL if there are too many. */
+uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy);
+
+/** Begin the first job in the list, unless it is under way. */
+void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy);
+
+/** An inner control endpoint failed. @return Nonzero if it was a loopback. */
+int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *proxy, uct_ep_h inner);
+
+/** Local index of the link whose NIC is @a nic, UCT_VARUNA_LINK_NONE if it is none
+ *  of ours. */
+uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy,
+                                   uint8_t nic);
+
+/* --- varuna_block.c --- */
+
+/** Mode extended: register the arena with this interface's memory domain. */
+ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy);
+
+/** Nothing if it is not initialized. */
+void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy);
+
+/** Fill in what OPEN_REP tells of atomics. @return Bytes put at @a tail. */
+size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
+                                  uct_varuna_target_t *target,
+                                  uct_varuna_ctl_open_rep_t *rep, void *tail);
+
+/** The target's requester is gone: its slots are swept and given back. */
+void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_target_t *target);
+
+/* --- varuna_job.c --- */
+
+/** Post the access of the first job on the loopback of @a link, whose NIC is
+ *  @a nic. @return As UCT does: UCS_INPROGRESS, or UCS_OK if it is done. */
+ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
+                                 uct_varuna_job_t *job, unsigned link,
+                                 uint8_t nic);
+
+/** The access of the first job gave @a word. */
+void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+                         uint64_t word);
+
+/** The access failed. It is not executed any more from proxy->rest_at on. */
+void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+                           ucs_status_t status);
+
+/** Before its next access: get a slot, or the claim on its word; decide what a lost
+ *  access was. @return Zero if it has to wait. */
+int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job);
+
+/** Send the answer of the target's last access, or a first one. */
+void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+                            ucs_status_t status);
+
+/* --- varuna_leave.c --- */
+
+/** See whether the home NIC has to be another one, and leave the old one. */
+void uct_varuna_leave_step(uct_varuna_proxy_t *proxy);
+
+#endif

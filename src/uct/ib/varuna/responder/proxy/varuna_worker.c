@@ -1,0 +1,306 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder's background worker (paper, "Confirm"; docs/ATOMICS.md, rule 7):
+ * a slot whose mark has not moved on for a while may have a UID in its target. The
+ * worker reads the target as any client would, by the same state machine, which
+ * resolves what it meets: through the home NIC, not by the CPU. When the owner is
+ * gone, and what it sent has died, its block of slots is swept and given back.
+ *
+ * Opening and closing of the proxy is here, too; varuna_block.c gives slots to
+ * requesters.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/md/varuna_md_share.h>
+#include "varuna_proxy.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+/* Period of the worker, seconds */
+#define UCT_VARUNA_WORKER_PERIOD     0.05
+
+/* Blocks of living owners that are looked at in one period */
+#define UCT_VARUNA_WORKER_BLOCKS     8
+
+
+/* Whether the slot's generation may stand in its target: a guess, as the two are from
+ * two moments. @return its width, 0 if not. */
+static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
+                                             uint64_t mark)
+{
+    unsigned width;
+
+    if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
+        (uct_varuna_mark_gen(mark) != uct_varuna_slot_gen(slot))) {
+        return 0;
+    }
+
+    width = (slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ? sizeof(uint32_t) :
+            sizeof(uint64_t);
+    return (slot->addr % width) ? 0 : width;
+}
+
+/* Keys of a region of ours for all NICs. The address is the owner's word: only
+ * memory is looked at of which a key was given away. It need not be a lie if it is none:
+ * slots rest with what they were used for last, when that memory has gone. */
+static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
+                                        uint64_t addr, unsigned width,
+                                        uint64_t *rkeys)
+{
+    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    unsigned link;
+    uct_rkey_t rkey;
+    uint8_t nic;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        nic = iface->links[link].nic;
+        if (!uct_varuna_md_find_rkey(iface->md, nic, addr, width, &rkey)) {
+            return 0;
+        }
+        rkeys[nic] = rkey;
+    }
+
+    return 1;
+}
+
+/* Read the slot's target. @return nonzero if there is anything to wait for. */
+static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
+                                         uint32_t index, int advance)
+{
+    uct_varuna_slot_t slot               = proxy->arena.slots[index];
+    unsigned width                       =
+            uct_varuna_worker_slot_width(&slot, proxy->arena.marks[index]);
+    uint64_t rkeys[UCT_VARUNA_MAX_LINKS] = {0};
+    uct_varuna_job_t *job;
+
+    if ((width == 0) ||
+        !uct_varuna_worker_find_rkeys(proxy, slot.addr, width, rkeys)) {
+        return 0;
+    }
+
+    job = uct_varuna_proxy_job_create(proxy);
+    if (job == NULL) {
+        return 1;
+    }
+
+    /* compare == swap: a read which resolves (rule 8) */
+    uct_varuna_amo_sm_start(&job->sm, UCT_ATOMIC_OP_CSWAP, width, slot.addr, 0,
+                            0, UCT_VARUNA_SLOTS_MAX);
+    job->is_sweep = 1;
+    job->index    = index;
+    job->advance  = advance;
+    job->act      = job->sm.act;
+    job->addr     = slot.addr;
+    job->width    = width;
+    memcpy(job->rkeys, rkeys, sizeof(job->rkeys));
+    return 1;
+}
+
+static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
+{
+    const uct_varuna_job_t *job;
+
+    ucs_list_for_each(job, &proxy->jobs, list) {
+        if (job->is_sweep) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Look at the slots of a block. @return nonzero if there is anything to wait for. */
+static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
+                                         const uct_varuna_dead_block_t *block)
+{
+    int waits = 0;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+        waits |= uct_varuna_worker_read_target(proxy, block->first + i, 1);
+    }
+
+    return waits;
+}
+
+/* Rule 7: for owners that are gone, their slots are given back by us. All that are
+ * due at once: endpoints may be closed faster than the timer's period. Called when
+ * no sweep is under way, so what was begun for a block is done. */
+static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
+{
+    ucs_time_t now = ucs_get_time();
+    uct_varuna_dead_block_t *block, *tmp;
+
+    ucs_list_for_each_safe(block, tmp, &proxy->dead_blocks, list) {
+        if (now < block->due) {
+            return; /* The list is in order */
+        }
+
+        if (!block->swept && uct_varuna_worker_sweep_block(proxy, block)) {
+            block->swept = 1;
+            continue;
+        }
+
+        ucs_list_del(&block->list);
+        uct_varuna_arena_free(block->first);
+        ucs_debug("slots from %u are free again", block->first);
+        ++proxy->stats.swept;
+        ucs_free(block);
+    }
+}
+
+/* A living owner confirms at once. A slot that looks the same one period later may
+ * belong to one which hangs, or has died without a word. */
+static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
+{
+    uint64_t mark;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
+        proxy->scan_next = (proxy->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
+        mark             = proxy->arena.marks[proxy->scan_next];
+        if (uct_varuna_worker_slot_width(&proxy->arena.slots[proxy->scan_next],
+                                         mark) == 0) {
+            proxy->seen_marks[proxy->scan_next] = 0;
+            continue;
+        }
+
+        if (proxy->seen_marks[proxy->scan_next] != mark) {
+            proxy->seen_marks[proxy->scan_next] = mark;
+            continue;
+        }
+
+        uct_varuna_worker_read_target(proxy, proxy->scan_next, 0);
+    }
+}
+
+static void uct_varuna_worker_timer(void *arg)
+{
+    uct_varuna_proxy_t *proxy = arg;
+
+    if ((proxy->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
+        uct_varuna_worker_sweep_dead(proxy);
+        uct_varuna_worker_help_old(proxy);
+    }
+
+    uct_varuna_leave_step(proxy);
+    uct_varuna_proxy_run(proxy);
+    /* The loopback's completions come here as well */
+    uct_varuna_ctl_progress(proxy->ctl);
+}
+
+/* --- Opening and closing --- */
+
+static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
+{
+    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    uint8_t map                     = 0;
+    unsigned link;
+
+    if ((iface->md->atomic_mode != UCT_VARUNA_ATOMIC_EXTENDED) &&
+        (iface->md->atomic_mode != UCT_VARUNA_ATOMIC_PROXY)) {
+        return; /* There is no home */
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        map |= UCS_BIT(iface->links[link].nic);
+    }
+
+    uct_varuna_home_join(&proxy->home, iface->links[0].nic, map,
+                         proxy->ctl->kick_fd);
+    proxy->joined = 1;
+}
+
+ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_proxy_t **proxy_p)
+{
+    uct_varuna_proxy_t *proxy;
+    ucs_status_t status;
+
+    proxy = ucs_calloc(1, sizeof(*proxy), "varuna_proxy");
+    if (proxy == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    proxy->ctl          = ctl;
+    proxy->home.at_rest = 1;
+    ucs_list_head_init(&proxy->jobs);
+    ucs_list_head_init(&proxy->lost);
+    ucs_list_head_init(&proxy->dead_blocks);
+    proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
+    if (proxy->access == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy;
+    }
+
+    if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
+        status = uct_varuna_blocks_init(proxy);
+        if (status != UCS_OK) {
+            goto err_destroy;
+        }
+    }
+
+    uct_varuna_proxy_join(proxy);
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_WORKER,
+                         ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
+                         uct_varuna_worker_timer, proxy);
+    *proxy_p = proxy;
+    return UCS_OK;
+
+err_destroy:
+    uct_varuna_proxy_destroy(proxy);
+    return status;
+}
+
+void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_dead_block_t *block;
+    uct_varuna_access_t *access;
+    uct_varuna_job_t *job;
+    unsigned link;
+
+    if (proxy->access != NULL) {
+        proxy->access->proxy = NULL;
+    }
+
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        if (proxy->loopbacks[link].ep != NULL) {
+            uct_ep_destroy(proxy->loopbacks[link].ep);
+        }
+        if (proxy->loopbacks[link].dead != NULL) {
+            uct_ep_destroy(proxy->loopbacks[link].dead);
+        }
+    }
+
+    /* Nothing of ours is on any NIC now */
+    if (proxy->joined) {
+        uct_varuna_home_leave(&proxy->home);
+    }
+
+    while (!ucs_list_is_empty(&proxy->lost)) {
+        access = ucs_list_extract_head(&proxy->lost, uct_varuna_access_t, list);
+        ucs_free(access);
+    }
+
+    while (!ucs_list_is_empty(&proxy->jobs)) {
+        job = ucs_list_extract_head(&proxy->jobs, uct_varuna_job_t, list);
+        ucs_free(job);
+    }
+
+    while (!ucs_list_is_empty(&proxy->dead_blocks)) {
+        block = ucs_list_extract_head(&proxy->dead_blocks,
+                                      uct_varuna_dead_block_t, list);
+        uct_varuna_arena_free(block->first);
+        ucs_free(block);
+    }
+
+    uct_varuna_blocks_cleanup(proxy);
+    ucs_free(proxy->access);
+    ucs_free(proxy);
+}

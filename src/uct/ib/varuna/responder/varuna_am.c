@@ -1,0 +1,156 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Receive side of active messages. The lanes of a vQP are polled through several
+ * CQs, so after a switch a newer message may be seen before an older one, and
+ * a repeated message may be seen twice. The sequence number sorts both out: the
+ * next one is delivered, an older one is dropped, a newer one is held.
+ *
+ *   inner descriptor:  | inner headroom | am_hdr | user's header and payload |
+ *                      ^ desc           ^ data
+ *   what the user has:         | headroom        | data
+ *                              ^ desc + 8
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_am.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_gap.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_orphan.h"
+
+#include <ucs/debug/memtrack_int.h>
+
+void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
+{
+    uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
+                                               -(ptrdiff_t)
+                                               sizeof(uct_varuna_am_hdr_t)));
+}
+
+/* The vQP that holds most: all that hold some are watched. */
+static uct_varuna_target_t *
+uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
+{
+    uct_varuna_target_t *other;
+
+    ucs_list_for_each(other, &iface->gaps, gap.list) {
+        if (other->held.num > target->held.num) {
+            target = other;
+        }
+    }
+
+    return target;
+}
+
+static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
+                               uct_varuna_target_t *target, uint32_t seq,
+                               uint8_t am_id, const void *data, size_t length)
+{
+    static const char no_room[] = "is missing, and there is no room to wait for it";
+    ucs_status_t status;
+
+    status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
+    if (status == UCS_ERR_NO_RESOURCE) {
+        uct_varuna_gap_break(iface, uct_varuna_am_greediest(iface, target),
+                             no_room);
+        if (target->broken) {
+            return;
+        }
+
+        status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
+    }
+
+    if (status == UCS_OK) {
+        uct_varuna_gap_watch(iface, target, seq);
+    } else if (status != UCS_ERR_ALREADY_EXISTS) {
+        uct_varuna_gap_break(iface, target, no_room);
+    }
+}
+
+static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
+                                       uct_varuna_target_t *target)
+{
+    uct_varuna_held_am_t *am;
+
+    while ((am = uct_varuna_held_take(&target->held, target->next_seq)) !=
+           NULL) {
+        ++target->next_seq;
+        uct_iface_invoke_am(&iface->super, am->am_id, am + 1, am->length, 0);
+        ucs_free(am);
+    }
+}
+
+ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags)
+{
+    uct_varuna_lane_iface_t *lane  = arg;
+    uct_varuna_iface_t *iface      = lane->iface;
+    const uct_varuna_am_hdr_t *hdr = data;
+    uct_varuna_target_t *target;
+    ucs_status_t status;
+    uint8_t am_id;
+    uint32_t seq;
+    void *desc;
+
+    if (ucs_unlikely(length < sizeof(*hdr))) {
+        ucs_diag("rc_varuna: dropped a message of %zu bytes: too short", length);
+        return UCS_OK;
+    }
+
+    if (ucs_unlikely(iface->ctl == NULL)) {
+        return UCS_OK; /* The interface is being closed */
+    }
+
+    target = uct_varuna_target_find(iface->ctl,
+                                    hdr->target >> UCT_VARUNA_AM_ID_BITS);
+    if (ucs_unlikely(target == NULL)) {
+        ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
+                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
+        return UCS_OK;
+    }
+
+    am_id   = hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS);
+    seq     = hdr->seq;
+    data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
+    length -= sizeof(*hdr);
+    if (ucs_unlikely(target->broken)) {
+        if (target->orphan) {
+            uct_varuna_orphan_message(iface, target);
+        }
+        return UCS_OK;
+    }
+
+    if (uct_varuna_mutate(LOSE_MESSAGE) && !target->gap.mutated &&
+        (seq == UCT_VARUNA_MUTATE_LOST_SEQ)) {
+        target->gap.mutated = 1;
+        ucs_info("mutation: message %u of vQP %u is lost", seq, target->vqp);
+        return UCS_OK;
+    }
+
+    if (ucs_unlikely(seq != target->next_seq)) {
+        if (uct_varuna_mutate(AM_UNORDERED)) {
+            uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
+            target->next_seq = seq + 1;
+        } else if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
+            uct_varuna_am_hold(iface, target, seq, am_id, data, length);
+        }
+        return UCS_OK;
+    }
+
+    ++target->next_seq;
+    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
+    if (status == UCS_INPROGRESS) {
+        desc                = UCS_PTR_BYTE_OFFSET(data,
+                                                  -(ptrdiff_t)iface->rx_headroom);
+        uct_recv_desc(desc) = &iface->release_desc;
+    }
+
+    if (ucs_unlikely(target->held.num > 0)) {
+        uct_varuna_am_deliver_held(iface, target);
+    }
+
+    return status;
+}

@@ -1,0 +1,253 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Responder's side of connecting RC: CONNECT_REQ takes a spare queue pair
+ * (varuna_spare.c), connects it to the requester's and makes it the target's.
+ * This happens in the async context, so that a process which computes is
+ * connected to, too. It only falls to the main thread, which alone can make
+ * queue pairs, when there is no spare one.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ucx/varuna_rc_addr.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
+
+#include <ucs/debug/log.h>
+#include <string.h>
+
+#define UCT_VARUNA_TARGET_ADDR_ROOM  64
+
+
+void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
+{
+    ucs_queue_head_t reqs;
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(ctl);
+    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep);
+    if (iter != kh_end(&ctl->targets.rc_eps)) {
+        kh_del(uct_varuna_rc_eps, &ctl->targets.rc_eps, iter);
+    }
+    uct_varuna_ctl_unlock(ctl);
+
+    /* Its last completions come first: UCX wants none of a QP which it doesn't
+     * know */
+    ucs_queue_head_init(&reqs);
+    uct_varuna_iface_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, &reqs);
+}
+
+static ucs_status_t
+uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
+                            unsigned *link_p)
+{
+    unsigned i;
+
+    for (i = 0; i < iface->num_links; ++i) {
+        if (iface->links[i].nic == nic) {
+            *link_p = i;
+            return UCS_OK;
+        }
+    }
+
+    ucs_debug("nic %u is no link of ours", nic);
+    return UCS_ERR_NO_DEVICE;
+}
+
+/* Tell the requester, lock held. */
+static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
+                                            unsigned link,
+                                            const uct_varuna_ctl_hdr_t *hdr,
+                                            uct_varuna_target_t *target,
+                                            uint8_t nic, ucs_status_t status)
+{
+    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, hdr->epoch);
+    const uct_varuna_link_t *rc_link;
+    char body[sizeof(uct_varuna_ctl_connect_t) +
+              (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
+    uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)body;
+    size_t length                 = sizeof(*rep);
+    uct_varuna_home_name_t home;
+
+    memset(rep, 0, sizeof(*rep));
+    /* Rule 12: what the requester believed before is no longer true, maybe */
+    uct_varuna_home_get(&home);
+    rep->home_nic   = home.nic;
+    rep->home_epoch = home.epoch;
+    if (status == UCS_OK) {
+        rc_link         = &ctl->iface->links[qp->link];
+        rep->device_len = rc_link->device_addr_len;
+        rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+        ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
+        memcpy(body + length, rc_link->device_addr, rep->device_len);
+        length += rep->device_len;
+        status  = uct_ep_get_address(qp->ep,
+                                     (uct_ep_addr_t*)(body + length));
+        length += rep->ep_len;
+    }
+
+    rep->link = nic;
+    if (status != UCS_OK) {
+        length          = sizeof(*rep);
+        rep->device_len = 0;
+        rep->ep_len     = 0;
+        rep->status     = -status;
+    }
+
+    uct_varuna_ctl_reply(ctl, target->peer, link, hdr,
+                         UCT_VARUNA_CTL_CONNECT_REP, body, length);
+}
+
+/* Lock held. @return UCS_INPROGRESS if a QP is to be made, else what to answer. */
+static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
+                                                    uint32_t epoch)
+{
+    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
+
+    if ((epoch <= target->fenced) || (epoch < qp->epoch) ||
+        ((epoch == qp->epoch) && (qp->flags & UCT_VARUNA_FENCE_FLAG_QP))) {
+        return UCS_ERR_REJECTED;
+    }
+
+    return ((epoch == qp->epoch) && (qp->ep != NULL)) ? UCS_OK : UCS_INPROGRESS;
+}
+
+/* Make the QP of incarnation @a epoch the target's. Lock held. */
+static ucs_status_t
+uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
+                            uct_ep_h ep, unsigned link, uint32_t epoch)
+{
+    uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
+    khiter_t iter;
+    int ret;
+
+    iter = kh_put(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if (qp->ep != NULL) {
+        /* Of an incarnation whose ring is needed: it is over */
+        uct_varuna_target_fence_qp(target, qp);
+        uct_varuna_spare_drop(ctl, qp->ep);
+    }
+
+    kh_val(&ctl->targets.rc_eps, iter) = target;
+    qp->ep                             = ep;
+    qp->epoch                          = epoch;
+    uct_varuna_target_clear_ring(target, epoch);
+    qp->flags                          = 0;
+    qp->epsn                           = 0;
+    qp->link                           = link;
+    qp->attached_at                    = ucs_get_time();
+    ucs_debug("rc_varuna: target %u: connected epoch=%u on %s", target->id,
+              epoch, uct_varuna_link_name(ctl->iface, link));
+    return UCS_OK;
+}
+
+/* Lock held. @return UCS_ERR_NO_RESOURCE, and nothing is answered, if there is no
+ * spare queue pair. */
+static ucs_status_t
+uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                              const uct_varuna_ctl_hdr_t *hdr,
+                              const uct_varuna_ctl_connect_t *req)
+{
+    uct_varuna_target_t *target;
+    ucs_status_t status;
+    unsigned rc_link;
+    khiter_t iter;
+    uct_ep_h ep;
+
+    target = uct_varuna_target_of(ctl, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
+        return UCS_OK;
+    }
+
+    status = uct_varuna_target_check_connect(target, hdr->epoch);
+    if (status != UCS_INPROGRESS) {
+        goto out_reply;
+    }
+
+    status = uct_varuna_target_find_link(ctl->iface, req->link, &rc_link);
+    if (status != UCS_OK) {
+        goto out_reply;
+    }
+
+    /* Before it costs a queue pair */
+    status = uct_varuna_rc_addr_check(&ctl->iface->links[rc_link], req);
+    if (status != UCS_OK) {
+        goto out_reply;
+    }
+
+    if (!uct_varuna_stranger_may_reach(ctl, rc_link, req + 1, req->device_len, 1)) {
+        status = UCS_ERR_EXCEEDS_LIMIT;
+        goto out_reply;
+    }
+
+    ep = uct_varuna_spare_take(ctl, rc_link);
+    if (ep == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    status = uct_varuna_rc_connect(&ctl->iface->links[rc_link], ep, req);
+    if (status == UCS_OK) {
+        status = uct_varuna_target_attach_ep(ctl, target, ep, rc_link,
+                                             hdr->epoch);
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_spare_drop(ctl, ep);
+    }
+
+out_reply:
+    uct_varuna_target_reply_connect(ctl, link, hdr, target, req->link, status);
+    return UCS_OK;
+}
+
+void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
+{
+    if (uct_varuna_target_try_connect(ctl, link, hdr, body) != UCS_OK) {
+        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+    }
+}
+
+void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
+                               const uct_varuna_ctl_hdr_t *hdr,
+                               const void *body)
+{
+    const uct_varuna_ctl_connect_t *req = body;
+    unsigned rc_link;
+
+    if (uct_varuna_target_find_link(ctl->iface, req->link, &rc_link) ==
+        UCS_OK) {
+        uct_varuna_spares_make(ctl, rc_link, 1);
+    }
+
+    /* Whoever took the spare one meanwhile, the requester asks again */
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_target_try_connect(ctl, link, hdr, req);
+    uct_varuna_ctl_unlock(ctl);
+}
+
+int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)
+{
+    int found = 0;
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(ctl);
+    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)inner);
+    if (iter != kh_end(&ctl->targets.rc_eps)) {
+        /* The requester finds out by itself, and decides */
+        found = 1;
+        ucs_debug("target %u: endpoint %p failed",
+                  kh_val(&ctl->targets.rc_eps, iter)->id, inner);
+    }
+
+    uct_varuna_ctl_unlock(ctl);
+    return found;
+}

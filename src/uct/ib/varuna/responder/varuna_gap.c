@@ -1,0 +1,136 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A message which the responder's NIC has acknowledged is never sent again. If that
+ * NIC dies before the message is polled from its completion queue, then the
+ * sequence of the vQP has a gap for ever, and what comes later cannot be delivered.
+ *
+ * Two things make us look. At a fence the requester tells up to which number
+ * everything is acknowledged; and when a message is held, all before it have been
+ * acknowledged or have come, since a lane delivers in order and a new lane begins
+ * with what was not acknowledged on the old one.
+ *
+ * The messages may still be in a completion queue. So a gap counts only after all
+ * queues were found empty, and not before the packet lifetime is over, in which a
+ * lane that could not be fenced may still deliver.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_gap.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+
+/* How often the requester is told. It closes the target then, and if it doesn't,
+ * it is gone itself. */
+#define UCT_VARUNA_GAP_MAX_REJECTS   64
+
+void uct_varuna_gap_watch(uct_varuna_iface_t *iface,
+                          uct_varuna_target_t *target, uint32_t end)
+{
+    if (target->broken || UCS_CIRCULAR_COMPARE32(end, <=, target->next_seq)) {
+        return;
+    }
+
+    if (!target->gap.watched) {
+        target->gap.watched = 1;
+        target->gap.end     = end;
+        target->gap.next    = target->next_seq;
+        target->gap.since   = ucs_get_time();
+        ucs_list_add_tail(&iface->gaps, &target->gap.list);
+    } else if (UCS_CIRCULAR_COMPARE32(end, >, target->gap.end)) {
+        target->gap.end = end;
+    }
+}
+
+void uct_varuna_gap_forget(uct_varuna_target_t *target)
+{
+    if (target->gap.watched) {
+        target->gap.watched = 0;
+        ucs_list_del(&target->gap.list);
+    }
+}
+
+void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
+                         uct_varuna_target_t *target, ucs_time_t now)
+{
+    uct_varuna_ctl_hdr_t hdr = {
+        .type    = UCT_VARUNA_CTL_FENCE_REQ,
+        .dest    = iface->uuid,
+        .uuid    = target->peer->uuid,
+        .secret  = target->peer->secret,
+        .opening = target->opening,
+        .vqp     = target->vqp
+    };
+    unsigned link            = target->gap.rejects % iface->num_links;
+
+    if (++target->gap.rejects > UCT_VARUNA_GAP_MAX_REJECTS) {
+        uct_varuna_gap_forget(target);
+        return;
+    }
+
+    target->gap.since = now;
+    uct_varuna_ctl_lock(iface->ctl);
+    uct_varuna_ctl_reject(iface->ctl, link, &hdr, UCS_ERR_CONNECTION_RESET);
+    uct_varuna_ctl_unlock(iface->ctl);
+}
+
+void uct_varuna_gap_break(uct_varuna_iface_t *iface,
+                          uct_varuna_target_t *target, const char *reason)
+{
+    if (target->broken) {
+        return;
+    }
+
+    ucs_log(iface->super.config.failure_level,
+            "rc_varuna: vQP %u of peer 0x%" PRIx64 " fails: message %u %s, %u "
+            "later ones are dropped", target->vqp, target->peer->uuid,
+            target->next_seq, reason, target->held.num);
+    uct_varuna_held_clear(&target->held);
+    target->broken = 1;
+    if (!target->gap.watched) {
+        target->gap.watched = 1;
+        ucs_list_add_tail(&iface->gaps, &target->gap.list);
+    }
+
+    target->gap.rejects = 0;
+    uct_varuna_gap_tell(iface, target, ucs_get_time());
+}
+
+static void uct_varuna_gap_check(uct_varuna_iface_t *iface,
+                                 uct_varuna_target_t *target, ucs_time_t now,
+                                 int is_dry)
+{
+    if (target->broken) {
+        if (now - target->gap.since > iface->config.ctl_timeout) {
+            uct_varuna_gap_tell(iface, target, now);
+        }
+    } else if (UCS_CIRCULAR_COMPARE32(target->gap.end, <=, target->next_seq)) {
+        uct_varuna_gap_forget(target);
+    } else if (target->gap.next != target->next_seq) {
+        target->gap.next  = target->next_seq;
+        target->gap.since = now;
+    } else if (is_dry &&
+               (now - target->gap.since > iface->config.packet_lifetime)) {
+        uct_varuna_gap_break(iface, target,
+                             "was acknowledged, but did not come");
+    }
+}
+
+void uct_varuna_gap_progress(uct_varuna_iface_t *iface)
+{
+    ucs_time_t now;
+    uct_varuna_target_t *target, *tmp;
+    int is_dry;
+
+    if (ucs_list_is_empty(&iface->gaps)) {
+        return;
+    }
+
+    /* In this order: what comes before the clock is read is taken */
+    now    = ucs_get_time();
+    is_dry = (uct_varuna_iface_progress_lanes(iface) == 0);
+    ucs_list_for_each_safe(target, tmp, &iface->gaps, gap.list) {
+        uct_varuna_gap_check(iface, target, now, is_dry);
+    }
+}

@@ -1,0 +1,200 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A requester that is killed sends no CLOSE, and its targets would stay here for
+ * ever, each with a queue pair. So peers which have targets here and have been
+ * quiet are asked whether they are there. One is given up when, for the whole of
+ * ORPHAN_TIMEOUT, nothing was heard of it and messages failed on all links.
+ *
+ *   the peer          what a ping meets                  verdict
+ *   computes, idle    its async context answers          alive
+ *   is stopped        its NIC takes it, nobody answers   alive
+ *   is dead           an error: nothing takes it         given up in the end
+ *   is cut off        an error, as above                 given up in the end
+ *
+ * The last two look the same from here. One that was cut off may come back and find
+ * itself given up. Its queue pairs are gone, so what it posts on RC fails, it asks
+ * for a fence, and is refused. What it posts on DC needs no queue pair of ours: its
+ * messages are refused one by one, and its log ring and its slots for atomics are
+ * nobody else's, as long as the target is kept.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_orphan.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_gap.h"
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
+
+#include <ucs/debug/log.h>
+
+/* Looks in one timeout; a peer that was quiet for two of them is asked */
+#define UCT_VARUNA_ORPHAN_TICKS    8
+
+/* Questions without an answer or an error fill the receive queue of a peer that is
+ * stopped: beyond these only each 16th is asked */
+#define UCT_VARUNA_ORPHAN_EAGER    32
+
+/* So many are kept, about 2 KB each; then the oldest one goes for good */
+#define UCT_VARUNA_ORPHANS_MAX     256
+
+
+static ucs_time_t uct_varuna_orphan_period(const uct_varuna_ctl_t *ctl)
+{
+    return ctl->iface->config.orphan_timeout / UCT_VARUNA_ORPHAN_TICKS;
+}
+
+static void uct_varuna_orphan_reset(uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    peer->orphan.heard_at = now;
+    peer->orphan.asked    = 0;
+    peer->orphan.failed   = 0;
+}
+
+void uct_varuna_orphan_open(uct_varuna_peer_t *peer)
+{
+    ++peer->orphan.targets;
+    uct_varuna_orphan_reset(peer, ucs_get_time());
+}
+
+void uct_varuna_orphan_heard(uct_varuna_ctl_t *ctl,
+                             const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+
+    if (peer != NULL) {
+        uct_varuna_orphan_reset(peer, ucs_get_time());
+    }
+}
+
+static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
+                                      uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    khash_t(uct_varuna_targets) *targets = &ctl->targets.by_name;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    ucs_info("rc_varuna: peer 0x%" PRIx64 " has not answered on any link for %.1f "
+             "s: freed the queue pairs of %u endpoints of it", peer->uuid,
+             ucs_time_to_sec(now - peer->orphan.heard_at),
+             peer->orphan.targets);
+    for (iter = kh_begin(targets); iter != kh_end(targets); ++iter) {
+        if (!kh_exist(targets, iter)) {
+            continue;
+        }
+
+        target = kh_val(targets, iter);
+        if (target->peer == peer) {
+            target->orphan = 1;
+            ++ctl->iface->target_stats.given_up;
+            uct_varuna_target_drop(ctl, iter);
+        }
+    }
+}
+
+static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
+                                    uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    ucs_time_t quiet = now - peer->orphan.heard_at;
+    unsigned usable  = peer->link_map & ~ctl->ports_down;
+    unsigned link;
+
+    /* With all ports down here it is us who are cut off */
+    if ((peer->orphan.targets == 0) || (usable == 0) ||
+        (quiet < (2 * uct_varuna_orphan_period(ctl)))) {
+        return;
+    }
+
+    if ((quiet >= ctl->iface->config.orphan_timeout) &&
+        ucs_test_all_flags(peer->orphan.failed, usable)) {
+        uct_varuna_orphan_give_up(ctl, peer, now);
+        return;
+    }
+
+    ++peer->orphan.asked;
+    if ((peer->orphan.asked <= UCT_VARUNA_ORPHAN_EAGER) ||
+        ((peer->orphan.asked % 16) == 0)) {
+        ucs_for_each_bit(link, usable) {
+            uct_varuna_heartbeat_probe(ctl, peer, link);
+        }
+    }
+}
+
+static void uct_varuna_orphan_timer(void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_peer_t *peer;
+    ucs_time_t now;
+    int is_late;
+
+    /* Answers which have come, but found nobody awake */
+    uct_varuna_ctl_progress(ctl);
+
+    /* Who had no CPU can't say that others were quiet */
+    now                   = ucs_get_time();
+    is_late               = (now - ctl->orphan.ticked_at) >
+                            (2 * uct_varuna_orphan_period(ctl));
+    ctl->orphan.ticked_at = now;
+    kh_foreach_value(&ctl->peers, peer, {
+        if (is_late) {
+            uct_varuna_orphan_reset(peer, now);
+        }
+        uct_varuna_orphan_check(ctl, peer, now);
+    });
+}
+
+void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl)
+{
+    ctl->orphan.ticked_at = ucs_get_time();
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_ORPHAN,
+                         uct_varuna_orphan_period(ctl), uct_varuna_orphan_timer,
+                         ctl);
+}
+
+/* --- Main thread --- */
+
+static void uct_varuna_orphan_destroy_oldest(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_impl_t *oldest;
+
+    oldest = ucs_list_extract_head(&ctl->targets.orphans,
+                                   uct_varuna_target_impl_t, orphans);
+    --ctl->iface->target_stats.orphans;
+    uct_varuna_target_destroy(ctl, &oldest->super);
+}
+
+void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
+{
+    target->broken      = 1;
+    target->gap.rejects = 0;
+    uct_varuna_target_disconnect(ctl, target);
+    /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
+     * what it has left is swept, and its slots serve others */
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_proxy_close_target(ctl->proxy, target);
+    uct_varuna_ctl_unlock(ctl);
+    ucs_list_add_tail(&ctl->targets.orphans,
+                      &uct_varuna_target_impl(target)->orphans);
+    if (++ctl->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
+        uct_varuna_orphan_destroy_oldest(ctl);
+    }
+}
+
+void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
+                               uct_varuna_target_t *target)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((now - target->gap.since) > iface->config.ctl_timeout) {
+        uct_varuna_gap_tell(iface, target, now);
+    }
+}
+
+void uct_varuna_orphans_cleanup(uct_varuna_ctl_t *ctl)
+{
+    while (!ucs_list_is_empty(&ctl->targets.orphans)) {
+        uct_varuna_orphan_destroy_oldest(ctl);
+    }
+}

@@ -1,0 +1,159 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Spare RC queue pairs of the responder. UCX makes and destroys endpoints in the
+ * thread of the interface's worker only, but connecting one touches nothing but
+ * that endpoint. So the main thread keeps some ready, of which the async context
+ * takes what a requester asks for, and the main thread destroys what it leaves.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+
+/* One more than is wanted: the main thread makes one where none is wanted */
+static unsigned uct_varuna_spares_room(const uct_varuna_ctl_t *ctl)
+{
+    return ctl->iface->config.spare_qps + 1;
+}
+
+ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
+                                    unsigned wanted)
+{
+    uct_varuna_spares_t *spares = &ctl->spares;
+    uct_ep_params_t params;
+    ucs_status_t status;
+    uct_ep_h ep;
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
+    params.iface      =
+            ctl->iface->links[link].lanes[UCT_VARUNA_LANE_RC].inner;
+
+    /* Only this thread adds any, so the count can only have become less */
+    while (__atomic_load_n(&spares->count[link], __ATOMIC_RELAXED) < wanted) {
+        status = uct_ep_create(&params, &ep);
+        if (status != UCS_OK) {
+            ucs_debug("no spare queue pair on link %u: %s", link,
+                      ucs_status_string(status));
+            return status;
+        }
+
+        uct_varuna_ctl_lock(ctl);
+        ucs_assert(spares->count[link] < uct_varuna_spares_room(ctl));
+        spares->eps[link][spares->count[link]] = ep;
+        ++spares->count[link];
+        uct_varuna_ctl_unlock(ctl);
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_spares_t *spares = &ctl->spares;
+    ucs_status_t status;
+    unsigned link;
+
+    ucs_list_head_init(&spares->old);
+    for (link = 0; link < ctl->num_links; ++link) {
+        spares->eps[link] = ucs_calloc(uct_varuna_spares_room(ctl),
+                                       sizeof(uct_ep_h), "varuna_spares");
+        if (spares->eps[link] == NULL) {
+            ucs_error("failed to allocate room for spare queue pairs");
+            status = UCS_ERR_NO_MEMORY;
+            goto err;
+        }
+
+        status = uct_varuna_spares_make(ctl, link,
+                                        ctl->iface->config.spare_qps);
+        if (status != UCS_OK) {
+            ucs_error("failed to make %u spare queue pairs on link %u: %s",
+                      ctl->iface->config.spare_qps, link,
+                      ucs_status_string(status));
+            goto err;
+        }
+    }
+
+    return UCS_OK;
+
+err:
+    uct_varuna_spares_cleanup(ctl);
+    return status;
+}
+
+/* Destroy what the async context has dropped. */
+static void uct_varuna_spares_reap(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_old_ep_t *old;
+    ucs_list_link_t list;
+
+    ucs_list_head_init(&list);
+    uct_varuna_ctl_lock(ctl);
+    ucs_list_splice_tail(&list, &ctl->spares.old);
+    ucs_list_head_init(&ctl->spares.old);
+    uct_varuna_ctl_unlock(ctl);
+
+    while (!ucs_list_is_empty(&list)) {
+        old = ucs_list_extract_head(&list, uct_varuna_old_ep_t, list);
+        uct_varuna_target_destroy_ep(ctl, old->inner);
+        ucs_free(old);
+    }
+}
+
+void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_spares_t *spares = &ctl->spares;
+    unsigned link;
+
+    uct_varuna_spares_reap(ctl);
+    for (link = 0; link < ctl->num_links; ++link) {
+        while (spares->count[link] > 0) {
+            /* Nothing was ever posted on it, so nothing is to be drained */
+            uct_ep_destroy(spares->eps[link][--spares->count[link]]);
+        }
+
+        ucs_free(spares->eps[link]);
+        spares->eps[link] = NULL;
+    }
+}
+
+void uct_varuna_spares_progress(uct_varuna_ctl_t *ctl)
+{
+    unsigned link, count;
+
+    uct_varuna_spares_reap(ctl);
+    for (link = 0; link < ctl->num_links; ++link) {
+        count = __atomic_load_n(&ctl->spares.count[link], __ATOMIC_RELAXED);
+        if (count < ctl->iface->config.spare_qps) {
+            uct_varuna_spares_make(ctl, link, count + 1);
+        }
+    }
+}
+
+uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    uct_varuna_spares_t *spares = &ctl->spares;
+
+    if (spares->count[link] == 0) {
+        return NULL;
+    }
+
+    __atomic_store_n(&spares->count[link], spares->count[link] - 1,
+                     __ATOMIC_RELAXED);
+    return spares->eps[link][spares->count[link]];
+}
+
+void uct_varuna_spare_drop(uct_varuna_ctl_t *ctl, uct_ep_h ep)
+{
+    uct_varuna_old_ep_t *old = ucs_malloc(sizeof(*old), "varuna_old_ep");
+
+    ucs_assert_always(old != NULL);
+    old->inner = ep;
+    ucs_list_add_tail(&ctl->spares.old, &old->list);
+}

@@ -1,0 +1,349 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Ids of the responder's targets, and the completion logs that belong to them. The
+ * logs are evidence, so each target's rings have a registration of their own: its
+ * requester can write to them, and nobody else can. An id that is used again gets a
+ * fresh one, and with it the key of its last requester dies.
+ *
+ *   never used ---> ready ---> open ---> freed --(packet lifetime)--+
+ *                     ^    OPEN_REQ  CLOSE                           |
+ *                     +----------------------------------------------+
+ *
+ * Registering takes a command of each NIC. The main thread keeps some ids ready, as
+ * it does with queue pairs (varuna_spare.c); the async context registers only if there
+ * are none.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+
+#include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+#include <string.h>
+
+
+static inline uct_varuna_target_chunk_t *
+uct_varuna_target_chunk(const uct_varuna_target_table_t *table, uint32_t id)
+{
+    return table->chunks[id >> UCT_VARUNA_TARGET_CHUNK_BITS];
+}
+
+static inline unsigned uct_varuna_target_slot(uint32_t id)
+{
+    return id & UCS_MASK(UCT_VARUNA_TARGET_CHUNK_BITS);
+}
+
+static uct_varuna_own_t *
+uct_varuna_target_log_own(const uct_varuna_target_table_t *table, uint32_t id)
+{
+    return &uct_varuna_target_chunk(table,
+                                    id)->owns[uct_varuna_target_slot(id)];
+}
+
+uint64_t *uct_varuna_target_log(const uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    return UCS_PTR_BYTE_OFFSET(
+            uct_varuna_target_chunk(&ctl->targets, id)->logs,
+            uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
+}
+
+const uct_varuna_own_t *
+uct_varuna_target_log_key(const uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    return uct_varuna_target_log_own(&ctl->targets, id);
+}
+
+
+/* --- Chunks --- */
+
+/* Make the next chunk. The main thread sees it once num_chunks says so. */
+static ucs_status_t
+uct_varuna_target_chunk_add(uct_varuna_target_table_t *table)
+{
+    size_t length = UCT_VARUNA_TARGET_CHUNK * UCT_VARUNA_TARGET_LOG_BYTES;
+    uct_varuna_target_chunk_t *chunk;
+    void *logs;
+
+    if (table->num_chunks == UCT_VARUNA_TARGET_MAX_CHUNKS) {
+        ucs_error("peers have more than %u endpoints to this process",
+                  UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS);
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    chunk = ucs_calloc(1, sizeof(*chunk), "varuna_target_chunk");
+    if (chunk == NULL) {
+        goto err;
+    }
+
+    if (ucs_posix_memalign(&logs, ucs_get_page_size(), length,
+                           "varuna_logs") != 0) {
+        goto err_free_chunk;
+    }
+
+    memset(logs, 0, length);
+    chunk->logs = logs;
+    __atomic_store_n(&table->chunks[table->num_chunks], chunk,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&table->num_chunks, table->num_chunks + 1,
+                     __ATOMIC_RELEASE);
+    return UCS_OK;
+
+err_free_chunk:
+    ucs_free(chunk);
+err:
+    ucs_error("failed to allocate completion logs for peers");
+    return UCS_ERR_NO_MEMORY;
+}
+
+static void uct_varuna_target_chunk_free(uct_varuna_target_chunk_t *chunk)
+{
+    unsigned slot;
+
+    for (slot = 0; slot < UCT_VARUNA_TARGET_CHUNK; ++slot) {
+        uct_varuna_own_dereg(&chunk->owns[slot]);
+    }
+
+    ucs_free(chunk->logs);
+    ucs_free(chunk);
+}
+
+
+/* --- Lists of ids, lock held --- */
+
+static void uct_varuna_target_ids_push(uct_varuna_target_table_t *table,
+                                       uct_varuna_target_ids_t *ids,
+                                       uint32_t id)
+{
+    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(table, id);
+    uint32_t tail                    = ids->tail;
+
+    chunk->next[uct_varuna_target_slot(id)] = UCT_VARUNA_TARGET_ID_NONE;
+    ids->tail                               = id;
+    if (tail == UCT_VARUNA_TARGET_ID_NONE) {
+        ids->head = id;
+    } else {
+        uct_varuna_target_chunk(table, tail)
+                ->next[uct_varuna_target_slot(tail)] = id;
+    }
+}
+
+static uint32_t uct_varuna_target_ids_pop(uct_varuna_target_table_t *table,
+                                          uct_varuna_target_ids_t *ids)
+{
+    uint32_t id = ids->head;
+
+    if (id != UCT_VARUNA_TARGET_ID_NONE) {
+        ids->head = uct_varuna_target_chunk(table, id)
+                            ->next[uct_varuna_target_slot(id)];
+        if (ids->head == UCT_VARUNA_TARGET_ID_NONE) {
+            ids->tail = UCT_VARUNA_TARGET_ID_NONE;
+        }
+    }
+
+    return id;
+}
+
+static void uct_varuna_target_ids_init(uct_varuna_target_ids_t *ids)
+{
+    ids->head = UCT_VARUNA_TARGET_ID_NONE;
+    ids->tail = UCT_VARUNA_TARGET_ID_NONE;
+}
+
+/* An id without a valid registration. One is used again only after what the network
+ * may still hold of its last use has died. */
+static ucs_status_t uct_varuna_target_id_take(uct_varuna_ctl_t *ctl,
+                                              uint32_t *id_p)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uint32_t id                      = table->freed.head;
+    uct_varuna_target_chunk_t *chunk;
+    ucs_status_t status;
+
+    if (id != UCT_VARUNA_TARGET_ID_NONE) {
+        chunk = uct_varuna_target_chunk(table, id);
+        if ((chunk->freed_at[uct_varuna_target_slot(id)] +
+             ctl->iface->config.packet_lifetime) < ucs_get_time()) {
+            *id_p = uct_varuna_target_ids_pop(table, &table->freed);
+            return UCS_OK;
+        }
+    }
+
+    if (table->next_id >=
+        (table->num_chunks << UCT_VARUNA_TARGET_CHUNK_BITS)) {
+        status = uct_varuna_target_chunk_add(table);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    *id_p = table->next_id++;
+    return UCS_OK;
+}
+
+
+/* --- Registrations --- */
+
+/* The id is in no list, and its rings are used by nobody. Any thread: it does not
+ * need the lock. */
+static ucs_status_t uct_varuna_target_log_register(uct_varuna_ctl_t *ctl,
+                                                   uint32_t id)
+{
+    uct_varuna_own_t *own = uct_varuna_target_log_own(&ctl->targets, id);
+
+    /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
+     * is not seen before the data that it stands for */
+    uct_varuna_own_dereg(own);
+    return uct_varuna_own_reg(ctl->iface->md, uct_varuna_target_log(ctl, id),
+                              UCT_VARUNA_TARGET_LOG_BYTES,
+                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, own);
+}
+
+ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    ucs_status_t status;
+    uint32_t id;
+
+    id = uct_varuna_target_ids_pop(table, &table->ready);
+    if (id != UCT_VARUNA_TARGET_ID_NONE) {
+        __atomic_store_n(&table->num_ready, table->num_ready - 1,
+                         __ATOMIC_RELAXED);
+        *id_p = id;
+        return UCS_OK;
+    }
+
+    status = uct_varuna_target_id_take(ctl, &id);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_target_log_register(ctl, id);
+    if (status != UCS_OK) {
+        uct_varuna_target_id_put(ctl, id);
+        return status;
+    }
+
+    *id_p = id;
+    return UCS_OK;
+}
+
+void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+
+    uct_varuna_target_chunk(table, id)->freed_at[uct_varuna_target_slot(id)] =
+            ucs_get_time();
+    uct_varuna_target_ids_push(table, &table->freed, id);
+}
+
+/* Make one id ready. Main thread, lock not held. */
+static ucs_status_t uct_varuna_target_logs_make(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    ucs_status_t status;
+    uint32_t id;
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_target_id_take(ctl, &id);
+    uct_varuna_ctl_unlock(ctl);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_target_log_register(ctl, id);
+    uct_varuna_ctl_lock(ctl);
+    if (status == UCS_OK) {
+        uct_varuna_target_ids_push(table, &table->ready, id);
+        __atomic_store_n(&table->num_ready, table->num_ready + 1,
+                         __ATOMIC_RELAXED);
+    } else {
+        uct_varuna_target_id_put(ctl, id);
+    }
+    uct_varuna_ctl_unlock(ctl);
+    return status;
+}
+
+void uct_varuna_target_logs_progress(uct_varuna_ctl_t *ctl)
+{
+    if (__atomic_load_n(&ctl->targets.num_ready, __ATOMIC_RELAXED) <
+        ctl->iface->config.spare_qps) {
+        (void)uct_varuna_target_logs_make(ctl);
+    }
+}
+
+
+/* --- The table --- */
+
+void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
+                               uct_varuna_target_t *target)
+{
+    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&ctl->targets,
+                                                               id);
+
+    __atomic_store_n(&chunk->targets[uct_varuna_target_slot(id)], target,
+                     __ATOMIC_RELEASE);
+}
+
+uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_chunk_t *chunk;
+
+    id ^= table->salt; /* If it's another process's, it is out of range */
+    if ((id >> UCT_VARUNA_TARGET_CHUNK_BITS) >=
+        __atomic_load_n(&table->num_chunks, __ATOMIC_ACQUIRE)) {
+        return NULL;
+    }
+
+    chunk = uct_varuna_target_chunk(table, id);
+    return __atomic_load_n(&chunk->targets[uct_varuna_target_slot(id)],
+                           __ATOMIC_ACQUIRE);
+}
+
+ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    ucs_status_t status;
+
+    table->chunks = ucs_calloc(UCT_VARUNA_TARGET_MAX_CHUNKS,
+                               sizeof(*table->chunks), "varuna_targets");
+    if (table->chunks == NULL) {
+        ucs_error("failed to allocate the table of targets");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    table->next_id   = 1; /* 0 is nobody's */
+    table->num_ready = 0;
+    uct_varuna_target_ids_init(&table->freed);
+    uct_varuna_target_ids_init(&table->ready);
+
+    /* The first ones are made here, in the main thread and where a failure can be
+     * told to the user */
+    do {
+        status = uct_varuna_target_logs_make(ctl);
+    } while ((status == UCS_OK) &&
+             (table->num_ready < ctl->iface->config.spare_qps));
+
+    if (status != UCS_OK) {
+        uct_varuna_target_logs_cleanup(ctl);
+    }
+
+    return status;
+}
+
+void uct_varuna_target_logs_cleanup(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_table_t *table = &ctl->targets;
+    unsigned i;
+
+    for (i = 0; i < table->num_chunks; ++i) {
+        uct_varuna_target_chunk_free(table->chunks[i]);
+    }
+
+    ucs_free(table->chunks);
+}

@@ -1,0 +1,375 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The only file which knows the insides of rc_mlx5 and dc_mlx5.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_mlx5.h"
+#include "varuna_compat.h"
+#include <uct/ib/varuna/iface/varuna_iface.h>
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  include <uct/ib/mlx5/dc/dc_mlx5.h>
+#  include <uct/ib/mlx5/dc/dc_mlx5_ep.h>
+#  include <uct/ib/mlx5/rc/rc_mlx5.h>
+#else
+#  include <uct/ib/dc/dc_mlx5.h>
+#  include <uct/ib/dc/dc_mlx5_ep.h>
+#  include <uct/ib/rc/accel/rc_mlx5.h>
+#endif
+#include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
+#include <uct/ib/mlx5/ib_mlx5.inl>
+#include <ucs/type/init_once.h>
+
+/* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
+ * its own, the first member of the endpoint. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+typedef uct_rc_mlx5_base_ep_t uct_varuna_mlx5_rc_ep_t;
+#else
+typedef uct_rc_mlx5_ep_t uct_varuna_mlx5_rc_ep_t;
+#endif
+
+int uct_varuna_mlx5_is_drained(uct_ep_h tl_ep, unsigned kind)
+{
+    const uct_varuna_mlx5_rc_ep_t *rc_ep =
+            ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
+    const uct_dc_mlx5_ep_t *dc_ep = ucs_derived_of(tl_ep, uct_dc_mlx5_ep_t);
+
+    return (kind == UCT_VARUNA_LANE_RC) ?
+           (rc_ep->super.txqp.available == rc_ep->tx.wq.bb_max) :
+           (dc_ep->dci == UCT_DC_MLX5_EP_NO_DCI);
+}
+
+int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
+{
+    if (!uct_varuna_mlx5_is_drained(tl_ep, kind) &&
+        (kind == UCT_VARUNA_LANE_RC)) {
+        /* What had completed silently before the QP went to ERR has no
+         * completion of its own: a NOP behind it has one */
+        (void)uct_ep_flush(tl_ep, UCT_FLUSH_FLAG_CANCEL, NULL);
+    }
+
+    return uct_varuna_mlx5_is_drained(tl_ep, kind);
+}
+
+/* Since 1.18 DCIs are in an array that grows. */
+static const uct_dc_dci_t *uct_varuna_mlx5_dci(const uct_dc_mlx5_ep_t *ep)
+{
+    uct_dc_mlx5_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                                uct_dc_mlx5_iface_t);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return uct_dc_mlx5_iface_dci(iface, ep->dci);
+#else
+    return &iface->tx.dcis[ep->dci];
+#endif
+}
+
+int uct_varuna_mlx5_get_mark(uct_ep_h tl_ep, unsigned kind, uint16_t *mark_p)
+{
+    const uct_ib_mlx5_txwq_t *wq;
+    const uct_rc_txqp_t *txqp;
+
+    if (uct_varuna_mlx5_is_drained(tl_ep, kind)) {
+        return 0;
+    }
+
+    if (kind == UCT_VARUNA_LANE_RC) {
+        wq   = &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->tx.wq;
+        txqp = &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->super.txqp;
+    } else {
+        wq   = &uct_varuna_mlx5_dci(ucs_derived_of(tl_ep,
+                                                   uct_dc_mlx5_ep_t))->txwq;
+        txqp = &uct_varuna_mlx5_dci(ucs_derived_of(tl_ep,
+                                                   uct_dc_mlx5_ep_t))->txqp;
+    }
+
+    /* To post takes from the one what it adds to the other */
+    *mark_p = wq->sw_pi + txqp->available;
+    return 1;
+}
+
+int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+    uct_ib_mlx5_cq_t *cq              = &iface->cq[UCT_IB_DIR_TX];
+    struct mlx5_cqe64 *cqe            = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, cq->zip ?
+                                        UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
+#else
+    return !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
+#endif
+}
+
+/* PSNs of an RC QP, as the device tells them. */
+typedef struct uct_varuna_mlx5_psns {
+    uint32_t                   rq_psn;  /* Next expected */
+    uint32_t                   sq_psn;  /* Next to send */
+    uint32_t                   mtu;     /* Bytes */
+} uct_varuna_mlx5_psns_t;
+
+static ucs_status_t uct_varuna_mlx5_query_verbs(const uct_ib_mlx5_qp_t *qp,
+                                                uct_varuna_mlx5_psns_t *psns)
+{
+    struct ibv_qp_init_attr init_attr;
+    struct ibv_qp_attr attr;
+    int mask = IBV_QP_STATE | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN | IBV_QP_PATH_MTU;
+
+    if (ibv_query_qp(qp->verbs.qp, &attr, mask, &init_attr) != 0) {
+        ucs_debug("ibv_query_qp(qpn=0x%x) failed: %m", qp->qp_num);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    psns->rq_psn = attr.rq_psn;
+    psns->sq_psn = attr.sq_psn;
+    psns->mtu    = 128u << attr.path_mtu;
+    return UCS_OK;
+}
+
+/* A QP which UCX made through DEVX has no verbs handle to ask; the device's
+ * own command tells the same (PRM, QUERY_QP). */
+static ucs_status_t uct_varuna_mlx5_query_devx(const uct_ib_mlx5_qp_t *qp,
+                                               uct_varuna_mlx5_psns_t *psns)
+{
+#if HAVE_DEVX
+    char in[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_in)]   = {};
+    char out[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_out)] = {};
+
+    UCT_IB_MLX5DV_SET(query_qp_in, in, opcode, UCT_IB_MLX5_CMD_OP_QUERY_QP);
+    UCT_IB_MLX5DV_SET(query_qp_in, in, qpn, qp->qp_num);
+    if (mlx5dv_devx_obj_query(qp->devx.obj, in, sizeof(in), out,
+                              sizeof(out)) != 0) {
+        ucs_debug("QUERY_QP(qpn=0x%x) failed, syndrome 0x%x: %m", qp->qp_num,
+                  UCT_IB_MLX5DV_GET(query_qp_out, out, syndrome));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    psns->rq_psn = UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.next_rcv_psn);
+    psns->sq_psn = UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.next_send_psn);
+    psns->mtu    = 128u << UCT_IB_MLX5DV_GET(query_qp_out, out, qpc.mtu);
+    return UCS_OK;
+#else
+    return UCS_ERR_UNSUPPORTED;
+#endif
+}
+
+static ucs_status_t uct_varuna_mlx5_ep_query(uct_ep_h tl_ep,
+                                             uct_varuna_mlx5_psns_t *psns)
+{
+    const uct_ib_mlx5_qp_t *qp =
+            &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->tx.wq.super;
+
+    switch (qp->type) {
+    case UCT_IB_MLX5_OBJ_TYPE_VERBS:
+        return uct_varuna_mlx5_query_verbs(qp, psns);
+    case UCT_IB_MLX5_OBJ_TYPE_DEVX:
+        return uct_varuna_mlx5_query_devx(qp, psns);
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+}
+
+ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
+{
+    uct_varuna_mlx5_psns_t psns;
+    ucs_status_t status;
+
+    status = uct_varuna_mlx5_ep_query(ep, &psns);
+    if (status == UCS_OK) {
+        *epsn_p = psns.rq_psn;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
+                                         uint32_t *mtu_p)
+{
+    uct_varuna_mlx5_psns_t psns;
+    ucs_status_t status;
+
+    status = uct_varuna_mlx5_ep_query(ep, &psns);
+    if (status == UCS_OK) {
+        *psn_p = psns.sq_psn;
+        *mtu_p = psns.mtu;
+    }
+
+    return status;
+}
+
+/* Since 1.18 threads may share a register, which then has a lock. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
+{
+    return reg->mode == UCT_IB_MLX5_MMIO_MODE_DB_LOCK;
+}
+
+static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        ucs_spin_lock(&reg->db_lock);
+    }
+}
+
+static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        ucs_spin_unlock(&reg->db_lock);
+    }
+}
+#else
+static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+    return 0;
+}
+
+static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+}
+
+static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+}
+#endif
+
+/* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
+ * BlueFlame would copy the second WQE alone, which is not the next in line. */
+static uct_ib_mlx5_mmio_reg_t *
+uct_varuna_mlx5_bell_stand_in(uct_varuna_mlx5_bell_t *bell)
+{
+    UCS_STATIC_ASSERT(sizeof(bell->stand_in) >= sizeof(uct_ib_mlx5_mmio_reg_t));
+    return (uct_ib_mlx5_mmio_reg_t*)bell->stand_in;
+}
+
+void uct_varuna_mlx5_bell_hold(uct_ep_h tl_ep, uct_varuna_mlx5_bell_t *bell)
+{
+    uct_varuna_mlx5_rc_ep_t *ep   = ucs_derived_of(tl_ep,
+                                                   uct_varuna_mlx5_rc_ep_t);
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+
+    stand->mode     = UCT_IB_MLX5_MMIO_MODE_DB;
+    stand->addr.ptr = &bell->sink;
+    bell->wq        = &ep->tx.wq;
+    bell->reg       = ep->tx.wq.reg;
+    bell->ctrl      = ep->tx.wq.curr;
+    ep->tx.wq.reg   = stand;
+}
+
+void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
+{
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+    uct_ib_mlx5_mmio_reg_t *reg   = bell->reg;
+    uct_ib_mlx5_txwq_t *wq        = bell->wq;
+
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        wq->reg = reg; /* It rings by one 8-byte store, under its lock */
+    } else {
+        stand->addr = reg->addr;
+    }
+}
+
+static void uct_varuna_mlx5_reg_ring(uct_ib_mlx5_mmio_reg_t *reg,
+                                     const void *ctrl)
+{
+    /* The doorbell record was written when the WQE was posted */
+    ucs_memory_bus_store_fence();
+    uct_varuna_mlx5_reg_lock(reg);
+    *(volatile uint64_t*)reg->addr.ptr = *(volatile const uint64_t*)ctrl;
+    uct_varuna_mlx5_reg_unlock(reg);
+    ucs_memory_bus_store_fence();
+}
+
+void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
+{
+    uct_ib_mlx5_txwq_t *wq      = bell->wq;
+    uct_ib_mlx5_mmio_reg_t *reg = bell->reg;
+
+    wq->reg = reg;
+    if (ucs_unlikely(ring)) {
+        uct_varuna_mlx5_reg_ring(reg, bell->ctrl);
+    }
+
+    /* The two halves of the register take turns */
+    reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+}
+
+unsigned uct_varuna_mlx5_am_overhead(void)
+{
+    return sizeof(uct_rc_mlx5_hdr_t);
+}
+
+int uct_varuna_mlx5_is_md_dead(uct_md_h md)
+{
+    const uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    struct ibv_port_attr attr;
+
+    /* The device answers this, not its driver's memory */
+    return ibv_query_port(dev->ibv_context, dev->first_port, &attr) != 0;
+}
+
+/* dc_mlx5's table, with the function below in it; and its own one */
+static uct_rc_iface_ops_t uct_varuna_mlx5_dc_ops;
+static uct_ib_iface_handle_failure_func_t uct_varuna_mlx5_dc_handle_failure;
+
+/* Its function resets the queue pair, and ends the process if that fails */
+static void uct_varuna_mlx5_dc_failure(uct_ib_iface_t *iface, void *arg,
+                                       ucs_status_t status)
+{
+    const uct_ib_device_t *dev = uct_ib_iface_device(iface);
+
+    if (uct_varuna_mlx5_is_md_dead(iface->super.md)) {
+        ucs_diag("%s: a completion with an error (%s) comes from a NIC that is "
+                 "dead by now: dropped", dev->ibv_context->device->name,
+                 ucs_status_string(status));
+        return;
+    }
+
+    uct_varuna_mlx5_dc_handle_failure(iface, arg, status);
+}
+
+void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
+{
+    static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
+    uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
+
+    UCS_INIT_ONCE(&once) {
+        uct_varuna_mlx5_dc_ops =
+                *ucs_derived_of(iface->ops, uct_rc_iface_ops_t);
+        uct_varuna_mlx5_dc_handle_failure =
+                uct_varuna_mlx5_dc_ops.super.handle_failure;
+        uct_varuna_mlx5_dc_ops.super.handle_failure =
+                uct_varuna_mlx5_dc_failure;
+    }
+
+    ucs_assert(iface->ops->handle_failure == uct_varuna_mlx5_dc_handle_failure);
+    iface->ops = &uct_varuna_mlx5_dc_ops.super;
+}
+
+/* For messages alone, rc_mlx5 arms its queue for those that are "solicited", and does
+ * not mark a zcopy message with a completion as such. Its peers have endpoints and poll;
+ * ours may be asleep. Where send completions are waited for as well, flow control makes
+ * it arm for all messages; nothing else in this call looks at whether there is any. */
+ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
+{
+    uct_rc_iface_t *iface = ucs_derived_of(inner, uct_rc_iface_t);
+    int fc_enabled        = iface->config.fc_enabled;
+    ucs_status_t status;
+
+    if (!(events & UCT_EVENT_RECV)) {
+        return uct_iface_event_arm(inner, events);
+    }
+
+    iface->config.fc_enabled = 1;
+    status = uct_iface_event_arm(inner, events | UCT_EVENT_SEND_COMP);
+    iface->config.fc_enabled = fc_enabled;
+    return status;
+}
