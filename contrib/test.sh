@@ -192,9 +192,6 @@ beside() {
     prog="test, beside"
     tell_every=60
     limit=$((3 * limit))
-    renice -n 19 -p "$BASHPID" >/dev/null
-    # Nobody who wants to run waits for it then; where that is not allowed, hardly
-    chrt -i -p 0 "$BASHPID" 2>/dev/null || true
     build_rest
     : >"$logs/beside.built"
     for path in "$@"; do
@@ -203,29 +200,56 @@ beside() {
     echo "$total_passed $total_failed" >"$logs/beside.count"
 }
 
-# await_beside FILE: until it has written that file
+# tree PID: the process and its descendants
+tree() {
+    local child
+
+    echo "$1"
+    for child in $(pgrep -P "$1"); do
+        tree "$child"
+    done
+}
+
+# yield_beside yes|no: whether what runs beside uses only the time that nothing else
+# wants. Only root can take that back; for others it has less weight all the time.
+yield_beside() {
+    local pid
+
+    for pid in $(tree "$beside_pid"); do
+        if [ "$(id -u)" != 0 ]; then
+            renice -n 5 -p "$pid"
+        elif [ "$1" = yes ]; then
+            renice -n 19 -p "$pid" && chrt -i -p 0 "$pid"
+        else
+            chrt -o -p 0 "$pid" && renice -n 0 -p "$pid"
+        fi
+    done >/dev/null 2>&1 || true # some have just ended
+}
+
+# await_beside FILE: until what runs beside has written that file. While we wait for it,
+# it gets its share of the processors, which other programs may be using.
 await_beside() {
     local next=$((SECONDS + tell_every))
 
+    [ ! -e "$logs/$1" ] || return 0
+    yield_beside no
     while [ ! -e "$logs/$1" ]; do
         if ! kill -0 "$beside_pid" 2>/dev/null; then
             [ -e "$logs/$1" ] || die "what ran beside has failed"
         elif ((SECONDS >= next)); then
             say "waiting for what runs beside"
+            yield_beside no # also what was started while the others were changed
             next=$((SECONDS + tell_every))
         fi
         sleep 0.1
     done
+    yield_beside yes
 }
 
-# end_tree PID: the process and its descendants
-end_tree() {
-    local child
-
-    for child in $(pgrep -P "$1"); do
-        end_tree "$child"
-    done
-    kill "$1" 2>/dev/null || true
+# end_beside: what runs beside, and all that it has started
+end_beside() {
+    # shellcheck disable=SC2046 # numbers
+    kill $(tree "$beside_pid") 2>/dev/null || true
 }
 
 # run_beside_each_other PATH...
@@ -243,13 +267,15 @@ run_beside_each_other() {
     rm -f "$logs"/beside.*
     beside "${those[@]}" &
     beside_pid=$!
-    trap 'end_tree "$beside_pid"' EXIT
+    trap end_beside EXIT
+    yield_beside yes
     for path in "${others[@]}"; do
         ! needs_build "$path" || await_beside beside.built
         run_suite "$path"
     done
 
     await_beside beside.count
+    wait "$beside_pid" || true
     trap - EXIT
     read -r passed failed <"$logs/beside.count"
     total_passed=$((total_passed + passed))
