@@ -31,9 +31,9 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
   {"DC_NUM_DCI", "1",
-   "Number of DC initiators (DCI) on each NIC, shared by all endpoints while\n"
-   "their RC queue pairs are being built. More of them mean less waiting for\n"
-   "one another right after a failure.",
+   "Number of DC initiators (DCI) on each NIC. All endpoints share them until\n"
+   "their RC queue pairs are built. More DCIs reduce the waiting for one\n"
+   "another after a failure.",
    ucs_offsetof(uct_varuna_iface_config_t, dc_num_dci), UCS_CONFIG_TYPE_UINT},
 
   {"SIGNAL_PERIOD", "16",
@@ -43,37 +43,38 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_UINT},
 
   {"HOLD_MIN", "100ms",
-   "A link or path that failed is used again when it has been good for this\n"
-   "time at least. The time doubles with each further failure, up to HOLD_MAX.",
+   "Hold-down: a link or path that has failed is used again after it has\n"
+   "worked for this time. The time doubles with each further failure, up to\n"
+   "HOLD_MAX.",
    ucs_offsetof(uct_varuna_iface_config_t, hold_min), UCS_CONFIG_TYPE_TIME},
 
   {"HOLD_MAX", "10s",
-   "Longest time for which a link that keeps failing is left alone.",
+   "Longest hold-down of a link or path that keeps failing.",
    ucs_offsetof(uct_varuna_iface_config_t, hold_max), UCS_CONFIG_TYPE_TIME},
 
   {"CTL_TIMEOUT", "50ms",
-   "Send a control request again, over the next link, when it has not been\n"
-   "answered for this time.",
+   "Repeat a control request over the next link if it is not answered within\n"
+   "this time.",
    ucs_offsetof(uct_varuna_iface_config_t, ctl_timeout), UCS_CONFIG_TYPE_TIME},
 
   {"GIVE_UP", "60s",
-   "Endpoints wait this long for a link to come back when none is left, and\n"
-   "for a peer that does not answer. Then they fail with an error. The time\n"
-   "stands still while the application does not call progress.",
+   "If no link is left, or a peer does not answer, endpoints fail with an\n"
+   "error after this time. Time in which the application does not call\n"
+   "progress does not count.",
    ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
 
   {"PACKET_LIFETIME", "100ms",
-   "Longest time for which the fabric may delay a packet. A failed DC lane\n"
-   "cannot be fenced by the responder, so it is waited out for this time\n"
-   "before anything is repeated.",
+   "Longest time for which the fabric may delay a packet. The responder cannot\n"
+   "fence a failed DC lane, so nothing is repeated before this time has\n"
+   "passed.",
    ucs_offsetof(uct_varuna_iface_config_t, packet_lifetime),
    UCS_CONFIG_TYPE_TIME},
 
   {"PEER_TIMEOUT", "10s",
-   "Endpoints whose lane has failed give up after this time instead of GIVE_UP,\n"
-   "if the peer was silent on all links for so long while another process on a\n"
-   "port of the peer's answered: then the peer's process has ended. 0 stands\n"
-   "for never. Needs the heartbeat.",
+   "If a peer is silent on all links for this time while another process\n"
+   "behind one of its ports answers, the peer's process has ended: endpoints\n"
+   "to it that have lost their lane fail now instead of after GIVE_UP. Needs\n"
+   "the heartbeat. 0 disables it.",
    ucs_offsetof(uct_varuna_iface_config_t, peer_timeout), UCS_CONFIG_TYPE_TIME},
 
   {"DRAIN_TIMEOUT", "3s",
@@ -89,38 +90,38 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_BOOL},
 
   {"RETURN_DELAY", "0",
-   "Move the traffic back to a link of higher priority only when it has been\n"
-   "good for this time, beyond its hold-down.",
+   "Move the traffic back to a link of higher priority only after that link\n"
+   "has worked for this time in addition to its hold-down.",
    ucs_offsetof(uct_varuna_iface_config_t, return_delay), UCS_CONFIG_TYPE_TIME},
 
   {"STANDBY_RX_QUEUE_LEN", "512",
-   "Receive buffers of each lane other than RC on the primary link: these carry\n"
-   "the traffic for short times only, and a full queue slows senders down but\n"
-   "loses nothing. 0 stands for what the inner transport is set to.",
+   "Number of receive buffers of each lane except RC on the primary link.\n"
+   "These lanes carry traffic for short times only; a full queue slows senders\n"
+   "down but loses nothing. 0 uses the inner transport's setting.",
    ucs_offsetof(uct_varuna_iface_config_t, standby_rx_queue_len),
    UCS_CONFIG_TYPE_UINT},
 
   {"SPARE_QPS", "4",
-   "RC queue pairs which are kept ready on each link. So many endpoints of\n"
-   "peers can be connected while the application does not call progress;\n"
-   "further ones use DC until it does.",
+   "Number of RC queue pairs that are kept ready on each link. This many\n"
+   "endpoints of peers can be connected while the application does not call\n"
+   "progress; further ones use DC until it does.",
    ucs_offsetof(uct_varuna_iface_config_t, spare_qps), UCS_CONFIG_TYPE_UINT},
 
   {"PORT_EVENTS", "y",
-   "Take a port's going down as a failure of its link at once, and tell peers.\n"
-   "Otherwise the failure is noticed when requests run out of retries.",
+   "Treat a port-down event as a failure of its link, and report it to peers.\n"
+   "Otherwise the heartbeat or failing requests detect the failure.",
    ucs_offsetof(uct_varuna_iface_config_t, port_events), UCS_CONFIG_TYPE_BOOL},
 
   {"HEARTBEAT_INTERVAL", "100ms",
-   "Ask the peer at this interval whether it is there, on each link that carries\n"
-   "requests to it. The control planes of both sides do that, so it does not\n"
-   "matter what the applications do. 0 stands for never.",
+   "Ping peers at this interval, on each link with unfinished requests. The\n"
+   "control planes exchange the pings, independently of the applications. 0\n"
+   "disables the heartbeat.",
    ucs_offsetof(uct_varuna_iface_config_t, heartbeat_interval),
    UCS_CONFIG_TYPE_TIME},
 
   {"HEARTBEAT_MISSES", "5",
-   "After so many intervals without an answer, the path of the link to the peer\n"
-   "has failed, if the peer answers on another link meanwhile.",
+   "The path of a link to a peer has failed after this number of intervals\n"
+   "without an answer, if the peer answers on another link meanwhile.",
    ucs_offsetof(uct_varuna_iface_config_t, heartbeat_misses),
    UCS_CONFIG_TYPE_UINT},
 
@@ -130,28 +131,28 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_BOOL},
 
   {"HANG_TIMEOUT", "10s",
-   "When a queue pair has completed nothing of an endpoint's requests for this\n"
-   "time, and the peer answers on another link only, then the path has failed.\n"
-   "So it has if the peer answers, but its receive buffers can't be what the\n"
-   "requests wait for. Otherwise they are waited for. 0 stands for never.",
+   "The path has failed if a queue pair has completed no request of an\n"
+   "endpoint for this time, and the peer answers on another link only, or\n"
+   "answers although the requests cannot be waiting for its receive buffers. 0\n"
+   "disables it.",
    ucs_offsetof(uct_varuna_iface_config_t, hang_timeout), UCS_CONFIG_TYPE_TIME},
 
   {"ORPHAN_TIMEOUT", "10m",
-   "Free the queue pairs that a peer's endpoints have here when the peer has not\n"
-   "answered on any link for this time, and messages to it fail on all of them:\n"
-   "it died without a word. A peer that is merely stopped keeps them. One that\n"
-   "was cut off for so long is told when it comes back, and its endpoints fail:\n"
-   "say more than GIVE_UP. 0 stands for never.",
+   "Free the queue pairs of a peer's endpoints if the peer has not answered on\n"
+   "any link for this time and messages to it fail on all of them. A stopped\n"
+   "process keeps them. If the peer comes back later, its endpoints fail, so\n"
+   "set it longer than GIVE_UP. 0 disables it.",
    ucs_offsetof(uct_varuna_iface_config_t, orphan_timeout),
    UCS_CONFIG_TYPE_TIME},
 
   {"MAX_TARGETS", "1000000",
-   "Largest number of endpoints that all peers may have here, open or closed so\n"
-   "recently that the application has not called progress since.",
+   "Maximum number of endpoints that all peers may have to this interface,\n"
+   "including closed ones until the application calls progress.",
    ucs_offsetof(uct_varuna_iface_config_t, max_targets), UCS_CONFIG_TYPE_UINT},
 
   {"MAX_PEER_TARGETS", "100000",
-   "Largest number of endpoints that one interface of a peer may have open here.",
+   "Maximum number of open endpoints that one interface of a peer may have to\n"
+   "this interface.",
    ucs_offsetof(uct_varuna_iface_config_t, max_peer_targets),
    UCS_CONFIG_TYPE_UINT},
 
@@ -163,35 +164,37 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    UCS_CONFIG_TYPE_DOUBLE},
 
   {"CTL_DIR", "auto",
-   "Directory of the socket over which rc_varuna_ctl speaks to this process.\n"
-   " - auto  - $XDG_RUNTIME_DIR/rc_varuna, or /tmp/rc_varuna-<user id>.\n"
-   " - none  - No socket.",
+   "Directory of the socket that rc_varuna_ctl connects to.\n"
+   " - auto - $XDG_RUNTIME_DIR/rc_varuna, or /tmp/rc_varuna-<user id>.\n"
+   " - none - No socket.",
    ucs_offsetof(uct_varuna_iface_config_t, ctl_dir), UCS_CONFIG_TYPE_STRING},
 
   {"RECOVERY", "varuna",
-   "What to do when a lane fails. All but the first are for comparison with it\n"
-   "only: they execute operations twice, or not at all.\n"
-   " - varuna       - Find out what was executed, repeat the rest on another link.\n"
-   " - resend       - Connect RC on another link, and repeat all that is\n"
+   "What to do when a lane fails. All values but the first are baselines for\n"
+   "measurements: they execute operations twice, or not at all.\n"
+   " - varuna       - Find out what was executed, repeat the rest on another\n"
+   "                  link.\n"
+   " - resend       - Connect RC on another link, repeat everything\n"
    "                  unfinished.\n"
-   " - resend_cache - The same with an RC connection that is kept in reserve.\n"
+   " - resend_cache - The same, with a spare RC connection.\n"
    " - none         - Fail the endpoint.",
    ucs_offsetof(uct_varuna_iface_config_t, recovery),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_recovery_names)},
 
   {"AMBIGUOUS", "repeat",
-   "What to do with an operation of which nobody can tell whether it was\n"
-   "executed before its lane failed: a put whose target, read back, is not what\n"
-   "was written, or an atomic. That can happen to one operation on a lane\n"
-   "whose packet sequence numbers are not known (DC).\n"
-   " - repeat  - Execute it, maybe for the second time.\n"
-   " - fail    - Fail the endpoint.",
+   "What to do with an operation that may or may not have been executed before\n"
+   "its lane failed: a put whose target differs from what was written, or an\n"
+   "atomic. This concerns at most one operation, on a lane whose packet\n"
+   "sequence number cannot be queried (DC).\n"
+   " - repeat - Execute it, possibly for the second time.\n"
+   " - fail   - Fail the endpoint.",
    ucs_offsetof(uct_varuna_iface_config_t, ambiguous),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_ambiguous_names)},
 
   {"PSN", "y",
-   "Use the packet sequence number that a fenced queue pair expected. Say no if\n"
-   "a device tells it wrongly: then puts in doubt are compared with their target.",
+   "Use the packet sequence number that a fenced queue pair expected as\n"
+   "evidence. Set to n if a device reports it wrongly: puts in doubt are then\n"
+   "compared with their target.",
    ucs_offsetof(uct_varuna_iface_config_t, psn), UCS_CONFIG_TYPE_BOOL},
 
 #ifdef UCT_VARUNA_MUTATIONS

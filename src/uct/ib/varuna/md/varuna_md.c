@@ -46,39 +46,35 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
     {"LINKS", "all",
-     "Network devices which are used as links, in order of priority: the first "
-     "one is the\nprimary, the others take over when it fails. The k-th link of "
-     "a host should reach the\nk-th link of every other host.\n"
-     " - <device>:<port> (e.g. mlx5_0:1) : this port.\n"
-     " - <device> (e.g. mlx5_0)          : all ports of this device.\n"
-     " - all                             : all ports which are not named before "
-     "it, in order of\n"
-     "                                     their names.\n"
-     " - file:<path>                     : as this file says, alone; see TUNING.md."
-     "\n"
-     "Only ports on which both rc_mlx5 and dc_mlx5 can be used are links, at most "
-     "8 of them.",
+     "Network devices to use as links, in order of priority: the first one is\n"
+     "the primary, the others take over when it fails. The k-th link of a host\n"
+     "must reach the k-th link of every other host. Only ports on which both\n"
+     "rc_mlx5 and dc_mlx5 work can be links, at most 8.\n"
+     " - <device>:<port> - This port (e.g. mlx5_0:1).\n"
+     " - <device>        - All ports of this device (e.g. mlx5_0).\n"
+     " - all             - All ports that are not named before it, in order of\n"
+     "                     their names.\n"
+     " - file:<path>     - The links that this file lists; see TUNING.md.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
 
     {"PORT_WAIT", "0",
-     "A port which is down when the memory domain is opened does not become a link "
-     "later.\nWait for such ports for this time, all in all: where links flap.",
+     "Wait at most this time, in total, for ports that are down when the memory\n"
+     "domain is opened. A port that is still down then does not become a link\n"
+     "later. Use it if links flap.",
      ucs_offsetof(uct_varuna_md_config_t, port_wait), UCS_CONFIG_TYPE_TIME},
 
     {"ATOMIC_MODE", "proxy",
-     "How atomics on the memory of this process, and of its peers, are carried "
-     "out. All\nprocesses which share memory must have the same mode.\n"
-     " - native   : as rc_mlx5 does; a result which a failure lost is not given "
-     "back, and\n"
-     "              atomics over two NICs are not atomic with each other.\n"
-     " - proxy    : all by the target's home NIC on request: exactly once, no UID "
-     "is ever\n"
-     "              visible, and slower.\n"
-     " - reread   : as native; a compare and swap whose result was lost is judged "
-     "by what\n"
-     "              stands in its target. For unique values only.\n"
-     " - extended : in two stages with extended status: exactly once, with the "
-     "result.",
+     "How atomics on the memory of this process and of its peers are executed.\n"
+     "All processes that share memory must use the same mode.\n"
+     " - native   - By the NIC, as rc_mlx5 does. A result that a failure loses\n"
+     "              is not recovered, and atomics of two NICs are not atomic\n"
+     "              with each other.\n"
+     " - proxy    - By the target's process on request: exactly once, slower;\n"
+     "              UIDs are never visible.\n"
+     " - reread   - As native; a compare and swap whose result was lost is\n"
+     "              judged by the value of its target. For unique values only.\n"
+     " - extended - In two stages with extended status: exactly once, with the\n"
+     "              result.",
      ucs_offsetof(uct_varuna_md_config_t, atomic_mode),
      UCS_CONFIG_TYPE_ENUM(uct_varuna_atomic_mode_names)},
 
