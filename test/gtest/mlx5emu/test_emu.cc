@@ -292,6 +292,7 @@ void test_emu::cleanup()
         EXPECT_EQ(rule.second, fired(rule.first)) << "fault " << rule.first;
     }
     m_fires.clear();
+    check_quirks();
     check_trace();
     a.reset();
     b.reset();
@@ -308,6 +309,67 @@ void test_emu::check_trace()
 
     EXPECT_TRUE((status == 0) || (status == 3) || !has_trace())
             << check.output();
+}
+
+void test_emu::quirk(const std::string &quirks)
+{
+    size_t equals = quirks.find('=');
+    std::istringstream names(quirks.substr((equals == std::string::npos) ?
+                                           0 : (equals + 1)));
+    std::string name;
+
+    fabric().command("quirk", {"add", quirks});
+    while (std::getline(names, name, ',')) {
+        m_quirks.insert(name.substr(0, name.find(':')));
+    }
+}
+
+void test_emu::no_quirk(const std::string &quirks)
+{
+    fabric().command("quirk", {"remove", quirks});
+}
+
+uint64_t test_emu::acted(const std::string &name, int host, int link)
+{
+    json_ptr root  = parse_json(fabric().command("status", {"--json"}));
+    uint64_t count = 0;
+    json_t *quirk;
+    size_t i;
+
+    json_array_foreach(get_json(root.get(), "quirks"), i, quirk) {
+        if ((name == json_string_value(get_json(quirk, "name"))) &&
+            ((host < 0) || (get_number(quirk, "host") == (uint64_t)host)) &&
+            ((link < 0) || (get_number(quirk, "link") == (uint64_t)link))) {
+            count += get_number(quirk, "acted");
+        }
+    }
+    return count;
+}
+
+std::vector<trace_entry> test_emu::quirk_trace(const std::string &name)
+{
+    std::vector<trace_entry> result;
+
+    for (const trace_entry &entry : read_trace({"--json"})) {
+        if (entry.quirk == name) {
+            result.push_back(entry);
+        }
+    }
+    return result;
+}
+
+/* A quirk that did not act has tested nothing */
+void test_emu::check_quirks()
+{
+    for (const std::string &name : m_quirks) {
+        uint64_t count = acted(name);
+
+        EXPECT_GT(count, 0u) << "quirk " << name << " never acted";
+        if (has_trace()) {
+            EXPECT_EQ(count, quirk_trace(name).size()) << "quirk " << name;
+        }
+    }
+    m_quirks.clear();
 }
 
 void test_emu::make_pair(unsigned link, unsigned timeout, unsigned retry,
@@ -342,14 +404,27 @@ uint64_t test_emu::fired(uint64_t id)
 
 std::vector<trace_entry> test_emu::trace(unsigned host)
 {
-    std::istringstream lines(fabric().command("trace", {"--json",
-                                              std::to_string(host)}));
+    std::vector<trace_entry> result;
+
+    for (const trace_entry &entry :
+         read_trace({"--json", std::to_string(host)})) {
+        if (entry.quirk.empty()) {
+            result.push_back(entry);
+        }
+    }
+    return result;
+}
+
+std::vector<trace_entry> test_emu::read_trace(const rcv::args_t &args)
+{
+    std::istringstream lines(fabric().command("trace", args));
     std::vector<trace_entry> result;
     std::string line;
 
     while (std::getline(lines, line)) {
         json_ptr root = parse_json(line);
         const json_t *r = root.get();
+        const json_t *quirk = json_object_get(r, "quirk");
 
         result.push_back(trace_entry{
                 (unsigned)get_number(r, "host"),
@@ -363,7 +438,8 @@ std::vector<trace_entry> test_emu::trace(unsigned host)
                 json_is_true(get_json(r, "partial")),
                 json_is_true(get_json(r, "last")),
                 json_string_value(get_json(r, "id")),
-                json_string_value(get_json(r, "ack"))});
+                json_string_value(get_json(r, "ack")),
+                quirk ? json_string_value(quirk) : ""});
     }
     return result;
 }

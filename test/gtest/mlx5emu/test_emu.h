@@ -17,6 +17,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -223,7 +224,7 @@ struct trace_entry {
     std::string op;
     uint64_t    src_qpn, wqe, length, addr, data;
     bool        duplicate, partial, last;
-    std::string id, ack;
+    std::string id, ack, quirk;
 };
 
 
@@ -258,7 +259,22 @@ protected:
 
     uint64_t fired(uint64_t id);
 
-    /** What a host executed. Duplicates are among them, marked. */
+    /** Switches quirks on, [HOST[:LINK]=]NAME[,NAME]... cleanup() fails the
+     *  test if one of them never acted, or if the trace does not have each
+     *  occurrence. */
+    void quirk(const std::string &quirks);
+
+    /** Switches them off. */
+    void no_quirk(const std::string &quirks);
+
+    /** How often a quirk acted, by its counters: everywhere, or at a port. */
+    uint64_t acted(const std::string &name, int host = -1, int link = -1);
+
+    /** Entries of the trace that tell of a quirk. */
+    std::vector<trace_entry> quirk_trace(const std::string &name);
+
+    /** What a host executed. Duplicates are among them, marked; quirks are
+     *  not. */
     std::vector<trace_entry> trace(unsigned host);
 
     /** How often a kind of operation was really executed on a host. */
@@ -273,9 +289,12 @@ protected:
 
 private:
     void check_trace();
+    void check_quirks();
+    std::vector<trace_entry> read_trace(const rcv::args_t &args);
 
     std::unique_ptr<rcv::fabric> m_fabric;
     std::map<uint64_t, uint64_t> m_fires;
+    std::set<std::string>        m_quirks;  /* without places and values */
 };
 
 } /* namespace emu */

@@ -53,8 +53,8 @@ protected:
 
 UCS_TEST_F(test_emu_cmd, help) {
     EXPECT_EQ(0, run({"--help"}).status);
-    for (const char *verb : {"up", "exec", "link", "nic", "fault", "trace",
-                             "status", "down"}) {
+    for (const char *verb : {"up", "exec", "link", "nic", "fault", "quirk",
+                             "trace", "status", "down"}) {
         result r = run({verb, "--help"});
 
         EXPECT_EQ(0, r.status) << verb;

@@ -23,6 +23,7 @@
 #include "../base/emu_def.h"
 #include "../base/emu_lock.h"
 #include "../rules/emu_fault_rule.h"
+#include "../rules/emu_quirk_rule.h"
 
 #define EMU_BASE             0x7e9000000000ul
 #define EMU_MAGIC            0x75656d35786c6dul /* "mlx5emu" */
@@ -87,6 +88,10 @@ struct emu_fabric {
     uint32_t            fault_active;  /* number of rules loaded */
     uint32_t            fault_next_id;
     emu_fault_rule_t    fault_rules[EMU_FAULT_MAX_RULES];
+
+    /* Quirks, by port: guarded by quirk_lock, read without */
+    emu_lock_t          quirk_lock;
+    emu_quirk_port_t    quirks[EMU_MAX_PORTS];
 
     uint64_t            next_qp_id;    /* incarnations of queue pairs, for the
                                           names of operations; atomic */

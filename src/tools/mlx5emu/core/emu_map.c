@@ -112,7 +112,8 @@ static uint64_t emu_layout_hash(void)
         sizeof(emu_chan_t), sizeof(emu_pd_t), sizeof(emu_mr_t),
         sizeof(emu_cq_t), sizeof(emu_srq_t), sizeof(emu_qp_t),
         sizeof(emu_port_t),
-        sizeof(emu_trace_entry_t), sizeof(emu_fault_rule_t)
+        sizeof(emu_trace_entry_t), sizeof(emu_fault_rule_t),
+        sizeof(emu_quirk_port_t)
     };
     uint64_t hash = 0xcbf29ce484222325ul;
     size_t i;
@@ -231,6 +232,7 @@ static void emu_fabric_init(emu_fabric_t *f, const emu_fabric_config_t *cfg,
     emu_lock_init(&f->table_lock);
     emu_lock_init(&f->heap_lock);
     emu_lock_init(&f->fault_lock);
+    emu_lock_init(&f->quirk_lock);
     emu_fabric_init_tables(f, l);
     for (host = 0; host < cfg->hosts; host++) {
         for (link = 0; link < cfg->links; link++) {

@@ -13,6 +13,7 @@
 #include "emu_mr.h"
 #include "emu_port.h"
 #include "emu_proc.h"
+#include "emu_quirk.h"
 #include "emu_srq.h"
 #include "emu_table.h"
 #include "../wqe/emu_wqe.h"
@@ -293,7 +294,7 @@ enum ibv_qp_state emu_qp_state(const emu_qp_t *qp)
     return qp->req_state;
 }
 
-int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
+int emu_qp_read(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
     if (!emu_nic_is(qp->port, qp->nic_gen)) {
         return -EIO;
@@ -310,4 +311,17 @@ int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
     emu_unlock(&qp->resp_lock);
     emu_unlock(&qp->req_lock);
     return 0;
+}
+
+int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
+{
+    int ret = emu_qp_read(qp, attr_p);
+
+    if ((ret == 0) && (attr_p->qp_state == IBV_QPS_ERR) &&
+        emu_quirk_hits(qp->port, EMU_QUIRK_PSN_LOST, qp->qpn, 0,
+                       attr_p->rq_psn)) {
+        attr_p->rq_psn = 0;
+        attr_p->sq_psn = 0;
+    }
+    return ret;
 }

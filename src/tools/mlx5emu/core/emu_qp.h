@@ -185,6 +185,9 @@ void emu_qp_destroy(emu_qp_t *qp);
  */
 int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
 
+/** The same as it is, whatever quirks a driver has: for the device's own use. */
+int emu_qp_read(emu_qp_t *qp, struct ibv_qp_attr *attr_p);
+
 /** Queue pair by number, NULL if there is none (or no longer). */
 emu_qp_t *emu_qp_find(uint32_t qpn);
 

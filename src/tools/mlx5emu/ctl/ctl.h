@@ -20,6 +20,7 @@
 #define CTL_ENV_HOST     "MLX5EMU_HOST"
 #define CTL_ENV_FAULTS   "MLX5EMU_FAULTS"      /* up: a file of rules */
 #define CTL_ENV_RULES    "MLX5EMU_RULES"       /* up: rules, by ';' */
+#define CTL_ENV_QUIRKS   "MLX5EMU_QUIRKS"      /* up: quirks, by ";" */
 #define CTL_ENV_EXEC     "MLX5EMU_EXEC_RULES"  /* exec: the same */
 
 /* Exit statuses; exec has those of the shell beside them */
@@ -44,6 +45,7 @@ extern const ctl_verb_t ctl_verb_exec;
 extern const ctl_verb_t ctl_verb_link;
 extern const ctl_verb_t ctl_verb_nic;
 extern const ctl_verb_t ctl_verb_fault;
+extern const ctl_verb_t ctl_verb_quirk;
 extern const ctl_verb_t ctl_verb_status;
 extern const ctl_verb_t ctl_verb_trace;
 
@@ -117,6 +119,25 @@ int ctl_fault_load(const char *path, int verbose);
 /** Load fault rules from a text that has them one a line or separated by ';':
  *  all or none. @a name is said in messages. @return exit status. */
 int ctl_fault_load_text(const char *text, const char *name);
+
+
+/** Switch on the quirks of a text, [HOST[:LINK]=]NAME[,NAME]...: all or none.
+ *  @return exit status. */
+int ctl_quirk_add(const ctl_verb_t *verb, const char *text);
+
+
+/** The same for texts separated by ';'. @a name is said in messages.
+ *  @return exit status. */
+int ctl_quirk_add_list(const ctl_verb_t *verb, const char *list,
+                       const char *name);
+
+
+/** Print the quirks that are on or have acted, with their counts. */
+void ctl_quirk_print_status(void);
+
+
+/** The same as JSON (json_t). */
+struct json_t *ctl_quirk_json_status(void);
 
 
 /** Say which loaded rules have never fired. @return their number. */

@@ -242,6 +242,7 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
                emu_fault_rule_format(&status->faults[i], line, sizeof(line)));
     }
 
+    ctl_quirk_print_status();
     printf("trace: %" PRIu64 " entries written, room for %" PRIu64 "%s\n",
            written, emu_fabric->cfg.trace_entries,
            (written > emu_fabric->cfg.trace_entries) ?
@@ -363,7 +364,7 @@ static int ctl_status_print_json(const ctl_status_t *status)
     int ret;
 
     root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:o, s:o,"
-                     " s:o, s:o, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
+                     " s:o, s:o, s:o, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
                      (int)emu_fabric->cfg.mtu, "shared_hca",
@@ -375,7 +376,8 @@ static int ctl_status_print_json(const ctl_status_t *status)
                      ctl_status_json_ports(), "processes",
                      ctl_status_json_procs(status), "qps",
                      ctl_status_json_qps(status), "faults",
-                     ctl_status_json_faults(status), "trace", "written",
+                     ctl_status_json_faults(status), "quirks",
+                     ctl_quirk_json_status(), "trace", "written",
                      (json_int_t)emu_trace_count(emu_fabric->trace), "capacity",
                      (json_int_t)emu_fabric->cfg.trace_entries);
     if (root == NULL) {

@@ -7,6 +7,7 @@
 #include "ctl_trace_check.h"
 #include "../core/emu_map.h"
 #include "../core/emu_port.h"
+#include "../rules/emu_quirk_rule.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -72,6 +73,12 @@ static const char *ctl_trace_ack(const emu_trace_entry_t *entry)
            "?";
 }
 
+static const char *ctl_trace_quirk(const emu_trace_entry_t *entry)
+{
+    return (entry->arg[0] < EMU_QUIRK_LAST) ?
+           emu_quirk_infos[entry->arg[0]].name : "?";
+}
+
 /* Which queue pair ever made in the fabric, and which request of it */
 static const char *ctl_trace_id(const emu_trace_entry_t *entry, char *buf,
                                 size_t max)
@@ -90,6 +97,9 @@ static void ctl_trace_print_arg(const emu_trace_entry_t *entry)
         break;
     case EMU_TRACE_FAA:
         printf(" add 0x%" PRIx64, entry->arg[0]);
+        break;
+    case EMU_TRACE_QUIRK:
+        printf(" name %s", ctl_trace_quirk(entry));
         break;
     case EMU_TRACE_SEND_IMM:
     case EMU_TRACE_WRITE_IMM:
@@ -142,6 +152,10 @@ static void ctl_trace_json_arg(json_t *root, const emu_trace_entry_t *entry)
         break;
     case EMU_TRACE_FAA:
         ctl_trace_set_hex(root, "add", entry->arg[0]);
+        break;
+    case EMU_TRACE_QUIRK:
+        json_object_set_new(root, "quirk",
+                            json_string(ctl_trace_quirk(entry)));
         break;
     case EMU_TRACE_SEND_IMM:
     case EMU_TRACE_WRITE_IMM:

@@ -234,10 +234,15 @@ ctl_check_t *ctl_check_create(void)
 
 void ctl_check_entry(ctl_check_t *check, const emu_trace_entry_t *entry)
 {
-    ctl_check_item_t *op = ctl_check_get(&check->ops, entry->id);
-    ctl_check_item_t *qp = ctl_check_get(&check->qps, CTL_CHECK_QP(entry->id));
+    ctl_check_item_t *op, *qp;
 
     ++check->entries;
+    if (entry->op == EMU_TRACE_QUIRK) {
+        return; /* nothing was executed */
+    }
+
+    op                = ctl_check_get(&check->ops, entry->id);
+    qp                = ctl_check_get(&check->qps, CTL_CHECK_QP(entry->id));
     check->acks_lost += (entry->ack == EMU_TRACE_ACK_LOST);
     if ((op == NULL) || (qp == NULL)) {
         check->no_memory = 1;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CTL_UP_MAX_QUIRKS 16 /* options --quirk, each with a list */
+
 enum {
     CTL_UP_HOSTS = 256,
     CTL_UP_LINKS,
@@ -21,6 +23,7 @@ enum {
     CTL_UP_NO_DEVX,
     CTL_UP_REUSE_QPNS,
     CTL_UP_FAULTS,
+    CTL_UP_QUIRK,
     CTL_UP_SEED,
     CTL_UP_TIME_SCALE
 };
@@ -35,10 +38,18 @@ static const struct option ctl_up_options[] = {
     {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
     {"reuse-qpns", no_argument,       NULL, CTL_UP_REUSE_QPNS},
     {"faults",     required_argument, NULL, CTL_UP_FAULTS},
+    {"quirk",      required_argument, NULL, CTL_UP_QUIRK},
     {"seed",       required_argument, NULL, CTL_UP_SEED},
     {"time-scale", required_argument, NULL, CTL_UP_TIME_SCALE},
     {NULL,         0,                 NULL, 0}
 };
+
+/* What is done to the fabric when it is there */
+typedef struct ctl_up_args {
+    const char *faults;                   /* a file, or NULL */
+    const char *quirks[CTL_UP_MAX_QUIRKS];
+    unsigned   num_quirks;
+} ctl_up_args_t;
 
 
 static int ctl_up_parse_u32(const char *name, uint64_t min, uint64_t max,
@@ -133,9 +144,20 @@ static int ctl_up_parse_scale(double *scale_p)
     return 0;
 }
 
+static int ctl_up_parse_quirk(ctl_up_args_t *args)
+{
+    if (args->num_quirks == CTL_UP_MAX_QUIRKS) {
+        return ctl_usage_fail(&ctl_verb_up, "more than %d options --quirk; one"
+                              " of them can have a list", CTL_UP_MAX_QUIRKS);
+    }
+
+    args->quirks[args->num_quirks++] = optarg;
+    return 0;
+}
+
 /* One option. @return exit status */
 static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
-                               const char **faults_p)
+                               ctl_up_args_t *args)
 {
     uint32_t trace = 0;
     int status     = 0;
@@ -166,14 +188,16 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         return ctl_up_parse_seed(&cfg->seed);
     case CTL_UP_TIME_SCALE:
         return ctl_up_parse_scale(&cfg->time_scale);
+    case CTL_UP_QUIRK:
+        return ctl_up_parse_quirk(args);
     default:
-        *faults_p = optarg;
+        args->faults = optarg;
         return 0;
     }
 }
 
 static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
-                        const char **faults_p, int *done_p)
+                        ctl_up_args_t *args, int *done_p)
 {
     int status = 0;
     int c;
@@ -182,7 +206,7 @@ static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
     while ((c = ctl_getopt(&ctl_verb_up, argc, argv, "", ctl_up_options,
                            &status)) != -1) {
         if (c != '?') {
-            status = ctl_up_parse_option(c, cfg, faults_p);
+            status = ctl_up_parse_option(c, cfg, args);
         }
 
         if ((c == '?') || status) {
@@ -200,22 +224,50 @@ static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
 
 static int ctl_up_load_faults(const char *path, const char *rules)
 {
+    int status = 0;
+
+    if ((path != NULL) && (path[0] != '\0')) {
+        status = ctl_fault_load(path, 0);
+    }
+    if ((status == 0) && (rules != NULL)) {
+        status = ctl_fault_load_text(rules, "$" CTL_ENV_RULES);
+    }
+
+    return status;
+}
+
+static int ctl_up_add_quirks(const ctl_up_args_t *args, const char *list)
+{
+    int status = 0;
+    unsigned i;
+
+    if (list != NULL) {
+        status = ctl_quirk_add_list(&ctl_verb_up, list, "$" CTL_ENV_QUIRKS);
+    }
+    for (i = 0; (i < args->num_quirks) && (status == 0); ++i) {
+        status = ctl_quirk_add(&ctl_verb_up, args->quirks[i]);
+    }
+
+    return status;
+}
+
+/* Rules and quirks: all of them, or there is no fabric */
+static int ctl_up_prepare(const ctl_up_args_t *args)
+{
     char err[512];
     int status;
 
     status = ctl_fabric_open();
     if (status == 0) {
-        if ((path != NULL) && (path[0] != '\0')) {
-            status = ctl_fault_load(path, 0);
-        }
-        if ((status == 0) && (rules != NULL)) {
-            status = ctl_fault_load_text(rules, "$" CTL_ENV_RULES);
+        status = ctl_up_load_faults(args->faults, getenv(CTL_ENV_RULES));
+        if (status == 0) {
+            status = ctl_up_add_quirks(args, getenv(CTL_ENV_QUIRKS));
         }
         emu_fabric_close();
     }
 
     if (status != 0) {
-        /* The sentence about the rules has been printed */
+        /* The sentence about what is wrong has been printed */
         (void)emu_fabric_destroy(ctl_fabric_name(), err, sizeof(err));
     }
 
@@ -224,13 +276,13 @@ static int ctl_up_load_faults(const char *path, const char *rules)
 
 static int ctl_up_run(int argc, char **argv)
 {
-    const char *faults = getenv(CTL_ENV_FAULTS);
+    ctl_up_args_t args = { .faults = getenv(CTL_ENV_FAULTS) };
     emu_fabric_config_t cfg;
     char err[512];
     int status, done;
 
     emu_fabric_config_default(&cfg);
-    status = ctl_up_parse(argc, argv, &cfg, &faults, &done);
+    status = ctl_up_parse(argc, argv, &cfg, &args, &done);
     if (done) {
         return status;
     }
@@ -240,7 +292,7 @@ static int ctl_up_run(int argc, char **argv)
         return ctl_fail("%s", err);
     }
 
-    return ctl_up_load_faults(faults, getenv(CTL_ENV_RULES));
+    return ctl_up_prepare(&args);
 }
 
 const ctl_verb_t ctl_verb_up = {
@@ -264,6 +316,9 @@ const ctl_verb_t ctl_verb_up = {
     "                 at once, not only after 1024 others\n"
     "  --faults FILE  Load fault rules, one a line (else from the file that\n"
     "                 $MLX5EMU_FAULTS names); also those in $MLX5EMU_RULES\n"
+    "  --quirk LIST   [HOST[:LINK]=]NAME[,NAME]...: switch on what real NICs and\n"
+    "                 fabrics do and this one does not by itself; \"mlx5emu quirk\n"
+    "                 list\" has the names. Also those in $MLX5EMU_QUIRKS\n"
     "  --seed N       Of all that is random (1); rules may have their own\n"
     "  --time-scale F Retry timers and delays run F times faster (1)\n"
 };

@@ -10,7 +10,8 @@
 
 static const ctl_verb_t *ctl_verbs[] = {
     &ctl_verb_up,    &ctl_verb_exec,  &ctl_verb_link,   &ctl_verb_nic,
-    &ctl_verb_fault, &ctl_verb_trace, &ctl_verb_status, &ctl_verb_down
+    &ctl_verb_fault, &ctl_verb_quirk, &ctl_verb_trace,  &ctl_verb_status,
+    &ctl_verb_down
 };
 
 #define CTL_NUM_VERBS (sizeof(ctl_verbs) / sizeof(ctl_verbs[0]))

@@ -99,7 +99,7 @@ int emu_devx_query_dct(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
         return EMU_CMD_ST_BAD_OUTP_LEN;
     }
 
-    ret = emu_qp_query(qp, &attr);
+    ret = emu_qp_read(qp, &attr);
     if (ret != 0) {
         return emu_devx_status(ret);
     }

@@ -284,7 +284,7 @@ int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
     memset(&attr, 0, sizeof(attr));
     mask = emu_devx_qp_modify_attr(qp, cmd, &attr, &from);
     if (from >= 0) {
-        ret = emu_qp_query(qp, &now);
+        ret = emu_qp_read(qp, &now);
         if (ret != 0) {
             return emu_devx_status(ret);
         }

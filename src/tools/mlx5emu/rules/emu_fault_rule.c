@@ -99,12 +99,15 @@ static uint64_t emu_fault_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/** A number that depends on the seed and on which match this is, and on
- *  nothing else: a run is replayed by its seed. */
+uint64_t emu_fault_random(uint32_t seed, uint64_t n)
+{
+    return emu_fault_mix(((uint64_t)seed << 32) + (n * 0x9e3779b97f4a7c15ull));
+}
+
+/* By which match this is: a run is replayed by its seed */
 static uint32_t emu_fault_random_ppm(uint32_t seed, uint64_t n)
 {
-    return emu_fault_mix(((uint64_t)seed << 32) +
-                         (n * 0x9e3779b97f4a7c15ull)) % EMU_FAULT_PPM_ONE;
+    return emu_fault_random(seed, n) % EMU_FAULT_PPM_ONE;
 }
 
 uint32_t emu_fault_derive_seed(uint64_t seed, uint32_t id)

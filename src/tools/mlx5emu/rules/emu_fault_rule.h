@@ -264,6 +264,12 @@ uint32_t emu_fault_derive_seed(uint64_t seed, uint32_t id);
 
 
 /**
+ * A number that depends on a seed and on @a n, and on nothing else.
+ */
+uint64_t emu_fault_random(uint32_t seed, uint64_t n);
+
+
+/**
  * Parse "PERIOD" or "PERIOD,DUTY", such as 20ms,0.5.
  *
  * @return 0, or -1 and a sentence.

@@ -20,7 +20,8 @@ const char *emu_trace_op_names[EMU_TRACE_LAST] = {
     [EMU_TRACE_WRITE_IMM] = "write_imm",
     [EMU_TRACE_READ]      = "read",
     [EMU_TRACE_CAS]       = "cas",
-    [EMU_TRACE_FAA]       = "faa"
+    [EMU_TRACE_FAA]       = "faa",
+    [EMU_TRACE_QUIRK]     = "quirk"
 };
 
 const char *emu_trace_ack_names[EMU_TRACE_ACK_LAST] = {

@@ -21,6 +21,7 @@ typedef enum emu_trace_op {
     EMU_TRACE_READ,
     EMU_TRACE_CAS,
     EMU_TRACE_FAA,
+    EMU_TRACE_QUIRK,       /* nothing was executed: a quirk acted */
     EMU_TRACE_LAST
 } emu_trace_op_t;
 
@@ -62,7 +63,8 @@ typedef struct emu_trace_entry {
     uint32_t length;
     uint64_t data;       /* first 8 bytes of the payload, zero padded; atomics:
                             the value before */
-    uint64_t arg[2];     /* CAS: compare, swap; FAA: add; _IMM: immediate */
+    uint64_t arg[2];     /* CAS: compare, swap; FAA: add; _IMM: immediate;
+                            QUIRK: emu_quirk_t */
     uint64_t id;         /* of the request, unique: emu_qp_t::ops */
 } emu_trace_entry_t;
 

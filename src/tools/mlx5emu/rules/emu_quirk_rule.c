@@ -1,0 +1,322 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The table of quirks and its text. See emu_quirk_rule.h.
+ */
+
+#include "emu_quirk_rule.h"
+#include "emu_fault_text.h"
+#include "emu_fault_value.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EMU_QUIRK_WORD_MAX 96
+
+_Static_assert(EMU_QUIRK_LAST <= 64, "emu_quirk_port_t::on has 64 bits");
+
+const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
+    [EMU_QUIRK_PSN_LOST] = {
+        .name   = "psn-lost",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "querying a queue pair in ERR returns zero for its PSNs",
+        .real   = "drivers that do not fill in rq_psn, in any state: EFA",
+        .source = "Linux, drivers/infiniband/hw/efa/efa_verbs.c, efa_query_qp()"
+    }
+};
+
+const char *emu_quirk_scope_names[EMU_QUIRK_SCOPE_LAST] = {
+    [EMU_QUIRK_SCOPE_FABRIC] = "fabric",
+    [EMU_QUIRK_SCOPE_HOST]   = "host",
+    [EMU_QUIRK_SCOPE_LINK]   = "link"
+};
+
+
+/* Where an error is written */
+typedef struct emu_quirk_error {
+    char   *text;
+    size_t max;
+} emu_quirk_error_t;
+
+
+static int emu_quirk_fail(emu_quirk_error_t *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int emu_quirk_fail(emu_quirk_error_t *err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(err->text, err->max, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+static int emu_quirk_unknown(const char *name, emu_quirk_error_t *err)
+{
+    char names[512] = "";
+    unsigned i;
+
+    for (i = 0; i < EMU_QUIRK_LAST; ++i) {
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+                 (i == 0) ? "" : ", ", emu_quirk_infos[i].name);
+    }
+
+    return emu_quirk_fail(err, "there is no quirk \"%s\"; there are %s", name,
+                          names);
+}
+
+static unsigned emu_quirk_num_values(emu_quirk_t quirk)
+{
+    unsigned num = 0;
+
+    while ((num < EMU_QUIRK_MAX_VALUES) &&
+           (emu_quirk_infos[quirk].values[num].name != NULL)) {
+        ++num;
+    }
+
+    return num;
+}
+
+/* A value as a rule would give it */
+static void emu_quirk_format_value(const emu_quirk_value_t *info,
+                                   uint64_t value, char *buf, size_t max)
+{
+    unsigned i = 0;
+
+    if (!info->is_time) {
+        snprintf(buf, max, "%" PRIu64, value);
+        return;
+    }
+
+    /* The largest unit in which it is whole: the table begins with the largest */
+    while (value % emu_fault_time_units[i].value) {
+        ++i;
+    }
+
+    snprintf(buf, max, "%" PRIu64 "%s", value / emu_fault_time_units[i].value,
+             emu_fault_time_units[i].name);
+}
+
+static int emu_quirk_parse_value(const emu_quirk_info_t *quirk,
+                                 const emu_quirk_value_t *info,
+                                 const char *text, uint64_t *value_p,
+                                 emu_quirk_error_t *err)
+{
+    char min[32], max[32];
+    const char *end;
+    int ret;
+
+    if (info->is_time) {
+        ret = emu_fault_read_time(text, value_p);
+    } else {
+        ret = emu_fault_parse_u64(text, value_p, &end) || (*end != '\0');
+    }
+
+    if (ret || (*value_p < info->min) || (*value_p > info->max)) {
+        emu_quirk_format_value(info, info->min, min, sizeof(min));
+        emu_quirk_format_value(info, info->max, max, sizeof(max));
+        return emu_quirk_fail(err, "%s: %s is a %s from %s to %s, not \"%s\"",
+                              quirk->name, info->name,
+                              info->is_time ? "time" : "number", min, max,
+                              text);
+    }
+
+    return 0;
+}
+
+/* NAME[:VALUE]... */
+static int emu_quirk_parse_one(char *word, emu_quirk_rule_t *rule,
+                               emu_quirk_error_t *err)
+{
+    char *next = strchr(word, ':');
+    const emu_quirk_info_t *info;
+    unsigned i, num;
+    char *text;
+
+    if (next != NULL) {
+        *next++ = '\0';
+    }
+
+    for (i = 0; (i < EMU_QUIRK_LAST) && strcmp(emu_quirk_infos[i].name, word);
+         ++i) {
+    }
+
+    if (i == EMU_QUIRK_LAST) {
+        return emu_quirk_unknown(word, err);
+    }
+
+    rule->quirk      = i;
+    rule->has_values = (next != NULL);
+    info             = &emu_quirk_infos[i];
+    num              = emu_quirk_num_values(rule->quirk);
+    for (i = 0; i < num; ++i) {
+        rule->values[i] = info->values[i].preset;
+    }
+
+    for (i = 0; next != NULL; ++i) {
+        text = next;
+        next = strchr(text, ':');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+
+        if (i >= num) {
+            return emu_quirk_fail(err, "quirk %s has %s values, and \"%s\" is"
+                                  " one more", info->name, (num == 0) ? "no" :
+                                  (num == 1) ? "one" : (num == 2) ? "two" :
+                                  "three", text);
+        }
+
+        if (emu_quirk_parse_value(info, &info->values[i], text,
+                                  &rule->values[i], err)) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+/* HOST or HOST:LINK */
+static int emu_quirk_parse_place(const char *text, emu_quirk_rule_t *rule,
+                                 emu_quirk_error_t *err)
+{
+    const char *end;
+    uint64_t host;
+
+    if (!emu_fault_read_port(text, &rule->host, &rule->link)) {
+        return 0;
+    }
+
+    if (emu_fault_parse_u64(text, &host, &end) || (*end != '\0') ||
+        (host > 254)) {
+        return emu_quirk_fail(err, "\"%s\" is no place: HOST or HOST:LINK,"
+                              " such as 0 or 0:1", text);
+    }
+
+    rule->host = host;
+    return 0;
+}
+
+/* Whether a quirk can be had at that place alone */
+static int emu_quirk_check_scope(const emu_quirk_rule_t *rule,
+                                 emu_quirk_error_t *err)
+{
+    const emu_quirk_info_t *info = &emu_quirk_infos[rule->quirk];
+
+    if ((info->scope == EMU_QUIRK_SCOPE_FABRIC) &&
+        (rule->host != EMU_QUIRK_ANY)) {
+        return emu_quirk_fail(err, "quirk %s concerns the whole fabric: it"
+                              " takes no host or link", info->name);
+    }
+
+    if ((info->scope == EMU_QUIRK_SCOPE_HOST) &&
+        (rule->link != EMU_QUIRK_ANY)) {
+        return emu_quirk_fail(err, "quirk %s concerns a whole host: \"%u=%s\","
+                              " not \"%u:%u=%s\"", info->name, rule->host,
+                              info->name, rule->host, rule->link, info->name);
+    }
+
+    return 0;
+}
+
+/* The next word of a list, up to one of the characters of @a ends */
+static int emu_quirk_next_word(const char **text_p, const char *ends,
+                               char *word, emu_quirk_error_t *err)
+{
+    size_t length = strcspn(*text_p, ends);
+
+    if ((length == 0) || (length >= EMU_QUIRK_WORD_MAX)) {
+        return emu_quirk_fail(err, "expected [HOST[:LINK]=]NAME[,NAME]...,"
+                              " not \"%s\"", *text_p);
+    }
+
+    memcpy(word, *text_p, length);
+    word[length] = '\0';
+    *text_p     += length;
+    return 0;
+}
+
+int emu_quirk_parse(const char *text, emu_quirk_rule_t *rules, unsigned *num_p,
+                    char *err_text, size_t err_max)
+{
+    emu_quirk_error_t err  = { err_text, err_max };
+    emu_quirk_rule_t place = { .host = EMU_QUIRK_ANY, .link = EMU_QUIRK_ANY };
+    char word[EMU_QUIRK_WORD_MAX];
+
+    *num_p = 0;
+    if (strchr(text, '=') != NULL) {
+        if (emu_quirk_next_word(&text, "=", word, &err) ||
+            emu_quirk_parse_place(word, &place, &err)) {
+            return -1;
+        }
+        ++text;
+    }
+
+    for (;;) {
+        if (emu_quirk_next_word(&text, ",", word, &err)) {
+            return -1;
+        }
+
+        if (*num_p == EMU_QUIRK_MAX_RULES) {
+            return emu_quirk_fail(&err, "more than %d quirks at once",
+                                  EMU_QUIRK_MAX_RULES);
+        }
+
+        rules[*num_p] = place;
+        if (emu_quirk_parse_one(word, &rules[*num_p], &err) ||
+            emu_quirk_check_scope(&rules[*num_p], &err)) {
+            return -1;
+        }
+
+        ++*num_p;
+        if (*text == '\0') {
+            return 0;
+        }
+        ++text;
+    }
+}
+
+char *emu_quirk_format(emu_quirk_t quirk, const uint64_t *values, char *buf,
+                       size_t max)
+{
+    const emu_quirk_info_t *info = &emu_quirk_infos[quirk];
+    unsigned num                 = emu_quirk_num_values(quirk);
+    size_t length;
+    unsigned i;
+
+    while ((num > 0) && (values[num - 1] == info->values[num - 1].preset)) {
+        --num;
+    }
+
+    length = snprintf(buf, max, "%s", info->name);
+    for (i = 0; (i < num) && (length + 1 < max); ++i) {
+        buf[length++] = ':';
+        emu_quirk_format_value(&info->values[i], values[i], buf + length,
+                               max - length);
+        length += strlen(buf + length);
+    }
+
+    return buf;
+}
+
+char *emu_quirk_format_usage(emu_quirk_t quirk, char *buf, size_t max)
+{
+    const emu_quirk_info_t *info = &emu_quirk_infos[quirk];
+    unsigned num                 = emu_quirk_num_values(quirk);
+    size_t length                = 0;
+    char preset[32];
+    unsigned i;
+
+    buf[0] = '\0';
+    for (i = 0; (i < num) && (length < max); ++i) {
+        emu_quirk_format_value(&info->values[i], info->values[i].preset,
+                               preset, sizeof(preset));
+        length += snprintf(buf + length, max - length, "%s:%s (%s)",
+                           (i == 0) ? "" : " ", info->values[i].name, preset);
+    }
+
+    return buf;
+}
