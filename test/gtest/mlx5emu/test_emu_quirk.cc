@@ -209,6 +209,7 @@ UCS_TEST_F(test_emu_quirk, psns_are_kept_without) {
     EXPECT_EQ(after_writes(0, 1), psns(*a));
     EXPECT_EQ(after_writes(1, 0), psns(*b));
     EXPECT_EQ(0u, acted("psn-lost"));
+    EXPECT_EQ(0u, acted("psn-stale"));
 }
 
 /* The quirk of one host is not the other's, and it can be changed at any time */
@@ -232,6 +233,41 @@ UCS_TEST_F(test_emu_quirk, psn_lost) {
     no_quirk("psn-lost");
     EXPECT_EQ(after_writes(1, 0), psns(*b));
     fabric().command("quirk", {"list", "--json"});
+}
+
+/* What was asked before the queue pair failed is what is known afterwards */
+UCS_TEST_F(test_emu_quirk, psn_stale) {
+    make_pair();
+    quirk("psn-stale");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(after_writes(1, 0), psns(*b));
+    EXPECT_EQ(0u, acted("psn-stale"));
+    a->write(*b, 2, 0, 8, 0);
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+
+    fail(*a);
+    fail(*b);
+    EXPECT_EQ(after_writes(0, 0), psns(*a));    /* of the modification */
+    EXPECT_EQ(after_writes(1, 0), psns(*b));    /* of the query */
+    EXPECT_EQ(1u, acted("psn-stale", 0, 0));
+    EXPECT_EQ(1u, acted("psn-stale", 1, 0));
+
+    no_quirk("psn-stale");
+    EXPECT_EQ(after_writes(0, 2), psns(*a));
+    EXPECT_EQ(after_writes(2, 0), psns(*b));
+}
+
+UCS_TEST_F(test_emu_quirk, psn_always_stale) {
+    make_pair();
+    quirk("1=psn-stale:1");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(after_writes(0, 1), psns(*a));
+    EXPECT_EQ(after_writes(0, 0), psns(*b));
+    fail(*b);
+    EXPECT_EQ(after_writes(0, 0), psns(*b));
+    EXPECT_EQ(2u, acted("psn-stale", 1, 0));
 }
 
 class test_emu_quirk_up : public test_emu_quirk {

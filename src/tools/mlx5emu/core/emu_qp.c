@@ -159,6 +159,7 @@ void emu_qp_reset(emu_qp_t *qp)
     qp->sq_ci         = qp->sq_send = qp->sq_new = qp->sq_posted = 0;
     qp->sq_pi         = 0;
     qp->req_psn       = qp->req_send = qp->req_una = qp->req_max = 0;
+    qp->known_rq_psn  = qp->known_sq_psn = 0;
     qp->req_rd_out    = 0;
     qp->req_waiting   = 0;
     qp->req_flushed   = 0;
@@ -294,6 +295,17 @@ enum ibv_qp_state emu_qp_state(const emu_qp_t *qp)
     return qp->req_state;
 }
 
+/* Both locks are held */
+static void emu_qp_fill(const emu_qp_t *qp, struct ibv_qp_attr *attr_p)
+{
+    *attr_p              = qp->attr;
+    attr_p->qp_state     = emu_qp_state(qp);
+    attr_p->cur_qp_state = attr_p->qp_state;
+    attr_p->sq_psn       = qp->req_psn;
+    attr_p->rq_psn       = qp->resp_psn;
+    attr_p->port_num     = 1;
+}
+
 int emu_qp_read(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
     if (!emu_nic_is(qp->port, qp->nic_gen)) {
@@ -302,26 +314,47 @@ int emu_qp_read(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 
     emu_lock(&qp->req_lock);
     emu_lock(&qp->resp_lock);
-    *attr_p                 = qp->attr;
-    attr_p->qp_state        = emu_qp_state(qp);
-    attr_p->cur_qp_state    = attr_p->qp_state;
-    attr_p->sq_psn          = qp->req_psn;
-    attr_p->rq_psn          = qp->resp_psn;
-    attr_p->port_num        = 1;
+    emu_qp_fill(qp, attr_p);
     emu_unlock(&qp->resp_lock);
     emu_unlock(&qp->req_lock);
     return 0;
 }
 
+/* What a driver makes of the PSNs that it is asked for. Both locks are held. */
+static void emu_qp_show_psns(emu_qp_t *qp, struct ibv_qp_attr *attr)
+{
+    int is_err = (attr->qp_state == IBV_QPS_ERR);
+    int always = emu_quirk_on(qp->port, EMU_QUIRK_PSN_STALE) &&
+                 emu_quirk_value(qp->port, EMU_QUIRK_PSN_STALE, 0);
+
+    if ((is_err || always) &&
+        emu_quirk_hits(qp->port, EMU_QUIRK_PSN_STALE, qp->qpn, 0,
+                       attr->rq_psn)) {
+        attr->rq_psn = qp->known_rq_psn;
+        attr->sq_psn = qp->known_sq_psn;
+    } else if (!is_err) {
+        qp->known_rq_psn = attr->rq_psn;
+        qp->known_sq_psn = attr->sq_psn;
+    }
+
+    if (is_err && emu_quirk_hits(qp->port, EMU_QUIRK_PSN_LOST, qp->qpn, 0,
+                                 attr->rq_psn)) {
+        attr->rq_psn = 0;
+        attr->sq_psn = 0;
+    }
+}
+
 int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
-    int ret = emu_qp_read(qp, attr_p);
-
-    if ((ret == 0) && (attr_p->qp_state == IBV_QPS_ERR) &&
-        emu_quirk_hits(qp->port, EMU_QUIRK_PSN_LOST, qp->qpn, 0,
-                       attr_p->rq_psn)) {
-        attr_p->rq_psn = 0;
-        attr_p->sq_psn = 0;
+    if (!emu_nic_is(qp->port, qp->nic_gen)) {
+        return -EIO;
     }
-    return ret;
+
+    emu_lock(&qp->req_lock);
+    emu_lock(&qp->resp_lock);
+    emu_qp_fill(qp, attr_p);
+    emu_qp_show_psns(qp, attr_p);
+    emu_unlock(&qp->resp_lock);
+    emu_unlock(&qp->req_lock);
+    return 0;
 }

@@ -110,6 +110,8 @@ struct emu_qp {
     emu_chan_t          *async;      /* of events; NULL: nobody listens */
     uint64_t            dc_key;
     uint64_t            cookie;
+    uint32_t            known_rq_psn;/* what a driver knows that caches PSNs: */
+    uint32_t            known_sq_psn;/*     of the last modify or query */
     struct ibv_qp_attr  attr;        /* as modified; PSNs and state live below;
                                         written with both locks held */
     uint8_t             fatal;       /* EMU_QP_FATAL_x; atomic */

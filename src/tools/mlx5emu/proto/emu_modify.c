@@ -106,14 +106,16 @@ static void emu_qp_enter(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
                          enum ibv_qp_state from, enum ibv_qp_state to)
 {
     if ((mask & IBV_QP_RQ_PSN) && (to == IBV_QPS_RTR)) {
-        qp->resp_psn = attr->rq_psn & EMU_PSN_MASK;
+        qp->resp_psn     = attr->rq_psn & EMU_PSN_MASK;
+        qp->known_rq_psn = qp->resp_psn;
     }
     if ((to == IBV_QPS_RTS) && (from == IBV_QPS_RTR)) {
-        qp->req_psn   = (mask & IBV_QP_SQ_PSN) ?
+        qp->req_psn      = (mask & IBV_QP_SQ_PSN) ?
                         (attr->sq_psn & EMU_PSN_MASK) : 0;
-        qp->req_send  = qp->req_una = qp->req_max = qp->req_psn;
-        qp->req_retry = qp->attr.retry_cnt;
-        qp->req_rnr   = qp->attr.rnr_retry;
+        qp->req_send     = qp->req_una = qp->req_max = qp->req_psn;
+        qp->req_retry    = qp->attr.retry_cnt;
+        qp->req_rnr      = qp->attr.rnr_retry;
+        qp->known_sq_psn = qp->req_psn;
     }
 
     qp->req_state = to;

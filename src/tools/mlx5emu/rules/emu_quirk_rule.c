@@ -24,6 +24,16 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .what   = "querying a queue pair in ERR returns zero for its PSNs",
         .real   = "drivers that do not fill in rq_psn, in any state: EFA",
         .source = "Linux, drivers/infiniband/hw/efa/efa_verbs.c, efa_query_qp()"
+    },
+    [EMU_QUIRK_PSN_STALE] = {
+        .name   = "psn-stale",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"always", 0, 0, 0, 1}},
+        .what   = "querying a queue pair in ERR returns the PSNs of the last"
+                  " modify, or of the last query before ERR; with \"always\" a"
+                  " query in any state returns those of the last modify",
+        .real   = "drivers that answer from their own memory: irdma (always)",
+        .source = "Linux, drivers/infiniband/hw/irdma/verbs.c, irdma_query_qp()"
     }
 };
 

@@ -36,6 +36,7 @@ extern "C" {
 
 typedef enum emu_quirk {
     EMU_QUIRK_PSN_LOST,
+    EMU_QUIRK_PSN_STALE,
     EMU_QUIRK_LAST
 } emu_quirk_t;
 
