@@ -16,6 +16,7 @@
 #include <uct/ib/varuna/core/varuna_alive.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/iface/varuna_iface.h>
+#include "varuna_retry.h"
 
 #include <ucs/datastruct/queue.h>
 #include <ucs/datastruct/list.h>
@@ -123,7 +124,7 @@ struct uct_varuna_target {
         ucs_list_link_t        list;      /* In iface->gaps, if watched */
         uint8_t                watched;
         uint8_t                mutated;   /* A message was lost on purpose */
-        unsigned               rejects;   /* The requester was told so often */
+        uct_varuna_retry_t     retry;     /* The report that it is broken */
         uint32_t               end;       /* All before it must come */
         uint32_t               next;      /* What was missing at the last look */
         ucs_time_t             since;

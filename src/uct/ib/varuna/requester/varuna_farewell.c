@@ -27,10 +27,8 @@ typedef struct uct_varuna_farewell {
     ucs_list_link_t            list;      /* In ctl->farewells, by age */
     uct_varuna_peer_t          *peer;     /* A reference */
     uct_varuna_ctl_hdr_t       whose;
-    ucs_time_t                 since;
-    ucs_time_t                 due;       /* CLOSE is sent then */
-    unsigned                   tries;
-    uint8_t                    link;      /* Where it is sent next */
+    uct_varuna_retry_t         retry;
+    uint8_t                    first;     /* Link of the first try */
 } uct_varuna_farewell_t;
 
 
@@ -42,23 +40,32 @@ static void uct_varuna_farewell_free(uct_varuna_ctl_t *ctl,
     ucs_free(farewell);
 }
 
+static uct_varuna_retry_policy_t
+uct_varuna_farewell_policy(const uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_retry_policy_t policy = {
+        .interval  = ctl->iface->config.ctl_timeout,
+        .backoff   = UCT_VARUNA_FAREWELL_BACKOFF,
+        .max_tries = UCT_VARUNA_FAREWELL_TRIES,
+        .give_up   = ctl->iface->config.give_up
+    };
+
+    return policy;
+}
+
 static void uct_varuna_farewell_send(uct_varuna_ctl_t *ctl,
                                      uct_varuna_farewell_t *farewell,
                                      ucs_time_t now)
 {
-    unsigned map   = farewell->peer->link_map & ~ctl->ports_down;
-    unsigned power = ucs_min(farewell->tries, UCT_VARUNA_FAREWELL_BACKOFF);
-    unsigned link  = farewell->link;
+    uct_varuna_retry_policy_t policy = uct_varuna_farewell_policy(ctl);
+    unsigned map                     = farewell->peer->link_map &
+                                       ~ctl->ports_down;
+    unsigned link;
 
-    /* What nobody can receive is not worth a try, if there is another link */
-    map = (map == 0) ? farewell->peer->link_map : map;
-    while (!(map & UCS_BIT(link))) {
-        link = (link + 1) % UCT_VARUNA_MAX_LINKS;
-    }
-
-    farewell->link = (link + 1) % UCT_VARUNA_MAX_LINKS;
-    farewell->due  = now + (ctl->iface->config.ctl_timeout << power);
-    ++farewell->tries;
+    /* A link whose port is down is used only if there is no other one */
+    map  = (map == 0) ? farewell->peer->link_map : map;
+    link = uct_varuna_retry_next(&farewell->retry, &policy, farewell->first, map,
+                                 now);
     uct_varuna_ctl_send(ctl, farewell->peer, link, UCT_VARUNA_CTL_CLOSE,
                         &farewell->whose, NULL, 0);
 }
@@ -81,10 +88,9 @@ void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ++peer->refcount;
     farewell->peer  = peer;
     farewell->whose = *whose;
-    farewell->since = now;
-    farewell->due   = now + ctl->iface->config.packet_lifetime;
-    farewell->tries = 0;
-    farewell->link  = link;
+    farewell->first = link;
+    uct_varuna_retry_start(&farewell->retry,
+                           now + ctl->iface->config.packet_lifetime, now);
     ucs_list_add_tail(&ctl->farewells, &farewell->list);
     if (whose->opening != 0) {
         uct_varuna_farewell_send(ctl, farewell, now);
@@ -103,7 +109,8 @@ void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
         if ((farewell->whose.vqp == hdr->vqp) &&
             (farewell->whose.epoch == hdr->epoch) &&
             (farewell->whose.opening == hdr->opening) &&
-            (farewell->peer->uuid == hdr->uuid) && (farewell->tries > 0)) {
+            (farewell->peer->uuid == hdr->uuid) &&
+            uct_varuna_retry_is_asking(&farewell->retry)) {
             uct_varuna_farewell_free(ctl, farewell);
             return;
         }
@@ -112,7 +119,8 @@ void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
 
 static void uct_varuna_farewell_timer(void *arg)
 {
-    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_ctl_t *ctl            = arg;
+    uct_varuna_retry_policy_t policy = uct_varuna_farewell_policy(ctl);
     uct_varuna_farewell_t *farewell, *tmp;
     ucs_time_t now;
 
@@ -124,18 +132,18 @@ static void uct_varuna_farewell_timer(void *arg)
     uct_varuna_ctl_progress(ctl);
     now = ucs_get_time();
     ucs_list_for_each_safe(farewell, tmp, &ctl->farewells, list) {
-        if (now < farewell->due) {
-            continue;
-        }
-
-        if ((farewell->tries >= UCT_VARUNA_FAREWELL_TRIES) ||
-            ((now - farewell->since) > ctl->iface->config.give_up)) {
-            ucs_debug("rc_varuna: vqp=%u: nobody at peer 0x%lx has answered %u "
-                      "times CLOSE", farewell->whose.vqp, farewell->peer->uuid,
-                      farewell->tries);
-            uct_varuna_farewell_free(ctl, farewell);
-        } else {
+        switch (uct_varuna_retry_check(&farewell->retry, &policy, now, now)) {
+        case UCT_VARUNA_RETRY_WAIT:
+            break;
+        case UCT_VARUNA_RETRY_SEND:
             uct_varuna_farewell_send(ctl, farewell, now);
+            break;
+        case UCT_VARUNA_RETRY_GIVE_UP:
+            ucs_debug("rc_varuna: vqp=%u: peer 0x%lx did not answer CLOSE, which "
+                      "was sent %u times", farewell->whose.vqp,
+                      farewell->peer->uuid, farewell->retry.tries);
+            uct_varuna_farewell_free(ctl, farewell);
+            break;
         }
     }
     uct_varuna_ctl_reap_eps(ctl, 0);

@@ -21,8 +21,8 @@
 #include "varuna_gap.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 
-/* How often the requester is told. It closes the target then, and if it doesn't,
- * it is gone itself. */
+/* Tries to report the gap to the requester. It closes the target then; if it does not,
+ * it is gone. */
 #define UCT_VARUNA_GAP_MAX_REJECTS   64
 
 void uct_varuna_gap_watch(uct_varuna_iface_t *iface,
@@ -54,6 +54,10 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target)
 void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
                          uct_varuna_target_t *target, ucs_time_t now)
 {
+    const uct_varuna_retry_policy_t policy = {
+        .interval  = iface->config.ctl_timeout,
+        .max_tries = UCT_VARUNA_GAP_MAX_REJECTS
+    };
     uct_varuna_ctl_hdr_t hdr = {
         .type    = UCT_VARUNA_CTL_FENCE_REQ,
         .dest    = iface->uuid,
@@ -62,14 +66,20 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
         .opening = target->opening,
         .vqp     = target->vqp
     };
-    unsigned link            = target->gap.rejects % iface->num_links;
+    unsigned link;
 
-    if (++target->gap.rejects > UCT_VARUNA_GAP_MAX_REJECTS) {
+    switch (uct_varuna_retry_check(&target->gap.retry, &policy, now, now)) {
+    case UCT_VARUNA_RETRY_GIVE_UP:
         uct_varuna_gap_forget(target);
         return;
+    case UCT_VARUNA_RETRY_WAIT:
+        return;
+    case UCT_VARUNA_RETRY_SEND:
+        break;
     }
 
-    target->gap.since = now;
+    link = uct_varuna_retry_next(&target->gap.retry, &policy, 0,
+                                 UCS_MASK(iface->num_links), now);
     uct_varuna_ctl_lock(iface->ctl);
     uct_varuna_ctl_reject(iface->ctl, link, &hdr, UCS_ERR_CONNECTION_RESET);
     uct_varuna_ctl_unlock(iface->ctl);
@@ -93,7 +103,7 @@ void uct_varuna_gap_break(uct_varuna_iface_t *iface,
         ucs_list_add_tail(&iface->gaps, &target->gap.list);
     }
 
-    target->gap.rejects = 0;
+    uct_varuna_retry_start(&target->gap.retry, 0, 0);
     uct_varuna_gap_tell(iface, target, ucs_get_time());
 }
 
@@ -102,9 +112,7 @@ static void uct_varuna_gap_check(uct_varuna_iface_t *iface,
                                  int is_dry)
 {
     if (target->broken) {
-        if (now - target->gap.since > iface->config.ctl_timeout) {
-            uct_varuna_gap_tell(iface, target, now);
-        }
+        uct_varuna_gap_tell(iface, target, now);
     } else if (UCS_CIRCULAR_COMPARE32(target->gap.end, <=, target->next_seq)) {
         uct_varuna_gap_forget(target);
     } else if (target->gap.next != target->next_seq) {

@@ -24,8 +24,8 @@ void uct_varuna_gap_progress(uct_varuna_iface_t *iface);
 void uct_varuna_gap_break(uct_varuna_iface_t *iface,
                           uct_varuna_target_t *target, const char *reason);
 
-/** Tell the requester that its endpoint has failed, over one link after the other;
- *  not for ever. */
+/** Report to the requester that its endpoint has failed, if a report is due: over one
+ *  link after the other, a limited number of times. */
 void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
                          uct_varuna_target_t *target, ucs_time_t now);
 

@@ -168,7 +168,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_ctl_t *ctl)
 void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
 {
     target->broken      = 1;
-    target->gap.rejects = 0;
+    uct_varuna_retry_start(&target->gap.retry, 0, 0);
     uct_varuna_target_disconnect(ctl, target);
     /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
      * what it has left is swept, and its slots serve others */
@@ -185,11 +185,7 @@ void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
 void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
                                uct_varuna_target_t *target)
 {
-    ucs_time_t now = ucs_get_time();
-
-    if ((now - target->gap.since) > iface->config.ctl_timeout) {
-        uct_varuna_gap_tell(iface, target, now);
-    }
+    uct_varuna_gap_tell(iface, target, ucs_get_time());
 }
 
 void uct_varuna_orphans_cleanup(uct_varuna_ctl_t *ctl)
