@@ -17,7 +17,7 @@
 
 #include "varuna_heartbeat.h"
 #include "varuna_ctl_priv.h"
-#include <uct/ib/varuna/requester/varuna_path.h>
+#include "varuna_path.h"
 #include "varuna_ports.h"
 #include "varuna_witness.h"
 

@@ -14,7 +14,7 @@
 #include "varuna_farewell.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include "varuna_path.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_recovery_priv.h"
 #include "varuna_stat.h"
 

@@ -24,7 +24,7 @@
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include "varuna_lane.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include "varuna_path.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_req.h"
 
 /* The peer's application must move on in so many intervals */

@@ -11,7 +11,7 @@
 #include "varuna_lane.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_path.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/iface/varuna_watch.h>
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)

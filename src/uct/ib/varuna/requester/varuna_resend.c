@@ -11,7 +11,7 @@
 #endif
 
 #include "varuna_resend.h"
-#include "varuna_path.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_req.h"
 #include "varuna_swap.h"
 

@@ -10,8 +10,8 @@
 #endif
 
 #include "varuna_path.h"
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
-#include "varuna_lane.h"
+#include "varuna_heartbeat.h"
+#include <uct/ib/varuna/requester/varuna_lane.h>
 
 /* A path which is down is asked after this part of the time that it has been down */
 #define UCT_VARUNA_PATH_PATIENCE     8

@@ -10,9 +10,9 @@
 #endif
 
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
-#include <uct/ib/varuna/requester/varuna_ep.h>
-#include <uct/ib/varuna/requester/varuna_farewell.h>
-#include <uct/ib/varuna/requester/varuna_recovery.h>
+#include "varuna_ep.h"
+#include "varuna_farewell.h"
+#include "varuna_recovery.h"
 
 #include <ucs/debug/log.h>
 

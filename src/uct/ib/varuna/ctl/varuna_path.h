@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_PATH_H_
 #define UCT_VARUNA_PATH_H_
 
-#include "varuna_ep.h"
+#include <uct/ib/varuna/requester/varuna_ep.h>
 
 /** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
  *  on it recover. Cost does not grow with their number. */

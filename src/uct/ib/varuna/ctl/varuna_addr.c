@@ -9,7 +9,7 @@
 #endif
 
 #include <uct/ib/varuna/iface/varuna_iface.h>
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_ctl.h"
 #include <uct/ib/varuna/core/varuna_delta.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
