@@ -15,8 +15,8 @@
 # suites of test/beside_suites.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
-# (test/gtest/ucx_suites), or a script that prints TAP (test/scripts). Their
-# output is kept in test-logs/ of the build directory. RC_VARUNA_SUITE_TIMEOUT:
+# (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta and
+# others). Their output is kept in test-logs/ of the build directory. RC_VARUNA_SUITE_TIMEOUT:
 # seconds that one suite may take.
 
 set -euo pipefail
@@ -54,8 +54,8 @@ make_quietly() {
 
 # build_scripts: what the scripts that do not wait for the whole build need
 build_scripts() {
-    say "make check in test/apps"
-    make_quietly make-apps.log -C test/apps check TESTS=
+    say "make check in test/e2e"
+    make_quietly make-apps.log -C test/e2e check TESTS=
 }
 
 build_rest() {
@@ -69,9 +69,9 @@ build_rest() {
 all_suites() {
     local script
 
-    for script in "$top"/test/scripts/test_*.sh; do
-        [ ! -e "$script" ] || echo "$script"
-    done
+    for script in "$top"/test/*/test_*.sh "$top"/test/e2e/*/test_*.sh; do
+        echo "$script"
+    done | awk -F / '{ print $NF, $0 }' | sort | cut -d ' ' -f 2-
     make -s --no-print-directory -C "$build_dir/test/gtest" list-suites
     for script in "$top"/test/gtest/ucx_suites/uc[xp]_*; do
         case $script in

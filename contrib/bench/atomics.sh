@@ -59,8 +59,8 @@ if [ -z "${RCV_PREFIX:-}" ]; then
     ensure_built
     RCV_PREFIX=$prefix RCV_BUILD=$build_dir
 fi
-make -s -C "$RCV_BUILD/test/apps" ft_atom_bench ft_atom_job >/dev/null
-apps=$RCV_BUILD/test/apps
+make -s -C "$RCV_BUILD/test/e2e" ft_atom_bench ft_atom_job >/dev/null
+apps=$RCV_BUILD/test/e2e
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

@@ -53,10 +53,10 @@ if [ -z "${RCV_PREFIX:-}" ]; then
     ensure_built
     RCV_PREFIX=$prefix RCV_BUILD=$build_dir
 fi
-make -s -C "$RCV_BUILD/test/apps" ft_load >/dev/null
+make -s -C "$RCV_BUILD/test/e2e" ft_load >/dev/null
 emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
-load=$RCV_BUILD/test/apps/ft_load
+load=$RCV_BUILD/test/e2e/ft_load
 fabric=recovery-$$
 dir=$(mktemp -d)
 trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1 || :; rm -rf "$dir"' EXIT

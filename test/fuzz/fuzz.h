@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * What the fuzzing harnesses share. Each is one file with LLVMFuzzerTestOneInput()
- * and fuzz_seeds(). test/scripts/test_fuzz.sh compiles it with libFuzzer, and once
+ * and fuzz_seeds(). test/fuzz/test_fuzz.sh compiles it with libFuzzer, and once
  * more with fuzz_seeds.c to write its seeds.
  */
 #ifndef FUZZ_H_

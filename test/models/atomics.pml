@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The compare-and-swap of two stages (docs/ATOMICS.md), for spin. All
- * interleavings are searched; test/scripts/test_models.sh does that.
+ * interleavings are searched; test/models/test_models.sh does that.
  *
  * Two clients work on one word: the first does CAS(0,1) and CAS(1,2), the second
  * CAS(1,0), which makes the old value return. Somebody puts a 3, or a 0, which makes

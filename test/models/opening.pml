@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The life of a vQP's target at the responder (docs/RECOVERY.md, invariant 13), for
- * spin. All interleavings are searched; test/scripts/test_models.sh does that.
+ * spin. All interleavings are searched; test/models/test_models.sh does that.
  *
  * A requester opens a vQP, asks for one thing, has the answer, and closes it; then it
  * does the same with another endpoint of the same name. There are two paths, each in

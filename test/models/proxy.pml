@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Atomics in mode proxy (docs/ATOMICS.md), for spin. All interleavings are searched;
- * test/scripts/test_models.sh does that.
+ * test/models/test_models.sh does that.
  *
  * Two clients ask two proxies of one process, each its own, to work on one word: the
  * first does two FADDs of 1, the second a CSWAP from 1 to 0, which makes the old value

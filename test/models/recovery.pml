@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The recovery protocol of one vQP (docs/RECOVERY.md), for spin. All
- * interleavings are searched; test/scripts/test_models.sh does that.
+ * interleavings are searched; test/models/test_models.sh does that.
  *
  * The user writes A, then B to one word. A lane carries for each write a data
  * packet and a log packet. The fabric may deliver the next packet of a lane at any

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Waking an application that sleeps on the event descriptor (varuna_ctl.c), for spin.
- * All interleavings are searched; test/scripts/test_models.sh does that.
+ * All interleavings are searched; test/models/test_models.sh does that.
  *
  * The async thread gives the main thread something to do, under a lock that dispatching
  * takes as well; an outside detector pokes it without the lock. The application makes

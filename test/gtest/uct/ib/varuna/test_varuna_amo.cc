@@ -223,7 +223,7 @@ protected:
     {
         ucs::test::init();
 #ifdef UCT_VARUNA_MUTATIONS
-        /* gtest_varuna_mutants, see test/scripts/test_mutations.sh */
+        /* gtest_varuna_mutants, see test/meta/test_mutations.sh */
         const char *name = getenv("UCX_RC_VARUNA_MUTATE");
 
         for (int i = 0; (name != NULL) && (i < UCT_VARUNA_MUTATE_LAST); ++i) {

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The interface for outside detectors, rc_varuna.h: called by an application that puts
+# meanwhile (test/e2e/api/ft_api.c), from several threads, and before interfaces are
+# opened. rc_varuna_ctl, which does the same to other processes, is in
+# test_detectors.sh.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=api-$$
+up_options=()
+
+# api ARGS...: against a server, with its output in ./out
+api() {
+    local server i
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 "${up_options[@]}"
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    mkfifo stdin
+    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -qs '^ft: address' server.log || break
+        sleep 0.05
+    done
+    sed -n 's/^ft: address *//p' server.log |
+        timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_api" "$@" \
+        >out 2>&1 || fail "ft_api: $(tail -n 5 out)"
+    exec 9>&-
+    wait $server || fail "the server ended with $?"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+    grep '^ft:' out | tail -n 3 | sed 's/^/# /'
+}
+
+test_installed_header_is_complete() {
+    local header=$RCV_PREFIX/include/rc_varuna.h
+    [ -f "$header" ] || fail "$header is missing"
+    echo '#include <rc_varuna.h>' >user.c
+    echo 'int main(void) { return rc_varuna_failover(RC_VARUNA_FAILOVER_FORCE); }' \
+        >>user.c
+    cp user.c user.cc
+    check "${CC:-cc}" -std=c99 -pedantic -Wall -Wextra -Werror \
+        -I"$RCV_PREFIX/include" -c user.c
+    check "${CXX:-c++}" -Wall -Wextra -Werror -I"$RCV_PREFIX/include" -c user.cc
+}
+
+test_wrong_arguments() {
+    check "$run" "$apps/ft_api" wrong
+}
+
+# A mark is for interfaces that are opened later, too. Bandwidth and latency are those
+# of the link in use: link 1, which is faster, while link 0 is marked down
+test_mark_before_open() {
+    local down up
+    up_options=(--speeds qdr,edr)
+    api mark mlx5_0:1
+    { read -r down; read -r up; } < <(sed -n 's/^ft: speed //p' out)
+    case $down/$up in
+    # UCX's 40 ns and what we add; and the log entry of a put
+    "12"???" 600 70 log 55/3"???" 1300 70 log 55") ;;
+    *) fail "the speed with link 1 is $down, with link 0 $up" ;;
+    esac
+}
+
+# Nobody is hurt if it is called from all sides
+test_threads() {
+    api threads mlx5_0:1
+    grep -q 'ft: puts [1-9][0-9]*, errors 0' out || fail "$(tail -n 1 out)"
+    grep -q 'rc_varuna: switched' out || fail "nothing was switched"
+}
+
+# An endpoint that its user gives up
+test_invalidated_endpoint() {
+    api invalidate -
+    grep -q 'ft: errors 1' out || fail "$(tail -n 1 out)"
+}
+
+run_tests

@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The installed plugin: how it registers itself with UCX, what it offers with
+# and without NICs, and how it takes UCX_RC_VARUNA_LINKS.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+run=$RCV_PREFIX/bin/rc_varuna_run
+emu=$RCV_PREFIX/bin/mlx5emu
+plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+version=$("$top/config/ucx_version.sh" installed ucx_info)
+ucx_lib=$(ldd "$(command -v ucx_info)" |
+          awk '/libuct\.so/ {print $3; exit}' | xargs -r dirname)
+
+# components_program: ./components [LIBRARY]... opens the libraries, as UCX opens
+# its modules, and tells UCX's components
+components_program() {
+    cat >components.c <<'EOF2'
+#include <dlfcn.h>
+#include <stdio.h>
+
+int uct_query_components(char ***components_p, unsigned *num_components_p);
+
+int main(int argc, char **argv)
+{
+    unsigned i, num_components;
+    char **components;
+
+    for (i = 1; i < (unsigned)argc; ++i) {
+        if (dlopen(argv[i], RTLD_LAZY | RTLD_LOCAL) == NULL) {
+            fprintf(stderr, "%s\n", dlerror());
+            return 2;
+        }
+    }
+
+    if (uct_query_components(&components, &num_components) != 0) {
+        return 3;
+    }
+
+    for (i = 0; i < num_components; ++i) {
+        printf("component %s\n", components[i]);
+    }
+    return 0;
+}
+EOF2
+    gcc -o components components.c -L"$ucx_lib" -luct -lucs
+}
+
+# fake_runtime MAJOR MINOR PATCH: UCX's libuct and libucs, and a libucp which
+# tells this version, or none without arguments
+fake_runtime() {
+    mkdir lib
+    cp -L "$ucx_lib"/libuct.so.0 "$ucx_lib"/libucs.so.0 "$ucx_lib"/libucm.so.0 \
+        lib/
+    export LD_LIBRARY_PATH=$PWD/lib
+    [ $# -gt 0 ] || return 0
+    cat >ucp.c <<EOF2
+void ucp_get_version(unsigned *major, unsigned *minor, unsigned *patch)
+{
+    *major = $1;
+    *minor = $2;
+    *patch = $3;
+}
+EOF2
+    gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
+}
+
+# count_is NUMBER PATTERN COMMAND...: so many lines of its output match
+count_is() {
+    local want=$1 pattern=$2 out count
+    shift 2
+    out=$("$@" 2>&1) || fail "failed: $*: $out"
+    count=$(grep -cE -e "$pattern" <<<"$out" || true)
+    [ "$count" -eq "$want" ] ||
+        fail "$count lines instead of $want match \"$pattern\":" \
+             "$(tail -n 40 <<<"$out")"
+}
+
+# with_fabric LINKS: an emulated fabric for this test
+with_fabric() {
+    fabric=plugin$$_$BASHPID
+    check "$emu" up -n "$fabric" --hosts 1 --links "$1"
+    trap '"$emu" down -n "$fabric"' EXIT
+}
+
+# info [VARIABLE=VALUE]...: ucx_info of rc_varuna on the fabric
+info() {
+    # Newer series of UCX ask the kernel for routes, which some kernels don't offer
+    env "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- \
+        "$run" ucx_info -d -t rc_varuna 2>&1 | grep -vE ' (netlink|sock)\.c:'
+}
+
+# links [VARIABLE=VALUE]...: the devices of rc_varuna, in one line
+links() {
+    info "$@" | sed -n 's/^# *Device: //p' | tr '\n' ' '
+}
+
+test_registers_by_preload() {
+    components_program
+    count_is 1 '^component varuna$' env LD_PRELOAD="$plugin" ./components
+}
+
+test_registers_as_a_module() {
+    components_program
+    count_is 1 '^component varuna$' ./components "$plugin"
+}
+
+test_registers_once() {
+    components_program
+    cp "$plugin" copy.so
+    count_is 1 '^component varuna$' \
+        env LD_PRELOAD="$plugin" ./components "$plugin" "$PWD/copy.so"
+}
+
+# Only ./components is run with it: every program would say why it isn't there
+test_refuses_another_runtime() {
+    components_program
+    fake_runtime 1 2 3
+    count_is 0 '^component varuna$' ./components "$plugin"
+    count_is 1 "ERROR .*built for UCX $version, .* is of UCX 1\.2\.3" \
+        ./components "$plugin"
+    count_is 1 '^component tcp$' ./components "$plugin"
+}
+
+test_refuses_an_unknown_runtime() {
+    components_program
+    fake_runtime
+    count_is 0 '^component varuna$' ./components "$plugin"
+    count_is 1 "ERROR .*built for UCX $version, .* no libucp beside it" \
+        ./components "$plugin"
+}
+
+# As many devices as there are of rc_mlx5: none, in most places where this runs
+test_no_message_without_nic() {
+    local nics
+
+    nics=$(ucx_info -d | grep -c 'Transport: rc_mlx5$' || true)
+    count_is "$nics" 'Transport: rc_varuna$' "$run" ucx_info -d
+    count_is 0 'ERROR|failed to open memory domain' "$run" ucx_info -d
+    [ "$nics" -gt 0 ] || count_is 0 'WARN|varuna' "$run" ucx_info -d
+}
+
+test_options_are_documented() {
+    count_is 1 '^UCX_RC_VARUNA_LINKS=all$' "$run" ucx_info -cf
+    count_is 1 '^#  - all .*not named before' "$run" ucx_info -cf
+}
+
+test_one_device_per_link() {
+    with_fabric 3
+    [ "$(links)" = \
+      "varuna_mlx5_0:1 varuna_mlx5_1:1 varuna_mlx5_2:1 " ] ||
+        fail "$(info)"
+    # The header and a key for each link
+    count_is 1 'remote key: 32 bytes' info
+    count_is 0 'failed to open interface|ERROR|WARN' info
+}
+
+# As fast as rc_mlx5 on the same link, less what we do besides: a program takes
+# longer for an operation, and the wire does not
+test_speed_is_that_of_the_link() {
+    fabric=plugin$$_$BASHPID
+    check "$emu" up -n "$fabric" --hosts 1 --links 2 --speeds edr,qdr
+    trap '"$emu" down -n "$fabric"' EXIT
+    "$emu" exec -n "$fabric" 0 -- ucx_info -d -t rc_mlx5 |
+        grep -E 'Device:|bandwidth:|latency:|priority:|paths:' >inner
+    info >outer
+    grep -E 'Device:|bandwidth:|latency:|priority:|paths:' outer |
+        sed 's/varuna_//' >ours
+    check test "$(wc -l <inner)" -eq 10
+    check cmp inner ours
+    [ "$(grep bandwidth: inner | sort -u | wc -l)" = 2 ] ||
+        fail "the links are alike: $(cat inner)"
+    count_is 2 '^# *overhead: 70 nsec' cat outer
+}
+
+test_links_by_priority() {
+    with_fabric 3
+    [ "$(links UCX_RC_VARUNA_LINKS=mlx5_2,varuna_mlx5_0:1)" = \
+      "varuna_mlx5_2:1 varuna_mlx5_0:1 " ] || fail "$(info)"
+    [ "$(links UCX_RC_VARUNA_LINKS=mlx5_1:1,all)" = \
+      "varuna_mlx5_1:1 varuna_mlx5_0:1 varuna_mlx5_2:1 " ] || fail "$(info)"
+}
+
+test_links_unknown_or_twice() {
+    with_fabric 2
+    count_is 1 "ERROR .*no port 'mlx5_7'.*\(there are: mlx5_0:1,mlx5_1:1\)" \
+        info UCX_RC_VARUNA_LINKS=mlx5_0,mlx5_7
+    count_is 1 "ERROR .*'mlx5_0:1' names mlx5_0:1 a second time" \
+        info UCX_RC_VARUNA_LINKS=mlx5_0,mlx5_0:1
+}
+
+test_warns_of_a_single_link() {
+    with_fabric 2
+    count_is 1 'WARN .*one link only \(mlx5_1:1\)' \
+        info UCX_RC_VARUNA_LINKS=mlx5_1
+    [ "$(links UCX_RC_VARUNA_LINKS=mlx5_1)" = "varuna_mlx5_1:1 " ] ||
+        fail "$(info)"
+}
+
+# UCP opens the memory domains of all transports, used or not
+test_does_not_warn_whom_it_does_not_concern() {
+    local out
+    with_fabric 1
+    out=$(UCX_TLS=tcp,self check "$emu" exec -n "$fabric" 0 -- "$run" \
+        ucx_info -ep -u t 2>&1)
+    grep -q 'one link only' <<<"$out" && fail "$out"
+    grep -q 'tcp\|self' <<<"$out" || fail "nothing was opened: $out"
+}
+
+test_links_from_a_file() {
+    with_fabric 4
+    printf 'backup all\nprimary mlx5_2:1 # ours\ndisabled mlx5_0\nreturn 2s\n' \
+        >links.conf
+    [ "$(links UCX_RC_VARUNA_LINKS="file:$PWD/links.conf")" = \
+        "varuna_mlx5_2:1 " ] || fail "$(info)"
+
+    printf 'primary mlx5_1:1\nbakcup mlx5_2:1\n' >wrong.conf
+    count_is 1 "ERROR .*wrong.conf:2: 'bakcup' is no statement" \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/wrong.conf"
+    printf 'primary mlx5_1:1\n\nbackup mlx5_7:1\n' >unknown.conf
+    count_is 1 "ERROR .*unknown.conf:3: there is no port 'mlx5_7:1'" \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/unknown.conf"
+    count_is 1 'ERROR .*failed to open .*/none.conf' \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/none.conf"
+    count_is 1 'ERROR .*must stand alone' \
+        info UCX_RC_VARUNA_LINKS="file:$PWD/links.conf,all"
+}
+
+run_tests

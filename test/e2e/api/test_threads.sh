@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Several threads: a UCP worker which they share (test/e2e/api/ft_threads.c), and an outside
+# detector that calls rc_varuna.h from threads of its own (ft_api.c), while links fail
+# and return. The plugin and both programs are built with the thread
+# sanitizer, below the build directory; it must have nothing to say.
+#
+# UCX itself is not built so, but its locks are those of the C library, which the
+# sanitizer sees. These things must be known of it:
+#   - doorbells, which UCX's functions write with memmove: two queue pairs of two threads
+#     may have the same one, as that is one store of 8 bytes;
+#   - a device is closed when UCX's own handler of its events has ended, which UCX knows
+#     by an atomic counter;
+#   - doorbells are faults, handled by the emulator where they happen: a signal handler,
+#     but one that interrupts nothing: report_signal_unsafe=0;
+#   - UCM's hooks are called at the end of a thread, when the sanitizer has left it
+#     already: UCX_MEM_EVENTS=n.
+#
+# RC_VARUNA_THREADS=SECONDS: for so long (3).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+export UCX_MEM_EVENTS=n
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=threads-$$
+seconds=${RC_VARUNA_THREADS:-3}
+build=$RCV_BUILD/threads
+flap=   # A link that does: arguments of "mlx5emu link"
+
+# built: plugin and programs with the thread sanitizer, once for all tests
+built() {
+    local ucx_src
+    mkdir -p "$build"
+    ucx_src=$(sed -n 's/^UCX_SRC = //p' "$RCV_BUILD/Makefile")
+    (cd "$build"
+     [ -x config.status ] ||
+         CFLAGS="-g -O0" CXXFLAGS="-g -O0" "$top/configure" \
+             --prefix="$build/_install" --with-ucx-src="$ucx_src" \
+             --enable-sanitizer=thread >configure.log 2>&1
+     make -j"$(nproc)" -C src/uct/ib/varuna >make.log 2>&1 &&
+         make -j"$(nproc)" -C test/e2e ft_api ft_threads >make.log 2>&1) ||
+        fail "the build failed, see $build: $(grep -h -m 3 rror "$build"/*.log)"
+    printf '%s\n' race_top:memmove race:ibv_close_device >suppressions
+}
+
+# client SERVER ARGS...: "SERVER" on host 0, a client under the sanitizer on host 1
+client() {
+    local server i ended=0 server_ended=0 program=$build/test/e2e/$1
+    # shellcheck disable=SC2206 # words
+    local server_args=($2)
+    shift 2
+    built
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    # shellcheck disable=SC2086 # words
+    [ -z "$flap" ] || check "$emu" link -n "$fabric" $flap
+    mkfifo stdin
+    export TSAN_OPTIONS="exitcode=66 suppressions=$PWD/suppressions history_size=4"
+    TSAN_OPTIONS+=" second_deadlock_stack=1 report_signal_unsafe=0"
+    TSAN_OPTIONS+=" log_path=$PWD/found"
+    "$emu" exec -n "$fabric" 0 -- timeout 200 "$run" "${plugin[@]}" \
+        "${server_args[@]}" <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -qs '^ft: address' server.log || break
+        sleep 0.05
+    done
+    sed -n 's/^ft: address *//p' server.log |
+        "$emu" exec -n "$fabric" 1 -- timeout 200 "$run" \
+            -l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0" \
+            "$program" "$@" >out 2>&1 || ended=$?
+    exec 9>&-
+    wait $server || server_ended=$?
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+    ! cat found* 2>/dev/null | head -n ${FT_TSAN_LINES:-60} | sed 's/^/# /' | grep . ||
+        fail "the sanitizer complains"
+    [ $ended -eq 0 ] || fail "it ended with $ended: $(tail -n 5 out)"
+    [ $server_ended -eq 0 ] ||
+        fail "the server ended with $server_ended: $(tail -n 3 server.log)"
+    grep -h '^ft:' out server.log | grep -v address | tail -n 3 | sed 's/^/# /'
+}
+
+# Nobody is lost, doubled or waited for in vain
+test_threads_share_a_worker() {
+    local operations counter
+    export UCX_TLS=rc_varuna
+    flap="1:1 flap 600ms,0.8"
+    plugin=(-l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0")
+    client ft_threads "$build/test/e2e/ft_threads server" client "$seconds" \
+        mlx5_0:1
+    read -r operations counter < <(
+        sed -n 's/^ft: operations \([0-9]*\), counter \([0-9]*\)/\1 \2/p' out)
+    [ "${operations:-0}" -gt 0 ] || fail "nothing was done"
+    grep -q 'rc_varuna: switched' out || fail "nothing was switched"
+    [ "$operations" -eq "$counter" ] || fail "$operations adds made $counter"
+    grep -qx "ft: messages $operations, wrong 0" server.log ||
+        fail "$operations messages: $(tail -n 1 server.log)"
+}
+
+test_detectors_call_from_threads() {
+    plugin=()
+    client ft_api "$apps/ft_load server 65536" threads mlx5_0:1
+    grep -q 'ft: puts [1-9][0-9]*, errors 0' out || fail "$(tail -n 1 out)"
+    grep -q 'rc_varuna: switched' out || fail "nothing was switched"
+}
+
+test_detectors_mark_before_open() {
+    plugin=()
+    client ft_api "$apps/ft_load server 65536" mark mlx5_0:1
+}
+
+run_tests

@@ -1,0 +1,224 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For the tests of atomics under contention, which source it: a fabric with a server
+# on host 0 and clients on others (test/e2e/atomics/ft_amo.c), and the judge of what they
+# were given.
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+app=$RCV_BUILD/test/e2e/ft_amo
+
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=5ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=5ms UCX_DC_MLX5_RETRY_COUNT=2
+export UCX_RC_VARUNA_PACKET_LIFETIME=60ms
+
+# word N: what the server found
+word() {
+    awk -v n="$1" '$1 == "word" && $2 == n { print $3 }' server.out
+}
+
+# judge KIND...: the histories in client.*.out
+judge() {
+    local kind
+    for kind in "$@"; do
+        case $kind in
+        fadd)
+            awk '$1 == "fadd" { print $2 }' client.*.out | sort -n |
+                awk '$1 != NR - 1 { print "result " $1 " instead of " NR - 1
+                     exit 1 } END { print "fadd", NR > "count" }' ||
+                fail "fetch-and-add: results are missing or doubled"
+            [ "$(word 0)" = "$(awk '{ print $2 }' count)" ] ||
+                fail "fetch-and-add: $(word 0) is left, not $(cat count)"
+            ;;
+        add)
+            [ "$(word 1)" = "$(cat client.*.out | grep -c '^add$')" ] ||
+                fail "add: $(word 1) is left"
+            ;;
+        cas)
+            awk -v last="$(word 2)" '
+                $1 == "cas" && $4 == $2 {
+                    if ($2 in next_of) { print "two swapped " $2; exit 1 }
+                    next_of[$2] = $3
+                    ++count
+                }
+                $1 == "cas" { value[$3] = 1; result[$4] = 1 }
+                END {
+                    for (r in result)
+                        if (r != 0 && !(r in value)) {
+                            print "nobody wrote " r; exit 1
+                        }
+                    for (at = 0; at in next_of; at = next_of[at]) ++length_
+                    if (length_ != count || at != last) {
+                        print "a chain of " length_ " to " at ", but " count \
+                              " succeeded and " last " is left"
+                        exit 1
+                    }
+                    if (count < 10) { print "only " count " succeeded"; exit 1 }
+                }' client.*.out >judge.out ||
+                fail "compare-and-swap: $(cat judge.out)"
+            ;;
+        swap)
+            { awk '$1 == "swap" { print $3 }' client.*.out; word 3; } |
+                sort -n >got
+            { echo 0; awk '$1 == "swap" { print $2 }' client.*.out; } |
+                sort -n >put
+            cmp -s got put || fail "swap: $(diff got put | head -n 3)"
+            ;;
+        esac
+    done
+}
+
+# start MODE CLIENTS: a fabric and its server
+start() {
+    local i
+    fabric=atomics-$BASHPID
+    check "$emu" up -n "$fabric" --hosts $(($2 + 1)) --links 2
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    export UCX_RC_VARUNA_ATOMIC_MODE=$1
+    # What the server before it said must not be read as this one's
+    rm -f client.*.out server.out server.err stop
+    mkfifo stop
+    timeout 120 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
+        <stop >server.out 2>server.err &
+    server=$!
+    exec 9>stop
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -qs '^ft: address of all' server.out || break
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.05
+    done
+    address=$(sed -n 's/^ft: address//p' server.out)
+    [[ $address == *' of all '* ]] || fail "no server: $(tail -n 2 server.out server.err)"
+}
+
+# clients N WIDTH COUNT DEPTH KIND...: COUNT 0 is until "release"
+clients() {
+    local n=$1 i
+    shift
+    pids=()
+    rm -f go
+    mkfifo go
+    exec 8<>go
+    for ((i = 1; i <= n; ++i)); do
+        : >"client.$i.out" # "progressed" may look before the client begins
+        timeout 120 "$emu" exec -n "$fabric" "$i" -- "$run" "$app" client \
+            "$address" "$i" "$@" <go >"client.$i.out" 2>"client.$i.err" \
+            8>&- 9>&- &
+        pids+=($!)
+    done
+}
+
+# release: clients with a COUNT of 0 end
+release() {
+    exec 8>&-
+}
+
+# last_words I: of client I. UCX's other threads may have logged something behind them
+last_words() {
+    { grep -a 'ft: die' "client.$1.out" || tail -n 1 "client.$1.out"; } | tail -n 1 |
+        cut -c 1-200
+}
+
+# progressed N: each client has N results more
+progressed() {
+    local i n=${#pids[@]} tries want
+    for ((i = 1; i <= n; ++i)); do
+        want[i]=$(($(wc -l <"client.$i.out") + $1))
+    done
+    for ((i = 1; i <= n; ++i)); do
+        for ((tries = 0; tries < 600; ++tries)); do
+            [ "$(wc -l <"client.$i.out")" -lt "${want[i]}" ] || continue 2
+            kill -0 "${pids[i - 1]}" 2>/dev/null ||
+                fail "client $i ended: $(last_words "$i")"
+            sleep 0.1
+        done
+        fail "client $i stands still"
+    done
+}
+
+# fired: all faults have; however long the clients take to get there
+fired() {
+    local tries
+    for ((tries = 0; tries < 600; ++tries)); do
+        ! "$emu" fault list -n "$fabric" --check >faults.log 2>&1 || return 0
+        sleep 0.1
+    done
+    fail "the fault did not fire: $(cat faults.log)"
+}
+
+finish() {
+    local i=0 pid
+    for pid in "${pids[@]}"; do
+        i=$((i + 1))
+        wait "$pid" ||
+            fail "client $i ended with $?: $(last_words "$i"
+                  grep -v INFO "client.$i.err" | tail -n 2)"
+    done
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
+}
+
+stop_fabric() {
+    if [ -n "${1:-}" ]; then
+        "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+            fail "the fault did not fire: $(cat faults.log)"
+    fi
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# lose_home MODE WIDTH [PROB TIME]: three clients, one of which loses its link to the home
+# NIC. Some compare and swaps (PROB of them) take long (TIME) between their read and their
+# write, so that one of another NIC, or of the processor, is lost if it comes in between
+lose_home() {
+    start "$1" 3
+    check "$emu" fault add -n "$fabric" rmw op=cas "prob=${3:-0.05}" count=all \
+        "delay=${4:-1ms}" >/dev/null
+    clients 3 "$2" 0 4 fadd add cas swap bits
+    progressed 50
+    check "$emu" link -n "$fabric" 1:0 silent
+    progressed 100
+}
+
+# moved TO COUNT: the server has named NIC TO for the COUNTth time
+moved() {
+    local tries
+    for ((tries = 0; tries < 600; ++tries)); do
+        [ "$(cat server.out server.err |
+             grep -c "atomics .* move from .* to $1")" -lt "$2" ] || return 0
+        sleep 0.1
+    done
+    fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
+}
+
+# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down so
+# shortly that those who are connected to it do not notice by themselves, as their packets
+# get through in the end, and what the server says of its port (PORTS, 62 bytes) is lost. The
+# server does, and names the other NIC
+leave_home() {
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    lose_home "$1" "$2" "${@:4}"
+    check "$emu" fault add -n "$fabric" packet host=0 op=send size=62 count=all \
+        drop >/dev/null
+    check "$emu" link -n "$fabric" 0:0 down
+    moved mlx5_1 1
+    check "$emu" link -n "$fabric" 0:0 up
+    progressed "$3"
+}
+
+# judge_home MODE: ends all, and finds no result lost. In mode proxy there is
+# nothing on the lane that could fail
+judge_home() {
+    release
+    finish
+    judge fadd add cas swap
+    [ "$1" = proxy ] ||
+        grep -q 'rc_varuna: switched' client.1.out client.1.err ||
+        fail "client 1 has not lost its link"
+    stop_fabric yes
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Atomics which are executed exactly once, end to end: clients on hosts of their own
+# contend for the words of one server, without and with faults of links. Judged are
+# the histories of all together: fetch-and-adds by their sorted results, swaps and
+# compare-and-swaps as chains of unique values, and what the server's CPU finds in
+# the words behind the clients' flushes (test/e2e/atomics/ft_amo.c).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+. "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
+
+# quiet MODE WIDTH: nothing fails
+quiet() {
+    start "$1" 3
+    clients 3 "$2" 1500 4 fadd add cas swap bits
+    finish
+    judge fadd add cas swap
+    stop_fabric
+}
+
+# faulty MODE WIDTH RULE...: one client's link fails, while they go on
+faulty() {
+    local mode=$1 width=$2
+    shift 2
+    start "$mode" 3
+    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+    clients 3 "$width" 0 4 fadd add cas swap bits
+    fired
+    progressed 300
+    release
+    finish
+    judge fadd add cas swap
+    grep -q 'rc_varuna: switched' client.*.out || fail "$*: nothing was switched"
+    stop_fabric yes
+}
+
+test_extended_64() {
+    quiet extended 8
+}
+
+test_extended_32() {
+    quiet extended 4
+}
+
+test_proxy_64() {
+    quiet proxy 8
+}
+
+test_proxy_32() {
+    quiet proxy 4
+}
+
+# The result of a compare-and-swap is lost with the link, after its execution
+test_extended_result_is_lost() {
+    local nth
+    for nth in 301 302 303; do
+        faulty extended 8 ack host=1 link=0 op=cas nth=$nth silent=1:0
+    done
+    faulty extended 4 ack host=1 link=0 op=cas nth=305 silent=1:0
+}
+
+test_extended_request_is_lost() {
+    local nth
+    for nth in 301 302 303; do
+        faulty extended 8 packet host=1 link=0 op=cas nth=$nth down=1:0
+    done
+    faulty extended 4 packet host=1 link=0 op=cas nth=305 down=1:0
+}
+
+test_extended_body_is_lost() {
+    faulty extended 8 packet host=1 link=0 op=write nth=201 silent=1:0
+}
+
+# The port of the target's home NIC goes down and comes back: the proxy waits for it
+target_port_returns() {
+    local mode=$1
+    shift
+    start "$mode" 3
+    check "$emu" fault add -n "$fabric" "$@" down=0:0 >/dev/null
+    clients 3 8 0 4 fadd add cas swap bits
+    fired
+    sleep 2
+    check "$emu" link -n "$fabric" 0:0 up
+    progressed 100
+    release
+    finish
+    judge fadd add cas swap
+    stop_fabric yes
+}
+
+test_extended_target_port_returns() {
+    target_port_returns extended packet host=1 link=0 op=cas nth=301
+}
+
+test_proxy_target_port_returns() {
+    target_port_returns proxy packet host=1 link=0 op=send nth=101
+}
+
+test_proxy_link_fails() {
+    faulty proxy 8 ack host=1 link=0 op=send nth=201 down=1:0
+}
+
+# A client is killed at some point of some operation. Nobody meets what it left but
+# the server's worker, when the others are done.
+test_client_dies() {
+    local word tries=0
+    export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
+    export UCX_LOG_FILE=stderr # Not among the server's own words
+    UCX_LOG_LEVEL=debug
+    start extended 3
+    UCX_LOG_LEVEL=info
+    unset UCX_LOG_FILE
+    clients 3 8 100000000 4 fadd add cas swap bits
+    for word in 1 2 3; do
+        while ! grep -qs '^fadd' "client.$word.out"; do
+            tries=$((tries + 1))
+            [ $tries -lt 600 ] || fail "client $word does nothing"
+            sleep 0.1
+        done
+    done
+    sleep 1
+    for pid in "${pids[@]}"; do
+        pkill -KILL -P "$pid" || fail "client $pid was gone before"
+    done
+    for pid in "${pids[@]}"; do
+        ! wait "$pid" || fail "a client ended by itself"
+    done
+    # Rule 7: the worker sweeps what they had, and gives it back
+    while [ "$(grep -ac 'slots from [0-9]* are free again' server.err)" -lt 3 ]
+    do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "slots of the dead stay taken"
+        sleep 0.1
+    done
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
+    [ "$(word 0)" -gt 100 ] || fail "nothing was done: $(word 0)"
+    for word in 0 1 2 3 4; do
+        [ "$(word $word | wc -c)" -lt 17 ] ||
+            fail "a UID stays in word $word: $(word $word)"
+    done
+    awk '$1 == "fadd" && NF == 2 { print $2 }' client.*.out | sort -n |
+        uniq -d >doubled
+    [ ! -s doubled ] || fail "results twice: $(head -n 3 doubled)"
+    stop_fabric
+}
+
+# One writer only: the mode promises no more
+test_reread_result_is_lost() {
+    start reread 1
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=cas nth=301 \
+        silent=1:0 >/dev/null
+    clients 1 8 1000 1 cas
+    finish
+    judge cas
+    grep -q 'rc_varuna: switched' client.1.out || fail "nothing was switched"
+    stop_fabric yes
+}
+
+test_mismatch_is_refused() {
+    start extended 1
+    UCX_RC_VARUNA_ATOMIC_MODE=native
+    clients 1 8 10 1 fadd
+    ! wait "${pids[0]}" || fail "a native client worked on extended memory"
+    grep -q "ATOMIC_MODE to the same" client.1.err client.1.out ||
+        fail "no message: $(tail -n 3 client.1.err client.1.out)"
+    exec 9>&-
+    wait $server || fail "the server ended with $?"
+    stop_fabric
+}
+
+run_tests

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Chaos with atomics: three clients run all of them on the same words of one server,
+# while links and packets fail at random (test/e2e/atomics/ft_atom_chaos.c). In the end some
+# order explains each word's history, and the emulator's trace is one chain.
+#
+# RC_VARUNA_CHAOS=SECONDS: each test for so long (3; with RC_VARUNA_LONG 60).
+# RC_VARUNA_CHAOS_SEED=N: begin with that one, as a failure tells it. Odd seeds are
+# of 4 bytes, even ones of 8; tests in which the home NIC moves begin with the next one.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+seconds=${RC_VARUNA_CHAOS:-${RC_VARUNA_LONG:+60}}
+seed=${RC_VARUNA_CHAOS_SEED:-$RANDOM}
+length=3 # of a seed
+
+test_the_search_for_an_order() {
+    "$apps/ft_atom_history_test" >out || fail "$(head -n 5 out)"
+}
+
+# chaos MODE OPTION...
+chaos() {
+    local status=0 seeds=$(((${seconds:-$length} + length - 1) / length))
+    export UCX_RC_VARUNA_ATOMIC_MODE=$1
+    shift
+    echo "# seeds from $seed: RC_VARUNA_CHAOS_SEED=$seed repeats them"
+    timeout 3600 "$apps/ft_atom_chaos" -s "$seed" -n "$seeds" -T "$length" \
+        "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1 || status=$?
+    sed 's/^/# /' out | head -n 60 | cut -c 1-400
+    if [ $status -ne 0 ]; then
+        tail -n 30 ft_atom_chaos.log | cut -c 1-300 | sed 's/^/# log: /'
+        fail "ft_atom_chaos ended with $status"
+    fi
+    [ "$(grep -c '^chaos: seed' out)" -eq "$seeds" ] || fail "seeds are missing"
+}
+
+test_extended() {
+    chaos extended
+    grep -q ' [1-9][0-9]* switches' out || fail "no vQP has switched"
+}
+
+test_proxy() {
+    chaos proxy
+}
+
+# home_moves MODE: the server's links fail, too, and NICs of one link die, so its home
+# NIC moves, and back, while its words are worked on
+home_moves() {
+    seed=$((seed + 1))
+    chaos "$1" -K
+    grep -q ' [1-9][0-9]* moves' out || fail "the home NIC has not moved"
+}
+
+test_extended_home_moves() {
+    home_moves extended
+}
+
+test_proxy_home_moves() {
+    home_moves proxy
+}
+
+run_tests

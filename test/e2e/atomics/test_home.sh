@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The home NIC of atomics (docs/ATOMICS.md, rule 12): two NICs of a host are not
+# atomic with each other, and clients on different links work on the same words, while
+# one of them loses its link to the home NIC, the home NIC itself goes, returns, and
+# dies. test_mutations.sh runs the first of this with deliberate mistakes.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
+
+# there_and_back MODE WIDTH
+there_and_back() {
+    lose_home "$@"
+    check "$emu" link -n "$fabric" 0:0 down
+    moved mlx5_1 1
+    progressed 100
+    check "$emu" link -n "$fabric" 0:0 up
+    check "$emu" link -n "$fabric" 1:0 up
+    moved mlx5_0 1
+    progressed 100
+    check "$emu" nic -n "$fabric" 0:0 kill
+    moved mlx5_1 2
+    progressed 100
+    judge_home "$1"
+}
+
+test_extended_64() {
+    there_and_back extended 8
+}
+
+test_proxy_32() {
+    there_and_back proxy 4
+}
+
+# Who is connected to a NIC that is no home any more must not work on there
+test_requesters_of_the_old_nic() {
+    leave_home extended 8 100
+    judge_home extended
+}
+
+run_tests 3

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# UCP takes rc_varuna, and nothing else, for its device atomics of 32 and 64 bits: as
+# ucx_info tells, and as a UCP program finds out whose target makes no progress
+# (test/e2e/atomics/ft_ucp_amo.c).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+app=$apps/ft_ucp_amo
+
+# rc_varuna's mode and UCP's
+pairs=('extended device' 'proxy device' 'proxy guess')
+
+# use MODE UCP_MODE
+use() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_ATOMIC_MODE=$2
+}
+
+up() {
+    fabric=ucpamo-$$
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap 'ends; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    export UCX_TLS=rc_varuna
+}
+
+ends() {
+    local pid
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+}
+
+down() {
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# on HOST COMMAND...: for ${limit:-60} seconds
+on() {
+    local host=$1
+    shift
+    timeout "${limit:-60}" "$emu" exec -n "$fabric" "$host" -- "$run" "$@"
+}
+
+# All ten operations in both widths, on each link
+test_ucx_info_tells_all_operations() {
+    local mode op
+    up
+    for mode in extended proxy; do
+        export UCX_RC_VARUNA_ATOMIC_MODE=$mode
+        on 0 ucx_info -d -t rc_varuna >out 2>&1 || fail "$(tail -n 3 out)"
+        for op in add and or xor fadd fand for fxor swap cswap; do
+            [ "$(grep -c " atomic_$op: 32, 64 bit" out)" -eq 2 ] ||
+                fail "$mode: $op: $(grep " atomic_$op:" out)"
+        done
+        [ "$(grep -c ' domain: device' out)" -eq 2 ] || fail "$mode: no device"
+    done
+    down
+}
+
+# selects RESULT: the worker's atomics, and the endpoint's lane for them
+selects() {
+    on 0 ucx_info -ew -u a >out 2>&1 || fail "$(tail -n 3 out)"
+    grep -qE "atomics: $1\$" out || fail "$(grep atomics: out)"
+}
+
+test_ucp_selects_device_atomics() {
+    local modes
+    up
+    for modes in "${pairs[@]}"; do
+        use $modes
+        selects '[0-9]+:rc_varuna/varuna_mlx5_0:1'
+        grep -qE 'lane\[0\]: .*rc_varuna/varuna_mlx5_0:1.* amo#0' out ||
+            fail "$modes: $(grep lane out)"
+    done
+    # ... and would tell if it did not
+    UCX_ATOMIC_MODE=cpu selects ' *'
+    ! grep -q 'amo#' out || fail "$(grep lane out)"
+    down
+}
+
+# works SECONDS: a server and a client, which has so much time
+works() {
+    local i server status=0
+    rm -f address end
+    mkfifo end
+    limit=120 on 0 "$app" server "$PWD/address" <end >server.out 2>&1 &
+    server=$!
+    exec 7>end
+    for ((i = 0; i < 600; ++i)); do
+        [ ! -e address ] || break
+        sleep 0.05
+    done
+    limit=$1 on 1 "$app" client "$PWD/address" >client.out 2>&1 || status=$?
+    exec 7>&-
+    wait $server || fail "the server: $(tail -n 3 server.out)"
+    return $status
+}
+
+test_program_with_device_atomics() {
+    local modes
+    up
+    for modes in "${pairs[@]}"; do
+        use $modes
+        works 60 || fail "$modes: $(tail -n 3 client.out)"
+        grep -qx 'ft: ok 22 atomics' client.out ||
+            fail "$modes: $(tail -n 3 client.out)"
+    done
+    down
+}
+
+# What UCP carries out by messages does not work with such a target: so the test
+# above has had the other ones
+test_emulated_atomics_need_the_target() {
+    up
+    export UCX_ATOMIC_MODE=cpu
+    ! works 2 || fail "done without the target: $(tail -n 3 client.out)"
+    down
+}
+
+run_tests

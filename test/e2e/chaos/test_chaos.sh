@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Chaos: clients on several hosts read and write registers of several servers over
+# rc_varuna, and send messages, while links and packets fail at random
+# (test/e2e/chaos/ft_chaos.c). In the end all has completed, histories are linearizable,
+# and the emulator's trace has each write once.
+#
+# RC_VARUNA_CHAOS=SECONDS: for so long, ten seconds for each seed (30).
+# RC_VARUNA_CHAOS_SEED=N: begin with that one, as a failure tells it.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+seconds=${RC_VARUNA_CHAOS:-30}
+seed=${RC_VARUNA_CHAOS_SEED:-$RANDOM}
+
+test_the_check_for_linearizability() {
+    "$apps/ft_history_test" >out || fail "$(head -n 5 out)"
+}
+
+test_chaos() {
+    local seeds=$(((seconds + 9) / 10))
+    echo "# seeds from $seed: RC_VARUNA_CHAOS_SEED=$seed repeats them"
+    # NICs die, too, but not with the first one: then all links are there to the end
+    drive ft_chaos -s "$seed" -n 1 -T 10
+    cat out >all
+    if ((seeds > 1)); then
+        drive ft_chaos -k -s $((seed + 1)) -n $((seeds - 1)) -T 10
+    fi
+    cat out >>all
+    [ "$(grep -o '^chaos: seed [0-9]*' all | sort -u | wc -l)" -eq "$seeds" ] ||
+        fail "seeds are missing"
+}
+
+run_tests

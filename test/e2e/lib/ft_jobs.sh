@@ -1,0 +1,132 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For tests with a story of their own, which source it behind ft_env.sh: a server
+# and a client of test/e2e/lib/ft_job.c on two hosts, and commands for them. Their logs
+# are server.log and client.log, their answers in server.out and client.out.
+
+emu=$RCV_PREFIX/bin/mlx5emu
+fabric=jobs-$$
+job=ft_job # Or ft_atom_job
+launcher=$RCV_PREFIX/bin/rc_varuna_run # Or mutant.sh's
+
+# fabric_up [LINKS [OPTION...]]
+fabric_up() {
+    check "$emu" up -n "$fabric" --hosts 2 --links "${1:-2}" "${@:2}"
+    trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+}
+
+fabric_down() {
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+jobs_end() {
+    local pid
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+}
+
+# job_start ROLE HOST [ENV...]: its input is ROLE.in
+job_start() {
+    local role=$1 host=$2 args=("$1")
+    shift 2
+    [ $job != ft_job ] || args+=("$PWD/memory")
+    mkfifo "$role.in"
+    : >"$role.out" >"$role.log" # There before it runs
+    env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
+        "$launcher" "$apps/$job" "${args[@]}" \
+        <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
+    eval "${role}_pid=$!"
+}
+
+# answers ROLE: how many there are
+answers() {
+    grep -cE '^ft: (ok|fail|address|ready)' "$1.out" || true
+}
+
+# await_answer ROLE NUMBER [SECONDS]: sets answer
+await_answer() {
+    local i
+    for ((i = 0; i < ${3:-30} * 50; ++i)); do
+        if [ "$(answers "$1")" -ge "$2" ]; then
+            answer=$(grep -E '^ft: (ok|fail|address|ready)' "$1.out" |
+                     sed -n "$2p")
+            return
+        fi
+        sleep 0.02
+    done
+    fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
+}
+
+# tell ROLE COMMAND: without waiting for the answer
+tell() {
+    case $1 in
+    server) echo "$2" >&8 ;;
+    client) echo "$2" >&9 ;;
+    esac
+}
+
+# ask ROLE COMMAND: the answer has to be "ok"
+ask() {
+    local number=$(($(answers "$1") + 1))
+    tell "$1" "$2"
+    await_answer "$1" "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$1: $2: $answer"
+}
+
+# jobs_start [ENV...]: of the server
+jobs_start() {
+    truncate -s 16M memory
+    server_start "$@"
+    job_start client 1
+    exec 9>client.in
+    await_answer client 1
+    ask client "connect$server_address"
+    [ $job != ft_job ] || ask client "timeout ${run_time:-30}"
+    ask client open
+}
+
+# program_of PID: the program that mlx5emu became, or runs
+program_of() {
+    pgrep -P "$1" | while read -r child; do
+        program_of "$child"
+    done | grep . || echo "$1"
+}
+
+# server_kill: at once, as a crash. What it has written is in gone/ then
+server_kill() {
+    kill -KILL "$(program_of "$server_pid")"
+    wait "$server_pid" 2>/dev/null || true
+    exec 8>&-
+    rm -rf gone
+    mkdir gone
+    mv server.in server.out server.log gone
+}
+
+# server_start [ENV...]: once more; its address is in server_address
+server_start() {
+    job_start server 0 "$@"
+    exec 8>server.in
+    await_answer server 1
+    server_address=${answer#ft: address}
+}
+
+jobs_stop() {
+    exec 9>&-
+    wait "$client_pid" || fail "the client: $(tail -n 3 client.log)"
+    exec 8>&-
+    wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
+}
+
+# wait_for_rc: until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
+wait_for_rc() {
+    local i
+    for ((i = 1; i < 200; ++i)); do
+        ask client "warm$([ $job != ft_job ] || echo " $i")"
+        ! grep -q 'planned swap from dc .* to rc' client.log || return 0
+        ask client "idle 0.02"
+    done
+    fail "the endpoint does not get RC"
+}

@@ -1,0 +1,448 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Puts over rc_varuna, without any opinion about what becomes of them: the
+ * emulator's trace and the server's memory tell. Run by contrib/bench/recovery.sh,
+ * test/e2e/stories/test_resend.sh and test_orphans.sh:
+ *
+ *     ft_load server BYTES               prints its address; ends when stdin does,
+ *                                        and prints the first word of its memory.
+ *                                        SIGUSR1: prints its counters
+ *     ft_load quitter BYTES              the same, but ends with all left open
+ *     ft_load lone BYTES                 a server that writes nothing itself
+ *     ft_load idle BYTES                 ... and makes no progress
+ *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
+ *                                        puts on all endpoints. The first word of
+ *                                        each put is used once only
+ *     ft_load batches EPS SIZE BATCH N   reads the address, and connects RC; then, at
+ *                                        the next line, N batches. What it posts does
+ *                                        not depend on time
+ *     ft_load one                        the same with one put of the word FT_A,
+ *                                        FT_ONE_SIZE bytes, to the start
+ *     ft_load first                      the same as the very first thing, so on DC
+ *     ft_load device                     the same from memory which, UCX is told, is a GPU's
+ *     ft_load second                     the same behind a short message
+ *
+ *     ft_load steps                      one put for each further line of stdin
+ *
+ * The server is a third party, too: whenever its first word is FT_A, it writes FT_B
+ * there. Each put overwrites what it wrote before it, so if FT_A is there in the end,
+ * it was written twice.
+ */
+#include "ft_uct.h"
+#include "ft_vfs.h"
+
+#include <ucs/memory/memtype_cache.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FT_TL_NAME  "rc_varuna"
+#define FT_MAX_EPS  64
+#define FT_LINE     4096
+#define FT_ONE_SIZE 264     /* Told from all others by a fault rule */
+#define FT_OTHER    4096    /* Where "one" warms up */
+#define FT_AM_ID    3
+#define FT_A        0xaaaaaaaaaaaaaaaaul
+#define FT_B        0xbbbbbbbbbbbbbbbbul
+
+
+typedef struct {
+    ft_uct_t      uct;
+    ft_address_t  server;
+    uct_rkey_bundle_t rkey;
+    uct_mem_h     memh;
+    char          *memory;
+    uct_ep_h      eps[FT_MAX_EPS];
+    unsigned      num_eps;
+    uint64_t      puts;
+    int           failed;
+    uct_completion_t comp;
+} ft_load_t;
+
+static double ft_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + (now.tv_nsec * 1e-9);
+}
+
+static char *ft_alloc(size_t length)
+{
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED) {
+        ft_die("mmap of %zu bytes", length);
+    }
+
+    return memory;
+}
+
+/* --- Counters --- */
+
+static void ft_print_counter(const char *path, const char *text, void *arg)
+{
+    (void)arg;
+    if (strstr(path, "/vqp/") || strstr(path, "/link/") ||
+        strstr(path, "/target/")) {
+        printf("vfs: %s %s", path, text);
+    }
+}
+
+static void ft_show_vfs(void)
+{
+    ft_vfs_read("/uct", ft_print_counter, NULL);
+}
+
+static void ft_count_rc(const char *path, const char *text, void *arg)
+{
+    if (strstr(path, "/vqp/") && strstr(path, "/lane") &&
+        !strncmp(text, "rc ", 3)) {
+        ++*(unsigned*)arg;
+    }
+}
+
+/* --- Server --- */
+
+static volatile sig_atomic_t ft_show_now;
+
+static void ft_on_signal(int number)
+{
+    (void)number;
+    ft_show_now = 1;
+}
+
+static ucs_status_t ft_on_message(void *arg, void *data, size_t length,
+                                  unsigned flags)
+{
+    (void)arg;
+    (void)data;
+    (void)length;
+    (void)flags;
+    return UCS_OK;
+}
+
+static int ft_server(size_t length, int quits, int overwrites, int progresses)
+{
+    struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
+    volatile uint64_t *word;
+    unsigned seen = 0;
+    unsigned idle = 0;
+    ft_uct_t uct;
+    uct_mem_h memh;
+
+    signal(SIGUSR1, ft_on_signal);
+    ft_uct_open(&uct, FT_TL_NAME);
+    uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_on_message, NULL, 0);
+    word = (volatile uint64_t*)ft_alloc(length);
+    memh = ft_uct_reg(&uct, (void*)word, length);
+    ft_uct_print_address(&uct, "ft: address", memh, (void*)word);
+    do {
+        idle = (progresses && (uct_worker_progress(uct.worker) > 0)) ? 0 :
+               idle + 1;
+        if (overwrites && (*word == FT_A)) {
+            *word = FT_B;
+            printf("ft: overwritten %u times\n", ++seen);
+        }
+
+        if (ft_show_now) {
+            ft_show_now = 0;
+            ft_show_vfs();
+            printf("ft: shown\n");
+        }
+
+        if (idle > 16) {
+            usleep(100);
+        }
+    } while (((idle % 16) != 0) || (poll(&pfd, 1, 0) <= 0));
+
+    /* Not looked at any more since then: what is there stays */
+    printf("ft: final %s, seen %u times\n",
+           (*word == FT_A) ? "A" : (*word == FT_B) ? "B" : "neither", seen);
+    if (quits) {
+        exit(0);
+    }
+
+    uct_md_mem_dereg(uct.md, memh);
+    ft_uct_close(&uct);
+    return 0;
+}
+
+/* --- Client --- */
+
+/* Never called: one count is ours */
+static void ft_put_done(uct_completion_t *comp)
+{
+    (void)comp;
+}
+
+static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
+                   uint64_t word)
+{
+    uct_iov_t iov = {
+        .buffer = load->memory + offset,
+        .length = length,
+        .memh   = load->memh,
+        .count  = 1
+    };
+    ucs_status_t status;
+
+    *(uint64_t*)iov.buffer = word;
+    do {
+        status = uct_ep_put_zcopy(load->eps[ep], &iov, 1,
+                                  load->server.base + offset,
+                                  load->rkey.rkey, &load->comp);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            uct_worker_progress(load->uct.worker);
+        }
+    } while ((status == UCS_ERR_NO_RESOURCE) && (load->uct.ep_errors == 0));
+
+    if (status == UCS_INPROGRESS) {
+        ++load->comp.count;
+        ++load->puts;
+    } else if (status != UCS_OK) {
+        load->failed = 1;
+    }
+}
+
+static void ft_wait(ft_load_t *load)
+{
+    while ((load->comp.count > 1) && !load->failed) {
+        uct_worker_progress(load->uct.worker);
+    }
+
+    if (load->comp.status != UCS_OK) {
+        load->failed = 1;
+    }
+}
+
+static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
+{
+    static char line[FT_LINE];
+    unsigned i;
+
+    memset(load, 0, sizeof(*load));
+    load->num_eps     = num_eps;
+    load->comp.func   = ft_put_done;
+    load->comp.count  = 1;
+    ft_uct_open(&load->uct, FT_TL_NAME);
+    load->memory = ft_alloc(length);
+    load->memh   = ft_uct_reg(&load->uct, load->memory, length);
+    if ((fgets(line, sizeof(line), stdin) == NULL) ||
+        (ft_uct_parse_address(line, &load->server) != 0) ||
+        (uct_rkey_unpack(load->uct.component, load->server.rkey,
+                         &load->rkey) != UCS_OK)) {
+        ft_die("not an address: %s", line);
+    }
+
+    for (i = 0; i < num_eps; ++i) {
+        load->eps[i] = ft_uct_connect(&load->uct, &load->server);
+    }
+}
+
+static int ft_close(ft_load_t *load)
+{
+    unsigned i;
+
+    ft_show_vfs();
+
+    printf("ft: puts %lu%s\n", load->puts, load->failed ? ", failed" : "");
+    for (i = 0; i < load->num_eps; ++i) {
+        uct_ep_destroy(load->eps[i]);
+    }
+
+    uct_rkey_release(load->uct.component, &load->rkey);
+    uct_md_mem_dereg(load->uct.md, load->memh);
+    ft_uct_close(&load->uct);
+    return load->failed;
+}
+
+static int ft_client(unsigned num_eps, size_t size, unsigned batch,
+                     double seconds)
+{
+    uint64_t number = 0;
+    ft_load_t load;
+    double end;
+    unsigned i, ep;
+
+    ft_open(&load, num_eps, num_eps * batch * size);
+    end = ft_now() + seconds;
+    printf("ft: started\n");
+    do {
+        for (i = 0; (i < batch) && !load.failed; ++i) {
+            for (ep = 0; ep < num_eps; ++ep) {
+                ft_put(&load, ep, ((ep * batch) + i) * size, size, ++number);
+            }
+        }
+        ft_wait(&load);
+    } while ((ft_now() < end) && !load.failed);
+
+    return ft_close(&load);
+}
+
+/* Nothing is posted behind this line before all endpoints are on RC */
+static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
+{
+    double end = ft_now() + 30;
+    unsigned ep, count;
+    char line[16];
+
+    do {
+        for (ep = 0; ep < load->num_eps; ++ep) {
+            ft_put(load, ep, ep * batch * size, sizeof(uint64_t), 1);
+        }
+        ft_wait(load);
+        count = 0;
+        ft_vfs_read("/uct", ft_count_rc, &count);
+    } while ((count < load->num_eps) && !load->failed && (ft_now() < end));
+
+    if (count < load->num_eps) {
+        ft_die("%u of %u endpoints are on RC", count, load->num_eps);
+    }
+
+    load->puts = 0;
+    printf("ft: connected\n");
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("nobody says when to begin");
+    }
+}
+
+static int ft_batches(unsigned num_eps, size_t size, unsigned batch,
+                      unsigned num_batches)
+{
+    uint64_t number = 0;
+    unsigned i, ep, n;
+    ft_load_t load;
+
+    ft_open(&load, num_eps, num_eps * batch * size);
+    ft_wait_for_rc(&load, batch, size);
+    for (n = 0; (n < num_batches) && !load.failed; ++n) {
+        for (i = 0; i < batch; ++i) {
+            for (ep = 0; ep < num_eps; ++ep) {
+                ft_put(&load, ep, ((ep * batch) + i) * size, size, ++number);
+            }
+        }
+        ft_wait(&load);
+    }
+
+    return ft_close(&load);
+}
+
+/* Nothing is posted behind the put, so only the put itself and the flush ask for the
+ * completion of the message. */
+static int ft_second(void)
+{
+    uint64_t word = 0;
+    ft_load_t load;
+    ucs_status_t status;
+
+    ft_open(&load, 1, FT_OTHER);
+    while (uct_ep_am_short(load.eps[0], FT_AM_ID, 1, &word, sizeof(word)) ==
+           UCS_ERR_NO_RESOURCE) {
+        uct_worker_progress(load.uct.worker);
+    }
+
+    ft_put(&load, 0, 0, FT_ONE_SIZE, FT_A);
+    ft_wait(&load);
+    do {
+        uct_worker_progress(load.uct.worker);
+        status = uct_ep_flush(load.eps[0], 0, NULL);
+    } while ((status == UCS_INPROGRESS) || (status == UCS_ERR_NO_RESOURCE));
+
+    load.failed |= (status != UCS_OK);
+    return ft_close(&load);
+}
+
+static int ft_one(double warm_up, int is_device)
+{
+    ft_load_t load;
+    uct_mem_h memh;
+    double end;
+
+    ft_open(&load, 1, 2 * FT_OTHER);
+    if (is_device) {
+        ucs_memtype_cache_update(load.memory, 2 * FT_OTHER,
+                                 UCS_MEMORY_TYPE_CUDA,
+                                 UCS_SYS_DEVICE_ID_UNKNOWN);
+        if (uct_md_mem_reg(load.uct.md, load.memory, FT_OTHER,
+                           UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
+                           &memh) != UCS_ERR_UNSUPPORTED) {
+            ft_die("a GPU's memory is registered");
+        }
+    }
+
+    end = ft_now() + warm_up; /* RC is connected in the meantime */
+    while (ft_now() < end) {
+        ft_put(&load, 0, FT_OTHER, sizeof(uint64_t), 1);
+        ft_wait(&load);
+    }
+
+    ft_put(&load, 0, 0, FT_ONE_SIZE, FT_A);
+    ft_wait(&load);
+    return ft_close(&load);
+}
+
+static int ft_steps(void)
+{
+    struct pollfd pfd = { .fd = STDIN_FILENO, .events = POLLIN };
+    unsigned step     = 0;
+    char line[16];
+    ft_load_t load;
+
+    ft_open(&load, 1, FT_OTHER);
+    do {
+        ft_put(&load, 0, 0, sizeof(uint64_t), ++step);
+        ft_wait(&load);
+        printf("ft: step %u%s\n", step, load.failed ? " failed" : "");
+        while (poll(&pfd, 1, 1) == 0) {
+            uct_worker_progress(load.uct.worker);
+        }
+    } while (!load.failed && (fgets(line, sizeof(line), stdin) != NULL));
+
+    return ft_close(&load);
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    setvbuf(stdin, NULL, _IONBF, 0); /* We poll it */
+    if ((argc == 3) && !strcmp(argv[1], "server")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 1, 1);
+    } else if ((argc == 3) && !strcmp(argv[1], "quitter")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 1, 1, 1);
+    } else if ((argc == 3) && !strcmp(argv[1], "lone")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 0, 1);
+    } else if ((argc == 3) && !strcmp(argv[1], "idle")) {
+        return ft_server(strtoul(argv[2], NULL, 0), 0, 0, 0);
+    } else if ((argc == 2) && !strcmp(argv[1], "steps")) {
+        return ft_steps();
+    } else if ((argc == 2) && !strcmp(argv[1], "second")) {
+        return ft_second();
+    } else if ((argc == 6) && !strcmp(argv[1], "client") &&
+               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
+        return ft_client(atoi(argv[2]), strtoul(argv[3], NULL, 0),
+                         atoi(argv[4]), atof(argv[5]));
+    } else if ((argc == 6) && !strcmp(argv[1], "batches") &&
+               (atoi(argv[2]) > 0) && (atoi(argv[2]) <= FT_MAX_EPS)) {
+        return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
+                          atoi(argv[4]), atoi(argv[5]));
+    } else if ((argc == 2) && !strcmp(argv[1], "one")) {
+        return ft_one(1.0, 0);
+    } else if ((argc == 2) && !strcmp(argv[1], "first")) {
+        return ft_one(0, 0);
+    } else if ((argc == 2) && !strcmp(argv[1], "device")) {
+        return ft_one(0, 1);
+    }
+
+    ft_die("usage: ft_load server BYTES | quitter BYTES | lone BYTES | "
+           "idle BYTES | client EPS SIZE BATCH SECONDS | "
+           "batches EPS SIZE BATCH N | device | one | first | second | steps");
+}

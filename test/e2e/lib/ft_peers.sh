@@ -1,0 +1,197 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For the tests that run test/e2e/peers/ft_peers.c, which source it behind tap.sh: servers
+# and one client, each a process of its own, and how they are judged. Nothing waits for
+# a time, but for what shall happen.
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+program=$RCV_BUILD/test/e2e/ft_peers
+fabric=peers-$$
+
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
+export UCX_RC_MLX5_TIMEOUT=100ms UCX_RC_MLX5_RETRY_COUNT=3
+export UCX_DC_MLX5_TIMEOUT=100ms UCX_DC_MLX5_RETRY_COUNT=3
+export UCX_IB_RX_QUEUE_LEN=512
+
+fabric_up() {
+    check "$emu" up -n "$fabric" "$@"
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+}
+
+fabric_down() {
+    check "$emu" down -n "$fabric" --force
+    trap - EXIT
+}
+
+# await SECONDS FILE PATTERN [COUNT]: until so many lines of the file say it
+await() {
+    local i count
+    for ((i = 0; i < $1 * 20; ++i)); do
+        count=$(grep -cE "$3" "$2" 2>/dev/null) || true
+        [ "${count:-0}" -lt "${4:-1}" ] || return 0
+        sleep 0.05
+    done
+    fail "\"$3\" did not come in $1 s: $(tail -n 5 "$2")"
+}
+
+# start NAME HOST ARGS...: a process with its input at fd_NAME, and its log; the program
+# of a client whose first argument is a number is ft_many
+declare -A fd_of pid_of
+start() {
+    local name=$1 host=$2 fd program=$program
+    shift 2
+    [[ ! $1 =~ ^[0-9]+$ ]] || program=$RCV_BUILD/test/e2e/ft_many
+    mkfifo "$name.in"
+    : >"$name.log" # Whoever reads it first finds it
+    (
+        # The end of an input comes when nobody else holds it open
+        for fd in "${fd_of[@]}"; do
+            exec {fd}>&-
+        done
+        exec timeout 120 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL "$run" \
+            "$program" "$@" <"$name.in" >"$name.log" 2>&1
+    ) &
+    pid_of[$name]=$!
+    exec {fd}>"$name.in"
+    fd_of[$name]=$fd
+}
+
+# servers HOST NAME...
+servers() {
+    local host=$1 name
+    shift
+    for name in "$@"; do
+        start "$name" "$host" server
+    done
+    for name in "$@"; do
+        await 30 "$name.log" '^ft: address'
+        grep '^ft: address' "$name.log" >"$name.addr"
+    done
+}
+
+# client HOST EPS SERVER...: waits until each endpoint has completed something
+client() {
+    local host=$1 eps=$2
+    shift 2
+    names=("$@")
+    start client "$host" client "$eps" "${names[@]/%/.addr}"
+    await_more
+}
+
+# witness HOST: one more server there, to which the client opens endpoints. Others on its
+# host which are silent are gone, which without it nobody can tell from a dead host: so
+# they are given up behind this, and not before, however long it was.
+witness() {
+    servers "$1" witness
+    names+=(witness)
+    echo "open witness.addr" >&"${fd_of[client]}"
+    await_more $((${#names[@]} - 1))
+}
+
+# await_more [NUMBER...]: each endpoint to these servers (all) completes more than the
+# slowest one has
+await_more() {
+    local i before
+    [ $# -gt 0 ] || set -- "${!names[@]}"
+    for i in "$@"; do
+        before=$(completed "$i")
+        await_above "$i" "${before:-0}"
+    done
+}
+
+# completed NUMBER: what the client said last of this server's slowest endpoint; of the
+# first one where column=9
+completed() {
+    awk -v i="$1" -v column="${column:-5}" \
+        '/^ft: now / && $3 == i { n = $column } END { print n }' client.log
+}
+
+await_above() {
+    local try now
+    for ((try = 0; try < 1200; ++try)); do
+        now=$(completed "$1")
+        [ "${now:-0}" -le "$2" ] || return 0
+        sleep 0.05
+    done
+    fail "server $1 completes nothing beyond $2: $(tail -n 3 client.log)"
+}
+
+# await_stuck NUMBER: three times the client tells that nothing has completed at this
+# server's slowest endpoint, that is for a second
+await_stuck() {
+    local try seen
+    seen=$(grep -c "^ft: now $1 " client.log) || true
+    for ((try = 0; try < 1200; ++try)); do
+        grep "^ft: now $1 " client.log | tail -n +$((seen + 1)) | tail -n 3 |
+            awk '{ ++count; least[$5] }
+                 END { for (i in least) ++n; exit !(count == 3 && n == 1) }' ||
+            { sleep 0.05; continue; }
+        return 0
+    done
+    fail "server $1 still completes something: $(tail -n 3 client.log)"
+}
+
+# no_receives: somebody had to wait for a peer's receive buffers
+no_receives() {
+    "$emu" status -n "$fabric" --json >status.json
+    check awk '/"rnr_waits"/ { sum += $2 } END { exit !(sum > 0) }' status.json
+}
+
+# program_of NAME: under the timeout, exec and launcher that we started
+program_of() {
+    local pid=${pid_of[$1]} child
+    while [ "$(cat "/proc/$pid/comm")" != ft_peers ]; do
+        child=$(pgrep -P "$pid" | head -n 1)
+        [ -n "$child" ] || fail "there is no program under $1"
+        pid=$child
+    done
+    echo "$pid"
+}
+
+# end NAME: closes its input, and waits for it
+end() {
+    local fd=${fd_of[$1]}
+    exec {fd}>&-
+    wait "${pid_of[$1]}" || fail "$1 failed: $(tail -n 5 "$1.log")"
+}
+
+# field FILE LINE NAME
+field() {
+    grep "^ft: $2" "$1" | tail -n 1 | grep -oE " $3 [0-9.]+" | cut -d' ' -f3
+}
+
+# good NUMBER: everything that was sent to this server came, once and in order
+good() {
+    local name=${names[$1]} what="peer $1 "
+    [ "$(field client.log "$what" failed)" = 0 ] &&
+        [ "$(field client.log "$what" twice)" = 0 ] &&
+        [ "$(field client.log "$what" completed)" = \
+            "$(field client.log "$what" posted)" ] ||
+        fail "completions: $(grep "^ft: $what" client.log)"
+    end "$name"
+    [ "$(field "$name.log" received wrong)" = 0 ] &&
+        [ "$(field "$name.log" received received)" = \
+            "$(field client.log "$what" sent)" ] &&
+        [ "$(field "$name.log" received memory)" = \
+            "$(field client.log "$what" memory)" ] ||
+        fail "$name: $(tail -n 1 "$name.log"): $(grep "^ft: $what" client.log)"
+    echo "# $(grep "^ft: $what" client.log)"
+}
+
+# all_good: of all servers, nothing was switched, and no endpoint failed
+all_good() {
+    local i
+    end client
+    check grep -q '^ft: errors 0' client.log
+    for i in "${!names[@]}"; do
+        good "$i"
+    done
+}
+
+no_switch() {
+    ! grep -q 'rc_varuna: switched' client.log ||
+        fail "it switched: $(grep 'rc_varuna: switched' client.log)"
+}

@@ -1,0 +1,116 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Sourced by all scripts test_*.sh, which define functions test_... and call
+# "run_tests" last. Each function is one test; it runs in a
+# subshell with "set -e" in a directory of its own ($PWD), which is removed.
+# TAP_FILTER selects tests by name. contrib/test.sh sets RCV_BUILD (build directory)
+# and RCV_PREFIX (where it was installed).
+
+set -uo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+: "${RCV_BUILD:=$top/_build}"
+: "${RCV_PREFIX:=$top/_install}"
+
+# fail WORDS...: ends the test; in a command substitution, whose output nobody would
+# see, that alone, and says why on stderr
+fail() {
+    if [ "$BASH_SUBSHELL" -gt "${test_level:-0}" ]; then
+        echo "# $*" >&2
+    else
+        echo "# $*"
+    fi
+    exit 1
+}
+
+# check COMMAND...: it must succeed
+check() {
+    "$@" || fail "failed: $*"
+}
+
+# fails STATUS PATTERN COMMAND...: it must end with STATUS, and say PATTERN
+fails() {
+    local want=$1 pattern=$2 out status=0
+    shift 2
+    out=$("$@" 2>&1 </dev/null) || status=$?
+    [ "$status" -eq "$want" ] ||
+        fail "status $status instead of $want: $*: $out"
+    grep -qE -e "$pattern" <<<"$out" ||
+        fail "\"$pattern\" is not in the output of $*: $out"
+}
+
+# await_listener PORT PID: until somebody listens to it on TCP, while the process lives
+await_listener() {
+    local i address
+    address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
+    for ((i = 0; i < 3000; ++i)); do
+        ! grep -q "$address" /proc/net/tcp || return 0
+        kill -0 "$2" 2>/dev/null || break
+        sleep 0.02
+    done
+    fail "nobody listens to port $1: $(tail -n 3 server.log)"
+}
+
+# ended_at LINE COMMAND: for what "set -e" ends a test that has said nothing
+ended_at() {
+    [[ $- != *e* ]] || echo "# ended in line $1 of ${BASH_SOURCE[1]##*/}: ${2%%$'\n'*}" >&2
+}
+
+# run_test NUMBER NAME: in a directory and, if the script names one, with a fabric of its
+# own. Must not be part of a condition: that would turn "set -e" off in the test.
+run_test() {
+    local dir status
+    dir=$(mktemp -d)
+    (
+        cd "$dir"
+        test_level=$BASH_SUBSHELL
+        fabric=${fabric:+$fabric-$1}
+        set -eE
+        trap 'ended_at "$LINENO" "$BASH_COMMAND"' ERR
+        "$2"
+    )
+    status=$?
+    if [ $status -eq 0 ]; then
+        echo "ok $1 - $2"
+    else
+        echo "not ok $1 - $2"
+    fi
+    rm -rf "$dir"
+    return $status
+}
+
+# run_tests [COUNT]: so many of them beside each other (1). Those of a script which says
+# 2 or more wait most of the time, and have nothing in common.
+run_tests() {
+    local tests name number=0 failed=0 running=0 outputs
+
+    mapfile -t tests < <(declare -F | awk '$3 ~ /^test_/ {print $3}' |
+                         grep -E -e "${TAP_FILTER:-.}")
+    echo "1..${#tests[@]}"
+    outputs=$(mktemp -d)
+    for name in "${tests[@]}"; do
+        number=$((number + 1))
+        if [ "${1:-1}" -eq 1 ]; then
+            run_test $number "$name"
+            [ $? -eq 0 ] || failed=1
+            continue
+        fi
+        if [ $running -eq "$1" ]; then
+            wait -n || failed=1
+            running=$((running - 1))
+        fi
+        (
+            run_test $number "$name" >"$outputs/$number" 2>&1
+            status=$?
+            # What it says comes in one piece
+            flock "$outputs" cat "$outputs/$number"
+            exit $status
+        ) &
+        running=$((running + 1))
+    done
+    for ((; running > 0; --running)); do
+        wait -n || failed=1
+    done
+    rm -rf "$outputs"
+    exit $failed
+}

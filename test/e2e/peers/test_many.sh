@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Many endpoints which share a DC initiator (DCI), most of which wait for their turn: who
+# waits is no failure, one that hangs is, and one whose peer is dead concerns nobody
+# else. And what it costs when the link of many endpoints fails: RC_VARUNA_MANY of them,
+# 64 by default; 4096 are the long run. Judged by counts, not by times.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
+
+many=${RC_VARUNA_MANY:-64}
+# UCX gives a free DCI to whoever asks first, and here nobody waits in a pending queue: of
+# many endpoints on DC the slowest may have no turn for a long time
+column=9
+
+# RC for the 16 endpoints of the first burst; all others stay on DC
+stay_on_dc() {
+    export UCX_RC_VARUNA_REBUILD_RATE=0.001
+}
+
+# Each operation takes 20 ms, and 84 endpoints take turns: some of them wait for several
+# times the timeout, and something completes all the while
+test_queue_for_a_dci_is_no_hang() {
+    stay_on_dc
+    export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
+    fabric_up --hosts 2 --links 2
+    servers 0 one
+    names=(one)
+    start client 1 writer 100 one.addr
+    await_more
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 type=dc op=write \
+        count=all delay=20ms >/dev/null
+    sleep 3 # Some timeouts
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    check "$emu" fault clear -n "$fabric"
+    all_good
+    no_switch
+    ! grep 'request hangs' client.log || fail "a request hung"
+    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" \
+        'BEGIN { exit !(gap > 800) }'
+    fabric_down
+}
+
+# The one that has the DCI hangs, for good: it is found, and the others get another
+test_dci_hangs() {
+    stay_on_dc
+    export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
+    fabric_up --hosts 2 --links 2
+    servers 0 one
+    client 1 40 one
+    check "$emu" fault add -n "$fabric" post host=1 link=0 type=dc op=write nth=20 \
+        size=8 hang >/dev/null
+    await 60 client.log 'request hangs for'
+    await 60 client.log 'rc_varuna: switched .*reason="requests hang"' 40
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    await_more
+    all_good
+    fabric_down
+}
+
+# A peer that is stopped answers on no link: that its messages don't move has nothing to
+# do with the link
+test_stopped_peer_with_messages_is_no_hang() {
+    export UCX_RC_VARUNA_HANG_TIMEOUT=300ms
+    export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
+    fabric_up --hosts 2 --links 2
+    servers 0 one
+    client 1 2 one
+    kill -STOP "$(program_of one)"
+    await_stuck 0
+    sleep 1 # Some timeouts
+    no_receives
+    kill -CONT "$(program_of one)"
+    await_more
+    all_good
+    no_switch
+    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" \
+        'BEGIN { exit !(gap > 1000) }'
+    fabric_down
+}
+
+# The dead peer's endpoints have the DCI one after the other, until retries are
+# exhausted: those of the living one wait, and stay where they are
+test_dead_peer_on_a_shared_dci() {
+    stay_on_dc
+    export UCX_RC_VARUNA_GIVE_UP=3s
+    fabric_up --hosts 3 --links 2
+    servers 0 alive
+    servers 1 dead
+    client 2 20 alive dead
+    kill -KILL "$(program_of dead)"
+    await 60 client.log 'note endpoint .* failed' 20
+    await_more 0
+    end client
+    no_switch
+    [ "$(field client.log errors errors)" = 20 ] || fail "$(tail -n 1 client.log)"
+    [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
+    good 0
+    fabric_down
+}
+
+# counts: what each rule has matched, one a line
+counts() {
+    "$emu" fault list -n "$fabric" --json >rules.json
+    grep -oE '"matched": *[0-9]+' rules.json | grep -oE '[0-9]+$'
+}
+
+# rounds NUMBER: each of the many has completed so many more puts
+rounds() {
+    local i before now
+
+    before=$(field client.log rounds rounds)
+    for ((i = 0; i < 6000; ++i)); do
+        now=$(field client.log rounds rounds)
+        [ "${now:-0}" -lt $((${before:-0} + $1)) ] || return 0
+        sleep 0.05
+    done
+    fail "no $1 rounds behind $before: $(tail -n 3 client.log)"
+}
+
+# on_rc RULE: nobody posts on DC any more, by the emulator's count of it
+on_rc() {
+    local i before now
+
+    for ((i = 0; i < 60; ++i)); do
+        before=$(counts | sed -n "$1p")
+        rounds 2
+        now=$(counts | sed -n "$1p")
+        [ "$now" -gt "$before" ] || return 0
+    done
+    fail "endpoints stay on DC: $now writes"
+}
+
+# switch_of COUNT: the far port of so many endpoints fails in silence, while an endpoint
+# to another peer goes on. Leaves in "result" what each of them has cost, and in "gap"
+# the longest gap of the other one, in turns.
+switch_of() {
+    local before after i
+
+    # Nothing is asked twice, and nobody is pinged: messages can be counted
+    export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    names=()
+    fabric_up --hosts 3 --links 2
+    servers 0 many
+    servers 1 other
+    for rule in 'post host=2 link=1 type=dc op=send' \
+                'post host=0 link=1 type=dc op=send' \
+                'post host=2 link=1 type=dc op=read' \
+                'post host=2 type=dc op=write'; do
+        check "$emu" fault add -n "$fabric" "$rule" count=all count >/dev/null
+    done
+    start client 2 "$1" many.addr other.addr
+    await 120 client.log '^ft: rounds [1-9]'
+    on_rc 4
+
+    mapfile -t before < <(counts)
+    echo mark >&"${fd_of[client]}"
+    await 60 client.log '^ft: marked'
+    check "$emu" link -n "$fabric" 0:0 silent
+    await 300 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' "$1"
+    on_rc 4
+    mapfile -t after < <(counts)
+    end client
+    end many
+    end other
+    grep -E '^ft: (many|gap)' client.log | tail -n 2 | sed 's/^/# /'
+    grep -qE '^ft: many [0-9]+ failed 0 stuck 0 other [0-9]+ failed 0 stuck 0' \
+        client.log || fail "not all is complete"
+    check grep -q '^ft: errors 0' client.log
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -eq "$1" ] ||
+        fail "$(grep -c 'rc_varuna: switched' client.log) switches"
+    gap=$(awk '/^ft: gap/ { n = $3 } END { print n }' client.log)
+    result=
+    for i in 0 1 2; do
+        result+="$(((after[i] - before[i]) * 100 / $1)) "
+    done
+    echo "# $1 endpoints: requests, answers, reads for each: $result (hundredths)"
+    echo "# writes on DC: $((after[3] - before[3]))"
+    fd_of=()
+    fabric_down
+}
+
+# A switch is FENCE and CONNECT, each with its answer, and the read that ends the DC
+# lane, no matter how many switch at once. The other endpoint has its turns meanwhile.
+test_switch_costs_the_same_for_each() {
+    local result gap
+    switch_of 1
+    [ "$result" = "200 200 100 " ] || fail "one endpoint: $result"
+    rm -f ./*.in ./*.log
+    switch_of "$many"
+    [ "$result" = "200 200 100 " ] || fail "$many endpoints: $result"
+    # Errors of the others are before it in the completion queue
+    [ "$gap" -le $((256 + many / 2)) ] || fail "the other one waited for $gap turns"
+}
+
+run_tests

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# A server that is killed and started again. Its queue pairs have the numbers of the
+# old ones ("mlx5emu up --reuse-qpns"), so what the client still sends to the dead one
+# arrives at the new one: that has to say who it is, and must execute nothing. Where
+# the numbers are others, nobody answers, and the give-up time ends the wait.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+export UCX_LOG_LEVEL=debug
+
+# errors: how often the client's error handler was called
+errors() {
+    grep -c '^ft: note endpoint .* failed' client.out || true
+}
+
+# await_error REASON COUNT: the error handler is called once more than COUNT times
+await_error() {
+    local i
+    for ((i = 0; i < 200 && $(errors) <= $2; ++i)); do
+        ask client "idle 0.05"
+    done
+    ask client "idle 0.05"
+    [ "$(errors)" -eq $(($2 + 1)) ] ||
+        fail "the error handler was called $(($(errors) - $2)) times"
+    grep '^ft: note endpoint .* failed' client.out | tail -n 1 |
+        grep -q "failed: $1" || fail "not $1: $(tail -n 1 client.out)"
+}
+
+# fails COMMAND REASON [FIRST]: of the client, and its error handler is called with that,
+# perhaps during the command FIRST
+fails() {
+    local number count
+    count=$(errors)
+    [ -z "${3:-}" ] || ask client "$3"
+    number=$(($(answers client) + 1))
+    tell client "$1"
+    await_answer client "$number" 60
+    [[ $answer == "ft: fail"*"$2"* ]] || fail "$1: $answer, not: $2"
+    await_error "$2" "$count"
+}
+
+# accesses: of memory, that were executed so far
+accesses() {
+    "$emu" trace -n "$fabric" --json | grep -cE '"op": ?"(write|read|cas|faa)' ||
+        true
+}
+
+# is_untouched: nothing was executed since the new server is there
+is_untouched() {
+    [ "$(accesses)" -eq "$before" ] ||
+        fail "the new process has executed $(($(accesses) - before)) accesses"
+}
+
+# works_anew: with the new server, once the client has its address
+works_anew() {
+    local plan
+    ask client "connect$server_address"
+    ask client open
+    for plan in put_short mixed0; do
+        ask client "run $((++runs)) $plan 0"
+    done
+    jobs_stop
+    fabric_down
+}
+runs=100
+
+# restart [OPTION...]: of the fabric. The new server has numbers of its own for messages.
+restart() {
+    fabric_up 2 "$@"
+    jobs_start
+    wait_for_rc
+    ask client "run 1 put_short 0"
+    server_kill
+    before=$(accesses)
+    [ "$before" -gt 0 ] || fail "the trace is empty"
+    server_start
+}
+
+refused() {
+    grep -qE "refused $1 .*: Connection reset" server.log ||
+        fail "the new server did not refuse $1"
+}
+
+test_a_restarted_peer_refuses_what_is_not_for_it() {
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 # Its request would be the first one
+    restart --reuse-qpns
+    fails "run 2 put_zcopy 0" "Connection reset by remote peer"
+    refused FENCE_REQ
+    is_untouched
+
+    # The address of the dead one is still known: nobody may be opened by it
+    fails "run 3 put_short 0" "Connection reset by remote peer" open
+    refused OPEN_REQ
+    is_untouched
+    works_anew
+}
+
+# Nothing is under way, nor posted: the heartbeat tells
+test_an_idle_endpoint_hears_that_its_peer_was_restarted() {
+    export UCX_RC_VARUNA_HEARTBEAT_IDLE=y
+    restart --reuse-qpns
+    await_error "Connection reset by remote peer" 0
+    refused PING
+    is_untouched
+    works_anew
+}
+
+test_a_restarted_peer_with_other_numbers() {
+    export UCX_RC_VARUNA_GIVE_UP=1s
+    restart
+    fails "run 2 put_zcopy 0" "Endpoint timeout"
+    fails "run 3 put_short 0" "Endpoint timeout" open
+    ! grep -q 'refused' server.log || fail "a request has reached the new server"
+    is_untouched
+    works_anew
+}
+
+run_tests

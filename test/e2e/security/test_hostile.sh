@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The control plane of a live process, spoken to by a program that has nothing but UCX
+# (test/e2e/security/ft_ctl.c).
+#
+# RC_VARUNA_HOSTILE_SEEDS: the seeds of the hostile peer, one run for each;
+# RC_VARUNA_HOSTILE_STEPS: its steps in each run. RC_VARUNA_KEEP: a directory for the
+# logs of a run that failed. test_fuzz.sh runs the same with a victim that is built with
+# sanitizers (RC_VARUNA_HOSTILE_RUN: its launcher, RC_VARUNA_HOSTILE_APPS: its directory),
+# and test_sanitizers.sh with all built so.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+run=$launcher
+
+# await PATTERN FILE: up to 60 s
+await() {
+    local i
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -qs -e "$1" "$2" || return 0
+        sleep 0.05
+    done
+    fail "\"$1\" is not in $2: $(tail -n 3 "$2")"
+}
+
+test_plain_ucx_is_answered() {
+    local server mismatched
+    fabric_up 2
+    mkfifo stdin
+    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    await '^ft: address' server.log
+    sed -n 's/^ft: address *//p' server.log |
+        timeout 100 "$emu" exec -n "$fabric" 1 -- "$apps/ft_greet" >greet.log 2>&1 ||
+        fail "$(tail -n 5 greet.log server.log)"
+    check grep -q '^ft: greeted on 2 links' greet.log
+    # What was forged on both links did nothing, as they were greeted, and was counted
+    kill -USR1 "$(program_of $server)"
+    await '^ft: shown' server.log
+    mismatched=$(sed -n 's|^vfs: .*/target/mismatched ||p' server.log)
+    [ "$mismatched" -ge 14 ] || fail "of 14 forged messages $mismatched were counted"
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+    fabric_down
+}
+
+# tell NAME LINE: to the stdin of a process
+tell() {
+    echo "$2" >"$1.in"
+}
+
+# answer NAME PATTERN: the next line of its output that begins so, without "ft: "
+declare -A lines_read
+answer() {
+    local i line='' lives=yes
+    for ((i = 0; i < 2400 ; ++i)); do
+        kill -0 "${pids[$1]}" 2>/dev/null || lives=no
+        line=$(tail -n +$((${lines_read[$1]:-0} + 1)) "$1.log" |
+               grep -n -m 1 -E "^ft: $2") && break
+        [ $lives = yes ] || break
+        ! grep -hE '^ft: die|ERROR: AddressSanitizer|runtime error:' ./*.log || break
+        sleep 0.05
+    done
+    [ -n "$line" ] || hostile_fail "$1 does not say \"$2\""
+    lines_read[$1]=$((${lines_read[$1]:-0} + ${line%%:*}))
+    said=${line#*:ft: }
+}
+
+# hostile_fail WORDS...: with what it takes to see why
+hostile_fail() {
+    [ -z "${RC_VARUNA_KEEP:-}" ] || cp ./*.log ./*.shots "$RC_VARUNA_KEEP"
+    tail -n 4 ./*.log | cut -c 1-300 | sed 's/^/# /'
+    fail "seed $seed: $*"
+}
+
+# hostile_start NAME HOST COMMAND...: it reads NAME.in, and writes NAME.log
+declare -A pids
+hostile_start() {
+    local name=$1 host=$2
+    shift 2
+    mkfifo "$name.in"
+    timeout 500 "$emu" exec -n "$fabric" "$host" -- "$@" <>"$name.in" >"$name.log" 2>&1 &
+    pids[$name]=$!
+}
+
+num_qps() {
+    "$emu" status -n "$fabric" --json |
+        python3 -c 'import json, sys; print(sum(p["qps"] for p in json.load(sys.stdin)["processes"]))'
+}
+
+# bounded: what the victim held at most, as it has said
+bounded() {
+    local words i name
+    declare -A limits=([targets]=64 [peers]=32 [held]=4096 [queue]=1024 [inbox]=4096
+                       [rc]=128)
+    read -ra words <<<"$said"
+    for ((i = 1; i < ${#words[@]}; i += 2)); do
+        name=${words[i]}
+        ((words[i + 1] <= ${limits[$name]:-256})) || hostile_fail "too many $name"
+    done
+}
+
+# fuzz SEED STEPS: a process with a friend and a hostile peer
+fuzz() {
+    local seed=$1 steps=$2 name
+    lines_read=()
+    fabric_up 2 --hosts 3
+    # A failure of what the friend has must be the hostile peer's doing. The others' are
+    # found soon, and what belongs to the dead is freed soon
+    unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
+    export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s
+    export UCX_LOG_LEVEL=${RC_VARUNA_HOSTILE_LOG:-warn}
+    hostile_start victim 0 "${RC_VARUNA_HOSTILE_RUN:-$run}" \
+        "${RC_VARUNA_HOSTILE_APPS:-$apps}/ft_victim"
+    hostile_start friend 1 "$run" "$apps/ft_victim"
+    hostile_start fuzz 2 "$apps/ft_fuzz" -l fuzz.shots "$seed" "$steps"
+    for name in victim friend; do
+        answer $name friend
+        eval "$name=\${said#friend }"
+        answer $name hostile
+        eval "$name"'_hostile=${said#hostile }'
+    done
+    tell victim "friend 4 $friend"
+    tell friend "friend 4 $victim"
+    tell victim "rounds 20"
+    answer victim rounds
+    tell victim baseline
+    answer victim baseline
+
+    tell fuzz "$victim_hostile"
+    answer fuzz address
+    tell victim "hostile ${said#address }"
+    tell fuzz "$friend_hostile"
+    answer fuzz fuzzed
+    echo "# seed $seed: $said"
+    tell victim "rounds 20"
+    answer victim rounds
+    tell victim forget
+    answer victim forgot
+    echo "# victim: $said"
+    tell victim settle
+    answer victim now
+    echo "# victim: $said"
+    answer victim "(not )?settled"
+    [ "$said" = settled ] || hostile_fail "$said"
+    tell friend stop
+    answer friend right
+    [[ $said == *" 0 failovers"* ]] || hostile_fail "friend: $said"
+    tell victim stop
+    answer victim most
+    echo "# victim: $said"
+    bounded
+    answer victim right
+    echo "# victim: $said"
+    [[ $said == *" 0 failovers"* ]] || hostile_fail "victim: $said"
+    tell friend end
+    tell victim end
+    answer friend end
+    answer victim end
+    for name in victim friend; do
+        wait "${pids[$name]}" || hostile_fail "$name ended with $?"
+    done
+    # Anyone may send them, as many as he likes
+    ! grep 'no handler installed' victim.log || hostile_fail "messages flood the log"
+    rm -f ./*.in
+    fabric_down
+}
+
+test_fuzz() {
+    local seed
+    for seed in ${RC_VARUNA_HOSTILE_SEEDS:-1}; do
+        fuzz "$seed" "${RC_VARUNA_HOSTILE_STEPS:-2000}"
+    done
+}
+
+run_tests

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What a client can do that has opened its vQPs and does not keep to the protocol: the
+# keys which it was given open what is its own, and no more (docs/SECURITY.md).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=keys-$$
+
+# access CHECK: what the client says is in ./out, and what the server says then behind it
+access() {
+    local address keys i
+    check "$emu" up -n "$fabric" --hosts 2 --links 1
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    mkfifo stdin
+    : >address
+    UCX_LOG_FILE=stderr timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" \
+        "$apps/ft_keys" server <stdin >address 2>server.log &
+    exec 9>stdin
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -q '^ft: address' address || break
+        kill -0 $! 2>/dev/null || fail "no server: $(tail -n 3 server.log)"
+        sleep 0.05
+    done
+    address=$(sed -n 's/^ft: address//p' address)
+    keys=$(sed -n 's/^ft: secret//p' address)
+    UCX_LOG_FILE=stderr timeout 90 "$emu" exec -n "$fabric" 1 -- "$run" \
+        "$apps/ft_keys" client "$address" "$keys" "$1" >out 2>client.log ||
+        fail "the client: $(tail -n 3 out client.log)"
+    exec 9>&-
+    wait $! || fail "the server: $(tail -n 3 server.log)"
+    grep '^secret: ' address >>out || fail "no word of the server"
+    sed 's/^/# /' out
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# says LINE...: each of them, in this order and nothing else
+says() {
+    printf '%s\n' "$@" "ft: end" "secret: intact" >expected
+    grep -v '^ft: note' out | diff expected - >difference ||
+        fail "not as expected: $(cat difference)"
+}
+
+# The evidence of a vQP is its own client's: no other one's key opens its rings
+test_rings_of_others() {
+    access rings
+    says "own ring, own key: done" \
+        "own ring, atomic: refused" \
+        "other ring, own key, read: refused" \
+        "other ring, own key: refused" \
+        "other ring: intact" \
+        "before own rings: refused" \
+        "behind own rings: refused"
+}
+
+# ... nor does the key of the client who had them before
+test_rings_of_the_next() {
+    access reuse
+    says "own key: done" \
+        "next key: done" \
+        "last key: refused" \
+        "ring: intact"
+}
+
+# Mode extended: nobody but its owner writes what a slot stands for, and nobody at all
+# writes a mark; marks are for compare and swap
+test_slots_of_others() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access slots
+    says "own slot: done" \
+        "own slot, read by the key to write: refused" \
+        "own slot, atomic: refused" \
+        "other slot, key to read: refused" \
+        "other slot, own key: refused" \
+        "other slot, key of marks: refused" \
+        "before own slots: refused" \
+        "behind own slots: refused" \
+        "other slot: intact" \
+        "other mark: refused" \
+        "other mark, key of own slots: refused" \
+        "other mark, own key, atomic: refused" \
+        "other mark: intact" \
+        "other mark, atomic: done"
+}
+
+test_slots_of_the_next() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access slots_reuse
+    says "own key: done" \
+        "next key: done" \
+        "last key: refused" \
+        "slot: intact"
+}
+
+# An atomic by proxy, with a key that the client has guessed: this process has given it to
+# nobody, so the proxy does not use it, and says so
+test_proxy_keeps_to_what_was_given() {
+    access proxy
+    says "atomic, given key: done" \
+        "atomic, guessed key: refused"
+    grep -q 'WARN.*no key of which was given away' server.log ||
+        fail "no warning: $(tail -n 3 server.log)"
+}
+
+# The worker of mode extended, at an address which a client has written to its slot
+test_worker_keeps_to_what_was_given() {
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    access worker
+    says "own mark: done" \
+        "own slot: done" \
+        "own mark: done" \
+        "own slot: done" \
+        "resolved by the worker: intact"
+}
+
+run_tests

@@ -1,0 +1,318 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The life of requests in rc_varuna, where the order of calls matters and no fault is
+ * needed. Run by test/e2e/stories/test_requests.sh, with a server's address on stdin:
+ *
+ *     ft_requests nested   the callback of a flush posts and flushes again, while what is
+ *                          behind it is being completed
+ *     ft_requests listed   endpoints come and go while another thread lists them, and reads
+ *                          their counters
+ *     ft_requests owed     queues of the NIC are so short that they have room for a put,
+ *                          but not for its log entry
+ */
+#include "ft_uct.h"
+#include "ft_vfs.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define FT_MEMORY  4096
+#define FT_ROUNDS  64
+#define FT_MAX_OPS 256
+#define FT_EPS     64
+#define FT_TIMEOUT 30    /* Seconds; less than a second is needed */
+
+static struct {
+    ft_uct_t          uct;
+    ft_address_t      server;
+    uct_rkey_bundle_t rkey;
+    uct_mem_h         memh;
+    uct_ep_h          ep;
+    char              memory[FT_MEMORY];
+    time_t            end;
+} ft;
+
+static void ft_progress(const char *what)
+{
+    uct_worker_progress(ft.uct.worker);
+    if (time(NULL) > ft.end) {
+        ft_die("%s does not complete", what);
+    }
+
+    if (ft.uct.ep_errors > 0) {
+        ft_die("the endpoint failed");
+    }
+}
+
+static void ft_put_short(uint64_t value)
+{
+    ucs_status_t status;
+
+    while ((status = uct_ep_put_short(ft.ep, &value, sizeof(value),
+                                      ft.server.base, ft.rkey.rkey)) ==
+           UCS_ERR_NO_RESOURCE) {
+        ft_progress("put_short");
+    }
+
+    if (status != UCS_OK) {
+        ft_die("put_short: %s", ucs_status_string(status));
+    }
+}
+
+static ucs_status_t ft_put_zcopy(uct_completion_t *comp)
+{
+    uct_iov_t iov = {ft.memory, sizeof(uint64_t), ft.memh, 0, 1};
+
+    return uct_ep_put_zcopy(ft.ep, &iov, 1, ft.server.base, ft.rkey.rkey, comp);
+}
+
+static void ft_count_done(uct_completion_t *comp)
+{
+    if (comp->status != UCS_OK) {
+        ft_die("a request ended with %s", ucs_status_string(comp->status));
+    }
+}
+
+static void ft_open(void)
+{
+    uct_completion_t comp = {ft_count_done, 1, UCS_OK};
+    char line[4096];
+    ucs_status_t status;
+
+    ft.end = time(NULL) + FT_TIMEOUT;
+    ft_uct_open(&ft.uct, "rc_varuna");
+    ft.memh = ft_uct_reg(&ft.uct, ft.memory, sizeof(ft.memory));
+    if ((fgets(line, sizeof(line), stdin) == NULL) ||
+        (ft_uct_parse_address(line, &ft.server) != 0) ||
+        (uct_rkey_unpack(ft.uct.component, ft.server.rkey, &ft.rkey) !=
+         UCS_OK)) {
+        ft_die("not an address: %s", line);
+    }
+
+    ft.ep = ft_uct_connect(&ft.uct, &ft.server);
+    while ((status = ft_put_zcopy(&comp)) == UCS_ERR_NO_RESOURCE) {
+        ft_progress("the first put");
+    }
+
+    while ((status == UCS_INPROGRESS) && (comp.count > 0)) {
+        ft_progress("the first put");
+    }
+}
+
+static void ft_close(void)
+{
+    uct_ep_destroy(ft.ep);
+    uct_rkey_release(ft.uct.component, &ft.rkey);
+    uct_md_mem_dereg(ft.uct.md, ft.memh);
+    ft_uct_close(&ft.uct);
+}
+
+/* --- Nested flushes --- */
+
+static struct {
+    uct_completion_t outer, inner;
+    unsigned         outer_done, inner_asked, inner_done;
+} ft_nested;
+
+static void ft_inner_done(uct_completion_t *comp)
+{
+    ft_count_done(comp);
+    ++ft_nested.inner_done;
+}
+
+static void ft_outer_done(uct_completion_t *comp)
+{
+    ft_count_done(comp);
+    ++ft_nested.outer_done;
+    ft_nested.inner = (uct_completion_t){ft_inner_done, 1, UCS_OK};
+    /* With something on the lane again the flush has to wait */
+    if ((uct_ep_check(ft.ep, 0, NULL) == UCS_OK) &&
+        (uct_ep_flush(ft.ep, 0, &ft_nested.inner) == UCS_INPROGRESS)) {
+        ++ft_nested.inner_asked;
+    }
+}
+
+/* One flush between two puts, of which the NIC knows at the time of the second that the
+ * first is complete, and its user does not */
+static void ft_run_nested(void)
+{
+    ucs_status_t status;
+    unsigned round, i;
+
+    for (round = 1; round <= FT_ROUNDS; ++round) {
+        ft_put_short(round);
+        for (i = 0; i < 16; ++i) {
+            ft_progress("nothing");
+        }
+
+        ft_nested.outer = (uct_completion_t){ft_outer_done, 1, UCS_OK};
+        status          = uct_ep_flush(ft.ep, 0, &ft_nested.outer);
+        if (status == UCS_OK) {
+            continue;
+        } else if (status != UCS_INPROGRESS) {
+            ft_die("flush: %s", ucs_status_string(status));
+        }
+
+        ft_put_short(round);
+        while ((ft_nested.outer.count > 0) ||
+               (ft_nested.inner_done < ft_nested.inner_asked)) {
+            ft_progress("a flush");
+        }
+    }
+
+    printf("ft: %u flushes, %u nested\n", ft_nested.outer_done,
+           ft_nested.inner_done);
+    if (ft_nested.inner_done == 0) {
+        ft_die("no flush was nested");
+    }
+}
+
+/* --- Owed log entries --- */
+
+static void ft_run_owed(void)
+{
+    static uct_completion_t comps[FT_MAX_OPS];
+    uint64_t posted, logged, owed = 0;
+    unsigned round, num, i;
+
+    for (round = 0; round < FT_ROUNDS; ++round) {
+        posted = ft_vfs_sum("posted");
+        logged = ft_vfs_sum("logged");
+        for (i = 0; i < (round % 8); ++i) {
+            ft_put_short(i);
+        }
+
+        for (num = 0; num < FT_MAX_OPS; ++num) {
+            comps[num] = (uct_completion_t){ft_count_done, 1, UCS_OK};
+            if (ft_put_zcopy(&comps[num]) != UCS_INPROGRESS) {
+                break;
+            }
+        }
+
+        for (i = 0; i < num; ++i) {
+            while (comps[i].count > 0) {
+                ft_progress("a put");
+            }
+        }
+
+        /* Whatever is still owed then is paid in these calls */
+        for (i = 0; i < 16; ++i) {
+            ft_progress("nothing");
+        }
+
+        posted = ft_vfs_sum("posted") - posted;
+        logged = ft_vfs_sum("logged") - logged;
+        if (logged > posted) {
+            ft_die("%" PRIu64 " log entries for %" PRIu64 " puts", logged,
+                   posted);
+        }
+        owed += posted - logged;
+    }
+
+    printf("ft: %" PRIu64 " log entries were owed, and not needed\n", owed);
+    if (owed == 0) {
+        ft_die("each put has a log entry, also those that were complete before");
+    }
+}
+
+/* --- Endpoints listed by another thread --- */
+
+static struct {
+    volatile int stop;
+    unsigned     files;      /* Read, of endpoints */
+    unsigned     listings;
+} ft_listed;
+
+static void ft_count_file(const char *path, const char *text, void *arg)
+{
+    (void)text;
+    (void)arg;
+    ft_listed.files += (strstr(path, "/vqp/") != NULL);
+}
+
+static void *ft_list(void *arg)
+{
+    (void)arg;
+    while (!ft_listed.stop) {
+        ft_vfs_read("/uct", ft_count_file, NULL);
+        ++ft_listed.listings;
+    }
+
+    return NULL;
+}
+
+static void ft_run_listed(void)
+{
+    static uct_ep_h eps[FT_EPS];
+    pthread_t thread;
+    unsigned round, i;
+
+    if (pthread_create(&thread, NULL, ft_list, NULL) != 0) {
+        ft_die("pthread_create");
+    }
+
+    for (round = 0; (round < FT_ROUNDS) || (ft_listed.listings < 8); ++round) {
+        for (i = 0; i < FT_EPS; ++i) {
+            eps[i] = ft_uct_connect(&ft.uct, &ft.server);
+        }
+
+        ft_progress("listing");
+        for (i = 0; i < FT_EPS; ++i) {
+            uct_ep_destroy(eps[i]);
+        }
+    }
+
+    ft_listed.stop = 1;
+    pthread_join(thread, NULL);
+    printf("ft: %u listings, %u files of endpoints\n", ft_listed.listings,
+           ft_listed.files);
+    if (ft_listed.files == 0) {
+        ft_die("no endpoint was listed");
+    }
+
+    /* Those which are gone are in no list any more */
+    ft_listed.files = 0;
+    ft_vfs_read("/uct", ft_count_file, NULL);
+    i = ft_listed.files;
+    eps[0] = ft_uct_connect(&ft.uct, &ft.server);
+    ft_listed.files = 0;
+    ft_vfs_read("/uct", ft_count_file, NULL);
+    uct_ep_destroy(eps[0]);
+    if (ft_listed.files != 2 * i) {
+        ft_die("%u files of one endpoint, %u of two", i, ft_listed.files);
+    }
+}
+
+static const struct {
+    const char *name;
+    void       (*run)(void);
+} ft_cases[] = {
+    {"listed", ft_run_listed},
+    {"nested", ft_run_nested},
+    {"owed",   ft_run_owed},
+    {NULL}
+};
+
+int main(int argc, char **argv)
+{
+    unsigned i = 0;
+
+    while ((ft_cases[i].name != NULL) &&
+           ((argc != 2) || strcmp(argv[1], ft_cases[i].name))) {
+        ++i;
+    }
+
+    if (ft_cases[i].name == NULL) {
+        ft_die("usage: ft_requests listed | nested | owed");
+    }
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ft_open();
+    ft_cases[i].run();
+    ft_close();
+    return 0;
+}

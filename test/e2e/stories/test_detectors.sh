@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Who finds out that a link is dead, and what for: heartbeat, hung requests, an
+# outside detector. A UCP job with checked contents runs over rc_varuna; the NIC's own
+# timers are so long that they would not find anything within the test. A test
+# waits for log lines and for the program, never for a time.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+program=$RCV_BUILD/src/tools/demo/varuna_demo
+fabric=detect-$$
+
+unset "${!UCX_@}"
+export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
+# The NIC gives up after more than 20 s
+export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+export UCX_DC_MLX5_TIMEOUT=4s UCX_DC_MLX5_RETRY_COUNT=7
+
+fabric_up() {
+    check "$emu" up -n "$fabric" "$@"
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+}
+
+fabric_down() {
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+link() {
+    check "$emu" link -n "$fabric" "$@"
+}
+
+# await SECONDS FILE PATTERN [COUNT]: until so many lines of the file say it
+await() {
+    local i count
+    for ((i = 0; i < $1 * 20; ++i)); do
+        count=$(grep -cE "$3" "$2" 2>/dev/null) || true
+        [ "${count:-0}" -lt "${4:-1}" ] || return 0
+        sleep 0.05
+    done
+    fail "\"$3\" did not come in $1 s: $(grep -v DEBUG "$2" | tail -n 5)"
+}
+
+# server HOST NAME [ENV...]: sets server_pid
+server() {
+    local host=$1 name=$2
+    shift 2
+    env UCX_LOG_LEVEL=debug "$@" timeout 120 "$emu" exec -n "$fabric" "$host" -- \
+        stdbuf -oL "$run" "$program" server -p 0 -w "${workers:-1}" -P "$PWD/$name.port" \
+        -g 60 >"$name.log" 2>&1 &
+    server_pid=$!
+    await 20 "$name.port" .
+}
+
+# client HOST NAME SERVER ARGS...: sets client_pid. Waits until all endpoints (lanes) are
+# on RC on the first link, here and there: before that, who cuts it may cut nothing, and
+# UCP 1.13 aborts where an endpoint fails that has its answer to a new one to send yet
+client() {
+    local host=$1 name=$2 server=$3
+    shift 3
+    UCX_LOG_LEVEL=debug timeout 120 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL \
+        "$run" "$program" client 127.0.0.1 -p "$(cat "$server.port")" -w 1 -g 60 "$@" \
+        >"$name.log" 2>&1 &
+    client_pid=$!
+    await 40 "$name.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
+    await 40 "$server.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
+}
+
+# all_good: the client ends its load, and has found no error
+all_good() {
+    kill -INT "$(program_of "$client_pid")"
+    wait $client_pid || fail "client: $(tail -n 3 client.log)"
+    wait $server_pid || fail "server: $(tail -n 3 server.log)"
+}
+
+test_heartbeat_finds_a_silent_link() {
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 2000
+    link 0:0 silent
+    await 20 client.log 'switched .*reason="heartbeat lost"'
+    all_good
+    grep -q 'heartbeat: peer .* is silent on mlx5_0:1 .* unknown fault: our port, the peer' \
+        client.log || fail "the fault was not told"
+    fabric_down
+}
+
+# A peer which is stopped, its control plane included, is silent everywhere: that is
+# no reason to switch
+test_stopped_peer_is_no_dead_link() {
+    local program_pid
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    program_pid=$(program_of "$server_pid")
+    client 1 client server -t 100 -r 1000
+    # The heartbeat asks where requests are under way: the endpoint is connected
+    await 20 client.log ' [1-9][0-9]* op/s'
+    kill -STOP "$program_pid"
+    await 20 client.log 'peer .* is silent on all links'
+    kill -CONT "$program_pid"
+    await 20 client.log 'peer .* answers again'
+    all_good
+    ! grep -q 'rc_varuna: switched' client.log || fail "it switched"
+    fabric_down
+}
+
+test_requests_hang() {
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=1s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 1000
+    link 0:0 silent
+    await 20 client.log 'switched .*reason="requests hang"'
+    all_good
+    fabric_down
+}
+
+ctl() {
+    "$RCV_PREFIX/bin/rc_varuna_ctl" -d "$PWD/ctl" "$@"
+}
+
+test_outside_detector() {
+    local pid
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    fabric_up --hosts 2 --links 2
+    server 0 server UCX_RC_VARUNA_CTL_DIR=none
+    client 1 client server -t 100 -r 500
+    pid=$(ctl --list)
+    [ -n "$pid" ] || fail "the client does not listen"
+    [ "$(stat -c %a ctl)" = 700 ] || fail "anybody may enter $(stat ctl)"
+
+    check ctl "$pid" link mlx5_0:1 down
+    await 20 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason="marked down"'
+    ctl "$pid" status | grep -q 'link=mlx5_0:1 priority=0 state=down down_by=admin' ||
+        fail "status: $(ctl "$pid" status)"
+    check ctl --all link mlx5_0:1 up
+    await 20 client.log 'planned .*to mlx5_0:1|link mlx5_0:1 is marked up'
+
+    fails 1 "no such link" ctl "$pid" link mlx5_7:1 down
+    fails 1 "expected" ctl "$pid" link mlx5_0:1 sideways
+    fails 1 "no process" ctl 999999999 status
+    fails 2 "which process" ctl status
+    fails 2 "what it shall do" ctl "$pid"
+
+    until_status 'link=mlx5_0:1 .*state=up'
+    check ctl "$pid" failover force
+    await 20 client.log 'failover from mlx5_0:1 is forced'
+    until_status 'link=mlx5_0:1 .*state=down down_by=forced'
+    check ctl "$pid" failover revoke
+    until_status 'link=mlx5_0:1 .*state=up down_by=-'
+
+    all_good
+    [ -z "$(ls ctl)" ] || fail "a socket was left: $(ls ctl)"
+    fabric_down
+}
+
+# until_status PATTERN
+until_status() {
+    local i
+    for ((i = 0; i < 200; ++i)); do
+        ! ctl --all status | grep -qE "$1" || return 0
+        sleep 0.05
+    done
+    fail "status is not $1: $(ctl --all status)"
+}
+
+# All links are gone, one returns before the give-up time: everything survives. The
+# client sleeps in epoll meanwhile, and must not spin for that
+test_all_links_gone_one_returns() {
+    local program_pid before after
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 500 -W
+    program_pid=$(program_of "$client_pid")
+    link 1:0 down
+    link 1:1 down
+    await 20 client.log 'link mlx5_1:1 is down'
+    sleep 0.5
+    before=$(cpu_ticks "$program_pid")
+    sleep 3
+    after=$(cpu_ticks "$program_pid")
+    link 1:1 up
+    await 60 client.log 'switched .*to=mlx5_1:1'
+    all_good
+    # 300 ticks of 10 ms would be a whole core
+    echo "# $((after - before)) ticks of 300 while nothing could be done"
+    [ $((after - before)) -lt 75 ] || fail "it spins: $((after - before)) ticks"
+    fabric_down
+}
+
+# None returns: the endpoint fails, and each completion is called exactly once
+test_all_links_gone_for_good() {
+    export UCX_RC_VARUNA_GIVE_UP=1s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 500
+    link 1:0 down
+    link 1:1 down
+    await 60 client.log '^ *FAILED: .*Endpoint timeout'
+    ! wait $client_pid || fail "the client noticed nothing"
+    grep -qE 'completions +([0-9]+) of \1, [1-9][0-9]* with an error, 0 twice' \
+        client.log ||
+        fail "completions: $(grep completions client.log)"
+    fabric_down_force # It also ends the server, if that has not ended itself
+}
+
+# A link which fails again and again is left alone: without damping, each of its
+# returns would drag the traffic back
+test_flapping_is_damped() {
+    local i switches
+    export UCX_RC_VARUNA_HOLD_MIN=1s UCX_RC_VARUNA_HOLD_MAX=60s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 500
+    for ((i = 0; i < 12; ++i)); do
+        link 1:0 down
+        sleep 0.1
+        link 1:0 up
+        sleep 0.1
+    done
+    all_good
+    switches=$(grep -c 'switched .*from=mlx5_0:1' client.log || true)
+    echo "# 12 failures, $switches switches"
+    [ "$switches" -ge 1 ] && [ "$switches" -le 3 ] ||
+        fail "$switches switches: $(grep -c 'is up again' client.log) times up"
+    fabric_down
+}
+
+fabric_down_force() {
+    check "$emu" down -n "$fabric" --force
+    trap - EXIT
+}
+
+# cpu_ticks PID: user and system time, in hundredths of a second
+cpu_ticks() {
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
+# program_of PID: the demo under the timeout, exec and launcher that we started
+program_of() {
+    local pid=$1 child
+    while [ "$(cat "/proc/$pid/comm")" != varuna_demo ]; do
+        child=$(pgrep -P "$pid" | head -n 1)
+        [ -n "$child" ] || fail "there is no program under $1"
+        pid=$child
+    done
+    echo "$pid"
+}
+
+run_tests 3

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# A link that fails at an exact packet, end to end: a UCP job with checked
+# contents runs over rc_varuna, and the fault hits the n-th message of the
+# requester's primary link. After each run memory, return values, completions and
+# order are right (the program says so), the emulator's trace has each put exactly
+# once, whichever lane failed, the fault has fired, and the endpoint has switched.
+#
+# RC_VARUNA_FAILOVER: how many consecutive messages are hit in each way (2). Data and
+# log entries take turns, so two are the least.
+# RC_VARUNA_JOB_LIMIT: seconds for each program of a job (60), of which a sixth to start:
+# test_sanitizers.sh allows more.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+program=$RCV_BUILD/src/tools/demo/varuna_demo
+judge=$RCV_BUILD/src/tools/demo/demo_trace_check
+first=${RC_VARUNA_FAILOVER_FIRST:-601}
+sweep=${RC_VARUNA_FAILOVER:-2}
+limit=${RC_VARUNA_JOB_LIMIT:-60}
+
+unset "${!UCX_@}"
+export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# switch_sum KEY: of the client's lines
+switch_sum() {
+    sed -nE "s/.*switched .* $1=([0-9]+).*/\1/p" client.log |
+        awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# Puts which were compared with their target, in all jobs of a test
+equal=0
+different=0
+
+# job RULE...: one run with one fault; another rule is in second, if it is set
+job() {
+    local fabric=failover-$$ server i status=0
+    rm -f port client.log ledger summary
+    check "$emu" up -n "$fabric" --hosts 2 --links "${links:-2}" --trace 400000
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+    # shellcheck disable=SC2086 # words of a rule
+    [ -z "${second:-}" ] || check "$emu" fault add -n "$fabric" $second >/dev/null
+
+    timeout "$limit" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
+        -P "$PWD/port" -g 20 >server.log 2>&1 &
+    server=$!
+    for ((i = 0; i < 20 * limit / 6; ++i)); do
+        [ ! -s port ] || break
+        kill -0 $server 2>/dev/null || break
+        sleep 0.05
+    done
+    [ -s port ] || fail "$*: the server did not start: $(tail -n 1 server.log)"
+
+    timeout "$limit" "$emu" exec -n "$fabric" 1 -- "$run" "$program" client 127.0.0.1 \
+        -p "$(cat port)" -t 20 -n 3000 -g 20 -l "$PWD/ledger" -S "$PWD/summary" \
+        >client.log 2>&1 || status=$?
+    [ $status -eq 0 ] ||
+        fail "$*: the client ended with $status: $(grep FAILED client.log)"
+    wait $server || fail "$*: the server ended with $?"
+
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+        fail "$*: the fault did not fire: $(cat faults.log)"
+    grep -q 'rc_varuna: switched' client.log server.log ||
+        fail "$*: nothing was switched"
+    "$emu" trace -n "$fabric" --json 2>trace.err | "$judge" ledger 0 >judge.log ||
+        fail "$*: the trace does not agree: $(head -n 2 judge.log trace.err)"
+    equal=$((equal + $(switch_sum equal)))
+    different=$((different + $(switch_sum different)))
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# each RULE...: the rule at consecutive messages
+each() {
+    local n
+    for ((n = first; n < first + sweep; ++n)); do
+        job "$@" "nth=$n" "$action"
+    done
+}
+
+test_silent_before_the_message_arrives() {
+    action=silent=1:0
+    each packet host=1 link=0 op=write
+}
+
+test_silent_after_execution_before_the_acknowledgement() {
+    action=silent=1:0
+    each ack link=0 op=write
+}
+
+test_down_before_the_message_arrives() {
+    action=down=1:0
+    each packet host=1 link=0 op=write
+}
+
+test_responder_down_after_execution() {
+    action=down=0:0
+    each ack link=0 op=write
+}
+
+test_cut_in_the_middle_of_a_large_put() {
+    job packet host=1 link=0 op=write size=64k- pkt=middle nth=3 silent=1:0
+}
+
+# UCP 1.18 puts gets into messages if errors are to be handled, but by its old protocols
+test_read_is_lost() {
+    case $("$top/config/ucx_version.sh" installed ucx_info) in
+    1.18.*) export UCX_PROTO_ENABLE=n ;;
+    esac
+    action=silent=1:0
+    first=101
+    each packet host=1 link=0 op=read
+}
+
+test_message_is_lost() {
+    action=silent=1:0
+    first=301
+    each packet host=1 link=0 op=send
+}
+
+# The first messages of an endpoint travel on DC, whose responder has no PSN to ask
+# for. Odd messages are data, even ones log entries; one that was executed without
+# its entry is told by its target.
+test_fallback_lane_after_execution() {
+    action=silent=1:0
+    first=1
+    sweep=$((sweep + 4))
+    each ack link=0 op=write
+    [ "$equal" -gt 0 ] || fail "no put was found to be executed"
+    echo "# compared: $equal equal, $different different"
+}
+
+test_fallback_lane_before_execution() {
+    action=silent=1:0
+    first=1
+    sweep=$((sweep + 2))
+    each packet host=1 link=0 op=write
+    [ "$different" -gt 0 ] || fail "no put was found to be lost"
+}
+
+# Of three links two fail, the second at a read of the first one's recovery.
+test_comparison_is_interrupted() {
+    export UCX_RC_VARUNA_PSN=n
+    action=silent=1:0
+    links=3
+    local n
+    for n in 1 2 3; do
+        second="packet host=1 link=1 op=read nth=$n silent=1:1"
+        sweep=1 each ack link=0 op=write
+    done
+    ((equal + different > 0)) || fail "no put was compared"
+}
+
+# As where a NIC cannot be asked. Which messages are data, and which log entries,
+# differs from run to run.
+test_without_psn() {
+    export UCX_RC_VARUNA_PSN=n
+    action=silent=1:0
+    sweep=1
+    while ((equal == 0 && first < 613)); do
+        each ack link=0 op=write
+        first=$((first + 1))
+    done
+    [ "$equal" -gt 0 ] || fail "no put was found to be executed"
+}
+
+test_large_put_without_psn() {
+    export UCX_RC_VARUNA_PSN=n
+    job ack link=0 op=write size=64k- pkt=last nth=3 silent=1:0
+    [ "$equal" -gt 0 ] || fail "the put was not found to be executed"
+}
+
+run_tests

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# A port that flaps costs both hosts a few switches, and then nothing: the host whose
+# port it is hears of it by its events, and tells the others.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
+
+# The NIC's own timers find nothing while this runs
+export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+export UCX_DC_MLX5_TIMEOUT=4s UCX_DC_MLX5_RETRY_COUNT=7
+# A computer under load must not look like a silent link
+export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
+
+# Two jobs, one in each direction, whose primary link flaps at the side of host 0. They
+# only put: nobody waits for the other side's program
+start_jobs() {
+    local name
+    fabric_up --hosts 2 --links 2
+    servers 0 s0
+    servers 1 s1
+    start a 0 writer 1 s1.addr
+    start b 1 writer 1 s0.addr
+    for name in a b; do
+        await 60 $name.log '^ft: now 0 completed [1-9]'
+    done
+}
+
+# flap COUNT: the port fails so often
+flap() {
+    check "$emu" link -n "$fabric" 0:0 flap 500ms,0.7
+    await 60 a.log 'link mlx5_0:1 is down: port event'
+    sleep $(($1 / 2))
+    check "$emu" link -n "$fabric" 0:0 up
+}
+
+jobs_end() {
+    local name
+    for name in a b; do
+        end $name
+        check grep -q '^ft: errors 0' $name.log
+        ! grep -E '^ft: peer .* failed [1-9]|^ft: peer .* twice [1-9]' $name.log ||
+            fail "$name: completions"
+    done
+}
+
+# few_switches MAXIMUM
+few_switches() {
+    local name count
+    for name in a b; do
+        count=$(grep -c 'rc_varuna: switched' $name.log || true)
+        echo "# $name: $count switches"
+        [ "$count" -ge 1 ] && [ "$count" -le "$1" ] ||
+            fail "$name switched $count times: $(grep switched $name.log | tail -n 3)"
+    done
+    # Host 0 has said it
+    check grep -q "switched .*reason=\"the peer's port is down\"" b.log
+}
+
+# on_rc NAME: it works as if nothing had happened: the last that it did was to move from
+# the fallback to RC on the other link, and it has completed much since
+on_rc() {
+    local last done_then
+    last=$(grep -E 'rc_varuna: switched|planned swap from' $1.log | tail -n 1)
+    grep -q 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1' <<<"$last" ||
+        fail "$1: the last that it did is: $last"
+    done_then=$(awk '/rc_varuna: switched/ { n = done } /^ft: now 0 / { done = $5 }
+                     END { print n }' $1.log)
+    [ "${completed_at[$1]}" -gt $((done_then + 1000)) ] ||
+        fail "$1 completed $done_then, and ${completed_at[$1]} in the end"
+}
+
+# measure: what each job has completed for each tick of its processor time since the last
+# call. It never sleeps, so what it waits for costs it as much
+declare -A completed_at ticks_at rate
+measure() {
+    local name completed ticks
+    for name in a b; do
+        completed=$(awk '/^ft: now 0 / { n = $5 } END { print n }' $name.log)
+        ticks=$(awk '{ sub(/.*\) /, ""); print $12 + $13 }' \
+            "/proc/$(program_of $name)/stat")
+        rate[$name]=$(((completed - ${completed_at[$name]:-0}) * 10 /
+                       (ticks - ${ticks_at[$name]:-0} + 1)))
+        completed_at[$name]=$completed
+        ticks_at[$name]=$ticks
+    done
+}
+
+test_both_hosts_are_damped() {
+    local name
+    local -A before
+    export UCX_LOG_LEVEL=debug
+    start_jobs
+    measure
+    sleep 3
+    measure
+    before[a]=${rate[a]} before[b]=${rate[b]}
+    flap 20
+    measure
+    few_switches 5
+    for name in a b; do
+        # How fast it is depends on what else the computer does
+        echo "# $name: ${before[$name]} undisturbed, ${rate[$name]} while the port flaps"
+        on_rc $name
+    done
+    jobs_end
+    fabric_down
+}
+
+# Where traffic stays on the link that it was moved to, it is moved once. Host 1 can know
+# by host 0's word alone: there is no heartbeat
+test_nobody_returns() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    start_jobs
+    flap 6
+    few_switches 1
+    jobs_end
+    fabric_down
+}
+
+run_tests

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Requests that neither finish nor fail: a queue pair that hangs while its link and
+# its peer are alive has to be left; a peer that only computes, with no receive
+# buffers left, has to be waited for.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+export UCX_RC_VARUNA_RETURN_PRIMARY=n UCX_RC_VARUNA_HANG_TIMEOUT=200ms
+
+# Only puts are unfinished; messages are, and the peer's application works
+test_queue_pair_hangs() {
+    drive ft_sweep -N hang -f hang,exec_hang -s put_short,am_short -t 4
+    grep -qE 'switches [1-9]' out || fail "nothing was switched"
+    grep -q "none of its requests needs a receive buffer" ft_sweep.log ||
+        fail "the puts hung for another reason"
+    grep -q "the peer's application is not busy" ft_sweep.log ||
+        fail "the messages hung for another reason"
+}
+
+# Writes do not arrive, and all else does: the peer answers, its application works. Only
+# puts are unfinished, and these need nobody's receive buffers. The NIC's own timers would
+# find it in half a minute.
+test_writes_vanish() {
+    export UCX_LOG_LEVEL=debug UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=rc op=write \
+        count=all drop >/dev/null
+    ask client "run 1 put_short 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'oldest request hangs .*none of its requests needs a receive buffer' \
+        client.log || fail "$(grep 'request hangs' client.log)"
+    grep -q 'switched .*reason="requests hang"' client.log ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# It hangs at each event of a recovery from something else
+test_queue_pair_hangs_and_link_fails() {
+    drive ft_sweep -N hang -L 3 -p rc -f hang -s mixed1 -n 3 -d silent,down -t 9
+}
+
+# More messages than the peer has receive buffers, and its application computes for
+# ten times the timeout. Behind them are a read, a put and a flush.
+test_peer_computes() {
+    export UCX_LOG_LEVEL=debug
+    fabric_up
+    jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=32 UCX_DC_MLX5_RX_QUEUE_LEN=32
+    wait_for_rc
+    ask server "sleep 2"
+    ask client "run 1 am_flood 0"
+    jobs_stop
+    fabric_down
+    grep -q 'the peer answers on mlx5_0:1 and computes: no failure' client.log ||
+        fail "no request waited for the peer"
+    ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
+# With fewer than 33 buffers UCX's receive queue is longer than the completion queue
+# that it makes for them, which overruns. Messages would be lost that were acknowledged.
+test_receive_queue_is_short() {
+    export UCX_LOG_LEVEL=debug UCX_IB_RX_QUEUE_LEN=12
+    export UCX_RC_MLX5_RX_QUEUE_LEN=12 UCX_DC_MLX5_RX_QUEUE_LEN=12
+    export UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=12
+    fabric_up
+    jobs_start
+    wait_for_rc
+    ask server "sleep 1"
+    ask client "run 1 am_flood 0"
+    jobs_stop
+    fabric_down
+    check grep -q 'a receive queue of 12 is too short' server.log
+    ! grep -E 'CQ error|did not come' client.log server.log ||
+        fail "the completion queue overran"
+}
+
+# The application computes itself for ten times the timeout, while its requests are
+# unfinished. That nobody looked for completions is no reason to think that there
+# are none.
+test_we_compute() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_MLX5_TIMEOUT=4s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=write delay=100ms \
+        >/dev/null
+    ask client "run 1 put_short 4"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
+# It computes for longer than the give-up time while its endpoint waits for an answer
+# that was lost. Nobody has asked again meanwhile, so nobody may give up.
+test_we_compute_while_recovering() {
+    local number i
+
+    export UCX_LOG_LEVEL=debug
+    export UCX_RC_VARUNA_GIVE_UP=1500ms UCX_RC_VARUNA_DRAIN_TIMEOUT=1500ms
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" link -n "$fabric" 1:1 silent
+    check "$emu" fault add -n "$fabric" post host=1 link=0 op=write nth=2 down \
+        >/dev/null
+    number=$(($(answers client) + 1))
+    tell client "run 1 put_short 4"
+    for ((i = 0; i < 200; ++i)); do
+        ! grep -q ': drain -> fence' client.log || break
+        sleep 0.02
+    done
+    sleep 0.5 # Now it computes
+    check "$emu" link -n "$fabric" 1:1 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
+}
+
+# A DC queue pair fails while the application computes, and then its NIC dies: UCX would
+# end the process when it finds the error, as it cannot reset that queue pair.
+test_nic_dies_behind_an_error() {
+    export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=200ms UCX_DC_MLX5_RETRY_COUNT=1
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=dc op=write \
+        count=all drop >/dev/null
+    check "$emu" fault add -n "$fabric" err host=1 link=0 type=dc kill=1:0 \
+        >/dev/null
+    ask client "run 1 put_short 5"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'comes from a NIC that is dead by now' client.log ||
+        fail "no error was dropped: $(grep 'rc_varuna: switched' client.log)"
+    grep -q 'rc_varuna: switched .*was=dc' client.log || fail "nothing was switched"
+}
+
+# Our application calls progress every 100 ms only, half of the timeout, and a queue pair
+# hangs with a message: the peer's application can't be seen to move on often enough in
+# that time, but it is in two or three of them, while nothing completes.
+test_we_look_seldom() {
+    export UCX_LOG_LEVEL=debug
+    fabric_up
+    jobs_start
+    wait_for_rc
+    check "$emu" fault add -n "$fabric" post host=1 link=0 type=rc op=send nth=1 \
+        hang >/dev/null
+    ask client "pace 0.1"
+    ask client "run 1 am_short 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    ask client "pace 0"
+    jobs_stop
+    fabric_down
+    grep -q "request hangs .*the peer's application is not busy" client.log ||
+        fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
+}
+
+# UCX takes one completion at a call of progress, which comes every 20 ms only, and a
+# dozen wait there when a link fails under a new endpoint, on DC: they are flushed at
+# once, and only the application is slow
+test_we_take_completions_slowly() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_DRAIN_TIMEOUT=40ms
+    fabric_up
+    jobs_start
+    ask client "pace 0.02"
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=write silent=1:0 \
+        >/dev/null
+    ask client "run 1 put_short 1"
+    ask client "pace 0"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
+    [ "$(grep -c 'handle failure .* Request canceled' client.log)" -gt 4 ] ||
+        fail "there was not much to flush"
+}
+
+run_tests 2

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Control messages that arrive behind the end of their endpoint. Paths are not in order
+# with each other: an endpoint asks on link 0, gets no answer, asks on link 1, has what it
+# wants and is closed; then its first requests arrive. The request to open is taken for a
+# new endpoint's, and what was asked of the old one must not be done for that: the memory
+# may be freed. The same with a plugin that takes it (mutant.sh) shows that it would be.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+export UCX_LOG_LEVEL=debug
+# The third link only tells the fabric when to let go
+export UCX_RC_VARUNA_LINKS=mlx5_0:1,mlx5_1:1
+export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
+export UCX_RC_VARUNA_ATOMIC_MODE=proxy
+export UCX_RC_VARUNA_RETURN_PRIMARY=n # Who has left link 0 says CLOSE on link 1
+job=ft_atom_job
+
+# lines ROLE PATTERN: how many there are
+lines() {
+    grep -cE "$2" "$1.log" || true
+}
+
+# await_lines ROLE PATTERN COUNT
+await_lines() {
+    local i
+    for ((i = 0; i < 500; ++i)); do
+        [ "$(lines "$1" "$2")" -lt "$3" ] || return 0
+        ask client "idle 0.02"
+    done
+    fail "\"$2\" is there $(lines "$1" "$2") times, not $3, in $1.log"
+}
+
+# close_before_arrival: adds 1 to the server's word over an endpoint, closes it when it has
+# left link 0, and lets arrive what it had said there. $answer is what the server sees then
+close_before_arrival() {
+    local vqp
+    fabric_up 3 --time-scale 0.02 # For the NIC it is late, not lost
+    jobs_start
+    await_lines server 'opened target' 1
+    ask server "set 0"
+    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=send count=all \
+        delay=until:down=1:2 >/dev/null
+    ask client second
+    ask client "run 8 0 fadd:0:1"
+    check "$emu" fault list -n "$fabric" --check >faults.log
+    vqp=$(grep -o 'send OPEN_REQ vqp=[0-9]*' client.log | tail -n 1)
+    vqp=${vqp#*=}
+    [ "$(lines server "received OPEN_REQ vqp=$vqp .* on mlx5_0:1")" -eq 0 ] ||
+        fail "the first request was not late"
+    await_lines client "switched vqp=$vqp from=mlx5_0:1 .* to=mlx5_1:1" 1
+    ask client close
+    await_lines server "received CLOSE vqp=$vqp .* on mlx5_1:1" 1
+    check "$emu" link -n "$fabric" 1:2 down
+    await_lines server "received OPEN_REQ vqp=$vqp .* on mlx5_0:1" 1
+    # What it opens is closed again, and behind it came what was asked for
+    await_lines client "send CLOSE vqp=$vqp " 2
+    await_lines server "received CLOSE vqp=$vqp " 2
+    ask client "idle 0.2"
+    ask server get
+}
+
+test_late_requests_do_nothing() {
+    close_before_arrival
+    [ "$answer" = "ft: ok 1" ] || fail "the atomic was executed twice: $answer"
+    [ "$(lines server 'opened target')" -eq 3 ] || fail "nothing was opened late"
+    [ "$(lines server 'closed target')" -eq 2 ] || fail "a target is left"
+    jobs_stop
+    fabric_down
+}
+
+test_they_would_if_their_opening_was_ignored() {
+    launcher=$(RCV_BUILD=$RCV_BUILD "$top/test/e2e/lib/mutant.sh")
+    export UCX_RC_VARUNA_MUTATE=any_opening
+    close_before_arrival
+    [ "$answer" = "ft: ok 2" ] || fail "nothing was found: $answer"
+    jobs_stop
+    fabric_down
+}
+
+run_tests

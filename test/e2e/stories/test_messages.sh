@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# A message that was acknowledged and then lost, as when a NIC dies with messages
+# in its completion queue: message 100 of the client vanishes in the server (mutant.sh,
+# "lose_message"). Nobody may hang, and both sides must say what
+# happened.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+unset "${!UCX_@}"
+export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info UCX_WARN_UNUSED_ENV_VARS=n
+export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# pair TEST: starts both sides of a ucx_perftest in $fabric, the client's process is
+# $client
+pair() {
+    fabric=messages-$$
+    run=$("$top/test/e2e/lib/mutant.sh")
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    UCX_RC_VARUNA_MUTATE=$mutation timeout 60 stdbuf -oL \
+        "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" \
+        >server.log 2>&1 &
+    server=$!
+    await_listener "$port" "$server"
+    timeout 60 stdbuf -oL "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest \
+        127.0.0.1 -p "$port" "$@" >client.log 2>&1 &
+    client=$!
+}
+
+down() {
+    kill "$server" "$client" 2>/dev/null || :
+    wait "$server" "$client" || :
+    check "$emu" down -n "$fabric" --force
+    trap - EXIT
+}
+
+# wait_for PATTERN FILE...: up to 50 s
+wait_for() {
+    local i pattern=$1
+    shift
+    for ((i = 0; i < 500; ++i)); do
+        ! grep -q -e "$pattern" "$@" || return 0
+        sleep 0.1
+    done
+    fail "\"$pattern\" is not in $*: $(tail -n 2 "$@")"
+}
+
+port=$((20000 + ($$ + RANDOM) % 20000))
+
+test_nothing_is_lost_without_a_fault() {
+    mutation=none
+    pair -t tag_bw -s 64 -n 20000 -w 100
+    wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
+    ! grep -q 'did not come' client.log server.log || fail "a gap is seen"
+    down
+}
+
+# Later messages come, and are held
+test_later_messages_tell() {
+    mutation=lose_message
+    pair -t tag_bw -s 64 -n 20000 -w 10
+    # Which of the two comes first depends on how fast the others arrive
+    wait_for 'message 100 \(was acknowledged, but did not come\|is missing\)' \
+        server.log
+    wait_for 'fails in state.*Connection reset' client.log
+    down
+}
+
+# No later one does, since each message waits for the answer to the one before: the
+# requester, which knows that it was acknowledged, tells at the fence
+test_fence_tells() {
+    export UCX_ZCOPY_THRESH=0
+    mutation=lose_message
+    pair -t tag_lat -s 1024 -n 2000 -w 10
+    wait_for 'message 100 of vQP . is lost' server.log
+    sleep 1
+    ! grep -q 'did not come' client.log server.log || fail "it was seen early"
+    check "$emu" link -n "$fabric" 0:0 down
+    check "$emu" link -n "$fabric" 1:0 down
+    wait_for 'message 100 was acknowledged, but did not come' server.log
+    wait_for 'fails in state.*Connection reset' client.log
+    down
+}
+
+run_tests

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The life of a request where no fault is needed to get it wrong (test/e2e/stories/ft_requests.c).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+fabric=requests-$$
+
+# The server makes no progress and has no queue pair ready, so its client stays on DC
+export UCX_RC_VARUNA_SPARE_QPS=0
+
+# requests WHAT: runs it against a server
+requests() {
+    local server i
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    mkfifo stdin
+    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" idle 8192 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    for ((i = 0; i < 1200; ++i)); do
+        ! grep -q '^ft: address' server.log || break
+        sleep 0.05
+    done
+    sed -n 's/^ft: address *//p' server.log |
+        timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_requests" "$1" \
+        >client.log 2>&1 || fail "$1 ended with $?: $(tail -n 5 client.log)"
+    sed -n 's/^ft:/#/p' client.log
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# A completion that finishes requests one after the other lends none of them to a flush
+# which a callback in between asks for
+test_flush_in_a_callback() {
+    requests nested
+}
+
+# UCX's VFS tree is read by a thread of its own. What was freed is overwritten, so nobody
+# finds an endpoint there that seems to be one
+test_endpoints_are_listed_by_another_thread() {
+    export MALLOC_PERTURB_=165
+    requests listed
+}
+
+# No log entry is written for a request that is complete, or in the name of one that has
+# taken its place in memory
+test_owed_log_entries() {
+    export UCX_DC_MLX5_TX_QUEUE_LEN=1
+    requests owed
+}
+
+run_tests

@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What recovery is for. A writes a word; its acknowledgement is lost with the link.
+# A third party, which has seen A's word, writes B over it. Who repeats blindly
+# (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna does not.
+# If it cannot know, UCX_RC_VARUNA_AMBIGUOUS says what it does.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+load=$RCV_BUILD/test/e2e/ft_load
+
+unset "${!UCX_@}"
+export UCX_LOG_LEVEL=info
+export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
+export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+
+# wait_for PATTERN FILE: up to 30 s
+wait_for() {
+    local i
+    for ((i = 0; i < 300; ++i)); do
+        ! grep -q -e "$1" "$2" || return 0
+        sleep 0.1
+    done
+    fail "\"$1\" is not in $2: $(tail -n 2 "$2")"
+}
+
+# abc MODE: $final is what the word is in the end, and how often A was seen. With hold=yes,
+# no link is left at first: the other one, which fails as well, returns behind B, so that
+# whoever looks finds it.
+abc() {
+    local fabric=resend-$$ server status=0 holder=
+    check "$emu" up -n "$fabric" --hosts 2 --links 2
+    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    check "$emu" fault add -n "$fabric" ack link=0 op=write size=264 silent=1:0 \
+        >/dev/null
+    [ -z "${hold:-}" ] || check "$emu" fault add -n "$fabric" exec link=0 op=write \
+        size=264 silent=1:1 >/dev/null
+    export UCX_RC_VARUNA_RECOVERY=$1
+
+    rm -f stdin
+    mkfifo stdin
+    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$load" ${role:-server} 8192 \
+        <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    wait_for '^ft: address' server.log
+    if [ -n "${hold:-}" ]; then
+        (wait_for '^ft: overwritten' server.log
+         check "$emu" link -n "$fabric" 1:1 up) &
+        holder=$!
+    fi
+    grep '^ft: address' server.log | sed 's/^ft: address *//' |
+        timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$load" ${what:-one} \
+        >client.log 2>&1 || status=$?
+    exec 9>&-
+    wait $server || fail "the server ended with $?"
+    [ -z "$holder" ] || wait "$holder" || fail "the link did not return"
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+        fail "the fault did not fire: $(cat faults.log)"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+    final=$(sed -n 's/^ft: final //p' server.log)
+    echo "# $1: the client ended with $status; final $final"
+    return $status
+}
+
+# vfs FILE VALUE
+vfs() {
+    grep -q "^vfs: .*/$1 $2$" client.log ||
+        fail "$1 is not $2: $(grep "/$1 " client.log)"
+}
+
+# vfs_value FILE
+vfs_value() {
+    sed -n "s|^vfs: .*/$1 ||p" client.log | tail -n 1
+}
+
+# vfs_above FILE NUMBER
+vfs_above() {
+    [ "$(vfs_value "$1")" -gt "$2" ] || fail "$1 is $(vfs_value "$1")"
+}
+
+test_varuna_does_not_repeat_what_was_executed() {
+    abc varuna || fail "the client failed"
+    grep -q 'switched .*was=rc' client.log || fail "RC did not fail"
+    # The same counts in UCX's VFS tree
+    vfs vqp/0/executed 1
+    vfs vqp/0/repeated 0
+    vfs vqp/0/ambiguous 0
+    vfs vqp/0/switches 1
+    vfs link/mlx5_0:1/switches 1
+    vfs link/mlx5_0:1/executed 1
+    vfs link/mlx5_0:1/repeated 0
+    grep -q '^vfs: .*/vqp/0/state ' client.log || fail "no state"
+    grep -q '^vfs: .*/link/mlx5_1:1/state up$' client.log || fail "no link"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# Without the PSN, and with B over A, nobody knows whether A was executed: its log
+# entry died with the link. The policy decides
+test_ambiguous_put_is_repeated() {
+    local hold=yes
+    UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
+        fail "the client failed"
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_different 1
+    vfs vqp/0/repeated 1
+    # The repetition is what the new lane completed first, some time behind the gate
+    vfs vqp/0/resumed 1
+    vfs_above vqp/0/recovery_usec 0
+    vfs_above vqp/0/resume_usec "$(vfs_value vqp/0/recovery_usec)"
+    [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
+}
+
+test_ambiguous_put_fails_the_endpoint() {
+    local hold=yes
+    ! UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
+        fail "the client did not notice"
+    check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
+        client.log
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/repeated 0
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# on_dc POLICY: the same on the fallback lane, which has no PSN to ask for
+on_dc() {
+    local hold=yes what=first status=0
+    UCX_RC_VARUNA_AMBIGUOUS=$1 abc varuna || status=$?
+    # What the counters promise: one put is in doubt, and it is not equal
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 0
+    vfs vqp/0/compared_different 1
+    vfs link/mlx5_0:1/ambiguous 1
+    return $status
+}
+
+# B is lost under A, as RECOVERY.md says: once, and it is counted
+test_fallback_lane_repeats_over_a_third_party() {
+    on_dc repeat || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/repeated 1
+    [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
+}
+
+# ... or nobody's write is lost, and the endpoint fails
+test_fallback_lane_fails_behind_a_third_party() {
+    ! on_dc fail || fail "the client did not notice"
+    check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
+        client.log
+    vfs vqp/0/repeated 0
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# Nobody else writes: found to be equal, and not repeated
+test_fallback_lane_finds_its_own() {
+    local role=lone what=first
+    abc varuna || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 1
+    vfs vqp/0/repeated 0
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
+# The CPU cannot read a GPU's memory, so the policy decides at once
+test_memory_of_a_device_is_not_compared() {
+    local role=lone what=device
+    abc varuna || fail "the client failed"
+    vfs vqp/0/ambiguous 1
+    vfs vqp/0/compared_equal 0
+    vfs vqp/0/compared_different 0
+    vfs vqp/0/repeated 1
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
+# The message before it has no completion of its own and is repeated. The server does not
+# connect RC, so no planned swap asks for that completion either
+test_fallback_lane_finds_its_own_behind_a_message() {
+    local role=idle what=second
+    export UCX_RC_VARUNA_SPARE_QPS=0
+    abc varuna || fail "the client failed"
+    check grep -q 'switched .*was=dc .*ambiguous=1' client.log
+    vfs vqp/0/compared_equal 1
+    [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
+# The very same run
+test_resend_does() {
+    abc resend || fail "the client failed"
+    [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
+}
+
+test_resend_cache_does() {
+    abc resend_cache || fail "the client failed"
+    grep -q 'switched .*lane=rc' client.log || fail "RC was not in reserve"
+    [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
+}
+
+test_none_fails() {
+    ! abc none || fail "the client did not notice"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# The benchmark which tells how much each of them repeats has the same failures for all,
+# and checks that they lose the same puts
+test_equal_points_of_failure() {
+    "$top/contrib/bench/recovery.sh" -e 4 -b 16 -n 2 -u 16 -r 1 4096 >out 2>&1 ||
+        fail "$(tail -n 3 out)"
+    sed 's/^/# /' out
+    awk '$1 == 4096 { lost[$2] = $5; repeated[$2] = $6; twice[$2] = $7; ++n }
+         END { exit !(n == 3 && lost["varuna"] > 0 &&
+                      repeated["varuna"] == lost["varuna"] && !twice["varuna"] &&
+                      twice["resend"] > 0 && twice["resend_cache"] > 0 &&
+                      repeated["resend"] == lost["resend"] + twice["resend"]) }' out ||
+        fail "the table is wrong"
+}
+
+run_tests

@@ -1,0 +1,403 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Failures in a given order, which the sweep and the chaos run hit by accident if at
+# all. A server and a client (test/e2e/lib/ft_job.c), which checks values, completions,
+# messages and memory of each run.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+export UCX_LOG_LEVEL=debug
+
+# link HOST:LINK STATE
+link() {
+    check "$emu" link -n "$fabric" "$@"
+}
+
+# fault RULE...
+fault() {
+    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+}
+
+faults_fired() {
+    check "$emu" fault list -n "$fabric" --check >faults.log
+}
+
+# busy_until PATTERN: the client works until its log says it
+busy_until() {
+    local i
+    for ((i = 0; i < 300; ++i)); do
+        ask client "run $((++runs)) ${2:-put_short} 0"
+        ! grep -qE "$1" client.log || return 0
+        ask client "idle 0.02"
+    done
+    fail "\"$1\" did not come"
+}
+runs=0
+
+# dozing [ENV...]: of the server, which sleeps on its event descriptor
+dozing() {
+    local plan
+    fabric_up
+    jobs_start "$@"
+    wait_for_rc
+    ask server doze
+    for plan in am_short am_bcopy am_zcopy put_zcopy mixed0 am_zcopy; do
+        ask client "idle 0.02"
+        ask client "run $((++runs)) $plan 0"
+    done
+    link 1:0 silent
+    busy_until 'rc_varuna: switched' am_zcopy
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1' am_zcopy
+    jobs_stop
+    fabric_down
+}
+
+# in_order FILE PATTERN...: lines of the file match them, one behind the other
+in_order() {
+    local file=$1 from=1 found
+    shift
+    while [ $# -gt 0 ]; do
+        found=$(tail -n +$from "$file" | grep -nE -e "$1" |
+                sed -n '1s/:.*//p') || true
+        [ -n "$found" ] || fail "there is no \"$1\" behind line $from of $file"
+        from=$((from + found))
+        shift
+    done
+}
+
+# What an operator reads of a failover at level "debug", "grep rc_varuna:" of the log
+test_log_tells_the_story() {
+    local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
+    export UCX_RC_VARUNA_HEARTBEAT_IDLE=y
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault packet host=1 link=0 op=write nth=5 silent=1:0
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    busy_until 'heartbeat: peer 0x.* is silent on mlx5_0:1'
+    faults_fired
+    link 1:0 up
+    busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
+    jobs_stop
+    in_order client.log \
+        'interface 0x[0-9a-f]+, links in order of preference: mlx5_0:1 mlx5_1:1' \
+        'send OPEN_REQ vqp=0 epoch=1 to peer 0x[0-9a-f]+ on mlx5_0:1' \
+        'received OPEN_REP vqp=0 epoch=1 of 0x[0-9a-f]+ on mlx5_' \
+        "$ep planned swap from dc on mlx5_0:1 to rc on mlx5_0:1" \
+        "$ep leaves rc epoch=2 on mlx5_0:1: Endpoint timeout" \
+        "$ep active -> drain" "$ep drain -> fence" \
+        'send FENCE_REQ vqp=0 epoch=2 to peer 0x[0-9a-f]+ on mlx5_1:1' \
+        'received FENCE_REP vqp=0 epoch=2' \
+        "$ep verdict on epoch=2: .*the peer: log fenced, expected psn [0-9]+: " \
+        "$ep fence -> repeat" "$ep repeat -> active \(dc epoch=[0-9]+ on mlx5_1:1" \
+        'rc_varuna: switched vqp=0 from=mlx5_0:1 was=rc to=mlx5_1:1 lane=dc' \
+        'send CONNECT_REQ vqp=0 epoch=[0-9]+ to peer 0x[0-9a-f]+ on mlx5_1:1' \
+        'received CONNECT_REP vqp=0' \
+        "$ep planned swap from dc on mlx5_1:1 to rc on mlx5_1:1" \
+        "$ep planned swap from .* on mlx5_1:1 to rc on mlx5_0:1"
+    in_order server.log 'opened target 1 for vqp=0 of peer 0x' \
+        'target 1: connected epoch=2 on mlx5_0:1' \
+        'received FENCE_REQ vqp=0 epoch=2 of 0x[0-9a-f]+ on mlx5_1:1' \
+        'target 1: fenced epoch=2, expected psn [0-9]+' \
+        'received CONNECT_REQ .* on mlx5_1:1' \
+        'target 1: connected epoch=[0-9]+ on mlx5_1:1'
+    ! grep -qE 'rc_varuna: (send|received) P[IO]NG' client.log server.log ||
+        fail "pings are told"
+    fabric_down
+}
+
+# Messages of all kinds, on all lanes, wake a server that waits for events
+test_messages_wake_up() {
+    dozing
+}
+
+# ... also without flow control, with which UCX arms its queues otherwise
+test_messages_wake_up_without_flow_control() {
+    export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
+    export UCX_RC_FC_ENABLE=n
+    dozing
+}
+
+# Nothing is outstanding, and something is pending: that is no flushed interface
+test_pending_is_not_flushed() {
+    local number i
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    link 1:1 down
+    number=$(($(answers client) + 1))
+    await_log client 'link mlx5_0:1 is down'
+    await_log client 'link mlx5_1:1 is down'
+    tell client "run $((++runs)) put_short 2"
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -q 'note operation 0 is pending alone' client.out || break
+        sleep 0.05
+    done
+    link 1:1 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    jobs_stop
+    fabric_down
+    grep -q 'note operation 0 is pending alone' client.out ||
+        fail "nothing was pending"
+}
+
+# await_log ROLE PATTERN
+await_log() {
+    local i
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -qE "$2" "$1.log" || return 0
+        sleep 0.05
+    done
+    fail "\"$2\" is not in $1.log: $(tail -n 2 "$1.log")"
+}
+
+# all_work: each kind of operation, by the client
+all_work() {
+    local plan
+    for plan in put_short put_bcopy put_zcopy get_bcopy am_short am_zcopy mixed0; do
+        ask client "run $((++runs)) $plan 0"
+    done
+}
+
+# without_links STATE LINK...: each of the client's links ends at its first OPEN_REQ;
+# the address in UCP's 63 bytes names all of them, so another one opens the endpoint
+without_links() {
+    local state=$1 link
+    shift
+    for link in "$@"; do
+        fault packet host=1 "link=$link" op=send type=dc "$state=1:$link"
+    done
+    jobs_start
+    all_work
+    jobs_stop
+    faults_fired
+    grep -q 'received OPEN_REP' client.log || fail "nobody has opened it"
+    for link in "$@"; do
+        ! grep -q "received OPEN_REP .* on mlx5_$link:" client.log ||
+            fail "link $link was meant to be dead"
+    done
+    fabric_down
+}
+
+test_two_of_three_links_fail_before_an_endpoint_is_open() {
+    fabric_up 3
+    without_links silent 0 1
+}
+
+test_three_of_four_links_are_down_before_an_endpoint_is_open() {
+    fabric_up 4
+    without_links down 0 1 2
+}
+
+# No link at all, until one returns: what was asked for meanwhile waits
+test_an_endpoint_waits_for_its_first_link() {
+    local number
+    fabric_up 3
+    trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    link 1:0 silent
+    link 1:1 silent
+    link 1:2 silent
+    jobs_start
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) put_short 0"
+    await_log client 'sen[dt] OPEN_REQ .* on mlx5_2:'
+    link 1:2 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    all_work
+    jobs_stop
+    fabric_down
+}
+
+# A path that failed and has come back is good again for the next failure, though the
+# traffic stays where it is. Otherwise it would be the last choice: the third link
+# would be taken.
+test_path_returns_while_another_works() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    fabric_up 3
+    jobs_start
+    wait_for_rc
+    link 1:0 silent
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    link 1:0 up
+    busy_until 'path to peer .* over mlx5_0:1 is good again'
+    link 1:1 silent
+    busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
+    jobs_stop
+    fabric_down
+}
+
+# Links, their order and when to return, from a file. The backup of greater weight
+# takes over, though it stands behind and has the higher number; then the other one;
+# and in the end the primary, when it is back for so long.
+test_links_file() {
+    printf '%s\n' 'primary mlx5_0:1' 'backup mlx5_1:1 weight=1' \
+        'backup mlx5_2:1 weight=5 # faster' 'return 50ms' >links.conf
+    export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
+    fabric_up 3
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    busy_until 'rc_varuna: switched .*from=mlx5_0:1 .*to=mlx5_2:1'
+    busy_until 'planned swap from dc on mlx5_2:1 to rc on mlx5_2:1'
+    link 1:2 down
+    busy_until 'rc_varuna: switched .*from=mlx5_2:1 .*to=mlx5_1:1'
+    link 1:0 up
+    busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
+    jobs_stop
+    fabric_down
+}
+
+# "return no" is stronger than the option
+test_links_file_says_not_to_return() {
+    printf '%s\n' 'backup all' 'primary mlx5_1:1' 'return no' >links.conf
+    export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
+    export UCX_RC_VARUNA_RETURN_PRIMARY=y
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:1 down
+    busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
+    busy_until 'planned swap from dc on mlx5_0:1 to rc on mlx5_0:1'
+    link 1:1 up
+    busy_until 'link mlx5_1:1 is up again'
+    ask client "run $((++runs)) mixed0 0"
+    ask client "idle 0.3"
+    ask client "run $((++runs)) mixed0 0"
+    jobs_stop
+    fabric_down
+    # It may have to leave mlx5_0:1 where nothing answers in time, but nobody wants it to
+    ! grep -q 'planned swap from .* on mlx5_0:1 to .* on mlx5_1:1' client.log ||
+        fail "it returned"
+}
+
+# All links are gone for longer than the give-up time. Everything that was posted ends
+# with an error, and once: the run after that looks for completions that come later.
+# The endpoint stays failed when the links return; a new one works.
+test_links_return_after_giving_up() {
+    local number
+    export UCX_RC_VARUNA_GIVE_UP=4s # Nobody may be slower at anything else
+    fabric_up
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    link 1:1 down
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) put_zcopy 0"
+    await_answer client "$number"
+    [[ $answer == "ft: fail"* ]] || fail "nothing failed: $answer"
+    echo "# $answer"
+    grep -q 'ERROR' <<<"$answer" && fail "$answer"
+    link 1:0 up
+    link 1:1 up
+    ask client "idle 0.2"
+    number=$(($(answers client) + 1))
+    tell client "warm 1000"
+    await_answer client "$number"
+    [[ $answer == "ft: fail"* ]] || fail "a failed endpoint works: $answer"
+    ask client open
+    ask client "run $((++runs)) mixed1 0"
+    jobs_stop
+    fabric_down
+}
+
+# What the server says of its ports (PORTS, 62 bytes on the wire) is lost
+no_word_of_ports() {
+    fault packet host=0 op=send size=62 count=all drop
+}
+
+# responder_notices MODE: the responder sees that its port is down, and leaves that
+# NIC for its atomics; and that it is up again, before the requester's packets get
+# through in the end
+responder_notices() {
+    local number
+    export UCX_RC_VARUNA_ATOMIC_MODE=$1
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    no_word_of_ports
+    fault post host=1 link=0 op=write type=rc nth=3 down=0:0
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) mixed2 0"
+    await_log server 'link mlx5_0:1 is down: port event'
+    await_log server 'nothing is executed on mlx5_0:1 any more'
+    link 0:0 up
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    faults_fired
+    ask client "run $((++runs)) mixed3 0"
+    jobs_stop
+    fabric_down
+}
+
+# In the default mode atomics are on the responder's own loopback, so leaving a NIC is
+# nothing to the requester's connections there: the requester notices nothing at all
+test_only_responder_notices() {
+    responder_notices proxy
+    ! grep -q 'rc_varuna: switched' client.log ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# In mode extended they carry atomics, so they are put into ERR before
+test_responder_leaves_connections_with_atomics() {
+    responder_notices extended
+    grep -q 'rc_varuna: switched .*from=mlx5_0:1' client.log ||
+        fail "the requester still works on the NIC that was left"
+}
+
+# The requester leaves at once, recovers, and is long on the other link when the
+# responder hears of it: it sees no port event, and its queue pair no error.
+test_requester_notices_first() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault exec host=1 link=0 op=write type=rc nth=3 silent=0:0
+    fault ack host=1 link=0 op=write type=rc nth=3 down=1:0
+    ask client "run $((++runs)) mixed2 0"
+    faults_fired
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    grep -q 'link mlx5_0:1 is down: port event' client.log || fail "no port event"
+    grep -q 'link mlx5_0:1 is down' server.log && fail "the responder has noticed"
+    link 0:0 down
+    await_log server 'link mlx5_0:1 is down: port event'
+    ask client "run $((++runs)) mixed3 0"
+    jobs_stop
+    fabric_down
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 1 ] ||
+        fail "$(grep 'rc_varuna: switched' client.log)"
+}
+
+# The very same, but the requester's own timers are what finds it, seconds after the
+# responder: by then that has long gone on
+test_responder_notices_first() {
+    local number
+    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=3
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
+    fabric_up
+    jobs_start
+    wait_for_rc
+    no_word_of_ports
+    fault exec host=1 link=0 op=write type=rc nth=3 down=0:0
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) mixed2 0"
+    await_log server 'link mlx5_0:1 is down: port event'
+    ! grep -q 'rc_varuna: switched' client.log || fail "the requester was first"
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    faults_fired
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched .*from=mlx5_0:1 .*reason="Endpoint timeout"' \
+        client.log || fail "nothing was switched for that"
+}
+
+run_tests

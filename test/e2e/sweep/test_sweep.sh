@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The sweep: operations of each kind, and batches of all, over rc_varuna, with each
+# fault of the emulator at the 1st, 2nd, 3rd, ... event, until a run ends untouched.
+# test/e2e/sweep/ft_sweep.c drives it and judges each run: memory, values read,
+# completions, order of messages, what a flush and a fence promise, and the
+# emulator's trace (each put executed exactly once, in order).
+#
+# RC_VARUNA_SWEEP=full: every event of everything, and more batches. Otherwise some
+# events of the long series are left out. A failure prints the options which repeat
+# it: RC_VARUNA_SWEEP_ARGS="-p rc -s fence -f late -n 3" runs that alone.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+
+full=${RC_VARUNA_SWEEP:-}
+
+# The fault is for the lane that was seen in use
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
+
+plans=put_short,put_bcopy,put_zcopy,put_large,get_bcopy,get_zcopy,get_large
+plans+=,am_short,am_bcopy,am_zcopy,flush,fence
+
+# sweep OPTIONS...
+sweep() {
+    # shellcheck disable=SC2086 # words
+    drive ft_sweep "$@" ${RC_VARUNA_SWEEP_ARGS:-}
+    grep -q '^swept: [1-9]' out || fail "no fault fired"
+}
+
+test_rc_fails() {
+    sweep -p rc -s "$plans"
+}
+
+test_rc_fails_in_batches() {
+    if [ "$full" = full ]; then
+        sweep -p rc -s mixed0,mixed1,mixed2,mixed3,mixed4,mixed5,mixed6,mixed7
+    else
+        sweep -p rc -s mixed0 -t 7
+    fi
+}
+
+test_dc_fails() {
+    if [ "$full" = full ]; then
+        sweep -p dc -s "$plans,mixed0,mixed1"
+    else
+        sweep -p dc -s "$plans" -t 5
+        sweep -p dc -s mixed1 -t 40
+        # One queue pair loses all that it sends, and the path answers pings
+        sweep -p dc -s flush -f late,mute
+    fi
+}
+
+# A second failure hits each event on the link that took over: fence, repetitions,
+# new connection. The third link is left, or (third, third_down) fails at the same event
+# of the next recovery.
+test_fails_again_while_recovering() {
+    if [ "$full" = full ]; then
+        sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
+            -n 2-5 -d all
+    else
+        sweep -L 3 -p rc -s put_short,mixed3 -f silent -t 2 \
+            -n 3 -d all
+        sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all
+    fi
+}
+
+# The same by name: a second failure, and a third one, at each step of a recovery. A
+# step whose fault did not fire is a failure. docs/TESTING.md has the table.
+test_fails_again_at_each_step() {
+    if [ "$full" = full ]; then
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy,mixed3 \
+            -f silent,exec_silent,down -n 3 \
+            -d silent,down,remote_silent,drop,delay,other,back,third -S all
+    else
+        sweep -L 3 -p rc -s put_bcopy -f silent -n 3 -d third -S all
+        sweep -L 3 -p rc -s get_zcopy -f down -n 3 -d silent -S all
+        sweep -L 3 -p rc -s am_bcopy -f down -n 3 -d silent \
+            -S drain,stopped,repeat,swapped
+    fi
+}
+
+# ... and of the planned return to the first link, when that is up again.
+test_fails_again_while_returning() {
+    export UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_RETURN_DELAY=10ms
+    if [ "$full" = full ]; then
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy \
+            -f silent,exec_silent,down -n 3 \
+            -d silent,down,remote_silent,drop,delay,other -S return
+    else
+        sweep -L 3 -p rc -s put_bcopy -f silent -n 3 -d silent -S return
+        sweep -L 3 -p rc -s am_bcopy -f down -n 3 -d other -S return
+    fi
+}
+
+# NICs die, ours or the peer's, before and behind each event. Each of these runs needs
+# new processes, so there are few, unless all are asked for.
+kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent
+test_nics_die() {
+    if [ "$full" = full ]; then
+        sweep -s "$plans,mixed0,mixed1" -f $kills
+        sweep -L 3 -s put_short,get_bcopy,mixed3 -f silent,exec_down -n 3 \
+            -d kill,remote_kill
+        export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+        sweep -p rc -s "$plans,mixed0,mixed1" -f kill_silent
+    else
+        sweep -p rc -s get_bcopy -f $kills -n 2
+        sweep -p dc -s am_bcopy -f kill,exec_remote_kill -n 1
+        export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+        sweep -p rc -s get_bcopy -f kill_silent -n 2
+    fi
+}
+
+# The server sleeps in its own code for seconds; recovery doesn't wait for it
+test_server_computes() {
+    sweep -p rc -z 2 -s put_short,get_bcopy -f silent,exec_down -n 3
+}
+
+# Queue pairs hang, found by a timeout (test_hangs.sh has a short version)
+if [ "$full" = full ]; then
+    test_queue_pairs_hang() {
+        export UCX_RC_VARUNA_HANG_TIMEOUT=200ms
+        sweep -s "$plans,mixed0" -f hang,exec_hang
+    }
+fi
+
+# No link is left until they return
+test_all_links_fail() {
+    if [ "$full" = full ]; then
+        sweep -L 2 -s "$plans" -f silent,exec_silent,down -n 3 \
+            -d silent,down,exec_silent
+    else
+        sweep -L 2 -p rc -s put_short,am_short -f silent -n 3 -d silent
+    fi
+    grep -qE 'without any link [1-9]' out || fail "a link was left"
+}
+
+run_tests

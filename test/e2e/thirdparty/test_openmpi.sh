@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Debian's Open MPI and its OpenSHMEM over rc_varuna, two ranks on two hosts of an
+# emulated fabric, and eight on four: programs with checked messages, collectives,
+# windows, puts, gets, atomics, waits and locks (test/e2e/thirdparty/mpi), left alone and with links
+# that fail while they run. RC_VARUNA_LONG=1 adds runs with each of these alone, so
+# that all cuts hit it, and with three and four ranks.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
+
+# the_job PROGRAM HOSTS RANKS ARGUMENT...: runs the program, with so many ranks on
+# each host; it must find no error
+the_job() {
+    local compiler=mpicc count=$(($2 * $3))
+    [ "$1" = mpi_check ] || compiler=oshcc
+    check $compiler -O2 -Wall -Wextra -Werror -Wno-deprecated-declarations \
+        -o "$1" "$top/test/e2e/thirdparty/mpi/$1.c"
+    launch "$2" "$3" "$PWD/$1" "${@:4}" ||
+        fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
+    grep -qE "$1: $count (ranks|PEs), .* 0 errors" job.log ||
+        fail "no summary: $(tail -n 3 job.log)"
+    echo "# $(grep -oE '[0-9]+ (ranks|PEs), [0-9]+ rounds, 0 errors' job.log)"
+}
+
+# cut_links HOSTS: one link after the other fails and comes back, in turn with
+# an event and silently, while the job runs
+cut_links() {
+    local hosts=$1 i how link
+    for ((i = 0; i < 600; ++i)); do
+        ! grep -q '_check: started' job.log 2>/dev/null || break
+        sleep 0.1
+    done
+    for ((i = 0; ; ++i)); do
+        how=down
+        ((i % 2)) || how=silent
+        link=$((i % hosts)):$((i / hosts % 2))
+        "$emu" link -n "$fabric" $link $how || return 0 # The fabric is gone
+        sleep 0.4
+        "$emu" link -n "$fabric" $link up || return 0
+        echo "$link $how" >>cuts.log
+        sleep 0.6
+    done
+}
+
+# packets_lost: that met a link which had failed
+packets_lost() {
+    "$emu" status -n "$fabric" --json |
+        awk '/"dropped_by_link"/ { sum += $2 } END { print sum + 0 }'
+}
+
+left_alone() {
+    fabric_up 2
+    the_job "$1" 2 1 1 all
+    fabric_down
+}
+
+# links_fail PROGRAM HOSTS RANKS SECONDS WHAT
+links_fail() {
+    local cutter lost
+    fabric_up "$2"
+    cut_links "$2" 2>/dev/null &
+    cutter=$!
+    the_job "$@"
+    kill $cutter 2>/dev/null || true
+    wait $cutter 2>/dev/null || true
+    [ -s cuts.log ] || fail "no link was cut"
+    lost=$(packets_lost)
+    [ "$lost" -gt 0 ] || fail "no packet has met a cut link"
+    grep -q 'rc_varuna: switched' job.log || fail "nothing was switched"
+    echo "# $5: $(wc -l <cuts.log) links cut, $lost packets lost," \
+        "$(grep -c 'rc_varuna: switched' job.log) endpoints switched"
+    fabric_down
+}
+
+test_mpi_left_alone() {
+    left_alone mpi_check
+}
+
+test_mpi_while_links_fail() {
+    links_fail mpi_check 4 2 6 all
+}
+
+test_shmem_left_alone() {
+    left_alone shmem_check
+}
+
+test_shmem_while_links_fail() {
+    links_fail shmem_check 4 2 6 all
+}
+
+if [ -n "${RC_VARUNA_LONG:-}" ]; then
+    test_mpi_each_alone() {
+        local what
+        for what in p2p coll rma; do
+            links_fail mpi_check 4 2 15 $what
+        done
+    }
+
+    test_shmem_each_alone() {
+        local what
+        for what in rma amo wait lock coll; do
+            links_fail shmem_check 4 2 15 $what
+        done
+    }
+
+    test_mpi_fewer_ranks() {
+        links_fail mpi_check 3 1 10 all
+        links_fail mpi_check 4 1 10 all
+    }
+
+    test_shmem_fewer_pes() {
+        links_fail shmem_check 3 1 10 all
+        links_fail shmem_check 4 1 10 all
+    }
+fi
+
+run_tests

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# configure accepts a UCX source tree that matches the runtime, be it read-only
+# and unconfigured, and refuses every other one with the reason.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+ucx_src=$(sed -n 's/^--with-ucx-src=//p' "$RCV_BUILD/configure.args")
+
+# fake_tree VERSION: what configure looks at before it compiles anything
+fake_tree() {
+    local major minor patch file
+    IFS=. read -r major minor patch <<<"$1"
+
+    for file in src/uct/base/uct_iface.h src/ucs/type/class.h; do
+        mkdir -p "tree/$(dirname "$file")"
+        : >"tree/$file"
+    done
+    cat >tree/configure.ac <<EOF
+define([ucx_ver_major], $major)
+define([ucx_ver_minor], $minor)
+define([ucx_ver_patch], $patch)
+EOF
+}
+
+# mirror_tree: "tree" with the contents of the real one, less its config.h
+mirror_tree() {
+    mkdir tree
+    ln -s "$ucx_src"/* tree/
+    rm -f tree/config.h
+}
+
+# What the compiler and the shell are like is asked once for all tests
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+(cd "$scratch" && "$top/configure" --cache-file="$scratch/cache" \
+    --with-ucx-src="$ucx_src" >configure.log 2>&1) ||
+    { tail -n 20 "$scratch/configure.log"; exit 1; }
+
+configure() {
+    mkdir -p build
+    cp "$scratch/cache" cache
+    (cd build && "$top/configure" --cache-file=../cache "$@")
+}
+
+test_no_source_tree() {
+    fails 1 'name its source tree by --with-ucx-src' configure
+}
+
+test_source_tree_does_not_exist() {
+    fails 1 'there is no directory "/nowhere/at all"' \
+        configure --with-ucx-src="/nowhere/at all"
+}
+
+test_source_tree_is_something_else() {
+    mkdir tree
+    fails 1 'is not a UCX source tree' configure --with-ucx-src="$PWD/tree"
+}
+
+test_source_tree_of_another_version() {
+    fake_tree 1.12.9
+    fails 1 'is UCX 1\.12\.9, but the installed UCX .* is ' \
+        configure --with-ucx-src="$PWD/tree"
+}
+
+test_runtime_prefix_without_ucx() {
+    fails 1 'there is no .*/bin/ucx_info' \
+        configure --with-ucx="$PWD" --with-ucx-src="$ucx_src"
+}
+
+test_runtime_named_by_its_prefix() {
+    local bin
+    bin=$(dirname "$(command -v ucx_info)")
+    check configure --with-ucx="${bin%/bin}" --with-ucx-src="$ucx_src" >log
+}
+
+test_runtime_prefix_is_relative() {
+    fails 1 'is not an absolute path' \
+        configure --with-ucx=usr --with-ucx-src="$ucx_src"
+}
+
+test_source_tree_configured_with_stats() {
+    mirror_tree
+    { cat "$RCV_BUILD/ucx-config/config.h"; echo "#define ENABLE_STATS 1"; } \
+        >tree/config.h
+    fails 1 'only in the tree: +ENABLE_STATS 1' \
+        configure --with-ucx-src="$PWD/tree"
+}
+
+test_source_tree_configured_without_assertions() {
+    mirror_tree
+    sed 's/ENABLE_ASSERT .*/ENABLE_ASSERT 0/' \
+        "$RCV_BUILD/ucx-config/config.h" >tree/config.h
+    if cmp -s tree/config.h "$RCV_BUILD/ucx-config/config.h"; then
+        # The runtime has none: make the tree the one that has
+        echo "#define ENABLE_ASSERT 1" >>tree/config.h
+    fi
+    fails 1 'does not match the configuration of the installed UCX' \
+        configure --with-ucx-src="$PWD/tree"
+}
+
+test_source_tree_configured_alike() {
+    mirror_tree
+    cp "$RCV_BUILD/ucx-config/config.h" tree/config.h
+    check configure --with-ucx-src="$PWD/tree" >log
+    check cmp build/ucx-config/config.h "$RCV_BUILD/ucx-config/config.h"
+}
+
+test_source_tree_unconfigured_and_read_only() {
+    mirror_tree
+    chmod a-w tree
+    check configure --with-ucx-src="$PWD/tree" >log
+    chmod u+w tree
+    [ ! -e tree/config.h ] || fail "configure wrote to the source tree"
+}
+
+# The emulator is of use to who has no UCX, or no sources of it
+test_emulator_without_ucx() {
+    local fabric=configure.$$ emu=$PWD/inst/bin/mlx5emu
+    check configure --without-ucx --prefix="$PWD/inst" >log
+    check make -C build -j"$(nproc)" CFLAGS=-O0 install >make.log 2>&1
+    (cd inst && find . ! -type d | sort) >installed
+    check diff - installed <<'EOF'
+./bin/mlx5emu
+./lib/mlx5emu/libmlx5emu.la
+./lib/mlx5emu/libmlx5emu.so
+./share/man/man1/mlx5emu.1
+EOF
+    ! ldd inst/bin/mlx5emu inst/lib/mlx5emu/libmlx5emu.so |
+        grep -E 'libuc|libibverbs|libmlx5\.' || fail "it is linked with these"
+    check "$emu" up -n "$fabric" --hosts 2 --links 1
+    "$emu" exec -n "$fabric" 1 -- ibv_devinfo >devices 2>&1 ||
+        { "$emu" down --force -n "$fabric"; fail "$(cat devices)"; }
+    check "$emu" down -n "$fabric"
+    grep -q 'hca_id:.*mlx5_0' devices || fail "no device: $(cat devices)"
+}
+
+test_neither_ucx_nor_emulator() {
+    fails 1 'leaves only mlx5emu to be built' \
+        configure --without-ucx --disable-mlx5emu
+}
+
+run_tests

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# rc_varuna_run: the installed one, and beside stand-ins for UCX of other
+# versions; and that all commands and scripts can be asked for help.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+run=$RCV_PREFIX/bin/rc_varuna_run
+plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+read -r major minor patch < <("$top/config/ucx_version.sh" installed ucx_info |
+                              tr . ' ')
+
+# fake_ucx MAJOR MINOR PATCH: ./lib/libucp.so.0 that tells this version
+fake_ucx() {
+    mkdir -p lib
+    cat >ucp.c <<EOF
+void ucp_get_version(unsigned *major, unsigned *minor, unsigned *patch)
+{
+    *major = $1;
+    *minor = $2;
+    *patch = $3;
+}
+EOF
+    gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
+    export LD_LIBRARY_PATH=$PWD/lib
+}
+
+test_preloads_into_an_old_ucx() {
+    ((major == 1 && minor < 22)) || return 0
+    fails 0 "^LD_PRELOAD=$plugin\$" "$run" env
+    fails 0 "^LD_PRELOAD=$plugin\$" "$run" -p
+}
+
+test_keeps_what_is_preloaded() {
+    ((major == 1 && minor < 22)) || return 0
+    export LD_PRELOAD=libm.so.6
+    fails 0 "^LD_PRELOAD=libm.so.6:$plugin\$" "$run" -p
+}
+
+test_plugin_path_for_a_new_ucx() {
+    # A launcher that was built for 1.22.3
+    gcc -D_GNU_SOURCE -DPACKAGE_VERSION='"0"' -DRUN_MODULE_DIR='"/nowhere"' \
+        -DRC_VARUNA_UCX_MAJOR=1 -DRC_VARUNA_UCX_MINOR=22 \
+        -DRC_VARUNA_UCX_PATCH=3 -o launcher \
+        "$top/src/tools/rc_varuna_run/rc_varuna_run.c"
+    fake_ucx 1 22 3
+    fails 0 "^UCX_PLUGIN_PATH=${plugin%/*}\$" ./launcher -l "$plugin" -p
+    export UCX_PLUGIN_PATH=/some/where
+    fails 0 "^UCX_PLUGIN_PATH=/some/where,${plugin%/*}\$" \
+        ./launcher -l "$plugin" -p
+}
+
+test_refuses_another_ucx() {
+    fake_ucx 1 7 5
+    fails 125 "built for UCX $major.$minor.$patch, .* finds is 1.7.5" \
+        "$run" true
+}
+
+test_refuses_what_is_no_ucx() {
+    mkdir lib
+    echo "int nothing;" >ucp.c
+    gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
+    export LD_LIBRARY_PATH=$PWD/lib
+    fails 125 'does not tell its version' "$run" true
+}
+
+test_plugin_is_missing() {
+    fails 125 'no-such-plugin cannot be read: No such file' \
+        "$run" -l no-such-plugin true
+    fails 125 'is not a file' "$run" -l / true
+}
+
+test_plugin_path_that_cannot_be_expressed() {
+    mkdir "a b"
+    cp "$plugin" "a b/"
+    fails 125 'has a space' "$run" -l "a b/libuct_varuna.so.0" true
+}
+
+test_command_is_missing() {
+    fails 125 'no command was given' "$run"
+    fails 127 'cannot run no-such-command' "$run" no-such-command
+    fails 126 'cannot run /: ' "$run" /
+    fails 125 '-p takes no command' "$run" -p true
+    fails 125 'Usage' "$run" -Z
+}
+
+test_passes_arguments_and_status() {
+    fails 7 '^-h x$' "$run" sh -c 'echo "$@"; exit 7' sh -h x
+}
+
+test_help_and_version() {
+    local option
+
+    for option in -h --help; do
+        fails 0 'UCX_TLS=rc_varuna' "$run" $option
+    done
+    for option in -V --version; do
+        fails 0 "for UCX $major.$minor.$patch" "$run" $option
+    done
+    fails 0 "^LD_PRELOAD=|^UCX_PLUGIN_PATH=" "$run" --plugin "$plugin" --print
+    fails 125 'Usage' "$run" --helpless
+}
+
+# helps COMMAND...: it prints its usage on standard output when it is asked to, by
+# either option, and nothing else happens
+helps() {
+    local option
+
+    for option in -h --help; do
+        fails 0 '^[Uu]sage:' "$@" $option
+        "$@" $option >/dev/null 2>complaints </dev/null
+        [ ! -s complaints ] || fail "$* $option: $(cat complaints)"
+    done
+}
+
+test_all_commands_help() {
+    local emu=$RCV_PREFIX/bin/mlx5emu ctl=$RCV_PREFIX/bin/rc_varuna_ctl verb verbs
+    local option version
+
+    version=$("$run" -V | sed 's/,.*//; s/.* //')
+    mapfile -t verbs < <("$emu" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+    check test ${#verbs[@]} -eq 9
+    helps "$run"
+    helps "$ctl"
+    helps "$emu"
+    for verb in "${verbs[@]}"; do
+        helps "$emu" "$verb"
+        fails 0 "^Usage: mlx5emu $verb " "$emu" help "$verb"
+        fails 0 "^mlx5emu $version\$" "$emu" "$verb" --version
+    done
+    fails 2 'unknown verb "no-such-verb"' "$emu" help no-such-verb
+    for option in -V --version; do
+        fails 0 "^mlx5emu $version\$" "$emu" $option
+        fails 0 "^rc_varuna_ctl $version\$" "$ctl" $option
+    done
+}
+
+test_all_scripts_help() {
+    local script scripts
+
+    mapfile -t scripts < <(find "$top/contrib" -name '*.sh' -perm -u+x | sort)
+    check test ${#scripts[@]} -ge 8
+    for script in "${scripts[@]}"; do
+        helps "$script"
+    done
+}
+
+test_man_page() {
+    local page=$RCV_PREFIX/share/man/man1/rc_varuna_run.1
+    [ -s "$page" ] || fail "$page is not installed"
+    # Every option that the help names is in it
+    for option in $("$run" -h | grep -oE '^  -.*' | grep -oE -e '--?[a-zA-Z]+\b'); do
+        grep -qF -- "${option//-/\\-}" "$page" || fail "$option is not in $page"
+    done
+}
+
+run_tests

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Dependencies of the emulator and of the plugin, from the includes of their sources and
+# from the symbols of their objects: they point down, as test/meta/layers/ has it.
+#
+# A call through a table of functions is no symbol of the implementation and is not seen:
+# the emulator's tables are emu_wire_ends_t (the two ends of the wire), emu_vlife_hooks_t
+# (forks), and the timers' and the service thread's callbacks.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+libc=$(gcc -print-file-name=libc.so.6)
+
+# modules SRC: "file" lines; a module is x.c together with x.h
+modules() {
+    (cd "$1" && find . -name '*.[ch]' -o -name '*.inl' | sed 's|^\./||' | xargs wc -l) |
+        awk '$2 != "total" { sub(/\.(c|h|inl)$/, "", $2)
+                             if ($1 > lines[$2]) lines[$2] = $1 }
+             END { for (module in lines) print "file", module, lines[module] }'
+}
+
+# includes SRC: "uses" lines of #include "...", and of #include <uct/ib/varuna/...>, as
+# the plugin names a file of another folder
+includes() {
+    (cd "$1" && grep -rHoE --include='*.[ch]' --include='*.inl' \
+                     '^#include ("[^"]+"|<uct/ib/varuna/[^>]+>)' .) |
+        awk -F'["<>]' '{
+            file = $1
+            sub(/^\.\//, "", file)
+            sub(/:.*/, "", file)
+            path = (file ~ /\//) ? file : "./" file
+            sub(/[^\/]*$/, $2, path)
+            if (sub(/^uct\/ib\/varuna\//, "", $2)) path = $2
+            while (sub(/[^\/.]+\/\.\.\//, "", path) || sub(/^\.\//, "", path)) {
+            }
+            sub(/\.(c|h|inl)$/, "", file)
+            sub(/\.(c|h|inl)$/, "", path)
+            if (file != path) print "uses", file, path, "include"
+        }'
+}
+
+# symbols OBJECTS_DIR: "uses" lines of undefined symbols that another object defines. What
+# libc has as well stands before its functions on purpose, and nobody else means it.
+symbols() {
+    nm -D --defined-only "$libc" | awk '{ sub(/@.*/, "", $3); print "libc", $3 }' >libc
+    (cd "$1" && find . -path '*/.libs/*.o' ! -name 'mutant_*' -o -name '*.o' \
+                       ! -path '*/.libs/*' -path '*/ctl/*') |
+        while read -r object; do
+            module=${object#./}
+            module=${module%.o}
+            module=$(sed -E 's|\.libs/||; s|[^/]*_la-||; s|mlx5emu-||' <<<"$module")
+            nm -A "$1/$object" | awk -v module="$module" '
+                $(NF - 1) ~ /^[TDBRC]$/ { print "defines", $NF, module }
+                $(NF - 1) == "U"        { print "needs", $NF, module }'
+        done | sort >symbols
+    awk '$1 == "libc"    { libc[$2] = 1 }
+         $1 == "defines" { where[$2] = $3 }
+         $1 == "needs" && !($2 in libc) && ($2 in where) && (where[$2] != $3) {
+             print "uses", $3, where[$2], $2
+         }' libc symbols
+}
+
+# judge LAYERS SRC OBJECTS: prints the picture; fails if something points up
+judge() {
+    {
+        sed '/^#/d; /^cycle/b; /^lines/b; /^upward/b; s/^/layer /' "$1"
+        modules "$2"
+        includes "$2"
+        symbols "$3"
+    } >graph
+    # A module that is named and is not there is another project's
+    awk 'FNR == NR { if ($1 == "file") there[$2] = 1; next }
+         $1 != "uses" || (($2 in there) && ($3 in there))' graph graph |
+        awk -f "$top/test/meta/layers.awk" >picture
+    sed 's/^/# /' picture
+    [ "$(grep -c '^file' graph)" -gt 20 ] || fail "there are no sources in $2"
+    [ "$(grep -c '^needs' symbols)" -gt 100 ] || fail "there are no objects in $3"
+    ! grep '^wrong' picture >wrong || fail "$(wc -l <wrong) times: $(head -n 1 wrong)"
+}
+
+test_emulator() {
+    judge "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu" "$RCV_BUILD/src/tools/mlx5emu"
+}
+
+test_plugin() {
+    judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" "$RCV_BUILD/src/uct/ib/varuna"
+}
+
+# The test itself: an include and a call that point up are found
+test_upward_include_is_found() {
+    cp -r "$top/src/tools/mlx5emu" src
+    echo '#include "../proto/emu_engine.h"' >>src/base/emu_lock.c
+    fails 1 'wrong: base/emu_lock uses proto/emu_engine' \
+        judge "$top/test/meta/layers/mlx5emu" src "$RCV_BUILD/src/tools/mlx5emu"
+}
+
+test_upward_call_is_found() {
+    cp -r "$RCV_BUILD/src/tools/mlx5emu" objects
+    rm objects/base/.libs/*emu_lock.o
+    echo 'extern int emu_qp_modify(void); int emu_lock(void) { return emu_qp_modify(); }' |
+        gcc -x c -c -o objects/base/.libs/libemu_engine_la-emu_lock.o -
+    fails 1 'wrong: base/emu_lock uses proto/emu_modify' \
+        judge "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu" objects
+}
+
+test_cycle_and_length_are_found() {
+    cp -r "$top/src/tools/mlx5emu" src
+    echo '#include "emu_mr.h"' >>src/core/emu_fabric.c
+    fails 1 'wrong: a cycle of' \
+        judge "$top/test/meta/layers/mlx5emu" src "$RCV_BUILD/src/tools/mlx5emu"
+    seq 601 >src/wqe/emu_long.c
+    fails 1 'wrong: wqe/emu_long has a file of 601 lines' \
+        judge "$top/test/meta/layers/mlx5emu" src "$RCV_BUILD/src/tools/mlx5emu"
+}
+
+run_tests

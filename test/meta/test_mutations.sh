@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The tests are tested: the plugin is built with deliberate mistakes (mutant.sh), and
+# the sweep has to find each of them. The same runs without a mistake, of the same build,
+# find nothing. Each run is one in which the mistake shows whatever the speed of the
+# machine: what has to come in between is held until it does, or is what the rule itself
+# waits for.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
+
+export UCX_RC_VARUNA_RETURN_PRIMARY=n
+
+plugin=$RCV_BUILD/mutant/lib/ucx/libuct_varuna.so.0
+
+# Of each mistake, the options of a short sweep which finds it, and what that says
+finds_blind_resend='-s put_short -f mute -n 2'
+shows_blind_resend='was executed 2 times'
+finds_no_fence='-s put_bcopy -f late_alone -n 1'
+shows_no_fence='put 0 was executed 2 times'
+finds_no_psn='-s put_short -f silent -n 4'
+shows_no_psn='ambiguous, though on RC'
+finds_log_before_data='-s put_short -f post_down -n 2'
+shows_log_before_data='put 0 was never executed'
+finds_no_gate='-s get_large -f silent -n 1'
+shows_no_gate='operation 0 read 0xe*, which is not of -1'
+finds_one_log='-s put_short -f exec_silent -n 2'
+shows_one_log='put 1 was never executed'
+finds_believe_status='-s put_short -f exec_silent -n 2'
+shows_believe_status='has completed, but put 3 is not there'
+finds_am_unordered='-s am_short -f mute -n 1-3'
+shows_am_unordered='message.* arrived'
+finds_old_errors='-w 5 -q -s am_short -f silent -n 1'
+shows_old_errors='the final flush did not end'
+# Of one link, whose path is held down for all of the run after the first error
+hold_no_generation=60s
+finds_no_generation='-w 5 -q -L 1 -s put_short -f mute -n 1'
+shows_no_generation='the final flush did not end'
+
+# locked NAME COMMAND...: tests run beside each other, and build one after the other
+locked() {
+    local name=$1
+    shift
+    flock "$RCV_BUILD/$name.lock" "$@"
+}
+
+# made: the build, once for all tests
+made() {
+    locked mutant "$top/test/e2e/lib/mutant.sh" >make.out 2>&1 ||
+        fail "make: $(tail -n 5 make.out)"
+}
+
+# sweep MISTAKE OPTIONS...: into ./out
+sweep() {
+    local status=0 mistake=$1
+    shift
+    UCX_RC_VARUNA_HOLD_MIN=${hold:-2ms} UCX_RC_VARUNA_HOLD_MAX=${hold:-10ms} \
+    UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_sweep" -p rc -P "$plugin" \
+        -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
+    return $status
+}
+
+# found MISTAKE: a run fails with it, and the driver says what is wrong
+found() {
+    local options=finds_$1 shows=shows_$1 hold=hold_$1
+    hold=${!hold:-}
+    made
+    # shellcheck disable=SC2086 # words
+    if sweep "$1" ${!options}; then
+        fail "$1 was not found by: ${!options}: $(tail -n 1 out)"
+    fi
+    grep -m 1 "^FAILED.*${!shows}" out | cut -c 1-200 | sed "s/^/# $1: /" ||
+        fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
+}
+
+test_blind_resend() { found blind_resend; }
+test_no_fence() { found no_fence; }
+test_no_psn() { found no_psn; }
+test_log_before_data() { found log_before_data; }
+test_no_gate() { found no_gate; }
+test_one_log() { found one_log; }
+test_believe_status() { found believe_status; }
+test_am_unordered() { found am_unordered; }
+test_old_errors() { found old_errors; }
+test_no_generation() { found no_generation; }
+
+# Atomics: by a short sweep, in which the last confirm comes late, or by the interleavings
+# of the unit test
+flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow -n 10 -d 500'
+
+# sweep_atoms MISTAKE OPTIONS...: into ./out
+sweep_atoms() {
+    local mistake=$1
+    shift
+    made
+    UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_ATOMIC_MODE=extended \
+        UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_atom_sweep" \
+        -P "$plugin" -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+}
+
+# found_by_atoms PATTERN MISTAKE OPTIONS...: it says PATTERN
+found_by_atoms() {
+    local shows=$1
+    shift
+    ! sweep_atoms "$@" || fail "$1 was not found: $(tail -n 1 out)"
+    grep -m 1 "^FAILED.*$shows" out | cut -c 1-200 | sed "s/^/# $1: /" ||
+        fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
+}
+
+# unit MISTAKE TEST: into ./out
+unit() {
+    locked gtest make -s -C "$RCV_BUILD/test/gtest" gtest_varuna_mutants \
+        >make.out 2>&1 || fail "make: $(tail -n 5 make.out)"
+    UCX_RC_VARUNA_MUTATE=$1 timeout 120 \
+        "$RCV_BUILD/test/gtest/gtest_varuna_mutants" \
+        --gtest_filter="test_varuna_$2" >out 2>&1
+}
+
+# found_by_unit MISTAKE TEST
+found_by_unit() {
+    unit none "$2" || fail "$2 fails without a mistake: $(tail -n 3 out)"
+    ! unit "$1" "$2" || fail "$1 was not found by $2"
+    grep -q 'FAILED  \] test_varuna_' out ||
+        fail "$1: $2 failed otherwise: $(tail -n 3 out)"
+}
+
+# contend MISTAKE HOW: as test_home.sh, until somebody finds that a result is lost. Many
+# compare and swaps take long between their read and their write. HOW is lose, or leave
+contend() {
+    . "$top/test/e2e/atomics/ft_amo.sh"
+    mkdir -p mutant/bin mutant/lib/ucx
+    cp "$plugin" mutant/lib/ucx/
+    cp "$RCV_PREFIX/bin/rc_varuna_run" mutant/bin/
+    run=$PWD/mutant/bin/rc_varuna_run
+    export UCX_RC_VARUNA_MUTATE=$1
+    case $2 in
+    lose)
+        lose_home extended 8 0.2 3ms
+        progressed 20000
+        ;;
+    leave) leave_home extended 8 20000 0.2 3ms ;;
+    esac
+    judge_home extended
+}
+
+# found_by_contention MISTAKE HOW: results are lost or doubled
+found_by_contention() {
+    made
+    ! (contend "$@") >out 2>&1 || fail "$1 was not found"
+    grep -m 1 -E '^# (fetch-and-add|add|compare-and-swap|swap):|our bit was' \
+        out | cut -c 1-200 || fail "$1: it failed otherwise: $(tail -n 3 out)"
+}
+
+test_amo_any_nic() { found_by_contention amo_any_nic lose; }
+test_amo_cpu() { found_by_contention amo_cpu lose; }
+test_amo_move_unfenced() { found_by_contention amo_move_unfenced leave; }
+
+test_amo_no_help() { found_by_unit amo_no_help amo.cas_chain; }
+test_amo_mark_late() { found_by_unit amo_mark_late amo.swap; }
+test_amo_fail_unmarked() {
+    found_by_unit amo_fail_unmarked amo_steps.failed_cas_marks
+}
+
+test_amo_one_look() { found_by_unit amo_one_look amo.cas_chain; }
+test_amo_mark_first() { found_by_unit amo_mark_first amo.cas_chain; }
+test_amo_no_gen() { found_by_unit amo_no_gen amo.cas_chain; }
+test_amo_gen_16() {
+    found_by_unit amo_gen_16 amo_steps.generation_of_the_slow
+}
+
+# shellcheck disable=SC2086 # words
+test_amo_not_flushed() {
+    found_by_atoms '[89a-f][0-9a-f]\{15\} is left of' amo_not_flushed $flush_options
+}
+
+# fenced MISTAKE: of test_atomics_rules.sh
+fenced() {
+    made
+    UCX_RC_VARUNA_MUTATE=$1 timeout 300 "$apps/ft_atom_bench" -P "$plugin" -n 300 \
+        -N "mutant-$1" fenced extended "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+}
+
+test_amo_fence_passed() {
+    fenced none || fail "without a mistake: $(tail -n 3 out)"
+    ! fenced amo_fence_passed || fail "amo_fence_passed was not found"
+    grep -m 1 -o 'a fence was passed: .*' ft_atom_bench.log | sed 's/^/# /' ||
+        fail "it failed otherwise: $(tail -n 3 out)"
+}
+
+# shellcheck disable=SC2086 # words
+test_atomics_without_a_mistake() {
+    sweep_atoms none $flush_options || fail "$(head -n 3 out)"
+}
+
+# by_peers MISTAKE TEST: of test_peers.sh, into ./out
+by_peers() {
+    mkdir -p "$1/bin"
+    ln -sf "$RCV_PREFIX/bin/mlx5emu" "$1/bin/"
+    cat >"$1/bin/rc_varuna_run" <<EOF
+#!/bin/sh
+export UCX_RC_VARUNA_MUTATE=$1
+exec "$RCV_PREFIX/bin/rc_varuna_run" -l "$plugin" "\$@"
+EOF
+    chmod +x "$1/bin/rc_varuna_run"
+    RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 300 bash \
+        "$top/test/e2e/peers/test_peers.sh" >out 2>&1
+}
+
+test_doubt_nobody() {
+    local name=test_messages_to_the_dead_hang
+    made
+    by_peers none $name || fail "without a mistake: $(grep '^#' out)"
+    ! FT_DEAD_WAIT=60 by_peers doubt_nobody $name || fail "doubt_nobody was not found"
+    grep '^# the dead have taken all' out || fail "it failed otherwise: $(tail out)"
+}
+
+test_without_a_mistake_nothing_is_found() {
+    local options hold
+    made
+    for options in "${!finds_@}"; do
+        hold=hold_${options#finds_}
+        hold=${!hold:-}
+        # shellcheck disable=SC2086 # words
+        sweep none ${!options} || fail "${!options}: $(head -n 3 out)"
+    done
+}
+
+run_tests 3

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# The models of the protocols (test/models/), searched by spin: no interleaving
+# may break what they assert. Then each of their rules is left out in turn, and the
+# search has to find what that breaks: a model that finds nothing proves nothing.
+#
+# RC_VARUNA_MODELS=long searches larger cases as well (minutes, 8 GB). To see what
+# a search found:  spin -t -T MACROS... test/models/recovery.pml  where the .trail is.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+models=$top/test/models
+
+# search MODEL MACRO...: ends with 0 if all states were visited and nothing found,
+# with 1 if something was, else with 2. The result is in pan.log. What is limited is the
+# processor's time, as others may have the processor.
+search() {
+    local model=$1
+    shift
+    cp "$models/$model" . || return 2
+    spin -a "$@" "$model" >spin.log 2>&1 || return 2
+    gcc -O1 -w -DSAFETY ${compress:-} -DMEMLIM="${memory:-3000}" -o pan pan.c \
+        >>spin.log 2>&1 || return 2
+    prlimit --cpu="${limit:-120}" ./pan -m100000 -w24 >pan.log 2>&1 || return 2
+    ! grep -q 'Search not completed\|max search depth too small' pan.log ||
+        [ -e "$model.trail" ] || return 2
+    grep -q 'errors: 0$' pan.log || return 1
+}
+
+# holds MODEL MACRO...: a full search finds nothing
+holds() {
+    local status=0
+    search "$@" || status=$?
+    [ $status -eq 0 ] || fail "$*: $(cat spin.log pan.log | head -n 5)" \
+        "$(spin -t -T "${@:2}" "$1" 2>/dev/null | head -n 100 | sed 's/^/# /')"
+    echo "# $*: $(sed -n 's/^ *\([0-9]*\) states, stored$/\1/p' pan.log) states"
+}
+
+# breaks MODEL MACRO...: a search finds something
+breaks() {
+    local status=0
+    search "$@" || status=$?
+    [ $status -eq 1 ] || fail "$*: nothing was found" "$(head -n 5 pan.log)"
+    echo "# $*: $(sed -n 's/^pan:1: \(.*\)/\1/p' pan.log)"
+}
+
+# broken MODEL MACRO MACRO...: makes a test that leaves out a rule
+broken() {
+    eval "test_${1%.pml}_fails_with_${2,,}() { breaks $1 -D$2 ${*:3}; }"
+}
+
+test_recovery_holds() {
+    holds recovery.pml
+}
+
+test_recovery_holds_from_the_start() {
+    holds recovery.pml -DSTART_DC -DFAILURES=1
+}
+
+for rule in NO_FENCE READ_BEFORE_FENCE BLIND_RESEND ONE_LOG NO_GATE \
+            LOG_BEFORE_DATA OLD_ERRORS NO_PSN NO_LIFETIME STALE_ANSWER \
+            ANY_ANSWER NO_COMPARE NO_DRAIN FORGET_TAKEN; do
+    broken recovery.pml $rule
+done
+broken recovery.pml LATE_CONNECT -DSTART_DC
+
+test_atomics_hold() {
+    holds atomics.pml
+}
+
+test_atomics_hold_when_old_values_return() {
+    holds atomics.pml -DPUT_VALUE=0
+}
+
+for rule in NO_HELPING MARK_AFTER_REPLACE FAILED_CAS_DOES_NOT_MARK \
+            NO_SECOND_LOOK IGNORE_ABORTED MARK_BEFORE_TARGET NO_FENCE NO_ABORT \
+            GENERATION_IGNORED CONFIRM_NOT_FLUSHED RERUN_WITHOUT_ASKING; do
+    broken atomics.pml $rule
+done
+broken atomics.pml NO_UNDO -DPUT_VALUE=0
+
+test_proxy_holds() {
+    holds proxy.pml
+}
+
+test_proxy_holds_when_old_values_return() {
+    holds proxy.pml -DPUT_VALUE=0
+}
+
+for rule in NO_CACHE NO_CLAIM NO_LIFETIME BLIND_REPEAT NO_LOOK_FIRST; do
+    broken proxy.pml $rule
+done
+
+test_opening_holds() {
+    holds opening.pml
+}
+
+for rule in ANY_OPENING BY_INSTANCE KEEP_LATE OLD_REPLACES; do
+    broken opening.pml $rule
+done
+
+test_wake_holds() {
+    holds wake.pml
+}
+
+for rule in LOOK_FIRST DRAIN_LAST WAKE_FIRST POKED_LATE; do
+    broken wake.pml $rule
+done
+
+if [ "${RC_VARUNA_MODELS:-}" = long ]; then
+    limit=1800 memory=8000 compress=-DCOLLAPSE
+    test_recovery_holds_with_more_failures() {
+        holds recovery.pml -DSTART_DC
+    }
+    test_atomics_hold_with_other_values() {
+        holds atomics.pml -DSECOND_COMPARE=0 -DSECOND_SWAP=2
+        holds atomics.pml -DSECOND_COMPARE=0 -DSECOND_SWAP=2 -DPUT_VALUE=0
+    }
+fi
+
+run_tests
