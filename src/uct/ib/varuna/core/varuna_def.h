@@ -29,6 +29,13 @@
 #define UCT_VARUNA_MAX_LINKS         8
 #define UCT_VARUNA_LINK_NONE         UINT8_MAX
 
+/* Inner transports of a link */
+typedef enum {
+    UCT_VARUNA_LANE_RC,
+    UCT_VARUNA_LANE_DC,
+    UCT_VARUNA_LANE_LAST
+} uct_varuna_lane_kind_t;
+
 /* Entries of a completion log; a power of two, < 2^14 (timestamp window). */
 #define UCT_VARUNA_LOG_SIZE          64
 

@@ -8,9 +8,8 @@
 #endif
 
 #include "varuna_parse.h"
-#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
 #include "varuna_delta.h"
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include "varuna_uid.h"
 
 #include <ucs/sys/math.h>
 #include <stddef.h>

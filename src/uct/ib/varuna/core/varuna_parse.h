@@ -100,4 +100,12 @@ int uct_varuna_ctl_has_from(unsigned type);
 /** @return Name of a control message type, for logs. */
 const char *uct_varuna_ctl_type_name(unsigned type);
 
+/** @return Length of a packed key, as its header says. */
+static inline size_t uct_varuna_rkey_length(const void *buffer)
+{
+    const uct_varuna_packed_rkey_t *packed = (const uct_varuna_packed_rkey_t*)buffer;
+
+    return sizeof(*packed) + (packed->num_keys * packed->key_size);
+}
+
 #endif

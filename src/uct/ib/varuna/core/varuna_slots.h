@@ -13,7 +13,7 @@
 #ifndef UCT_VARUNA_SLOTS_H_
 #define UCT_VARUNA_SLOTS_H_
 
-#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
+#include "varuna_uid.h"
 
 #include <ucs/time/time.h>
 

@@ -24,6 +24,11 @@
 #include <ucs/sys/compiler_def.h>
 #include <stddef.h>
 
+/* Slots of one vQP, which limits its atomics in flight with extended status */
+#define UCT_VARUNA_SLOT_BLOCK        16
+
+#define UCT_VARUNA_SLOT_NONE         UINT32_MAX
+
 #define UCT_VARUNA_UID64_SLOT_BITS   20
 #define UCT_VARUNA_UID64_GEN_BITS    43
 #define UCT_VARUNA_UID32_SLOT_BITS   12

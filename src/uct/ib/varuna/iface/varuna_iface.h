@@ -22,12 +22,6 @@
 #include <ucs/datastruct/queue.h>
 #include <pthread.h>
 
-typedef enum {
-    UCT_VARUNA_LANE_RC,
-    UCT_VARUNA_LANE_DC,
-    UCT_VARUNA_LANE_LAST
-} uct_varuna_lane_kind_t;
-
 extern const char *uct_varuna_lane_names[];
 
 typedef enum {

@@ -34,14 +34,6 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys);
 void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
                                   void *buffer);
 
-/** @return Length of a packed key, as its header says. */
-static inline size_t uct_varuna_rkey_length(const void *buffer)
-{
-    const uct_varuna_packed_rkey_t *packed = (const uct_varuna_packed_rkey_t*)buffer;
-
-    return sizeof(*packed) + (packed->num_keys * packed->key_size);
-}
-
 /**
  * Unpack a key which a peer gave. Its length isn't known: everything which is
  * read is bounded by what the header may say.

@@ -15,7 +15,7 @@
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_rc_addr.h>
+#include <uct/ib/varuna/lanes/varuna_rc_addr.h>
 #include "varuna_recovery_priv.h"
 #include "varuna_req.h"
 #include "varuna_resend.h"

@@ -12,7 +12,7 @@
 #endif
 
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
-#include <uct/ib/varuna/ucx/varuna_rc_addr.h>
+#include <uct/ib/varuna/lanes/varuna_rc_addr.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 
 #include <ucs/debug/log.h>

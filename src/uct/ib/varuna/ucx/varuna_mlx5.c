@@ -9,7 +9,7 @@
 
 #include "varuna_mlx5.h"
 #include "varuna_compat.h"
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/core/varuna_def.h>
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
 #  include <uct/ib/mlx5/dc/dc_mlx5.h>

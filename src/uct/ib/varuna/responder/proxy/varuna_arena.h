@@ -11,11 +11,6 @@
 
 #include <uct/ib/varuna/core/varuna_uid.h>
 
-/* Slots of one vQP, and so its atomics in flight with extended status. */
-#define UCT_VARUNA_SLOT_BLOCK        16
-
-#define UCT_VARUNA_SLOT_NONE         UINT32_MAX
-
 /** UCT_VARUNA_SLOTS_MAX of each; pages of their own. */
 typedef struct uct_varuna_arena {
     uct_varuna_slot_t          *slots;    /* Bodies; NULL: there is no arena */
