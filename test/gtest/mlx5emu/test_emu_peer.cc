@@ -1,14 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * How the memory of other processes is accessed: short ones by a descriptor that
- * is kept, long ones by system calls that need none.
+ * How the memory of processes is accessed: short accesses by a descriptor that is
+ * kept, long ones by system calls that need none, and those of memory that the CPU
+ * may not access by the descriptor again.
  */
 
 #include "test_emu.h"
 
 #include <dirent.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,4 +119,164 @@ UCS_TEST_F(test_emu_peer, descriptor_is_closed_by_the_program) {
     expect_works(200);
     expect_works(300);
     EXPECT_EQ(0u, num_mem_fds(*a));
+}
+
+
+/* A NIC has the pages of a region since it was registered, and goes on using them
+ * when the program may not access them any more */
+class test_emu_noaccess : public test_emu_peer {
+protected:
+    static const uint64_t region = 1ul << 20;   /* at offset 0 of either side */
+
+    static void protect(emu::side &s, int prot)
+    {
+        (*s)("protect", s.mem, 0, (uint64_t)region, prot);
+    }
+
+    /* Memory of both sides as the test wants it, while something runs */
+    void close_memory()
+    {
+        protect(*a, PROT_NONE);
+        protect(*b, PROT_NONE);
+    }
+
+    void open_memory()
+    {
+        protect(*a, PROT_READ | PROT_WRITE);
+        protect(*b, PROT_READ | PROT_WRITE);
+    }
+
+    /* One operation with a length and places on either side */
+    void transfer(ibv_wr_opcode opcode, uint64_t length, uint64_t from,
+                  uint64_t to)
+    {
+        const bool is_read = (opcode == IBV_WR_RDMA_READ);
+        emu::side &src     = is_read ? *b : *a;
+        emu::side &dst     = is_read ? *a : *b;
+
+        src.fill(from, length, ++m_wr_id);
+        fill_guards(dst, to, length);
+        if (opcode == IBV_WR_SEND) {
+            b->recv(m_wr_id, to, length);
+        }
+
+        close_memory();
+        a->send(opcode, *b, m_wr_id, is_read ? to : from, length,
+                is_read ? from : to);
+        EXPECT_TRUE(a->completes(m_wr_id, IBV_WC_SUCCESS)) << length;
+        if (opcode == IBV_WR_SEND) {
+            EXPECT_TRUE(b->completes(m_wr_id, IBV_WC_SUCCESS)) << length;
+        }
+        open_memory();
+        EXPECT_EQ(length, dst.match(to, length, m_wr_id)) << opcode;
+        expect_guards(dst, to, length);
+    }
+
+    void transfer_all(ibv_wr_opcode opcode)
+    {
+        for (uint64_t length : {1, 8, 64, 2048, 2049, 4096, 9000, 100000}) {
+            transfer(opcode, length, 0, 204800);
+            transfer(opcode, length, 4096 - 1, 204800 - length / 2);
+        }
+    }
+
+private:
+    uint64_t m_wr_id = 0;
+};
+
+UCS_TEST_F(test_emu_noaccess, write) {
+    make_pair();
+    transfer_all(IBV_WR_RDMA_WRITE);
+    EXPECT_EQ(0u, num_mem_fds(*b));             /* it accessed nothing */
+    EXPECT_EQ(2u, num_mem_fds(*a));             /* ... and all that */
+}
+
+UCS_TEST_F(test_emu_noaccess, read) {
+    make_pair();
+    transfer_all(IBV_WR_RDMA_READ);
+}
+
+UCS_TEST_F(test_emu_noaccess, send) {
+    make_pair();
+    transfer_all(IBV_WR_SEND);
+}
+
+UCS_TEST_F(test_emu_noaccess, atomics) {
+    make_pair();
+    b->put(64, 41);
+    close_memory();
+    a->faa(*b, 1, 0, 64, 1);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    a->cas(*b, 2, 8, 64, 42, 7);
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    open_memory();
+    EXPECT_EQ(41u, a->get(0));
+    EXPECT_EQ(42u, a->get(8));
+    EXPECT_EQ(7u, b->get(64));
+}
+
+/* Source and destination are in one process, and may overlap */
+UCS_TEST_F(test_emu_noaccess, loopback) {
+    uint64_t wr_id = 0;
+
+    make_pair();
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*a);
+    for (uint64_t length : {8, 4096, 20000}) {
+        for (int64_t distance : {-50000, -5000, -7, 7, 5000, 50000}) {
+            uint64_t to = 200000 + distance;
+
+            a->fill(200000, length, ++wr_id);
+            protect(*a, PROT_NONE);
+            a->write(*a, wr_id, 200000, length, to);
+            EXPECT_TRUE(a->completes(wr_id, IBV_WC_SUCCESS));
+            protect(*a, PROT_READ | PROT_WRITE);
+            EXPECT_EQ(length, a->match(to, length, wr_id)) << distance;
+        }
+    }
+}
+
+/* Only a part of what is copied: the CPU copies up to there. Where the ranges
+ * overlap it goes from the end. */
+UCS_TEST_F(test_emu_noaccess, in_the_middle_of_a_loopback) {
+    uint64_t wr_id = 0;
+
+    make_pair();
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*a);
+    for (int64_t distance : {-50000, -5000, 5000, 50000}) {
+        for (uint64_t page : {196608ul, 204800ul, 208896ul, 212992ul}) {
+            uint64_t to = 200000 + distance;
+
+            a->fill(200000, 20000, ++wr_id);
+            (**a)("protect", a->mem, page, 4096, (int)PROT_NONE);
+            a->write(*a, wr_id, 200000, 20000, to);
+            EXPECT_TRUE(a->completes(wr_id, IBV_WC_SUCCESS));
+            protect(*a, PROT_READ | PROT_WRITE);
+            EXPECT_EQ(20000u, a->match(to, 20000, wr_id))
+                    << distance << " " << page;
+        }
+    }
+}
+
+/* The emulator's own thread places what comes later */
+UCS_TEST_F(test_emu_noaccess, late_loopback) {
+    make_pair();
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*a, 14);
+    a->fill(0, 5000, 1);
+    fault("packet op=write pkt=2 delay=20ms");
+    protect(*a, PROT_NONE);
+    a->write(*a, 1, 0, 5000, 100000);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    protect(*a, PROT_READ | PROT_WRITE);
+    EXPECT_EQ(5000u, a->match(100000, 5000, 1));
+}
+
+/* Pages that are there no more are another thing */
+UCS_TEST_F(test_emu_noaccess, memory_that_is_gone) {
+    make_pair();
+    (**b)("unmap", b->mem, 0, (uint64_t)region);
+    a->write(*b, 1, 0, 8, 64);
+    EXPECT_TRUE(a->completes(1, IBV_WC_REM_OP_ERR));
 }

@@ -182,6 +182,25 @@ static uint8_t *range(const words_t &words, uint64_t length)
     return m.addr + offset;
 }
 
+/* protect MEMORY OFFSET LENGTH PROT */
+static numbers_t cmd_protect(const words_t &words)
+{
+    uint64_t length = number(words, 3);
+
+    check(mprotect(range(words, length), length, number(words, 4)) == 0,
+          "mprotect");
+    return {};
+}
+
+/* unmap MEMORY OFFSET LENGTH */
+static numbers_t cmd_unmap(const words_t &words)
+{
+    uint64_t length = number(words, 3);
+
+    check(munmap(range(words, length), length) == 0, "munmap");
+    return {};
+}
+
 /* Byte number i of a pattern: differs at every offset and for every seed */
 static uint8_t pattern(uint64_t seed, uint64_t i)
 {
@@ -614,6 +633,7 @@ static const std::map<std::string, command_t> commands = {
     {"dct", cmd_dct},         {"dci", cmd_dci},       {"raw", cmd_raw},
     {"dc_modify", cmd_dc_modify}, {"raw_bytes", cmd_raw_bytes},
     {"storm", cmd_storm},     {"alias", cmd_alias},
+    {"protect", cmd_protect}, {"unmap", cmd_unmap},
     {"masked", cmd_masked},   {"bytes", cmd_bytes},   {"peek", cmd_peek},
     {"close_fds", cmd_close_fds},
     {"devx_modify", cmd_devx_obj},      {"devx_query", cmd_devx_obj},

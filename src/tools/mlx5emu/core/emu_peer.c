@@ -4,7 +4,8 @@
  * Short accesses to the memory of other processes, by /proc/PID/mem, which is kept
  * open: whose memory it is and whether we may was settled when it was opened.
  * process_vm_writev() settles it each time, and takes a quarter longer for some
- * bytes. What does not work this way is left to the caller.
+ * bytes. What does not work this way is left to the caller. The kernel lets this
+ * file be used for pages that their owner may not access, as debuggers do.
  *
  * The descriptors are above those of the program. If it closes them all the same, an
  * access fails, and that process is not accessed this way again.
@@ -46,10 +47,17 @@ static uint64_t emu_peer_owner(const emu_proc_t *proc)
     return ((uint64_t)proc->gen << 32) | (uint32_t)proc->pid;
 }
 
+static int emu_peer_open_low(const emu_proc_t *proc)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/mem", proc->pid);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
 static int emu_peer_open_mem(const emu_proc_t *proc)
 {
     struct rlimit limit;
-    char path[32];
     int low, fd;
 
     if ((getrlimit(RLIMIT_NOFILE, &limit) != 0) ||
@@ -57,8 +65,7 @@ static int emu_peer_open_mem(const emu_proc_t *proc)
         return -1;
     }
 
-    snprintf(path, sizeof(path), "/proc/%d/mem", proc->pid);
-    low = open(path, O_RDWR | O_CLOEXEC);
+    low = emu_peer_open_low(proc);
     if (low < 0) {
         return -1;
     }
@@ -146,6 +153,13 @@ void emu_peer_forget(void)
     emu_peer_is_locked = 0;
 }
 
+static ssize_t emu_peer_copy(int fd, int is_put, void *local, uint64_t remote,
+                             size_t length)
+{
+    return is_put ? pwrite(fd, local, length, (off_t)remote) :
+                    pread(fd, local, length, (off_t)remote);
+}
+
 int emu_peer_access(uint32_t index, int is_put, void *local, uint64_t remote,
                     size_t length)
 {
@@ -167,11 +181,33 @@ int emu_peer_access(uint32_t index, int is_put, void *local, uint64_t remote,
         }
     }
 
-    ret = is_put ? pwrite(peer->fd, local, length, (off_t)remote) :
-                   pread(peer->fd, local, length, (off_t)remote);
-    if (emu_unlikely((ret < 0) && (errno != EIO))) {
+    ret = emu_peer_copy(peer->fd, is_put, local, remote, length);
+    if (emu_unlikely((ret < 0) && (errno != EIO) && (errno != EFAULT))) {
         __atomic_store_n(&peer->refused, owner, __ATOMIC_RELAXED);
     }
     emu_peer_leave(peer);
     return ret == (ssize_t)length;
+}
+
+int emu_peer_force(uint32_t index, int is_put, void *local, uint64_t remote,
+                   size_t length)
+{
+    const emu_proc_t *proc = &emu_fabric->procs[index];
+    ssize_t ret;
+    int fd;
+
+    if (emu_peer_access(index, is_put, local, remote, length)) {
+        return 0;
+    }
+
+    /* There may be no descriptor that can be kept */
+    fd = emu_peer_open_low(proc);
+    if (fd < 0) {
+        return emu_proc_alive(proc) ? -EFAULT : -ESRCH;
+    }
+
+    ret = emu_peer_copy(fd, is_put, local, remote, length);
+    close(fd);
+    return (ret == (ssize_t)length) ? 0 :
+           emu_proc_alive(proc) ? -EFAULT : -ESRCH;
 }

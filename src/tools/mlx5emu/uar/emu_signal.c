@@ -7,6 +7,8 @@
  * it:
  *
  *   kernel --SIGSEGV--> emu_signal_handler --doorbell--> emulator
+ *                              |       |
+ *                              |       +--copy by the emulator--> it returns
  *                              |
  *                              +--any other fault--> action of the program,
  *                                                    as it set it with
@@ -18,6 +20,7 @@
  */
 
 #include "emu_signal.h"
+#include "../core/emu_touch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -174,7 +177,8 @@ static void emu_signal_handler(int signum, siginfo_t *info, void *context)
 {
     const int saved_errno = errno;
 
-    if (!emu_signal_fault_func(info, context) && !emu_signal_is_paused(info)) {
+    if (!emu_signal_fault_func(info, context) && !emu_signal_is_paused(info) &&
+        !emu_touch_recover(context)) {
         emu_signal_forward(signum, info, context);
     }
 
