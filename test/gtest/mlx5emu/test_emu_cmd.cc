@@ -85,6 +85,7 @@ UCS_TEST_F(test_emu_cmd, errors) {
     refuses({"up", "-n", "x", "more"}, 2, "unexpected \"more\"");
     refuses({"up", "-n", "x", "--seed", "-1"}, 2, "--seed");
     refuses({"up", "-n", "x", "--time-scale", "0"}, 2, "0.001 to 1000");
+    refuses({"up", "-n", "x", "--subnet-timeout", "32"}, 2, "from 0 to 31");
     refuses({"link", "-n", name, "0:0", "flap"}, 2, "a period");
     refuses({"link", "-n", name, "0:0", "flap", "5"}, 2, "PERIOD");
     refuses({"link", "-n", name, "0:0", "up", "5ms"}, 2, "a link and a state");

@@ -118,7 +118,7 @@ static numbers_t cmd_open(const words_t &words)
     return {contexts.size() - 1};
 }
 
-/* port CONTEXT -> state, LID, GID prefix, MTU in bytes */
+/* port CONTEXT -> state, LID, GID prefix, MTU in bytes, subnet timeout */
 static numbers_t cmd_port(const words_t &words)
 {
     context &c = item(contexts, words, 1);
@@ -128,7 +128,7 @@ static numbers_t cmd_port(const words_t &words)
     check_ret(ibv_query_port(c.ibv, 1, &attr), "ibv_query_port");
     check_ret(ibv_query_gid(c.ibv, 1, 0, &gid), "ibv_query_gid");
     return {(uint64_t)attr.state, attr.lid, be64toh(gid.global.subnet_prefix),
-            128ul << attr.active_mtu};
+            128ul << attr.active_mtu, attr.subnet_timeout};
 }
 
 /* mr CONTEXT SIZE ACCESS -> memory, address, lkey, rkey */

@@ -33,6 +33,8 @@
 #define EMU_DIR_FMT          EMU_SHM_DIR "/mlx5emu.%s.d"  /* everything else */
 #define EMU_DEFAULT_TRACE    65536
 #define EMU_DEFAULT_HEAP     (4ul << 30)        /* sparse: costs what is used */
+#define EMU_DEFAULT_SUBNET_TIMEOUT 18           /* OpenSM's */
+#define EMU_MAX_SUBNET_TIMEOUT 31               /* it has 5 bits */
 #define EMU_PAGE             4096ul
 
 /** What "mlx5emu up" decides. */
@@ -43,6 +45,7 @@ typedef struct emu_fabric_config {
     uint32_t mtu;            /* 256, 512, 1024, 2048 or 4096 bytes */
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
     uint32_t speeds[EMU_MAX_LINKS]; /* emu_speed_t of the ports of each link */
+    uint32_t subnet_timeout; /* of all ports, see ibv_query_port() */
     uint32_t no_devx;        /* devices can't be opened for DEVX */
     uint32_t reuse_qpns;     /* numbers of queue pairs have no generation */
     uint64_t trace_entries;  /* 0: no trace */

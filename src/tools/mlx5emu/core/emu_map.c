@@ -48,6 +48,7 @@ void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
     cfg_p->heap_size     = EMU_DEFAULT_HEAP;
     cfg_p->seed          = 1;
     cfg_p->time_scale    = 1;
+    cfg_p->subnet_timeout = EMU_DEFAULT_SUBNET_TIMEOUT;
     for (link = 0; link < EMU_MAX_LINKS; ++link) {
         cfg_p->speeds[link] = EMU_SPEED_EDR;
     }
@@ -145,6 +146,9 @@ static int emu_fabric_config_check(const emu_fabric_config_t *cfg, char *err,
     } else if (!(cfg->time_scale >= 0.001) || !(cfg->time_scale <= 1000)) {
         snprintf(err, err_max, "time scale %g: 0.001 to 1000 is possible",
                  cfg->time_scale);
+    } else if (cfg->subnet_timeout > EMU_MAX_SUBNET_TIMEOUT) {
+        snprintf(err, err_max, "subnet timeout %u: 0 to %d is possible",
+                 cfg->subnet_timeout, EMU_MAX_SUBNET_TIMEOUT);
     } else if (cfg->trace_entries > (1ul << 32)) {
         snprintf(err, err_max, "%lu trace entries are too many",
                  (unsigned long)cfg->trace_entries);

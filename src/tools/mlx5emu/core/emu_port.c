@@ -128,7 +128,7 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     attr_p->sm_lid          = 1;
     attr_p->lmc             = 0;
     attr_p->max_vl_num      = 4;
-    attr_p->subnet_timeout  = 18;
+    attr_p->subnet_timeout  = emu_fabric->cfg.subnet_timeout;
     attr_p->active_width    = 2;                   /* 4x */
     attr_p->active_speed    = emu_speeds[port->speed].active_speed;
     attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */

@@ -364,7 +364,7 @@ static int ctl_status_print_json(const ctl_status_t *status)
     int ret;
 
     root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:o, s:o,"
-                     " s:o, s:o, s:o, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
+                     " s:o, s:o, s:o, s:i, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
                      (int)emu_fabric->cfg.mtu, "shared_hca",
@@ -377,7 +377,8 @@ static int ctl_status_print_json(const ctl_status_t *status)
                      ctl_status_json_procs(status), "qps",
                      ctl_status_json_qps(status), "faults",
                      ctl_status_json_faults(status), "quirks",
-                     ctl_quirk_json_status(), "trace", "written",
+                     ctl_quirk_json_status(), "subnet_timeout",
+                     (int)emu_fabric->cfg.subnet_timeout, "trace", "written",
                      (json_int_t)emu_trace_count(emu_fabric->trace), "capacity",
                      (json_int_t)emu_fabric->cfg.trace_entries);
     if (root == NULL) {

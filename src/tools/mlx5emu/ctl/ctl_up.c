@@ -19,6 +19,7 @@ enum {
     CTL_UP_MTU,
     CTL_UP_SPEEDS,
     CTL_UP_TRACE,
+    CTL_UP_SUBNET_TIMEOUT,
     CTL_UP_SHARED_HCA,
     CTL_UP_NO_DEVX,
     CTL_UP_REUSE_QPNS,
@@ -34,6 +35,7 @@ static const struct option ctl_up_options[] = {
     {"mtu",        required_argument, NULL, CTL_UP_MTU},
     {"speeds",     required_argument, NULL, CTL_UP_SPEEDS},
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
+    {"subnet-timeout", required_argument, NULL, CTL_UP_SUBNET_TIMEOUT},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
     {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
     {"reuse-qpns", no_argument,       NULL, CTL_UP_REUSE_QPNS},
@@ -175,6 +177,10 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         status             = ctl_up_parse_u32("trace", 0, 100000000, &trace);
         cfg->trace_entries = trace;
         return status;
+    case CTL_UP_SUBNET_TIMEOUT:
+        return ctl_up_parse_u32("subnet-timeout", 0,
+                                EMU_MAX_SUBNET_TIMEOUT,
+                                &cfg->subnet_timeout);
     case CTL_UP_SHARED_HCA:
         cfg->shared_hca = 1;
         return 0;
@@ -308,6 +314,9 @@ const ctl_verb_t ctl_verb_up = {
     "  --speeds S,... What ports of link 0, 1, ... say of their speed: sdr, ddr,\n"
     "                 qdr, fdr, edr, hdr or ndr (edr)\n"
     "  --trace N      Entries that the trace holds; 0 for no trace (65536)\n"
+    "  --subnet-timeout N\n"
+    "                 The subnet manager's bound of a packet's lifetime, as ports\n"
+    "                 report it: 4.096 us x 2^N, from 0 to 31 (18, OpenSM's default)\n"
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
     "                 atomicity; otherwise each is a NIC of its own\n"
     "  --no-devx      Devices have no DEVX: programs fall back to what verbs\n"
