@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "config.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/core/varuna_uid.h>

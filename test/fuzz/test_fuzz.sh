@@ -87,7 +87,7 @@ test_devx() {
 }
 
 test_what_peers_send() {
-    fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,parse_old,delta,plan,oplog}.c
+    fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,msg,msg_old,delta,plan,oplog}.c
 }
 
 test_keys_and_links() {

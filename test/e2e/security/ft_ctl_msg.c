@@ -6,7 +6,7 @@
 #include "ft_ctl_msg.h"
 
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <string.h>
 

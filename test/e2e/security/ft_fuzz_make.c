@@ -6,7 +6,7 @@
  */
 #include "ft_fuzz.h"
 
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <ucs/sys/math.h>
 #include <string.h>

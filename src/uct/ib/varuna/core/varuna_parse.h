@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Checks of everything which a peer sends or publishes, before anybody uses it.
- * Pure: bytes in, verdict out; peer and ctl call it and tell the user.
+ * Checks of the addresses that a peer publishes, before anybody uses them. Pure: bytes
+ * in, verdict out; the caller informs the user. Messages: varuna_msg.h.
  */
 #ifndef UCT_VARUNA_PARSE_H_
 #define UCT_VARUNA_PARSE_H_
@@ -52,54 +52,6 @@ ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
                                    uct_varuna_parsed_addr_t *parsed,
                                    const char **reason_p);
 
-/** @return Nonzero if @a addr is an interface address of @a uuid. */
-int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
-
-/**
- * Check a control message: its header, and that its body is as long as its type
- * and the lengths in it say. Inner addresses and keys are not looked into.
- *
- * @param [in]  data      Message.
- * @param [in]  length    Its length.
- * @param [out] reason_p  A sentence for the user in case of failure.
- *
- * @return UCS_ERR_UNSUPPORTED for another wire version, of which nothing but
- *         the header may be read; UCS_ERR_INVALID_PARAM if it is malformed.
- */
-ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
-                                  const char **reason_p);
-
-/**
- * Where the requester of a control message, which has passed the check, wants to be
- * answered.
- *
- * @param [in]  data    Message.
- * @param [out] parsed  A short address with one link.
- *
- * @return UCS_ERR_NO_ELEM if the message does not tell.
- */
-ucs_status_t uct_varuna_parse_ctl_from(const void *data,
-                                       uct_varuna_parsed_addr_t *parsed);
-
-/**
- * The same of a message of the wire version before this one, which has not been
- * checked.
- *
- * @param [out] hdr_p   Its header; what it did not have then is 0.
- * @param [out] parsed  A short address with one link.
- *
- * @return UCS_ERR_INVALID_PARAM if it isn't one, or does not tell.
- */
-ucs_status_t uct_varuna_parse_ctl_old(const void *data, size_t length,
-                                      uct_varuna_ctl_hdr_t *hdr_p,
-                                      uct_varuna_parsed_addr_t *parsed);
-
-/** @return Nonzero for messages which carry the address of their requester. */
-int uct_varuna_ctl_has_from(unsigned type);
-
-/** @return Name of a control message type, for logs. */
-const char *uct_varuna_ctl_type_name(unsigned type);
-
 /** @return Length of a packed key, as its header says. */
 static inline size_t uct_varuna_rkey_length(const void *buffer)
 {
@@ -107,5 +59,8 @@ static inline size_t uct_varuna_rkey_length(const void *buffer)
 
     return sizeof(*packed) + (packed->num_keys * packed->key_size);
 }
+
+/** @return Nonzero if @a addr is an interface address of @a uuid. */
+int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
 
 #endif

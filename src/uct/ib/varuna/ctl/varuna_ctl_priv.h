@@ -25,7 +25,7 @@
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
 #include <ucs/async/async.h>
@@ -308,9 +308,7 @@ struct uct_varuna_ctl {
  * endpoints is without them. */
 static inline ucs_log_level_t uct_varuna_ctl_log_level(unsigned type)
 {
-    return ((type == UCT_VARUNA_CTL_PING) || (type == UCT_VARUNA_CTL_PONG) ||
-            (type == UCT_VARUNA_CTL_PROXY_REQ) ||
-            (type == UCT_VARUNA_CTL_PROXY_REP)) ?
+    return uct_varuna_msg_has(type, UCT_VARUNA_MSG_FLAG_FREQUENT) ?
            UCS_LOG_LEVEL_TRACE : UCS_LOG_LEVEL_DEBUG;
 }
 
@@ -365,8 +363,6 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl);
 
 void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
                              uct_varuna_ctl_msg_t *msg);
-
-int uct_varuna_ctl_is_reply(uint8_t type);
 
 /* Append where we are, for one who has to say that it isn't who we think. There is
  * room for UCT_VARUNA_CTL_MAX_FROM bytes. @return how many were used. */

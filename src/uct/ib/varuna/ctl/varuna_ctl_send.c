@@ -244,18 +244,6 @@ void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
     ucs_free(msg);
 }
 
-int uct_varuna_ctl_is_reply(uint8_t type)
-{
-    return (type == UCT_VARUNA_CTL_OPEN_REP) ||
-           (type == UCT_VARUNA_CTL_CONNECT_REP) ||
-           (type == UCT_VARUNA_CTL_FENCE_REP) ||
-           (type == UCT_VARUNA_CTL_CLOSE_REP) ||
-           (type == UCT_VARUNA_CTL_REJECT) || (type == UCT_VARUNA_CTL_PONG) ||
-           (type == UCT_VARUNA_CTL_PROXY_REP) ||
-           (type == UCT_VARUNA_CTL_PORTS); /* Nobody has asked, but only to those
-                                              who could have */
-}
-
 /* Make room: a dropped reply is asked for again. */
 static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
 {
@@ -265,7 +253,7 @@ static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
     victim = NULL;
     ucs_list_for_each(msg, &ctl->queue, list) {
         hdr = (const uct_varuna_ctl_hdr_t*)msg->data;
-        if (uct_varuna_ctl_is_reply(hdr->type)) {
+        if (uct_varuna_msg_has(hdr->type, UCT_VARUNA_MSG_FLAG_ANSWER)) {
             victim = msg;
             break;
         }

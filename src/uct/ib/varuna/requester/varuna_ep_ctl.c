@@ -12,7 +12,7 @@
 #include "varuna_recovery_priv.h"
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_req.h"
 #include "varuna_swap.h"
 

@@ -14,7 +14,7 @@
 #include "varuna.inl"
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 
 void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
 {

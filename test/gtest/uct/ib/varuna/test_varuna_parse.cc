@@ -11,7 +11,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_delta.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/core/varuna_uid.h>
 }
 

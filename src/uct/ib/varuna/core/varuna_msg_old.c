@@ -8,7 +8,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_parse.h"
+#include "varuna_msg.h"
 
 #include <string.h>
 
