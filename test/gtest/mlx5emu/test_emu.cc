@@ -202,9 +202,10 @@ side::side(const rcv::fabric &fabric, unsigned host, unsigned link,
 }
 
 void side::connect(const side &peer, unsigned timeout, unsigned retry,
-                   unsigned rnr_retry)
+                   unsigned rnr_retry, unsigned sl)
 {
-    (*m_agent)("connect", qp, peer.qpn, peer.lid, timeout, retry, rnr_retry);
+    (*m_agent)("connect", qp, peer.qpn, peer.lid, timeout, retry, rnr_retry,
+               sl);
 }
 
 std::string side::send_line(ibv_wr_opcode opcode, const side &peer,
@@ -373,12 +374,12 @@ void test_emu::check_quirks()
 }
 
 void test_emu::make_pair(unsigned link, unsigned timeout, unsigned retry,
-                         unsigned rnr_retry, bool use_srq)
+                         unsigned rnr_retry, bool use_srq, unsigned sl)
 {
     a.reset(new side(fabric(), 0, link, use_srq));
     b.reset(new side(fabric(), 1, link, use_srq));
-    a->connect(*b, timeout, retry, rnr_retry);
-    b->connect(*a, timeout, retry, rnr_retry);
+    a->connect(*b, timeout, retry, rnr_retry, sl);
+    b->connect(*a, timeout, retry, rnr_retry, sl);
 }
 
 void test_emu::fault(const std::string &rule, uint64_t fires)

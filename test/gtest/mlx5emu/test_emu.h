@@ -111,7 +111,7 @@ public:
          bool use_srq = false, bool sig_all = true, int type = IBV_QPT_RC);
 
     void connect(const side &peer, unsigned timeout = 8, unsigned retry = 3,
-                 unsigned rnr_retry = 7);
+                 unsigned rnr_retry = 7, unsigned sl = 0);
 
     /** What an agent is told, to be begun and finished. */
     std::string send_line(ibv_wr_opcode opcode, const side &peer,
@@ -252,7 +252,8 @@ protected:
 
     /** Two sides of a connection between hosts 0 and 1. */
     void make_pair(unsigned link = 0, unsigned timeout = 8, unsigned retry = 3,
-                   unsigned rnr_retry = 7, bool use_srq = false);
+                   unsigned rnr_retry = 7, bool use_srq = false,
+                   unsigned sl = 0);
 
     /** Loads a rule. cleanup() fails the test if it did not fire so often. */
     void fault(const std::string &rule, uint64_t fires = 1);

@@ -63,7 +63,7 @@ UCS_TEST_F(test_emu_quirk_text, errors) {
     refuses("psn-lost,", "expected");
     refuses("0:1=", "expected");
     refuses("=psn-lost", "expected");
-    refuses("friendly", "no quirk \"friendly\"; there are psn-lost");
+    refuses("friendly", "psn-lost");
     refuses("psn-los", "no quirk \"psn-los\"");
     refuses("x=psn-lost", "\"x\" is no place");
     refuses("0:=psn-lost", "is no place");

@@ -316,7 +316,7 @@ static numbers_t cmd_qp(const words_t &words)
     return {qps.size() - 1, qp.ibv->qp_num};
 }
 
-/* connect QP REMOTE_QPN DLID TIMEOUT RETRY RNR_RETRY */
+/* connect QP REMOTE_QPN DLID TIMEOUT RETRY RNR_RETRY [SL] */
 static numbers_t cmd_connect(const words_t &words)
 {
     queue_pair &qp   = item(qps, words, 1);
@@ -338,6 +338,7 @@ static numbers_t cmd_connect(const words_t &words)
     attr.min_rnr_timer      = 1;
     attr.ah_attr.dlid       = number(words, 3);
     attr.ah_attr.port_num   = 1;
+    attr.ah_attr.sl         = (words.size() > 7) ? number(words, 7) : 0;
     check_ret(ibv_modify_qp(qp.ibv, &attr, IBV_QP_STATE | IBV_QP_AV |
                             IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),

@@ -37,6 +37,7 @@
 #define EMU_SRQ_MAX_SGE      16
 #define EMU_MAX_MSG          (1u << 30)
 #define EMU_MAX_RD_ATOMIC    16      /* reads and atomics in flight per QP */
+#define EMU_MAX_EARLY        64      /* packets that come before others */
 #define EMU_PSN_MASK         0xffffffu
 
 typedef struct emu_fabric  emu_fabric_t;

@@ -8,11 +8,16 @@
 #include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_proc.h"
+#include "emu_quirk.h"
 #include "emu_svc.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+
+/* Those of quirk ooo leave some to programs that want order */
+#define EMU_OOO_SLS     0x00ff
+#define EMU_OOO_ALL_SLS 0xffff
 
 const char *emu_counter_names[EMU_CNT_LAST] = {
     [EMU_CNT_DOORBELLS]    = "doorbells",
@@ -133,6 +138,14 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     attr_p->active_speed    = emu_speeds[port->speed].active_speed;
     attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */
     attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+}
+
+uint16_t emu_port_ooo_sls(const emu_port_t *port)
+{
+    if (emu_quirk_on(port->index, EMU_QUIRK_OOO_ALL)) {
+        return EMU_OOO_ALL_SLS;
+    }
+    return emu_quirk_on(port->index, EMU_QUIRK_OOO) ? EMU_OOO_SLS : 0;
 }
 
 const char *emu_port_rate(const emu_port_t *port)

@@ -103,6 +103,9 @@ int emu_port_open(unsigned link, emu_ctx_t **ctx_p);
  */
 void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p);
 
+/** Service levels (bits) whose packets may be placed out of order. */
+uint16_t emu_port_ooo_sls(const emu_port_t *port);
+
 /** Attributes as ibv_query_device gives them. */
 void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p);
 

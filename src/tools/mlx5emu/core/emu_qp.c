@@ -132,6 +132,14 @@ void emu_qp_abandon_msg(emu_qp_t *ctx)
     msg->kind = EMU_OP_NONE;
 }
 
+void emu_qp_forget_early(emu_qp_t *ctx)
+{
+    if (ctx->resp_num_early > 0) {
+        memset(ctx->resp_early, 0, sizeof(ctx->resp_early));
+        ctx->resp_num_early = 0;
+    }
+}
+
 /* What a DC initiator's target knows survives the initiator's reset: a packet
  * of its last connection that is still on its way is executed, as in reality,
  * until the next connection begins */
@@ -139,6 +147,7 @@ static void emu_qp_reset_responder(emu_qp_t *qp)
 {
     emu_qp_abandon_msg(qp);
     memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
+    emu_qp_forget_early(qp);
     qp->resp_state    = IBV_QPS_RESET;
     qp->resp_psn      = 0;
     qp->resp_msn      = 0;
@@ -208,6 +217,7 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
         qp->locks_ready = 1;
     }
     memset(&qp->resp_msg, 0, sizeof(qp->resp_msg));
+    emu_qp_forget_early(qp);
     emu_qp_reset_responder(qp);
     emu_qp_reset(qp);
 }

@@ -70,6 +70,14 @@ typedef struct emu_atomic_result {
     uint64_t value;        /* as it was in memory */
 } emu_atomic_result_t;
 
+/** A packet of a write that came, and was placed, before its predecessors. */
+typedef struct emu_resp_early {
+    uint32_t psn;
+    uint8_t  valid;
+    uint8_t  is_last;      /* ends its message */
+    uint8_t  reserved[2];
+} emu_resp_early_t;
+
 /** A message that a responder is in the middle of. */
 typedef struct emu_resp_msg {
     uint8_t  kind;         /* emu_op_kind_t, 0: none */
@@ -161,7 +169,9 @@ struct emu_qp {
     uint32_t            resp_atomic; /* next slot of resp_atomics */
     uint64_t            resp_serial; /* DC: connection that this is for */
     emu_resp_msg_t      resp_msg;
+    uint32_t            resp_num_early; /* valid entries of resp_early */
     emu_atomic_result_t resp_atomics[EMU_MAX_RD_ATOMIC];
+    emu_resp_early_t    resp_early[EMU_MAX_EARLY]; /* by PSN % EMU_MAX_EARLY */
 } __attribute__((aligned(64)));
 
 #define EMU_QP_IDX_BITS 14
@@ -203,6 +213,9 @@ void emu_qp_reset(emu_qp_t *qp);
 /** A message ends in the middle: its receive entry is given back. resp_lock is
  *  held. */
 void emu_qp_abandon_msg(emu_qp_t *qp);
+
+/** Forget what came before its predecessors. resp_lock is held. */
+void emu_qp_forget_early(emu_qp_t *qp);
 
 /** The path MTU of a QP, in bytes. */
 unsigned emu_qp_mtu(const emu_qp_t *qp);

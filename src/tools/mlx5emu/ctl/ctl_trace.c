@@ -50,7 +50,8 @@ static const struct {
     {EMU_TRACE_FLAG_DUP,     "duplicate"},
     {EMU_TRACE_FLAG_PARTIAL, "partial"},
     {EMU_TRACE_FLAG_LAST,    "last"},
-    {EMU_TRACE_FLAG_INLINE,  "inline"}
+    {EMU_TRACE_FLAG_INLINE,  "inline"},
+    {EMU_TRACE_FLAG_OOO,     "out_of_order"}
 };
 
 #define CTL_NUM_FLAGS (sizeof(ctl_trace_flags) / sizeof(ctl_trace_flags[0]))

@@ -9,6 +9,8 @@
  *   - those of a queue pair are executed in the order of their posting;
  *   - what is called a duplicate was executed before.
  *
+ * Of parts that were placed out of order (quirk ooo) only the bytes are counted.
+ *
  * It knows requests by their number, which no two of a fabric share. What a
  * program posts twice are two requests: the judge of that is who knows the
  * program. Called by ctl_trace.c.
@@ -39,6 +41,7 @@ typedef struct ctl_check_item {
     uint32_t gaps;        /* of the trace, when it was seen last */
     uint8_t  whole;
     uint8_t  unjudged;    /* counted as such */
+    uint8_t  is_ooo;      /* some of its parts were placed out of order */
 } ctl_check_item_t;
 
 /** Open addressing, at most half full. */
@@ -145,12 +148,33 @@ static int ctl_check_may_miss(const ctl_check_t *check,
 static void ctl_check_order(ctl_check_t *check, ctl_check_item_t *qp,
                             const emu_trace_entry_t *entry)
 {
-    if (entry->id < qp->done) {
+    if (entry->id >= qp->done) {
+        qp->done = entry->id;
+    } else if (!(entry->flags & EMU_TRACE_FLAG_OOO)) {
         ctl_check_error(check, entry, "was executed behind a later one of its"
                         " queue pair");
     }
+}
 
-    qp->done = entry->id;
+/* A part of a request whose parts may come in any order: they are counted. A
+ * queue pair's next request is in order again only when all have come. */
+static void ctl_check_ooo_part(ctl_check_t *check, ctl_check_item_t *op,
+                               const emu_trace_entry_t *entry, int may_miss)
+{
+    int is_atomic  = (entry->op == EMU_TRACE_CAS) ||
+                     (entry->op == EMU_TRACE_FAA);
+    uint64_t total = is_atomic ? entry->length : entry->arg[1];
+
+    op->is_ooo = 1;
+    op->done  += entry->length;
+    if (may_miss || op->unjudged) {
+        ctl_check_unjudged(check, op);
+    } else if (op->done > total) {
+        ctl_check_error(check, entry, "had a part executed again");
+    }
+
+    op->whole     = (op->done >= total);
+    check->whole += op->whole;
 }
 
 /* The entry is one of several parts, the last or the only one */
@@ -195,6 +219,12 @@ static void ctl_check_executed(ctl_check_t *check, ctl_check_item_t *op,
     }
 
     may_miss = ctl_check_may_miss(check, qp, entry->id);
+    if (op->is_ooo || (entry->flags & EMU_TRACE_FLAG_OOO)) {
+        ctl_check_ooo_part(check, op, entry, may_miss);
+        ctl_check_order(check, qp, entry);
+        return;
+    }
+
     ctl_check_part(check, op, entry, may_miss);
     op->whole = !(entry->flags & EMU_TRACE_FLAG_PARTIAL);
     check->whole += op->whole;

@@ -85,6 +85,7 @@ typedef struct emu_devx_cmd {
 /* emu_devx_cap.c */
 int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd);
 int emu_devx_query_lag(const emu_devx_cmd_t *cmd);
+int emu_devx_query_vport(const emu_devx_cmd_t *cmd);
 
 /* emu_devx_qp.c: commands of queue pairs, made by DEVX or by verbs */
 int emu_devx_create_qp(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd);

@@ -30,6 +30,7 @@ static void emu_devx_fill_general(void *cap)
                 EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
     emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_RES_QP,
                 EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
+    emu_ifc_set(cap, EMU_CAP_OOO_SL_MASK, 1);
     emu_ifc_set(cap, EMU_CAP_NUM_PORTS, 1);
     emu_ifc_set(cap, EMU_CAP_LOG_MAX_MSG, EMU_DEVX_LOG2(EMU_MAX_MSG));
     emu_ifc_set(cap, EMU_CAP_CQE_VERSION, 1);
@@ -86,6 +87,37 @@ int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
     default:
         return EMU_CMD_ST_BAD_PARAM;
     }
+}
+
+int emu_devx_query_vport(const emu_devx_cmd_t *cmd)
+{
+    const emu_ctx_t *ctx   = emu_vctx(cmd->context)->ctx;
+    const emu_port_t *port = &emu_fabric->ports[ctx->port];
+    uint8_t vport[EMU_VPORT_SIZE];
+    struct ibv_port_attr attr;
+
+    /* Those of other functions are for who manages the device */
+    if ((emu_ifc_get(cmd->in, EMU_VPORT_IN_PORT_NUM) != 1) ||
+        (emu_ifc_get(cmd->in, EMU_VPORT_IN_OTHER) != 0) ||
+        (emu_ifc_get(cmd->in, EMU_VPORT_IN_NUMBER) != 0)) {
+        return EMU_CMD_ST_BAD_PARAM;
+    }
+
+    emu_port_query(port, &attr);
+    memset(vport, 0, sizeof(vport));
+    emu_ifc_set(vport, EMU_VPORT_PHYS_STATE, attr.phys_state);
+    emu_ifc_set(vport, EMU_VPORT_PORT_STATE, attr.state);
+    emu_ifc_set(vport, EMU_VPORT_STATE, attr.state == IBV_PORT_ACTIVE);
+    emu_ifc_set(vport, EMU_VPORT_SYSTEM_GUID, port->guid);
+    emu_ifc_set(vport, EMU_VPORT_PORT_GUID, port->guid);
+    emu_ifc_set(vport, EMU_VPORT_NODE_GUID, port->guid);
+    emu_ifc_set(vport, EMU_VPORT_OOO_SL_MASK, emu_port_ooo_sls(port));
+    emu_ifc_set(vport, EMU_VPORT_LID, attr.lid);
+    emu_ifc_set(vport, EMU_VPORT_SUBNET_TIMEOUT, attr.subnet_timeout);
+    emu_ifc_set(vport, EMU_VPORT_SM_LID, attr.sm_lid);
+    memcpy((uint8_t*)cmd->out + EMU_VPORT_OUT_OFFSET, vport,
+           emu_min(sizeof(vport), cmd->outlen - EMU_VPORT_OUT_OFFSET));
+    return EMU_CMD_ST_OK;
 }
 
 /* Ports are never bonded: all fields are zero */

@@ -33,6 +33,7 @@ typedef struct emu_devx_op {
 
 static const emu_devx_op_t emu_devx_ops[] = {
     {EMU_CMD_QUERY_HCA_CAP, EMU_CMD_MIN_LEN, EMU_DEVX_GENERAL, EMU_DEVX_LAST},
+    {EMU_CMD_QUERY_HCA_VPORT, EMU_CMD_MIN_LEN, EMU_DEVX_GENERAL, EMU_DEVX_LAST},
     {EMU_CMD_QUERY_LAG,     EMU_CMD_MIN_LEN, EMU_DEVX_GENERAL, EMU_DEVX_LAST},
     {EMU_CMD_CREATE_MKEY,   EMU_MKEY_CMD_LEN, EMU_DEVX_CREATE, EMU_DEVX_MKEY},
     {EMU_CMD_CREATE_CQ,     EMU_CQ_CMD_LEN,  EMU_DEVX_CREATE,  EMU_DEVX_CQ},
@@ -117,6 +118,18 @@ emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
     return NULL;
 }
 
+static int emu_devx_general(const emu_devx_cmd_t *cmd, unsigned opcode)
+{
+    switch (opcode) {
+    case EMU_CMD_QUERY_HCA_CAP:
+        return emu_devx_query_hca_cap(cmd);
+    case EMU_CMD_QUERY_HCA_VPORT:
+        return emu_devx_query_vport(cmd);
+    default:
+        return emu_devx_query_lag(cmd);
+    }
+}
+
 /* The device's answer. Output of a command that failed is its header alone. */
 static int emu_devx_answer(const emu_devx_cmd_t *cmd, int status)
 {
@@ -143,9 +156,7 @@ int mlx5dv_devx_general_cmd(struct ibv_context *context, const void *in,
         return errno;
     }
 
-    return emu_devx_answer(&cmd, (op->opcode == EMU_CMD_QUERY_HCA_CAP) ?
-                                 emu_devx_query_hca_cap(&cmd) :
-                                 emu_devx_query_lag(&cmd));
+    return emu_devx_answer(&cmd, emu_devx_general(&cmd, op->opcode));
 }
 
 static int emu_devx_create(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd,

@@ -36,6 +36,7 @@
 #define EMU_CMD_QUERY_DCT          0x713
 #define EMU_CMD_CREATE_RMP         0x90c
 #define EMU_CMD_QUERY_RMP          0x90f
+#define EMU_CMD_QUERY_HCA_VPORT    0x762
 #define EMU_CMD_QUERY_LAG          0x842
 
 /* Statuses */
@@ -78,6 +79,7 @@
 #define EMU_CAP_FIXED_BUFFER_SIZE  0x108, 1
 #define EMU_CAP_LOG_MAX_KLM_LIST   0x11a, 6
 #define EMU_CAP_LOG_MAX_RA_REQ_DC  0x12a, 6
+#define EMU_CAP_OOO_SL_MASK        0x138, 1
 #define EMU_CAP_LOG_MAX_RA_RES_DC  0x13a, 6
 #define EMU_CAP_LOG_MAX_RA_REQ_QP  0x14a, 6
 #define EMU_CAP_LOG_MAX_RA_RES_QP  0x15a, 6
@@ -114,6 +116,23 @@
 #define EMU_ATOMIC_OP_FA           0x2
 #define EMU_ATOMIC_OP_MASKED_CS    0x4
 #define EMU_ATOMIC_OP_MASKED_FA    0x8
+
+/* QUERY_HCA_VPORT_CONTEXT; programs may ask for the first part of the context */
+#define EMU_VPORT_OUT_OFFSET       16    /* Bytes */
+#define EMU_VPORT_SIZE             512
+#define EMU_VPORT_IN_OTHER         0x040, 1
+#define EMU_VPORT_IN_PORT_NUM      0x04c, 4
+#define EMU_VPORT_IN_NUMBER        0x050, 16
+#define EMU_VPORT_PHYS_STATE       0x110, 4
+#define EMU_VPORT_PORT_STATE       0x118, 4
+#define EMU_VPORT_STATE            0x11c, 4
+#define EMU_VPORT_SYSTEM_GUID      0x140, 64
+#define EMU_VPORT_PORT_GUID        0x180, 64
+#define EMU_VPORT_NODE_GUID        0x1c0, 64
+#define EMU_VPORT_OOO_SL_MASK      0x290, 16
+#define EMU_VPORT_LID              0x300, 16
+#define EMU_VPORT_SUBNET_TIMEOUT   0x31b, 5
+#define EMU_VPORT_SM_LID           0x320, 16
 
 /* CREATE_CQ, QUERY_CQ: the context is at the same place in both */
 #define EMU_CQ_CMD_LEN             272

@@ -13,6 +13,7 @@
  */
 
 #include "emu_engine.h"
+#include "emu_ooo.h"
 #include "emu_proto.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_port.h"
@@ -182,7 +183,6 @@ static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
     } else {
         pkt->dst_qpn  = qp->attr.dest_qp_num;
         pkt->dlid     = qp->attr.ah_attr.dlid;
-        pkt->sl       = qp->attr.ah_attr.sl;
         pkt->dc_key   = 0;
         pkt->serial   = 0;
         pkt->conn_psn = 0;
@@ -190,13 +190,15 @@ static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
 }
 
 /* How many packets of a message may go at once */
-static uint32_t emu_req_train(const emu_qp_t *qp, uint32_t num_psn,
+static uint32_t emu_req_train(const emu_qp_t *qp, uint8_t sl, uint32_t num_psn,
                               unsigned mtu)
 {
     const emu_port_t *port = emu_req_port(qp);
 
-    if ((num_psn > 1) && emu_fault_active() &&
-        emu_fault_need_split(port->host, port->link)) {
+    if ((num_psn > 1) &&
+        (emu_ooo_is_on(qp, sl) ||
+         (emu_fault_active() &&
+          emu_fault_need_split(port->host, port->link)))) {
         return 1;
     }
     return emu_min(num_psn, EMU_TRAIN_MAX / mtu);
@@ -220,14 +222,15 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
     unsigned mtu   = emu_qp_mtu(qp);
     uint32_t first = emu_psn_diff(qp->req_send, sqe->psn);
     uint32_t num   = sqe->num_psn - first;
+    uint8_t sl     = (qp->type == EMU_QPT_DCI) ? op->sl : qp->attr.ah_attr.sl;
 
     if (op->kind != EMU_OP_READ) {
-        num = emu_req_train(qp, num, mtu);
+        num = emu_req_train(qp, sl, num, mtu);
     }
 
     pkt->kind         = op->kind;
     pkt->qp_type      = qp->type;
-    pkt->sl           = op->sl;
+    pkt->sl           = sl;
     pkt->qkey         = 0;
     pkt->flags        = (((first == 0) || (op->kind == EMU_OP_READ)) ?
                          EMU_PKT_FIRST : 0) |
@@ -277,11 +280,20 @@ static int emu_req_is_idle(const emu_qp_t *qp)
 }
 
 static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp);
+static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp);
 
 static const emu_wire_ends_t emu_req_ends = {
     .request  = emu_resp_receive,
-    .response = emu_req_late_response
+    .response = emu_req_late_response,
+    .respond  = emu_req_respond
 };
+
+static int emu_req_transmit(emu_qp_t *qp, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    return emu_ooo_has(qp) ?
+           emu_ooo_send(qp, &emu_req_ends, pkt, rsp_p) :
+           emu_wire_send(&emu_req_ends, pkt, rsp_p);
+}
 
 /* Send the packets of a WQE, until it ends or something comes in between */
 static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
@@ -303,7 +315,7 @@ static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
             qp->sq_send = index + op->num_bb;
         }
 
-        if (emu_wire_send(&emu_req_ends, &pkt, &rsp)) {
+        if (emu_req_transmit(qp, &pkt, &rsp)) {
             emu_comp_receive(qp, &rsp);
             emu_rsp_release(&rsp);
         }
@@ -414,6 +426,20 @@ static void emu_req_expired(emu_qp_t *qp)
     emu_req_run(qp);
 }
 
+/* A response that is late, whatever it is. Service thread, req_lock is held. */
+static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp)
+{
+    if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
+        (qp->req_state == IBV_QPS_RTS) &&
+        ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
+        emu_nic_is(qp->port, qp->nic_gen)) {
+        emu_comp_receive(qp, rsp);
+        if (qp->req_state == IBV_QPS_RTS) {
+            emu_req_run(qp);
+        }
+    }
+}
+
 /* A late response, or the response to a late request. Service thread. */
 static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp)
 {
@@ -421,15 +447,7 @@ static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp)
 
     if (qp != NULL) {
         emu_lock(&qp->req_lock);
-        if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
-            (qp->req_state == IBV_QPS_RTS) &&
-            ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
-            emu_nic_is(qp->port, qp->nic_gen)) {
-            emu_comp_receive(qp, rsp);
-            if (qp->req_state == IBV_QPS_RTS) {
-                emu_req_run(qp);
-            }
-        }
+        emu_req_respond(qp, pkt, rsp);
         emu_unlock(&qp->req_lock);
     }
     if (rsp != NULL) {

@@ -7,6 +7,7 @@
  * the protocol is concerned.
  */
 
+#include "emu_resp_ooo.h"
 #include "emu_resp_ops.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
@@ -62,6 +63,7 @@ static emu_rx_verdict_t emu_rx_check_connection(emu_rx_t *rx)
         ctx->resp_nak    = 0;
         ctx->resp_atomic = 0;
         emu_qp_abandon_msg(ctx);
+        emu_qp_forget_early(ctx);
         memset(ctx->resp_atomics, 0, sizeof(ctx->resp_atomics));
     }
 
@@ -92,6 +94,11 @@ static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
     if (emu_likely(diff == 0)) {
         rx->ctx->resp_nak = 0;
         return EMU_RX_NEXT;
+    }
+
+    if ((diff > 0) && (rx->pkt->flags & EMU_PKT_OOO) &&
+        emu_rx_take_early(rx, diff)) {
+        return EMU_RX_DROP; /* it is acknowledged with its predecessors */
     }
 
     if (diff > 0) {
@@ -132,17 +139,24 @@ static emu_rx_verdict_t emu_rx_check_sequence(emu_rx_t *rx)
 static emu_rx_verdict_t emu_rx_acknowledge(emu_rx_t *rx)
 {
     emu_pkt_t *pkt = rx->pkt;
+    uint32_t last  = emu_psn_add(pkt->psn, pkt->num_psn - 1);
+    int is_end     = !!(pkt->flags & EMU_PKT_LAST);
 
     rx->ctx->resp_psn = emu_psn_add(pkt->psn, pkt->num_psn);
-    if (!(pkt->flags & EMU_PKT_LAST)) {
+    if (is_end) {
+        rx->ctx->resp_msn = emu_psn_add(rx->ctx->resp_msn, 1);
+    }
+    if (emu_unlikely(rx->ctx->resp_num_early > 0)) {
+        is_end |= emu_rx_absorb_early(rx, &last);
+    }
+    if (!is_end) {
         return EMU_RX_DROP; /* only a message's end is acknowledged */
     }
 
-    rx->ctx->resp_msn = emu_psn_add(rx->ctx->resp_msn, 1);
     rx->rsp->executed = 1;
     if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
         rx->rsp->type = EMU_RSP_ACK;
-        rx->rsp->psn  = emu_psn_add(pkt->psn, pkt->num_psn - 1);
+        rx->rsp->psn  = last;
     }
     return EMU_RX_REPLY;
 }

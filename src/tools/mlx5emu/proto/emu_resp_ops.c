@@ -132,6 +132,9 @@ static uint8_t emu_rx_trace_flags(const emu_rx_t *rx)
     } else if (!(pkt->flags & EMU_PKT_FIRST)) {
         flags |= EMU_TRACE_FLAG_LAST;
     }
+    if (rx->is_early || (!rx->is_dup && (rx->ctx->resp_num_early > 0))) {
+        flags |= EMU_TRACE_FLAG_OOO;
+    }
     return flags | (rx->is_dup ? EMU_TRACE_FLAG_DUP : 0) |
            ((pkt->flags & EMU_PKT_INLINE) ? EMU_TRACE_FLAG_INLINE : 0);
 }
@@ -290,11 +293,10 @@ static emu_rx_verdict_t emu_rx_send(emu_rx_t *rx)
     return EMU_RX_NEXT;
 }
 
-static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
+emu_rx_verdict_t emu_rx_place(emu_rx_t *rx)
 {
     const emu_pkt_t *pkt = rx->pkt;
     struct iovec src[EMU_MAX_SGE], dst;
-    emu_rq_entry_t entry;
     unsigned num_src;
     int ret;
 
@@ -311,6 +313,19 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
     }
 
     emu_rx_trace(rx, 0);
+    return EMU_RX_NEXT;
+}
+
+static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
+{
+    const emu_pkt_t *pkt     = rx->pkt;
+    emu_rx_verdict_t verdict = emu_rx_place(rx);
+    emu_rq_entry_t entry;
+
+    if (verdict != EMU_RX_NEXT) {
+        return verdict;
+    }
+
     rx->ctx->resp_msg.kind = EMU_OP_WRITE;
     if (pkt->flags & EMU_PKT_LAST) {
         rx->ctx->resp_msg.kind = EMU_OP_NONE;

@@ -26,6 +26,7 @@ typedef struct emu_rx {
     emu_port_t *port;
     emu_mr_t   *mr;            /* remote memory of the request, referenced */
     uint8_t    is_dup;
+    uint8_t    is_early;       /* before its predecessors */
 } emu_rx_t;
 
 /* Steps in emu_resp_ops.c */
@@ -34,6 +35,8 @@ emu_rx_verdict_t emu_rx_nak(emu_rx_t *rx, emu_rsp_type_t type);
 emu_rx_verdict_t emu_rx_check_rights(emu_rx_t *rx);
 emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx);
 emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx);
+/** Put the payload of a write into memory. */
+emu_rx_verdict_t emu_rx_place(emu_rx_t *rx);
 emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx);
 
 #endif

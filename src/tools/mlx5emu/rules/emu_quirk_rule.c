@@ -17,7 +17,35 @@
 
 _Static_assert(EMU_QUIRK_LAST <= 64, "emu_quirk_port_t::on has 64 bits");
 
+#define EMU_QUIRK_OOO_VALUES \
+    {{"packets", 0, 8, 1, 32}, {"time", 1, 300000, 1000, 60000000000}, \
+     {"percent", 0, 50, 1, 100}}
+#define EMU_QUIRK_OOO_SOURCE \
+    "NVIDIA MLNX_OFED manual, Out-of-Order (OOO) Data Placement"
+
 const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
+    [EMU_QUIRK_OOO] = {
+        .name      = "ooo",
+        .scope     = EMU_QUIRK_SCOPE_LINK,
+        .is_random = 1,
+        .values    = EMU_QUIRK_OOO_VALUES,
+        .what      = "some packets of writes, percent of them, are overtaken by"
+                     " up to so many packets of their queue pair for up to that"
+                     " time, and are placed behind them; on service levels 0"
+                     " to 7",
+        .real      = "adaptive routing, ConnectX-5 and later, RC and DC",
+        .source    = EMU_QUIRK_OOO_SOURCE
+    },
+    [EMU_QUIRK_OOO_ALL] = {
+        .name      = "ooo-all",
+        .scope     = EMU_QUIRK_SCOPE_LINK,
+        .is_random = 1,
+        .values    = EMU_QUIRK_OOO_VALUES,
+        .what      = "as ooo, on all service levels",
+        .real      = "adaptive routing by ar_updn with ar_sl_mask 0xffff, the"
+                     " default of UFM",
+        .source    = EMU_QUIRK_OOO_SOURCE
+    },
     [EMU_QUIRK_PSN_LOST] = {
         .name   = "psn-lost",
         .scope  = EMU_QUIRK_SCOPE_LINK,

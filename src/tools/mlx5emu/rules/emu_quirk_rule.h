@@ -35,6 +35,8 @@ extern "C" {
 
 
 typedef enum emu_quirk {
+    EMU_QUIRK_OOO,
+    EMU_QUIRK_OOO_ALL,
     EMU_QUIRK_PSN_LOST,
     EMU_QUIRK_PSN_STALE,
     EMU_QUIRK_LAST

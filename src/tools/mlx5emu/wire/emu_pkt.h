@@ -24,7 +24,8 @@ enum {
     EMU_PKT_IMM       = 0x04,
     EMU_PKT_SOLICITED = 0x08,
     EMU_PKT_RETRY     = 0x10, /* was sent before */
-    EMU_PKT_INLINE    = 0x20
+    EMU_PKT_INLINE    = 0x20,
+    EMU_PKT_OOO       = 0x40  /* may be placed before its predecessors */
 };
 
 /** A request packet, or a run of consecutive ones of a message. */

@@ -339,8 +339,8 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 
 /* Requests */
 
-static int emu_wire_deliver(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
-                            emu_rsp_t *rsp_p)
+int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
+                    emu_rsp_t *rsp_p)
 {
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
@@ -388,8 +388,8 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
     }
 
     if (!late->is_rsp) {
-        late->ends->response(&late->pkt, emu_wire_deliver(late->ends, &late->pkt,
-                                                          &rsp) ? &rsp : NULL);
+        late->ends->response(&late->pkt, emu_wire_arrive(late->ends, &late->pkt,
+                                                         &rsp) ? &rsp : NULL);
     } else if (emu_wire_passes(&late->pkt)) {
         late->ends->response(&late->pkt, &late->rsp);
     } else {
@@ -421,7 +421,7 @@ static int emu_wire_fault_pkt(const emu_wire_ends_t *ends,
     }
 }
 
-int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
@@ -431,8 +431,10 @@ int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_RETRANS_PKTS, pkt->num_pkts);
     }
 
-    if (emu_fault_active() && !emu_wire_fault_pkt(ends, pkt)) {
-        return 0;
-    }
-    return emu_wire_deliver(ends, pkt, rsp_p);
+    return !emu_fault_active() || emu_wire_fault_pkt(ends, pkt);
+}
+
+int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
+{
+    return emu_wire_leave(ends, pkt) && emu_wire_arrive(ends, pkt, rsp_p);
 }

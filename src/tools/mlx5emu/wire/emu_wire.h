@@ -23,6 +23,8 @@ typedef struct emu_wire_ends {
      *  callee's to release, or NULL if there is none to a late request. Service
      *  thread, no lock is held. */
     void (*response)(const emu_pkt_t *pkt, emu_rsp_t *rsp);
+    /** The same, called with the req_lock of the requester held. */
+    void (*respond)(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp);
 } emu_wire_ends_t;
 
 /**
@@ -34,6 +36,14 @@ typedef struct emu_wire_ends {
  *         later, or there is none.
  */
 int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p);
+
+/**
+ * The two halves of emu_wire_send(), for a packet that takes its time: it leaves
+ * its port, if no rule loses or delays it (0), and it arrives.
+ */
+int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt);
+int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
+                    emu_rsp_t *rsp_p);
 
 /** Show a packet to the fault rules, at some point of its way. */
 void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
