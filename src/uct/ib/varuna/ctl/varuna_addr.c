@@ -8,7 +8,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include "varuna_addr.h"
 #include "varuna_ctl.h"
 #include <uct/ib/varuna/core/varuna_delta.h>
 #include <uct/ib/varuna/core/varuna_wire.h>

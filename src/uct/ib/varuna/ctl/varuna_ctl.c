@@ -17,6 +17,7 @@
 #include <uct/ib/varuna/responder/varuna_orphan.h>
 #include "varuna_ports.h"
 #include "varuna_stranger.h"
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -486,7 +487,7 @@ static void uct_varuna_ctl_poll_lanes(uct_varuna_ctl_t *ctl)
     unsigned polled;
 
     do {
-        polled = uct_varuna_iface_progress_lanes(ctl->iface);
+        polled = uct_varuna_lanes_progress(ctl->iface);
         count += polled;
     } while ((polled > 0) && (count < UCT_VARUNA_CTL_MAX_POLL));
 }
@@ -526,13 +527,13 @@ static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
 
     for (i = 0; i < ctl->num_links; ++i) {
         if (down_map & UCS_BIT(i)) {
-            uct_varuna_iface_link_down(ctl->iface, i,
+            uct_varuna_link_down(ctl->iface, i,
                                        UCT_VARUNA_LINK_CAUSE_PORT,
                                        "port event");
             ++count;
         }
         if (up_map & UCS_BIT(i)) {
-            uct_varuna_iface_link_up(ctl->iface, i,
+            uct_varuna_link_up(ctl->iface, i,
                                      UCT_VARUNA_LINK_CAUSE_PORT);
             ++count;
         }

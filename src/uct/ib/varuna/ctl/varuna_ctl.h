@@ -15,7 +15,7 @@
 
 #include <uct/ib/varuna/core/varuna_alive.h>
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include "varuna_retry.h"
 
 #include <ucs/datastruct/queue.h>
@@ -121,7 +121,7 @@ struct uct_varuna_target {
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
     struct {
-        ucs_list_link_t        list;      /* In iface->gaps, if watched */
+        ucs_list_link_t        list;      /* In iface->received.gaps, if watched */
         uint8_t                watched;
         uint8_t                mutated;   /* A message was lost on purpose */
         uct_varuna_retry_t     retry;     /* The report that it is broken */

@@ -20,6 +20,7 @@
 #include "varuna_path.h"
 #include "varuna_ports.h"
 #include "varuna_witness.h"
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -497,13 +498,13 @@ unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_unlock(ctl);
 
     ucs_for_each_bit(link, down_map) {
-        uct_varuna_iface_link_down(ctl->iface, link,
+        uct_varuna_link_down(ctl->iface, link,
                                    UCT_VARUNA_LINK_CAUSE_HEARTBEAT,
                                    "nobody answers on it");
         ++count;
     }
     ucs_for_each_bit(link, up_map) {
-        uct_varuna_iface_link_up(ctl->iface, link,
+        uct_varuna_link_up(ctl->iface, link,
                                  UCT_VARUNA_LINK_CAUSE_HEARTBEAT);
         ++count;
     }

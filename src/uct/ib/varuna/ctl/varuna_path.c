@@ -12,6 +12,7 @@
 #include "varuna_path.h"
 #include "varuna_heartbeat.h"
 #include <uct/ib/varuna/requester/varuna_lane.h>
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 /* A path which is down is asked after this part of the time that it has been down */
 #define UCT_VARUNA_PATH_PATIENCE     8
@@ -32,7 +33,7 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
         path->reason    = reason;
         path->probed_at = 0;
         ++path->generation;
-        uct_varuna_iface_look_at_all(iface);
+        uct_varuna_link_raise(iface);
         ucs_debug("rc_varuna: the path to peer 0x%lx over %s is down: %s",
                   peer->uuid, uct_varuna_link_name(iface, link), reason);
     }

@@ -1,279 +1,30 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The transport rc_varuna: its life, progress and events. The inner interfaces of
- * its links are opened by varuna_iface_links.c; what they can do together is worked
- * out by varuna_iface_attr.c.
+ * The transport rc_varuna: opening and closing its interface, and its table of
+ * operations. Called by UCT.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_iface.h"
-#include <uct/ib/varuna/responder/varuna_am.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include "varuna_admin_iface.h"
 #include "varuna_config.h"
+#include "varuna_iface.h"
+#include "varuna_vfs.h"
+#include "varuna_wake.h"
+#include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
-#include <uct/ib/varuna/responder/varuna_gap.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/requester/varuna_recovery.h>
-#include <uct/ib/varuna/requester/varuna_stat.h>
-#include <uct/ib/varuna/requester/varuna_swap.h>
-#include "varuna_vfs.h"
-#include "varuna_watch.h"
+#include <uct/ib/varuna/responder/varuna_am.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
-#include <sys/epoll.h>
 #include <ucs/async/async.h>
 #include <ucs/datastruct/string_buffer.h>
-#include <ucs/sys/string.h>
-#include <ucs/sys/sys.h>
-
-#define UCT_VARUNA_SCAN_CALLS        64   /* progress calls between clock reads,
-                                             at most */
-#define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
-#define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
-#define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
-
-const char *uct_varuna_lane_names[] = {
-    [UCT_VARUNA_LANE_RC]   = "rc",
-    [UCT_VARUNA_LANE_DC]   = "dc",
-    [UCT_VARUNA_LANE_LAST] = NULL
-};
-
-/* --- Progress --- */
-
-/* Some endpoints take a step, the others in the next calls: thousands of them may
- * recover at once, while others of the same application have traffic. */
-static void uct_varuna_iface_progress_work(uct_varuna_iface_t *iface,
-                                           ucs_time_t now)
-{
-    uct_varuna_ep_t *ep;
-    ucs_list_link_t todo;
-    unsigned i;
-
-    /* Steps may put endpoints into the list again: look at each once. They may
-     * also destroy any of them, so elements stay in one list or the other */
-    ucs_list_head_init(&todo);
-    for (i = 0; (i < UCT_VARUNA_MAX_STEPS) && !ucs_list_is_empty(&iface->work);
-         ++i) {
-        ep = ucs_list_extract_head(&iface->work, uct_varuna_ep_t, work);
-        ucs_list_add_tail(&todo, &ep->work);
-    }
-
-    while (!ucs_list_is_empty(&todo)) {
-        ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, work);
-        ep->on_work = 0;
-        if (uct_varuna_ep_step(ep, now)) {
-            uct_varuna_ep_add_work(ep);
-        }
-    }
-}
-
-/* @return nonzero if the grave is drained, and gone. */
-static int uct_varuna_grave_try_close(uct_varuna_grave_t *grave)
-{
-    if (!uct_varuna_mlx5_drain(grave->inner, grave->kind)) {
-        return 0;
-    }
-
-    uct_ep_destroy(grave->inner);
-    uct_varuna_reqs_release(&grave->reqs);
-    ucs_free(grave);
-    return 1;
-}
-
-static void uct_varuna_iface_progress_graves(uct_varuna_iface_t *iface)
-{
-    uct_varuna_grave_t *grave, *tmp;
-
-    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
-        ucs_list_del(&grave->list);
-        if (!uct_varuna_grave_try_close(grave)) {
-            ucs_list_insert_before(&tmp->list, &grave->list);
-        }
-    }
-}
-
-void uct_varuna_iface_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
-                           uct_varuna_lane_kind_t kind, ucs_queue_head_t *reqs)
-{
-    uct_varuna_grave_t *grave;
-
-    grave = ucs_malloc(sizeof(*grave), "varuna_grave");
-    ucs_assert_always(grave != NULL);
-    grave->inner = inner;
-    grave->kind  = kind;
-    ucs_queue_head_init(&grave->reqs);
-    ucs_queue_splice(&grave->reqs, reqs);
-    uct_varuna_compat_ep_invalidate(inner);
-    uct_varuna_reqs_cancel(&grave->reqs);
-    if (!uct_varuna_grave_try_close(grave)) {
-        ucs_list_add_tail(&iface->graveyard, &grave->list);
-    }
-}
-
-/* A lane that is not flushed in time hangs, unless its completions wait for us: with
- * thousands of endpoints, or an application that was away, they do. Polled here,
- * where no step is under way, since users' callbacks may be called. */
-static void uct_varuna_iface_poll_dry(uct_varuna_iface_t *iface)
-{
-    uct_varuna_lane_iface_t *lane;
-    unsigned link, kind, i;
-
-    iface->want_dry = 0;
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            lane = &iface->links[link].lanes[kind];
-            for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
-                if ((uct_iface_progress(lane->inner) == 0) &&
-                    !uct_varuna_mlx5_has_completions(lane->inner)) {
-                    lane->dry_at   = ucs_get_time();
-                    lane->want_dry = 0;
-                }
-            }
-            iface->want_dry |= lane->want_dry;
-        }
-    }
-}
-
-/* When the queue pairs of thousands of endpoints fail, thousands of errors are in the
- * completion queue, of which UCX takes one in each call. Completions of others, whose
- * link is good, are behind them. */
-static void uct_varuna_iface_poll_more(uct_varuna_iface_t *iface)
-{
-    unsigned link, kind, i;
-    uct_iface_h inner;
-
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            inner = iface->links[link].lanes[kind].inner;
-            for (i = 0; (i < UCT_VARUNA_MAX_POLLS) &&
-                        uct_varuna_mlx5_has_completions(inner); ++i) {
-                uct_iface_progress(inner);
-            }
-        }
-    }
-}
-
-/* Look at the clock after as many calls as take a scan's period: of an application that
- * calls progress every 10 ms, each one. The application beats when it had the calls in
- * which UCX gives the receive queue new buffers. */
-static void uct_varuna_iface_pace_scans(uct_varuna_iface_t *iface,
-                                        ucs_time_t now)
-{
-    int is_early       = (iface->scan_countdown > 0);
-    ucs_time_t elapsed = now - iface->scan_start;
-
-    iface->beat_calls += is_early ? UCT_VARUNA_SCAN_CALLS : iface->scan_calls;
-    if (iface->beat_calls >= UCT_VARUNA_SCAN_CALLS) {
-        iface->beat_calls = 0;
-        __atomic_store_n(&iface->app_beat, iface->app_beat + 1,
-                         __ATOMIC_RELAXED);
-    }
-
-    if (!is_early) {
-        iface->scan_calls = ucs_min(UCT_VARUNA_SCAN_CALLS,
-                                    iface->scan_calls *
-                                    ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD) /
-                                    ucs_max(elapsed, 1));
-        iface->scan_calls = ucs_max(iface->scan_calls, 1);
-    }
-
-    iface->scan_countdown = iface->scan_calls;
-    iface->scan_start     = now;
-}
-
-/* Everything beyond the inner interfaces' own progress. It never counts: a count
- * tells the caller of messages or completions of its own, and UCP insists on a
- * new interface having none. */
-static unsigned uct_varuna_iface_progress_slow(void *arg)
-{
-    uct_varuna_iface_t *iface = arg;
-    ucs_time_t now;
-
-    if (ucs_likely(ucs_list_is_empty(&iface->work) &&
-                   !uct_varuna_ctl_has_events(iface->ctl) &&
-                   (--iface->scan_countdown > 0))) {
-        return 0;
-    }
-
-    now = ucs_get_time();
-    uct_varuna_iface_pace_scans(iface, now);
-    uct_varuna_ctl_dispatch(iface->ctl);
-
-    if (ucs_unlikely(iface->want_dry)) {
-        uct_varuna_iface_poll_dry(iface);
-    } else if (ucs_unlikely(!ucs_list_is_empty(&iface->work))) {
-        uct_varuna_iface_poll_more(iface);
-    }
-
-    now = ucs_get_time(); /* Users' callbacks may take their time */
-    uct_varuna_watch_outside(iface, now);
-    uct_varuna_watch_scan(iface, now);
-    uct_varuna_iface_progress_work(iface, now);
-    uct_varuna_gap_progress(iface);
-    if (ucs_unlikely(!ucs_list_is_empty(&iface->graveyard))) {
-        uct_varuna_iface_progress_graves(iface);
-    }
-
-    return 0;
-}
-
-unsigned uct_varuna_iface_progress_lanes(uct_varuna_iface_t *iface)
-{
-    unsigned count = 0;
-    unsigned link, kind;
-
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            count += uct_iface_progress(iface->links[link].lanes[kind].inner);
-        }
-    }
-
-    return count;
-}
-
-static unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-
-    return uct_varuna_iface_progress_slow(iface) +
-           uct_varuna_iface_progress_lanes(iface);
-}
-
-static void uct_varuna_iface_progress_enable(uct_iface_h tl_iface,
-                                             unsigned flags)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    unsigned link, kind;
-
-    uct_base_iface_progress_enable_cb(&iface->super,
-                                      uct_varuna_iface_progress_slow, flags);
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            uct_iface_progress_enable(iface->links[link].lanes[kind].inner,
-                                      flags);
-        }
-    }
-}
-
-static void uct_varuna_iface_progress_disable(uct_iface_h tl_iface,
-                                              unsigned flags)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    unsigned link, kind;
-
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            uct_iface_progress_disable(iface->links[link].lanes[kind].inner,
-                                       flags);
-        }
-    }
-    uct_base_iface_progress_disable(tl_iface, flags);
-}
+#include <unistd.h>
 
 /* --- Addresses --- */
 
@@ -308,173 +59,6 @@ uct_varuna_iface_is_reachable(const uct_iface_h tl_iface,
 
 /* --- Synchronization and events --- */
 
-static ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
-                                           uct_completion_t *comp)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    uct_varuna_ep_t *ep;
-    unsigned i;
-
-    if (comp != NULL) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-
-    /* Other transports have pending requests only while something is outstanding,
-     * and UCP relies on that: here they also wait for a connection or a swap */
-    if ((iface->outstanding == 0) && (iface->num_pending == 0)) {
-        UCT_TL_IFACE_STAT_FLUSH(&iface->super);
-        return UCS_OK;
-    }
-
-    ucs_ptr_array_for_each(ep, i, &iface->eps) {
-        if (ep->state == UCT_VARUNA_EP_ACTIVE) {
-            uct_varuna_ep_signal(ep);
-        }
-    }
-
-    UCT_TL_IFACE_STAT_FLUSH_WAIT(&iface->super);
-    return UCS_INPROGRESS;
-}
-
-static ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-
-    ++iface->fence_beat;
-    UCT_TL_IFACE_STAT_FENCE(&iface->super);
-    return UCS_OK;
-}
-
-static ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface,
-                                                  int *fd_p)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-
-    iface->uses_events = 1;
-    *fd_p              = iface->event_fd;
-    return UCS_OK;
-}
-
-static ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface,
-                                               unsigned events)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    ucs_status_t status;
-    unsigned link, kind;
-
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            status = uct_varuna_mlx5_event_arm(
-                    iface->links[link].lanes[kind].inner, events);
-            if (status != UCS_OK) {
-                return status;
-            }
-        }
-    }
-
-    status = uct_varuna_ctl_event_arm(iface->ctl);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    /* A recovery in progress has timers: do not sleep through them */
-    return uct_varuna_watch_arm(iface);
-}
-
-static ucs_status_t uct_varuna_iface_add_event_fd(uct_varuna_iface_t *iface,
-                                                  int fd)
-{
-    struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-    if (epoll_ctl(iface->event_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-        ucs_error("epoll_ctl(ADD, fd=%d) failed: %m", fd);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    return UCS_OK;
-}
-
-/* One descriptor for all: an epoll set is itself readable. */
-static ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_iface_t *iface)
-{
-    ucs_status_t status;
-    unsigned link, kind;
-    int fd;
-
-    iface->event_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (iface->event_fd < 0) {
-        ucs_error("epoll_create1() failed: %m");
-        return UCS_ERR_IO_ERROR;
-    }
-
-    status = uct_varuna_iface_add_event_fd(iface,
-                                           uct_varuna_ctl_event_fd(iface->ctl));
-    if (status == UCS_OK) {
-        status = uct_varuna_iface_add_event_fd(iface, iface->watch.timer_fd);
-    }
-
-    for (link = 0; (status == UCS_OK) && (link < iface->num_links); ++link) {
-        for (kind = 0; (status == UCS_OK) && (kind < UCT_VARUNA_LANE_LAST);
-             ++kind) {
-            status = uct_iface_event_fd_get(
-                    iface->links[link].lanes[kind].inner, &fd);
-            if (status == UCS_OK) {
-                status = uct_varuna_iface_add_event_fd(iface, fd);
-            }
-        }
-    }
-
-    if (status != UCS_OK) {
-        close(iface->event_fd);
-    }
-
-    return status;
-}
-
-static ucs_mpool_ops_t uct_varuna_req_mpool_ops = {
-    .chunk_alloc   = ucs_mpool_chunk_malloc,
-    .chunk_release = ucs_mpool_chunk_free,
-    .obj_init      = NULL,
-    .obj_cleanup   = NULL,
-    .obj_str       = NULL
-};
-
-static ucs_status_t uct_varuna_iface_init_mpools(uct_varuna_iface_t *iface)
-{
-    uct_iface_mpool_config_t config = UCT_VARUNA_COMPAT_MPOOL_CONFIG(256);
-    size_t bcopy_size;
-    ucs_status_t status;
-
-    status = uct_varuna_compat_mpool_init(&iface->req_mp,
-                                          sizeof(uct_varuna_req_t), 256,
-                                          &uct_varuna_req_mpool_ops,
-                                          "varuna_req");
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    bcopy_size = ucs_max(iface->attr.cap.put.max_bcopy,
-                         ucs_max(iface->attr.cap.get.max_bcopy,
-                                 iface->attr.cap.am.max_bcopy));
-    status = uct_iface_mpool_init(&iface->super, &iface->bcopy_mp,
-                                  bcopy_size + UCT_VARUNA_BCOPY_OVERHEAD,
-                                  UCT_VARUNA_BCOPY_OVERHEAD,
-                                  UCS_SYS_CACHE_LINE_SIZE, &config, 256,
-                                  uct_varuna_bcopy_init, "varuna_bcopy");
-    if (status != UCS_OK) {
-        ucs_mpool_cleanup(&iface->req_mp, 0);
-        return status;
-    }
-
-    status = uct_varuna_amo_iface_init(iface);
-    if (status != UCS_OK) {
-        ucs_mpool_cleanup(&iface->bcopy_mp, 0);
-        ucs_mpool_cleanup(&iface->req_mp, 0);
-    }
-
-    return status;
-}
-
 UCT_VARUNA_COMPAT_EP_INVALIDATE(uct_varuna_ep_invalidate_op,
                                 uct_varuna_ep_invalidate)
 UCT_VARUNA_COMPAT_REACHABLE(uct_varuna_iface_is_reachable_v2,
@@ -492,87 +76,74 @@ static uct_iface_internal_ops_t uct_varuna_iface_internal_ops = {
                                 uct_varuna_ep_is_connected_op)
 };
 
-/* Fields, and tables that are empty yet: nothing here can fail. */
-static void uct_varuna_iface_init_fields(uct_varuna_iface_t *iface,
-                                         const uct_iface_params_t *params,
-                                         const uct_varuna_iface_config_t *config)
+/* An inner interface reports the error of an endpoint */
+static ucs_status_t
+uct_varuna_iface_lane_error(void *arg, uct_ep_h inner, ucs_status_t status)
 {
-    iface->rx_headroom     = (params->field_mask &
-                              UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
-                             params->rx_headroom : 0;
-    iface->outstanding     = 0;
-    iface->num_pending     = 0;
-    iface->fence_beat      = 0;
-    iface->ep_salt         = 0;
-    iface->ep_instances    = 0;
-    iface->uses_events     = 0;
-    iface->scan_countdown  = UCT_VARUNA_SCAN_CALLS;
-    iface->scan_calls      = UCT_VARUNA_SCAN_CALLS;
-    iface->beat_calls      = 0;
-    iface->scan_start      = ucs_get_time();
-    iface->want_dry        = 0;
-    iface->ctl             = NULL;
-    iface->release_desc.cb = uct_varuna_am_release;
-    memset(&iface->target_stats, 0, sizeof(iface->target_stats));
-    memset(&iface->link_stats, 0, sizeof(iface->link_stats));
-    memset(iface->links, 0, sizeof(iface->links));
-    ucs_list_head_init(&iface->work);
-    ucs_list_head_init(&iface->graveyard);
-    ucs_list_head_init(&iface->gaps);
-    iface->num_held = 0;
-    ucs_ptr_array_init(&iface->eps, "varuna_eps");
-    pthread_mutex_init(&iface->eps_lock, NULL);
-    kh_init_inplace(uct_varuna_inner_eps, &iface->inner_eps);
-    uct_varuna_iface_set_config(iface, config);
-}
+    uct_varuna_lane_iface_t *lane = arg;
+    uct_varuna_iface_t *iface     = lane->iface;
 
-/* What tells us from others, and what only those know who were told it. */
-static ucs_status_t uct_varuna_iface_init_identity(uct_varuna_iface_t *iface)
-{
-    ucs_status_t status = uct_varuna_secret_number(&iface->uuid);
+    if (!uct_varuna_requester_lane_error(uct_varuna_requester(iface), inner,
+                                         status) &&
+        (iface->ctl != NULL)) {
+        uct_varuna_target_ep_failed(iface->ctl, inner);
+    }
 
-    return (status != UCS_OK) ? status :
-           uct_varuna_secret_random(&iface->secret_key,
-                                    sizeof(iface->secret_key));
+    return UCS_OK; /* Ours to repair: nobody else needs to know */
 }
 
 /* The links, and what endpoints take from the interface. */
 static ucs_status_t
-uct_varuna_iface_open_lanes(uct_varuna_iface_t *iface, uct_worker_h worker,
+uct_varuna_iface_open_lanes(uct_varuna_tl_iface_t *iface, uct_worker_h worker,
                             const uct_iface_params_t *params,
                             const uct_varuna_iface_config_t *config)
 {
+    static const uct_varuna_lane_handlers_t handlers = {
+        .error = uct_varuna_iface_lane_error,
+        .am    = uct_varuna_am_handler
+    };
+    uct_varuna_iface_t *base = &iface->super.super;
     ucs_status_t status;
 
-    uct_varuna_iface_init_link_table(iface, config);
-    status = uct_varuna_iface_open_links(iface, worker, params);
+    uct_varuna_iface_init_link_table(base, config);
+    status = uct_varuna_lanes_open(base, worker, params, &handlers);
     if (status != UCS_OK) {
         return status;
     }
 
-    uct_varuna_iface_init_attr(iface);
-    status = uct_varuna_iface_init_mpools(iface);
+    uct_varuna_iface_init_attr(base);
+    status = uct_varuna_requester_init_mpools(&iface->super);
     if (status != UCS_OK) {
-        uct_varuna_iface_close_links(iface);
+        goto err_close;
     }
 
+    status = uct_varuna_amo_iface_init(base);
+    if (status != UCS_OK) {
+        goto err_mpools;
+    }
+
+    return UCS_OK;
+
+err_mpools:
+    uct_varuna_requester_cleanup_mpools(&iface->super);
+err_close:
+    uct_varuna_lanes_close(base);
     return status;
 }
 
-/* While nobody has used them yet. */
-static void uct_varuna_iface_close_lanes(uct_varuna_iface_t *iface)
+static void uct_varuna_iface_close_lanes(uct_varuna_tl_iface_t *iface)
 {
-    uct_varuna_amo_iface_cleanup(iface);
-    ucs_mpool_cleanup(&iface->bcopy_mp, 0);
-    ucs_mpool_cleanup(&iface->req_mp, 0);
-    uct_varuna_iface_close_links(iface);
+    uct_varuna_lanes_close(&iface->super.super);
+    uct_varuna_amo_iface_cleanup(&iface->super.super);
+    uct_varuna_requester_cleanup_mpools(&iface->super);
 }
 
 /* The control plane, whose addresses are in ours, and the events of all. Handlers may
  * be called as soon as they are set: they are kept out until all is there that they
  * look at. */
-static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
+static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
 {
+    uct_varuna_iface_t *iface  = &tl_iface->super.super;
     ucs_async_context_t *async = iface->super.worker->async;
     uint8_t addr[UCT_VARUNA_IFACE_ADDR_MAX];
     ucs_status_t status;
@@ -590,9 +161,10 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_iface_t *iface)
                   "an endpoint is opened", num_links, iface->num_links);
     }
 
-    status = uct_varuna_iface_open_event_fd(iface);
+    status = uct_varuna_iface_open_event_fd(tl_iface);
     if (status != UCS_OK) {
         uct_varuna_ctl_destroy(iface->ctl);
+        iface->ctl = NULL;
     }
 
 out:
@@ -600,7 +172,7 @@ out:
     return status;
 }
 
-/* The log of what happens later speaks of these names. */
+/* Later log messages use these names. */
 static void uct_varuna_iface_log_links(const uct_varuna_iface_t *iface)
 {
     UCS_STRING_BUFFER_ONSTACK(links, 256);
@@ -615,13 +187,14 @@ static void uct_varuna_iface_log_links(const uct_varuna_iface_t *iface)
               iface->uuid, ucs_string_buffer_cstr(&links));
 }
 
-static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
+static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
                            uct_worker_h worker,
                            const uct_iface_params_t *params,
                            const uct_iface_config_t *tl_config)
 {
     uct_varuna_iface_config_t *config = ucs_derived_of(tl_config,
                                                        uct_varuna_iface_config_t);
+    uct_varuna_iface_t *base          = &self->super.super;
     ucs_status_t status;
 
     if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE) ||
@@ -629,32 +202,25 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_varuna_iface_ops,
-                              &uct_varuna_iface_internal_ops, tl_md, worker,
-                              params,
-                              tl_config UCS_STATS_ARG(uct_varuna_stat_parent(params))
-                              UCS_STATS_ARG(UCT_VARUNA_TL_NAME));
+    UCS_CLASS_CALL_SUPER_INIT(uct_varuna_requester_t, &uct_varuna_iface_ops,
+                              &uct_varuna_iface_internal_ops, tl_md, worker, params,
+                              tl_config);
 
-    self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
-    uct_varuna_iface_init_fields(self, params, config);
-    status = uct_varuna_iface_init_identity(self);
-    if (status != UCS_OK) {
-        goto err_tables;
-    }
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    base->received.release_desc.cb = uct_varuna_am_release;
+    uct_varuna_iface_set_config(base, config);
+    uct_varuna_pace_init(&self->super.rebuild_pace, config->rebuild_rate);
+    uct_varuna_iface_init_pace(self);
 
-    status = uct_varuna_iface_order_links(self, params->mode.device.dev_name);
+    status = uct_varuna_wake_init(self);
     if (status != UCS_OK) {
-        goto err_tables;
-    }
-
-    status = uct_varuna_watch_init(self, config);
-    if (status != UCS_OK) {
-        goto err_tables;
+        return status;
     }
 
     status = uct_varuna_iface_open_lanes(self, worker, params, config);
     if (status != UCS_OK) {
-        goto err_watch;
+        goto err_wake;
     }
 
     status = uct_varuna_iface_open_ctl(self);
@@ -662,67 +228,37 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_md_h tl_md,
         goto err_lanes;
     }
 
-    uct_varuna_watch_start(self, config);
-    uct_varuna_iface_log_links(self);
+    uct_varuna_admin_iface_register(self, config->ctl_dir);
+    uct_varuna_iface_log_links(base);
     return UCS_OK;
 
 err_lanes:
     uct_varuna_iface_close_lanes(self);
-err_watch:
-    uct_varuna_watch_cleanup(self);
-err_tables:
-    kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
-    pthread_mutex_destroy(&self->eps_lock);
-    ucs_ptr_array_cleanup(&self->eps, 0);
+err_wake:
+    uct_varuna_wake_cleanup(self);
     return status;
 }
 
-/* Endpoints which were still draining when the user closed the interface; there
- * is no control plane any more. */
-static void uct_varuna_iface_empty_graveyard(uct_varuna_iface_t *iface)
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_tl_iface_t)
 {
-    ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(1.0);
-    uct_varuna_grave_t *grave, *tmp;
+    uct_varuna_iface_t *base = &self->super.super;
 
-    while (!ucs_list_is_empty(&iface->graveyard) &&
-           (ucs_get_time() < deadline)) {
-        uct_varuna_iface_progress_lanes(iface);
-        uct_varuna_iface_progress_graves(iface);
-    }
-
-    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
-        ucs_debug("inner ep %p was not drained", grave->inner);
-        ucs_list_del(&grave->list);
-        uct_ep_destroy(grave->inner);
-        uct_varuna_reqs_release(&grave->reqs);
-        ucs_free(grave);
-    }
-}
-
-static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
-{
-    uct_varuna_iface_progress_disable(&self->super.super,
+    uct_varuna_iface_progress_disable(&base->super.super,
                                       UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    uct_varuna_watch_stop(self);
+    uct_varuna_admin_iface_unregister(self);
     close(self->event_fd);
-    uct_varuna_ctl_destroy(self->ctl);
-    self->ctl = NULL;
-    uct_varuna_iface_empty_graveyard(self);
-    uct_varuna_iface_close_links(self);
-    uct_varuna_watch_cleanup(self);
-    uct_varuna_amo_iface_cleanup(self);
-    ucs_mpool_cleanup(&self->bcopy_mp, 1);
-    ucs_mpool_cleanup(&self->req_mp, 1);
-    kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
-    pthread_mutex_destroy(&self->eps_lock);
-    ucs_ptr_array_cleanup(&self->eps, 1);
+    uct_varuna_ctl_destroy(base->ctl);
+    base->ctl = NULL;
+    uct_varuna_graves_cleanup(base);
+    uct_varuna_iface_close_lanes(self);
+    uct_varuna_wake_cleanup(self);
 }
 
-UCS_CLASS_DEFINE(uct_varuna_iface_t, uct_base_iface_t);
-static UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_iface_t, uct_iface_t, uct_md_h,
+UCS_CLASS_DEFINE(uct_varuna_tl_iface_t, uct_varuna_requester_t);
+static UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_tl_iface_t, uct_iface_t, uct_md_h,
                                  uct_worker_h, const uct_iface_params_t*,
                                  const uct_iface_config_t*);
-static UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_iface_t, uct_iface_t);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_tl_iface_t, uct_iface_t);
 
 static uct_iface_ops_t uct_varuna_iface_ops = {
     .ep_put_short             = uct_varuna_ep_put_short,
@@ -754,7 +290,7 @@ static uct_iface_ops_t uct_varuna_iface_ops = {
     .iface_progress           = uct_varuna_iface_progress,
     .iface_event_fd_get       = uct_varuna_iface_event_fd_get,
     .iface_event_arm          = uct_varuna_iface_event_arm,
-    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_iface_t),
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_tl_iface_t),
     .iface_query              = uct_varuna_iface_query,
     .iface_get_device_address = uct_varuna_iface_get_device_address,
     .iface_get_address        = uct_varuna_iface_get_address,
@@ -762,5 +298,5 @@ static uct_iface_ops_t uct_varuna_iface_ops = {
 };
 
 UCT_TL_DEFINE_ENTRY(&uct_varuna_component, rc_varuna, uct_varuna_query_devices,
-                    uct_varuna_iface_t, UCT_VARUNA_CONFIG_PREFIX,
+                    uct_varuna_tl_iface_t, UCT_VARUNA_CONFIG_PREFIX,
                     uct_varuna_iface_config_table, uct_varuna_iface_config_t);

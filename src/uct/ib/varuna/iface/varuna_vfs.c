@@ -9,7 +9,7 @@
  *
  * Called by UCX when somebody lists an interface's directory or reads a file, in any
  * thread. An endpoint's files know its id and not its address: it is looked up, and kept
- * from being destroyed, under iface->eps_lock. The numbers are read as they are.
+ * from being destroyed, under uct_varuna_requester(iface)->eps_lock. The numbers are read as they are.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -40,7 +40,7 @@ static const struct {
     size_t                     offset;
 } uct_varuna_vfs_link_counters[] = {
 #define UCT_VARUNA_VFS_LINK(_name) \
-    { #_name, ucs_offsetof(uct_varuna_iface_t, link_stats[0]._name) }
+    { #_name, ucs_offsetof(uct_varuna_requester_t, link_stats[0]._name) }
     UCT_VARUNA_VFS_LINK(switches),
     UCT_VARUNA_VFS_LINK(executed),
     UCT_VARUNA_VFS_LINK(lost),
@@ -100,7 +100,7 @@ static void uct_varuna_vfs_show_ep(void *obj, ucs_string_buffer_t *strb,
     unsigned file             = arg_u64 >> 32;
     const uct_varuna_ep_t *ep;
 
-    pthread_mutex_lock(&iface->eps_lock);
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
     ep = uct_varuna_ep_find(iface, (uint32_t)arg_u64);
     if (ep == NULL) {
         ucs_string_buffer_appendf(strb, "closed\n");
@@ -109,7 +109,7 @@ static void uct_varuna_vfs_show_ep(void *obj, ucs_string_buffer_t *strb,
     } else {
         uct_varuna_vfs_print_counter(ep, file - num_files, strb);
     }
-    pthread_mutex_unlock(&iface->eps_lock);
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
 }
 
 static void uct_varuna_vfs_show_link(void *obj, ucs_string_buffer_t *strb,
@@ -126,18 +126,18 @@ static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
                                        void *arg_ptr, uint64_t arg_u64)
 {
     uct_varuna_iface_t *iface = obj;
-    uint64_t posted           = iface->link_stats[arg_u64].posted;
+    uint64_t posted           = uct_varuna_requester(iface)->link_stats[arg_u64].posted;
     const uct_varuna_ep_t *ep;
     void *element;
     unsigned i;
 
-    pthread_mutex_lock(&iface->eps_lock);
-    ucs_ptr_array_for_each(element, i, &iface->eps) {
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    ucs_ptr_array_for_each(element, i, &uct_varuna_requester(iface)->eps) {
         ep      = element;
         posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->settled :
                   0;
     }
-    pthread_mutex_unlock(&iface->eps_lock);
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
 
     ucs_string_buffer_appendf(strb, "%lu\n", posted);
 }
@@ -145,7 +145,7 @@ static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
 static void uct_varuna_vfs_add_link_sums(uct_varuna_iface_t *iface,
                                          unsigned link, const char *name)
 {
-    size_t offset = link * sizeof(iface->link_stats[0]);
+    size_t offset = link * sizeof(uct_varuna_requester(iface)->link_stats[0]);
     unsigned i;
 
     ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_posted, NULL, link,
@@ -234,9 +234,9 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
                             &iface->target_stats.late_opens,
                             UCS_VFS_TYPE_U32, "late_opens");
 
-    pthread_mutex_lock(&iface->eps_lock);
-    ucs_ptr_array_for_each(ep, i, &iface->eps) {
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    ucs_ptr_array_for_each(ep, i, &uct_varuna_requester(iface)->eps) {
         uct_varuna_vfs_add_ep(iface, ep);
     }
-    pthread_mutex_unlock(&iface->eps_lock);
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
 }

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_RC_ADDR_H_
 #define UCT_VARUNA_RC_ADDR_H_
 
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 /**

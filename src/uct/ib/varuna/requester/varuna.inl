@@ -46,7 +46,7 @@ static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
                         const uct_varuna_ep_t *ep)
 {
-    return ep->fence_next || (ep->fence_beat != iface->fence_beat);
+    return ep->fence_next || (ep->fence_beat != uct_varuna_requester(iface)->fence_beat);
 }
 
 /* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
@@ -115,7 +115,7 @@ uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
 {
     return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
             (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
-           (comp == NULL) && iface->uses_events;
+           (comp == NULL) && uct_varuna_requester(iface)->uses_events;
 }
 
 static UCS_F_ALWAYS_INLINE void
@@ -149,7 +149,7 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         return NULL;
     }
 
-    req = ucs_mpool_get_inline(&iface->req_mp);
+    req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
     if (ucs_unlikely(req == NULL)) {
         return NULL;
     }
@@ -176,7 +176,7 @@ static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
 {
     ucs_queue_push(&ep->reqs, &req->queue);
     ++ep->num_reqs;
-    ++iface->outstanding;
+    ++uct_varuna_requester(iface)->outstanding;
     ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
 }
 
@@ -221,7 +221,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
         ep->fence_next = 0;
-        ep->fence_beat = iface->fence_beat;
+        ep->fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
     uct_varuna_ep_leaked(ep);
@@ -269,7 +269,7 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
 static UCS_F_ALWAYS_INLINE void *
 uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
 {
-    uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&iface->bcopy_mp);
+    uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&uct_varuna_requester(iface)->bcopy_mp);
 
     req->bcopy = bcopy;
     return (bcopy == NULL) ? NULL : bcopy + 1;

@@ -18,7 +18,7 @@
 
 #include "varuna_drain.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_lane.h"
 
@@ -63,7 +63,7 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
 
     is_gone  = uct_varuna_drain_is_nic_gone(ep);
     /* While the application computed, nobody has looked for what was flushed */
-    deadline = now - (iface->watch.clock - ep->state_clock) +
+    deadline = now - (uct_varuna_requester(iface)->scan.clock - ep->state_clock) +
                (is_gone ? 0 : timeout);
     if ((now < deadline) ||
         (!uct_varuna_drain_is_dry(iface, &ep->dead, deadline) &&

@@ -13,6 +13,8 @@
 #include "varuna_ep_ops.h"
 #include "varuna_farewell.h"
 #include "varuna_lane.h"
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_recovery_priv.h"
@@ -20,7 +22,7 @@
 
 #include <ucs/vfs/base/vfs_obj.h>
 
-/* An id is a slot of iface->eps and a salt, so that a late answer to a destroyed
+/* An id is a slot of uct_varuna_requester(iface)->eps and a salt, so that a late answer to a destroyed
  * endpoint does not reach its slot's next owner. */
 #define UCT_VARUNA_EP_SLOT_BITS      20
 
@@ -28,7 +30,7 @@ uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
 {
     void *ptr;
 
-    if (!ucs_ptr_array_lookup(&iface->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
+    if (!ucs_ptr_array_lookup(&uct_varuna_requester(iface)->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
                               ptr)) {
         return NULL;
     }
@@ -43,25 +45,25 @@ static ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface,
     ucs_status_t status = UCS_OK;
     unsigned slot;
 
-    pthread_mutex_lock(&iface->eps_lock);
-    slot = ucs_ptr_array_insert(&iface->eps, ep);
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    slot = ucs_ptr_array_insert(&uct_varuna_requester(iface)->eps, ep);
     if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
-        ucs_ptr_array_remove(&iface->eps, slot);
+        ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps, slot);
         status = UCS_ERR_EXCEEDS_LIMIT;
     } else {
-        ep->id = slot | (iface->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+        ep->id = slot | (uct_varuna_requester(iface)->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
     }
-    pthread_mutex_unlock(&iface->eps_lock);
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
     return status;
 }
 
 /* Nobody finds it any more, in no thread. */
 static void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 {
-    pthread_mutex_lock(&iface->eps_lock);
-    ucs_ptr_array_remove(&iface->eps,
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps,
                          ep->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
-    pthread_mutex_unlock(&iface->eps_lock);
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
     /* UCX has done this before it called us, but it may have been listed since */
     ucs_vfs_obj_remove(ep);
 }
@@ -82,7 +84,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     uct_varuna_oplog_reset(&self->oplog);
     uct_varuna_amo_ep_init(self);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
-    self->fence_beat = iface->fence_beat;
+    self->fence_beat = uct_varuna_requester(iface)->fence_beat;
     self->path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
 
     status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
@@ -101,10 +103,10 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
         goto err_stat_cleanup;
     }
 
-    self->instance    = ++iface->ep_instances;
+    self->instance    = ++uct_varuna_requester(iface)->ep_instances;
     self->state       = UCT_VARUNA_EP_OPENING;
     self->state_since = ucs_get_time();
-    self->state_clock = iface->watch.clock;
+    self->state_clock = uct_varuna_requester(iface)->scan.clock;
     uct_varuna_ep_add_work(self);
     uct_varuna_ep_step(self, self->state_since);
     return UCS_OK;
@@ -128,9 +130,12 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
         return;
     }
 
-    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
-    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
-    uct_varuna_iface_bury(iface, lane->ep, lane->kind, &ep->reqs);
+    iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
+    kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
+    uct_varuna_compat_ep_invalidate(lane->ep);
+    uct_varuna_reqs_cancel(&ep->reqs);
+    uct_varuna_grave_bury(iface, lane->ep, lane->kind, &ep->reqs,
+                          uct_varuna_reqs_release);
 }
 
 /* Over the link in use at first, unless it is known to be bad */

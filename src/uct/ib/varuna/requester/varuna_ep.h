@@ -8,7 +8,7 @@
 #define UCT_VARUNA_EP_H_
 
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include "varuna_requester.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/core/varuna_slots.h>
@@ -95,7 +95,7 @@ struct uct_varuna_req {
     uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags */
     uint8_t                    iovcnt;
     uint8_t                    header_length;
-    void                       *bcopy;    /* From iface->bcopy_mp, or NULL */
+    void                       *bcopy;    /* From uct_varuna_requester(iface)->bcopy_mp, or NULL */
     union {
         struct {
             uct_varuna_am_hdr_t hdr;
@@ -216,7 +216,7 @@ struct uct_varuna_ep {
     uint8_t                    want_signal; /* Somebody waits for the silent */
     uint8_t                    reported;    /* The user knows of FAILED */
     uint8_t                    path_index;  /* Of those of the device (LAG, LMC) */
-    ucs_list_link_t            work;       /* In iface->work */
+    ucs_list_link_t            work;       /* In uct_varuna_requester(iface)->work */
     ucs_time_t                 ctl_sent;   /* Last control request */
     ucs_time_t                 state_since;
     ucs_time_t                 state_clock; /* By the watch's clock: stands still

@@ -10,6 +10,7 @@
 #endif
 
 #include "varuna_recovery_priv.h"
+#include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
@@ -110,7 +111,7 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t age            = iface->watch.clock - ep->state_clock;
+    ucs_time_t age            = uct_varuna_requester(iface)->scan.clock - ep->state_clock;
 
     /* Where it is asked, it must answer; the link that was left may be down at our
      * end, and tells nothing then */

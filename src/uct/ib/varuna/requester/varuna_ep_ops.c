@@ -162,7 +162,7 @@ ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
-    uct_varuna_req_t *req     = ucs_mpool_get(&iface->req_mp);
+    uct_varuna_req_t *req     = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
     ucs_status_t status;
 
     if (req == NULL) {
@@ -372,7 +372,7 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     req  = ucs_queue_pull_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
     comp = req->user_comp;
     --ep->num_reqs;
-    --iface->outstanding;
+    --uct_varuna_requester(iface)->outstanding;
     ep->num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
     if (req == ep->last_silent) {
         ep->last_silent = NULL;
@@ -428,7 +428,7 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
         req->ep = NULL;
     }
 
-    iface->outstanding -= ep->num_reqs;
+    uct_varuna_requester(iface)->outstanding -= ep->num_reqs;
     ep->num_reqs        = 0;
     ep->num_reads       = 0;
 }
@@ -503,7 +503,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
 
     if (comp != NULL) {
-        req = ucs_mpool_get(&iface->req_mp);
+        req = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
         if (req == NULL) {
             return UCS_ERR_NO_RESOURCE;
         }

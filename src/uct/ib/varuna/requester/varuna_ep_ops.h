@@ -121,7 +121,7 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep);
 /** Take our element out of the inner lane's pending queue. */
 void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
 
-/** Object constructor of iface->bcopy_mp. */
+/** Object constructor of uct_varuna_requester(iface)->bcopy_mp. */
 void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh);
 
 /* Bytes which a packing buffer needs besides its payload. */

@@ -32,7 +32,7 @@
 
 void uct_varuna_hang_restart(uct_varuna_ep_t *ep)
 {
-    ep->hang.since    = uct_varuna_ep_iface(ep)->watch.clock;
+    ep->hang.since    = uct_varuna_ep_requester(ep)->scan.clock;
     ep->hang.asked_at = 0;
     ep->hang.due_at   = 0;
     ep->hang.beats    = 0;
@@ -88,7 +88,7 @@ static void uct_varuna_hang_ask(uct_varuna_ep_t *ep, ucs_time_t now)
     if ((ep->hang.asked_at == 0) &&
         ((now - path->asked_at) < iface->config.ctl_timeout)) {
         ep->hang.asked_at    = path->asked_at;
-        ep->hang.asked_clock = iface->watch.clock;
+        ep->hang.asked_clock = uct_varuna_requester(iface)->scan.clock;
     }
 }
 
@@ -125,14 +125,14 @@ static void uct_varuna_hang_beat(uct_varuna_ep_t *ep)
     if (ep->hang.beats == 0) {
         ep->hang.beats = 1; /* There is something to compare with */
     } else if ((beat == ep->hang.beat) ||
-               ((iface->watch.clock - ep->hang.beat_since) < interval)) {
+               ((uct_varuna_requester(iface)->scan.clock - ep->hang.beat_since) < interval)) {
         return;
     } else if (ep->hang.beats <= UCT_VARUNA_HANG_BEATS) {
         ++ep->hang.beats;
     }
 
     ep->hang.beat       = beat;
-    ep->hang.beat_since = iface->watch.clock;
+    ep->hang.beat_since = uct_varuna_requester(iface)->scan.clock;
 }
 
 /* --- Verdict --- */
@@ -214,7 +214,7 @@ static void uct_varuna_hang_judge(uct_varuna_ep_t *ep, ucs_time_t age)
             return;
         }
     } else if (uct_varuna_hang_has_witness(ep) &&
-               ((iface->watch.clock - ep->hang.asked_clock) >=
+               ((uct_varuna_requester(iface)->scan.clock - ep->hang.asked_clock) >=
                 (iface->config.hang_timeout / 2))) {
         why = "the peer does not answer there";
     } else if (age >= ucs_max(iface->config.give_up,
@@ -244,7 +244,7 @@ void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    age = iface->watch.clock - ep->hang.since;
+    age = uct_varuna_requester(iface)->scan.clock - ep->hang.since;
     if (age < (timeout / 2)) {
         return;
     }

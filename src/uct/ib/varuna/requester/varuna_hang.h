@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Queue pairs which hang: they neither complete nor fail what they were given.
- * Called by varuna_watch.c.
+ * Called by varuna_scan.c.
  */
 #ifndef UCT_VARUNA_HANG_H_
 #define UCT_VARUNA_HANG_H_

@@ -12,7 +12,7 @@
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
-#include <uct/ib/varuna/iface/varuna_watch.h>
+#include "varuna_scan.h"
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
@@ -116,14 +116,14 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         return status;
     }
 
-    iter = kh_put(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner,
+    iter = kh_put(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)inner,
                   &ret);
     if (ret == UCS_KH_PUT_FAILED) {
         uct_ep_destroy(inner);
         return UCS_ERR_NO_MEMORY;
     }
 
-    kh_val(&iface->inner_eps, iter) = ep;
+    kh_val(&uct_varuna_requester(iface)->inner_eps, iter) = ep;
     lane->ep                        = inner;
     lane->kind                      = kind;
     lane->link                      = link;
@@ -144,9 +144,9 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
         return;
     }
 
-    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)lane->ep);
-    ucs_assert(iter != kh_end(&iface->inner_eps));
-    kh_del(uct_varuna_inner_eps, &iface->inner_eps, iter);
+    iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
+    ucs_assert(iter != kh_end(&uct_varuna_requester(iface)->inner_eps));
+    kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
     uct_ep_destroy(lane->ep);
     lane->ep = NULL;
 }
@@ -154,7 +154,7 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
 void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
 {
     if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
-        uct_varuna_ep_iface(ep)->link_stats[ep->lane.link].posted +=
+        uct_varuna_ep_requester(ep)->link_stats[ep->lane.link].posted +=
                 ep->stats.posted - ep->settled;
     }
     ep->settled = ep->stats.posted;
@@ -165,7 +165,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
 {
     uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
-    uct_varuna_watch_restart(ep);
+    uct_varuna_scan_restart(ep);
     ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->silent   = 0;
     ep->last_silent = NULL;

@@ -13,6 +13,12 @@ static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
     return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
 }
 
+static inline uct_varuna_requester_t *
+uct_varuna_ep_requester(const uct_varuna_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_varuna_requester_t);
+}
+
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
 

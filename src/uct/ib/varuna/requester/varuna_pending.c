@@ -48,7 +48,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
         if (status != UCS_OK) {
             ucs_queue_push_head(&ep->pending, &priv->queue_elem);
         } else {
-            --iface->num_pending;
+            --uct_varuna_requester(iface)->num_pending;
         }
 
         if (UCS_STATUS_IS_ERR(status)) {
@@ -81,7 +81,7 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
     ucs_queue_push(&ep->pending,
                    &uct_varuna_pending_priv(req)->queue_elem);
-    ++iface->num_pending;
+    ++uct_varuna_requester(iface)->num_pending;
     UCT_TL_EP_STAT_PEND(&ep->super);
     return UCS_OK;
 }
@@ -130,7 +130,7 @@ void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
     uct_pending_req_t *req;
 
     while (!ucs_queue_is_empty(&ep->pending)) {
-        --iface->num_pending;
+        --uct_varuna_requester(iface)->num_pending;
         priv = ucs_queue_pull_elem_non_empty(&ep->pending,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);

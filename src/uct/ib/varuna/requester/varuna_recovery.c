@@ -47,14 +47,14 @@ void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
     uct_varuna_ep_ctl_ended(ep);
     ep->state       = state;
     ep->state_since = ucs_get_time();
-    ep->state_clock = uct_varuna_ep_iface(ep)->watch.clock;
+    ep->state_clock = uct_varuna_ep_requester(ep)->scan.clock;
 }
 
 void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
 {
     if (!ep->on_work) {
         ep->on_work = 1;
-        ucs_list_add_tail(&uct_varuna_ep_iface(ep)->work, &ep->work);
+        ucs_list_add_tail(&uct_varuna_ep_requester(ep)->work, &ep->work);
     }
 }
 

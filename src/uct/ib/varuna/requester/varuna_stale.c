@@ -33,7 +33,7 @@ void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
     unsigned i;
     void *ptr;
 
-    ucs_ptr_array_for_each(ptr, i, &iface->eps) {
+    ucs_ptr_array_for_each(ptr, i, &uct_varuna_requester(iface)->eps) {
         ep = ptr;
         if ((ep->peer->uuid == rej->dest) &&
             (ep->state != UCT_VARUNA_EP_FAILED)) {

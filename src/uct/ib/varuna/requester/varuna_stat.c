@@ -50,10 +50,10 @@ static void uct_varuna_stat_count(const uct_varuna_ep_t *ep)
     const uct_varuna_plan_result_t *rs = &ep->recovery.result;
     unsigned link                      = ep->recovery.from_link;
 
-    iface->link_stats[link].executed  += rs->executed;
-    iface->link_stats[link].lost      += rs->lost;
-    iface->link_stats[link].ambiguous += rs->ambiguous;
-    iface->link_stats[link].repeated  += rs->repeated;
+    uct_varuna_requester(iface)->link_stats[link].executed  += rs->executed;
+    uct_varuna_requester(iface)->link_stats[link].lost      += rs->lost;
+    uct_varuna_requester(iface)->link_stats[link].ambiguous += rs->ambiguous;
+    uct_varuna_requester(iface)->link_stats[link].repeated  += rs->repeated;
 }
 
 /* The one readable line per switch. */
@@ -81,7 +81,7 @@ static void uct_varuna_stat_log(uct_varuna_ep_t *ep)
 void uct_varuna_stat_switched(uct_varuna_ep_t *ep)
 {
     uct_varuna_stat_log(ep);
-    ++uct_varuna_ep_iface(ep)->link_stats[ep->recovery.from_link].switches;
+    ++uct_varuna_ep_requester(ep)->link_stats[ep->recovery.from_link].switches;
     uct_varuna_stat_count(ep);
     uct_varuna_stat_mark_first(ep);
     uct_varuna_stat_publish(ep);

@@ -3,7 +3,7 @@
  *
  * What is counted and told when an endpoint has switched, and the counters of an
  * endpoint as UCX's statistics, where UCX is built with them. varuna_vfs.c shows the
- * same in the VFS tree. Called by varuna_recovery.c, varuna_ep.c and varuna_watch.c.
+ * same in the VFS tree. Called by varuna_recovery.c, varuna_ep.c and varuna_scan.c.
  */
 #ifndef UCT_VARUNA_STAT_H_
 #define UCT_VARUNA_STAT_H_
@@ -45,18 +45,6 @@ void uct_varuna_stat_switched(uct_varuna_ep_t *ep);
 
 /** The endpoint has failed while it recovered: what was found counts all the same. */
 void uct_varuna_stat_failed(uct_varuna_ep_t *ep);
-
-#ifdef ENABLE_STATS
-/** @return What an interface's node of UCX's statistics is a child of. */
-static inline ucs_stats_node_t *
-uct_varuna_stat_parent(const uct_iface_params_t *params)
-{
-    return ((params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT) &&
-            (params->stats_root != NULL)) ?
-                   params->stats_root :
-                   ucs_stats_get_root();
-}
-#endif
 
 /** Make the endpoint's node of UCX's statistics, a child of its base class's. Does
  *  nothing if UCX is built without statistics, as do the two below. */

@@ -168,12 +168,12 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if ((ep->peer->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
-        !uct_varuna_pace_take(&iface->rebuild_pace, now)) {
+        !uct_varuna_pace_take(&uct_varuna_requester(iface)->rebuild_pace, now)) {
         return; /* Its turn comes */
     }
 
     uct_varuna_ep_connect_rc(ep, link, now);
-    uct_varuna_pace_spent(&iface->rebuild_pace, ucs_get_time() - now);
+    uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
 }
 
 void

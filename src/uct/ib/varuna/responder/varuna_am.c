@@ -21,6 +21,7 @@
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_orphan.h"
 
+#include <ucs/sys/math.h>
 #include <ucs/debug/memtrack_int.h>
 
 void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
@@ -36,7 +37,7 @@ uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
 {
     uct_varuna_target_t *other;
 
-    ucs_list_for_each(other, &iface->gaps, gap.list) {
+    ucs_list_for_each(other, &iface->received.gaps, gap.list) {
         if (other->held.num > target->held.num) {
             target = other;
         }
@@ -144,8 +145,8 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
     if (status == UCS_INPROGRESS) {
         desc                = UCS_PTR_BYTE_OFFSET(data,
-                                                  -(ptrdiff_t)iface->rx_headroom);
-        uct_recv_desc(desc) = &iface->release_desc;
+                                                  -(ptrdiff_t)iface->received.rx_headroom);
+        uct_recv_desc(desc) = &iface->received.release_desc;
     }
 
     if (ucs_unlikely(target->held.num > 0)) {

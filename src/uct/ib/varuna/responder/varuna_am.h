@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_AM_H_
 #define UCT_VARUNA_AM_H_
 
-#include <uct/ib/varuna/iface/varuna_iface.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 /** AM handler of every inner data interface; @a arg is its lane_iface. */
 ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,

@@ -12,7 +12,9 @@
 #endif
 
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 
 #include <ucs/debug/log.h>
@@ -23,7 +25,6 @@
 
 void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
 {
-    ucs_queue_head_t reqs;
     khiter_t iter;
 
     uct_varuna_ctl_lock(ctl);
@@ -33,10 +34,10 @@ void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
     }
     uct_varuna_ctl_unlock(ctl);
 
-    /* Its last completions come first: UCX wants none of a QP which it doesn't
-     * know */
-    ucs_queue_head_init(&reqs);
-    uct_varuna_iface_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, &reqs);
+    /* Its last completions come first: UCX does not expect any of a QP that it does
+     * not know */
+    uct_varuna_compat_ep_invalidate(ep);
+    uct_varuna_grave_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, NULL, NULL);
 }
 
 static ucs_status_t

@@ -37,7 +37,7 @@ void uct_varuna_gap_watch(uct_varuna_iface_t *iface,
         target->gap.end     = end;
         target->gap.next    = target->next_seq;
         target->gap.since   = ucs_get_time();
-        ucs_list_add_tail(&iface->gaps, &target->gap.list);
+        ucs_list_add_tail(&iface->received.gaps, &target->gap.list);
     } else if (UCS_CIRCULAR_COMPARE32(end, >, target->gap.end)) {
         target->gap.end = end;
     }
@@ -100,7 +100,7 @@ void uct_varuna_gap_break(uct_varuna_iface_t *iface,
     target->broken = 1;
     if (!target->gap.watched) {
         target->gap.watched = 1;
-        ucs_list_add_tail(&iface->gaps, &target->gap.list);
+        ucs_list_add_tail(&iface->received.gaps, &target->gap.list);
     }
 
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
@@ -131,14 +131,14 @@ void uct_varuna_gap_progress(uct_varuna_iface_t *iface)
     uct_varuna_target_t *target, *tmp;
     int is_dry;
 
-    if (ucs_list_is_empty(&iface->gaps)) {
+    if (ucs_list_is_empty(&iface->received.gaps)) {
         return;
     }
 
     /* In this order: what comes before the clock is read is taken */
     now    = ucs_get_time();
-    is_dry = (uct_varuna_iface_progress_lanes(iface) == 0);
-    ucs_list_for_each_safe(target, tmp, &iface->gaps, gap.list) {
+    is_dry = (uct_varuna_lanes_progress(iface) == 0);
+    ucs_list_for_each_safe(target, tmp, &iface->received.gaps, gap.list) {
         uct_varuna_gap_check(iface, target, now, is_dry);
     }
 }

@@ -14,6 +14,7 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include "varuna_gap.h"
@@ -105,7 +106,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->id       = id;
     target->logs     = uct_varuna_target_log(ctl, id);
     uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
-    uct_varuna_held_init(&target->held, &peer->num_held, &ctl->iface->num_held);
+    uct_varuna_held_init(&target->held, &peer->num_held, &ctl->iface->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
     kh_val(&ctl->targets.by_name, iter) = target;

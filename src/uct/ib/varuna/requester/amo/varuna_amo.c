@@ -265,7 +265,7 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
     }
 
     --ep->amo.num;
-    --iface->outstanding;
+    --uct_varuna_requester(iface)->outstanding;
     ep->amo.stats.helped    += amo->sm.helped;
     ep->amo.stats.retries   += amo->sm.retries;
     ep->amo.stats.recovered += !!(amo->sm.flags &
@@ -377,7 +377,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
         return uct_varuna_ep_unavailable(ep);
     }
 
-    amo = ucs_mpool_get_inline(&iface->amo_mp);
+    amo = ucs_mpool_get_inline(&uct_varuna_requester(iface)->amo_mp);
     if (amo == NULL) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -397,7 +397,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     if (amo->fence) {
         ++ep->amo.fences;
         ep->fence_next = 0;
-        ep->fence_beat = iface->fence_beat;
+        ep->fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
     uct_varuna_amo_sm_start(&amo->sm, op, width, remote_addr, compare, value,
@@ -408,7 +408,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     ++ep->amo.num;
     ++ep->amo.undecided;
     ++ep->amo.stats.started;
-    ++iface->outstanding;
+    ++uct_varuna_requester(iface)->outstanding;
     uct_varuna_amo_set_ready(amo);
     return UCS_OK;
 }
@@ -527,7 +527,7 @@ static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
 
 ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface)
 {
-    return uct_varuna_compat_mpool_init(&iface->amo_mp,
+    return uct_varuna_compat_mpool_init(&uct_varuna_requester(iface)->amo_mp,
                                         sizeof(uct_varuna_amo_t), 64,
                                         &uct_varuna_amo_mpool_ops,
                                         "varuna_amo");
@@ -535,5 +535,5 @@ ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface)
 
 void uct_varuna_amo_iface_cleanup(uct_varuna_iface_t *iface)
 {
-    ucs_mpool_cleanup(&iface->amo_mp, 1);
+    ucs_mpool_cleanup(&uct_varuna_requester(iface)->amo_mp, 1);
 }

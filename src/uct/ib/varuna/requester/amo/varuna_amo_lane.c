@@ -71,7 +71,7 @@ uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
                    uct_varuna_req_type_t type, uint64_t addr, uct_rkey_t rkey,
                    size_t length, int is_last)
 {
-    uct_varuna_req_t *req = ucs_mpool_get_inline(&iface->req_mp);
+    uct_varuna_req_t *req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
 
     if (ucs_unlikely(req == NULL)) {
         return NULL;

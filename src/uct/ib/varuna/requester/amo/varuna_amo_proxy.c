@@ -69,7 +69,7 @@ ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
 
     ep->amo.proxied     = amo;
     ep->amo.proxy_sent  = 0;
-    ep->amo.proxy_since = iface->watch.clock;
+    ep->amo.proxy_since = uct_varuna_requester(iface)->scan.clock;
     ++ep->amo.proxy_seq;
     ++ep->amo.stats.proxied;
     uct_varuna_amo_send_proxy(ep);
@@ -81,7 +81,7 @@ void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
                                 uct_varuna_ep_t *ep)
 {
     ucs_time_t now = ucs_get_time();
-    ucs_time_t age = iface->watch.clock - ep->amo.proxy_since;
+    ucs_time_t age = uct_varuna_requester(iface)->scan.clock - ep->amo.proxy_since;
 
     if (now - ep->amo.proxy_sent < iface->config.ctl_timeout) {
         return;

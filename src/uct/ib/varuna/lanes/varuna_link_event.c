@@ -8,30 +8,24 @@
 #  include "config.h"
 #endif
 
-#include "varuna_iface.h"
+#include "varuna_link_event.h"
 
 #include <ucs/debug/log.h>
 
-void uct_varuna_iface_look_at_all(uct_varuna_iface_t *iface)
-{
-    iface->watch.left = iface->eps.size;
-}
-
-void uct_varuna_iface_link_down(uct_varuna_iface_t *iface, unsigned link,
-                                unsigned cause, const char *reason)
+void uct_varuna_link_down(uct_varuna_iface_t *iface, unsigned link, unsigned cause,
+                          const char *reason)
 {
     /* The one store which moves all endpoints on the link */
     if (uct_varuna_link_add_cause(&iface->link_table, link, cause,
                                   ucs_get_time())) {
         iface->link_table.links[link].reason = reason;
-        uct_varuna_iface_look_at_all(iface);
+        uct_varuna_link_raise(iface);
         ucs_info("rc_varuna: link %s is down: %s",
                  uct_varuna_link_name(iface, link), reason);
     }
 }
 
-void uct_varuna_iface_link_up(uct_varuna_iface_t *iface, unsigned link,
-                              unsigned cause)
+void uct_varuna_link_up(uct_varuna_iface_t *iface, unsigned link, unsigned cause)
 {
     const uct_varuna_link_entry_t *entry = &iface->link_table.links[link];
 

@@ -1,20 +1,17 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The inner interfaces of all links: their order, configuration, opening and
- * closing, and the errors that they report. Called by varuna_iface.c.
+ * Opens and closes the inner interfaces of all links, with the options that must be
+ * overridden. Called by varuna_iface.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/iface/varuna_iface.h>
-#include <uct/ib/varuna/responder/varuna_am.h>
 #include "varuna_foreign.h"
+#include "varuna_lanes.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/requester/varuna_recovery.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
@@ -28,31 +25,13 @@ static const char *uct_varuna_lane_tls[] = {
     [UCT_VARUNA_LANE_DC] = UCT_VARUNA_DC_TL
 };
 
-static ucs_status_t
-uct_varuna_iface_inner_error(void *arg, uct_ep_h inner, ucs_status_t status)
-{
-    uct_varuna_lane_iface_t *lane_iface = arg;
-    uct_varuna_iface_t *iface           = lane_iface->iface;
-    khiter_t iter;
-
-    iter = kh_get(uct_varuna_inner_eps, &iface->inner_eps, (uintptr_t)inner);
-    if (iter != kh_end(&iface->inner_eps)) {
-        uct_varuna_ep_lane_error(kh_val(&iface->inner_eps, iter), inner,
-                                 status);
-    } else if (iface->ctl != NULL) {
-        uct_varuna_target_ep_failed(iface->ctl, inner);
-    }
-
-    return UCS_OK; /* Ours to repair: nobody else needs to hear of it */
-}
-
 /*
  * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
  * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
  * is room for completions. The completion queue overruns, and messages are gone which
  * their senders believe to have arrived.
  */
-static ucs_status_t uct_varuna_iface_override_rx(const uct_varuna_iface_t *iface,
+static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface,
                                                  unsigned link,
                                                  uct_varuna_lane_kind_t kind,
                                                  uct_iface_config_t *config)
@@ -87,7 +66,7 @@ static ucs_status_t uct_varuna_iface_override_rx(const uct_varuna_iface_t *iface
 /* A lane that stands by: by default each would keep 32 MB of receive
  * buffers. UCX allocates, and pins, 1024 of them at least unless told otherwise. */
 static ucs_status_t
-uct_varuna_iface_override_standby(const uct_varuna_iface_t *iface,
+uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
                                   uct_iface_config_t *config)
 {
     const unsigned length = iface->config.standby_rx_queue_len;
@@ -108,7 +87,7 @@ uct_varuna_iface_override_standby(const uct_varuna_iface_t *iface,
 /* Options of the inner transports which we must override; everything else they
  * read as they do without us. */
 static ucs_status_t
-uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
+uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
                           uct_varuna_lane_kind_t kind,
                           uct_iface_config_t *config)
 {
@@ -122,13 +101,13 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
 
     if ((iface->config.standby_rx_queue_len != 0) &&
         ((link != 0) || (kind != UCT_VARUNA_LANE_RC))) {
-        status = uct_varuna_iface_override_standby(iface, config);
+        status = uct_varuna_lanes_override_standby(iface, config);
         if (status != UCS_OK) {
             return status;
         }
     }
 
-    status = uct_varuna_iface_override_rx(iface, link, kind, config);
+    status = uct_varuna_lanes_override_rx(iface, link, kind, config);
     if ((status != UCS_OK) || (kind != UCT_VARUNA_LANE_DC)) {
         return status;
     }
@@ -139,7 +118,7 @@ uct_varuna_iface_override(const uct_varuna_iface_t *iface, unsigned link,
 
 /* The user's data begins behind our header: that is what is to be aligned. A
  * wrong alignment or offset stays wrong, so that the inner interface refuses. */
-static void uct_varuna_iface_align(uct_iface_params_t *params)
+static void uct_varuna_lanes_align(uct_iface_params_t *params)
 {
     size_t offset;
 
@@ -157,8 +136,9 @@ static void uct_varuna_iface_align(uct_iface_params_t *params)
 }
 
 /* What the user asked for, on a NIC of ours */
-static void uct_varuna_iface_lane_params(uct_varuna_lane_iface_t *lane,
+static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
                                          const char *dev_name,
+                                         uct_error_handler_t error_handler,
                                          uct_iface_params_t *inner)
 {
     inner->field_mask &= ~(UCT_IFACE_PARAM_FIELD_HW_TM_EAGER_ARG |
@@ -172,7 +152,7 @@ static void uct_varuna_iface_lane_params(uct_varuna_lane_iface_t *lane,
                          UCT_IFACE_PARAM_FIELD_FEATURES;
     inner->mode.device.tl_name  = uct_varuna_lane_tls[lane->kind];
     inner->mode.device.dev_name = dev_name;
-    inner->err_handler          = uct_varuna_iface_inner_error;
+    inner->err_handler          = error_handler;
     inner->err_handler_arg      = lane;
     inner->err_handler_flags    = 0;
     /* Logs are written by PUT and read by GET whatever the user asked for */
@@ -180,13 +160,14 @@ static void uct_varuna_iface_lane_params(uct_varuna_lane_iface_t *lane,
                                   UCT_IFACE_FEATURE_GET |
                                   UCT_IFACE_FEATURE_AMO32 |
                                   UCT_IFACE_FEATURE_AMO64;
-    uct_varuna_iface_align(inner);
+    uct_varuna_lanes_align(inner);
 }
 
 static ucs_status_t
-uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
-                           const uct_iface_params_t *params, unsigned link,
-                           uct_varuna_lane_kind_t kind)
+uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
+                           const uct_iface_params_t *params,
+                           const uct_varuna_lane_handlers_t *handlers,
+                           unsigned link, uct_varuna_lane_kind_t kind)
 {
     uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
     const uct_varuna_nic_t *nic   = &iface->md->nics[iface->links[link].nic];
@@ -204,12 +185,12 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
         return status;
     }
 
-    status = uct_varuna_iface_override(iface, link, kind, config);
+    status = uct_varuna_lanes_override(iface, link, kind, config);
     if (status != UCS_OK) {
         goto out;
     }
 
-    uct_varuna_iface_lane_params(lane, nic->dev_name, &inner);
+    uct_varuna_lane_params(lane, nic->dev_name, handlers->error, &inner);
     status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
     if (status != UCS_OK) {
         ucs_error("rc_varuna: failed to open %s on %s: %s",
@@ -236,7 +217,7 @@ uct_varuna_iface_open_lane(uct_varuna_iface_t *iface, uct_worker_h worker,
     }
 
     status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
-                                      uct_varuna_am_handler, lane, 0);
+                                      handlers->am, lane, 0);
     if (status != UCS_OK) {
         goto err_close;
     }
@@ -262,7 +243,7 @@ out:
     return status;
 }
 
-void uct_varuna_iface_close_links(uct_varuna_iface_t *iface)
+void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
 {
     unsigned link, kind;
 
@@ -277,7 +258,7 @@ void uct_varuna_iface_close_links(uct_varuna_iface_t *iface)
 }
 
 static ucs_status_t
-uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
+uct_varuna_lanes_get_link_address(uct_varuna_link_t *link)
 {
     uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
 
@@ -292,7 +273,7 @@ uct_varuna_iface_get_link_address(uct_varuna_link_t *link)
 }
 
 /* Not when the memory domain is opened: UCP opens those of all transports. */
-static void uct_varuna_iface_warn_single_link(const uct_varuna_md_t *md)
+static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
 {
     static uint32_t warned = 0;
 
@@ -302,24 +283,24 @@ static void uct_varuna_iface_warn_single_link(const uct_varuna_md_t *md)
     }
 }
 
-ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
-                                         uct_worker_h worker,
-                                         const uct_iface_params_t *params)
+ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
+                                   const uct_iface_params_t *params,
+                                   const uct_varuna_lane_handlers_t *handlers)
 {
     ucs_status_t status = UCS_OK;
     unsigned link, kind;
 
-    uct_varuna_iface_warn_single_link(iface->md);
+    uct_varuna_lanes_warn_single_link(iface->md);
     for (link = 0; link < iface->num_links; ++link) {
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            status = uct_varuna_iface_open_lane(iface, worker, params, link,
-                                                kind);
+            status = uct_varuna_lane_open(iface, worker, params, handlers,
+                                                link, kind);
             if (status != UCS_OK) {
                 goto err;
             }
         }
 
-        status = uct_varuna_iface_get_link_address(&iface->links[link]);
+        status = uct_varuna_lanes_get_link_address(&iface->links[link]);
         if (status != UCS_OK) {
             goto err;
         }
@@ -328,14 +309,14 @@ ucs_status_t uct_varuna_iface_open_links(uct_varuna_iface_t *iface,
     return UCS_OK;
 
 err:
-    uct_varuna_iface_close_links(iface);
+    uct_varuna_lanes_close(iface);
     return status;
 }
 
 /* Priority of the links: the device which was asked for, then the others in the
  * configured order. */
-ucs_status_t uct_varuna_iface_order_links(uct_varuna_iface_t *iface,
-                                                 const char *dev_name)
+ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
+                                    const char *dev_name)
 {
     const uct_varuna_md_t *md = iface->md;
     size_t prefix_len         = strlen(UCT_VARUNA_DEV_PREFIX);

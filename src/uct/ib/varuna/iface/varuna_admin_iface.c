@@ -1,0 +1,65 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * An interface as a user of rc_varuna_ctl and rc_varuna.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_admin_iface.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
+
+static void uct_varuna_admin_iface_wake(void *arg)
+{
+    uct_varuna_iface_t *base = arg;
+
+    uct_varuna_ctl_poke(base->ctl);
+}
+
+static void uct_varuna_admin_iface_quiesce(void *arg)
+{
+    uct_varuna_iface_t *base = arg;
+
+    uct_varuna_ctl_unlisten(base->ctl);
+}
+
+void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
+                                     const char *ctl_dir)
+{
+    uct_varuna_iface_t *base  = &iface->super.super;
+    uct_varuna_admin_t *admin = &iface->admin;
+    unsigned link;
+
+    admin->num_links = base->num_links;
+    admin->wake      = uct_varuna_admin_iface_wake;
+    admin->quiesce   = uct_varuna_admin_iface_quiesce;
+    admin->arg       = base;
+    for (link = 0; link < base->num_links; ++link) {
+        admin->names[link] = uct_varuna_link_name(base, link);
+    }
+
+    uct_varuna_admin_register(admin);
+    uct_varuna_admin_sock_start(ctl_dir);
+    uct_varuna_admin_iface_obey(iface, ucs_get_time());
+}
+
+void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface)
+{
+    uct_varuna_admin_sock_stop();
+    uct_varuna_admin_unregister(&iface->admin);
+}
+
+void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+
+    if (ucs_likely(!uct_varuna_admin_is_behind(&iface->admin))) {
+        return;
+    }
+
+    if (uct_varuna_admin_sync(&iface->admin, &base->link_table, now) != 0) {
+        uct_varuna_link_raise(base);
+    }
+}

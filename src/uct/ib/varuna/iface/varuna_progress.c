@@ -1,0 +1,127 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Progress of the interface: the inner interfaces in each call, and slow-path work now
+ * and then, or when there is some. Called by UCT.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_admin_iface.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/requester/varuna_scan.h>
+#include <uct/ib/varuna/responder/varuna_gap.h>
+
+#define UCT_VARUNA_PACE_CALLS        64   /* progress calls between clock reads,
+                                             at most */
+
+void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface)
+{
+    iface->pace.countdown  = UCT_VARUNA_PACE_CALLS;
+    iface->pace.calls      = UCT_VARUNA_PACE_CALLS;
+    iface->pace.beat_calls = 0;
+    iface->pace.start      = ucs_get_time();
+}
+
+/* Read the clock after as many calls as take a scan's period: in each call of an
+ * application that calls progress every 10 ms. The application beats after the number of
+ * calls in which UCX gives the receive queue new buffers. */
+static void uct_varuna_iface_pace(uct_varuna_tl_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+    int is_early             = (iface->pace.countdown > 0);
+    ucs_time_t elapsed       = now - iface->pace.start;
+
+    iface->pace.beat_calls += is_early ? UCT_VARUNA_PACE_CALLS : iface->pace.calls;
+    if (iface->pace.beat_calls >= UCT_VARUNA_PACE_CALLS) {
+        iface->pace.beat_calls = 0;
+        __atomic_store_n(&base->app_beat, base->app_beat + 1, __ATOMIC_RELAXED);
+    }
+
+    if (!is_early) {
+        iface->pace.calls = ucs_min(UCT_VARUNA_PACE_CALLS,
+                                    iface->pace.calls *
+                                    ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD) /
+                                    ucs_max(elapsed, 1));
+        iface->pace.calls = ucs_max(iface->pace.calls, 1);
+    }
+
+    iface->pace.countdown = iface->pace.calls;
+    iface->pace.start     = now;
+}
+
+static void uct_varuna_iface_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+
+    uct_varuna_link_tick(&base->link_table, now);
+    uct_varuna_admin_publish(&iface->admin, &base->link_table);
+    uct_varuna_scan(&iface->super, now);
+}
+
+/* Everything beyond the inner interfaces' own progress. The result is never counted: a
+ * count announces messages or completions of the caller, and UCP requires a new
+ * interface to have none. */
+static unsigned uct_varuna_iface_progress_slow(void *arg)
+{
+    uct_varuna_tl_iface_t *iface      = arg;
+    uct_varuna_requester_t *requester = &iface->super;
+    uct_varuna_iface_t *base          = &requester->super;
+    ucs_time_t now;
+
+    if (ucs_likely(ucs_list_is_empty(&requester->work) &&
+                   !uct_varuna_ctl_has_events(base->ctl) &&
+                   (--iface->pace.countdown > 0))) {
+        return 0;
+    }
+
+    now = ucs_get_time();
+    uct_varuna_iface_pace(iface, now);
+    uct_varuna_ctl_dispatch(base->ctl);
+
+    if (ucs_unlikely(base->want_dry)) {
+        uct_varuna_lanes_poll_dry(base);
+    } else if (ucs_unlikely(!ucs_list_is_empty(&requester->work))) {
+        uct_varuna_lanes_poll_more(base);
+    }
+
+    now = ucs_get_time(); /* Users' callbacks may take their time */
+    uct_varuna_admin_iface_obey(iface, now);
+    if (uct_varuna_scan_is_due(requester, now)) {
+        uct_varuna_iface_scan(iface, now);
+    }
+
+    uct_varuna_requester_progress(requester, now);
+    uct_varuna_gap_progress(base);
+    if (ucs_unlikely(!ucs_list_is_empty(&base->graveyard))) {
+        uct_varuna_graves_progress(base);
+    }
+
+    return 0;
+}
+
+unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
+{
+    uct_varuna_tl_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_tl_iface_t);
+
+    return uct_varuna_iface_progress_slow(iface) +
+           uct_varuna_lanes_progress(&iface->super.super);
+}
+
+void uct_varuna_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+
+    uct_base_iface_progress_enable_cb(&iface->super,
+                                      uct_varuna_iface_progress_slow, flags);
+    uct_varuna_lanes_progress_enable(iface, flags);
+}
+
+void uct_varuna_iface_progress_disable(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_varuna_lanes_progress_disable(ucs_derived_of(tl_iface, uct_varuna_iface_t),
+                                      flags);
+    uct_base_iface_progress_disable(tl_iface, flags);
+}

@@ -1,0 +1,20 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The timer that wakes an application that sleeps although an endpoint recovers, a
+ * hold-down expires, or requests might hang. Main thread.
+ */
+#ifndef UCT_VARUNA_WAKE_H_
+#define UCT_VARUNA_WAKE_H_
+
+#include "varuna_iface.h"
+
+ucs_status_t uct_varuna_wake_init(uct_varuna_tl_iface_t *iface);
+
+void uct_varuna_wake_cleanup(uct_varuna_tl_iface_t *iface);
+
+/** The application is about to sleep: set the timer, if we need one. @return
+ *  UCS_ERR_BUSY if it has expired, and there is something to progress first. */
+ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface);
+
+#endif

@@ -1,0 +1,37 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Inner endpoints whose owner is gone. UCX does not expect a success completion of a
+ * destroyed endpoint, so they are destroyed when they are drained. Until then the lane
+ * may still complete, or write into, what it was given.
+ */
+#ifndef UCT_VARUNA_GRAVE_H_
+#define UCT_VARUNA_GRAVE_H_
+
+#include "varuna_lanes.h"
+
+#include <ucs/datastruct/queue.h>
+
+/** Release the requests in a queue, of which no lane knows any more. */
+typedef void (*uct_varuna_grave_release_t)(ucs_queue_head_t *reqs);
+
+/**
+ * Destroy an inner endpoint, now or when it is drained.
+ *
+ * @param [in]    inner    Inner endpoint, which was invalidated.
+ * @param [in]    kind     Its transport.
+ * @param [inout] reqs     Its unfinished requests, released with it; empty
+ *                         afterwards. NULL if there are none.
+ * @param [in]    release  Releases them.
+ */
+void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
+                           uct_varuna_lane_kind_t kind, ucs_queue_head_t *reqs,
+                           uct_varuna_grave_release_t release);
+
+/** Destroy those that are drained. */
+void uct_varuna_graves_progress(uct_varuna_iface_t *iface);
+
+/** Destroy all, after waiting a second at most for them to drain. */
+void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface);
+
+#endif

@@ -1,0 +1,186 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The inner interfaces of all links as one: progress, events, and the fields that all
+ * rooms share. varuna_lane_open.c opens them.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_lanes.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+
+#include <ucs/debug/log.h>
+#include <sys/epoll.h>
+
+#define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
+#define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
+
+const char *uct_varuna_lane_names[] = {
+    [UCT_VARUNA_LANE_RC]   = "rc",
+    [UCT_VARUNA_LANE_DC]   = "dc",
+    [UCT_VARUNA_LANE_LAST] = NULL
+};
+
+/* For each inner interface, @a _lane is its uct_varuna_lane_iface_t */
+#define uct_varuna_for_each_lane(_lane, _iface) \
+    for (unsigned _link = 0; _link < (_iface)->num_links; ++_link) \
+        for ((_lane) = (_iface)->links[_link].lanes; \
+             (_lane) < &(_iface)->links[_link].lanes[UCT_VARUNA_LANE_LAST]; ++(_lane))
+
+void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface)
+{
+    uct_varuna_lane_iface_t *lane;
+    unsigned i;
+
+    iface->want_dry = 0;
+    uct_varuna_for_each_lane(lane, iface) {
+        for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
+            if ((uct_iface_progress(lane->inner) == 0) &&
+                !uct_varuna_mlx5_has_completions(lane->inner)) {
+                lane->dry_at   = ucs_get_time();
+                lane->want_dry = 0;
+            }
+        }
+        iface->want_dry |= lane->want_dry;
+    }
+}
+
+void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface)
+{
+    uct_varuna_lane_iface_t *lane;
+    unsigned i;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        for (i = 0; (i < UCT_VARUNA_MAX_POLLS) &&
+                    uct_varuna_mlx5_has_completions(lane->inner); ++i) {
+            uct_iface_progress(lane->inner);
+        }
+    }
+}
+
+unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface)
+{
+    unsigned count = 0;
+    unsigned link, kind;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+            count += uct_iface_progress(iface->links[link].lanes[kind].inner);
+        }
+    }
+
+    return count;
+}
+
+void uct_varuna_lanes_progress_enable(uct_varuna_iface_t *iface, unsigned flags)
+{
+    uct_varuna_lane_iface_t *lane;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        uct_iface_progress_enable(lane->inner, flags);
+    }
+}
+
+void uct_varuna_lanes_progress_disable(uct_varuna_iface_t *iface, unsigned flags)
+{
+    uct_varuna_lane_iface_t *lane;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        uct_iface_progress_disable(lane->inner, flags);
+    }
+}
+
+ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
+                                        unsigned events)
+{
+    uct_varuna_lane_iface_t *lane;
+    ucs_status_t status;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        status = uct_varuna_mlx5_event_arm(lane->inner, events);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
+{
+    struct epoll_event event = { .events = EPOLLIN };
+    uct_varuna_lane_iface_t *lane;
+    ucs_status_t status;
+    int fd;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        status = uct_iface_event_fd_get(lane->inner, &fd);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        event.data.fd = fd;
+        if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+            ucs_error("epoll_ctl(ADD, fd=%d) failed: %m", fd);
+            return UCS_ERR_IO_ERROR;
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* Numbers that identify us, and numbers that only our peers know */
+static ucs_status_t uct_varuna_lanes_init_identity(uct_varuna_iface_t *iface)
+{
+    ucs_status_t status = uct_varuna_secret_number(&iface->uuid);
+
+    return (status != UCS_OK) ? status :
+           uct_varuna_secret_random(&iface->secret_key,
+                                    sizeof(iface->secret_key));
+}
+
+#ifdef ENABLE_STATS
+/* @return The parent of the interface's node of UCX's statistics */
+static ucs_stats_node_t *
+uct_varuna_lanes_stats_parent(const uct_iface_params_t *params)
+{
+    return ((params->field_mask & UCT_IFACE_PARAM_FIELD_STATS_ROOT) &&
+            (params->stats_root != NULL)) ?
+                   params->stats_root :
+                   ucs_stats_get_root();
+}
+#endif
+
+UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_iface_ops_t *ops,
+                    uct_iface_internal_ops_t *internal_ops, uct_md_h tl_md,
+                    uct_worker_h worker, const uct_iface_params_t *params,
+                    const uct_iface_config_t *tl_config)
+{
+    ucs_status_t status;
+
+    UCS_CLASS_CALL_SUPER_INIT(
+            uct_base_iface_t, ops, internal_ops, tl_md, worker, params,
+            tl_config UCS_STATS_ARG(uct_varuna_lanes_stats_parent(params))
+            UCS_STATS_ARG(UCT_VARUNA_TL_NAME));
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    ucs_list_head_init(&self->graveyard);
+    ucs_list_head_init(&self->received.gaps);
+    self->received.rx_headroom = (params->field_mask &
+                                  UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
+                                 params->rx_headroom : 0;
+
+    status = uct_varuna_lanes_init_identity(self);
+    return (status != UCS_OK) ? status :
+           uct_varuna_lanes_order(self, params->mode.device.dev_name);
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_iface_t)
+{
+}
+
+UCS_CLASS_DEFINE(uct_varuna_iface_t, uct_base_iface_t);

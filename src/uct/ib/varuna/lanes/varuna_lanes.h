@@ -1,0 +1,182 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The interface as all rooms know it: the inner interfaces of all links, the states of
+ * the links, identity and options. The requester's part (varuna_requester.h) and the
+ * transport's (iface/varuna_iface.h) derive from it.
+ */
+#ifndef UCT_VARUNA_LANES_H_
+#define UCT_VARUNA_LANES_H_
+
+#include <uct/ib/varuna/core/varuna_link.h>
+#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
+#include <uct/ib/varuna/md/varuna_md.h>
+
+#include <uct/base/uct_iface.h>
+#include <ucs/datastruct/list.h>
+
+/* "rc", "dc"; by uct_varuna_lane_kind_t */
+extern const char *uct_varuna_lane_names[];
+
+typedef enum {
+    UCT_VARUNA_RECOVERY_VARUNA,
+    UCT_VARUNA_RECOVERY_RESEND,
+    UCT_VARUNA_RECOVERY_RESEND_CACHE,
+    UCT_VARUNA_RECOVERY_NONE,
+    UCT_VARUNA_RECOVERY_LAST
+} uct_varuna_recovery_mode_t;
+
+/* What becomes of a request of which nobody knows whether it was executed. */
+typedef enum {
+    UCT_VARUNA_AMBIGUOUS_REPEAT,
+    UCT_VARUNA_AMBIGUOUS_FAIL,
+    UCT_VARUNA_AMBIGUOUS_LAST
+} uct_varuna_ambiguous_t;
+
+/* One inner data interface; the argument of its handlers */
+typedef struct uct_varuna_lane_iface {
+    uct_varuna_iface_t         *iface;
+    uct_iface_h                inner;
+    uct_iface_attr_t           attr;
+    uint8_t                    link;   /* Index in iface->links */
+    uint8_t                    kind;   /* uct_varuna_lane_kind_t */
+    uint8_t                    want_dry; /* dry_at is waited for */
+    ucs_time_t                 dry_at; /* When it was last polled
+                                  until it was empty, on demand */
+} uct_varuna_lane_iface_t;
+
+/* One local link, as this interface uses it */
+struct uct_varuna_link {
+    uint8_t                    nic;    /* Index in md->nics and packed keys */
+    uct_varuna_lane_iface_t    lanes[UCT_VARUNA_LANE_LAST];
+    uct_device_addr_t          *device_addr;
+    size_t                     device_addr_len;
+};
+
+/* What the inner interfaces call; the argument is the uct_varuna_lane_iface_t. */
+typedef struct uct_varuna_lane_handlers {
+    uct_error_handler_t        error;
+    uct_am_callback_t          am;
+} uct_varuna_lane_handlers_t;
+
+struct uct_varuna_iface {
+    uct_base_iface_t           super;
+    uct_varuna_md_t            *md;
+    uint64_t                   uuid;          /* Random, in our address */
+    uct_varuna_secret_key_t    secret_key;    /* Of our secrets for peers */
+    unsigned                   num_links;
+    uct_varuna_link_t          links[UCT_VARUNA_MAX_LINKS]; /* By priority */
+    uct_varuna_link_table_t    link_table;
+    unsigned                   failures;      /* Of links and paths so far: the
+                                                 background scan looks at all
+                                                 endpoints after each */
+    uct_varuna_ctl_t           *ctl;          /* NULL while it is not open */
+    uct_iface_attr_t           attr;          /* Minimum over all lanes */
+    ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
+    int                        want_dry;      /* Some lane must be polled dry */
+    uint32_t                   app_beat;      /* Increases when the application
+                                                 calls progress: atomic, for
+                                                 answers to pings */
+    struct {
+        size_t                 rx_headroom;
+        uct_recv_desc_t        release_desc;  /* Of kept AM descriptors */
+        ucs_list_link_t        gaps;          /* Targets, see varuna_gap.c */
+        unsigned               num_held;      /* Messages, see varuna_held.h */
+    } received;                               /* Of active messages */
+    struct {
+        uint32_t               open;
+        uint32_t               orphans;       /* Given up, kept for a while */
+        uint32_t               given_up;
+        uint32_t               stale;         /* Requests meant for others */
+        uint32_t               mismatched;    /* Of unknown secret or opening */
+        uint32_t               foreign;       /* AMs of other ids; atomic */
+        uint32_t               answered;      /* To strangers */
+        uint32_t               ignored;       /* Of strangers */
+        uint32_t               late_opens;    /* Of our closed endpoints */
+    } target_stats;                           /* Shown in the VFS tree */
+
+    struct {
+        unsigned               signal_period;
+        unsigned               dc_num_dci;
+        unsigned               standby_rx_queue_len;
+        unsigned               spare_qps;
+        ucs_time_t             ctl_timeout;
+        ucs_time_t             give_up;
+        ucs_time_t             packet_lifetime;
+        ucs_time_t             peer_timeout;       /* 0: never */
+        ucs_time_t             drain_timeout;
+        ucs_time_t             heartbeat_interval; /* 0: on demand only */
+        unsigned               heartbeat_misses;
+        int                    heartbeat_idle;
+        ucs_time_t             hang_timeout;       /* 0: never */
+        ucs_time_t             orphan_timeout;     /* 0: never */
+        unsigned               max_targets;
+        unsigned               max_peer_targets;
+        uct_varuna_recovery_mode_t recovery;
+        uct_varuna_ambiguous_t ambiguous;
+        int                    psn;
+        int                    port_events;
+    } config;
+};
+
+UCS_CLASS_DECLARE(uct_varuna_iface_t, uct_iface_ops_t*, uct_iface_internal_ops_t*,
+                  uct_md_h, uct_worker_h, const uct_iface_params_t*,
+                  const uct_iface_config_t*)
+
+/** @return Name of a port, for people. */
+static inline const char *
+uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
+{
+    return (link == UCT_VARUNA_LINK_NONE) ? "no link" :
+           iface->md->nics[iface->links[link].nic].dev_name;
+}
+
+/**
+ * Order the links: the device that was asked for is the primary, the others follow in
+ * the configured order.
+ *
+ * @return UCS_ERR_NO_DEVICE, which is logged, if no link has that name.
+ */
+ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
+                                    const char *dev_name);
+
+/** Open the inner interfaces of all links. */
+ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
+                                   const uct_iface_params_t *params,
+                                   const uct_varuna_lane_handlers_t *handlers);
+
+/** Close the inner interfaces that are open. */
+void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
+
+/** Progress all inner interfaces. @return Number of events. */
+unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
+
+/** Enable or disable the progress of all inner interfaces; @a flags as UCT's. */
+void uct_varuna_lanes_progress_enable(uct_varuna_iface_t *iface, unsigned flags);
+
+void uct_varuna_lanes_progress_disable(uct_varuna_iface_t *iface, unsigned flags);
+
+/**
+ * Poll the lanes that somebody wants to be polled dry (want_dry). A lane that is not
+ * flushed in time hangs, unless its completions wait for us: with thousands of
+ * endpoints, or after the application was away, they do. Users' callbacks may be
+ * called.
+ */
+void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface);
+
+/**
+ * Poll more completions than one of each lane. When the queue pairs of thousands of
+ * endpoints fail, their completion queue holds thousands of errors, of which UCX takes
+ * one in each call, and completions of others follow them.
+ */
+void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface);
+
+/** Arm all inner interfaces, as uct_iface_event_arm(). */
+ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
+                                        unsigned events);
+
+/** Add the event descriptors of all inner interfaces to the set @a epoll_fd. */
+ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd);
+
+#endif

@@ -1,0 +1,167 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the endpoints of an interface share: pools, the list of endpoints with work,
+ * flush and fence of the interface.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_requester.h"
+#include "varuna_ep.h"
+#include "varuna_ep_ops.h"
+#include "varuna_recovery.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+
+#define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
+
+/* Thousands of endpoints may recover at once, while others of the same application have
+ * traffic. */
+void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
+                                   ucs_time_t now)
+{
+    uct_varuna_ep_t *ep;
+    ucs_list_link_t todo;
+    unsigned i;
+
+    /* Steps may put endpoints into the list again: look at each once. They may
+     * also destroy any of them, so elements stay in one list or the other */
+    ucs_list_head_init(&todo);
+    for (i = 0; (i < UCT_VARUNA_MAX_STEPS) && !ucs_list_is_empty(&requester->work);
+         ++i) {
+        ep = ucs_list_extract_head(&requester->work, uct_varuna_ep_t, work);
+        ucs_list_add_tail(&todo, &ep->work);
+    }
+
+    while (!ucs_list_is_empty(&todo)) {
+        ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, work);
+        ep->on_work = 0;
+        if (uct_varuna_ep_step(ep, now)) {
+            uct_varuna_ep_add_work(ep);
+        }
+    }
+}
+
+int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
+                                    uct_ep_h inner, ucs_status_t status)
+{
+    khiter_t iter = kh_get(uct_varuna_inner_eps, &requester->inner_eps,
+                           (uintptr_t)inner);
+
+    if (iter == kh_end(&requester->inner_eps)) {
+        return 0;
+    }
+
+    uct_varuna_ep_lane_error(kh_val(&requester->inner_eps, iter), inner, status);
+    return 1;
+}
+
+ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp)
+{
+    uct_varuna_requester_t *requester = ucs_derived_of(tl_iface,
+                                                       uct_varuna_requester_t);
+    uct_varuna_ep_t *ep;
+    unsigned i;
+
+    if (comp != NULL) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    /* Other transports have pending requests only while something is outstanding,
+     * and UCP relies on that: here they also wait for a connection or a swap */
+    if ((requester->outstanding == 0) && (requester->num_pending == 0)) {
+        UCT_TL_IFACE_STAT_FLUSH(&requester->super.super);
+        return UCS_OK;
+    }
+
+    ucs_ptr_array_for_each(ep, i, &requester->eps) {
+        if (ep->state == UCT_VARUNA_EP_ACTIVE) {
+            uct_varuna_ep_signal(ep);
+        }
+    }
+
+    UCT_TL_IFACE_STAT_FLUSH_WAIT(&requester->super.super);
+    return UCS_INPROGRESS;
+}
+
+ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_varuna_requester_t *requester = ucs_derived_of(tl_iface,
+                                                       uct_varuna_requester_t);
+
+    ++requester->fence_beat;
+    UCT_TL_IFACE_STAT_FENCE(&requester->super.super);
+    return UCS_OK;
+}
+
+static ucs_mpool_ops_t uct_varuna_req_mpool_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free,
+    .obj_init      = NULL,
+    .obj_cleanup   = NULL,
+    .obj_str       = NULL
+};
+
+ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
+{
+    const uct_iface_attr_t *attr    = &requester->super.attr;
+    uct_iface_mpool_config_t config = UCT_VARUNA_COMPAT_MPOOL_CONFIG(256);
+    size_t bcopy_size;
+    ucs_status_t status;
+
+    status = uct_varuna_compat_mpool_init(&requester->req_mp,
+                                          sizeof(uct_varuna_req_t), 256,
+                                          &uct_varuna_req_mpool_ops,
+                                          "varuna_req");
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    bcopy_size = ucs_max(attr->cap.put.max_bcopy,
+                         ucs_max(attr->cap.get.max_bcopy, attr->cap.am.max_bcopy));
+    status = uct_iface_mpool_init(&requester->super.super, &requester->bcopy_mp,
+                                  bcopy_size + UCT_VARUNA_BCOPY_OVERHEAD,
+                                  UCT_VARUNA_BCOPY_OVERHEAD,
+                                  UCS_SYS_CACHE_LINE_SIZE, &config, 256,
+                                  uct_varuna_bcopy_init, "varuna_bcopy");
+    if (status != UCS_OK) {
+        ucs_mpool_cleanup(&requester->req_mp, 0);
+    }
+
+    return status;
+}
+
+void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester)
+{
+    ucs_mpool_cleanup(&requester->bcopy_mp, 1);
+    ucs_mpool_cleanup(&requester->req_mp, 1);
+}
+
+UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,
+                    uct_iface_internal_ops_t *internal_ops, uct_md_h tl_md,
+                    uct_worker_h worker, const uct_iface_params_t *params,
+                    const uct_iface_config_t *tl_config)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_varuna_iface_t, ops, internal_ops, tl_md, worker,
+                              params, tl_config);
+
+    memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
+           sizeof(*self) - sizeof(self->super));
+    ucs_list_head_init(&self->work);
+    ucs_ptr_array_init(&self->eps, "varuna_eps");
+    pthread_mutex_init(&self->eps_lock, NULL);
+    kh_init_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    self->scan.scanned_at = ucs_get_time();
+    return UCS_OK;
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_requester_t)
+{
+    kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    pthread_mutex_destroy(&self->eps_lock);
+    ucs_ptr_array_cleanup(&self->eps, 1);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_requester_t, uct_varuna_iface_t);

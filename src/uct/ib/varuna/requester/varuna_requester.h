@@ -1,0 +1,90 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The requester's part of the interface: what its endpoints share.
+ */
+#ifndef UCT_VARUNA_REQUESTER_H_
+#define UCT_VARUNA_REQUESTER_H_
+
+#include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
+
+#include <ucs/datastruct/khash.h>
+#include <ucs/datastruct/mpool.h>
+#include <ucs/datastruct/ptr_array.h>
+#include <pthread.h>
+
+/* Inner endpoint -> outer endpoint, for errors */
+KHASH_MAP_INIT_INT64(uct_varuna_inner_eps, uct_varuna_ep_t*)
+
+typedef struct uct_varuna_requester {
+    uct_varuna_iface_t         super;
+    ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
+    ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
+    ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
+    unsigned                   outstanding;   /* Unfinished requests of all */
+    unsigned                   num_pending;   /* Pending requests of all */
+    uint32_t                   fence_beat;    /* Bumped by iface_fence */
+    uint8_t                    uses_events;   /* The user asked for event_fd */
+    ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
+                                                 main thread alone, and with */
+    pthread_mutex_t            eps_lock;      /* this, which others need: VFS */
+    khash_t(uct_varuna_inner_eps) inner_eps;
+    ucs_list_link_t            work;          /* Endpoints with slow-path work */
+    uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
+    uint32_t                   ep_salt;       /* Makes vQP ids unique */
+    uint32_t                   ep_instances;  /* Endpoints made so far */
+    struct {
+        unsigned               next;          /* Position */
+        unsigned               failures;      /* Those of the interface that it has
+                                                 noticed */
+        unsigned               left;          /* Slots not yet looked at since
+                                                 the last failure */
+        ucs_time_t             at;            /* Next scan */
+        ucs_time_t             scanned_at;    /* Last one */
+        ucs_time_t             clock;         /* Pauses while nobody scans */
+    } scan;                                   /* Background scan, varuna_scan.c */
+    struct {
+        uint64_t               posted;        /* By lanes which are gone */
+        uint64_t               switches;      /* Away from it, */
+        uint64_t               executed;      /* and what was found then */
+        uint64_t               lost;
+        uint64_t               ambiguous;
+        uint64_t               repeated;
+    } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
+} uct_varuna_requester_t;
+
+UCS_CLASS_DECLARE(uct_varuna_requester_t, uct_iface_ops_t*,
+                  uct_iface_internal_ops_t*, uct_md_h, uct_worker_h,
+                  const uct_iface_params_t*, const uct_iface_config_t*)
+
+/** @return The requester's part of an interface. */
+static inline uct_varuna_requester_t *
+uct_varuna_requester(const uct_varuna_iface_t *iface)
+{
+    return ucs_derived_of(iface, uct_varuna_requester_t);
+}
+
+/** Create the pools of requests and buffers. The lanes are open, their attributes are
+ *  known. */
+ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester);
+
+void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester);
+
+/** An inner endpoint of a requester has failed. @return 0 if it belongs to no endpoint
+ *  of ours. */
+int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
+                                    uct_ep_h inner, ucs_status_t status);
+
+/** Let some endpoints that have work take a step, and the others in the next calls. */
+void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
+                                   ucs_time_t now);
+
+/** As uct_iface_flush(). */
+ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp);
+
+/** As uct_iface_fence(). */
+ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags);
+
+#endif

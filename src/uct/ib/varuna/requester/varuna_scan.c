@@ -1,0 +1,94 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The background scan over the endpoints. See varuna_scan.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_scan.h"
+#include "varuna_hang.h"
+#include "varuna_lane.h"
+#include "varuna_recovery.h"
+#include "varuna_req.h"
+#include "varuna_stat.h"
+#include "varuna_swap.h"
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+
+#define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
+
+/* Silent requests that are still the oldest after this time are given a completion:
+ * without one nobody can find out that they hang */
+#define UCT_VARUNA_SCAN_SIGNAL       0.1  /* seconds */
+
+/* Between two scans the clock of requests advances by this at most: while the
+ * application does not call progress, nobody looks for completions either */
+#define UCT_VARUNA_SCAN_STEP         0.2  /* seconds */
+
+void uct_varuna_scan_restart(uct_varuna_ep_t *ep)
+{
+    ep->watch.since = uct_varuna_ep_requester(ep)->scan.clock;
+    uct_varuna_hang_restart(ep);
+}
+
+/* Called for each endpoint now and then; the requests themselves bear no timer. */
+static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_req_t *head;
+
+    if (ep->lane.ep == NULL) {
+        return;
+    }
+
+    if (ucs_queue_is_empty(&ep->reqs)) {
+        if (iface->config.heartbeat_idle) {
+            uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+        }
+        return;
+    }
+
+    uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
+    head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    if (!(head->flags & UCT_VARUNA_REQ_FLAG_WATCHED)) {
+        head->flags |= UCT_VARUNA_REQ_FLAG_WATCHED;
+        uct_varuna_scan_restart(ep);
+        return;
+    }
+
+    if ((ep->silent > 0) && !ep->want_signal &&
+        ((uct_varuna_ep_requester(ep)->scan.clock - ep->watch.since) >=
+         ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
+        ep->want_signal = 1;
+        uct_varuna_ep_add_work(ep);
+    }
+
+    uct_varuna_hang_check(ep, now);
+}
+
+void uct_varuna_scan(uct_varuna_requester_t *requester, ucs_time_t now)
+{
+    unsigned num_eps = requester->eps.size;
+    unsigned i;
+    void *ptr;
+
+    if (requester->scan.failures != requester->super.failures) {
+        requester->scan.failures = requester->super.failures;
+        requester->scan.left     = num_eps;
+    }
+
+    requester->scan.at         = now + ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD);
+    requester->scan.clock     += ucs_min(now - requester->scan.scanned_at,
+                                         ucs_time_from_sec(UCT_VARUNA_SCAN_STEP));
+    requester->scan.scanned_at = now;
+    for (i = 0; i < ucs_min(num_eps, UCT_VARUNA_SCAN_EPS); ++i) {
+        requester->scan.next = (requester->scan.next + 1) % num_eps;
+        if (ucs_ptr_array_lookup(&requester->eps, requester->scan.next, ptr)) {
+            uct_varuna_ep_watch(ptr, now);
+            uct_varuna_ep_scan(ptr, now);
+            uct_varuna_stat_publish(ptr);
+        }
+    }
+    requester->scan.left -= ucs_min(requester->scan.left, UCT_VARUNA_SCAN_EPS);
+}
