@@ -38,6 +38,7 @@
 #define EMU_MAX_MSG          (1u << 30)
 #define EMU_MAX_RD_ATOMIC    16      /* reads and atomics in flight per QP */
 #define EMU_MAX_EARLY        64      /* packets that come before others */
+#define EMU_MAX_LATE         1024    /* packets accepted and not yet placed */
 #define EMU_PSN_MASK         0xffffffu
 
 typedef struct emu_fabric  emu_fabric_t;
@@ -50,6 +51,7 @@ typedef struct emu_mr      emu_mr_t;
 typedef struct emu_cq      emu_cq_t;
 typedef struct emu_srq     emu_srq_t;
 typedef struct emu_qp      emu_qp_t;
+typedef struct emu_late    emu_late_t;
 
 #define emu_likely(_x)     __builtin_expect(!!(_x), 1)
 #define emu_unlikely(_x)   __builtin_expect(!!(_x), 0)

@@ -10,6 +10,7 @@
 #include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
+#include "emu_late.h"
 #include "emu_map.h"
 #include "emu_mr.h"
 #include "emu_peer.h"
@@ -144,6 +145,13 @@ static void emu_proc_free_stillborn(void)
     }
 }
 
+/* What is common to all processes. Service thread */
+static void emu_proc_serve(void)
+{
+    emu_link_serve();
+    emu_late_serve();
+}
+
 static int emu_proc_take_slot(unsigned host, char *err, size_t err_max)
 {
     emu_proc_t *proc;
@@ -164,7 +172,7 @@ static int emu_proc_take_slot(unsigned host, char *err, size_t err_max)
     emu_proc_fill(proc, host);
     emu_self = proc;
     emu_link_forget();
-    ret      = emu_svc_start(emu_link_serve);
+    ret      = emu_svc_start(emu_proc_serve);
     if (ret == 0) {
         proc->used = 1;
     } else {

@@ -96,6 +96,13 @@ struct emu_fabric {
     emu_lock_t          quirk_lock;
     emu_quirk_port_t    quirks[EMU_MAX_PORTS];
 
+    /* Quirk late-write: guarded by late_lock; num_late is read without */
+    emu_lock_t          late_lock;
+    emu_late_t          *lates;        /* EMU_MAX_LATE of them ... */
+    uint8_t             *late_data;    /* ... and their payload */
+    uint64_t            late_order;
+    uint32_t            num_late;
+
     uint64_t            next_qp_id;    /* incarnations of queue pairs, for the
                                           names of operations; atomic */
 };

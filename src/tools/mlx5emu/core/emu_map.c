@@ -9,6 +9,7 @@
 #include "emu_cq.h"
 #include "emu_ctx.h"
 #include "emu_fabric.h"
+#include "emu_late.h"
 #include "emu_mr.h"
 #include "emu_port.h"
 #include "emu_proc.h"
@@ -32,7 +33,7 @@
 
 /** Where each table begins, from EMU_BASE. */
 typedef struct emu_layout {
-    uint64_t procs, ctxs, chans, pds, mrs, cqs, srqs, qps, ports;
+    uint64_t procs, ctxs, chans, pds, mrs, cqs, srqs, qps, ports, lates, late_data;
     uint64_t trace, heap_pages, heap, total;
 } emu_layout_t;
 
@@ -96,6 +97,8 @@ static void emu_layout_make(const emu_fabric_config_t *cfg, emu_layout_t *l)
     l->srqs       = emu_layout_add(&pos, sizeof(emu_srq_t) * EMU_MAX_SRQS);
     l->qps        = emu_layout_add(&pos, sizeof(emu_qp_t) * EMU_MAX_QPS);
     l->ports      = emu_layout_add(&pos, sizeof(emu_port_t) * EMU_MAX_PORTS);
+    l->lates      = emu_layout_add(&pos, sizeof(emu_late_t) * EMU_MAX_LATE);
+    l->late_data  = emu_layout_add(&pos, EMU_MAX_LATE * EMU_LATE_BYTES);
     l->trace      = emu_layout_add(&pos, sizeof(emu_trace_t) +
                                    cfg->trace_entries *
                                    sizeof(emu_trace_entry_t));
@@ -114,7 +117,7 @@ static uint64_t emu_layout_hash(void)
         sizeof(emu_cq_t), sizeof(emu_srq_t), sizeof(emu_qp_t),
         sizeof(emu_port_t),
         sizeof(emu_trace_entry_t), sizeof(emu_fault_rule_t),
-        sizeof(emu_quirk_port_t)
+        sizeof(emu_quirk_port_t), sizeof(emu_late_t)
     };
     uint64_t hash = 0xcbf29ce484222325ul;
     size_t i;
@@ -213,6 +216,8 @@ static void emu_fabric_init_tables(emu_fabric_t *f, const emu_layout_t *l)
     f->srqs           = (void*)(EMU_BASE + l->srqs);
     f->qps            = (void*)(EMU_BASE + l->qps);
     f->ports          = (void*)(EMU_BASE + l->ports);
+    f->lates          = (void*)(EMU_BASE + l->lates);
+    f->late_data      = (void*)(EMU_BASE + l->late_data);
     f->trace          = (void*)(EMU_BASE + l->trace);
     f->heap_pages     = (void*)(EMU_BASE + l->heap_pages);
     f->heap           = (void*)(EMU_BASE + l->heap);
@@ -237,6 +242,7 @@ static void emu_fabric_init(emu_fabric_t *f, const emu_fabric_config_t *cfg,
     emu_lock_init(&f->heap_lock);
     emu_lock_init(&f->fault_lock);
     emu_lock_init(&f->quirk_lock);
+    emu_lock_init(&f->late_lock);
     emu_fabric_init_tables(f, l);
     for (host = 0; host < cfg->hosts; host++) {
         for (link = 0; link < cfg->links; link++) {

@@ -7,6 +7,7 @@
 #include "emu_mr.h"
 #include "emu_ctx.h"
 #include "emu_fabric.h"
+#include "emu_late.h"
 #include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_table.h"
@@ -269,6 +270,7 @@ void emu_mr_dereg(emu_mr_t *mr)
         emu_mr_stop_windows(mr);
     }
     emu_mr_stop(mr);
+    emu_late_flush_memory(mr->proc, mr->addr, mr->length);
 
     if (mr->is_window) {
         parent = &emu_fabric->mrs[mr->parent >> 8];

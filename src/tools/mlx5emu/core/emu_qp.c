@@ -10,6 +10,7 @@
 #include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
+#include "emu_late.h"
 #include "emu_mr.h"
 #include "emu_port.h"
 #include "emu_proc.h"
@@ -145,6 +146,7 @@ void emu_qp_forget_early(emu_qp_t *ctx)
  * until the next connection begins */
 static void emu_qp_reset_responder(emu_qp_t *qp)
 {
+    emu_late_flush_qp(qp->qpn); /* nothing of it is placed after RESET */
     emu_qp_abandon_msg(qp);
     memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
     emu_qp_forget_early(qp);
@@ -270,6 +272,7 @@ void emu_qp_destroy(emu_qp_t *qp)
     emu_qp_abandon_msg(qp);
     qp->req_state    = IBV_QPS_RESET;
     qp->resp_state   = IBV_QPS_RESET;
+    emu_late_flush_qp(qp->qpn);
     qp->req_deadline = 0;
     __atomic_store_n(&qp->used, 2, __ATOMIC_RELEASE);
     emu_unlock(&qp->resp_lock);

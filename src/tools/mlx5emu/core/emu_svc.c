@@ -241,16 +241,19 @@ int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
     return 0;
 }
 
+void emu_svc_nudge(emu_proc_t *proc)
+{
+    if (proc->used) {
+        __atomic_store_n(&proc->nudged, 1, __ATOMIC_SEQ_CST);
+        emu_svc_wake(proc);
+    }
+}
+
 void emu_svc_nudge_all(void)
 {
-    emu_proc_t *proc;
     unsigned i;
 
     for (i = 0; i < EMU_MAX_PROCS; i++) {
-        proc = &emu_fabric->procs[i];
-        if (proc->used) {
-            __atomic_store_n(&proc->nudged, 1, __ATOMIC_SEQ_CST);
-            emu_svc_wake(proc);
-        }
+        emu_svc_nudge(&emu_fabric->procs[i]);
     }
 }

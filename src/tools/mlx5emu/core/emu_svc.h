@@ -10,6 +10,8 @@
 #ifndef EMU_SVC_H_
 #define EMU_SVC_H_
 
+#include "../base/emu_def.h"
+
 #include <stdint.h>
 
 typedef void (*emu_svc_func_t)(void *arg, uint64_t cookie);
@@ -32,6 +34,10 @@ void emu_svc_forget(void);
  *  Locks may be held by the caller. */
 int emu_svc_add(uint64_t due_ns, emu_svc_func_t func, void *arg,
                 uint64_t cookie);
+
+/** Have the service thread of a process look at what is common to all, as @ref
+ *  emu_svc_start says. */
+void emu_svc_nudge(emu_proc_t *proc);
 
 /** Have the service threads of all processes of the fabric look at what is
  *  common to them, as @ref emu_svc_start says. */

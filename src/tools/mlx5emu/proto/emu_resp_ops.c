@@ -6,8 +6,10 @@
  */
 
 #include "emu_resp_ops.h"
+#include "emu_resp_put.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_late.h"
 #include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
 #include "../core/emu_port.h"
@@ -295,21 +297,10 @@ static emu_rx_verdict_t emu_rx_send(emu_rx_t *rx)
 
 emu_rx_verdict_t emu_rx_place(emu_rx_t *rx)
 {
-    const emu_pkt_t *pkt = rx->pkt;
-    struct iovec src[EMU_MAX_SGE], dst;
-    unsigned num_src;
-    int ret;
+    int ret = emu_rx_put(rx);
 
-    if (pkt->length > 0) {
-        num_src      = emu_iov_slice(pkt->sge, pkt->num_sge, pkt->offset,
-                                     pkt->length, src);
-        dst.iov_base = (void*)(uintptr_t)(pkt->raddr - rx->mr->iova +
-                                          rx->mr->addr);
-        dst.iov_len  = pkt->length;
-        ret = emu_mem_put(rx->mr->proc, &dst, 1, src, num_src, pkt->length);
-        if (ret != 0) {
-            return emu_rx_memory_failed(rx, ret);
-        }
+    if (ret != 0) {
+        return emu_rx_memory_failed(rx, ret);
     }
 
     emu_rx_trace(rx, 0);
@@ -330,6 +321,7 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
     if (pkt->flags & EMU_PKT_LAST) {
         rx->ctx->resp_msg.kind = EMU_OP_NONE;
         if ((pkt->flags & EMU_PKT_IMM) && emu_rq_take(rx->qp, &entry)) {
+            emu_late_flush_qp(rx->qp->qpn);
             return emu_rx_push_recv(rx, entry.index, MLX5_CQE_RESP_WR_IMM, 0,
                                     NULL);
         }
@@ -454,6 +446,11 @@ static emu_rx_verdict_t emu_rx_atomic(emu_rx_t *rx)
 
 emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx)
 {
+    if (rx->pkt->kind != EMU_OP_WRITE) {
+        /* Writes come before what follows them: a completion, a read */
+        emu_late_flush_qp(rx->qp->qpn);
+    }
+
     switch (rx->pkt->kind) {
     case EMU_OP_SEND:
         return emu_rx_send(rx);
@@ -502,6 +499,7 @@ emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx)
         if (verdict != EMU_RX_NEXT) {
             return verdict;
         }
+        emu_late_flush_qp(rx->qp->qpn);
         emu_rx_read(rx);
         return EMU_RX_REPLY;
     case EMU_OP_CAS:

@@ -46,6 +46,20 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                      " default of UFM",
         .source    = EMU_QUIRK_OOO_SOURCE
     },
+    [EMU_QUIRK_LATE_WRITE] = {
+        .name      = "late-write",
+        .scope     = EMU_QUIRK_SCOPE_LINK,
+        .is_random = 1,
+        .values    = {{"time", 1, 5000000, 1000, 60000000000}},
+        .what      = "the responder accepts and acknowledges writes, and places"
+                     " them up to that time later, in order; also after their"
+                     " queue pair went to ERR, but not after RESET",
+        .real      = "any NIC: acknowledgements say that a packet was received,"
+                     " and it may still be in the NIC or on the bus",
+        .source    = "InfiniBand specification, volume 1, 9.5, transaction"
+                     " ordering: a responder's program may rely on a write only"
+                     " behind a later receive completion or atomic"
+    },
     [EMU_QUIRK_PSN_LOST] = {
         .name   = "psn-lost",
         .scope  = EMU_QUIRK_SCOPE_LINK,

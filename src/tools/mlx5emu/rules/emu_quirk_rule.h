@@ -37,6 +37,7 @@ extern "C" {
 typedef enum emu_quirk {
     EMU_QUIRK_OOO,
     EMU_QUIRK_OOO_ALL,
+    EMU_QUIRK_LATE_WRITE,
     EMU_QUIRK_PSN_LOST,
     EMU_QUIRK_PSN_STALE,
     EMU_QUIRK_LAST
