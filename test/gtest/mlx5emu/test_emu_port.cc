@@ -34,3 +34,62 @@ UCS_TEST_F(test_emu_subnet, timeout) {
     EXPECT_NE(std::string::npos, fabric().command("status", {"--json"}).find(
               "\"subnet_timeout\": 10"));
 }
+
+
+class test_emu_fixed_port : public test_emu_port {
+protected:
+    static uint64_t state(emu::side &s)
+    {
+        return (*s)("port", s.ctx).at(0);
+    }
+
+    void expect_writes(uint64_t value, ibv_wc_status status)
+    {
+        a->write(*b, value, 0, 8, 0);
+        EXPECT_TRUE(a->completes(value, status));
+    }
+};
+
+UCS_TEST_F(test_emu_fixed_port, never_reports_down) {
+    make_pair();
+    quirk("0:0=fixed-port");
+    expect_writes(1, IBV_WC_SUCCESS);
+    EXPECT_EQ((uint64_t)IBV_PORT_ACTIVE, state(*a));
+    EXPECT_EQ(0u, acted("fixed-port"));
+
+    fabric().link(0, 0, "down");
+    EXPECT_EQ(1u, acted("fixed-port", 0, 0));
+    EXPECT_EQ((uint64_t)IBV_PORT_ACTIVE, state(*a));
+    EXPECT_EQ(2u, acted("fixed-port", 0, 0));
+    expect_writes(2, IBV_WC_RETRY_EXC_ERR);
+    fabric().link(0, 0, "up");
+    EXPECT_EQ(3u, acted("fixed-port", 0, 0));
+    EXPECT_TRUE(a->async(100).empty());
+
+    /* The other end is no such function */
+    fabric().link(1, 0, "down");
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), b->async(10000));
+    EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*b));
+    EXPECT_EQ(3u, acted("fixed-port"));
+}
+
+/* Functions of one NIC reach one another whatever the link does */
+UCS_TEST_F(test_emu_fixed_port, loopback) {
+    make_pair();
+    quirk("fixed-port");
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*a);
+    fabric().link(0, 0, "down");
+    a->write(*a, 1, 0, 8, 64);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+}
+
+UCS_TEST_F(test_emu_fixed_port, ports_report_down_without) {
+    make_pair();
+    fabric().link(0, 0, "down");
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async(10000));
+    EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*a));
+    fabric().link(0, 0, "up");
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ACTIVE, 1}), a->async(10000));
+    EXPECT_EQ(0u, acted("fixed-port"));
+}

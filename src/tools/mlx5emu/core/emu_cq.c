@@ -9,7 +9,7 @@
 #include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_heap.h"
-#include "emu_port.h"
+#include "emu_nic.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 #include "../wqe/emu_cqe.h"
@@ -92,7 +92,7 @@ static int emu_cq_create_common(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
     emu_cq_t *cq;
     int index, ret;
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 
@@ -234,7 +234,7 @@ int emu_cq_resize(emu_cq_t *cq, unsigned cqe, uint32_t ci)
         return -EINVAL;
     }
 
-    if (!emu_nic_is(cq->port, cq->nic_gen)) {
+    if (emu_nic_command(cq->port, cq->nic_gen)) {
         return -EIO;
     }
 
@@ -289,7 +289,7 @@ int emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
                        (cqe->opcode == MLX5_CQE_RESP_ERR);
     emu_chan_t *chan = NULL;
 
-    if (emu_unlikely(!emu_nic_is(cq->port, cq->nic_gen))) {
+    if (emu_unlikely(!emu_nic_works(cq->port, cq->nic_gen))) {
         return 0; /* a dead NIC writes nothing */
     }
 
@@ -326,7 +326,7 @@ void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
     uint32_t pi;
 
     if ((cq == NULL) || (emu_self == NULL) || (cq->proc != emu_self->index) ||
-        !emu_nic_is(cq->port, cq->nic_gen)) {
+        !emu_nic_works(cq->port, cq->nic_gen)) {
         return;
     }
 

@@ -7,7 +7,7 @@
 
 #include "emu_late.h"
 #include "emu_mem.h"
-#include "emu_port.h"
+#include "emu_nic.h"
 #include "emu_proc.h"
 #include "emu_quirk.h"
 #include "emu_svc.h"
@@ -27,7 +27,7 @@ static int emu_late_has_target(const emu_late_t *late)
     const emu_proc_t *proc = &emu_fabric->procs[late->proc];
 
     return (emu_self != NULL) && (proc->gen == late->proc_gen) &&
-           emu_proc_alive(proc) && emu_nic_is(late->port, late->nic_gen);
+           emu_proc_alive(proc) && emu_nic_works(late->port, late->nic_gen);
 }
 
 /* late_lock is held */

@@ -8,7 +8,7 @@
 #include "emu_ctx.h"
 #include "emu_fabric.h"
 #include "emu_late.h"
-#include "emu_port.h"
+#include "emu_nic.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 
@@ -24,7 +24,7 @@ int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p)
     emu_pd_t *pd;
     int index;
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 
@@ -72,7 +72,7 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         return -EINVAL;
     }
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 
@@ -126,7 +126,7 @@ int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
     emu_mr_t *parent, *mr;
     int index, ret = -EINVAL;
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 
@@ -240,7 +240,7 @@ int emu_mr_change(emu_mr_t *mr, emu_pd_t *pd, unsigned access)
         return -EINVAL;
     }
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 

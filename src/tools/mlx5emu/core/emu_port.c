@@ -9,6 +9,7 @@
 #include "emu_fabric.h"
 #include "emu_proc.h"
 #include "emu_quirk.h"
+#include "emu_quirk.h"
 #include "emu_svc.h"
 
 #include <endian.h>
@@ -88,19 +89,6 @@ emu_port_t *emu_port_get(unsigned host, unsigned link)
     return &emu_fabric->ports[host * emu_fabric->cfg.links + link];
 }
 
-int emu_port_open(unsigned link, emu_ctx_t **ctx_p)
-{
-    const emu_port_t *port = emu_port_get(emu_self->host, link);
-    uint32_t nic_gen;
-
-    if (port == NULL) {
-        return -ENODEV;
-    }
-
-    nic_gen = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
-    return (nic_gen & 1) ? -EIO : emu_ctx_open(port->index, nic_gen, ctx_p);
-}
-
 static enum ibv_mtu emu_port_mtu(void)
 {
     switch (emu_fabric->cfg.mtu) {
@@ -119,7 +107,9 @@ static enum ibv_mtu emu_port_mtu(void)
 
 void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
 {
-    int is_down = (port->link_state == EMU_LINK_DOWN);
+    int is_down = (port->link_state == EMU_LINK_DOWN) &&
+                  !emu_quirk_hits(port->index, EMU_QUIRK_FIXED_PORT, 0, 0,
+                                  EMU_LINK_DOWN);
 
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->state           = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
@@ -206,9 +196,17 @@ static void emu_link_change(emu_port_t *port, emu_link_state_t state)
 
     __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
+    if ((state != EMU_LINK_DOWN) && (old != EMU_LINK_DOWN)) {
+        return; /* Nothing tells of silence */
+    }
+
+    if (emu_quirk_hits(port->index, EMU_QUIRK_FIXED_PORT, 0, 0, state)) {
+        return;
+    }
+
     if (state == EMU_LINK_DOWN) {
         emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ERR);
-    } else if (old == EMU_LINK_DOWN) {
+    } else {
         emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ACTIVE);
     }
 }
@@ -307,50 +305,4 @@ void emu_link_serve(void)
 void emu_link_forget(void)
 {
     memset(emu_link_served, 0, sizeof(emu_link_served));
-}
-
-/* All ports of the NIC that a port belongs to. @return how many changed */
-static unsigned emu_nic_change(const emu_port_t *one, int kill, int event)
-{
-    unsigned count = 0;
-    emu_port_t *port;
-    uint32_t gen;
-    unsigned i;
-
-    for (i = 0; i < emu_fabric->cfg.links; i++) {
-        port = emu_port_get(one->host, i);
-        gen  = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
-        if ((port->hca != one->hca) || ((gen & 1) == !!kill) ||
-            !__atomic_compare_exchange_n(&port->nic_gen, &gen, gen + 1, 0,
-                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-            continue;
-        }
-
-        count++;
-        if (kill && event) {
-            emu_ctx_raise(port->index, gen, IBV_EVENT_DEVICE_FATAL);
-        }
-    }
-
-    return count;
-}
-
-int emu_nic_kill(unsigned host, unsigned link, int event)
-{
-    const emu_port_t *port = emu_port_get(host, link);
-
-    if (port == NULL) {
-        return -EINVAL;
-    }
-    return emu_nic_change(port, 1, event) ? 0 : -EALREADY;
-}
-
-int emu_nic_revive(unsigned host, unsigned link)
-{
-    const emu_port_t *port = emu_port_get(host, link);
-
-    if (port == NULL) {
-        return -EINVAL;
-    }
-    return emu_nic_change(port, 0, 0) ? 0 : -EALREADY;
 }

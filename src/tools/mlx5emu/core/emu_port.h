@@ -78,6 +78,8 @@ struct emu_port {
     uint64_t   link_changes; /* generation: counts emu_link_set() */
     uint32_t   nic_gen;      /* of the NIC: odd while it is dead; changes with
                                 each death and revival; read without a lock */
+    uint32_t   fatal_gen;    /* the one that goes on until the time below ... */
+    uint64_t   fatal_until_ns; /* ... after DEVICE_FATAL; 0: none; atomic */
     uint32_t   speed;        /* emu_speed_t: what it says, not how fast it is */
     emu_lock_t link_lock;    /* guards changes of link_state and flap_* */
     uint64_t   flap_start_ns;
@@ -92,10 +94,6 @@ struct emu_port {
 
 /** Port of a host, or NULL. */
 emu_port_t *emu_port_get(unsigned host, unsigned link);
-
-/** Open the device of this process's host on a link.
- *  @return 0, -ENODEV, -EIO (the NIC is dead), ... */
-int emu_port_open(unsigned link, emu_ctx_t **ctx_p);
 
 /**
  * Attributes as ibv_query_port gives them. Reported as PORT_DOWN if the link is
@@ -139,17 +137,6 @@ void emu_link_tick(emu_port_t *port);
 /** Service thread: keep the time of the links that flap; begin anew. */
 void emu_link_serve(void);
 void emu_link_forget(void);
-
-/**
- * Kill or revive the NIC that a port belongs to: with one NIC for all links of
- * a host, all of them. Whatever was made on it before never works again;
- * devices that are opened after a revival do.
- *
- * @param [in] event  Whether IBV_EVENT_DEVICE_FATAL tells the programs.
- * @return 0, or -EALREADY if it is dead (or alive) already.
- */
-int emu_nic_kill(unsigned host, unsigned link, int event);
-int emu_nic_revive(unsigned host, unsigned link);
 
 /** Whether a port's NIC lives, and is still the one that it was when @a gen
  *  was read: what belonged to a NIC that died never works again. */

@@ -12,7 +12,7 @@
 #include "emu_heap.h"
 #include "emu_late.h"
 #include "emu_mr.h"
-#include "emu_port.h"
+#include "emu_nic.h"
 #include "emu_proc.h"
 #include "emu_quirk.h"
 #include "emu_srq.h"
@@ -235,7 +235,7 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
         return ret;
     }
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 
@@ -321,7 +321,7 @@ static void emu_qp_fill(const emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 
 int emu_qp_read(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
-    if (!emu_nic_is(qp->port, qp->nic_gen)) {
+    if (emu_nic_command(qp->port, qp->nic_gen)) {
         return -EIO;
     }
 
@@ -359,7 +359,7 @@ static void emu_qp_show_psns(emu_qp_t *qp, struct ibv_qp_attr *attr)
 
 int emu_qp_query(emu_qp_t *qp, struct ibv_qp_attr *attr_p)
 {
-    if (!emu_nic_is(qp->port, qp->nic_gen)) {
+    if (emu_nic_command(qp->port, qp->nic_gen)) {
         return -EIO;
     }
 

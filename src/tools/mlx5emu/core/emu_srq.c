@@ -10,7 +10,7 @@
 #include "emu_fabric.h"
 #include "emu_heap.h"
 #include "emu_mr.h"
-#include "emu_port.h"
+#include "emu_nic.h"
 #include "emu_proc.h"
 #include "emu_table.h"
 
@@ -81,7 +81,7 @@ static int emu_srq_create_common(emu_pd_t *pd, const emu_srq_user_attr_t *attr,
     emu_srq_t *srq;
     int index, ret;
 
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (emu_nic_command(ctx->port, ctx->nic_gen)) {
         return -EIO;
     }
 

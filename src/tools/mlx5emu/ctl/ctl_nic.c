@@ -6,7 +6,7 @@
 
 #include "ctl.h"
 #include "../core/emu_map.h"
-#include "../core/emu_port.h"
+#include "../core/emu_nic.h"
 
 #include <errno.h>
 #include <string.h>

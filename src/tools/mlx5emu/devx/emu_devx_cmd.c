@@ -82,6 +82,15 @@ static int emu_devx_is_allowed(const emu_devx_cmd_t *cmd)
            !emu_refuse("mlx5dv_devx_general_cmd", "DEVX is, by --no-devx,");
 }
 
+/* Whether the driver answers a command for a NIC that is dead */
+static int emu_devx_is_answered(const emu_devx_cmd_t *cmd, const emu_ctx_t *ctx)
+{
+    unsigned opcode = emu_ifc_get(cmd->in, EMU_CMD_OPCODE);
+
+    return ((opcode == EMU_CMD_2ERR_QP) || (opcode == EMU_CMD_2RST_QP)) &&
+           emu_nic_lies(ctx->port, ctx->nic_gen);
+}
+
 /* What the kernel checks of every command before the device sees it. NULL with
  * errno set if it doesn't let it pass. */
 static const emu_devx_op_t *
@@ -100,7 +109,8 @@ emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
     }
 
     ctx = emu_vctx(cmd->context)->ctx;
-    if (!emu_nic_is(ctx->port, ctx->nic_gen)) {
+    if (!emu_devx_is_answered(cmd, ctx) &&
+        (emu_nic_command(ctx->port, ctx->nic_gen) != 0)) {
         errno = EIO;
         return NULL;
     }
@@ -240,6 +250,7 @@ int mlx5dv_devx_obj_destroy(struct mlx5dv_devx_obj *obj)
 
     emu_devx_unsubscribe(obj);
     if (emu_vctx_is_mine(obj->context)) {
+        (void)emu_vctx_command(obj->context);
         switch (obj->type) {
         case EMU_DEVX_CQ:
             ret = emu_cq_destroy(obj->cq);

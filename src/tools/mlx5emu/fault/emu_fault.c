@@ -6,6 +6,7 @@
  */
 
 #include "emu_fault.h"
+#include "../core/emu_nic.h"
 #include "../core/emu_port.h"
 #include "../core/emu_qp.h"
 

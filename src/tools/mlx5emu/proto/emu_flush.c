@@ -14,6 +14,7 @@
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_proc.h"
+#include "../core/emu_quirk.h"
 #include "../fault/emu_fault.h"
 #include "../wire/emu_wire.h"
 #include "../wqe/emu_cqe.h"
@@ -137,6 +138,9 @@ static void emu_resp_enter_err(emu_qp_t *qp)
     if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
         !qp->resp_last_wqe) {
         qp->resp_last_wqe = 1;
+        if (emu_quirk_hits(qp->port, EMU_QUIRK_NO_LAST_WQE, qp->qpn, 0, 0)) {
+            return;
+        }
         emu_chan_post(qp->async, IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn,
                       qp->cookie);
     }

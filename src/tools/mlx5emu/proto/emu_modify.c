@@ -6,7 +6,7 @@
 
 #include "emu_engine.h"
 #include "emu_proto.h"
-#include "../core/emu_port.h"
+#include "../core/emu_nic.h"
 
 #include <errno.h>
 
@@ -124,13 +124,27 @@ static void emu_qp_enter(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
     }
 }
 
+/* The device is asked. @return -EIO, or 0; *is_done_p: the driver does not care */
+static int emu_qp_command(const emu_qp_t *qp, const struct ibv_qp_attr *attr,
+                          int mask, int *is_done_p)
+{
+    int is_end = (mask & IBV_QP_STATE) && ((attr->qp_state == IBV_QPS_RESET) ||
+                                           (attr->qp_state == IBV_QPS_ERR));
+
+    *is_done_p = 0;
+    return is_end ? emu_nic_command_end(qp->port, qp->nic_gen, qp->qpn,
+                                        is_done_p) :
+                    emu_nic_command(qp->port, qp->nic_gen);
+}
+
 int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
 {
     enum ibv_qp_state from, to;
-    int ret;
+    int ret, is_done;
 
-    if (!emu_nic_is(qp->port, qp->nic_gen)) {
-        return -EIO;
+    ret = emu_qp_command(qp, attr, mask, &is_done);
+    if ((ret != 0) || is_done) {
+        return ret;
     }
 
     emu_lock(&qp->req_lock);

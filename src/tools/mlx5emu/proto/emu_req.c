@@ -16,6 +16,7 @@
 #include "emu_ooo.h"
 #include "emu_proto.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_nic.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_svc.h"
@@ -276,7 +277,7 @@ static int emu_req_is_idle(const emu_qp_t *qp)
 {
     return qp->req_waiting || (qp->req_state != IBV_QPS_RTS) ||
            __atomic_load_n(&qp->req_hung, __ATOMIC_ACQUIRE) ||
-           !emu_nic_is(qp->port, qp->nic_gen);
+           !emu_nic_works(qp->port, qp->nic_gen);
 }
 
 static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp);
@@ -389,7 +390,7 @@ static void emu_req_arm(emu_qp_t *qp)
     }
 
     if ((qp->req_state != IBV_QPS_RTS) || qp->req_hung ||
-        !emu_nic_is(qp->port, qp->nic_gen)) {
+        !emu_nic_works(qp->port, qp->nic_gen)) {
         qp->req_deadline = 0;
         return;
     }
@@ -432,7 +433,7 @@ static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp)
     if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
         (qp->req_state == IBV_QPS_RTS) &&
         ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
-        emu_nic_is(qp->port, qp->nic_gen)) {
+        emu_nic_works(qp->port, qp->nic_gen)) {
         emu_comp_receive(qp, rsp);
         if (qp->req_state == IBV_QPS_RTS) {
             emu_req_run(qp);
@@ -465,7 +466,7 @@ static void emu_req_timer(void *arg, uint64_t qpn)
     if ((qp->used == 1) && (qp->qpn == qpn)) {
         qp->req_timer_due = 0;
         if ((qp->req_deadline != 0) && (qp->req_state == IBV_QPS_RTS) &&
-            !qp->req_hung && emu_nic_is(qp->port, qp->nic_gen)) {
+            !qp->req_hung && emu_nic_works(qp->port, qp->nic_gen)) {
             if (emu_now_ns() < qp->req_deadline) {
                 emu_req_schedule(qp);
             } else {
@@ -486,7 +487,7 @@ void emu_sq_doorbell(uint32_t qpn)
     if (emu_unlikely((qp == NULL) || (emu_self == NULL) ||
                      (qp->proc != emu_self->index) ||
                      (qp->type == EMU_QPT_DCT) ||
-                     !emu_nic_is(qp->port, qp->nic_gen))) {
+                     !emu_nic_works(qp->port, qp->nic_gen))) {
         return;
     }
 

@@ -12,6 +12,7 @@
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
+#include "../core/emu_nic.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 
@@ -271,12 +272,15 @@ static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     rx.qp   = emu_qp_find(pkt->dst_qpn);
     if ((rx.port == NULL) || (rx.qp == NULL) ||
         (rx.qp->port != rx.port->index) || !emu_rx_types_match(pkt, rx.qp) ||
-        !emu_nic_is(rx.qp->port, rx.qp->nic_gen) ||
+        !emu_nic_works(rx.qp->port, rx.qp->nic_gen) ||
         !emu_proc_alive(&emu_fabric->procs[rx.qp->proc])) {
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_DROPS_DEST, 1);
         return 0;
     }
 
+    if (emu_unlikely(!emu_nic_is(rx.qp->port, rx.qp->nic_gen))) {
+        emu_nic_count_fatal(rx.qp->port, rx.qp->qpn, pkt->op, pkt->psn);
+    }
     emu_lock(&rx.qp->resp_lock);
     if ((rx.qp->used == 1) && (rx.qp->qpn == pkt->dst_qpn)) {
         if (pkt->qp_type == EMU_QPT_UD) {

@@ -76,6 +76,51 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                   " query in any state returns those of the last modify",
         .real   = "drivers that answer from their own memory: irdma (always)",
         .source = "Linux, drivers/infiniband/hw/irdma/verbs.c, irdma_query_qp()"
+    },
+    [EMU_QUIRK_SLOW_CMD] = {
+        .name   = "slow-cmd",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"time", 1, 2000000000, 1000, 120000000000}},
+        .what   = "commands to a NIC that is dead or hung (nic kill) take so long"
+                  " before they fail, destruction of objects as long before it"
+                  " succeeds",
+        .real   = "mlx5 waits up to 60 s for a command, MLX5_TO_CMD_MS",
+        .source = "Linux, drivers/net/ethernet/mellanox/mlx5/core/cmd.c,"
+                  " wait_func()"
+    },
+    [EMU_QUIRK_FATAL_WRITES] = {
+        .name   = "fatal-writes",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"time", 1, 200000000, 1000, 60000000000},
+                   {"lies", 0, 0, 0, 1}},
+        .what   = "a NIC that raises DEVICE_FATAL goes on sending, placing writes"
+                  " and completing for so long, though every command fails; with"
+                  " \"lies\" a transition to RESET or ERR seems to succeed and"
+                  " does nothing",
+        .real   = "mlx5 raises the event before it resets the device, and answers"
+                  " 2RST_QP and 2ERR_QP itself from then on (lies)",
+        .source = "Linux, drivers/net/ethernet/mellanox/mlx5/core/health.c,"
+                  " mlx5_enter_error_state(), and cmd.c,"
+                  " mlx5_internal_err_ret_value()"
+    },
+    [EMU_QUIRK_NO_LAST_WQE] = {
+        .name   = "no-last-wqe",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "LAST_WQE_REACHED never arrives",
+        .real   = "soft-RoCE did not raise it; the kernel's own drain of an SRQ"
+                  " waits for it with a time-out",
+        .source = "https://github.com/spdk/spdk/issues/1697; Linux,"
+                  " drivers/infiniband/core/verbs.c, __ib_drain_srq()"
+    },
+    [EMU_QUIRK_FIXED_PORT] = {
+        .name   = "fixed-port",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "a port whose link is down reports itself active and raises no"
+                  " event, nor when the link comes up again",
+        .real   = "virtual functions whose link state is fixed: ip link set ... vf"
+                  " N state enable, sriov policy Up",
+        .source = "Linux, drivers/infiniband/hw/mlx5/ib_virt.c, MLX5_POLICY_UP;"
+                  " IFLA_VF_LINK_STATE_ENABLE"
     }
 };
 

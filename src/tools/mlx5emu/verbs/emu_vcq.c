@@ -168,6 +168,7 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 
     vcq = emu_vcq(cq);
     if (emu_vctx_is_mine(cq->context)) {
+        (void)emu_vctx_command(cq->context);
         ret = emu_cq_destroy(vcq->cq);
         if (ret != 0) {
             return emu_verbs_error(ret);

@@ -271,7 +271,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
         return emu_verbs_fail(ENOMEM);
     }
 
-    ret = emu_port_open(dev->link, &vctx->ctx);
+    ret = emu_nic_open(dev->link, &vctx->ctx);
     if (ret != 0) {
         goto err_free;
     }

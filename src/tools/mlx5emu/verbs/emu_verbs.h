@@ -25,6 +25,7 @@
 #include "../core/emu_ctx.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mr.h"
+#include "../core/emu_nic.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_qp.h"
@@ -181,6 +182,15 @@ static inline emu_vctx_t *emu_vctx(struct ibv_context *context)
 static inline int emu_vctx_is_mine(struct ibv_context *context)
 {
     return emu_vctx(context)->fork_gen == emu_verbs_fork_gen;
+}
+
+/* Ask the device to do something for a context. It is done all the same where the
+ * device does not answer, if the caller does not care for the result. */
+static inline int emu_vctx_command(struct ibv_context *context)
+{
+    const emu_ctx_t *ctx = emu_vctx(context)->ctx;
+
+    return emu_nic_command(ctx->port, ctx->nic_gen);
 }
 
 static inline emu_vcq_t *emu_vcq(struct ibv_cq *cq)

@@ -77,6 +77,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
     } else if (__atomic_load_n(&vpd->refs, __ATOMIC_RELAXED) != 0) {
         return emu_verbs_error(EBUSY);
     } else if (emu_vctx_is_mine(pd->context)) {
+        (void)emu_vctx_command(pd->context);
         ret = emu_pd_free(vpd->pd);
         if (ret != 0) {
             return emu_verbs_error(ret);
@@ -281,6 +282,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 
     vmr = emu_container_of(mr, emu_vmr_t, ibv);
     if (emu_vctx_is_mine(mr->context)) {
+        (void)emu_vctx_command(mr->context);
         emu_mr_dereg(vmr->mr);
     }
 

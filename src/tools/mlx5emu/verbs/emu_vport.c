@@ -21,14 +21,6 @@ static int emu_vport_check(struct ibv_context *context, unsigned port_num)
     return ((context == NULL) || (port_num != EMU_VERBS_PORT_NUM)) ? EINVAL : 0;
 }
 
-/* Whether the NIC that was opened is dead: the driver asks it in vain */
-static int emu_vport_is_dead(struct ibv_context *context)
-{
-    const emu_ctx_t *ctx = emu_vctx(context)->ctx;
-
-    return !emu_nic_is(ctx->port, ctx->nic_gen);
-}
-
 int emu_vctx_query_port(struct ibv_context *context, uint8_t port_num,
                         struct ibv_port_attr *attr, size_t attr_len)
 {
@@ -38,7 +30,7 @@ int emu_vctx_query_port(struct ibv_context *context, uint8_t port_num,
         return emu_verbs_error(EINVAL);
     }
 
-    if (emu_vport_is_dead(context)) {
+    if (emu_vctx_command(context) != 0) {
         return emu_verbs_error(EIO);
     }
 
@@ -66,7 +58,7 @@ int ibv_query_device(struct ibv_context *context,
         return emu_verbs_error(EINVAL);
     }
 
-    if (emu_vport_is_dead(context)) {
+    if (emu_vctx_command(context) != 0) {
         return emu_verbs_error(EIO);
     }
 
@@ -87,7 +79,7 @@ int emu_vctx_query_device_ex(struct ibv_context *context,
         return emu_verbs_error(EINVAL);
     }
 
-    if (emu_vport_is_dead(context)) {
+    if (emu_vctx_command(context) != 0) {
         return emu_verbs_error(EIO);
     }
 

@@ -467,6 +467,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     vqp = emu_vqp(qp);
     emu_vqp_set(qp->qp_num, NULL); /* Before the number is free */
     if (emu_vctx_is_mine(qp->context)) {
+        (void)emu_vctx_command(qp->context);
         emu_qp_destroy(vqp->qp);
         emu_vqp_clean_cqs(vqp);
     }

@@ -210,6 +210,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
     vsrq = emu_vsrq(srq);
     if (emu_vctx_is_mine(srq->context)) {
+        (void)emu_vctx_command(srq->context);
         ret = emu_srq_destroy(vsrq->srq);
         if (ret != 0) {
             return emu_verbs_error(ret);

@@ -7,7 +7,9 @@
 #include "emu_wire.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
+#include "../core/emu_nic.h"
 #include "../core/emu_port.h"
+#include "../core/emu_quirk.h"
 #include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
 #include "../trace/emu_trace.h"
@@ -51,9 +53,17 @@ static emu_link_state_t emu_wire_link(emu_port_t *port)
     return __atomic_load_n(&port->link_state, __ATOMIC_ACQUIRE);
 }
 
-static int emu_wire_is_alive(const emu_port_t *port)
+static int emu_wire_has_live_nic(const emu_port_t *port)
 {
     return (__atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE) & 1) == 0;
+}
+
+static int emu_wire_is_alive(const emu_port_t *port)
+{
+    return emu_likely(emu_wire_has_live_nic(port)) ||
+           emu_nic_lingers(port->index,
+                           __atomic_load_n(&port->nic_gen,
+                                           __ATOMIC_ACQUIRE) - 1);
 }
 
 static int emu_wire_is_up(emu_port_t *port)
@@ -63,13 +73,15 @@ static int emu_wire_is_up(emu_port_t *port)
 }
 
 /* A port sends to itself within the NIC: a link that loses packets does not
- * matter. But a port that is down sends nothing. */
+ * matter. But a port that is down sends nothing, unless it does not know that. */
 static int emu_wire_passes(const emu_pkt_t *pkt)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
     if (emu_unlikely(pkt->slid == pkt->dlid)) {
-        return emu_wire_is_alive(src) && (emu_wire_link(src) != EMU_LINK_DOWN);
+        return emu_wire_is_alive(src) &&
+               ((emu_wire_link(src) != EMU_LINK_DOWN) ||
+                emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT));
     }
     return emu_wire_is_up(src) && emu_wire_is_up(emu_wire_dst(pkt));
 }
@@ -342,9 +354,15 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                     emu_rsp_t *rsp_p)
 {
+    const emu_port_t *src = emu_wire_src(pkt);
+
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
         return 0;
+    }
+
+    if (emu_unlikely(!emu_wire_has_live_nic(src))) {
+        emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
     }
     return ends->request(pkt, rsp_p) && emu_wire_reply(ends, pkt, rsp_p);
 }
