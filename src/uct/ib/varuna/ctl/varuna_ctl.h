@@ -95,11 +95,13 @@ typedef struct uct_varuna_peer {
     } hb;                                 /* Heartbeat: under the lock */
     unsigned                   num_held;  /* Messages of all its vQPs, see
                                              varuna_held.h; main thread */
+    ucs_time_t                 heard_at;  /* Last message of it */
+    uint8_t                    failed;    /* Links on which messages to it failed since
+                                             then */
     struct {
         unsigned               targets;   /* Open ones */
-        ucs_time_t             heard_at;
-        unsigned               asked;     /* How often since then */
-        uint8_t                failed;    /* Links with errors since then */
+        unsigned               asked;     /* How often since asked_since */
+        ucs_time_t             asked_since;
     } orphan;                             /* varuna_orphan.c: under the lock */
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
@@ -197,9 +199,8 @@ ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl);
 void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl);
 
 /** Main thread: handle what the async context has queued, and poll on its behalf
- *  (worth calling now and then without an event): CONNECT_REQ and CLOSE
- *  for targets; OPEN_REP, CONNECT_REP, FENCE_REP, REJECT go to
- *  uct_varuna_ep_handle_ctl(); link events go to uct_varuna_iface_link_*().
+ *  (worth calling now and then without an event): messages go to their handlers on the
+ *  bus, link events to uct_varuna_iface_link_*().
  *  @return number of events. */
 unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl);
 
@@ -208,6 +209,10 @@ int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl);
 
 /** AM trampoline's look-up; main thread, no lock. @return NULL if unknown. */
 uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id);
+
+/** Main thread, lock not held: what the async context has left to it, and what it keeps
+ *  ready for that. */
+void uct_varuna_targets_progress(uct_varuna_ctl_t *ctl);
 
 /** Error handler of the inner RC interfaces, for endpoints which are no
  *  requester's lane: main thread. The passive side waits for the requester.

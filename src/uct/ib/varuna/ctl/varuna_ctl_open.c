@@ -361,7 +361,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ctl->async = iface->super.worker->async;
     ucs_list_head_init(&ctl->dead_eps);
     ucs_list_head_init(&ctl->queue);
-    ucs_list_head_init(&ctl->inbox);
+    uct_varuna_bus_init(&ctl->bus);
     ucs_list_head_init(&ctl->farewells);
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_clock_init(&ctl->clock);
@@ -454,20 +454,12 @@ static void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
 
 static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
 {
-    uct_varuna_ctl_item_t *item;
-
     while (!ucs_list_is_empty(&ctl->queue)) {
         uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue,
                                                    uct_varuna_ctl_msg_t, list));
     }
 
-    while (!ucs_list_is_empty(&ctl->inbox)) {
-        item = ucs_list_extract_head(&ctl->inbox, uct_varuna_ctl_item_t, list);
-        if (item->closed != NULL) {
-            uct_varuna_target_destroy(ctl, item->closed);
-        }
-        ucs_free(item);
-    }
+    uct_varuna_bus_cleanup(&ctl->bus);
 }
 
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)

@@ -21,6 +21,7 @@
 #define UCT_VARUNA_CTL_PRIV_H_
 
 #include <uct/ib/varuna/core/varuna_clock.h>
+#include "varuna_bus.h"
 #include "varuna_ctl.h"
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/md/varuna_own.h>
@@ -40,10 +41,9 @@
 #define UCT_VARUNA_CTL_MAX_FROM \
     (UCT_VARUNA_DEVICE_ADDR_MAX + UCT_VARUNA_CTL_ADDR_MAX)
 
-/* Messages which wait for send resources, and received ones which wait for the
- * main thread. A flood is dropped beyond that: requests are sent again. */
+/* Messages which wait for send resources. A flood is dropped beyond that: requests are
+ * sent again. */
 #define UCT_VARUNA_CTL_MAX_QUEUE     1024
-#define UCT_VARUNA_CTL_MAX_INBOX     65536
 
 /* Targets: chunks of 256, since one chunk's logs are 256 KB. */
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
@@ -123,16 +123,6 @@ typedef struct uct_varuna_ctl_msg {
     char                       data[];
 } uct_varuna_ctl_msg_t;
 
-/* A received message which waits for the main thread. */
-typedef struct uct_varuna_ctl_item {
-    ucs_list_link_t            list;
-    uct_varuna_target_t        *closed;    /* CLOSE: the target, already out of
-                                              the table of names */
-    uint8_t                    link;
-    uct_varuna_ctl_hdr_t       hdr;
-    char                       body[];
-} uct_varuna_ctl_item_t;
-
 /* Where the answer to a stranger goes (varuna_stranger.c), with room behind the
  * addresses as foreign code takes lengths from them */
 typedef struct uct_varuna_stranger {
@@ -186,6 +176,8 @@ typedef struct uct_varuna_target_table {
                                               wait for the main thread */
     khash_t(uct_varuna_targets) by_name;   /* Open targets */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
+    ucs_list_link_t            closed;     /* uct_varuna_target_impl_t, which the
+                                              main thread is to destroy; lock */
     ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
                                               first; main thread */
 } uct_varuna_target_table_t;
@@ -208,7 +200,7 @@ typedef struct uct_varuna_target_qp {
 
 typedef struct uct_varuna_target_impl {
     uct_varuna_target_t        super;
-    ucs_list_link_t            orphans;    /* In the table's list, if orphan */
+    ucs_list_link_t            list;       /* In one of the table's lists */
     uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
     uct_varuna_own_t           write_own;  /* For its requester: the block's
                                               bodies */
@@ -261,8 +253,7 @@ struct uct_varuna_ctl {
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
 
-    ucs_list_link_t            inbox;      /* uct_varuna_ctl_item_t */
-    unsigned                   inbox_len;
+    uct_varuna_bus_t           bus;
     uint8_t                    down_map;   /* Link events for the main thread, */
     uint8_t                    up_map;     /* down before up */
     int                        event_fd;
@@ -346,10 +337,9 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
 void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
                              const char *what, const char *reason);
 
-/* Put a message in the inbox of the main thread. */
-void uct_varuna_ctl_post_inbox(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr,
-                               const void *body, uct_varuna_target_t *closed);
+/* Pass a message to its handler in the main thread. */
+void uct_varuna_ctl_defer(uct_varuna_ctl_t *ctl, unsigned link,
+                          const uct_varuna_ctl_hdr_t *hdr, const void *body);
 
 /* --- varuna_ctl_send.c: lock held in all --- */
 
@@ -370,11 +360,15 @@ size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
                                   uct_varuna_ctl_hdr_t *hdr);
 
 /* Create an inner endpoint that belongs to no peer, to addresses which were checked.
- * It is to be put in ctl->dead_eps in the end. */
+ * In the end it is put in ctl->dead_eps, or destroyed. */
 ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_device_addr_t *device_addr,
                                       const uct_iface_addr_t *iface_addr,
                                       uct_varuna_ctl_ep_t **ep_p);
+
+/* Destroy an inner endpoint at once, which is not in ctl->dead_eps; see
+ * uct_varuna_ctl_reap_eps() for when that is allowed. */
+void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 
 /* Post on an inner endpoint. */
 ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
@@ -405,21 +399,6 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /* Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
 
-/* --- varuna_stale.c: no lock held --- */
-
-/* Does a message say that a peer which we have asked for is no more? */
-int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
-
-/* Main thread: fail all endpoints to that peer. */
-void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
-                               const uct_varuna_ctl_reject_t *rej);
-
-/* OPEN_REP came, and nobody wants what it opened: the request was late, and its
- * endpoint is closed. Say so, or the target would stay there for ever. */
-void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const uct_varuna_ctl_open_rep_t *rep);
-
 /* --- varuna_doubt.c: lock held in all --- */
 
 /* May a message be posted to @a peer on @a link now? */
@@ -444,6 +423,18 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
                                   const uct_varuna_parsed_addr_t *parsed,
                                   uint64_t secret, uct_varuna_peer_t **peer_p);
 
+/* Main thread, lock not held: learn the links which peer @a uuid, a known one, has in its
+ * full address. */
+void uct_varuna_peer_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                           const void *addr, size_t length);
+
+/* A message of the peer has arrived. */
+static inline void uct_varuna_peer_heard(uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    peer->heard_at = now;
+    peer->failed   = 0;
+}
+
 /* @return the peer, guest or not, which @a uuid is if it knows @a secret. */
 uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
                                         uint64_t secret);
@@ -465,26 +456,6 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl);
 
 /* Main thread, no other user is left. */
 void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl);
-
-/* Async context, lock held. The message has been checked. */
-void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
-                                   const uct_varuna_ctl_hdr_t *hdr,
-                                   const void *body);
-
-void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const void *req_body);
-
-/* Main thread: all messages which FENCE_REQ says are acknowledged must come. */
-void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const void *body);
-
-/* Take the target out of the table of names, and say that it is gone, or was before.
- * @return NULL if there is none. */
-uct_varuna_target_t *
-uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr);
 
 /* Lock held. @return NULL if there is none. */
 uct_varuna_target_t *
@@ -544,16 +515,8 @@ void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
 
 /* --- varuna_connect.c --- */
 
-/* Async context, lock held. The message has been checked. Without a spare
- * endpoint the main thread is asked to connect. */
-void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const void *body);
-
-/* The same in the main thread, lock not held: makes an endpoint if needed. */
-void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr,
-                               const void *body);
+/* Add the rows of CONNECT_REQ. */
+void uct_varuna_connect_init(uct_varuna_ctl_t *ctl);
 
 /* Destroy a QP whose incarnation is over. Main thread. */
 void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep);

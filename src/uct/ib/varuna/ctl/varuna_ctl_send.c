@@ -108,10 +108,19 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_list_add_tail(&ctl->dead_eps, &ep->list);
 }
 
+void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
+{
+    khiter_t iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
+
+    kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
+    uct_varuna_doubt_forget(ctl, ep);
+    uct_ep_destroy(ep->inner);
+    ucs_free(ep);
+}
+
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
 {
     uct_varuna_ctl_ep_t *ep, *tmp;
-    khiter_t iter;
 
     if (ctl->progressing) {
         return; /* A callback of such an endpoint may be running */
@@ -129,12 +138,8 @@ void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
             continue;
         }
 
-        iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
-        kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
         ucs_list_del(&ep->list);
-        uct_varuna_doubt_forget(ctl, ep);
-        uct_ep_destroy(ep->inner);
-        ucs_free(ep);
+        uct_varuna_ctl_ep_destroy(ctl, ep);
     }
 }
 
@@ -147,10 +152,6 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
     uct_varuna_ctl_t *ctl       = link->ctl;
     uct_varuna_ctl_ep_t *ep;
     khiter_t iter;
-
-    if ((ctl->proxy != NULL) && uct_varuna_proxy_ep_failed(ctl->proxy, inner)) {
-        return UCS_OK;
-    }
 
     iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
     if (iter == kh_end(&ctl->eps)) {
@@ -166,7 +167,7 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
     ucs_debug("rc_varuna: control messages to peer 0x%lx on %s fail: %s",
               ep->peer->uuid, uct_varuna_link_name(ctl->iface, ep->link),
               ucs_status_string(status));
-    ep->peer->orphan.failed |= UCS_BIT(ep->link);
+    ep->peer->failed |= UCS_BIT(ep->link);
     uct_varuna_doubt_failed(ep->peer, ep->link);
     uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
     return UCS_OK;

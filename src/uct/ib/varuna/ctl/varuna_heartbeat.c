@@ -345,15 +345,6 @@ static void uct_varuna_heartbeat_timer(void *arg)
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
-void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
-{
-    ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
-    ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
-    ctl->hb.ticked_at  = ucs_get_time();
-    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_HEARTBEAT,
-                         ctl->hb.interval, uct_varuna_heartbeat_timer, ctl);
-}
-
 /* --- Messages, lock held --- */
 
 int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
@@ -370,9 +361,11 @@ int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
     return (newest - hdr->epoch) < ucs_min(newest, UCT_VARUNA_HEARTBEAT_RECENT);
 }
 
-void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr)
+static void uct_varuna_heartbeat_handle_ping(void *arg, unsigned link,
+                                             const uct_varuna_ctl_hdr_t *hdr,
+                                             const void *body)
 {
+    uct_varuna_ctl_t *ctl      = arg;
     uct_varuna_peer_t *peer    = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     uct_varuna_ctl_pong_t pong = {
         .ports = uct_varuna_ports_get(ctl),
@@ -388,12 +381,15 @@ void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
                          sizeof(pong));
 }
 
-void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const uct_varuna_ctl_pong_t *pong)
+static void uct_varuna_heartbeat_handle_pong(void *arg, unsigned came_over,
+                                             const uct_varuna_ctl_hdr_t *hdr,
+                                             const void *body)
 {
-    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
-    unsigned link           = hdr->vqp;
+    uct_varuna_ctl_t *ctl             = arg;
+    const uct_varuna_ctl_pong_t *pong = body;
+    uct_varuna_peer_t *peer           = uct_varuna_peer_find(ctl, hdr->uuid,
+                                                             hdr->secret);
+    unsigned link                     = hdr->vqp;
 
     if ((peer == NULL) || (link >= ctl->num_links)) {
         ucs_debug("dropped PONG %u of 0x%lx, which nobody here asked for",
@@ -411,6 +407,23 @@ void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
     }
 
     uct_varuna_ports_learn(ctl, peer, link, &pong->ports);
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_heartbeat_rows[] = {
+    {UCT_VARUNA_CTL_PING, UCT_VARUNA_BUS_ASYNC, uct_varuna_heartbeat_handle_ping},
+    {UCT_VARUNA_CTL_PONG, UCT_VARUNA_BUS_ASYNC, uct_varuna_heartbeat_handle_pong}
+};
+
+void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
+{
+    ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
+    ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
+    ctl->hb.ticked_at  = ucs_get_time();
+    uct_varuna_bus_register(&ctl->bus, uct_varuna_heartbeat_rows,
+                            ucs_static_array_size(uct_varuna_heartbeat_rows), ctl);
+    uct_varuna_ports_init(ctl);
+    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_HEARTBEAT,
+                         ctl->hb.interval, uct_varuna_heartbeat_timer, ctl);
 }
 
 void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)

@@ -11,22 +11,14 @@
 
 #include "varuna_ctl.h"
 
-/** Give the clock its job, if HEARTBEAT_INTERVAL is not zero. */
+/** Register the rows of the bus, and the job of the clock if HEARTBEAT_INTERVAL is not
+ *  zero. */
 void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
 
-/** A PING came. Lock held. */
 /** Was it a ping of ours, to @a uuid and not long ago, of which @a hdr has the
  *  number? Lock held. */
 int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
                                    const uct_varuna_ctl_hdr_t *hdr);
-
-void uct_varuna_heartbeat_handle_ping(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr);
-
-/** A PONG came. Lock held. */
-void uct_varuna_heartbeat_handle_pong(uct_varuna_ctl_t *ctl,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const uct_varuna_ctl_pong_t *pong);
 
 /** The peer object is going away. Lock held. */
 void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer);

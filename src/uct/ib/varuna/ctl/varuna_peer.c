@@ -28,6 +28,9 @@
  * address is malformed. */
 #define UCT_VARUNA_ADDR_ROOM         64
 
+/* Complaints about peers, seconds between two */
+#define UCT_VARUNA_CTL_WARN_PERIOD   1.0
+
 /* Copies of the addresses of one link; peer->addr is a list of these. */
 typedef struct uct_varuna_peer_blob {
     struct uct_varuna_peer_blob *next;
@@ -42,6 +45,25 @@ typedef struct uct_varuna_pairing {
     unsigned                   map;       /* Local links which have one */
 } uct_varuna_pairing_t;
 
+
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason)
+{
+    ucs_time_t now = ucs_get_time();
+
+    if ((ctl->warned_at != 0) &&
+        (now < (ctl->warned_at +
+                ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
+        ++ctl->unwarned;
+        ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
+        return;
+    }
+
+    ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
+             "warning)", what, uuid, reason, ctl->unwarned);
+    ctl->warned_at = now;
+    ctl->unwarned  = 0;
+}
 
 /* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both
  * addresses need room behind them, and @a remote's port is looked at first. */
@@ -348,6 +370,29 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
     ++peer->refcount;
     *peer_p = peer;
     return UCS_OK;
+}
+
+void uct_varuna_peer_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                           const void *addr, size_t length)
+{
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_peer_t *peer;
+    const char *reason;
+    ucs_status_t status;
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_parse_addr(NULL, addr, length, &parsed, &reason);
+    if ((status == UCS_OK) && (parsed.uuid != uuid)) {
+        reason = "it is another peer's";
+        status = UCS_ERR_INVALID_ADDR;
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_ctl_complain(ctl, uuid, "an address", reason);
+    } else if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
+        uct_varuna_peer_put(ctl, peer);
+    }
+    uct_varuna_ctl_unlock(ctl);
 }
 
 unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,

@@ -107,10 +107,11 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     uct_varuna_heartbeat_queue(ctl, peer);
 }
 
-void uct_varuna_ports_handle(uct_varuna_ctl_t *ctl, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr,
-                             const uct_varuna_ctl_ports_t *ports)
+static void uct_varuna_ports_handle(void *arg, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
 {
+    uct_varuna_ctl_t *ctl   = arg;
     uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
 
     if (peer == NULL) {
@@ -119,5 +120,14 @@ void uct_varuna_ports_handle(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    uct_varuna_ports_learn(ctl, peer, link, ports);
+    uct_varuna_ports_learn(ctl, peer, link, body);
+}
+
+void uct_varuna_ports_init(uct_varuna_ctl_t *ctl)
+{
+    static const uct_varuna_bus_reg_t row = {
+        UCT_VARUNA_CTL_PORTS, UCT_VARUNA_BUS_ASYNC, uct_varuna_ports_handle
+    };
+
+    uct_varuna_bus_register(&ctl->bus, &row, 1, ctl);
 }

@@ -27,9 +27,7 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports);
 
-/** PORTS came. */
-void uct_varuna_ports_handle(uct_varuna_ctl_t *ctl, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr,
-                             const uct_varuna_ctl_ports_t *ports);
+/** Register the row of PORTS. */
+void uct_varuna_ports_init(uct_varuna_ctl_t *ctl);
 
 #endif

@@ -69,16 +69,6 @@ int uct_varuna_stranger_may_reach(uct_varuna_ctl_t *ctl, unsigned link,
     return ret != UCS_KH_PUT_FAILED;
 }
 
-int uct_varuna_stranger_may_open(const uct_varuna_ctl_t *ctl,
-                                 const uct_varuna_peer_t *peer)
-{
-    const uct_varuna_iface_t *iface = ctl->iface;
-
-    return (ctl->targets.count < iface->config.max_targets) &&
-           ((peer == NULL) ||
-            (peer->orphan.targets < iface->config.max_peer_targets));
-}
-
 
 /* --- Answers --- */
 

@@ -34,10 +34,6 @@ int uct_varuna_stranger_may_reach(uct_varuna_ctl_t *ctl, unsigned link,
                                   const void *device_addr, size_t length,
                                   int is_guest);
 
-/** May one more target be opened? @param [in] peer  For this one, NULL if it is new. */
-int uct_varuna_stranger_may_open(const uct_varuna_ctl_t *ctl,
-                                 const uct_varuna_peer_t *peer);
-
 void uct_varuna_strangers_init(uct_varuna_ctl_t *ctl);
 
 /** Drops the endpoints, before all that are dropped are destroyed. */

@@ -17,6 +17,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
 #include <uct/ib/varuna/responder/varuna_am.h>
@@ -155,6 +156,7 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
         goto out;
     }
 
+    uct_varuna_answers_init(iface);
     num_links = uct_varuna_iface_pack_short_address(iface, addr);
     if (num_links < iface->num_links) {
         ucs_debug("peers learn %u of %u links with the address, the others when "

@@ -80,6 +80,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
     uct_varuna_ctl_dispatch(base->ctl);
+    uct_varuna_targets_progress(base->ctl);
 
     if (ucs_unlikely(base->want_dry)) {
         uct_varuna_lanes_poll_dry(base);

@@ -289,10 +289,4 @@ UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);
 /** @return The endpoint with this vQP id, NULL if it is gone. */
 uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id);
 
-/* A control reply for this endpoint; main thread. The body has been checked to
- * be hdr->length bytes, its contents are the peer's. */
-void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr,
-                              const void *body, unsigned link);
-
 #endif

@@ -3,7 +3,7 @@
  *
  * The requester's side of the control plane: state OPENING, requests that are sent
  * until they are answered, and the answers. Called by varuna_recovery.c,
- * varuna_verdict.c and, with the answers, varuna_ctl.c.
+ * varuna_verdict.c and, with the answers, varuna_answers.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -156,9 +156,8 @@ int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
-static void
-uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
-                            const uct_varuna_ctl_reject_t *rej)
+void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
+                                 const uct_varuna_ctl_reject_t *rej)
 {
     if (rej->dest != ep->peer->uuid) {
         return; /* The id was another endpoint's */
@@ -177,10 +176,9 @@ uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
     uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
 }
 
-static void
-uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr,
-                              const uct_varuna_ctl_open_rep_t *rep)
+void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const uct_varuna_ctl_open_rep_t *rep)
 {
     uct_varuna_req_t *req;
     ucs_status_t status;
@@ -222,37 +220,4 @@ uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         uct_varuna_req_set_target(req, rep->target);
     }
     uct_varuna_ep_scan(ep, 0);
-}
-
-void uct_varuna_ep_handle_ctl(uct_varuna_ep_t *ep,
-                              const uct_varuna_ctl_hdr_t *hdr, const void *body,
-                              unsigned link)
-{
-    if ((hdr->type != UCT_VARUNA_CTL_OPEN_REP) &&
-        (hdr->opening != ep->opening)) {
-        ucs_debug("ep %p: vQP %u: dropped %s for another opening", ep, ep->id,
-                  uct_varuna_ctl_type_name(hdr->type));
-        ++uct_varuna_ep_iface(ep)->target_stats.mismatched;
-        return;
-    }
-
-    switch (hdr->type) {
-    case UCT_VARUNA_CTL_OPEN_REP:
-        uct_varuna_ep_handle_open_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_CONNECT_REP:
-        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_FENCE_REP:
-        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
-        break;
-    case UCT_VARUNA_CTL_PROXY_REP:
-        uct_varuna_amo_handle_proxy_rep(ep, body);
-        break;
-    case UCT_VARUNA_CTL_REJECT:
-        uct_varuna_ep_handle_reject(ep, body);
-        break;
-    default:
-        break;
-    }
 }

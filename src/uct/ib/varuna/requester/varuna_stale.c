@@ -1,14 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is late: a process was asked that is no more, and who has its queue pairs now
- * says so (varuna_stranger.c); or an endpoint is closed, and then its request to open
- * arrives, which was on its way over another link. Called by varuna_ctl.c.
+ * Late answers. Either the process that was asked does not exist any more, and the one
+ * that has its queue pairs now refuses (varuna_stranger.c); or an endpoint was closed
+ * before its request to open arrived, which was on its way over another link.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
+#include "varuna_stale.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include "varuna_ep.h"
 #include "varuna_farewell.h"

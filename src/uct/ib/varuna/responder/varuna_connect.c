@@ -208,19 +208,23 @@ out_reply:
     return UCS_OK;
 }
 
-void uct_varuna_target_handle_connect(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const void *body)
+static void uct_varuna_target_handle_connect(void *arg, unsigned link,
+                                             const uct_varuna_ctl_hdr_t *hdr,
+                                             const void *body)
 {
+    uct_varuna_ctl_t *ctl = arg;
+
     if (uct_varuna_target_try_connect(ctl, link, hdr, body) != UCS_OK) {
-        uct_varuna_ctl_post_inbox(ctl, link, hdr, body, NULL);
+        uct_varuna_ctl_defer(ctl, link, hdr, body);
     }
 }
 
-void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr,
-                               const void *body)
+/* There was no spare queue pair: make one first. Main thread, lock not held. */
+static void uct_varuna_target_connect(void *arg, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
 {
+    uct_varuna_ctl_t *ctl               = arg;
     const uct_varuna_ctl_connect_t *req = body;
     unsigned rc_link;
 
@@ -229,10 +233,22 @@ void uct_varuna_target_connect(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_spares_make(ctl, rc_link, 1);
     }
 
-    /* Whoever took the spare one meanwhile, the requester asks again */
+    /* If another request took the spare one meanwhile, the requester asks again */
     uct_varuna_ctl_lock(ctl);
     uct_varuna_target_try_connect(ctl, link, hdr, req);
     uct_varuna_ctl_unlock(ctl);
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_connect_rows[] = {
+    {UCT_VARUNA_CTL_CONNECT_REQ, UCT_VARUNA_BUS_ASYNC,
+     uct_varuna_target_handle_connect},
+    {UCT_VARUNA_CTL_CONNECT_REQ, UCT_VARUNA_BUS_MAIN, uct_varuna_target_connect}
+};
+
+void uct_varuna_connect_init(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_bus_register(&ctl->bus, uct_varuna_connect_rows,
+                            ucs_static_array_size(uct_varuna_connect_rows), ctl);
 }
 
 int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)

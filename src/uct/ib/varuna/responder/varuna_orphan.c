@@ -46,27 +46,10 @@ static ucs_time_t uct_varuna_orphan_period(const uct_varuna_ctl_t *ctl)
     return ctl->iface->config.orphan_timeout / UCT_VARUNA_ORPHAN_TICKS;
 }
 
-static void uct_varuna_orphan_reset(uct_varuna_peer_t *peer, ucs_time_t now)
-{
-    peer->orphan.heard_at = now;
-    peer->orphan.asked    = 0;
-    peer->orphan.failed   = 0;
-}
-
 void uct_varuna_orphan_open(uct_varuna_peer_t *peer)
 {
     ++peer->orphan.targets;
-    uct_varuna_orphan_reset(peer, ucs_get_time());
-}
-
-void uct_varuna_orphan_heard(uct_varuna_ctl_t *ctl,
-                             const uct_varuna_ctl_hdr_t *hdr)
-{
-    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
-
-    if (peer != NULL) {
-        uct_varuna_orphan_reset(peer, ucs_get_time());
-    }
+    uct_varuna_peer_heard(peer, ucs_get_time());
 }
 
 static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
@@ -78,7 +61,7 @@ static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
 
     ucs_info("rc_varuna: peer 0x%" PRIx64 " has not answered on any link for %.1f "
              "s: freed the queue pairs of %u endpoints of it", peer->uuid,
-             ucs_time_to_sec(now - peer->orphan.heard_at),
+             ucs_time_to_sec(now - peer->heard_at),
              peer->orphan.targets);
     for (iter = kh_begin(targets); iter != kh_end(targets); ++iter) {
         if (!kh_exist(targets, iter)) {
@@ -97,7 +80,7 @@ static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
 static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
                                     uct_varuna_peer_t *peer, ucs_time_t now)
 {
-    ucs_time_t quiet = now - peer->orphan.heard_at;
+    ucs_time_t quiet = now - peer->heard_at;
     unsigned usable  = peer->link_map & ~ctl->ports_down;
     unsigned link;
 
@@ -108,9 +91,14 @@ static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
     }
 
     if ((quiet >= ctl->iface->config.orphan_timeout) &&
-        ucs_test_all_flags(peer->orphan.failed, usable)) {
+        ucs_test_all_flags(peer->failed, usable)) {
         uct_varuna_orphan_give_up(ctl, peer, now);
         return;
+    }
+
+    if (peer->orphan.asked_since != peer->heard_at) {
+        peer->orphan.asked_since = peer->heard_at;
+        peer->orphan.asked       = 0;
     }
 
     ++peer->orphan.asked;
@@ -139,7 +127,7 @@ static void uct_varuna_orphan_timer(void *arg)
     ctl->orphan.ticked_at = now;
     kh_foreach_value(&ctl->peers, peer, {
         if (is_late) {
-            uct_varuna_orphan_reset(peer, now);
+            uct_varuna_peer_heard(peer, now);
         }
         uct_varuna_orphan_check(ctl, peer, now);
     });
@@ -160,7 +148,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_ctl_t *ctl)
     uct_varuna_target_impl_t *oldest;
 
     oldest = ucs_list_extract_head(&ctl->targets.orphans,
-                                   uct_varuna_target_impl_t, orphans);
+                                   uct_varuna_target_impl_t, list);
     --ctl->iface->target_stats.orphans;
     uct_varuna_target_destroy(ctl, &oldest->super);
 }
@@ -176,7 +164,7 @@ void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
     uct_varuna_proxy_close_target(ctl->proxy, target);
     uct_varuna_ctl_unlock(ctl);
     ucs_list_add_tail(&ctl->targets.orphans,
-                      &uct_varuna_target_impl(target)->orphans);
+                      &uct_varuna_target_impl(target)->list);
     if (++ctl->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
         uct_varuna_orphan_destroy_oldest(ctl);
     }

@@ -16,10 +16,6 @@ void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl);
 /** A target of @a peer is opened. */
 void uct_varuna_orphan_open(uct_varuna_peer_t *peer);
 
-/** A control message has come. */
-void uct_varuna_orphan_heard(uct_varuna_ctl_t *ctl,
-                             const uct_varuna_ctl_hdr_t *hdr);
-
 /** Main thread, lock not held: the target was given up. Its queue pairs go; what
  *  its requester could still use, should it live, is kept for a while. */
 void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target);

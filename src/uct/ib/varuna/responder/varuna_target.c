@@ -6,9 +6,9 @@
  * never call its progress function, so what recovery needs runs in the async
  * context.
  *
- * Incarnation e writes its log into ring (e % UCT_VARUNA_LOG_COUNT). Rings are
- * never cleared: log sequence numbers go on across incarnations, so entries of
- * incarnation e - UCT_VARUNA_LOG_COUNT are told apart by them.
+ * Incarnation e writes its log into ring (e % UCT_VARUNA_LOG_COUNT). A ring is cleared
+ * when the incarnation before is fenced, and when it is connected: entries of an older
+ * incarnation would prove nothing.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -28,6 +28,9 @@
 #include <ucs/sys/math.h>
 #include <ucs/sys/sys.h>
 #include <string.h>
+
+/* More completions than the receive queues of all links hold */
+#define UCT_VARUNA_TARGET_MAX_POLL   (2 * UCT_VARUNA_MAX_LINKS * 8192)
 
 
 uct_varuna_target_t *
@@ -127,6 +130,17 @@ err:
     return status;
 }
 
+/* @param [in] peer  The requester, NULL if it is not known yet. */
+static int uct_varuna_target_may_open(const uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_peer_t *peer)
+{
+    const uct_varuna_iface_t *iface = ctl->iface;
+
+    return (ctl->targets.count < iface->config.max_targets) &&
+           ((peer == NULL) ||
+            (peer->orphan.targets < iface->config.max_peer_targets));
+}
+
 static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
                                          const uct_varuna_ctl_hdr_t *hdr,
                                          uct_varuna_target_t *target)
@@ -158,10 +172,11 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
                          UCT_VARUNA_CTL_OPEN_REP, body, length);
 }
 
-void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
-                                   const uct_varuna_ctl_hdr_t *hdr,
-                                   const void *body)
+static void uct_varuna_target_handle_open(void *arg, unsigned link,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          const void *body)
 {
+    uct_varuna_ctl_t *ctl                = arg;
     const uct_varuna_ctl_open_req_t *req = body;
     uct_varuna_parsed_addr_t parsed;
     uct_varuna_target_t *target;
@@ -197,8 +212,8 @@ void uct_varuna_target_handle_open(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_target_drop(ctl, iter);
     }
 
-    if (!uct_varuna_stranger_may_open(ctl, uct_varuna_peer_find(ctl, hdr->uuid,
-                                                                hdr->secret))) {
+    if (!uct_varuna_target_may_open(ctl, uct_varuna_peer_find(ctl, hdr->uuid,
+                                                              hdr->secret))) {
         uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
                                 "MAX_TARGETS or MAX_PEER_TARGETS are open");
         uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_EXCEEDS_LIMIT);
@@ -271,10 +286,11 @@ void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
            UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
 }
 
-void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const void *req_body)
+static void uct_varuna_target_handle_fence(void *arg, unsigned link,
+                                           const uct_varuna_ctl_hdr_t *hdr,
+                                           const void *req_body)
 {
+    uct_varuna_ctl_t *ctl                 = arg;
     const uct_varuna_ctl_fence_req_t *req = req_body;
     char body[sizeof(uct_varuna_ctl_fence_rep_t) +
               (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
@@ -325,14 +341,16 @@ void uct_varuna_target_handle_fence(uct_varuna_ctl_t *ctl, unsigned link,
     if ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
         /* Nothing comes on the old lane any more: the main thread looks whether
          * all has come that was acknowledged */
-        uct_varuna_ctl_post_inbox(ctl, link, hdr, req_body, NULL);
+        uct_varuna_ctl_defer(ctl, link, hdr, req_body);
     }
 }
 
-void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const void *body)
+/* Main thread: all messages which FENCE_REQ says are acknowledged must come. */
+static void uct_varuna_target_handle_acked(void *arg, unsigned link,
+                                           const uct_varuna_ctl_hdr_t *hdr,
+                                           const void *body)
 {
+    uct_varuna_ctl_t *ctl                 = arg;
     const uct_varuna_ctl_fence_req_t *req = body;
     uct_varuna_target_t *target;
     khiter_t iter;
@@ -348,27 +366,16 @@ void uct_varuna_target_handle_acked(uct_varuna_ctl_t *ctl,
 
 /* --- CLOSE --- */
 
-/* Lock held */
-static void uct_varuna_target_unname(uct_varuna_ctl_t *ctl, khiter_t iter)
-{
-    --kh_val(&ctl->targets.by_name, iter)->peer->orphan.targets;
-    --ctl->iface->target_stats.open;
-    kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
-}
-
 void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter)
 {
     uct_varuna_target_t *target = kh_val(&ctl->targets.by_name, iter);
-    uct_varuna_ctl_hdr_t hdr    = {
-        .type   = UCT_VARUNA_CTL_CLOSE,
-        .uuid   = target->peer->uuid,
-        .secret = target->peer->secret,
-        .vqp    = target->vqp,
-        .epoch  = target->instance
-    };
 
-    uct_varuna_target_unname(ctl, iter);
-    uct_varuna_ctl_post_inbox(ctl, 0, &hdr, &hdr, target);
+    --target->peer->orphan.targets;
+    --ctl->iface->target_stats.open;
+    kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
+    ucs_list_add_tail(&ctl->targets.closed,
+                      &uct_varuna_target_impl(target)->list);
+    uct_varuna_ctl_notify(ctl);
 }
 
 /* An endpoint that was closed before it knew of the opening names its instance. */
@@ -380,10 +387,12 @@ static int uct_varuna_target_is_closed_by(const uct_varuna_target_t *target,
             uct_varuna_mutate(ANY_OPENING));
 }
 
-uct_varuna_target_t *
-uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
-                               const uct_varuna_ctl_hdr_t *hdr)
+/* Take the target out of the table of names, and answer that it is gone, or was before. */
+static void uct_varuna_target_handle_close(void *arg, unsigned link,
+                                           const uct_varuna_ctl_hdr_t *hdr,
+                                           const void *body)
 {
+    uct_varuna_ctl_t *ctl = arg;
     uct_varuna_target_t *target;
     uct_varuna_peer_t *peer;
     khiter_t iter;
@@ -391,11 +400,11 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
     target = uct_varuna_target_by_name(ctl, hdr, &iter);
     if ((target != NULL) && !uct_varuna_target_is_closed_by(target, hdr)) {
         ++ctl->iface->target_stats.mismatched;
-        return NULL;
+        return;
     }
 
-    /* It comes again if our answer is lost. Whoever has no other endpoint here is not
-     * known then, gets no answer, and stops in the end. */
+    /* It is sent again if our answer is lost. A peer that has no other endpoint here is
+     * not known then, gets no answer, and gives up in the end. */
     peer = (target != NULL) ? target->peer :
            uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     if (peer != NULL) {
@@ -406,10 +415,8 @@ uct_varuna_target_handle_close(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     if (target != NULL) {
-        uct_varuna_target_unname(ctl, iter);
+        uct_varuna_target_drop(ctl, iter);
     }
-
-    return target;
 }
 
 void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
@@ -448,6 +455,54 @@ void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
     ucs_free(target);
 }
 
+/* Messages which were acknowledged before CLOSE was sent are in our completion
+ * queues: they are delivered before their vQP is forgotten. */
+static void uct_varuna_targets_poll_lanes(uct_varuna_ctl_t *ctl)
+{
+    unsigned count = 0;
+    unsigned polled;
+
+    do {
+        polled = uct_varuna_lanes_progress(ctl->iface);
+        count += polled;
+    } while ((polled > 0) && (count < UCT_VARUNA_TARGET_MAX_POLL));
+}
+
+void uct_varuna_targets_progress(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_target_impl_t *impl;
+    ucs_list_link_t closed;
+
+    uct_varuna_spares_progress(ctl);
+    uct_varuna_target_logs_progress(ctl);
+
+    ucs_list_head_init(&closed);
+    uct_varuna_ctl_lock(ctl);
+    ucs_list_splice_tail(&closed, &ctl->targets.closed);
+    ucs_list_head_init(&ctl->targets.closed);
+    uct_varuna_ctl_unlock(ctl);
+    if (ucs_list_is_empty(&closed)) {
+        return;
+    }
+
+    uct_varuna_targets_poll_lanes(ctl);
+    while (!ucs_list_is_empty(&closed)) {
+        impl = ucs_list_extract_head(&closed, uct_varuna_target_impl_t, list);
+        if (impl->super.orphan) {
+            uct_varuna_orphan_keep(ctl, &impl->super);
+        } else {
+            uct_varuna_target_destroy(ctl, &impl->super);
+        }
+    }
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_target_rows[] = {
+    {UCT_VARUNA_CTL_OPEN_REQ,  UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_open},
+    {UCT_VARUNA_CTL_FENCE_REQ, UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_fence},
+    {UCT_VARUNA_CTL_FENCE_REQ, UCT_VARUNA_BUS_MAIN,  uct_varuna_target_handle_acked},
+    {UCT_VARUNA_CTL_CLOSE,     UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close}
+};
+
 ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_target_table_t *table = &ctl->targets;
@@ -464,18 +519,28 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
                   UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
+    ucs_list_head_init(&table->closed);
     ucs_list_head_init(&table->orphans);
+    uct_varuna_bus_register(&ctl->bus, uct_varuna_target_rows,
+                            ucs_static_array_size(uct_varuna_target_rows), ctl);
+    uct_varuna_connect_init(ctl);
     return UCS_OK;
 }
 
 void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_impl_t *impl;
     uct_varuna_target_t *target;
 
     kh_foreach_value(&table->by_name, target, {
         uct_varuna_target_destroy(ctl, target);
     });
+    while (!ucs_list_is_empty(&table->closed)) {
+        impl = ucs_list_extract_head(&table->closed, uct_varuna_target_impl_t,
+                                     list);
+        uct_varuna_target_destroy(ctl, &impl->super);
+    }
     uct_varuna_orphans_cleanup(ctl);
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);

@@ -17,11 +17,6 @@ int uct_varuna_mlx5_is_drained(uct_ep_h, unsigned)
     return 1;
 }
 
-int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *, uct_ep_h)
-{
-    return 0;
-}
-
 void uct_varuna_heartbeat_forget(uct_varuna_peer_t *)
 {
 }

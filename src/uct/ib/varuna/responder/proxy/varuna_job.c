@@ -339,7 +339,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
 {
     const uct_varuna_amo_act_t *act = &job->act;
     uct_varuna_access_t *access     = proxy->access;
-    uct_ep_h ep                     = proxy->loopbacks[link].ep;
+    uct_ep_h ep                     = proxy->loopbacks[link].ep->inner;
 
     access->proxy       = proxy;
     access->comp.func   = uct_varuna_job_completion;

@@ -211,7 +211,8 @@ static int uct_varuna_leave_is_at_rest(uct_varuna_proxy_t *proxy,
     if (proxy->running && (proxy->running_on == link)) {
         /* Its completion comes: with success, or since the loopback is in ERR */
         if (!loopback->in_err && (loopback->ep != NULL) &&
-            (uct_varuna_compat_ep_invalidate(loopback->ep) == UCS_OK)) {
+            !loopback->ep->failed &&
+            (uct_varuna_compat_ep_invalidate(loopback->ep->inner) == UCS_OK)) {
             loopback->in_err = 1;
         }
         return 0;

@@ -47,37 +47,10 @@ static ucs_status_t uct_varuna_proxy_open_loopback(uct_varuna_proxy_t *proxy,
                                                    unsigned link)
 {
     uct_varuna_ctl_t *ctl = proxy->ctl;
-    uct_ep_params_t params;
 
-    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
-                        UCT_EP_PARAM_FIELD_DEV_ADDR |
-                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
-    params.iface      = ctl->links[link].inner;
-    params.dev_addr   = ctl->iface->links[link].device_addr;
-    params.iface_addr = ctl->links[link].addr;
-    return uct_ep_create(&params, &proxy->loopbacks[link].ep);
-}
-
-int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *proxy, uct_ep_h inner)
-{
-    uct_varuna_loopback_t *loopback;
-    unsigned link;
-
-    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        loopback = &proxy->loopbacks[link];
-        if ((inner != NULL) && (inner == loopback->dead)) {
-            return 1;
-        }
-
-        if ((inner != NULL) && (inner == loopback->ep)) {
-            ucs_debug("a loopback failed");
-            loopback->dead = loopback->ep;
-            loopback->ep   = NULL;
-            return 1;
-        }
-    }
-
-    return 0;
+    return uct_varuna_ctl_ep_create(ctl, link, ctl->iface->links[link].device_addr,
+                                    ctl->links[link].addr,
+                                    &proxy->loopbacks[link].ep);
 }
 
 /* Not from inside its own callbacks, nor before it is drained: UCX would not give
@@ -88,12 +61,19 @@ static int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy,
 {
     uct_varuna_loopback_t *loopback = &proxy->loopbacks[link];
 
+    if ((loopback->ep != NULL) && loopback->ep->failed) {
+        ucs_debug("a loopback failed");
+        loopback->dead = loopback->ep;
+        loopback->ep   = NULL;
+    }
+
     if (loopback->dead != NULL) {
         if (proxy->ctl->progressing ||
-            !uct_varuna_mlx5_is_drained(loopback->dead, UCT_VARUNA_LANE_DC)) {
+            !uct_varuna_mlx5_is_drained(loopback->dead->inner,
+                                        UCT_VARUNA_LANE_DC)) {
             return 0;
         }
-        uct_ep_destroy(loopback->dead);
+        uct_varuna_ctl_ep_destroy(proxy->ctl, loopback->dead);
         loopback->dead = NULL;
     }
 
@@ -247,10 +227,12 @@ static void uct_varuna_proxy_refuse(uct_varuna_proxy_t *proxy, unsigned link,
     uct_varuna_proxy_reply(proxy, &job, UCS_ERR_INVALID_ADDR);
 }
 
-void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
+void uct_varuna_proxy_handle_req(void *arg, unsigned link,
                                  const uct_varuna_ctl_hdr_t *hdr,
-                                 const uct_varuna_ctl_proxy_req_t *req)
+                                 const void *body)
 {
+    uct_varuna_proxy_t *proxy             = arg;
+    const uct_varuna_ctl_proxy_req_t *req = body;
     uct_varuna_proxy_last_t *last;
     uct_varuna_target_t *target;
     uct_varuna_job_t *job;

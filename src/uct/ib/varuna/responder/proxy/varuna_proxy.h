@@ -65,8 +65,8 @@ typedef struct uct_varuna_dead_block {
 
 /* A loopback: endpoint of a control interface to itself. */
 typedef struct uct_varuna_loopback {
-    uct_ep_h                   ep;        /* NULL: to be made */
-    uct_ep_h                   dead;      /* Failed, to be destroyed */
+    struct uct_varuna_ctl_ep   *ep;       /* NULL: to be made */
+    struct uct_varuna_ctl_ep   *dead;     /* Failed, to be destroyed */
     uint8_t                    in_err;    /* ep was moved to ERR */
     ucs_time_t                 gone_at;   /* Its NIC is gone; 0: it is not */
     ucs_time_t                 bad_until; /* It fails though the port is up */
@@ -111,19 +111,16 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
 
-/** PROXY_REQ; the message has been checked. */
-void uct_varuna_proxy_handle_req(uct_varuna_proxy_t *proxy, unsigned link,
+/** Row of PROXY_REQ; @a arg is the proxy. */
+void uct_varuna_proxy_handle_req(void *arg, unsigned link,
                                  const uct_varuna_ctl_hdr_t *hdr,
-                                 const uct_varuna_ctl_proxy_req_t *req);
+                                 const void *body);
 
 /** Add a job, to be filled in. @return NULL if there are too many. */
 uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy);
 
 /** Begin the first job in the list, unless it is under way. */
 void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy);
-
-/** An inner control endpoint failed. @return Nonzero if it was a loopback. */
-int uct_varuna_proxy_ep_failed(uct_varuna_proxy_t *proxy, uct_ep_h inner);
 
 /** Local index of the link whose NIC is @a nic, UCT_VARUNA_LINK_NONE if it is none
  *  of ours. */

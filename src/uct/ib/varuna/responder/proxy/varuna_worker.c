@@ -195,6 +195,39 @@ static void uct_varuna_worker_timer(void *arg)
     uct_varuna_ctl_progress(proxy->ctl);
 }
 
+/* --- Rows of the bus --- */
+
+/* The control plane has polled its inner interfaces, those of the loopbacks among them. */
+static void uct_varuna_proxy_progressed(void *arg, unsigned link,
+                                        const uct_varuna_ctl_hdr_t *hdr,
+                                        const void *body)
+{
+    uct_varuna_proxy_t *proxy = arg;
+
+    if (!uct_varuna_home_is_at_rest(&proxy->home)) {
+        uct_varuna_leave_step(proxy);
+    }
+
+    if (!ucs_list_is_empty(&proxy->jobs)) {
+        uct_varuna_proxy_run(proxy);
+    }
+}
+
+static void uct_varuna_proxy_port_changed(void *arg, unsigned link,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          const void *body)
+{
+    uct_varuna_leave_step(arg);
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_proxy_rows[] = {
+    {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC, uct_varuna_proxy_handle_req},
+    {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC, uct_varuna_proxy_progressed},
+    {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
+     uct_varuna_proxy_port_changed}
+};
+
+
 /* --- Opening and closing --- */
 
 static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
@@ -247,6 +280,8 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
     }
 
     uct_varuna_proxy_join(proxy);
+    uct_varuna_bus_register(&ctl->bus, uct_varuna_proxy_rows,
+                            ucs_static_array_size(uct_varuna_proxy_rows), proxy);
     uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_WORKER,
                          ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
                          uct_varuna_worker_timer, proxy);
@@ -271,10 +306,10 @@ void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
 
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
         if (proxy->loopbacks[link].ep != NULL) {
-            uct_ep_destroy(proxy->loopbacks[link].ep);
+            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].ep);
         }
         if (proxy->loopbacks[link].dead != NULL) {
-            uct_ep_destroy(proxy->loopbacks[link].dead);
+            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].dead);
         }
     }
 

@@ -1,0 +1,182 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The message bus. See varuna_bus.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_bus.h"
+
+#include <ucs/debug/assert.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+/* Zeros after a received body: UCX reads inner addresses in it, and takes their lengths
+ * from their contents */
+#define UCT_VARUNA_BUS_PADDING       64
+
+typedef struct uct_varuna_bus_item {
+    ucs_list_link_t            list;
+    uint8_t                    link;
+    uct_varuna_ctl_hdr_t       hdr;
+    char                       body[];
+} uct_varuna_bus_item_t;
+
+
+void uct_varuna_bus_init(uct_varuna_bus_t *bus)
+{
+    unsigned type;
+
+    memset(bus, 0, sizeof(*bus));
+    ucs_list_head_init(&bus->inbox);
+    for (type = 0; type < UCT_VARUNA_CTL_LAST; ++type) {
+        bus->rows[type].info = uct_varuna_msg_info(type);
+    }
+}
+
+void uct_varuna_bus_cleanup(uct_varuna_bus_t *bus)
+{
+    uct_varuna_bus_item_t *item;
+
+    while (!ucs_list_is_empty(&bus->inbox)) {
+        item = ucs_list_extract_head(&bus->inbox, uct_varuna_bus_item_t, list);
+        ucs_free(item);
+    }
+    bus->inbox_len = 0;
+}
+
+ucs_status_t uct_varuna_bus_add(uct_varuna_bus_t *bus,
+                                const uct_varuna_bus_reg_t *reg, void *arg)
+{
+    int is_event = (reg->type >= UCT_VARUNA_CTL_LAST);
+    uct_varuna_bus_row_t *row;
+
+    if ((reg->type >= UCT_VARUNA_BUS_LAST) ||
+        (reg->thread >= UCT_VARUNA_BUS_THREAD_LAST) ||
+        (is_event && (reg->thread != UCT_VARUNA_BUS_ASYNC))) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    row = &bus->rows[reg->type];
+    if (!is_event && (row->info == NULL)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (row->handlers[reg->thread].func != NULL) {
+        return UCS_ERR_ALREADY_EXISTS;
+    }
+
+    row->handlers[reg->thread].func = reg->handler;
+    row->handlers[reg->thread].arg  = arg;
+    return UCS_OK;
+}
+
+void uct_varuna_bus_register(uct_varuna_bus_t *bus,
+                             const uct_varuna_bus_reg_t *regs, unsigned num_regs,
+                             void *arg)
+{
+    ucs_status_t status;
+    unsigned i;
+
+    for (i = 0; i < num_regs; ++i) {
+        status = uct_varuna_bus_add(bus, &regs[i], arg);
+        ucs_assertv_always(status == UCS_OK, "row of type %u: %s", regs[i].type,
+                           ucs_status_string(status));
+    }
+}
+
+ucs_status_t uct_varuna_bus_check(const uct_varuna_bus_t *bus, const void *data,
+                                  size_t length, const char **reason_p)
+{
+    const uct_varuna_ctl_hdr_t *hdr = data;
+    ucs_status_t status             = uct_varuna_parse_ctl(data, length, reason_p);
+
+    if ((status == UCS_OK) &&
+        (bus->rows[hdr->type].handlers[UCT_VARUNA_BUS_ASYNC].func == NULL) &&
+        (bus->rows[hdr->type].handlers[UCT_VARUNA_BUS_MAIN].func == NULL)) {
+        *reason_p = "nobody handles its type";
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_bus_deliver(uct_varuna_bus_t *bus, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
+{
+    const uct_varuna_bus_row_t *row = &bus->rows[hdr->type];
+
+    if (row->handlers[UCT_VARUNA_BUS_ASYNC].func == NULL) {
+        return uct_varuna_bus_defer(bus, link, hdr, body);
+    }
+
+    row->handlers[UCT_VARUNA_BUS_ASYNC].func(
+            row->handlers[UCT_VARUNA_BUS_ASYNC].arg, link, hdr, body);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_bus_defer(uct_varuna_bus_t *bus, unsigned link,
+                                  const uct_varuna_ctl_hdr_t *hdr,
+                                  const void *body)
+{
+    size_t size = hdr->length + hdr->from_device_len + hdr->from_ctl_len;
+    uct_varuna_bus_item_t *item;
+
+    ucs_assert(bus->rows[hdr->type].handlers[UCT_VARUNA_BUS_MAIN].func != NULL);
+    if (bus->inbox_len >= UCT_VARUNA_BUS_MAX_INBOX) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    item = ucs_calloc(1, sizeof(*item) + size + UCT_VARUNA_BUS_PADDING,
+                      "varuna_bus_item");
+    if (item == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    item->link = link;
+    item->hdr  = *hdr;
+    memcpy(item->body, body, size);
+    ucs_list_add_tail(&bus->inbox, &item->list);
+    ++bus->inbox_len;
+    return UCS_INPROGRESS;
+}
+
+void uct_varuna_bus_raise(uct_varuna_bus_t *bus, unsigned event)
+{
+    const uct_varuna_bus_row_t *row = &bus->rows[event];
+
+    ucs_assert((event >= UCT_VARUNA_CTL_LAST) && (event < UCT_VARUNA_BUS_LAST));
+    if (row->handlers[UCT_VARUNA_BUS_ASYNC].func != NULL) {
+        row->handlers[UCT_VARUNA_BUS_ASYNC].func(
+                row->handlers[UCT_VARUNA_BUS_ASYNC].arg, 0, NULL, NULL);
+    }
+}
+
+void uct_varuna_bus_take(uct_varuna_bus_t *bus, ucs_list_link_t *items)
+{
+    ucs_list_splice_tail(items, &bus->inbox);
+    ucs_list_head_init(&bus->inbox);
+    bus->inbox_len = 0;
+}
+
+unsigned uct_varuna_bus_run(const uct_varuna_bus_t *bus, ucs_list_link_t *items)
+{
+    unsigned count = 0;
+    const uct_varuna_bus_row_t *row;
+    uct_varuna_bus_item_t *item;
+
+    while (!ucs_list_is_empty(items)) {
+        item = ucs_list_extract_head(items, uct_varuna_bus_item_t, list);
+        row  = &bus->rows[item->hdr.type];
+        row->handlers[UCT_VARUNA_BUS_MAIN].func(
+                row->handlers[UCT_VARUNA_BUS_MAIN].arg, item->link, &item->hdr,
+                item->body);
+        ucs_free(item);
+        ++count;
+    }
+
+    return count;
+}

@@ -1,0 +1,145 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Answers to the requester's control messages: each goes to the endpoint that has asked,
+ * if that is still there. Main thread, but for CLOSE_REP, whose endpoint is gone.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_answers.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include "varuna_farewell.h"
+#include "varuna_recovery_priv.h"
+#include "varuna_stale.h"
+#include "varuna_swap.h"
+
+#include <ucs/debug/log.h>
+
+
+/* @return The endpoint that has asked, NULL if it is closed. Its id may be used again,
+ * by an endpoint to another peer. */
+static uct_varuna_ep_t *
+uct_varuna_answer_ep(uct_varuna_iface_t *iface, const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_ep_t *ep = uct_varuna_ep_find(iface, hdr->vqp);
+
+    if ((ep != NULL) && (ep->peer->secret == hdr->secret)) {
+        return ep;
+    }
+
+    ucs_debug("dropped %s for the closed vqp %u",
+              uct_varuna_ctl_type_name(hdr->type), hdr->vqp);
+    return NULL;
+}
+
+/* As above, for answers that come after the one to OPEN_REQ. */
+static uct_varuna_ep_t *
+uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
+                            const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_ep(iface, hdr);
+
+    if ((ep == NULL) || (ep->opening == hdr->opening)) {
+        return ep;
+    }
+
+    ucs_debug("ep %p: vQP %u: dropped %s for another opening", ep, ep->id,
+              uct_varuna_ctl_type_name(hdr->type));
+    ++iface->target_stats.mismatched;
+    return NULL;
+}
+
+static void uct_varuna_answer_open(void *arg, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const void *body)
+{
+    uct_varuna_iface_t *iface            = arg;
+    const uct_varuna_ctl_open_rep_t *rep = body;
+    uct_varuna_ep_t *ep                  = uct_varuna_answer_ep(iface, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_peer_learn(iface->ctl, ep->peer->uuid,
+                              UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len),
+                              rep->addr_len);
+        uct_varuna_ep_handle_open_rep(ep, hdr, rep);
+    }
+
+    uct_varuna_stale_close_opening(iface->ctl, link, hdr, rep);
+}
+
+static void uct_varuna_answer_connect(void *arg, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_ep_handle_connect_rep(ep, hdr, body);
+    }
+}
+
+static void uct_varuna_answer_fence(void *arg, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_ep_handle_fence_rep(ep, hdr, body);
+    }
+}
+
+static void uct_varuna_answer_proxy(void *arg, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_amo_handle_proxy_rep(ep, body);
+    }
+}
+
+static void uct_varuna_answer_reject(void *arg, unsigned link,
+                                     const uct_varuna_ctl_hdr_t *hdr,
+                                     const void *body)
+{
+    uct_varuna_ep_t *ep;
+
+    if (uct_varuna_stale_is_gone(hdr, body)) {
+        uct_varuna_stale_fail_eps(arg, body);
+        return;
+    }
+
+    ep = uct_varuna_answer_opened_ep(arg, hdr);
+    if (ep != NULL) {
+        uct_varuna_ep_handle_reject(ep, body);
+    }
+}
+
+static void uct_varuna_answer_close(void *arg, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const void *body)
+{
+    uct_varuna_iface_t *iface = arg;
+
+    uct_varuna_farewell_answered(iface->ctl, hdr);
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
+    {UCT_VARUNA_CTL_OPEN_REP,    UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_open},
+    {UCT_VARUNA_CTL_CONNECT_REP, UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_connect},
+    {UCT_VARUNA_CTL_FENCE_REP,   UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_fence},
+    {UCT_VARUNA_CTL_PROXY_REP,   UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_proxy},
+    {UCT_VARUNA_CTL_REJECT,      UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_reject},
+    {UCT_VARUNA_CTL_CLOSE_REP,   UCT_VARUNA_BUS_ASYNC, uct_varuna_answer_close}
+};
+
+void uct_varuna_answers_init(uct_varuna_iface_t *iface)
+{
+    uct_varuna_bus_register(&iface->ctl->bus, uct_varuna_answer_rows,
+                            ucs_static_array_size(uct_varuna_answer_rows), iface);
+}
