@@ -192,6 +192,25 @@ test_all_links_gone_one_returns() {
     fabric_down
 }
 
+# A link that has failed a few times is held down, here for a minute. It is the last way
+# to the peer, so it is used at once
+test_last_link_is_not_held_down() {
+    local start
+    export UCX_RC_VARUNA_HOLD_MIN=60s UCX_RC_VARUNA_HOLD_MAX=60s
+    fabric_up --hosts 2 --links 2
+    server 0 server
+    client 1 client server -t 100 -r 500
+    link 1:0 down
+    link 1:1 down
+    await 20 client.log 'link mlx5_1:1 is down'
+    start=$SECONDS
+    link 1:1 up
+    await 20 client.log 'link mlx5_1:1 is up again, and can be used in 60'
+    all_good
+    [ $((SECONDS - start)) -lt 40 ] || fail "it took $((SECONDS - start)) s"
+    fabric_down
+}
+
 # None returns: the endpoint fails, and each completion is called exactly once
 test_all_links_gone_for_good() {
     export UCX_RC_VARUNA_GIVE_UP=1s

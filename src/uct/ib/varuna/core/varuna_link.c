@@ -47,13 +47,12 @@ int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
                                 ucs_time_t now)
 {
     uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
-    int was_used                   = (entry->damp.state == UCT_VARUNA_DAMP_UP);
 
     if (!uct_varuna_damp_fail(&entry->damp, &table->times, now)) {
         return 0;
     }
 
-    entry->generation += was_used; /* Else there is nobody to switch */
+    ++entry->generation; /* Also in its hold-down it may have been the last way */
     entry->returnable  = 0;
     return 1;
 }
@@ -133,6 +132,7 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
                                uint8_t current, unsigned usable)
 {
     unsigned good = 0;
+    unsigned held = 0;
     unsigned back = 0;
     unsigned link;
 
@@ -143,11 +143,17 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
         if (table->links[link].damp.state == UCT_VARUNA_DAMP_UP) {
             good |= UCS_BIT(link) & usable;
             back |= table->links[link].returnable ? UCS_BIT(link) : 0;
+        } else if (table->links[link].damp.state == UCT_VARUNA_DAMP_HOLD) {
+            held |= UCS_BIT(link) & usable;
         }
     }
 
+    /* A hold-down must not delay the last way that is left */
     if (good == 0) {
-        return UCT_VARUNA_LINK_NONE;
+        if ((current != UCT_VARUNA_LINK_NONE) && (held & UCS_BIT(current))) {
+            return current;
+        }
+        return (held == 0) ? UCT_VARUNA_LINK_NONE : ucs_ffs64(held);
     }
 
     if ((current == UCT_VARUNA_LINK_NONE) || !(good & UCS_BIT(current))) {

@@ -74,7 +74,8 @@ unsigned uct_varuna_link_tick(uct_varuna_link_table_t *table, ucs_time_t now);
 /**
  * @return The link to use for new traffic: @a current while it is UP, usable,
  * and policy does not call for a better one, else the first UP link by priority
- * among @a usable (bit map), else UCT_VARUNA_LINK_NONE.
+ * among @a usable (bit map), else one that is held down, the current one first, else
+ * UCT_VARUNA_LINK_NONE.
  */
 uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
                                uint8_t current, unsigned usable);

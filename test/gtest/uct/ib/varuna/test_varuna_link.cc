@@ -142,7 +142,7 @@ UCS_TEST_F(test_varuna_link, down_in_hold_down) {
     m_now += HOLD_MIN - 1;
     EXPECT_TRUE(down(0));
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link(0).damp.state);
-    EXPECT_EQ(1u, link(0).generation) << "nobody has used it since";
+    EXPECT_EQ(2u, link(0).generation) << "it may have been the last way";
     EXPECT_EQ(2u, link(0).damp.flaps);
 
     m_now += 1;
@@ -251,6 +251,32 @@ UCS_TEST_F(test_varuna_link, select_return_to_primary) {
     }
 }
 
+/* A hold-down never delays the last way that is left */
+UCS_TEST_F(test_varuna_link, select_held_last_way) {
+    for (unsigned i = 0; i < 3; ++i) {
+        down(i);
+    }
+    EXPECT_EQ(UCT_VARUNA_LINK_NONE, select(UCT_VARUNA_LINK_NONE));
+
+    up(2);
+    EXPECT_EQ(2, select(UCT_VARUNA_LINK_NONE));
+    EXPECT_EQ(UCT_VARUNA_LINK_NONE, select(0, UCS_BIT(0) | UCS_BIT(1)))
+            << "it is of no use";
+    up(1);
+    EXPECT_EQ(2, select(2)) << "no better than the one in use";
+    EXPECT_EQ(1, select(UCT_VARUNA_LINK_NONE));
+
+    uint32_t generation = link(2).generation;
+    down(2);
+    EXPECT_NE(generation, link(2).generation) << "its users must notice";
+    EXPECT_EQ(1, select(2));
+
+    m_now += HOLD_MAX;
+    tick();
+    up(0);
+    EXPECT_EQ(1, select(1)) << "a link that is up is better";
+}
+
 /* An endpoint which slept through a switch and back notices it. */
 UCS_TEST_F(test_varuna_link, generation_tells_there_and_back) {
     uint32_t generation = link(0).generation;
@@ -273,7 +299,7 @@ UCS_TEST_F(test_varuna_link, random_walk) {
         switch (ucs::rand() % 3) {
         case 0:
             ASSERT_EQ(before.damp.state != UCT_VARUNA_DAMP_DOWN, down(index));
-            generations[index] += (before.damp.state == UCT_VARUNA_DAMP_UP);
+            generations[index] += (before.damp.state != UCT_VARUNA_DAMP_DOWN);
             ASSERT_EQ(UCT_VARUNA_DAMP_DOWN, link(index).damp.state);
             break;
         case 1:
@@ -296,12 +322,19 @@ UCS_TEST_F(test_varuna_link, random_walk) {
 
         ASSERT_EQ(generations[index], link(index).generation);
 
-        int best = UCT_VARUNA_LINK_NONE;
+        int best = UCT_VARUNA_LINK_NONE, held = UCT_VARUNA_LINK_NONE;
         for (int i = 2; i >= 0; --i) {
             if (link(i).damp.state == UCT_VARUNA_DAMP_UP) {
                 best = i;
+            } else if (link(i).damp.state == UCT_VARUNA_DAMP_HOLD) {
+                held = i;
             }
         }
+        if ((current != UCT_VARUNA_LINK_NONE) &&
+            (link(current).damp.state == UCT_VARUNA_DAMP_HOLD)) {
+            held = current;
+        }
+        best = (best == UCT_VARUNA_LINK_NONE) ? held : best;
         int selected = select(current);
         ASSERT_EQ(best, selected);
         switches += (selected != current);
