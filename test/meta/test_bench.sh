@@ -6,6 +6,7 @@
 # What they are depends on the machine, but for those that are counted.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 export RCV_BUILD RCV_PREFIX
 bench=$top/contrib/bench
@@ -66,17 +67,13 @@ cost() {
 # there must be told so, instead of waiting for what zeros have posted
 test_vector_store_under_valgrind() {
     grep -qw avx /proc/cpuinfo || return 0 # There is none
-    fabric=bench-test-$$ emu=$RCV_PREFIX/bin/mlx5emu
-    check "$emu" up -n "$fabric" --hosts 1 --links 1
-    # shellcheck disable=SC2064 # now
-    trap "'$emu' down -n '$fabric' --force >/dev/null 2>&1" EXIT
+    fabric_up --hosts 1 --links 1
     (cost server || :) >server.log 2>&1 &
     ! (cost client; exit $?) >client.log 2>&1 || fail "it has worked"
     wait
     grep -q 'vector register.*UCX_IB_MMIO_MODE=db' client.log ||
         fail "it is not told why: $(tail -n 3 client.log)"
-    check "$emu" down -n "$fabric" --force
-    trap - EXIT
+    fabric_down --force
 }
 
 run_tests 2

@@ -6,6 +6,7 @@
 # and unconfigured, and refuses every other one with the reason.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 ucx_src=$(sed -n 's/^--with-ucx-src=//p' "$RCV_BUILD/configure.args")
 
@@ -118,7 +119,7 @@ test_source_tree_unconfigured_and_read_only() {
 
 # The emulator is of use to who has no UCX, or no sources of it
 test_emulator_without_ucx() {
-    local fabric=configure.$$ emu=$PWD/inst/bin/mlx5emu
+    local emu=$PWD/inst/bin/mlx5emu
     check configure --without-ucx --prefix="$PWD/inst" >log
     check make -C build -j"$(nproc)" CFLAGS=-O0 install >make.log 2>&1
     (cd inst && find . ! -type d | sort) >installed
@@ -130,10 +131,9 @@ test_emulator_without_ucx() {
 EOF
     ! ldd inst/bin/mlx5emu inst/lib/mlx5emu/libmlx5emu.so |
         grep -E 'libuc|libibverbs|libmlx5\.' || fail "it is linked with these"
-    check "$emu" up -n "$fabric" --hosts 2 --links 1
-    "$emu" exec -n "$fabric" 1 -- ibv_devinfo >devices 2>&1 ||
-        { "$emu" down --force -n "$fabric"; fail "$(cat devices)"; }
-    check "$emu" down -n "$fabric"
+    fabric_up --links 1
+    "$emu" exec -n "$fabric" 1 -- ibv_devinfo >devices 2>&1 || fail "$(cat devices)"
+    fabric_down
     grep -q 'hca_id:.*mlx5_0' devices || fail "no device: $(cat devices)"
 }
 

@@ -6,9 +6,9 @@
 # all counters. So is the table of TUNING.md, and ucx_info explains each option.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 page=$RCV_PREFIX/share/man/man7/rc_varuna.7
-fabric=manual-$$
 
 # options: NAME=DEFAULT, as the manual page has them
 options() {
@@ -18,8 +18,8 @@ options() {
 
 # config [NAME=VALUE...]: what ucx_info tells of our options, sorted
 config() {
-    env "$@" "$RCV_PREFIX/bin/mlx5emu" exec -n "$fabric" 0 -- \
-        "$RCV_PREFIX/bin/rc_varuna_run" ucx_info -c 2>/dev/null |
+    env "$@" "$emu" exec -n "$fabric" 0 -- \
+        "$run" ucx_info -c 2>/dev/null |
         grep '^UCX_RC_VARUNA_' | sort
 }
 
@@ -30,18 +30,12 @@ tuning_options() {
         "$top/docs/TUNING.md"
 }
 
-fabric_up() {
-    unset "${!UCX_@}"
-    check "$RCV_PREFIX/bin/mlx5emu" up -n "$fabric" --hosts 1 --links 2
-    trap '"$RCV_PREFIX/bin/mlx5emu" down -n "$fabric" --force >/dev/null 2>&1' \
-        EXIT
-}
-
 # options_are_told_by FUNCTION
 options_are_told_by() {
     local defaults
 
-    fabric_up
+    unset "${!UCX_@}"
+    fabric_up --hosts 1
     mapfile -t defaults < <("$1")
     config >real
     check test "$(wc -l <real)" -gt 20
@@ -71,7 +65,8 @@ test_tuning() {
 
 # ucx_info -cf has a sentence, and the unit, of each option, and none is deprecated
 test_options_are_explained() {
-    fabric_up
+    unset "${!UCX_@}"
+    fabric_up --hosts 1
     "$RCV_PREFIX/bin/mlx5emu" exec -n "$fabric" 0 -- \
         "$RCV_PREFIX/bin/rc_varuna_run" ucx_info -cf >all 2>/dev/null
     awk '/^#/                { text = text $0 "\n"; next }

@@ -6,8 +6,8 @@
 # own, so this suite is run on request (test/long_suites). Needs lintian.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
-fabric=package-$$
 ucx_src=$(sed -n "s/.*--with-ucx-src=\([^' ]*\).*/\1/p" \
               < <("$RCV_BUILD/config.status" --config) | head -n 1)
 
@@ -46,14 +46,12 @@ test_debian_package() {
     # Its programs look for the libraries in /usr/lib, where they are not now
     dpkg-deb -x "$package" root
     plugin=$(echo "$PWD"/root/usr/lib/*/ucx/libuct_varuna.so.0)
-    check "$RCV_PREFIX/bin/mlx5emu" up -n "$fabric" --hosts 1 --links 2
-    trap '"$RCV_PREFIX/bin/mlx5emu" down -n "$fabric" --force' EXIT
-    "$RCV_PREFIX/bin/mlx5emu" exec -n "$fabric" 0 -- \
+    fabric_up --hosts 1
+    "$emu" exec -n "$fabric" 0 -- \
         sh -c 'LD_PRELOAD=$LD_PRELOAD:$1 exec /usr/bin/ucx_info -d -t rc_varuna' \
         sh "$plugin" >info 2>&1
     check grep -q 'Device: varuna_mlx5_1:1' info
-    check "$RCV_PREFIX/bin/mlx5emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 run_tests

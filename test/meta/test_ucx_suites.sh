@@ -7,6 +7,7 @@
 # itself, exists and has a reason.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 suites=$top/test/gtest/ucx_suites
 export RCV_BUILD RCV_PREFIX
@@ -33,8 +34,8 @@ test_counts_of_ucp() {
 # on a fabric with two links
 all_tests() {
     local transport
-    "$RCV_PREFIX/bin/mlx5emu" exec -n "$fabric" 0 -- \
-        "$RCV_PREFIX/bin/rc_varuna_run" "$RCV_BUILD/test/gtest/$1" \
+    "$emu" exec -n "$fabric" 0 -- "$run" \
+        "$RCV_BUILD/test/gtest/$1" \
         --gtest_list_tests 2>/dev/null |
         awk '/^[^ \t]+\.([ \t]|$)/ { class = $1 }
              /^  [^ \t]/ && class  { print class $1 }'
@@ -43,9 +44,7 @@ all_tests() {
 # Patterns as gtest has them are patterns of the shell's, too
 test_each_line_names_tests_and_a_reason() {
     local list pattern reason name found bad=0
-    fabric=lists-$$
-    check "$RCV_PREFIX/bin/mlx5emu" up -n "$fabric" --hosts 1 --links 2 >/dev/null
-    trap '"$RCV_PREFIX/bin/mlx5emu" down -n "$fabric" --force >/dev/null' EXIT
+    fabric_up --hosts 1
     all_tests gtest_ucx >uct.tests
     all_tests gtest_ucp >ucp.tests
     for list in "$suites"/*.left_out "$suites"/*.long "$suites"/*.skips \

@@ -9,33 +9,17 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-fabric=api-$$
 up_options=()
 
 # api ARGS...: against a server, with its output in ./out
 api() {
-    local server i
-    check "$emu" up -n "$fabric" --hosts 2 --links 2 "${up_options[@]}"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-    mkfifo stdin
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
-        <stdin >server.log 2>&1 &
-    server=$!
-    exec 9>stdin
-    for ((i = 0; i < 600; ++i)); do
-        ! grep -qs '^ft: address' server.log || break
-        sleep 0.05
-    done
-    sed -n 's/^ft: address *//p' server.log |
-        timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_api" "$@" \
-        >out 2>&1 || fail "ft_api: $(tail -n 5 out)"
-    exec 9>&-
-    wait $server || fail "the server ended with $?"
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_up "${up_options[@]}"
+    load_server_start server 65536
+    load_server_call "$run" "$apps/ft_api" "$@" >out 2>&1 || fail "ft_api: $(tail -n 5 out)"
+    load_server_stop
+    fabric_down
     grep '^ft:' out | tail -n 3 | sed 's/^/# /'
 }
 

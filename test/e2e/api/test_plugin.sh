@@ -6,9 +6,8 @@
 # and without NICs, and how it takes UCX_RC_VARUNA_LINKS.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-run=$RCV_PREFIX/bin/rc_varuna_run
-emu=$RCV_PREFIX/bin/mlx5emu
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
 version=$("$top/config/ucx_version.sh" installed ucx_info)
 ucx_lib=$(ldd "$(command -v ucx_info)" |
@@ -80,9 +79,7 @@ count_is() {
 
 # with_fabric LINKS: an emulated fabric for this test
 with_fabric() {
-    fabric=plugin$$_$BASHPID
-    check "$emu" up -n "$fabric" --hosts 1 --links "$1"
-    trap '"$emu" down -n "$fabric"' EXIT
+    fabric_up --hosts 1 --links "$1"
 }
 
 # info [VARIABLE=VALUE]...: ucx_info of rc_varuna on the fabric
@@ -160,9 +157,7 @@ test_one_device_per_link() {
 # As fast as rc_mlx5 on the same link, less what we do besides: a program takes
 # longer for an operation, and the wire does not
 test_speed_is_that_of_the_link() {
-    fabric=plugin$$_$BASHPID
-    check "$emu" up -n "$fabric" --hosts 1 --links 2 --speeds edr,qdr
-    trap '"$emu" down -n "$fabric"' EXIT
+    fabric_up --hosts 1 --speeds edr,qdr
     "$emu" exec -n "$fabric" 0 -- ucx_info -d -t rc_mlx5 |
         grep -E 'Device:|bandwidth:|latency:|priority:|paths:' >inner
     info >outer

@@ -24,10 +24,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 export UCX_MEM_EVENTS=n
-
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-fabric=threads-$$
 seconds=${RC_VARUNA_THREADS:-3}
 build=$RCV_BUILD/threads
 flap=   # A link that does: arguments of "mlx5emu link"
@@ -50,15 +46,14 @@ built() {
 
 # client SERVER ARGS...: "SERVER" on host 0, a client under the sanitizer on host 1
 client() {
-    local server i ended=0 server_ended=0 program=$build/test/e2e/$1
+    local server ended=0 server_ended=0 program=$build/test/e2e/$1
     # shellcheck disable=SC2206 # words
     local server_args=($2)
     shift 2
     built
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    fabric_up
     # shellcheck disable=SC2086 # words
-    [ -z "$flap" ] || check "$emu" link -n "$fabric" $flap
+    [ -z "$flap" ] || link $flap
     mkfifo stdin
     export TSAN_OPTIONS="exitcode=66 suppressions=$PWD/suppressions history_size=4"
     TSAN_OPTIONS+=" second_deadlock_stack=1 report_signal_unsafe=0"
@@ -67,18 +62,14 @@ client() {
         "${server_args[@]}" <stdin >server.log 2>&1 &
     server=$!
     exec 9>stdin
-    for ((i = 0; i < 1200; ++i)); do
-        ! grep -qs '^ft: address' server.log || break
-        sleep 0.05
-    done
+    await 60 server.log '^ft: address'
     sed -n 's/^ft: address *//p' server.log |
         "$emu" exec -n "$fabric" 1 -- timeout 200 "$run" \
             -l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0" \
             "$program" "$@" >out 2>&1 || ended=$?
     exec 9>&-
     wait $server || server_ended=$?
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
     ! cat found* 2>/dev/null | head -n ${FT_TSAN_LINES:-60} | sed 's/^/# /' | grep . ||
         fail "the sanitizer complains"
     [ $ended -eq 0 ] || fail "it ended with $ended: $(tail -n 5 out)"

@@ -5,14 +5,13 @@
 # on host 0 and clients on others (test/e2e/atomics/ft_amo.c), and the judge of what they
 # were given.
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-app=$RCV_BUILD/test/e2e/ft_amo
+. "$top/test/e2e/lib/ft_fabric.sh"
+
+app=$apps/ft_amo
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=5ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=5ms UCX_DC_MLX5_RETRY_COUNT=2
+nic_gives_up 5ms 2
 export UCX_RC_VARUNA_PACKET_LIFETIME=60ms
 
 # word N: what the server found
@@ -74,9 +73,7 @@ judge() {
 # start MODE CLIENTS: a fabric and its server
 start() {
     local i
-    fabric=atomics-$BASHPID
-    check "$emu" up -n "$fabric" --hosts $(($2 + 1)) --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    fabric_up --hosts $(($2 + 1))
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
     # What the server before it said must not be read as this one's
     rm -f client.*.out server.out server.err stop
@@ -139,16 +136,6 @@ progressed() {
     done
 }
 
-# fired: all faults have; however long the clients take to get there
-fired() {
-    local tries
-    for ((tries = 0; tries < 600; ++tries)); do
-        ! "$emu" fault list -n "$fabric" --check >faults.log 2>&1 || return 0
-        sleep 0.1
-    done
-    fail "the fault did not fire: $(cat faults.log)"
-}
-
 finish() {
     local i=0 pid
     for pid in "${pids[@]}"; do
@@ -161,13 +148,10 @@ finish() {
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
 }
 
+# stop_fabric [fired]: all faults must have
 stop_fabric() {
-    if [ -n "${1:-}" ]; then
-        "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
-            fail "the fault did not fire: $(cat faults.log)"
-    fi
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    [ -z "${1:-}" ] || faults_fired
+    fabric_down
 }
 
 # lose_home MODE WIDTH [PROB TIME]: three clients, one of which loses its link to the home
@@ -175,11 +159,11 @@ stop_fabric() {
 # write, so that one of another NIC, or of the processor, is lost if it comes in between
 lose_home() {
     start "$1" 3
-    check "$emu" fault add -n "$fabric" rmw op=cas "prob=${3:-0.05}" count=all \
-        "delay=${4:-1ms}" >/dev/null
+    fault rmw op=cas "prob=${3:-0.05}" count=all \
+        "delay=${4:-1ms}"
     clients 3 "$2" 0 4 fadd add cas swap bits
     progressed 50
-    check "$emu" link -n "$fabric" 1:0 silent
+    link 1:0 silent
     progressed 100
 }
 
@@ -203,11 +187,11 @@ leave_home() {
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     export UCX_RC_VARUNA_RETURN_PRIMARY=n
     lose_home "$1" "$2" "${@:4}"
-    check "$emu" fault add -n "$fabric" packet host=0 op=send size=62 count=all \
-        drop >/dev/null
-    check "$emu" link -n "$fabric" 0:0 down
+    fault packet host=0 op=send size=62 count=all \
+        drop
+    link 0:0 down
     moved mlx5_1 1
-    check "$emu" link -n "$fabric" 0:0 up
+    link 0:0 up
     progressed "$3"
 }
 
@@ -220,5 +204,5 @@ judge_home() {
     [ "$1" = proxy ] ||
         grep -q 'rc_varuna: switched' client.1.out client.1.err ||
         fail "client 1 has not lost its link"
-    stop_fabric yes
+    stop_fabric fired
 }

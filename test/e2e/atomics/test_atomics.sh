@@ -26,15 +26,15 @@ faulty() {
     local mode=$1 width=$2
     shift 2
     start "$mode" 3
-    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+    fault "$@"
     clients 3 "$width" 0 4 fadd add cas swap bits
-    fired
+    await_faults
     progressed 300
     release
     finish
     judge fadd add cas swap
     grep -q 'rc_varuna: switched' client.*.out || fail "$*: nothing was switched"
-    stop_fabric yes
+    stop_fabric fired
 }
 
 test_extended_64() {
@@ -79,16 +79,16 @@ target_port_returns() {
     local mode=$1
     shift
     start "$mode" 3
-    check "$emu" fault add -n "$fabric" "$@" down=0:0 >/dev/null
+    fault "$@" down=0:0
     clients 3 8 0 4 fadd add cas swap bits
-    fired
+    await_faults
     sleep 2
-    check "$emu" link -n "$fabric" 0:0 up
+    link 0:0 up
     progressed 100
     release
     finish
     judge fadd add cas swap
-    stop_fabric yes
+    stop_fabric fired
 }
 
 test_extended_target_port_returns() {
@@ -151,13 +151,13 @@ test_client_dies() {
 # One writer only: the mode promises no more
 test_reread_result_is_lost() {
     start reread 1
-    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=cas nth=301 \
-        silent=1:0 >/dev/null
+    fault ack host=1 link=0 op=cas nth=301 \
+        silent=1:0
     clients 1 8 1000 1 cas
     finish
     judge cas
     grep -q 'rc_varuna: switched' client.1.out || fail "nothing was switched"
-    stop_fabric yes
+    stop_fabric fired
 }
 
 test_mismatch_is_refused() {

@@ -21,9 +21,7 @@ begin() {
 
 # end [fired]: "fired" if all faults must have
 end() {
-    [ -z "${1:-}" ] ||
-        "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
-        fail "a fault did not fire: $(cat faults.log)"
+    [ -z "${1:-}" ] || faults_fired
     jobs_stop
     fabric_down
 }
@@ -48,10 +46,10 @@ test_fence_behind_read() {
     for mode in proxy extended; do
         begin $mode
         ask server "set 1"
-        check "$emu" fault add -n "$fabric" ack host=1 link=0 type=rc op=read \
-            count=all drop >/dev/null
-        check "$emu" fault add -n "$fabric" err host=1 link=0 type=rc \
-            silent=1:0 >/dev/null
+        fault ack host=1 link=0 type=rc op=read \
+            count=all drop
+        fault err host=1 link=0 type=rc \
+            silent=1:0
         ask client "order 8 read"
         ask server get
         [ "$answer" = "ft: ok 2" ] || fail "the put is lost: $answer"
@@ -67,10 +65,10 @@ test_fence_behind_read_on_dc() {
     tell server "until 2"
     ask client second
     ask client warm
-    check "$emu" fault add -n "$fabric" ack host=1 link=0 type=dc op=read \
-        count=all drop >/dev/null
-    check "$emu" fault add -n "$fabric" err host=1 link=0 type=dc \
-        silent=1:0 >/dev/null
+    fault ack host=1 link=0 type=dc op=read \
+        count=all drop
+    fault err host=1 link=0 type=dc \
+        silent=1:0
     ask client "order 8 read"
     await_answer server 3
     [[ $answer == "ft: ok"* ]] || fail "the server: $answer"

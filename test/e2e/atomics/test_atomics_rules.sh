@@ -90,9 +90,9 @@ test_client_dies_before_confirm() {
     wait_for_rc
     ask client warm
     ask server "set 5"
-    check "$emu" link -n "$fabric" 1:1 silent
-    check "$emu" fault add -n "$fabric" exec host=1 link=0 op=cas type=rc \
-        silent=1:0 >/dev/null
+    link 1:1 silent
+    fault exec host=1 link=0 op=cas type=rc \
+        silent=1:0
     tell client "run 8 0 cswap:5:7"
     for ((i = 0; i < 600; ++i)); do
         ask server get
@@ -103,7 +103,7 @@ test_client_dies_before_confirm() {
         fail "no UID in the word: $answer"
     pkill -KILL -P "$client_pid" || fail "the client was gone before"
     ! wait "$client_pid" || fail "the client ended by itself"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     for ((i = 0; i < 600; ++i)); do
         ask server get
         [ "$answer" != "ft: ok 7" ] || break

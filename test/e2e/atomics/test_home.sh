@@ -13,11 +13,11 @@
 # there_and_back MODE WIDTH
 there_and_back() {
     lose_home "$@"
-    check "$emu" link -n "$fabric" 0:0 down
+    link 0:0 down
     moved mlx5_1 1
     progressed 100
-    check "$emu" link -n "$fabric" 0:0 up
-    check "$emu" link -n "$fabric" 1:0 up
+    link 0:0 up
+    link 1:0 up
     moved mlx5_0 1
     progressed 100
     check "$emu" nic -n "$fabric" 0:0 kill

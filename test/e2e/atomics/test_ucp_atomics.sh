@@ -9,9 +9,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
 app=$apps/ft_ucp_amo
+export UCX_TLS=rc_varuna
 
 # rc_varuna's mode and UCP's
 pairs=('extended device' 'proxy device' 'proxy guess')
@@ -19,25 +18,6 @@ pairs=('extended device' 'proxy device' 'proxy guess')
 # use MODE UCP_MODE
 use() {
     export UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_ATOMIC_MODE=$2
-}
-
-up() {
-    fabric=ucpamo-$$
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap 'ends; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-    export UCX_TLS=rc_varuna
-}
-
-ends() {
-    local pid
-    for pid in $(jobs -p); do
-        kill "$pid" 2>/dev/null || true
-    done
-}
-
-down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
 }
 
 # on HOST COMMAND...: for ${limit:-60} seconds
@@ -50,7 +30,7 @@ on() {
 # All ten operations in both widths, on each link
 test_ucx_info_tells_all_operations() {
     local mode op
-    up
+    fabric_up
     for mode in extended proxy; do
         export UCX_RC_VARUNA_ATOMIC_MODE=$mode
         on 0 ucx_info -d -t rc_varuna >out 2>&1 || fail "$(tail -n 3 out)"
@@ -60,7 +40,7 @@ test_ucx_info_tells_all_operations() {
         done
         [ "$(grep -c ' domain: device' out)" -eq 2 ] || fail "$mode: no device"
     done
-    down
+    fabric_down
 }
 
 # selects RESULT: the worker's atomics, and the endpoint's lane for them
@@ -71,7 +51,7 @@ selects() {
 
 test_ucp_selects_device_atomics() {
     local modes
-    up
+    fabric_up
     for modes in "${pairs[@]}"; do
         use $modes
         selects '[0-9]+:rc_varuna/varuna_mlx5_0:1'
@@ -81,7 +61,7 @@ test_ucp_selects_device_atomics() {
     # ... and would tell if it did not
     UCX_ATOMIC_MODE=cpu selects ' *'
     ! grep -q 'amo#' out || fail "$(grep lane out)"
-    down
+    fabric_down
 }
 
 # works SECONDS: a server and a client, which has so much time
@@ -104,23 +84,23 @@ works() {
 
 test_program_with_device_atomics() {
     local modes
-    up
+    fabric_up
     for modes in "${pairs[@]}"; do
         use $modes
         works 60 || fail "$modes: $(tail -n 3 client.out)"
         grep -qx 'ft: ok 22 atomics' client.out ||
             fail "$modes: $(tail -n 3 client.out)"
     done
-    down
+    fabric_down
 }
 
 # What UCP carries out by messages does not work with such a target: so the test
 # above has had the other ones
 test_emulated_atomics_need_the_target() {
-    up
+    fabric_up
     export UCX_ATOMIC_MODE=cpu
     ! works 2 || fail "done without the target: $(tail -n 3 client.out)"
-    down
+    fabric_down
 }
 
 run_tests

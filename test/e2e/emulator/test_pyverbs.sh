@@ -8,9 +8,8 @@
 # itself.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-fabric=pyverbs-$$
 left_out=$top/test/e2e/emulator/pyverbs.left_out
 package=python3-pyverbs
 seed=${RCV_PYVERBS_SEED:-1}
@@ -85,8 +84,7 @@ test_pyverbs() {
     local module
 
     get_tests
-    check "$emu" up -n "$fabric" --hosts 1 --links 1
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    fabric_up --hosts 1 --links 1
     list_tests >all
     check test "$(wc -l <all)" -gt 250
     applicable <all >expected
@@ -105,8 +103,7 @@ test_pyverbs() {
     diff expected <(sort passed) ||
         fail "tests that should have passed did not (RCV_PYVERBS_SEED=$seed)"
     check "$emu" trace -n "$fabric" --check >trace.log
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
     echo "# $(wc -l <expected) of $(wc -l <all) tests apply, and passed"
 }
 

@@ -7,20 +7,9 @@
 # burn a core.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
 agent=$RCV_BUILD/test/gtest/scale_agent
-fabric=scale-$$
-
-up() {
-    check "$emu" up -n "$fabric" "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
 
 on() {
     local host=$1
@@ -30,7 +19,7 @@ on() {
 
 test_64_processes() {
     local i tries pids=()
-    up --hosts 8 --links 4
+    fabric_up --hosts 8 --links 4
     mkfifo gate
     exec 9<>gate
     for i in {0..63}; do
@@ -48,25 +37,25 @@ test_64_processes() {
         wait "${pids[i]}" || fail "process $i: $(cat "out.$i")"
         check grep -q '^4 devices' "out.$i"
     done
-    down
+    fabric_down
 }
 
 test_4096_queue_pairs() {
-    up --hosts 1 --links 1
+    fabric_up --hosts 1 --links 1
     check on 0 qps 4096 >out
     check grep -q '^4096 queue pairs' out
     sed 's/^/# /' out
     # Memory that docs/EMULATOR.md states, with room to spare
     check awk '{ exit !($4 < 64) }' out
-    down
+    fabric_down
 }
 
 test_waiting_burns_nothing() {
-    up --hosts 1 --links 1
+    fabric_up --hosts 1 --links 1
     check on 0 wait 3 >out
     sed 's/^/# /' out
     check awk '{ exit !($1 < 0.1) }' out
-    down
+    fabric_down
 }
 
 run_tests

@@ -7,9 +7,8 @@
 # above 0, and have done what it says: the trace tells.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-fabric=thirdparty-$$
 port=$((20000 + RANDOM % 10000))
 
 # needs PROGRAM...: they are not part of the project
@@ -19,11 +18,6 @@ needs() {
         command -v "$program" >/dev/null ||
             fail "$program is not installed (contrib/setup.sh does it)"
     done
-}
-
-up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links 1 --trace 65536
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
 }
 
 # pair PROGRAM ARGUMENT...: a server on host 0, its client on host 1
@@ -61,12 +55,11 @@ traced() {
 pingpong() {
     local program=$1 count=$2
     shift 2
-    up
+    fabric_up --links 1 --trace 65536
     pair "$program" -p "$port" -n "$count" "$@"
     check grep -qE "^$count iters in .* usec/iter" client.log
     traced send $((2 * count))
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 # perftest PROGRAM OP COUNT ARGUMENT...: the client's last line of numbers has
@@ -74,28 +67,26 @@ pingpong() {
 perftest() {
     local program=$1 op=$2 count=$3
     shift 3
-    up
+    fabric_up --links 1 --trace 65536
     pair "$program" -p "$port" -n "$count" "$@"
     check awk -v count="$count" '
         $1 ~ /^[0-9]+$/ && $2 >= count { found = ($4 + 0 > 0) }
         END { exit !found }' client.log
     traced "$op" "$count"
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 test_ibv_devinfo() {
     needs ibv_devinfo
-    up
+    fabric_up --links 1 --trace 65536
     check "$emu" exec -n "$fabric" 0 -- ibv_devinfo -v >info.log 2>&1
     check grep -qE 'hca_id:.*mlx5_0' info.log
     check grep -qE 'state:.*PORT_ACTIVE' info.log
     check grep -qE 'atomic_cap:.*ATOMIC_HCA' info.log
-    check "$emu" link -n "$fabric" 0:0 down
+    link 0:0 down
     check "$emu" exec -n "$fabric" 0 -- ibv_devinfo >info.log 2>&1
     check grep -qE 'state:.*PORT_DOWN' info.log
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 test_ibv_rc_pingpong()          { pingpong ibv_rc_pingpong 500; }

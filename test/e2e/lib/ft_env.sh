@@ -1,15 +1,14 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the fault tests, which source it: settings by which a failure takes some
-# milliseconds, and how the drivers are run.
+# For the fault tests, which source it after tap.sh: settings with which a failure takes
+# some milliseconds, and how the drivers are run.
 
-apps=$RCV_BUILD/test/e2e
+. "$top/test/e2e/lib/ft_fabric.sh"
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=1ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=1ms UCX_DC_MLX5_RETRY_COUNT=2
+nic_gives_up 1ms 2
 export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
 # The emulated NIC is a thread which may have no CPU for seconds; it does not hang then.
 # Tests in which one does hang, or dies in silence, set this to what they need.

@@ -1,32 +1,12 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For tests with a story of their own, which source it behind ft_env.sh: a server
-# and a client of test/e2e/lib/ft_job.c on two hosts, and commands for them. Their logs
-# are server.log and client.log, their answers in server.out and client.out.
+# For tests with a story of their own, which source it after ft_env.sh: a server and a
+# client of ft_job.c on two hosts, and commands for them. Their logs are server.log and
+# client.log, their answers server.out and client.out.
 
-emu=$RCV_PREFIX/bin/mlx5emu
-fabric=jobs-$$
 job=ft_job # Or ft_atom_job
-launcher=$RCV_PREFIX/bin/rc_varuna_run # Or mutant.sh's
-
-# fabric_up [LINKS [OPTION...]]
-fabric_up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links "${1:-2}" "${@:2}"
-    trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
-
-jobs_end() {
-    local pid
-    for pid in $(jobs -p); do
-        kill "$pid" 2>/dev/null || true
-    done
-}
+launcher=$run # Or mutant.sh's
 
 # job_start ROLE HOST [ENV...]: its input is ROLE.in
 job_start() {
@@ -86,13 +66,6 @@ jobs_start() {
     ask client "connect$server_address"
     [ $job != ft_job ] || ask client "timeout ${run_time:-30}"
     ask client open
-}
-
-# program_of PID: the program that mlx5emu became, or runs
-program_of() {
-    pgrep -P "$1" | while read -r child; do
-        program_of "$child"
-    done | grep . || echo "$1"
 }
 
 # server_kill: at once, as a crash. What it has written is in gone/ then

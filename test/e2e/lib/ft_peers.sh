@@ -1,41 +1,17 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the tests that run test/e2e/peers/ft_peers.c, which source it behind tap.sh: servers
-# and one client, each a process of its own, and how they are judged. Nothing waits for
-# a time, but for what shall happen.
+# For the tests that run test/e2e/peers/ft_peers.c, which source it after tap.sh:
+# servers and one client, each a process of its own, and how they are judged.
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-program=$RCV_BUILD/test/e2e/ft_peers
-fabric=peers-$$
+. "$top/test/e2e/lib/ft_fabric.sh"
+
+program=$apps/ft_peers
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
-export UCX_RC_MLX5_TIMEOUT=100ms UCX_RC_MLX5_RETRY_COUNT=3
-export UCX_DC_MLX5_TIMEOUT=100ms UCX_DC_MLX5_RETRY_COUNT=3
+nic_gives_up 100ms 3
 export UCX_IB_RX_QUEUE_LEN=512
-
-fabric_up() {
-    check "$emu" up -n "$fabric" "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric" --force
-    trap - EXIT
-}
-
-# await SECONDS FILE PATTERN [COUNT]: until so many lines of the file say it
-await() {
-    local i count
-    for ((i = 0; i < $1 * 20; ++i)); do
-        count=$(grep -cE "$3" "$2" 2>/dev/null) || true
-        [ "${count:-0}" -lt "${4:-1}" ] || return 0
-        sleep 0.05
-    done
-    fail "\"$3\" did not come in $1 s: $(tail -n 5 "$2")"
-}
 
 # start NAME HOST ARGS...: a process with its input at fd_NAME, and its log; the program
 # of a client whose first argument is a number is ft_many
@@ -43,7 +19,7 @@ declare -A fd_of pid_of
 start() {
     local name=$1 host=$2 fd program=$program
     shift 2
-    [[ ! $1 =~ ^[0-9]+$ ]] || program=$RCV_BUILD/test/e2e/ft_many
+    [[ ! $1 =~ ^[0-9]+$ ]] || program=$apps/ft_many
     mkfifo "$name.in"
     : >"$name.log" # Whoever reads it first finds it
     (
@@ -136,19 +112,12 @@ await_stuck() {
 
 # no_receives: somebody had to wait for a peer's receive buffers
 no_receives() {
-    "$emu" status -n "$fabric" --json >status.json
-    check awk '/"rnr_waits"/ { sum += $2 } END { exit !(sum > 0) }' status.json
+    check test "$(fabric_sum rnr_waits)" -gt 0
 }
 
-# program_of NAME: under the timeout, exec and launcher that we started
-program_of() {
-    local pid=${pid_of[$1]} child
-    while [ "$(cat "/proc/$pid/comm")" != ft_peers ]; do
-        child=$(pgrep -P "$pid" | head -n 1)
-        [ -n "$child" ] || fail "there is no program under $1"
-        pid=$child
-    done
-    echo "$pid"
+# process NAME: its program
+process() {
+    program_of "${pid_of[$1]}"
 }
 
 # end NAME: closes its input, and waits for it

@@ -25,15 +25,15 @@ stay_on_dc() {
 test_queue_for_a_dci_is_no_hang() {
     stay_on_dc
     export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 one
     names=(one)
     start client 1 writer 100 one.addr
     await_more
-    check "$emu" fault add -n "$fabric" ack host=1 link=0 type=dc op=write \
-        count=all delay=20ms >/dev/null
+    fault ack host=1 link=0 type=dc op=write \
+        count=all delay=20ms
     sleep 3 # Some timeouts
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     check "$emu" fault clear -n "$fabric"
     all_good
     no_switch
@@ -47,14 +47,14 @@ test_queue_for_a_dci_is_no_hang() {
 test_dci_hangs() {
     stay_on_dc
     export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 one
     client 1 40 one
-    check "$emu" fault add -n "$fabric" post host=1 link=0 type=dc op=write nth=20 \
-        size=8 hang >/dev/null
+    fault post host=1 link=0 type=dc op=write nth=20 \
+        size=8 hang
     await 60 client.log 'request hangs for'
     await 60 client.log 'rc_varuna: switched .*reason="requests hang"' 40
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     await_more
     all_good
     fabric_down
@@ -65,14 +65,14 @@ test_dci_hangs() {
 test_stopped_peer_with_messages_is_no_hang() {
     export UCX_RC_VARUNA_HANG_TIMEOUT=300ms
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 one
     client 1 2 one
-    kill -STOP "$(program_of one)"
+    kill -STOP "$(process one)"
     await_stuck 0
     sleep 1 # Some timeouts
     no_receives
-    kill -CONT "$(program_of one)"
+    kill -CONT "$(process one)"
     await_more
     all_good
     no_switch
@@ -86,11 +86,11 @@ test_stopped_peer_with_messages_is_no_hang() {
 test_dead_peer_on_a_shared_dci() {
     stay_on_dc
     export UCX_RC_VARUNA_GIVE_UP=3s
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 alive
     servers 1 dead
     client 2 20 alive dead
-    kill -KILL "$(program_of dead)"
+    kill -KILL "$(process dead)"
     await 60 client.log 'note endpoint .* failed' 20
     await_more 0
     end client
@@ -143,14 +143,14 @@ switch_of() {
     export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_VARUNA_RETURN_PRIMARY=n
     names=()
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 many
     servers 1 other
     for rule in 'post host=2 link=1 type=dc op=send' \
                 'post host=0 link=1 type=dc op=send' \
                 'post host=2 link=1 type=dc op=read' \
                 'post host=2 type=dc op=write'; do
-        check "$emu" fault add -n "$fabric" "$rule" count=all count >/dev/null
+        fault "$rule" count=all count
     done
     start client 2 "$1" many.addr other.addr
     await 120 client.log '^ft: rounds [1-9]'
@@ -159,7 +159,7 @@ switch_of() {
     mapfile -t before < <(counts)
     echo mark >&"${fd_of[client]}"
     await 60 client.log '^ft: marked'
-    check "$emu" link -n "$fabric" 0:0 silent
+    link 0:0 silent
     await 300 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' "$1"
     on_rc 4
     mapfile -t after < <(counts)

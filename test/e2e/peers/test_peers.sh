@@ -18,11 +18,11 @@ given_up_by_witness() {
 
 test_one_of_two_peers_dies() {
     given_up_by_witness
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 alive
     servers 1 dead
     client 2 2 alive dead
-    kill -KILL "$(program_of dead)"
+    kill -KILL "$(process dead)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
     await_more 0
     ! grep -q 'note endpoint .* failed' client.log || fail "nobody could know that"
@@ -40,15 +40,15 @@ test_one_of_two_peers_dies() {
 }
 
 test_one_of_two_peers_is_stopped_for_a_while() {
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 alive
     servers 1 stopped
     client 2 2 alive stopped
-    kill -STOP "$(program_of stopped)"
+    kill -STOP "$(process stopped)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
     await_more 0
     sleep 1
-    kill -CONT "$(program_of stopped)"
+    kill -CONT "$(process stopped)"
     await 60 client.log 'peer .* answers again'
     await_more
     all_good
@@ -62,7 +62,7 @@ test_one_of_two_peers_is_stopped_for_a_while() {
 test_dead_processes_beside_a_living_one() {
     local i client_pid dead=()
     given_up_by_witness
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 2 alive
     servers 0 d1 d2 d3 d4 d5 d6
     # The client's tells of messages of the control plane that fail
@@ -70,14 +70,14 @@ test_dead_processes_beside_a_living_one() {
     client 1 1 alive d1 d2 d3 d4 d5 d6
     # All at once for the client: none of them is another's witness
     for i in 1 2 3 4 5 6; do
-        dead+=("$(program_of "d$i")")
+        dead+=("$(process "d$i")")
     done
-    client_pid=$(program_of client)
+    client_pid=$(process client)
     kill -STOP "$client_pid"
     kill -KILL "${dead[@]}"
     kill -CONT "$client_pid"
     await 60 client.log 'Transport retry count exceeded' 6
-    check "$emu" link -n "$fabric" 1:0 down
+    link 1:0 down
     await 60 client.log 'rc_varuna: switched '
     ! grep -q 'note endpoint .* failed' client.log ||
         fail "the dead were given up before the fence was needed"
@@ -98,14 +98,14 @@ test_messages_to_the_dead_hang() {
     local i
     export UCX_RC_VARUNA_PEER_TIMEOUT=10m UCX_RC_VARUNA_GIVE_UP=10m
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=50ms
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 alive
     servers 2 d1 d2 d3 d4 d5 d6
     # The client's tells of messages of the control plane that fail
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr
     client 1 1 alive d1 d2 d3 d4 d5 d6
     for i in 1 2 3 4 5 6; do
-        kill -KILL "$(program_of "d$i")"
+        kill -KILL "$(process "d$i")"
     done
     # Each of them is in doubt on both links, as a message to it has failed there
     for ((i = 0; $(grep -oE 'DCI QP .*: SEND .*rqpn 0x[0-9a-f]+ rlid 3' client.log |
@@ -113,8 +113,8 @@ test_messages_to_the_dead_hang() {
         [ $i -lt 1200 ] || fail "not all are in doubt"
         sleep 0.05
     done
-    check "$emu" fault add -n "$fabric" post host=1 type=dc op=send peer=2 \
-        count=all hang >/dev/null
+    fault post host=1 type=dc op=send peer=2 \
+        count=all hang
     # Many more are wanted; a test with the mistake that takes them waits until they are
     for ((i = 0; i < ${FT_DEAD_WAIT:-2} * 10; ++i)); do
         sleep 0.1
@@ -122,26 +122,26 @@ test_messages_to_the_dead_hang() {
         [ "$(awk '/ hang$/ { print $3 }' faults.log)" -le 4 ] ||
             fail "the dead have taken all: $(tail -n 1 faults.log)"
     done
-    check "$emu" fault list -n "$fabric" --check >faults.log
-    check "$emu" link -n "$fabric" 1:0 down
+    faults_fired
+    link 1:0 down
     await 60 client.log 'rc_varuna: switched .*was=rc'
     await_more 0
-    kill -KILL "$(program_of client)"
-    fabric_down
+    kill -KILL "$(process client)"
+    fabric_down --force
 }
 
 # A process that is stopped while its link fails is no dead one
 test_stopped_peer_whose_link_fails() {
     export UCX_RC_VARUNA_PEER_TIMEOUT=10m # Longer than it is stopped for, on any machine
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 alive stopped
     client 1 1 alive stopped
-    kill -STOP "$(program_of stopped)"
+    kill -STOP "$(process stopped)"
     await 60 client.log 'silent on all links: its process is dead or stop.* others of its host'
-    check "$emu" link -n "$fabric" 1:0 down
+    link 1:0 down
     await 60 client.log 'rc_varuna: switched '
     sleep 1
-    kill -CONT "$(program_of stopped)"
+    kill -CONT "$(process stopped)"
     await 60 client.log 'rc_varuna: switched ' 2
     await_more
     all_good
@@ -154,13 +154,13 @@ test_faults_are_told_apart() {
     given_up_by_witness
     # Who is silent is found by the heartbeat, not by the NIC
     export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 one
     servers 1 two
     client 2 2 one two
 
     # The path to one peer, whose port does not know it
-    check "$emu" link -n "$fabric" 1:0 silent
+    link 1:0 silent
     await 60 client.log 'is silent on mlx5_0:1 .*other peers answer on this link'
     await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 2
     await_more
@@ -169,34 +169,34 @@ test_faults_are_told_apart() {
     ! grep -q 'link mlx5_0:1 is down' client.log || fail "our link was condemned"
 
     # The far port of the other one, which knows it
-    check "$emu" link -n "$fabric" 0:0 down
+    link 0:0 down
     await 60 client.log 'is silent on mlx5_0:1 .*remote fault: the peer says that its port is down'
     await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
     await_more
-    check "$emu" link -n "$fabric" 0:0 up
-    check "$emu" link -n "$fabric" 1:0 up
+    link 0:0 up
+    link 1:0 up
 
     # Our port, for both
-    check "$emu" link -n "$fabric" 2:1 down
+    link 2:1 down
     await 60 client.log 'link mlx5_1:1 is down: port event'
     await_more
-    check "$emu" link -n "$fabric" 2:1 up
+    link 2:1 up
 
     # One of the processes
-    kill -KILL "$(program_of two)"
+    kill -KILL "$(process two)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
     await_more 0
     witness 1
 
     # Its lanes, whichever link they are on, fail with that
-    check "$emu" link -n "$fabric" 2:0 down
+    link 2:0 down
     await 60 client.log 'link mlx5_0:1 is down: port event'
-    check "$emu" link -n "$fabric" 2:0 up
+    link 2:0 up
     await 60 client.log 'link mlx5_0:1 is up'
 
     # Pings that were not answered are no errors; puts are the only traffic
     ! grep 'DCI QP .*: SEND ' client.log || fail "the control plane complains"
-    check "$emu" link -n "$fabric" 2:1 down
+    link 2:1 down
     await 60 client.log "the peer's process is gone" 2
     await 60 client.log 'note endpoint .* failed' 2
     await_more 0 2
@@ -210,7 +210,7 @@ test_faults_are_told_apart() {
 # compute: a peer computes until all of its receives are used up, and for some time more
 compute() {
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 alive busy
     client 1 2 alive busy
     echo compute >&"${fd_of[busy]}"
@@ -239,7 +239,7 @@ test_peer_computes_and_there_is_no_heartbeat() {
 
 # nic HOST [--silent]: the NIC of the primary link dies there
 nic_dies() {
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 one two
     client 1 2 one two
     sleep 1 # RC is in use, most likely; both lanes are right
@@ -273,7 +273,7 @@ test_local_nic_dies_in_silence() {
 # is repeated
 test_local_nic_dies_in_silence_on_dc() {
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms UCX_RC_VARUNA_REBUILD_RATE=0.001
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 warm one
     # The pace lets a burst of 16 through at first
     client 1 20 warm
@@ -283,7 +283,7 @@ test_local_nic_dies_in_silence_on_dc() {
     end client
     [ "$(field client.log 'peer 0 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     [ "$(field client.log 'peer 0 ' failed)" -gt 0 ] || fail "$(tail -n 3 client.log)"
-    fabric_down
+    fabric_down --force
 }
 
 # From DC to RC as planned, under a load of puts: all of them are taken, none has to be
@@ -291,7 +291,7 @@ test_local_nic_dies_in_silence_on_dc() {
 # time for which the processes did not run.
 test_swap_refuses_nothing() {
     # Only the client: an address is a line of output, between which nothing may stand
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 one
     names=(one)
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr

@@ -71,7 +71,7 @@ runs=100
 
 # restart [OPTION...]: of the fabric. The new server has numbers of its own for messages.
 restart() {
-    fabric_up 2 "$@"
+    fabric_up "$@"
     jobs_start
     wait_for_rc
     ask client "run 1 put_short 0"

@@ -13,40 +13,19 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
-
-run=$launcher
-
-# await PATTERN FILE: up to 60 s
-await() {
-    local i
-    for ((i = 0; i < 1200; ++i)); do
-        ! grep -qs -e "$1" "$2" || return 0
-        sleep 0.05
-    done
-    fail "\"$1\" is not in $2: $(tail -n 3 "$2")"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 test_plain_ucx_is_answered() {
-    local server mismatched
-    fabric_up 2
-    mkfifo stdin
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" server 65536 \
-        <stdin >server.log 2>&1 &
-    server=$!
-    exec 9>stdin
-    await '^ft: address' server.log
-    sed -n 's/^ft: address *//p' server.log |
-        timeout 100 "$emu" exec -n "$fabric" 1 -- "$apps/ft_greet" >greet.log 2>&1 ||
+    local mismatched
+    fabric_up
+    load_server_start server 65536
+    load_server_call "$apps/ft_greet" >greet.log 2>&1 ||
         fail "$(tail -n 5 greet.log server.log)"
     check grep -q '^ft: greeted on 2 links' greet.log
     # What was forged on both links did nothing, as they were greeted, and was counted
-    kill -USR1 "$(program_of $server)"
-    await '^ft: shown' server.log
-    mismatched=$(sed -n 's|^vfs: .*/target/mismatched ||p' server.log)
+    mismatched=$(counter mismatched)
     [ "$mismatched" -ge 14 ] || fail "of 14 forged messages $mismatched were counted"
-    exec 9>&-
-    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+    load_server_stop
     fabric_down
 }
 
@@ -89,11 +68,6 @@ hostile_start() {
     pids[$name]=$!
 }
 
-num_qps() {
-    "$emu" status -n "$fabric" --json |
-        python3 -c 'import json, sys; print(sum(p["qps"] for p in json.load(sys.stdin)["processes"]))'
-}
-
 # bounded: what the victim held at most, as it has said
 bounded() {
     local words i name
@@ -110,7 +84,7 @@ bounded() {
 fuzz() {
     local seed=$1 steps=$2 name
     lines_read=()
-    fabric_up 2 --hosts 3
+    fabric_up --hosts 3
     # A failure of what the friend has must be the hostile peer's doing. The others' are
     # found soon, and what belongs to the dead is freed soon
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT

@@ -8,25 +8,16 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-fabric=keys-$$
-
 # access CHECK: what the client says is in ./out, and what the server says then behind it
 access() {
-    local address keys i
-    check "$emu" up -n "$fabric" --hosts 2 --links 1
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    local address keys
+    fabric_up --links 1
     mkfifo stdin
     : >address
     UCX_LOG_FILE=stderr timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" \
         "$apps/ft_keys" server <stdin >address 2>server.log &
     exec 9>stdin
-    for ((i = 0; i < 1200; ++i)); do
-        ! grep -q '^ft: address' address || break
-        kill -0 $! 2>/dev/null || fail "no server: $(tail -n 3 server.log)"
-        sleep 0.05
-    done
+    await 60 address '^ft: address'
     address=$(sed -n 's/^ft: address//p' address)
     keys=$(sed -n 's/^ft: secret//p' address)
     UCX_LOG_FILE=stderr timeout 90 "$emu" exec -n "$fabric" 1 -- "$run" \
@@ -36,8 +27,7 @@ access() {
     wait $! || fail "the server: $(tail -n 3 server.log)"
     grep '^secret: ' address >>out || fail "no word of the server"
     sed 's/^/# /' out
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 # says LINE...: each of them, in this order and nothing else

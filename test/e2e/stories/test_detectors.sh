@@ -8,42 +8,14 @@
 # waits for log lines and for the program, never for a time.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
 program=$RCV_BUILD/src/tools/demo/varuna_demo
-fabric=detect-$$
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 # The NIC gives up after more than 20 s
-export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
-export UCX_DC_MLX5_TIMEOUT=4s UCX_DC_MLX5_RETRY_COUNT=7
-
-fabric_up() {
-    check "$emu" up -n "$fabric" "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
-
-link() {
-    check "$emu" link -n "$fabric" "$@"
-}
-
-# await SECONDS FILE PATTERN [COUNT]: until so many lines of the file say it
-await() {
-    local i count
-    for ((i = 0; i < $1 * 20; ++i)); do
-        count=$(grep -cE "$3" "$2" 2>/dev/null) || true
-        [ "${count:-0}" -lt "${4:-1}" ] || return 0
-        sleep 0.05
-    done
-    fail "\"$3\" did not come in $1 s: $(grep -v DEBUG "$2" | tail -n 5)"
-}
+nic_gives_up 4s 7
 
 # server HOST NAME [ENV...]: sets server_pid
 server() {
@@ -78,7 +50,7 @@ all_good() {
 }
 
 test_heartbeat_finds_a_silent_link() {
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     client 1 client server -t 100 -r 2000
     link 0:0 silent
@@ -93,7 +65,7 @@ test_heartbeat_finds_a_silent_link() {
 # no reason to switch
 test_stopped_peer_is_no_dead_link() {
     local program_pid
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     program_pid=$(program_of "$server_pid")
     client 1 client server -t 100 -r 1000
@@ -110,7 +82,7 @@ test_stopped_peer_is_no_dead_link() {
 
 test_requests_hang() {
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=1s
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     client 1 client server -t 100 -r 1000
     link 0:0 silent
@@ -126,7 +98,7 @@ ctl() {
 test_outside_detector() {
     local pid
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server UCX_RC_VARUNA_CTL_DIR=none
     client 1 client server -t 100 -r 500
     pid=$(ctl --list)
@@ -172,7 +144,7 @@ until_status() {
 # client sleeps in epoll meanwhile, and must not spin for that
 test_all_links_gone_one_returns() {
     local program_pid before after
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     client 1 client server -t 100 -r 500 -W
     program_pid=$(program_of "$client_pid")
@@ -214,7 +186,7 @@ test_last_link_is_not_held_down() {
 # None returns: the endpoint fails, and each completion is called exactly once
 test_all_links_gone_for_good() {
     export UCX_RC_VARUNA_GIVE_UP=1s
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     client 1 client server -t 100 -r 500
     link 1:0 down
@@ -224,7 +196,7 @@ test_all_links_gone_for_good() {
     grep -qE 'completions +([0-9]+) of \1, [1-9][0-9]* with an error, 0 twice' \
         client.log ||
         fail "completions: $(grep completions client.log)"
-    fabric_down_force # It also ends the server, if that has not ended itself
+    fabric_down --force # It also ends the server, if that has not ended itself
 }
 
 # A link which fails again and again is left alone: without damping, each of its
@@ -232,7 +204,7 @@ test_all_links_gone_for_good() {
 test_flapping_is_damped() {
     local i switches
     export UCX_RC_VARUNA_HOLD_MIN=1s UCX_RC_VARUNA_HOLD_MAX=60s
-    fabric_up --hosts 2 --links 2
+    fabric_up
     server 0 server
     client 1 client server -t 100 -r 500
     for ((i = 0; i < 12; ++i)); do
@@ -249,25 +221,9 @@ test_flapping_is_damped() {
     fabric_down
 }
 
-fabric_down_force() {
-    check "$emu" down -n "$fabric" --force
-    trap - EXIT
-}
-
 # cpu_ticks PID: user and system time, in hundredths of a second
 cpu_ticks() {
     awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
-}
-
-# program_of PID: the demo under the timeout, exec and launcher that we started
-program_of() {
-    local pid=$1 child
-    while [ "$(cat "/proc/$pid/comm")" != varuna_demo ]; do
-        child=$(pgrep -P "$pid" | head -n 1)
-        [ -n "$child" ] || fail "there is no program under $1"
-        pid=$child
-    done
-    echo "$pid"
 }
 
 run_tests 3

@@ -11,8 +11,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 # The heartbeat finds it, not the NIC's own timers
-export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
-export UCX_DC_MLX5_TIMEOUT=4s UCX_DC_MLX5_RETRY_COUNT=7
+nic_gives_up 4s 7
 silent='is silent on mlx5_0:1 and answers on another link: '
 
 # job NAME HOST SERVER...: sends to itself and to these
@@ -44,13 +43,13 @@ jobs_end() {
 
 # With two hosts, neither can know. Two processes of one host are no two witnesses
 two_hosts() {
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 s0
     servers 1 s1 t1
     job a 0 s0 s1 t1
     job b 1 s1 s0
     job c 0 s0 s1
-    check "$emu" link -n "$fabric" "$1:0" silent
+    link "$1:0" silent
     says a 'unknown fault' 2
     says b 'unknown fault' 1
     says c 'unknown fault' 1
@@ -64,7 +63,7 @@ two_hosts() {
     says b 'unknown fault' 1
     says c 'unknown fault' 1
     ! grep -E 'is suspected|nobody answers' ./*.log || fail "nobody can know that"
-    fabric_down
+    fabric_down --force # The servers go on
 }
 
 test_two_hosts_the_first_is_silent() {
@@ -78,24 +77,24 @@ test_two_hosts_the_second_is_silent() {
 # With three, the silent one finds that nobody answers on its link, and the others that
 # it alone does not
 test_three_hosts() {
-    fabric_up --hosts 3 --links 2
+    fabric_up --hosts 3
     servers 0 s0
     servers 1 s1
     servers 2 s2
     job a 0 s0 s1 s2
     job b 1 s1 s0 s2
-    check "$emu" link -n "$fabric" 0:0 silent
+    link 0:0 silent
     await 60 a.log "${silent}local fault" 2
     await 60 b.log "${silent}remote fault: other peers answer" 1
     await 60 a.log 'link mlx5_0:1 is suspected: 2 peers behind several ports'
     await 60 a.log 'link mlx5_0:1 is down: nobody answers on it'
-    check "$emu" link -n "$fabric" 0:0 up
+    link 0:0 up
     await 60 a.log 'link mlx5_0:1 is up again'
     jobs_end a b
     ! grep "${silent}remote" a.log || fail "a accuses others"
     ! grep "${silent}local" b.log || fail "b accuses itself"
     ! grep 'is suspected' b.log || fail "b suspects its own link"
-    fabric_down
+    fabric_down --force # The servers go on
 }
 
 run_tests

@@ -14,9 +14,8 @@
 # test_sanitizers.sh allows more.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
 program=$RCV_BUILD/src/tools/demo/varuna_demo
 judge=$RCV_BUILD/src/tools/demo/demo_trace_check
 first=${RC_VARUNA_FAILOVER_FIRST:-601}
@@ -25,8 +24,7 @@ limit=${RC_VARUNA_JOB_LIMIT:-60}
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+nic_gives_up 10ms 2
 
 # switch_sum KEY: of the client's lines
 switch_sum() {
@@ -40,13 +38,12 @@ different=0
 
 # job RULE...: one run with one fault; another rule is in second, if it is set
 job() {
-    local fabric=failover-$$ server i status=0
+    local server i status=0
     rm -f port client.log ledger summary
-    check "$emu" up -n "$fabric" --hosts 2 --links "${links:-2}" --trace 400000
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
-    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+    fabric_up --links "${links:-2}" --trace 400000
+    fault "$@"
     # shellcheck disable=SC2086 # words of a rule
-    [ -z "${second:-}" ] || check "$emu" fault add -n "$fabric" $second >/dev/null
+    [ -z "${second:-}" ] || fault $second
 
     timeout "$limit" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
         -P "$PWD/port" -g 20 >server.log 2>&1 &
@@ -65,16 +62,14 @@ job() {
         fail "$*: the client ended with $status: $(grep FAILED client.log)"
     wait $server || fail "$*: the server ended with $?"
 
-    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
-        fail "$*: the fault did not fire: $(cat faults.log)"
+    faults_fired
     grep -q 'rc_varuna: switched' client.log server.log ||
         fail "$*: nothing was switched"
     "$emu" trace -n "$fabric" --json 2>trace.err | "$judge" ledger 0 >judge.log ||
         fail "$*: the trace does not agree: $(head -n 2 judge.log trace.err)"
     equal=$((equal + $(switch_sum equal)))
     different=$((different + $(switch_sum different)))
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 # each RULE...: the rule at consecutive messages

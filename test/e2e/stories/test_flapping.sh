@@ -10,8 +10,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 # The NIC's own timers find nothing while this runs
-export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
-export UCX_DC_MLX5_TIMEOUT=4s UCX_DC_MLX5_RETRY_COUNT=7
+nic_gives_up 4s 7
 # A computer under load must not look like a silent link
 export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
 
@@ -19,7 +18,7 @@ export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
 # only put: nobody waits for the other side's program
 start_jobs() {
     local name
-    fabric_up --hosts 2 --links 2
+    fabric_up
     servers 0 s0
     servers 1 s1
     start a 0 writer 1 s1.addr
@@ -31,10 +30,10 @@ start_jobs() {
 
 # flap COUNT: the port fails so often
 flap() {
-    check "$emu" link -n "$fabric" 0:0 flap 500ms,0.7
+    link 0:0 flap 500ms,0.7
     await 60 a.log 'link mlx5_0:1 is down: port event'
     sleep $(($1 / 2))
-    check "$emu" link -n "$fabric" 0:0 up
+    link 0:0 up
 }
 
 jobs_end() {
@@ -81,7 +80,7 @@ measure() {
     for name in a b; do
         completed=$(awk '/^ft: now 0 / { n = $5 } END { print n }' $name.log)
         ticks=$(awk '{ sub(/.*\) /, ""); print $12 + $13 }' \
-            "/proc/$(program_of $name)/stat")
+            "/proc/$(process $name)/stat")
         rate[$name]=$(((completed - ${completed_at[$name]:-0}) * 10 /
                        (ticks - ${ticks_at[$name]:-0} + 1)))
         completed_at[$name]=$completed
@@ -107,7 +106,7 @@ test_both_hosts_are_damped() {
         on_rc $name
     done
     jobs_end
-    fabric_down
+    fabric_down --force # The servers go on
 }
 
 # Where traffic stays on the link that it was moved to, it is moved once. Host 1 can know
@@ -118,7 +117,7 @@ test_nobody_returns() {
     flap 6
     few_switches 1
     jobs_end
-    fabric_down
+    fabric_down --force # The servers go on
 }
 
 run_tests

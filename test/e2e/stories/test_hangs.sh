@@ -30,10 +30,10 @@ test_writes_vanish() {
     fabric_up
     jobs_start
     wait_for_rc
-    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=rc op=write \
-        count=all drop >/dev/null
+    fault packet host=1 link=0 type=rc op=write \
+        count=all drop
     ask client "run 1 put_short 0"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     jobs_stop
     fabric_down
     grep -q 'oldest request hangs .*none of its requests needs a receive buffer' \
@@ -91,10 +91,9 @@ test_we_compute() {
     fabric_up
     jobs_start
     wait_for_rc
-    check "$emu" fault add -n "$fabric" ack host=1 link=0 op=write delay=100ms \
-        >/dev/null
+    fault ack host=1 link=0 op=write delay=100ms
     ask client "run 1 put_short 4"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     jobs_stop
     fabric_down
     ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
@@ -111,9 +110,8 @@ test_we_compute_while_recovering() {
     fabric_up
     jobs_start
     wait_for_rc
-    check "$emu" link -n "$fabric" 1:1 silent
-    check "$emu" fault add -n "$fabric" post host=1 link=0 op=write nth=2 down \
-        >/dev/null
+    link 1:1 silent
+    fault post host=1 link=0 op=write nth=2 down
     number=$(($(answers client) + 1))
     tell client "run 1 put_short 4"
     for ((i = 0; i < 200; ++i)); do
@@ -121,10 +119,10 @@ test_we_compute_while_recovering() {
         sleep 0.02
     done
     sleep 0.5 # Now it computes
-    check "$emu" link -n "$fabric" 1:1 up
+    link 1:1 up
     await_answer client "$number"
     [[ $answer == "ft: ok"* ]] || fail "client: $answer"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     jobs_stop
     fabric_down
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
@@ -137,12 +135,11 @@ test_nic_dies_behind_an_error() {
     fabric_up
     jobs_start
     wait_for_rc
-    check "$emu" fault add -n "$fabric" packet host=1 link=0 type=dc op=write \
-        count=all drop >/dev/null
-    check "$emu" fault add -n "$fabric" err host=1 link=0 type=dc kill=1:0 \
-        >/dev/null
+    fault packet host=1 link=0 type=dc op=write \
+        count=all drop
+    fault err host=1 link=0 type=dc kill=1:0
     ask client "run 1 put_short 5"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     jobs_stop
     fabric_down
     grep -q 'comes from a NIC that is dead by now' client.log ||
@@ -158,11 +155,11 @@ test_we_look_seldom() {
     fabric_up
     jobs_start
     wait_for_rc
-    check "$emu" fault add -n "$fabric" post host=1 link=0 type=rc op=send nth=1 \
-        hang >/dev/null
+    fault post host=1 link=0 type=rc op=send nth=1 \
+        hang
     ask client "pace 0.1"
     ask client "run 1 am_short 0"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     ask client "pace 0"
     jobs_stop
     fabric_down
@@ -179,11 +176,10 @@ test_we_take_completions_slowly() {
     fabric_up
     jobs_start
     ask client "pace 0.02"
-    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=write silent=1:0 \
-        >/dev/null
+    fault packet host=1 link=0 op=write silent=1:0
     ask client "run 1 put_short 1"
     ask client "pace 0"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     jobs_stop
     fabric_down
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"

@@ -39,15 +39,15 @@ await_lines() {
 # left link 0, and lets arrive what it had said there. $answer is what the server sees then
 close_before_arrival() {
     local vqp
-    fabric_up 3 --time-scale 0.02 # For the NIC it is late, not lost
+    fabric_up --links 3 --time-scale 0.02 # For the NIC it is late, not lost
     jobs_start
     await_lines server 'opened target' 1
     ask server "set 0"
-    check "$emu" fault add -n "$fabric" packet host=1 link=0 op=send count=all \
-        delay=until:down=1:2 >/dev/null
+    fault packet host=1 link=0 op=send count=all \
+        delay=until:down=1:2
     ask client second
     ask client "run 8 0 fadd:0:1"
-    check "$emu" fault list -n "$fabric" --check >faults.log
+    faults_fired
     vqp=$(grep -o 'send OPEN_REQ vqp=[0-9]*' client.log | tail -n 1)
     vqp=${vqp#*=}
     [ "$(lines server "received OPEN_REQ vqp=$vqp .* on mlx5_0:1")" -eq 0 ] ||
@@ -55,7 +55,7 @@ close_before_arrival() {
     await_lines client "switched vqp=$vqp from=mlx5_0:1 .* to=mlx5_1:1" 1
     ask client close
     await_lines server "received CLOSE vqp=$vqp .* on mlx5_1:1" 1
-    check "$emu" link -n "$fabric" 1:2 down
+    link 1:2 down
     await_lines server "received OPEN_REQ vqp=$vqp .* on mlx5_0:1" 1
     # What it opens is closed again, and behind it came what was asked for
     await_lines client "send CLOSE vqp=$vqp " 2

@@ -8,22 +8,17 @@
 # happened.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-
-emu=$RCV_PREFIX/bin/mlx5emu
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info UCX_WARN_UNUSED_ENV_VARS=n
-export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+nic_gives_up 10ms 2
 
 # pair TEST: starts both sides of a ucx_perftest in $fabric, the client's process is
 # $client
 pair() {
-    fabric=messages-$$
     run=$("$top/test/e2e/lib/mutant.sh")
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
+    fabric_up
     UCX_RC_VARUNA_MUTATE=$mutation timeout 60 stdbuf -oL \
         "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" \
         >server.log 2>&1 &
@@ -37,19 +32,7 @@ pair() {
 down() {
     kill "$server" "$client" 2>/dev/null || :
     wait "$server" "$client" || :
-    check "$emu" down -n "$fabric" --force
-    trap - EXIT
-}
-
-# wait_for PATTERN FILE...: up to 50 s
-wait_for() {
-    local i pattern=$1
-    shift
-    for ((i = 0; i < 500; ++i)); do
-        ! grep -q -e "$pattern" "$@" || return 0
-        sleep 0.1
-    done
-    fail "\"$pattern\" is not in $*: $(tail -n 2 "$@")"
+    fabric_down --force
 }
 
 port=$((20000 + ($$ + RANDOM) % 20000))
@@ -67,9 +50,8 @@ test_later_messages_tell() {
     mutation=lose_message
     pair -t tag_bw -s 64 -n 20000 -w 10
     # Which of the two comes first depends on how fast the others arrive
-    wait_for 'message 100 \(was acknowledged, but did not come\|is missing\)' \
-        server.log
-    wait_for 'fails in state.*Connection reset' client.log
+    await 50 server.log 'message 100 (was acknowledged, but did not come|is missing)'
+    await 50 client.log 'fails in state.*Connection reset'
     down
 }
 
@@ -79,13 +61,13 @@ test_fence_tells() {
     export UCX_ZCOPY_THRESH=0
     mutation=lose_message
     pair -t tag_lat -s 1024 -n 2000 -w 10
-    wait_for 'message 100 of vQP . is lost' server.log
+    await 50 server.log 'message 100 of vQP . is lost'
     sleep 1
     ! grep -q 'did not come' client.log server.log || fail "it was seen early"
-    check "$emu" link -n "$fabric" 0:0 down
-    check "$emu" link -n "$fabric" 1:0 down
-    wait_for 'message 100 was acknowledged, but did not come' server.log
-    wait_for 'fails in state.*Connection reset' client.log
+    link 0:0 down
+    link 1:0 down
+    await 50 server.log 'message 100 was acknowledged, but did not come'
+    await 50 client.log 'fails in state.*Connection reset'
     down
 }
 

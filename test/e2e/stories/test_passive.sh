@@ -8,25 +8,22 @@
 # socket for as long as the client works.)
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
 program=$RCV_BUILD/src/tools/bench/varuna_cost
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=debug
-export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
+nic_gives_up 10ms 2
 
 # job COUNT [RULE...]: so many puts, with a fault if one is given, which must fire.
 # The client's log is in client.log.
 job() {
-    local count=$1 fabric=passive-$$ server status=0
+    local count=$1 server status=0
     local args=(rc_varuna varuna_mlx5_0:1 put short 8 "$count")
     shift
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
-    [ $# -eq 0 ] || check "$emu" fault add -n "$fabric" "$@" >/dev/null
+    fabric_up
+    [ $# -eq 0 ] || fault "$@"
 
     timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$program" server \
         "$PWD/socket" "${args[@]}" >server.log 2>&1 &
@@ -35,9 +32,8 @@ job() {
         "$PWD/socket" "${args[@]}" >client.log 2>&1 || status=$?
     wait "$server" || fail "the server failed: $(tail -n 3 server.log)"
     [ $status -eq 0 ] || fail "the client failed: $(tail -n 3 client.log)"
-    [ $# -eq 0 ] || check "$emu" fault list -n "$fabric" --check >faults.log
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    [ $# -eq 0 ] || faults_fired
+    fabric_down
 }
 
 test_rc_is_connected() {

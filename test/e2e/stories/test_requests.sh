@@ -6,36 +6,20 @@
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
-
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-fabric=requests-$$
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 # The server makes no progress and has no queue pair ready, so its client stays on DC
 export UCX_RC_VARUNA_SPARE_QPS=0
 
 # requests WHAT: runs it against a server
 requests() {
-    local server i
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-    mkfifo stdin
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" idle 8192 \
-        <stdin >server.log 2>&1 &
-    server=$!
-    exec 9>stdin
-    for ((i = 0; i < 1200; ++i)); do
-        ! grep -q '^ft: address' server.log || break
-        sleep 0.05
-    done
-    sed -n 's/^ft: address *//p' server.log |
-        timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_requests" "$1" \
-        >client.log 2>&1 || fail "$1 ended with $?: $(tail -n 5 client.log)"
+    fabric_up
+    load_server_start idle 8192
+    load_server_call "$run" "$apps/ft_requests" "$1" >client.log 2>&1 ||
+        fail "$1 ended with $?: $(tail -n 5 client.log)"
     sed -n 's/^ft:/#/p' client.log
-    exec 9>&-
-    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    load_server_stop
+    fabric_down
 }
 
 # A completion that finishes requests one after the other lends none of them to a flush

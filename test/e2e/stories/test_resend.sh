@@ -8,61 +8,34 @@
 # If it cannot know, UCX_RC_VARUNA_AMBIGUOUS says what it does.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-
-emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
-load=$RCV_BUILD/test/e2e/ft_load
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
-export UCX_RC_MLX5_TIMEOUT=10ms UCX_RC_MLX5_RETRY_COUNT=2
-export UCX_DC_MLX5_TIMEOUT=10ms UCX_DC_MLX5_RETRY_COUNT=2
-
-# wait_for PATTERN FILE: up to 30 s
-wait_for() {
-    local i
-    for ((i = 0; i < 300; ++i)); do
-        ! grep -q -e "$1" "$2" || return 0
-        sleep 0.1
-    done
-    fail "\"$1\" is not in $2: $(tail -n 2 "$2")"
-}
+nic_gives_up 10ms 2
 
 # abc MODE: $final is what the word is in the end, and how often A was seen. With hold=yes,
 # no link is left at first: the other one, which fails as well, returns behind B, so that
 # whoever looks finds it.
 abc() {
-    local fabric=resend-$$ server status=0 holder=
-    check "$emu" up -n "$fabric" --hosts 2 --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
-    check "$emu" fault add -n "$fabric" ack link=0 op=write size=264 silent=1:0 \
-        >/dev/null
-    [ -z "${hold:-}" ] || check "$emu" fault add -n "$fabric" exec link=0 op=write \
-        size=264 silent=1:1 >/dev/null
+    local status=0 holder=
+    fabric_up
+    fault ack link=0 op=write size=264 silent=1:0
+    [ -z "${hold:-}" ] || fault exec link=0 op=write size=264 silent=1:1
     export UCX_RC_VARUNA_RECOVERY=$1
 
-    rm -f stdin
-    mkfifo stdin
-    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$load" ${role:-server} 8192 \
-        <stdin >server.log 2>&1 &
-    server=$!
-    exec 9>stdin
-    wait_for '^ft: address' server.log
+    load_server_start ${role:-server} 8192
     if [ -n "${hold:-}" ]; then
-        (wait_for '^ft: overwritten' server.log
-         check "$emu" link -n "$fabric" 1:1 up) &
+        (await 60 server.log '^ft: overwritten'
+         link 1:1 up) 9>&- &
         holder=$!
     fi
-    grep '^ft: address' server.log | sed 's/^ft: address *//' |
-        timeout 60 "$emu" exec -n "$fabric" 1 -- "$run" "$load" ${what:-one} \
-        >client.log 2>&1 || status=$?
-    exec 9>&-
-    wait $server || fail "the server ended with $?"
+    load_server_call "$run" "$apps/ft_load" ${what:-one} >client.log 2>&1 || status=$?
+    load_server_stop
     [ -z "$holder" ] || wait "$holder" || fail "the link did not return"
-    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
-        fail "the fault did not fire: $(cat faults.log)"
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    faults_fired
+    fabric_down
     final=$(sed -n 's/^ft: final //p' server.log)
     echo "# $1: the client ended with $status; final $final"
     return $status

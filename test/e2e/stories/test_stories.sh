@@ -12,20 +12,6 @@
 
 export UCX_LOG_LEVEL=debug
 
-# link HOST:LINK STATE
-link() {
-    check "$emu" link -n "$fabric" "$@"
-}
-
-# fault RULE...
-fault() {
-    check "$emu" fault add -n "$fabric" "$@" >/dev/null
-}
-
-faults_fired() {
-    check "$emu" fault list -n "$fabric" --check >faults.log
-}
-
 # busy_until PATTERN: the client works until its log says it
 busy_until() {
     local i
@@ -186,20 +172,19 @@ without_links() {
 }
 
 test_two_of_three_links_fail_before_an_endpoint_is_open() {
-    fabric_up 3
+    fabric_up --links 3
     without_links silent 0 1
 }
 
 test_three_of_four_links_are_down_before_an_endpoint_is_open() {
-    fabric_up 4
+    fabric_up --links 4
     without_links down 0 1 2
 }
 
 # No link at all, until one returns: what was asked for meanwhile waits
 test_an_endpoint_waits_for_its_first_link() {
     local number
-    fabric_up 3
-    trap 'jobs_end; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+    fabric_up --links 3
     link 1:0 silent
     link 1:1 silent
     link 1:2 silent
@@ -220,7 +205,7 @@ test_an_endpoint_waits_for_its_first_link() {
 # would be taken.
 test_path_returns_while_another_works() {
     export UCX_RC_VARUNA_RETURN_PRIMARY=n
-    fabric_up 3
+    fabric_up --links 3
     jobs_start
     wait_for_rc
     link 1:0 silent
@@ -240,7 +225,7 @@ test_links_file() {
     printf '%s\n' 'primary mlx5_0:1' 'backup mlx5_1:1 weight=1' \
         'backup mlx5_2:1 weight=5 # faster' 'return 50ms' >links.conf
     export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
-    fabric_up 3
+    fabric_up --links 3
     jobs_start
     wait_for_rc
     link 1:0 down

@@ -4,15 +4,13 @@
 # For the tests of MPI and OpenSHMEM programs, which source it: Debian's Open MPI
 # over rc_varuna alone, with one or more ranks on each host of an emulated fabric.
 
-emu=$RCV_PREFIX/bin/mlx5emu
-launcher=$RCV_PREFIX/bin/rc_varuna_run
+. "$top/test/e2e/lib/ft_fabric.sh"
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
 # An abort tells its stack, too
 export UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE,SIGABRT
-export UCX_RC_MLX5_TIMEOUT=20ms UCX_RC_MLX5_RETRY_COUNT=3
-export UCX_DC_MLX5_TIMEOUT=20ms UCX_DC_MLX5_RETRY_COUNT=3
+nic_gives_up 20ms 3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Open MPI's ucx components take known transports and devices only, unless told
@@ -30,19 +28,8 @@ launch() {
     shift 2
     for ((host = 0; host < hosts; ++host)); do
         [ $host -eq 0 ] || args+=(:)
-        args+=(-np "$ranks" "$emu" exec -n "$fabric" $host -- "$launcher" "$@")
+        args+=(-np "$ranks" "$emu" exec -n "$fabric" $host -- "$run" "$@")
     done
     timeout "${mpi_timeout:-120}" "$mpirun" "${mpi[@]}" "${args[@]}" \
         >job.log 2>&1 </dev/null
-}
-
-fabric_up() {
-    fabric=mpi-$$
-    check "$emu" up -n "$fabric" --hosts "$1" --links 2
-    trap '"$emu" down -n "'"$fabric"'" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
 }

@@ -71,7 +71,7 @@ cut_links() {
 # cut_under HOSTS RANKS PROGRAM ARGUMENT...: runs it while links are cut
 cut_under() {
     local cutter status=0 made switched
-    fabric_up "$1"
+    fabric_up --hosts "$1"
     : >cuts.log
     first_half 1 0 down >cutter.log
     cut_links "$1" >>cutter.log 2>&1 &

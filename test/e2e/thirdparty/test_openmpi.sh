@@ -47,12 +47,11 @@ cut_links() {
 
 # packets_lost: that met a link which had failed
 packets_lost() {
-    "$emu" status -n "$fabric" --json |
-        awk '/"dropped_by_link"/ { sum += $2 } END { print sum + 0 }'
+    fabric_sum dropped_by_link
 }
 
 left_alone() {
-    fabric_up 2
+    fabric_up
     the_job "$1" 2 1 1 all
     fabric_down
 }
@@ -60,7 +59,7 @@ left_alone() {
 # links_fail PROGRAM HOSTS RANKS SECONDS WHAT
 links_fail() {
     local cutter lost
-    fabric_up "$2"
+    fabric_up --hosts "$2"
     cut_links "$2" 2>/dev/null &
     cutter=$!
     the_job "$@"

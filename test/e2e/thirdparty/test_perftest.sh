@@ -13,11 +13,8 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-launcher=$RCV_PREFIX/bin/rc_varuna_run
 perftest=${RCV_PERFTEST:-ucx_perftest}
-iodemo=$RCV_BUILD/test/e2e/io_demo
-fabric=perf-$$
+iodemo=$apps/io_demo
 port=$((20000 + RANDOM % 10000))
 cuts=0
 # Selectors for the packets that count, if not all do
@@ -31,23 +28,6 @@ uct_tests=(am_lat put_lat add_lat get fadd swap cswap am_bw put_bw add_mr)
 ucp_tests=(tag_lat tag_bw tag_sync_lat tag_sync_bw ucp_put_lat ucp_put_bw
            ucp_get ucp_add ucp_fadd ucp_swap ucp_cswap stream_bw stream_lat
            ucp_am_lat ucp_am_bw)
-
-fabric_up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 262144
-    trap 'end_jobs; "$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-fabric_down() {
-    check "$emu" down -n "$fabric"
-    trap - EXIT
-}
-
-end_jobs() {
-    local pid
-    for pid in $(jobs -p); do
-        kill "$pid" 2>/dev/null || true
-    done
-}
 
 rule() {
     check "$emu" fault add -n "$fabric" "$@" >>rules.log
@@ -86,11 +66,11 @@ next_port() {
 pair() {
     local server status=0
     next_port
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$launcher" "$perftest" \
+    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$perftest" \
         -p $port "$@" >server.log 2>&1 &
     server=$!
     await_listener $port $server
-    timeout 100 "$emu" exec -n "$fabric" 1 -- "$launcher" "$perftest" \
+    timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$perftest" \
         -p $port localhost "$@" >client.log 2>&1 || status=$?
     [ $status -eq 0 ] || fail "$*: the client ended with $status:" \
                               "$(tail -n 4 client.log)"
@@ -130,8 +110,8 @@ cut_under() {
     local count=$1 how=down back
     shift
     ((cuts % 4)) || how=${always_told:-silent}
-    check "$emu" link -n "$fabric" 1:0 up
-    check "$emu" link -n "$fabric" 1:1 up
+    link 1:0 up
+    link 1:1 up
     cut_twice $how
     bring_back &
     back=$!
@@ -177,7 +157,7 @@ ucp_test() {
 
 test_uct() {
     local name
-    fabric_up
+    fabric_up --trace 262144
     for name in "${uct_tests[@]}"; do
         case $name in
         get) uct_test $name -D bcopy ;;
@@ -200,7 +180,7 @@ test_uct() {
 
 test_ucp_with_error_handling() {
     local name
-    fabric_up
+    fabric_up --trace 262144
     for name in "${ucp_tests[@]}"; do
         ucp_test "$name" -e
     done
@@ -209,7 +189,7 @@ test_ucp_with_error_handling() {
 
 test_threads() {
     local name
-    fabric_up
+    fabric_up --trace 262144
     local names=(tag_bw ucp_put_lat ucp_get ucp_cswap)
     [ -z "${RC_VARUNA_LONG:-}" ] || names=("${ucp_tests[@]}")
     for name in "${names[@]}"; do
@@ -220,7 +200,7 @@ test_threads() {
 
 test_sleep() {
     local name
-    fabric_up
+    fabric_up --trace 262144
     local names=(tag_lat ucp_am_bw stream_lat)
     # A put wakes nobody up, so tests that wait for one in memory don't sleep
     [ -z "${RC_VARUNA_LONG:-}" ] || names=(tag_lat tag_bw tag_sync_lat tag_sync_bw
@@ -237,7 +217,7 @@ test_two_rails() {
     local always_told=down
     export UCX_MAX_RNDV_RAILS=2 UCX_RNDV_THRESH=8k
     export UCX_NET_DEVICES=varuna_mlx5_0:1,varuna_mlx5_1:1
-    fabric_up
+    fabric_up --trace 262144
     for name in tag_bw ucp_am_bw; do
         cut_under 200 -t "$name" -e -s 262144
         check grep -qE \
@@ -263,7 +243,7 @@ test_32_workers() {
     export UCX_NET_DEVICES=varuna_mlx5_0:1
     export UCX_IB_RX_QUEUE_LEN=256 UCX_RC_MLX5_RX_QUEUE_LEN=256
     export UCX_DC_MLX5_RX_QUEUE_LEN=256 UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=128
-    fabric_up
+    fabric_up --trace 262144
     export LD_PRELOAD=$PWD/timers.so
     cut_under 100 -t tag_bw -e -T 32 -M multi -E sleep
     unset LD_PRELOAD
@@ -278,7 +258,7 @@ test_forks() {
     local children name log
     gcc -shared -fPIC -Wall -Werror -o forker.so "$top/test/e2e/thirdparty/forker.c"
     export LD_PRELOAD=$PWD/forker.so
-    fabric_up
+    fabric_up --trace 262144
     for name in am_lat put_bw; do
         uct_test $name
         for log in client.log server.log; do
@@ -311,18 +291,18 @@ all_is_done() {
 test_io_demo() {
     local server status=0
     export UCX_TLS=rc_varuna,tcp UCX_MAX_RNDV_RAILS=1
-    fabric_up
+    fabric_up --trace 262144
     for api in '' -A; do
-        check "$emu" link -n "$fabric" 1:0 up
-        check "$emu" link -n "$fabric" 1:1 up
+        link 1:0 up
+        link 1:1 up
         cut_twice silent
         next_port
         # Its server ends by a signal
-        timeout -s INT 100 "$emu" exec -n "$fabric" 0 -- "$launcher" \
+        timeout -s INT 100 "$emu" exec -n "$fabric" 0 -- "$run" \
             "$iodemo" -p $port -q $api -r 96 -d 512:100000 >server.log 2>&1 &
         server=$!
         await_listener $port $server
-        timeout 100 "$emu" exec -n "$fabric" 1 -- "$launcher" "$iodemo" \
+        timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$iodemo" \
             -q $api -r 96 -i 300 -o read,write -d 512:100000 -c 3 -s 1 \
             127.0.0.1:$port >client.log 2>&1 ||
             fail "the client ended with $?: $(tail -n 4 client.log)"

@@ -1,0 +1,94 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For tests on an emulated fabric, which source it after tap.sh: the fabric, its faults
+# and counters, and waiting for what a program writes. A test waits for events, never
+# for a time.
+
+emu=$RCV_PREFIX/bin/mlx5emu
+run=$RCV_PREFIX/bin/rc_varuna_run
+apps=$RCV_BUILD/test/e2e
+# run_test appends the number of the test
+fabric=$(basename "$0" .sh | sed 's/^test_//')-$BASHPID
+
+# fabric_up [OPTION...]: creates the fabric of this test, with two hosts of two links
+# unless the options of "mlx5emu up" differ. A test that fails leaves nothing of it.
+fabric_up() {
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 "$@"
+    trap fabric_abandon EXIT
+}
+
+# fabric_down [OPTION...]: fails if a program is still using it, unless --force is given
+fabric_down() {
+    check "$emu" down -n "$fabric" "$@"
+    trap - EXIT
+}
+
+fabric_abandon() {
+    jobs_kill
+    "$emu" down -n "$fabric" --force >/dev/null 2>&1
+}
+
+# jobs_kill: what this shell has started
+jobs_kill() {
+    local pid
+    for pid in $(jobs -p); do
+        kill "$pid" 2>/dev/null || true
+    done
+}
+
+# link HOST:LINK STATE
+link() {
+    check "$emu" link -n "$fabric" "$@"
+}
+
+# fault RULE...
+fault() {
+    check "$emu" fault add -n "$fabric" "$@" >/dev/null
+}
+
+# faults_fired: all of them, by now
+faults_fired() {
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
+        fail "a fault did not fire: $(cat faults.log)"
+}
+
+# await_faults: until all faults have fired, however slow the programs are
+await_faults() {
+    local i
+    for ((i = 0; i < 600; ++i)); do
+        ! "$emu" fault list -n "$fabric" --check >faults.log 2>&1 || return 0
+        sleep 0.1
+    done
+    fail "a fault did not fire: $(cat faults.log)"
+}
+
+# fabric_sum COUNTER: the sum of all its values in "mlx5emu status --json"
+fabric_sum() {
+    "$emu" status -n "$fabric" --json |
+        awk -v name="\"$1\":" '$1 == name { sum += $2 } END { print sum + 0 }'
+}
+
+# await SECONDS FILE PATTERN [COUNT]: until COUNT lines (1) of the file match
+await() {
+    local i count
+    for ((i = 0; i < $1 * 20; ++i)); do
+        count=$(grep -acE -e "$3" "$2" 2>/dev/null) || true
+        [ "${count:-0}" -lt "${4:-1}" ] || return 0
+        sleep 0.05
+    done
+    fail "\"$3\" is not in $2 after $1 s: $(grep -av DEBUG "$2" | tail -n 5)"
+}
+
+# program_of PID: the program under timeout, mlx5emu exec and the launcher
+program_of() {
+    pgrep -P "$1" | while read -r child; do
+        program_of "$child"
+    done | grep . || echo "$1"
+}
+
+# nic_gives_up TIMEOUT RETRIES: when the NIC reports that a packet is not acknowledged
+nic_gives_up() {
+    export UCX_RC_MLX5_TIMEOUT=$1 UCX_RC_MLX5_RETRY_COUNT=$2
+    export UCX_DC_MLX5_TIMEOUT=$1 UCX_DC_MLX5_RETRY_COUNT=$2
+}

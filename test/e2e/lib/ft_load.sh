@@ -1,0 +1,55 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# For tests with one server of ft_load.c, which source it after ft_fabric.sh: the server
+# on host 0, and its counters, which it reads from UCX's VFS tree. Its log is server.log.
+
+# load_server_start MODE SIZE [NAME=VALUE...]: sets server, its process. It ends when
+# nobody has descriptor 9 open any more, so what outlives a command closes it (9>&-)
+load_server_start() {
+    rm -f stdin
+    mkfifo stdin
+    env "${@:3}" timeout 200 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" \
+        "$1" "$2" <stdin >server.log 2>&1 &
+    server=$!
+    exec 9>stdin
+    await 60 server.log '^ft: address'
+    server_program=$(program_of $server)
+}
+
+# load_server_address: what a client reads
+load_server_address() {
+    sed -n 's/^ft: address *//p' server.log
+}
+
+# load_server_call COMMAND...: on host 1, with the server's address as its input
+load_server_call() {
+    load_server_address | timeout 100 "$emu" exec -n "$fabric" 1 -- "$@"
+}
+
+load_server_stop() {
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+}
+
+# counter NAME: of the server's targets, now
+counter() {
+    local shown
+    shown=$(grep -c '^ft: shown' server.log || :)
+    kill -USR1 "$server_program"
+    while [ "$(grep -c '^ft: shown' server.log)" -eq "$shown" ]; do
+        kill -0 $server || fail "the server has died: $(tail -n 9 server.log)"
+        sleep 0.02
+    done
+    sed -n "s|^vfs: .*/target/$1 ||p" server.log | tail -n 1
+}
+
+# await_counter NAME VALUE
+await_counter() {
+    local i
+    for ((i = 0; i < 600; ++i)); do
+        [ "$(counter "$1")" != "$2" ] || return 0
+        sleep 0.1
+    done
+    fail "$1 is $(counter "$1") and not $2: $(tail -n 5 server.log)"
+}
