@@ -17,18 +17,20 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # otherwise; ranks are many for the processors here, so they yield
 mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
-     --mca btl self --mca mpi_yield_when_idle 1 -x SHMEM_SYMMETRIC_SIZE=8M)
+     --mca btl self --mca mpi_yield_when_idle 1)
 
 mpirun=mpirun
 
 # launch HOSTS RANKS PROGRAM ARGUMENT...: so many ranks on each host, output in
-# job.log
+# job.log. Each host is an application context of mpirun's, and -x sets a variable in
+# one context only
 launch() {
     local hosts=$1 ranks=$2 host args=()
     shift 2
     for ((host = 0; host < hosts; ++host)); do
         [ $host -eq 0 ] || args+=(:)
-        args+=(-np "$ranks" "$emu" exec -n "$fabric" $host -- "$run" "$@")
+        args+=(-np "$ranks" -x SHMEM_SYMMETRIC_SIZE=8M
+               "$emu" exec -n "$fabric" $host -- "$run" "$@")
     done
     timeout "${mpi_timeout:-120}" "$mpirun" "${mpi[@]}" "${args[@]}" \
         >job.log 2>&1 </dev/null

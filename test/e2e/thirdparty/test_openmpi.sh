@@ -74,6 +74,13 @@ links_fail() {
     fabric_down
 }
 
+test_settings_reach_all_hosts() {
+    fabric_up --hosts 3
+    launch 3 2 sh -c 'echo "heap of $SHMEM_SYMMETRIC_SIZE"' || fail "$(tail -n 5 job.log)"
+    check test "$(grep -cx 'heap of 8M' job.log)" -eq 6
+    fabric_down
+}
+
 test_mpi_left_alone() {
     left_alone mpi_check
 }
