@@ -19,6 +19,9 @@
  *   cas   word 2: the last value seen, a unique one  "cas COMPARE SWAP RESULT"
  *   swap  word 3: a unique value                     "swap VALUE RESULT"
  *   bits  word 4: flip our own bit by OR, AND, XOR, and see it flipped  "bits"
+ *   gcas  word 5: get, then compare with what that returned and swap in a unique value
+ *         whose upper half counts our successes. 8 bytes, one at a time
+ *                                                    "gcas COMPARE SWAP RESULT"
  */
 #include "ft_uct.h"
 
@@ -32,16 +35,18 @@
 #include <unistd.h>
 
 #define FT_TL_NAME     "rc_varuna"
-#define FT_AMO_WORDS   5
+#define FT_AMO_WORDS   6
 #define FT_AMO_STRIDE  4096
 #define FT_AMO_DEPTH   64
 #define FT_AMO_TIMEOUT 60.0
 
 enum {
-    FT_AMO_FADD, FT_AMO_ADD, FT_AMO_CAS, FT_AMO_SWAP, FT_AMO_BITS, FT_AMO_LAST
+    FT_AMO_FADD, FT_AMO_ADD, FT_AMO_CAS, FT_AMO_SWAP, FT_AMO_BITS, FT_AMO_GCAS,
+    FT_AMO_LAST
 };
 
-static const char *ft_amo_names[] = {"fadd", "add", "cas", "swap", "bits"};
+static const char *ft_amo_names[] = {"fadd", "add", "cas", "swap", "bits",
+                                     "gcas"};
 
 typedef struct ft_amo ft_amo_t;
 
@@ -65,6 +70,8 @@ struct ft_amo {
     unsigned          depth;
     uint64_t          serial;     /* Of unique values */
     uint64_t          last_cas;   /* What word 2 was when last seen */
+    uint64_t          gcas_got;   /* What word 5 was */
+    uint64_t          gcas_won;   /* Our successes */
     unsigned          bit_state;  /* Our bit of word 4 */
     int               bit_busy;
     unsigned          in_flight;
@@ -141,6 +148,11 @@ static void ft_amo_done(uct_completion_t *comp)
                op->value, op->result);
         amo->last_cas = (op->result == op->compare) ? op->value : op->result;
         break;
+    case FT_AMO_GCAS:
+        printf("gcas %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", op->compare,
+               op->value, op->result);
+        amo->gcas_won += (op->result == op->compare);
+        break;
     case FT_AMO_SWAP:
         printf("swap %" PRIu64 " %" PRIu64 "\n", op->value, op->result);
         break;
@@ -190,6 +202,18 @@ static ucs_status_t ft_amo_bits(ft_amo_t *amo, ft_amo_op_t *op, uint64_t addr)
     }
 }
 
+static void ft_amo_unpack(void *arg, const void *data, size_t length)
+{
+    memcpy(arg, data, length);
+}
+
+static void ft_amo_got(uct_completion_t *comp)
+{
+    if (comp->status != UCS_OK) {
+        ft_die("get completed with %s", ucs_status_string(comp->status));
+    }
+}
+
 static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
 {
     uint64_t addr   = amo->regions[op->kind].base;
@@ -218,6 +242,11 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
     case FT_AMO_SWAP:
         op->value = (amo->serial * 16) + amo->id;
         return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_SWAP, addr);
+    case FT_AMO_GCAS:
+        op->compare = amo->gcas_got;
+        op->value   = ((amo->gcas_won + 1) << 32) | (amo->serial * 16) | amo->id;
+        return uct_ep_atomic_cswap64(amo->ep, op->compare, op->value, addr, rkey,
+                                     &op->result, &op->comp);
     default:
         return ft_amo_bits(amo, op, addr);
     }
@@ -250,6 +279,32 @@ static ft_amo_op_t *ft_amo_free_op(ft_amo_t *amo)
     return NULL;
 }
 
+static void ft_amo_get(ft_amo_t *amo, int kind)
+{
+    double idle_since = ft_amo_now();
+    uct_completion_t comp;
+    ucs_status_t status;
+
+    comp.func   = ft_amo_got;
+    comp.count  = 1;
+    comp.status = UCS_OK;
+    while ((status = uct_ep_get_bcopy(amo->ep, ft_amo_unpack, &amo->gcas_got,
+                                      sizeof(amo->gcas_got),
+                                      amo->regions[kind].base,
+                                      amo->rkeys[kind].rkey, &comp)) ==
+           UCS_ERR_NO_RESOURCE) {
+        ft_amo_progress(amo, &idle_since);
+    }
+
+    if (UCS_STATUS_IS_ERR(status)) {
+        ft_die("get: %s", ucs_status_string(status));
+    }
+
+    while ((status == UCS_INPROGRESS) && (comp.count > 0)) {
+        ft_amo_progress(amo, &idle_since);
+    }
+}
+
 static void ft_amo_run_one(ft_amo_t *amo, int kind)
 {
     double idle_since = ft_amo_now();
@@ -257,6 +312,10 @@ static void ft_amo_run_one(ft_amo_t *amo, int kind)
     ucs_status_t status;
 
     ++amo->serial;
+    if (kind == FT_AMO_GCAS) {
+        ft_amo_get(amo, kind);
+    }
+
     for (;;) {
         op = ft_amo_free_op(amo);
         if ((op == NULL) || ((kind == FT_AMO_BITS) && amo->bit_busy)) {

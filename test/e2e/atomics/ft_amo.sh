@@ -59,6 +59,38 @@ judge() {
                 }' client.*.out >judge.out ||
                 fail "compare-and-swap: $(cat judge.out)"
             ;;
+        gcas)
+            # Each value seen in the word, except UIDs, was written by a CSWAP that its
+            # client counted as a success; the last one contains that count
+            { cat client.*.out; echo "last $(word 5)"; } | awk '
+                $1 == "gcas" && NF == 4 {
+                    if ($4 "" == $2 "") {
+                        won[$3] = 1
+                        ++count[$3 % 16]
+                        by_uid += ($2 >= 2 ^ 63)
+                    } else {
+                        seen[$4] = 1
+                    }
+                    if ($2 < 2 ^ 63) seen[$2] = 1
+                }
+                $1 == "last" { last = $2; seen[last] = 1 }
+                END {
+                    for (v in seen)
+                        if (v != 0 && !(v in won)) {
+                            print "the CSWAP that wrote " v " was taken for a failure"
+                            exit 1
+                        }
+                    if (int(last / 2 ^ 32) != count[last % 16]) {
+                        print "the word says " int(last / 2 ^ 32) \
+                              ", its writer " count[last % 16]
+                        exit 1
+                    }
+                    if (by_uid < 10) { print "only " by_uid " UIDs"; exit 1 }
+                    for (id in count) total += count[id]
+                    print "# " total " successes, " by_uid " of them by a UID"
+                }' >judge.out || fail "get and compare-and-swap: $(cat judge.out)"
+            cat judge.out
+            ;;
         swap)
             { awk '$1 == "swap" { print $3 }' client.*.out; word 3; } |
                 sort -n >got

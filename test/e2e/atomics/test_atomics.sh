@@ -45,6 +45,30 @@ test_extended_32() {
     quiet extended 4
 }
 
+# won_by_uid N: successes whose compare was a UID that a get returned
+won_by_uid() {
+    local tries won
+    for ((tries = 0; tries < 600; ++tries)); do
+        won=$(awk '$1 == "gcas" && $4 != "" && $2 >= 2 ^ 63 && $4 "" == $2 ""' \
+              client.*.out | wc -l)
+        [ "$won" -lt "$1" ] || return 0
+        sleep 0.1
+    done
+    fail "only $won of the successes were by a UID: nothing was tested"
+}
+
+# "Get, then compare and swap until it succeeds": a get may return a UID. A CSWAP that
+# compares with it and succeeds must return it, whatever it was resolved to
+test_extended_get_then_cswap() {
+    start extended 2
+    clients 2 8 0 1 gcas
+    won_by_uid 20
+    release
+    finish
+    judge gcas
+    stop_fabric
+}
+
 test_proxy_64() {
     quiet proxy 8
 }
