@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_ADMIN_IFACE_H_
 #define UCT_VARUNA_ADMIN_IFACE_H_
 
-#include "varuna_iface.h"
+#include "varuna_tl_iface.h"
 
 /** Register the interface. @a ctl_dir: directory of the socket, see varuna_admin.h. */
 void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,

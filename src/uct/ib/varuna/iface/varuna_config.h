@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_CONFIG_H_
 #define UCT_VARUNA_CONFIG_H_
 
-#include "varuna_iface.h"
+#include "varuna_tl_iface.h"
 
 extern ucs_config_field_t uct_varuna_iface_config_table[];
 

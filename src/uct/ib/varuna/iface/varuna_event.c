@@ -8,6 +8,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_event.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 

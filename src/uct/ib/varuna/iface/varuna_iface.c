@@ -10,7 +10,9 @@
 
 #include "varuna_admin_iface.h"
 #include "varuna_config.h"
-#include "varuna_iface.h"
+#include "varuna_event.h"
+#include "varuna_iface_attr.h"
+#include "varuna_progress.h"
 #include "varuna_vfs.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>

@@ -9,7 +9,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_iface.h"
+#include "varuna_iface_attr.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_admin_iface.h"
+#include "varuna_progress.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>

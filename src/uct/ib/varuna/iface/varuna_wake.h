@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_WAKE_H_
 #define UCT_VARUNA_WAKE_H_
 
-#include "varuna_iface.h"
+#include "varuna_tl_iface.h"
 
 ucs_status_t uct_varuna_wake_init(uct_varuna_tl_iface_t *iface);
 

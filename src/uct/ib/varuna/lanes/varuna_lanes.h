@@ -3,7 +3,7 @@
  *
  * The interface as all rooms know it: the inner interfaces of all links, the states of
  * the links, identity and options. The requester's part (varuna_requester.h) and the
- * transport's (iface/varuna_iface.h) derive from it.
+ * transport's (iface/varuna_tl_iface.h) derive from it.
  */
 #ifndef UCT_VARUNA_LANES_H_
 #define UCT_VARUNA_LANES_H_

@@ -5,8 +5,8 @@
  * rooms share, and adds what belongs to neither: commands from outside, the pace of
  * slow-path work, events.
  */
-#ifndef UCT_VARUNA_IFACE_H_
-#define UCT_VARUNA_IFACE_H_
+#ifndef UCT_VARUNA_TL_IFACE_H_
+#define UCT_VARUNA_TL_IFACE_H_
 
 #include "varuna_admin.h"
 #include <uct/ib/varuna/requester/varuna_requester.h>
@@ -61,32 +61,5 @@ typedef struct uct_varuna_tl_iface {
     } wake;                                   /* varuna_wake.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
 } uct_varuna_tl_iface_t;
-
-/** Determine what all lanes can do, without our header and without what cannot be
- *  recovered. The links are open. */
-void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface);
-
-/** As uct_iface_query(). */
-ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,
-                                    uct_iface_attr_t *attr);
-
-/** As uct_iface_estimate_perf(), for the link in use at present. */
-ucs_status_t uct_varuna_iface_estimate_perf(uct_iface_h tl_iface,
-                                            uct_perf_attr_t *perf_attr);
-
-/** As uct_iface_progress(), and enabling and disabling it. */
-unsigned uct_varuna_iface_progress(uct_iface_h tl_iface);
-void uct_varuna_iface_progress_enable(uct_iface_h tl_iface, unsigned flags);
-void uct_varuna_iface_progress_disable(uct_iface_h tl_iface, unsigned flags);
-
-/** Initialize the pace of slow-path work. */
-void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface);
-
-/** As uct_iface_event_fd_get() and uct_iface_event_arm(). */
-ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
-ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface, unsigned events);
-
-/** Open the event descriptor. The lanes and the control plane are open. */
-ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_tl_iface_t *iface);
 
 #endif

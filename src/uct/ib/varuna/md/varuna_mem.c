@@ -1,0 +1,319 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Memory of the memory domain: each operation is done on the inner memory domains of
+ * all links, through the public UCT API. Called by UCT through varuna_md.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_md_dead.h"
+#include "varuna_md_share.h"
+#include "varuna_mem.h"
+#include <uct/ib/varuna/core/varuna_memtype.h>
+
+#include <ucs/arch/atomic.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/type/param.h>
+#include <string.h>
+
+/* An invalidation of all inner handles of one region */
+typedef struct {
+    uct_completion_t *comp;      /* User's; NULL if an error was returned */
+    ucs_status_t     status;     /* Any inner one that isn't UCS_OK */
+    volatile int32_t count;      /* Inner invalidations which aren't complete */
+    struct uct_varuna_inner_invalidation {
+        uct_completion_t comp;
+        void             *parent;
+    }                inner[UCT_VARUNA_MAX_LINKS];
+} uct_varuna_invalidation_t;
+
+static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
+                                              uct_varuna_mem_t *mem,
+                                              unsigned nic)
+{
+    ucs_status_t status;
+
+    if (uct_varuna_md_is_spare(md, mem, nic)) {
+        return UCS_OK;
+    }
+
+    status = uct_md_mem_dereg(md->nics[nic].md, mem->inner[nic]);
+    if (status != UCS_OK) {
+        ucs_warn("failed to deregister memory from %s: %s",
+                 md->nics[nic].md_name, ucs_status_string(status));
+    }
+    return status;
+}
+
+ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
+                                   size_t length,
+                                   uct_varuna_reg_arg_t arg,
+                                   uct_mem_h *memh_p)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem;
+    unsigned num_alive  = 0;
+    ucs_status_t status = UCS_ERR_IO_ERROR;
+    unsigned nic, owner;
+
+    if (!uct_varuna_mem_is_host(address, length)) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "rc_varuna cannot register memory of a device: %p, %zu bytes",
+                address, length);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
+    if (mem == NULL) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to allocate a memory handle");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    mem->num_nics = md->num_nics;
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        owner = uct_varuna_md_inner_owner(md, nic);
+        if (owner == nic) {
+            status = uct_varuna_md_reg_inner(md, nic, address, length, arg,
+                                             &mem->inner[nic]);
+            if (status != UCS_OK) {
+                goto err_dereg;
+            }
+
+            num_alive += !uct_varuna_md_is_spare(md, mem, nic);
+        } else if (owner < nic) {
+            mem->inner[nic] = mem->inner[owner];
+        }
+    }
+
+    if (num_alive == 0) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "failed to register memory: all NICs are dead");
+        status = UCS_ERR_IO_ERROR;
+        goto err_dereg;
+    }
+
+    mem->address = address;
+    mem->length  = length;
+    *memh_p = mem;
+    return UCS_OK;
+
+err_dereg:
+    while (nic-- > 0) {
+        if (uct_varuna_md_inner_owner(md, nic) == nic) {
+            (void)uct_varuna_md_dereg_inner(md, mem, nic);
+        }
+    }
+    ucs_free(mem);
+    return status;
+}
+
+static void uct_varuna_invalidation_put(uct_varuna_invalidation_t *inv)
+{
+    uct_completion_t *comp;
+    ucs_status_t status;
+
+    if (ucs_atomic_fsub32((volatile uint32_t*)&inv->count, 1) != 1) {
+        return;
+    }
+
+    comp   = inv->comp;
+    status = inv->status;
+    ucs_free(inv);
+    if (comp != NULL) {
+        uct_invoke_completion(comp, status);
+    }
+}
+
+static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
+{
+    struct uct_varuna_inner_invalidation *inner =
+            ucs_container_of(comp, struct uct_varuna_inner_invalidation, comp);
+
+    uct_varuna_invalidation_t *inv = inner->parent;
+
+    if (comp->status != UCS_OK) {
+        inv->status = comp->status;
+    }
+
+    uct_varuna_invalidation_put(inv);
+}
+
+/* Deregister and invalidate all inner handles. The user's completion is called
+ * once, when the last inner invalidation is complete, or never if an error is returned:
+ * the caller may free it then. */
+static ucs_status_t
+uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
+                             uct_varuna_invalidation_t *inv,
+                             uct_completion_t *comp)
+{
+    ucs_status_t result = UCS_OK;
+    uct_md_mem_dereg_params_t params;
+    ucs_status_t status;
+    unsigned nic;
+
+    inv->comp   = comp;
+    inv->status = UCS_OK;
+    inv->count  = 1; /* This function's, so that it can't end before */
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (uct_varuna_md_is_spare(md, mem, nic)) {
+            continue;
+        }
+
+        ucs_atomic_add32((volatile uint32_t*)&inv->count, 1);
+        inv->inner[nic].parent      = inv;
+        inv->inner[nic].comp.func   = uct_varuna_inner_invalidate_cb;
+        inv->inner[nic].comp.count  = 1;
+        inv->inner[nic].comp.status = UCS_OK;
+
+        params.field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
+                            UCT_MD_MEM_DEREG_FIELD_FLAGS |
+                            UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+        params.flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE;
+        params.memh       = mem->inner[nic];
+        params.comp       = &inv->inner[nic].comp;
+        status            = uct_md_mem_dereg_v2(md->nics[nic].md, &params);
+        if (status == UCS_OK) {
+            continue;
+        }
+
+        ucs_warn("failed to invalidate memory on %s: %s", md->nics[nic].md_name,
+                 ucs_status_string(status));
+        result = status;
+        if (inv->inner[nic].comp.count > 0) {
+            /* It wasn't called, and won't be */
+            uct_varuna_invalidation_put(inv);
+        }
+    }
+
+    if (result != UCS_OK) {
+        inv->comp = NULL; /* Those which are on their way are for nobody */
+    }
+
+    uct_varuna_invalidation_put(inv);
+    return result;
+}
+
+ucs_status_t
+uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
+{
+    uct_varuna_md_t *md    = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uct_varuna_mem_t *mem  = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             memh, MEMH, NULL);
+    unsigned flags         = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             flags, FLAGS, 0);
+    uct_completion_t *comp = UCS_PARAM_VALUE(UCT_MD_MEM_DEREG_FIELD, params,
+                                             comp, COMPLETION, NULL);
+    ucs_status_t result    = UCS_OK;
+    uct_varuna_invalidation_t *inv;
+    ucs_status_t status;
+    unsigned nic;
+
+    if (mem == NULL) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
+        if (!(md->attr.cap.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
+            return UCS_ERR_UNSUPPORTED;
+        } else if (comp == NULL) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+
+        inv = ucs_calloc(1, sizeof(*inv), "varuna_invalidation");
+        if (inv == NULL) {
+            ucs_error("failed to allocate an invalidation");
+            return UCS_ERR_NO_MEMORY;
+        }
+    } else {
+        inv = NULL;
+    }
+
+    (void)uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
+    if (inv != NULL) {
+        result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
+    } else {
+        uct_varuna_md_for_each_inner(md, nic) {
+            status = uct_varuna_md_dereg_inner(md, mem, nic);
+            result = (status == UCS_OK) ? result : status;
+        }
+    }
+
+    ucs_free(mem);
+    return result;
+}
+
+/* Advice is a hint: it is given to all NICs, and fails only if none takes it. */
+ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
+                                      void *addr, size_t length,
+                                      unsigned advice)
+{
+    uct_varuna_md_t *md   = ucs_derived_of(tl_md, uct_varuna_md_t);
+    ucs_status_t result   = UCS_ERR_UNSUPPORTED;
+    unsigned num_advised  = 0;
+    ucs_status_t status;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE) ||
+            uct_varuna_md_is_spare(md, memh, nic)) {
+            continue;
+        }
+
+        status = uct_md_mem_advise(md->nics[nic].md,
+                                   uct_varuna_mem_inner(memh, nic), addr, length,
+                                   (uct_mem_advice_t)advice);
+        if (status == UCS_OK) {
+            ++num_advised;
+        } else {
+            result = status;
+        }
+    }
+
+    return (num_advised > 0) ? UCS_OK : result;
+}
+
+ucs_status_t
+uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
+                               size_t length,
+                               const uct_md_mkey_pack_params_t *params,
+                               void *buffer)
+{
+    uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uint8_t nic_map     = 0;
+    uint64_t inner_key; /* ib stores it aligned */
+    ucs_status_t status;
+    unsigned nic;
+    uint8_t *key;
+
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (md->nics[nic].is_link && !uct_varuna_md_is_spare(md, memh, nic)) {
+            nic_map |= UCS_BIT(nic);
+        }
+    }
+
+    memset(buffer, 0, md->attr.rkey_packed_size);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, buffer);
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        if (!(nic_map & UCS_BIT(nic))) {
+            continue;
+        }
+
+        status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
+                                             uct_varuna_mem_inner(memh, nic),
+                                             address, length, params,
+                                             &inner_key);
+        if (status != UCS_OK) {
+            return status;
+        }
+
+        memcpy(key, &inner_key, sizeof(inner_key));
+        key += sizeof(inner_key);
+    }
+
+    uct_varuna_md_share(md, memh);
+    return UCS_OK;
+}
