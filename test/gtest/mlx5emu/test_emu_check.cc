@@ -212,3 +212,53 @@ UCS_TEST_F(test_emu_check, many_requests) {
     entry(1 + 5 % 7, 5, 0x1000, 8);
     expect(CTL_FAILED, "request 6.5 ");
 }
+
+/* Parts that were placed out of order are counted, in whatever order */
+UCS_TEST_F(test_emu_check, parts_out_of_order) {
+    const unsigned ooo = EMU_TRACE_FLAG_OOO;
+
+    entry(1, 0, 0x1000, 1024, part, 4096);
+    entry(1, 0, 0x1c00, 1024, last | ooo, 4096);
+    entry(1, 1, 0x8000, 8, ooo);
+    entry(1, 0, 0x1800, 1024, part | ooo, 4096);
+    entry(1, 0, 0x1400, 1024, part | ooo, 4096);    /* fills the gap */
+    entry(1, 0, 0x1400, 1024, part | dup, 4096);
+    entry(1, 2, 0x9000, 8);
+    entry(1, 3, 0xa000, 8, ooo, 77, EMU_TRACE_CAS); /* arg[1] is no length */
+    expect(CTL_OK);
+    EXPECT_NE(std::string::npos, m_output.find("\"whole\":4")) << m_output;
+}
+
+UCS_TEST_F(test_emu_check, out_of_order_part_again) {
+    const unsigned ooo = EMU_TRACE_FLAG_OOO;
+
+    entry(1, 0, 0x1400, 1024, part | ooo, 3072);
+    entry(1, 0, 0x1000, 2048, part | ooo, 3072);
+    entry(1, 0, 0x1400, 1024, part | ooo, 3072);
+    expect(CTL_FAILED, "was executed again");
+}
+
+UCS_TEST_F(test_emu_check, out_of_order_too_long) {
+    const unsigned ooo = EMU_TRACE_FLAG_OOO;
+
+    entry(1, 0, 0x1400, 1024, part | ooo, 1536);
+    entry(1, 0, 0x1400, 1024, last | ooo, 1536);
+    expect(CTL_FAILED, "had a part executed again");
+}
+
+/* The excuse is that entry's alone */
+UCS_TEST_F(test_emu_check, behind_an_out_of_order_one) {
+    entry(1, 5, 0x1000, 8, EMU_TRACE_FLAG_OOO);
+    entry(1, 4, 0x2000, 8);
+    expect(CTL_FAILED, "behind a later one");
+}
+
+/* Nothing was executed */
+UCS_TEST_F(test_emu_check, quirks_are_no_requests) {
+    entry(1, 0, 0x1000, 8);
+    entry(1, 0, 0, 0, 0, 0, EMU_TRACE_QUIRK);
+    entry(0, 0, 0, 0, 0, 0, EMU_TRACE_QUIRK);
+    entry(1, 1, 0x1000, 8);
+    expect(CTL_OK);
+    EXPECT_NE(std::string::npos, m_output.find("\"requests\":2,")) << m_output;
+}
