@@ -278,6 +278,32 @@ UCS_TEST_F(test_emu_ooo, others_are_in_order) {
     }
 }
 
+/* Two queue pairs of one port: their packets stay within the NIC */
+UCS_TEST_F(test_emu_ooo, within_a_port) {
+    unsigned prefix, behind;
+
+    a.reset(new emu::side(fabric(), 0, 0));
+    b.reset(new emu::side(fabric(), 0, 0));
+    a->connect(*b, 22);
+    b->connect(*a, 22);
+    quirk("ooo:8:60s");
+    post_words();
+    count_words(&prefix, &behind);
+    EXPECT_EQ(num_writes, prefix);
+    EXPECT_EQ(0u, acted("ooo"));
+    expect_all_complete();
+
+    quirk("ooo:8:60s:50:1");
+    for (unsigned i = 0; i < num_writes; ++i) {
+        b->put(i * 8, 0);
+    }
+    post_words();
+    count_words(&prefix, &behind);
+    EXPECT_GT(behind, 0u);
+    flush();
+    expect_all_complete();
+}
+
 UCS_TEST_F(test_emu_ooo, some_service_levels) {
     unsigned prefix, behind;
 

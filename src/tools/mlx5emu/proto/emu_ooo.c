@@ -23,7 +23,8 @@
 enum {
     EMU_OOO_PACKETS,
     EMU_OOO_TIME,
-    EMU_OOO_PERCENT
+    EMU_OOO_PERCENT,
+    EMU_OOO_LOOPBACK
 };
 
 struct emu_ooo_packet {
@@ -55,14 +56,21 @@ int emu_ooo_is_on(const emu_qp_t *qp, uint8_t sl)
            ((emu_port_ooo_sls(&emu_fabric->ports[qp->port]) >> sl) & 1);
 }
 
-/* Whether a packet may overtake and be overtaken. What a NIC sends to itself
- * doesn't leave it. */
+/* What a NIC sends to itself does not leave it, and stays in order. Tests that have
+ * one port only may want it otherwise. */
+static int emu_ooo_travels(const emu_qp_t *qp, const emu_pkt_t *pkt)
+{
+    return (pkt->slid != pkt->dlid) ||
+           emu_quirk_value(qp->port, emu_ooo_quirk(qp), EMU_OOO_LOOPBACK);
+}
+
+/* Whether a packet may overtake and be overtaken */
 static int emu_ooo_is_free(const emu_qp_t *qp, const emu_pkt_t *pkt)
 {
     int is_end = (pkt->flags & EMU_PKT_IMM) && (pkt->flags & EMU_PKT_LAST);
 
     return (pkt->kind == EMU_OP_WRITE) && !is_end && (pkt->num_psn == 1) &&
-           (pkt->slid != pkt->dlid) && emu_ooo_is_on(qp, pkt->sl);
+           emu_ooo_is_on(qp, pkt->sl) && emu_ooo_travels(qp, pkt);
 }
 
 static unsigned emu_ooo_count(const emu_qp_t *qp)

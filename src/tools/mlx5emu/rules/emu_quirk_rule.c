@@ -19,7 +19,7 @@ _Static_assert(EMU_QUIRK_LAST <= 64, "emu_quirk_port_t::on has 64 bits");
 
 #define EMU_QUIRK_OOO_VALUES \
     {{"packets", 0, 8, 1, 32}, {"time", 1, 300000, 1000, 60000000000}, \
-     {"percent", 0, 50, 1, 100}}
+     {"percent", 0, 50, 1, 100}, {"loopback", 0, 0, 0, 1}}
 #define EMU_QUIRK_OOO_SOURCE \
     "NVIDIA MLNX_OFED manual, Out-of-Order (OOO) Data Placement"
 
@@ -32,7 +32,7 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .what      = "some packets of writes, percent of them, are overtaken by"
                      " up to so many packets of their queue pair for up to that"
                      " time, and are placed behind them; on service levels 0"
-                     " to 7",
+                     " to 7; with \"loopback\" also within a port",
         .real      = "adaptive routing, ConnectX-5 and later, RC and DC",
         .source    = EMU_QUIRK_OOO_SOURCE
     },
@@ -228,6 +228,9 @@ static int emu_quirk_parse_value(const emu_quirk_info_t *quirk,
 static int emu_quirk_parse_one(char *word, emu_quirk_rule_t *rule,
                                emu_quirk_error_t *err)
 {
+    static const char *counts[EMU_QUIRK_MAX_VALUES + 1] = {
+        "no", "one", "two", "three", "four"
+    };
     char *next = strchr(word, ':');
     const emu_quirk_info_t *info;
     unsigned i, num;
@@ -261,10 +264,9 @@ static int emu_quirk_parse_one(char *word, emu_quirk_rule_t *rule,
         }
 
         if (i >= num) {
-            return emu_quirk_fail(err, "quirk %s has %s values, and \"%s\" is"
-                                  " one more", info->name, (num == 0) ? "no" :
-                                  (num == 1) ? "one" : (num == 2) ? "two" :
-                                  "three", text);
+            return emu_quirk_fail(err, "quirk %s has %s value%s, and \"%s\" is"
+                                  " one more", info->name, counts[num],
+                                  (num == 1) ? "" : "s", text);
         }
 
         if (emu_quirk_parse_value(info, &info->values[i], text,

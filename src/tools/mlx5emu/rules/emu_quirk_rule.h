@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define EMU_QUIRK_MAX_VALUES 3             /**< Of one quirk */
+#define EMU_QUIRK_MAX_VALUES 4             /**< Of one quirk */
 #define EMU_QUIRK_MAX_RULES  32            /**< In one text */
 #define EMU_QUIRK_TEXT_MAX   128           /**< One quirk as text, with the NUL */
 #define EMU_QUIRK_ANY        0xffffffffu   /**< All hosts, or all links */
