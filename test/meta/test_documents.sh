@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What the documents refer to exists: files, headings, tests, mutations, models.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+# documents: all of them, with their paths in the checkout
+documents() {
+    (cd "$top" && find . -name '*.md' -not -path './_*' -not -path './.git/*' \
+                       -not -path '*/_build*' | sed 's|^\./||')
+}
+
+# anchors FILE: of its headings, as a browser of the repository makes them
+anchors() {
+    sed -n 's/^##* //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'
+}
+
+# links FILE: the targets of its links that are not addresses of the web
+links() {
+    awk '/^```/ { code = !code } !code' "$1" | tr '\n' ' ' |
+        grep -oE '\]\( *[^) ]+ *\)' | tr -d ']() ' | grep -v '^https*:' || true
+}
+
+# check_links DIR DOCUMENT...: of these documents, named below DIR
+check_links() {
+    local document link path anchor wrong=0 count=0 top=$1
+    shift
+
+    for document in "$@"; do
+        while read -r link; do
+            [ -n "$link" ] || continue
+            count=$((count + 1))
+            path=${link%%#*}
+            anchor=
+            [[ $link != *'#'* ]] || anchor=${link#*#}
+            path=${path:+$(dirname "$top/$document")/$path}
+            path=${path:-$top/$document}
+            if [ ! -e "$path" ]; then
+                echo "# $document: there is no $link"
+                wrong=1
+            elif [ -n "$anchor" ] && ! anchors "$path" | grep -qx -e "$anchor"; then
+                echo "# $document: there is no heading $link"
+                wrong=1
+            fi
+        done < <(links "$top/$document")
+    done
+    [ "$count" -gt 0 ] || fail "there are no links"
+    [ $wrong = 0 ] || fail "links are broken"
+}
+
+# has_test SUITE NAME: a test of a script, or CLASS.NAME of a gtest suite
+has_test() {
+    local script class name
+
+    if [[ $1 == gtest_* ]]; then
+        class=${2%%.*}
+        name=${2#*.}
+        grep -rqE "UCS_TEST[A-Z_]*\($class, $name[,)]" "$top/test/gtest"
+        return
+    fi
+    for script in "$top"/test/e2e/*/"$1.sh" "$top/test/meta/$1.sh"; do
+        [ ! -e "$script" ] || ! grep -qE "^$2\(\)" "$script" || return 0
+    done
+    return 1
+}
+
+# has_mutation NAME
+has_mutation() {
+    [ -e "$top/test/mutations/$1.patch" ] ||
+        grep -rqiE "UCT_VARUNA_MUTATE_$1\b" "$top/src/uct/ib/varuna"
+}
+
+# check_invariants DOCUMENT: each line of its table of tests
+check_invariants() {
+    local rows number tests mutations models word wrong=0 suite name
+
+    rows=$(sed -n '/^| *| Test | Mutation | Model |/,/^$/p' "$1" | grep -E '^\| [0-9]+ ')
+    [ "$(wc -l <<<"$rows")" -eq "$(sed -n '/^| *| Invariant |/,/^$/p' "$1" |
+                                   grep -cE '^\| [0-9]+ ')" ] ||
+        fail "the two tables of invariants differ in length"
+
+    while IFS='|' read -r _ number tests mutations models _; do
+        [[ $tests == *'`'* ]] || fail "invariant $number has no test"
+        for word in $(grep -oE '`[^`]+: [^`]+`' <<<"$tests" | tr -d '`' | tr -d ' '); do
+            suite=${word%%:*}
+            name=${word#*:}
+            has_test "$suite" "$name" || {
+                echo "# invariant $number: $suite has no test $name"
+                wrong=1
+            }
+        done
+        for word in $(grep -oE '^ *`[^`]+`' <<<"$mutations" | tr -d '`'); do
+            has_mutation "$word" || {
+                echo "# invariant $number: there is no mutation $word"
+                wrong=1
+            }
+        done
+        for word in $(grep -oE '`[^`]+`' <<<"$models" | tr -d '`'); do
+            grep -qw "$word" "$top"/test/models/test_models.sh ||
+                {
+                    echo "# invariant $number: no model leaves out $word"
+                    wrong=1
+                }
+        done
+    done <<<"$rows"
+    [ $wrong = 0 ] || fail "the table is not true"
+}
+
+test_links() {
+    # shellcheck disable=SC2046 # names without spaces
+    check_links "$top" $(documents)
+}
+
+test_invariants() {
+    check_invariants "$top/docs/RECOVERY.md"
+}
+
+# The checks themselves
+test_broken_links_are_found() {
+    printf '[a](b.md)\n' >document.md
+    fails 1 'document.md: there is no b.md' check_links . document.md
+    printf '# Here\n[a](#there)\n' >document.md
+    fails 1 'there is no heading #there' check_links . document.md
+    printf '# Here it is\n[a](#here-it-is)\n' >document.md
+    check_links . document.md
+}
+
+test_wrong_invariants_are_found() {
+    sed '/^| *| Test | Mutation/,/^$/s/test_rc_fails`/test_nothing`/' \
+        "$top/docs/RECOVERY.md" >wrong.md
+    fails 1 'test_sweep has no test test_nothing' check_invariants wrong.md
+    sed '/^| *| Test | Mutation/,/^$/s/`no_gate`/`no_such`/' "$top/docs/RECOVERY.md" >wrong.md
+    fails 1 'there is no mutation no_such' check_invariants wrong.md
+    sed '/^| *| Test | Mutation/,/^$/s/`NO_DRAIN`/`NO_SUCH`/' "$top/docs/RECOVERY.md" >wrong.md
+    fails 1 'no model leaves out NO_SUCH' check_invariants wrong.md
+}
+
+run_tests
