@@ -51,14 +51,14 @@ int uct_varuna_log_ts_ge(uint16_t a, uint16_t b)
     return ((a - b) & UCT_VARUNA_LOG_TS_MASK) < UCT_VARUNA_LOG_TS_WINDOW;
 }
 
-void uct_varuna_oplog_reset(uct_varuna_oplog_t *log)
+void uct_varuna_oplog_reset(uct_varuna_oplog_t *log, uint64_t *ring)
 {
     unsigned slot;
 
     log->head = 1;
     log->tail = 1;
     for (slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
-        log->entries[slot] = 0;
+        ring[slot] = 0;
     }
 }
 
@@ -67,20 +67,21 @@ int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log)
     return (uint32_t)(log->head - log->tail) == UCT_VARUNA_LOG_SIZE;
 }
 
-uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, const void *req)
+uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, uint64_t *ring,
+                               const void *req)
 {
     uint32_t sn = log->head;
 
     ucs_assertv(!uct_varuna_oplog_is_full(log), "head=%u tail=%u", log->head,
                 log->tail);
-    log->entries[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(req, sn, 0);
-    log->head                             = sn + 1;
+    ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(req, sn, 0);
+    log->head                     = sn + 1;
     return sn;
 }
 
-void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn)
+void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint64_t *ring, uint32_t sn)
 {
-    uint64_t *entry = &log->entries[uct_varuna_log_slot(sn)];
+    uint64_t *entry = &ring[uct_varuna_log_slot(sn)];
 
     ucs_assertv((uint32_t)(sn - log->tail) < (uint32_t)(log->head - log->tail),
                 "sn=%u head=%u tail=%u", sn, log->head, log->tail);
@@ -88,7 +89,7 @@ void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn)
 
     *entry |= UCT_VARUNA_LOG_FINISHED;
     while ((log->tail != log->head) &&
-           (log->entries[uct_varuna_log_slot(log->tail)] &
+           (ring[uct_varuna_log_slot(log->tail)] &
             UCT_VARUNA_LOG_FINISHED)) {
         ++log->tail;
     }

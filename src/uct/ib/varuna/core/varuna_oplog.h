@@ -51,25 +51,28 @@ int uct_varuna_log_ts_ge(uint16_t a, uint16_t b);
  * Requester's ring. The indices are free-running log sequence numbers, the slot
  * is (sn % UCT_VARUNA_LOG_SIZE). [tail, head) are unfinished or out of order
  * finished; a slot is used again only when its request has left the ring.
+ *
+ * The UCT_VARUNA_LOG_SIZE entries of the ring are passed separately, so that their
+ * owner can keep them away from what every post touches.
  */
 typedef struct uct_varuna_oplog {
     uint32_t                   head;  /* Next sn to hand out */
     uint32_t                   tail;  /* Oldest sn which is still in use */
-    uint64_t                   entries[UCT_VARUNA_LOG_SIZE];
 } uct_varuna_oplog_t;
 
 /** Empty the log; the first sn handed out is 1, as an all-zero slot of a
  *  fresh completion log has timestamp 0 and must match nothing. */
-void uct_varuna_oplog_reset(uct_varuna_oplog_t *log);
+void uct_varuna_oplog_reset(uct_varuna_oplog_t *log, uint64_t *ring);
 
 /** @return Nonzero if no entry can be added. */
 int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log);
 
 /** Append an entry for @a req; the log must not be full. @return its sn. */
-uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, const void *req);
+uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, uint64_t *ring,
+                               const void *req);
 
 /** Mark @a sn finished, and advance the tail over finished entries. */
-void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint32_t sn);
+void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint64_t *ring, uint32_t sn);
 
 /** Slot of @a sn in its ring. */
 static inline unsigned uct_varuna_log_slot(uint32_t sn)

@@ -56,7 +56,7 @@ static void uct_varuna_vfs_print_state(const uct_varuna_ep_t *ep,
                                        ucs_string_buffer_t *strb)
 {
     ucs_string_buffer_appendf(strb, "%s\n",
-                              uct_varuna_ep_state_names[ep->state]);
+                              uct_varuna_ep_state_names[ep->hot.state]);
 }
 
 static void uct_varuna_vfs_print_lane(const uct_varuna_ep_t *ep,
@@ -134,7 +134,7 @@ static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
     pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
     ucs_ptr_array_for_each(element, i, &uct_varuna_requester(iface)->eps) {
         ep      = element;
-        posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->settled :
+        posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->report.settled :
                   0;
     }
     pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);

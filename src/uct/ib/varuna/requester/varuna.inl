@@ -46,7 +46,8 @@ static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
                         const uct_varuna_ep_t *ep)
 {
-    return ep->fence_next || (ep->fence_beat != uct_varuna_requester(iface)->fence_beat);
+    return ep->hot.fence_next ||
+           (ep->hot.fence_beat != uct_varuna_requester(iface)->fence_beat);
 }
 
 /* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
@@ -57,7 +58,7 @@ uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
 {
     return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
             !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
-           (ep->amo.fences > 0) || (ep->amo.num >= UCT_VARUNA_MAX_AMOS);
+           (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
 }
 
 /* Whether a request may be posted as far as we are concerned; the inner lane
@@ -65,15 +66,15 @@ uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
 {
-    if (ucs_unlikely((ep->amo.num > 0) &&
+    if (ucs_unlikely((ep->hot.num_amos > 0) &&
                      uct_varuna_ep_amo_is_in_way(iface, ep))) {
         return 0;
     }
 
-    if (ucs_unlikely(ep->state != UCT_VARUNA_EP_ACTIVE)) {
+    if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
         if (uct_varuna_mutate(NO_GATE) &&
             uct_varuna_ep_leaks(ep)) {
-            return (ep->owed == NULL) && !uct_varuna_oplog_is_full(&ep->oplog);
+            return (ep->hot.owed == NULL) && !uct_varuna_oplog_is_full(&ep->hot.oplog);
         }
 
         return !now && uct_varuna_ep_takes(ep);
@@ -88,13 +89,13 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
      * sent it. If a fenced operation were executed while that data got lost,
      * reading again would see too new a value; and UCX's fence modes do not
      * always make the NIC wait. */
-    if (ucs_unlikely((ep->num_reads > 0) &&
+    if (ucs_unlikely((ep->hot.num_reads > 0) &&
                      uct_varuna_ep_is_fenced(iface, ep))) {
         return 0;
     }
 
-    return (ep->owed == NULL) && (ep->num_reqs < UCT_VARUNA_MAX_REQS) &&
-           !uct_varuna_oplog_is_full(&ep->oplog);
+    return (ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
+           !uct_varuna_oplog_is_full(&ep->hot.oplog);
 }
 
 /* Whether requests wait which came first: nothing may pass them, or a fence
@@ -102,7 +103,7 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
 {
-    return !ucs_queue_is_empty(&ep->pending) && !ep->dispatching;
+    return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
 }
 
 /* Nobody flushes behind messages: who sends one without a completion, and waits by
@@ -143,7 +144,7 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                                      iface, type, comp)) ||
                      uct_varuna_ep_has_pending(ep))) {
         /* What fills the ring may have been posted silently */
-        if (ep->silent > 0) {
+        if (ep->hot.silent > 0) {
             uct_varuna_ep_signal(ep);
         }
         return NULL;
@@ -174,10 +175,10 @@ static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
                                        uct_varuna_ep_t *ep,
                                        uct_varuna_req_t *req)
 {
-    ucs_queue_push(&ep->reqs, &req->queue);
-    ++ep->num_reqs;
+    ucs_queue_push(&ep->hot.reqs, &req->queue);
+    ++ep->hot.num_reqs;
     ++uct_varuna_requester(iface)->outstanding;
-    ep->num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+    ep->hot.num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
 }
 
 /* In UCX's own statistics, where they are built */
@@ -194,8 +195,8 @@ static inline void uct_varuna_ep_count_refused(uct_varuna_ep_t *ep,
  * gets an error, and on the same lane if it does not know that it has failed. */
 static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = (ep->state == UCT_VARUNA_EP_FAILED) && ep->reported ?
-                          ep->fail_status : UCS_ERR_NO_RESOURCE;
+    ucs_status_t status = (ep->hot.state == UCT_VARUNA_EP_FAILED) && ep->sm.reported ?
+                          ep->sm.fail_status : UCS_ERR_NO_RESOURCE;
 
     uct_varuna_ep_count_refused(ep, status);
     return status;
@@ -208,26 +209,26 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 {
     ucs_status_t status;
 
-    status = ucs_likely((ep->state == UCT_VARUNA_EP_ACTIVE) ||
+    status = ucs_likely((ep->hot.state == UCT_VARUNA_EP_ACTIVE) ||
                         uct_varuna_ep_leaks(ep)) ?
              uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);
-        status = (ep->state == UCT_VARUNA_EP_ACTIVE) ? status :
+        status = (ep->hot.state == UCT_VARUNA_EP_ACTIVE) ? status :
                  UCS_ERR_NO_RESOURCE;
         uct_varuna_ep_count_refused(ep, status);
         return status;
     }
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
-        ep->fence_next = 0;
-        ep->fence_beat = uct_varuna_requester(iface)->fence_beat;
+        ep->hot.fence_next = 0;
+        ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
     uct_varuna_ep_leaked(ep);
     uct_varuna_req_push(iface, ep, req);
     ++ep->stats.posted;
-    if (ucs_unlikely(ep->silent >= iface->config.signal_period)) {
+    if (ucs_unlikely(ep->hot.silent >= iface->config.signal_period)) {
         uct_varuna_ep_signal(ep);
     }
 

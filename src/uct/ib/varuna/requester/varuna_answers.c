@@ -42,7 +42,7 @@ uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
 {
     uct_varuna_ep_t *ep = uct_varuna_answer_ep(iface, hdr);
 
-    if ((ep == NULL) || (ep->opening == hdr->opening)) {
+    if ((ep == NULL) || (ep->remote.opening == hdr->opening)) {
         return ep;
     }
 

@@ -230,7 +230,7 @@ void uct_varuna_compare_abort(uct_varuna_ep_t *ep)
 void uct_varuna_compare_detach(uct_varuna_ep_t *ep)
 {
     if (ep->compare.read != NULL) {
-        ucs_queue_push(&ep->reqs, &ep->compare.read->queue);
+        ucs_queue_push(&ep->hot.reqs, &ep->compare.read->queue);
         ep->compare.read = NULL;
     }
 }

@@ -28,7 +28,7 @@ static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
     const uct_varuna_iface_t *iface =
             ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
 
-    return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->dead.link);
+    return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->recovery.dead.link);
 }
 
 /* @return whether the lane's completions have been polled until there was none, at
@@ -57,26 +57,26 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_time_t deadline;
     int is_gone;
 
-    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+    if (uct_varuna_mlx5_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE;
     }
 
     is_gone  = uct_varuna_drain_is_nic_gone(ep);
     /* While the application computed, nobody has looked for what was flushed */
-    deadline = now - (uct_varuna_requester(iface)->scan.clock - ep->state_clock) +
+    deadline = now - (uct_varuna_requester(iface)->scan.clock - ep->sm.clock) +
                (is_gone ? 0 : timeout);
     if ((now < deadline) ||
-        (!uct_varuna_drain_is_dry(iface, &ep->dead, deadline) &&
+        (!uct_varuna_drain_is_dry(iface, &ep->recovery.dead, deadline) &&
          (now < (deadline + timeout)))) {
         return UCT_VARUNA_DRAIN_WAIT;
     }
 
     ucs_info("rc_varuna: vqp=%u: %s is gone or hangs: the %s lane on it was not "
              "flushed (%s)", ep->id,
-             uct_varuna_link_name(iface, ep->dead.link),
-             (ep->dead.kind == UCT_VARUNA_LANE_RC) ? "RC" : "DC",
+             uct_varuna_link_name(iface, ep->recovery.dead.link),
+             (ep->recovery.dead.kind == UCT_VARUNA_LANE_RC) ? "RC" : "DC",
              is_gone ? "the system says so" : "drain timeout");
-    return (is_gone || (ep->dead.kind == UCT_VARUNA_LANE_RC)) ?
+    return (is_gone || (ep->recovery.dead.kind == UCT_VARUNA_LANE_RC)) ?
            UCT_VARUNA_DRAIN_STUCK : UCT_VARUNA_DRAIN_HOPELESS;
 }
 
@@ -86,7 +86,7 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
 
-    if (uct_varuna_mlx5_drain(ep->dead.ep, ep->dead.kind)) {
+    if (uct_varuna_mlx5_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE; /* It came to rest after all */
     }
 
@@ -98,10 +98,10 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
         return UCT_VARUNA_DRAIN_HOPELESS;
     }
 
-    if (ep->fenced_at == 0) {
-        ep->fenced_at = now;
+    if (ep->recovery.fenced_at == 0) {
+        ep->recovery.fenced_at = now;
     }
 
-    return (now < (ep->fenced_at + iface->config.packet_lifetime)) ?
+    return (now < (ep->recovery.fenced_at + iface->config.packet_lifetime)) ?
            UCT_VARUNA_DRAIN_WAIT : UCT_VARUNA_DRAIN_DONE;
 }

@@ -18,7 +18,7 @@ typedef enum uct_varuna_drain {
     UCT_VARUNA_DRAIN_HOPELESS   /* Nobody can ever confirm it */
 } uct_varuna_drain_t;
 
-/** What has become of ep->dead, which was put into the error state when the
+/** What has become of ep->recovery.dead, which was put into the error state when the
  *  endpoint entered its present state. */
 uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
 

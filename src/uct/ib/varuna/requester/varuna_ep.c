@@ -20,6 +20,7 @@
 #include "varuna_recovery_priv.h"
 #include "varuna_stat.h"
 
+#include <ucs/debug/memtrack_int.h>
 #include <ucs/vfs/base/vfs_obj.h>
 
 /* An id is a slot of uct_varuna_requester(iface)->eps and a salt, so that a late answer to a destroyed
@@ -79,13 +80,13 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    ucs_queue_head_init(&self->reqs);
-    ucs_queue_head_init(&self->pending);
-    uct_varuna_oplog_reset(&self->oplog);
+    ucs_queue_head_init(&self->hot.reqs);
+    ucs_queue_head_init(&self->pend.queue);
+    uct_varuna_oplog_reset(&self->hot.oplog, self->log_ring);
     uct_varuna_amo_ep_init(self);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
-    self->fence_beat = uct_varuna_requester(iface)->fence_beat;
-    self->path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
+    self->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
+    self->lanes.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
 
     status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
                                  params->iface_addr, SIZE_MAX, &self->peer);
@@ -104,11 +105,11 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     }
 
     self->instance    = ++uct_varuna_requester(iface)->ep_instances;
-    self->state       = UCT_VARUNA_EP_OPENING;
-    self->state_since = ucs_get_time();
-    self->state_clock = uct_varuna_requester(iface)->scan.clock;
+    self->hot.state       = UCT_VARUNA_EP_OPENING;
+    self->sm.since = ucs_get_time();
+    self->sm.clock = uct_varuna_requester(iface)->scan.clock;
     uct_varuna_ep_add_work(self);
-    uct_varuna_ep_step(self, self->state_since);
+    uct_varuna_ep_step(self, self->sm.since);
     return UCS_OK;
 
 err_stat_cleanup:
@@ -133,8 +134,8 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
     iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
     kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
     uct_varuna_compat_ep_invalidate(lane->ep);
-    uct_varuna_reqs_cancel(&ep->reqs);
-    uct_varuna_grave_bury(iface, lane->ep, lane->kind, &ep->reqs,
+    uct_varuna_reqs_cancel(&ep->hot.reqs);
+    uct_varuna_grave_bury(iface, lane->ep, lane->kind, &ep->hot.reqs,
                           uct_varuna_reqs_release);
 }
 
@@ -145,7 +146,7 @@ static void uct_varuna_ep_say_farewell(uct_varuna_ep_t *ep,
     unsigned usable                  = uct_varuna_peer_usable_links(ep->peer);
     const uct_varuna_ctl_hdr_t whose = {
         .secret  = ep->peer->secret,
-        .opening = ep->opening,
+        .opening = ep->remote.opening,
         .vqp     = ep->id,
         .epoch   = ep->instance
     };
@@ -165,9 +166,9 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
                                                uct_varuna_iface_t);
     uct_varuna_lane_t lane    = self->lane;
 
-    if (self->num_reqs > 0) {
+    if (self->hot.num_reqs > 0) {
         ucs_debug("ep %p: destroyed with %u unfinished requests", self,
-                  self->num_reqs);
+                  self->hot.num_reqs);
     }
 
     if (self->lane.ep != NULL) {
@@ -176,30 +177,30 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
 
     /* At most one lane has ever been given what is unfinished */
     uct_varuna_ep_ctl_ended(self);
-    self->state   = UCT_VARUNA_EP_FAILED;
+    self->hot.state   = UCT_VARUNA_EP_FAILED;
     self->lane.ep = NULL;
     uct_varuna_ep_settle(self);
     uct_varuna_compare_detach(self);
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
-    uct_varuna_ep_abandon_lane(self, &self->dead);
-    uct_varuna_reqs_cancel(&self->reqs);
+    uct_varuna_ep_abandon_lane(self, &self->recovery.dead);
+    uct_varuna_reqs_cancel(&self->hot.reqs);
     uct_varuna_amo_fail_all(self, UCS_ERR_CANCELED);
-    uct_varuna_reqs_release(&self->reqs);
+    uct_varuna_reqs_release(&self->hot.reqs);
     uct_varuna_ep_drop_next(self);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
 
-    if (self->on_work) {
-        ucs_list_del(&self->work);
+    if (self->sm.on_work) {
+        ucs_list_del(&self->sm.work);
     }
 
     uct_varuna_amo_ep_cleanup(self);
-    if ((self->logs_addr != 0) || (self->ctl_sent != 0)) {
+    if ((self->remote.logs_addr != 0) || (self->ask.sent != 0)) {
         uct_varuna_ep_say_farewell(self, &lane);
     }
 
-    if (self->logs_addr != 0) {
-        uct_rkey_release(&uct_varuna_component, &self->log_bundle);
+    if (self->remote.logs_addr != 0) {
+        uct_rkey_release(&uct_varuna_component, &self->remote.log_bundle);
     }
 
     uct_varuna_ep_remove(iface, self);
@@ -208,5 +209,28 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
 }
 
 UCS_CLASS_DEFINE(uct_varuna_ep_t, uct_base_ep_t)
-UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
+
+/* As UCS_CLASS_DEFINE_NEW_FUNC would define it, but what the posting path needs begins at
+ * a cache line. */
+ucs_status_t uct_varuna_ep_t_new(const uct_ep_params_t *params, uct_ep_h *ep_p)
+{
+    ucs_status_t status;
+    void *ep;
+
+    *ep_p = NULL;
+    if (ucs_posix_memalign(&ep, UCS_SYS_CACHE_LINE_SIZE, sizeof(uct_varuna_ep_t),
+                           "uct_varuna_ep_t") != 0) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = UCS_CLASS_INIT(uct_varuna_ep_t, ep, params);
+    if (status != UCS_OK) {
+        ucs_class_free(ep);
+        return status;
+    }
+
+    *ep_p = ep;
+    return UCS_OK;
+}
+
 UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);

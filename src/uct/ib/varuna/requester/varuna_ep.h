@@ -127,8 +127,7 @@ typedef struct uct_varuna_ep_arena {
 
 /* Atomics of a vQP, see varuna_amo.c. */
 typedef struct uct_varuna_ep_amo {
-    unsigned                   num;        /* Unfinished */
-    unsigned                   undecided;  /* Of these, no result yet */
+    unsigned                   undecided;  /* Of the unfinished, no result yet */
     unsigned                   fences;     /* Of these, with a fence before them
                                               that they have not passed yet */
     ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
@@ -172,101 +171,40 @@ uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
     lane->psn = (lane->psn + num_psns) & UCS_MASK(24);
 }
 
-struct uct_varuna_ep {
-    uct_base_ep_t              super;
-    /* Hot: one cache line or two */
-    uct_varuna_ep_state_t      state;
-    uct_varuna_lane_t          lane;       /* The active one */
+/* What the posting path needs, with the members of uct_varuna_ep_t before it: two cache
+ * lines, which a unit test checks. Owner: varuna.inl and varuna_req.c. */
+typedef struct uct_varuna_ep_hot {
+    uint8_t                    state;       /* uct_varuna_ep_state_t. Only
+                                               varuna_recovery.c changes it */
+    uint8_t                    fence_next;  /* The next request is fenced */
+    uint8_t                    want_signal; /* Silent requests need a completion */
+    uint8_t                    num_amos;    /* Unfinished; written by amo/ */
     uint32_t                   am_seq;
     uint32_t                   target;
     uint32_t                   fence_beat;
-    uint16_t                   silent;     /* Posted since the last signal */
-    uint8_t                    fence_next; /* The next request is fenced */
-    uct_varuna_req_t           *owed;      /* Its log write waits for resources:
-                                              nothing may pass it */
-    uct_varuna_req_t           *last_silent; /* Newest of them */
-    unsigned                   num_reqs;
-    unsigned                   num_reads;  /* Of these, reads */
-    ucs_queue_head_t           reqs;       /* Unfinished, posting order */
+    uint32_t                   num_reqs;    /* With any number of flushes */
+    uint16_t                   num_reads;   /* Of these, reads */
+    uint16_t                   silent;      /* Posted since the last signal */
+    uct_varuna_req_t           *owed;       /* Its log write waits for resources,
+                                               and all later requests wait for it */
+    uct_varuna_req_t           *last_silent; /* Newest of the silent */
+    ucs_queue_head_t           reqs;        /* Unfinished, in posting order */
+    uint64_t                   log_addr;    /* Of the active incarnation's ring */
+    uct_rkey_t                 log_rkey;    /* Outer */
     uct_varuna_oplog_t         oplog;
-    uint64_t                   log_addr;   /* Of the active incarnation's ring */
-    uct_rkey_t                 log_rkey;   /* Outer */
+} uct_varuna_ep_hot_t;
 
-    uct_varuna_ep_amo_t        amo;
-
-    uint32_t                   id;
-    uint32_t                   instance;   /* Tells users of the id apart */
-    uint64_t                   opening;    /* Of the target there, 0 before that */
-    uint32_t                   epoch;      /* Newest incarnation handed out */
+/* The vQP. Each part has one owner, which is the only file to write it, except where a
+ * comment names another one. */
+struct uct_varuna_ep {
+    uct_base_ep_t              super;
     uct_varuna_peer_t          *peer;
-    uct_rkey_bundle_t          log_bundle; /* Unpacked key of the logs */
-    uint64_t                   logs_addr;
-    uct_varuna_lane_t          next;       /* RC being connected, ep != NULL */
-    uint8_t                    next_ready; /* ... and connected */
-    uint8_t                    next_spare; /* In reserve: no planned swap */
-    uct_varuna_lane_t          dead;       /* Failed, not yet destroyed */
-    uint8_t                    stuck;      /* ... and not at rest itself */
-    ucs_time_t                 fenced_at;  /* Then: the responder's end is */
-    ucs_queue_head_t           pending;    /* User's pending requests */
-    uct_pending_req_t          inner_pend; /* Ours, in the inner queue */
-    uint8_t                    inner_pend_queued;
-    uint8_t                    inner_pend_called; /* The inner queue calls us */
-    uint8_t                    on_work;
-    uint8_t                    dispatching;
-    uint8_t                    want_signal; /* Somebody waits for the silent */
-    uint8_t                    reported;    /* The user knows of FAILED */
-    uint8_t                    path_index;  /* Of those of the device (LAG, LMC) */
-    ucs_list_link_t            work;       /* In uct_varuna_requester(iface)->work */
-    ucs_time_t                 ctl_sent;   /* Last control request */
-    ucs_time_t                 state_since;
-    ucs_time_t                 state_clock; /* By the watch's clock: stands still
-                                              while nobody calls progress */
-    ucs_time_t                 next_since; /* RC was asked for */
-    ucs_time_t                 next_try;   /* Of background RC connection */
-    struct {
-        ucs_time_t             since;      /* The oldest request is the same
-                                              since then, by the watch's clock */
-    } watch;
-    struct {                               /* See varuna_hang.c */
-        ucs_time_t             since;      /* Nothing on the lane has completed
-                                              since then, by the watch's clock */
-        ucs_time_t             asked_at;   /* First ping about it; 0: none */
-        ucs_time_t             asked_clock;/* ... by the watch's clock */
-        ucs_time_t             due_at;     /* The timeout was over; 0: not yet */
-        ucs_time_t             beat_since; /* Watch's clock */
-        uint32_t               beat;       /* Of the peer's application, then */
-        uint16_t               mark;       /* Of the queue pair */
-        uint8_t                beats;      /* Intervals in which it has moved on */
-    } hang;
-    uint8_t                    ctl_link;   /* Where it was sent */
-    uint8_t                    swap_read;  /* The flushing read was posted */
-    uint8_t                    connect_tries; /* Unanswered CONNECT_REQs */
-    uint8_t                    next_failed;/* Destroy it in the next step */
-    uint8_t                    asking;     /* 1: counted in peer->asking */
-    uint8_t                    connecting; /* 1: counted in peer->connecting */
-#ifdef UCT_VARUNA_MUTATIONS
-    uint8_t                    old_error;
-    uint16_t                   leaks;      /* Steps in which the gate is open */
-#endif
-    ucs_status_t               fail_status;/* Why FAILED; OK: flush(CANCEL) */
-    struct {
-        ucs_time_t             start;
-        uint8_t                from_link;
-        uint8_t                from_kind;
-        const char             *reason;
-        uct_varuna_plan_result_t result;
-        unsigned               equal;      /* Of the ambiguous ones: executed, */
-        unsigned               different;  /* and left to the user's policy */
-    } recovery;
-    /* The ambiguous request whose target is read back. There is one at most:
-     * nothing is posted behind an operation whose log write is not */
-    struct {
-        uct_varuna_req_t       *req;       /* NULL: none was begun */
-        uct_varuna_req_t       *read;      /* In flight, not in reqs */
-        size_t                 offset;     /* Equal so far */
-        uint8_t                differs;
-    } compare;
-    struct {
+    uct_varuna_lane_t          lane;        /* The active one. Owner: varuna_lane.c */
+    uct_varuna_ep_hot_t        hot;
+    /* End of the two cache lines */
+
+    struct {                                /* Owner: varuna_stat.c, which names the
+                                               counters; each file counts its own */
         uint64_t               posted, logged, executed, lost, ambiguous;
         uint64_t               compared_equal, compared_different;
         uint64_t               repeated, repeated_bytes, switches, epochs;
@@ -277,10 +215,118 @@ struct uct_varuna_ep {
         uint64_t               resume_usec;   /* From detection to the first
                                                  completion of the new lane */
     } stats;
-    UCS_STATS_NODE_DECLARE(stats_node)
-    uint64_t                   settled;    /* Posted ones which are in the sum of a
-                                              link already */
-    ucs_time_t                 noticed_at; /* ... of the failure, for resume_usec */
+    uct_varuna_ep_amo_t        amo;         /* Owner: amo/ */
+    uint32_t                   id;
+    uint32_t                   instance;    /* Distinguishes users of the same id */
+
+    struct {                                /* The user's pending requests. Owner:
+                                               varuna_pending.c */
+        ucs_queue_head_t       queue;
+        uct_pending_req_t      inner;       /* Ours, in the inner lane's queue */
+        uint8_t                inner_queued;
+        uint8_t                inner_called; /* The inner queue calls us */
+        uint8_t                dispatching;
+    } pend;
+
+    struct {                                /* The state machine. Owner:
+                                               varuna_recovery.c */
+        ucs_list_link_t        work;        /* In the requester's list of work */
+        ucs_time_t             since;       /* When the state was entered, */
+        ucs_time_t             clock;       /* and by the clock of the scan, which
+                                               pauses while progress is not called */
+        ucs_status_t           fail_status; /* Why FAILED; OK: flush(CANCEL) */
+        uint8_t                on_work;
+        uint8_t                reported;    /* The user knows of FAILED */
+    } sm;
+
+    struct {                                /* The peer's end of the vQP. Owner:
+                                               varuna_ep_ctl.c */
+        uint64_t               opening;     /* Of the target there, 0 before that */
+        uint64_t               logs_addr;
+        uct_rkey_bundle_t      log_bundle;  /* Unpacked key of the logs */
+    } remote;
+
+    struct {                                /* The control request which is to be
+                                               answered. Owner: varuna_ep_ctl.c */
+        ucs_time_t             sent;        /* Last time, 0: not yet */
+        uint8_t                link;        /* Where it was sent */
+        uint8_t                counted;     /* 1: in peer->asking */
+    } ask;
+
+    struct {                                /* Owner: varuna_lane.c */
+        uint32_t               epoch;       /* Newest incarnation handed out */
+        uint8_t                path_index;  /* Of the device's paths (LAG, LMC) */
+    } lanes;
+
+    struct {                                /* Connecting RC and swapping it in.
+                                               Owner: varuna_swap.c */
+        uct_varuna_lane_t      lane;        /* RC being connected, if ep != NULL */
+        ucs_time_t             since;       /* First CONNECT_REQ */
+        ucs_time_t             try_at;      /* Next try to connect */
+        uint8_t                ready;       /* The lane is connected */
+        uint8_t                spare;       /* It is in reserve: no planned swap */
+        uint8_t                failed;      /* It is destroyed in the next step */
+        uint8_t                tries;       /* Unanswered CONNECT_REQs */
+        uint8_t                counted;     /* 1: in peer->connecting */
+        uint8_t                swap_read;   /* The flushing read was posted */
+    } next;
+
+    struct {                                /* Owner: varuna_recovery.c; verdicts are
+                                               counted by varuna_verdict.c */
+        uct_varuna_lane_t      dead;        /* Failed, not destroyed yet */
+        uint8_t                stuck;       /* It did not come to rest by itself */
+        uint8_t                from_link;
+        uint8_t                from_kind;
+        ucs_time_t             fenced_at;   /* The responder's end is, since then */
+        ucs_time_t             start;       /* 0: no recovery */
+        ucs_time_t             noticed_at;  /* Of the failure, for resume_usec */
+        const char             *reason;
+        uct_varuna_plan_result_t result;
+        unsigned               equal;       /* Of the ambiguous ones: executed, */
+        unsigned               different;   /* and left to the user's policy */
+    } recovery;
+
+    /* The ambiguous request whose target is read back. There is at most one: nothing
+     * is posted after an operation whose log write is not posted. Owner:
+     * varuna_compare.c */
+    struct {
+        uct_varuna_req_t       *req;        /* NULL: none was begun */
+        uct_varuna_req_t       *read;       /* In flight, not in reqs */
+        size_t                 offset;      /* Equal so far */
+        uint8_t                differs;
+    } compare;
+
+    struct {                                /* Owner: varuna_scan.c */
+        ucs_time_t             since;       /* The oldest request is the same since
+                                               then, by the clock of the scan */
+    } watch;
+
+    struct {                                /* Owner: varuna_hang.c */
+        ucs_time_t             since;       /* Nothing on the lane has completed
+                                               since then, by the clock of the scan */
+        ucs_time_t             asked_at;    /* First ping about it; 0: none */
+        ucs_time_t             asked_clock; /* By the clock of the scan */
+        ucs_time_t             due_at;      /* End of the timeout; 0: not yet */
+        ucs_time_t             beat_since;  /* By the clock of the scan */
+        uint32_t               beat;        /* Of the peer's application, then */
+        uint16_t               mark;        /* Of the queue pair */
+        uint8_t                beats;       /* Intervals in which it has moved on */
+    } hang;
+
+    struct {                                /* Owner: varuna_stat.c */
+        uint64_t               settled;     /* Posted requests that the sum of a link
+                                               contains already */
+        UCS_STATS_NODE_DECLARE(node)
+    } report;
+
+#ifdef UCT_VARUNA_MUTATIONS
+    struct {
+        uint8_t                old_error;
+        uint16_t               leaks;       /* Steps in which the gate is open */
+    } mutate;
+#endif
+
+    uint64_t                   log_ring[UCT_VARUNA_LOG_SIZE]; /* Of hot.oplog */
 };
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);

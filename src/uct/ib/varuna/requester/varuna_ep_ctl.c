@@ -40,11 +40,11 @@ static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
     }
     map = (map == 0) ? ep->peer->link_map : map;
 
-    if (ep->ctl_sent == 0) {
+    if (ep->ask.sent == 0) {
         return (link == UCT_VARUNA_LINK_NONE) ? ucs_ffs64(map) : link;
     }
 
-    link = ep->ctl_link;
+    link = ep->ask.link;
     do {
         link = (link + 1) % UCT_VARUNA_MAX_LINKS;
     } while (!(map & UCS_BIT(link)));
@@ -58,7 +58,7 @@ ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
     uct_varuna_iface_t *iface  = uct_varuna_ep_iface(ep);
     uct_varuna_ctl_hdr_t whose = {
         .secret  = ep->peer->secret,
-        .opening = ep->opening,
+        .opening = ep->remote.opening,
         .vqp     = ep->id,
         .epoch   = epoch
     };
@@ -69,8 +69,8 @@ ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
 
 void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
 {
-    ep->peer->asking -= ep->asking;
-    ep->asking        = 0;
+    ep->peer->asking -= ep->ask.counted;
+    ep->ask.counted        = 0;
 }
 
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
@@ -80,43 +80,43 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     unsigned link;
 
-    if ((ep->ctl_sent != 0) &&
-        (now - ep->ctl_sent < iface->config.ctl_timeout)) {
+    if ((ep->ask.sent != 0) &&
+        (now - ep->ask.sent < iface->config.ctl_timeout)) {
         return;
     }
 
-    if (!ep->asking) {
+    if (!ep->ask.counted) {
         if (ep->peer->asking >= UCT_VARUNA_MAX_ASKING) {
             return; /* Its turn comes */
         }
 
-        ep->asking = 1;
+        ep->ask.counted = 1;
         ++ep->peer->asking;
     }
 
     link = uct_varuna_ep_next_ctl_link(ep);
-    if (ep->ctl_sent != 0) {
+    if (ep->ask.sent != 0) {
         ucs_debug("rc_varuna: ep %p vqp=%u: no answer on %s for %.3f s: asking "
                   "again on %s", ep, ep->id,
-                  uct_varuna_link_name(iface, ep->ctl_link),
-                  ucs_time_to_sec(now - ep->ctl_sent),
+                  uct_varuna_link_name(iface, ep->ask.link),
+                  ucs_time_to_sec(now - ep->ask.sent),
                   uct_varuna_link_name(iface, link));
     }
 
-    ep->ctl_link = link;
-    ep->ctl_sent = now;
-    uct_varuna_ep_ctl_send(ep, ep->ctl_link, type, epoch, body, length);
+    ep->ask.link = link;
+    ep->ask.sent = now;
+    uct_varuna_ep_ctl_send(ep, ep->ask.link, type, epoch, body, length);
 }
 
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t age            = uct_varuna_requester(iface)->scan.clock - ep->state_clock;
+    ucs_time_t age            = uct_varuna_requester(iface)->scan.clock - ep->sm.clock;
 
     /* Where it is asked, it must answer; the link that was left may be down at our
      * end, and tells nothing then */
-    if (ep->ctl_sent != 0) {
-        uct_varuna_heartbeat_use(ep->peer, ep->ctl_link, now);
+    if (ep->ask.sent != 0) {
+        uct_varuna_heartbeat_use(ep->peer, ep->ask.link, now);
     } else if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
     }
@@ -130,7 +130,7 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
         /* An application that computed has not asked meanwhile: an answer may be
          * lost, and the question as well */
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
-                 " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->state],
+                 " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->hot.state],
                  ucs_time_to_sec(age));
         uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
     }
@@ -143,7 +143,7 @@ int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
         uint8_t                   addr[512];
     } UCS_S_PACKED body;
 
-    if (ep->logs_addr != 0) {
+    if (ep->remote.logs_addr != 0) {
         return 1; /* Opened, and no link is usable: the scan tries */
     }
 
@@ -163,9 +163,9 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
         return; /* The id was another endpoint's */
     }
 
-    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.ep != NULL) &&
+    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.lane.ep != NULL) &&
         (rej->status != UCS_ERR_CONNECTION_RESET)) {
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
@@ -183,7 +183,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    if ((ep->state != UCT_VARUNA_EP_OPENING) || (ep->logs_addr != 0) ||
+    if ((ep->hot.state != UCT_VARUNA_EP_OPENING) || (ep->remote.logs_addr != 0) ||
         (hdr->epoch != ep->instance)) {
         return;
     }
@@ -198,7 +198,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    status = uct_rkey_unpack(&uct_varuna_component, rep + 1, &ep->log_bundle);
+    status = uct_rkey_unpack(&uct_varuna_component, rep + 1, &ep->remote.log_bundle);
     if (status != UCS_OK) {
         uct_varuna_ep_fail(ep, status);
         return;
@@ -206,17 +206,17 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
 
     status = uct_varuna_amo_open(ep, rep);
     if (status != UCS_OK) {
-        uct_rkey_release(&uct_varuna_component, &ep->log_bundle);
+        uct_rkey_release(&uct_varuna_component, &ep->remote.log_bundle);
         uct_varuna_ep_fail(ep, status);
         return;
     }
 
-    ep->log_rkey  = ep->log_bundle.rkey;
-    ep->logs_addr = rep->log_addr;
-    ep->opening   = hdr->opening;
+    ep->hot.log_rkey  = ep->remote.log_bundle.rkey;
+    ep->remote.logs_addr = rep->log_addr;
+    ep->remote.opening   = hdr->opening;
     uct_varuna_ep_ctl_ended(ep);
-    ep->target    = rep->target;
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ep->hot.target    = rep->target;
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         uct_varuna_req_set_target(req, rep->target);
     }
     uct_varuna_ep_scan(ep, 0);

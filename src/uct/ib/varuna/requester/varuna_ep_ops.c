@@ -188,8 +188,8 @@ static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_set_am(const uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                       uint8_t id)
 {
-    req->am.hdr.seq    = ep->am_seq;
-    req->am.hdr.target = (ep->target << UCT_VARUNA_AM_ID_BITS) | id;
+    req->am.hdr.seq    = ep->hot.am_seq;
+    req->am.hdr.target = (ep->hot.target << UCT_VARUNA_AM_ID_BITS) | id;
 }
 
 /* A sequence number is taken only by a message which was really posted. */
@@ -200,7 +200,7 @@ uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     ucs_status_t status = uct_varuna_req_start(iface, ep, req);
 
     if (ucs_likely(status == UCS_OK)) {
-        ++ep->am_seq;
+        ++ep->hot.am_seq;
     }
 
     return status;
@@ -335,12 +335,12 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
 
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 {
-    uct_varuna_req_t *req = ep->last_silent;
+    uct_varuna_req_t *req = ep->hot.last_silent;
     ucs_status_t status;
 
-    ep->want_signal = 1;
-    if ((ep->silent == 0) || (ep->owed != NULL)) {
-        ep->want_signal = (ep->owed != NULL);
+    ep->hot.want_signal = 1;
+    if ((ep->hot.silent == 0) || (ep->hot.owed != NULL)) {
+        ep->hot.want_signal = (ep->hot.owed != NULL);
         return UCS_INPROGRESS;
     }
 
@@ -349,8 +349,8 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
     uct_varuna_req_init_comp(req);
     status = uct_ep_flush(ep->lane.ep, 0, &req->comp);
     if (ucs_likely(status == UCS_INPROGRESS)) {
-        ep->silent      = 0;
-        ep->want_signal = 0;
+        ep->hot.silent      = 0;
+        ep->hot.want_signal = 0;
     } else if ((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE)) {
         /* Asked again, or told to the users, by the next step: the caller may
          * stand in a user's callback */
@@ -369,29 +369,29 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     uct_varuna_req_t *req;
     uct_completion_t *comp;
 
-    req  = ucs_queue_pull_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    req  = ucs_queue_pull_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
     comp = req->user_comp;
-    --ep->num_reqs;
+    --ep->hot.num_reqs;
     --uct_varuna_requester(iface)->outstanding;
-    ep->num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
-    if (req == ep->last_silent) {
-        ep->last_silent = NULL;
-        ep->silent      = 0;
+    ep->hot.num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+    if (req == ep->hot.last_silent) {
+        ep->hot.last_silent = NULL;
+        ep->hot.silent      = 0;
     }
 
     if (uct_varuna_req_info(req)->logged &&
         (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-        uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
-            ep->owed = NULL; /* Complete: it needs no log entry any more */
+            ep->hot.owed = NULL; /* Complete: it needs no log entry any more */
         }
     }
 
     if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {
         ++ep->stats.resumed;
         ep->stats.resume_usec += ucs_time_to_usec(ucs_get_time() -
-                                                  ep->noticed_at);
-        ep->noticed_at         = 0;
+                                                  ep->recovery.noticed_at);
+        ep->recovery.noticed_at         = 0;
     }
 
     if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
@@ -409,7 +409,7 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
     const uct_varuna_req_t *req;
 
     /* All before the first other request are done */
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if (req->type != UCT_VARUNA_REQ_FLUSH) {
             return 1;
         }
@@ -424,13 +424,13 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
                                                uct_varuna_iface_t);
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         req->ep = NULL;
     }
 
-    uct_varuna_requester(iface)->outstanding -= ep->num_reqs;
-    ep->num_reqs        = 0;
-    ep->num_reads       = 0;
+    uct_varuna_requester(iface)->outstanding -= ep->hot.num_reqs;
+    ep->hot.num_reqs        = 0;
+    ep->hot.num_reads       = 0;
 }
 
 void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs)
@@ -461,8 +461,8 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *head;
 
-    while (!ucs_queue_is_empty(&ep->reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+    while (!ucs_queue_is_empty(&ep->hot.reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                              queue);
         if ((head->type != UCT_VARUNA_REQ_FLUSH) &&
             !(head->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
@@ -471,7 +471,7 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
         uct_varuna_ep_finish_head(ep, UCS_OK);
     }
 
-    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending))) {
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pend.queue))) {
         uct_varuna_ep_dispatch_pending(ep);
     }
 }
@@ -483,11 +483,11 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_varuna_req_t *req;
 
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
-        (ep->state != UCT_VARUNA_EP_FAILED)) {
+        (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
         uct_varuna_ep_fail(ep, UCS_OK);
     }
 
-    if (uct_varuna_ep_has_pending(ep) && (ep->state != UCT_VARUNA_EP_FAILED)) {
+    if (uct_varuna_ep_has_pending(ep) && (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
@@ -496,7 +496,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_OK;
     }
 
-    if (ep->state == UCT_VARUNA_EP_ACTIVE) {
+    if (ep->hot.state == UCT_VARUNA_EP_ACTIVE) {
         uct_varuna_ep_signal(ep);
     } else {
         uct_varuna_ep_add_work(ep);
@@ -525,7 +525,7 @@ ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags)
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     (void)iface;
-    ep->fence_next = 1;
+    ep->hot.fence_next = 1;
     UCT_TL_EP_STAT_FENCE(&ep->super);
     return UCS_OK;
 }
@@ -537,7 +537,7 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 
     UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
     /* Also with requests in flight: those may be done already, silently */
-    if ((ep->state != UCT_VARUNA_EP_ACTIVE) ||
+    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
         !uct_varuna_ep_can_post(iface, ep, 1)) {
         return UCS_OK; /* The recovery finds out by itself */
     }

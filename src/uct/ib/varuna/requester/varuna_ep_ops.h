@@ -139,11 +139,11 @@ uct_varuna_pending_priv(uct_pending_req_t *req)
  *  After a failure none is taken before the lost ones are on the lane again. */
 static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
 {
-    switch (ep->state) {
+    switch (ep->hot.state) {
     case UCT_VARUNA_EP_OPENING:
         break;
     case UCT_VARUNA_EP_SWAP:
-        if (!ep->swap_read) {
+        if (!ep->next.swap_read) {
             return 0;
         }
         break;
@@ -156,7 +156,7 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
         return 0;
     }
 
-    return ep->num_reqs < UCT_VARUNA_LOG_SIZE;
+    return ep->hot.num_reqs < UCT_VARUNA_LOG_SIZE;
 }
 
 /** Mutation: whether new requests are posted before lost ones. So it is until one has
@@ -164,8 +164,8 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
 static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep)
 {
 #ifdef UCT_VARUNA_MUTATIONS
-    return uct_varuna_mutate(NO_GATE) && (ep->state == UCT_VARUNA_EP_REPEAT) &&
-           (ep->lane.ep != NULL) && (ep->leaks > 0);
+    return uct_varuna_mutate(NO_GATE) && (ep->hot.state == UCT_VARUNA_EP_REPEAT) &&
+           (ep->lane.ep != NULL) && (ep->mutate.leaks > 0);
 #else
     return 0;
 #endif
@@ -176,7 +176,7 @@ static inline void uct_varuna_ep_leaked(uct_varuna_ep_t *ep)
 {
 #ifdef UCT_VARUNA_MUTATIONS
     if (uct_varuna_ep_leaks(ep)) {
-        ep->leaks = 0;
+        ep->mutate.leaks = 0;
     }
 #endif
 }
@@ -185,7 +185,7 @@ static inline void uct_varuna_ep_leaked(uct_varuna_ep_t *ep)
 static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
                                                uint32_t epoch)
 {
-    return ep->logs_addr + (uct_varuna_log_ring(epoch) *
+    return ep->remote.logs_addr + (uct_varuna_log_ring(epoch) *
                             UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
 }
 

@@ -170,7 +170,7 @@ static const char *uct_varuna_hang_reason(const uct_varuna_ep_t *ep)
     int has_message = 0;
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         has_message |= (req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
                        (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM);
     }

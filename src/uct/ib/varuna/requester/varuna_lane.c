@@ -22,9 +22,9 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 
     /* Pings may get through where requests do not. So what has just failed is not tried
      * again while there is another link: they would take turns for ever. */
-    if ((ep->recovery.start != 0) && (ep->dead.link != UCT_VARUNA_LINK_NONE)) {
+    if ((ep->recovery.start != 0) && (ep->recovery.dead.link != UCT_VARUNA_LINK_NONE)) {
         link = uct_varuna_link_select(table, ep->lane.link,
-                                      usable & ~UCS_BIT(ep->dead.link));
+                                      usable & ~UCS_BIT(ep->recovery.dead.link));
         if (link != UCT_VARUNA_LINK_NONE) {
             return link;
         }
@@ -69,15 +69,15 @@ static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
  * the lane which was just recovered: the responder clears the other one. */
 static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
 {
-    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->dead.epoch;
+    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->recovery.dead.epoch;
 
-    ++ep->epoch;
-    if ((ep->epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
-        ++ep->epoch;
+    ++ep->lanes.epoch;
+    if ((ep->lanes.epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
+        ++ep->lanes.epoch;
     }
 
     ++ep->stats.epochs;
-    return ep->epoch;
+    return ep->lanes.epoch;
 }
 
 ucs_status_t
@@ -96,7 +96,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
                         UCT_EP_PARAM_FIELD_PATH_INDEX;
     params.iface      = on->inner;
-    params.path_index = ep->path_index % ucs_max(on->attr.dev_num_paths, 1);
+    params.path_index = ep->lanes.path_index % ucs_max(on->attr.dev_num_paths, 1);
     if (kind == UCT_VARUNA_LANE_DC) {
         if (far->dc_addr == NULL) {
             return UCS_ERR_UNREACHABLE; /* Its owner has not told it */
@@ -155,9 +155,9 @@ void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
 {
     if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_ep_requester(ep)->link_stats[ep->lane.link].posted +=
-                ep->stats.posted - ep->settled;
+                ep->stats.posted - ep->report.settled;
     }
-    ep->settled = ep->stats.posted;
+    ep->report.settled = ep->stats.posted;
 }
 
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
@@ -166,24 +166,24 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
     uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
     uct_varuna_scan_restart(ep);
-    ep->log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
-    ep->silent   = 0;
-    ep->last_silent = NULL;
+    ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
+    ep->hot.silent   = 0;
+    ep->hot.last_silent = NULL;
 }
 
 void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep)
 {
-    ep->peer->connecting -= ep->connecting;
-    ep->connecting        = 0;
+    ep->peer->connecting -= ep->next.counted;
+    ep->next.counted        = 0;
 }
 
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
 {
     uct_varuna_ep_connect_ended(ep);
-    uct_varuna_lane_destroy(ep, &ep->next);
-    ep->next_ready  = 0;
-    ep->next_spare  = 0;
-    ep->next_failed = 0;
+    uct_varuna_lane_destroy(ep, &ep->next.lane);
+    ep->next.ready  = 0;
+    ep->next.spare  = 0;
+    ep->next.failed = 0;
 }
 
 /* Take the best lane which can be had at once. @return 0 if there is none. */

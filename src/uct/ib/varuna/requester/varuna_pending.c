@@ -16,12 +16,12 @@
 
 static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
 {
-    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, inner_pend);
+    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, pend.inner);
 
-    ep->inner_pend_queued = 0;
-    ep->inner_pend_called = 1;
+    ep->pend.inner_queued = 0;
+    ep->pend.inner_called = 1;
     uct_varuna_ep_dispatch_pending(ep);
-    ep->inner_pend_called = 0;
+    ep->pend.inner_called = 0;
     return UCS_OK;
 }
 
@@ -33,20 +33,20 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
     uct_pending_req_t *req;
     ucs_status_t status;
 
-    if (ep->dispatching) {
+    if (ep->pend.dispatching) {
         return; /* A completion inside a pending callback */
     }
 
-    ep->dispatching = 1;
-    while (!ucs_queue_is_empty(&ep->pending) &&
+    ep->pend.dispatching = 1;
+    while (!ucs_queue_is_empty(&ep->pend.queue) &&
            uct_varuna_ep_can_post(iface, ep, 1)) {
-        priv   = ucs_queue_pull_elem_non_empty(&ep->pending,
+        priv   = ucs_queue_pull_elem_non_empty(&ep->pend.queue,
                                                uct_pending_req_priv_queue_t,
                                                queue_elem);
         req    = ucs_container_of(priv, uct_pending_req_t, priv);
         status = req->func(req);
         if (status != UCS_OK) {
-            ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+            ucs_queue_push_head(&ep->pend.queue, &priv->queue_elem);
         } else {
             --uct_varuna_requester(iface)->num_pending;
         }
@@ -55,9 +55,9 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
             break;
         }
     }
-    ep->dispatching = 0;
+    ep->pend.dispatching = 0;
 
-    if (!ucs_queue_is_empty(&ep->pending)) {
+    if (!ucs_queue_is_empty(&ep->pend.queue)) {
         /* Our own limits are looked at when something completes; the lane's
          * by its own pending queue, entered from the progress since this may be
          * called from inside it */
@@ -71,7 +71,7 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     if (uct_varuna_ep_can_post(iface, ep, 1) &&
-        ucs_queue_is_empty(&ep->pending)) {
+        ucs_queue_is_empty(&ep->pend.queue)) {
         if (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY) {
             return UCS_ERR_BUSY;
         }
@@ -79,7 +79,7 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
         uct_varuna_ep_add_work(ep);
     }
 
-    ucs_queue_push(&ep->pending,
+    ucs_queue_push(&ep->pend.queue,
                    &uct_varuna_pending_priv(req)->queue_elem);
     ++uct_varuna_requester(iface)->num_pending;
     UCT_TL_EP_STAT_PEND(&ep->super);
@@ -90,17 +90,17 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
 
-    if (ep->inner_pend_queued) {
+    if (ep->pend.inner_queued) {
         return UCS_OK;
-    } else if (ep->inner_pend_called) {
+    } else if (ep->pend.inner_called) {
         uct_varuna_ep_add_work(ep);
         return UCS_OK;
     }
 
-    ep->inner_pend.func = uct_varuna_ep_inner_pending_cb;
-    status              = uct_ep_pending_add(ep->lane.ep, &ep->inner_pend, 0);
+    ep->pend.inner.func = uct_varuna_ep_inner_pending_cb;
+    status              = uct_ep_pending_add(ep->lane.ep, &ep->pend.inner, 0);
     if (status == UCS_OK) {
-        ep->inner_pend_queued = 1;
+        ep->pend.inner_queued = 1;
     }
 
     return status;
@@ -109,16 +109,16 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep)
 static void
 uct_varuna_ep_inner_purge_cb(uct_pending_req_t *self, void *arg)
 {
-    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, inner_pend);
+    uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, pend.inner);
 
-    ep->inner_pend_queued = 0;
+    ep->pend.inner_queued = 0;
 }
 
 void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner)
 {
-    if (ep->inner_pend_queued) {
+    if (ep->pend.inner_queued) {
         uct_ep_pending_purge(inner, uct_varuna_ep_inner_purge_cb, NULL);
-        ep->inner_pend_queued = 0;
+        ep->pend.inner_queued = 0;
     }
 }
 
@@ -129,9 +129,9 @@ void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
     uct_pending_req_priv_queue_t *priv;
     uct_pending_req_t *req;
 
-    while (!ucs_queue_is_empty(&ep->pending)) {
+    while (!ucs_queue_is_empty(&ep->pend.queue)) {
         --uct_varuna_requester(iface)->num_pending;
-        priv = ucs_queue_pull_elem_non_empty(&ep->pending,
+        priv = ucs_queue_pull_elem_non_empty(&ep->pend.queue,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);
         req  = ucs_container_of(priv, uct_pending_req_t, priv);

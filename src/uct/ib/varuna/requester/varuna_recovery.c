@@ -40,27 +40,27 @@ const char *uct_varuna_ep_state_names[] = {
 void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
     ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s)", ep,
-              ep->id, uct_varuna_ep_state_names[ep->state],
+              ep->id, uct_varuna_ep_state_names[ep->hot.state],
               uct_varuna_ep_state_names[state],
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
     uct_varuna_ep_ctl_ended(ep);
-    ep->state       = state;
-    ep->state_since = ucs_get_time();
-    ep->state_clock = uct_varuna_ep_requester(ep)->scan.clock;
+    ep->hot.state       = state;
+    ep->sm.since = ucs_get_time();
+    ep->sm.clock = uct_varuna_ep_requester(ep)->scan.clock;
 }
 
 void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
 {
-    if (!ep->on_work) {
-        ep->on_work = 1;
-        ucs_list_add_tail(&uct_varuna_ep_requester(ep)->work, &ep->work);
+    if (!ep->sm.on_work) {
+        ep->sm.on_work = 1;
+        ucs_list_add_tail(&uct_varuna_ep_requester(ep)->work, &ep->sm.work);
     }
 }
 
 void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
 {
-    switch (ep->state) {
+    switch (ep->hot.state) {
     case UCT_VARUNA_EP_ACTIVE:
     case UCT_VARUNA_EP_SWAP:
     case UCT_VARUNA_EP_REPEAT:
@@ -74,8 +74,8 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
         return;
     }
 
-    if (ep->noticed_at == 0) {
-        ep->noticed_at         = ucs_get_time();
+    if (ep->recovery.noticed_at == 0) {
+        ep->recovery.noticed_at         = ucs_get_time();
     }
 
     if (ep->recovery.start == 0) {
@@ -93,15 +93,15 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               reason);
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_DRAIN);
-    ep->dead        = ep->lane;
+    ep->recovery.dead        = ep->lane;
     ep->lane.ep     = NULL;
-    ep->owed        = NULL;
-    ep->silent      = 0;
-    ep->last_silent = NULL;
-    uct_varuna_ep_leave_inner_pending(ep, ep->dead.ep);
-    uct_varuna_compat_ep_invalidate(ep->dead.ep);
+    ep->hot.owed        = NULL;
+    ep->hot.silent      = 0;
+    ep->hot.last_silent = NULL;
+    uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
+    uct_varuna_compat_ep_invalidate(ep->recovery.dead.ep);
     /* The new lane takes its log ring, so what was being built is given up */
-    ep->next_failed = (ep->next.ep != NULL) && !uct_varuna_ep_is_resend(ep);
+    ep->next.failed = (ep->next.lane.ep != NULL) && !uct_varuna_ep_is_resend(ep);
     uct_varuna_ep_add_work(ep);
 }
 
@@ -109,15 +109,15 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status)
 {
 #ifdef UCT_VARUNA_MUTATIONS
-    ep->old_error |= (inner == NULL) || (inner == ep->dead.ep);
+    ep->mutate.old_error |= (inner == NULL) || (inner == ep->recovery.dead.ep);
 #endif
     if (inner == NULL) {
         return; /* Of an old incarnation */
     }
 
-    if (inner == ep->next.ep) {
-        ep->next_failed = 1;
-        uct_varuna_path_down(ep, &ep->next);
+    if (inner == ep->next.lane.ep) {
+        ep->next.failed = 1;
+        uct_varuna_path_down(ep, &ep->next.lane);
         uct_varuna_ep_add_work(ep);
         return;
     }
@@ -145,7 +145,7 @@ void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
 {
     ucs_error("ep %p: %s stopped working, and nobody can tell that its queue "
               "pair has: nothing can be repeated safely", ep,
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->dead.link));
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->recovery.dead.link));
     uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
@@ -163,21 +163,21 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
         break;
     }
 
-    ep->stuck     = (drain == UCT_VARUNA_DRAIN_STUCK);
-    ep->fenced_at = 0;
-    if (!ep->stuck) {
+    ep->recovery.stuck     = (drain == UCT_VARUNA_DRAIN_STUCK);
+    ep->recovery.fenced_at = 0;
+    if (!ep->recovery.stuck) {
         /* Nothing of the old lane can write our memory any more */
         uct_varuna_compare_abort(ep);
     }
 
     if (uct_varuna_ep_is_resend(ep)) {
         uct_varuna_resend_mark(ep);
-        uct_varuna_lane_destroy(ep, &ep->dead);
+        uct_varuna_lane_destroy(ep, &ep->recovery.dead);
         uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
         return 1;
     }
 
-    ep->ctl_sent = 0;
+    ep->ask.sent = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
     return 1;
 }
@@ -189,7 +189,7 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
             return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
         }
@@ -201,12 +201,12 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
             continue;
         }
 
-        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+        if ((ep->hot.owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
             return UCS_ERR_NO_RESOURCE;
         }
 
-        if ((ep->state != UCT_VARUNA_EP_REPEAT) ||
-            uct_varuna_oplog_is_full(&ep->oplog)) {
+        if ((ep->hot.state != UCT_VARUNA_EP_REPEAT) ||
+            uct_varuna_oplog_is_full(&ep->hot.oplog)) {
             return UCS_ERR_NO_RESOURCE;
         }
 
@@ -249,7 +249,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 
 #ifdef UCT_VARUNA_MUTATIONS
     if (uct_varuna_ep_leaks(ep)) {
-        --ep->leaks;
+        --ep->mutate.leaks;
         uct_varuna_ep_dispatch_pending(ep);
         return 1;
     }
@@ -265,16 +265,16 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* A flush may be among them, or may have come meanwhile: nobody else would
      * ask for the completion of what was posted last */
-    ep->want_signal = (ep->silent > 0);
+    ep->hot.want_signal = (ep->hot.silent > 0);
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
     if (ep->recovery.start != 0) {
         uct_varuna_stat_switched(ep);
         ep->recovery.start = 0;
     }
-    ep->next_try = now;
+    ep->next.try_at = now;
 #ifdef UCT_VARUNA_MUTATIONS
-    if (uct_varuna_mutate(OLD_ERRORS) && ep->old_error) {
-        ep->old_error = 0;
+    if (uct_varuna_mutate(OLD_ERRORS) && ep->mutate.old_error) {
+        ep->mutate.old_error = 0;
         uct_varuna_path_down(ep, &ep->lane);
         uct_varuna_recovery_start(ep, "error of an old lane");
     }
@@ -290,16 +290,16 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (ep->next_ready && !ep->next_failed && !ep->next_spare) {
-        ep->swap_read = 0;
+    if (ep->next.ready && !ep->next.failed && !ep->next.spare) {
+        ep->next.swap_read = 0;
         uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_SWAP);
         return uct_varuna_ep_step_swap(ep, now);
     }
 
-    if (!ucs_queue_is_empty(&ep->pending)) {
+    if (!ucs_queue_is_empty(&ep->pend.queue)) {
         uct_varuna_ep_dispatch_pending(ep);
-        if (!ucs_queue_is_empty(&ep->pending) &&
-            (ep->state == UCT_VARUNA_EP_ACTIVE)) {
+        if (!ucs_queue_is_empty(&ep->pend.queue) &&
+            (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
             uct_varuna_ep_signal(ep); /* What is in the way may be silent */
             uct_varuna_ep_enter_inner_pending(ep);
         }
@@ -309,22 +309,22 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    return (ep->owed != NULL) || ((ep->silent > 0) && ep->want_signal) ||
-           (!ucs_queue_is_empty(&ep->pending) && !ep->inner_pend_queued);
+    return (ep->hot.owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
+           (!ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.inner_queued);
 }
 
 /* --- Failure --- */
 
 void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    if (ep->state == UCT_VARUNA_EP_FAILED) {
+    if (ep->hot.state == UCT_VARUNA_EP_FAILED) {
         return;
     }
 
     if (status != UCS_OK) {
         ucs_log(uct_varuna_ep_iface(ep)->super.config.failure_level,
                 "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
-                ep->id, uct_varuna_ep_state_names[ep->state],
+                ep->id, uct_varuna_ep_state_names[ep->hot.state],
                 uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
                 ucs_status_string(status));
     }
@@ -332,7 +332,7 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
     if (ep->lane.ep != NULL) {
         uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
         uct_varuna_compat_ep_invalidate(ep->lane.ep);
-        ep->dead    = ep->lane;
+        ep->recovery.dead    = ep->lane;
         ep->lane.ep = NULL;
     }
 
@@ -341,11 +341,11 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
         ep->recovery.start = 0;
     }
 
-    ep->owed        = NULL;
-    ep->silent      = 0;
-    ep->last_silent = NULL;
-    ep->fail_status = status;
-    ep->reported    = 0;
+    ep->hot.owed        = NULL;
+    ep->hot.silent      = 0;
+    ep->hot.last_silent = NULL;
+    ep->sm.fail_status = status;
+    ep->sm.reported    = 0;
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FAILED);
     uct_varuna_ep_add_work(ep);
 }
@@ -355,30 +355,30 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
 static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_status_t status       = ep->fail_status;
+    ucs_status_t status       = ep->sm.fail_status;
 
-    if ((ep->dead.ep != NULL) &&
+    if ((ep->recovery.dead.ep != NULL) &&
         (uct_varuna_drain_check(ep, now) == UCT_VARUNA_DRAIN_WAIT)) {
         return 1;
     }
 
-    uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_lane_destroy(ep, &ep->recovery.dead);
     uct_varuna_compare_abort(ep);
     uct_varuna_ep_drop_next(ep);
-    while (!ucs_queue_is_empty(&ep->reqs)) {
+    while (!ucs_queue_is_empty(&ep->hot.reqs)) {
         uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :
                                   status);
     }
     uct_varuna_amo_fail_all(ep, (status == UCS_OK) ? UCS_ERR_CANCELED : status);
 
-    if ((status != UCS_OK) && !ep->reported) {
-        ep->reported = 1;
+    if ((status != UCS_OK) && !ep->sm.reported) {
+        ep->sm.reported = 1;
         status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                          status);
         if (status != UCS_OK) {
             ucs_log(iface->super.config.failure_level,
                     "ep %p: %s, and no error handler took it", ep,
-                    ucs_status_string(ep->fail_status));
+                    ucs_status_string(ep->sm.fail_status));
         }
     }
 
@@ -403,24 +403,24 @@ static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *last, *head;
 
-    if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+    if ((ep->hot.owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
         return;
     }
 
-    if ((ep->lane.ep == NULL) || (ep->silent == 0) ||
-        ((ep->state == UCT_VARUNA_EP_ACTIVE) && !ep->want_signal)) {
+    if ((ep->lane.ep == NULL) || (ep->hot.silent == 0) ||
+        ((ep->hot.state == UCT_VARUNA_EP_ACTIVE) && !ep->hot.want_signal)) {
         return;
     }
 
-    last = ep->last_silent;
+    last = ep->hot.last_silent;
     if (uct_varuna_ep_signal(ep) == UCS_OK) {
         /* Before users are called: what they flush must not be lent one of these, which
          * is about to be freed */
-        ep->silent      = 0;
-        ep->last_silent = NULL;
-        ep->want_signal = 0;
+        ep->hot.silent      = 0;
+        ep->hot.last_silent = NULL;
+        ep->hot.want_signal = 0;
         do {
-            head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+            head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                                  queue);
             uct_varuna_ep_finish_head(ep, UCS_OK);
         } while (head != last);
@@ -430,10 +430,10 @@ static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 
 int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (ucs_unlikely(ep->next_failed)) {
+    if (ucs_unlikely(ep->next.failed)) {
         uct_varuna_ep_drop_next(ep);
     }
 
     uct_varuna_ep_step_lane(ep);
-    return uct_varuna_ep_steps[ep->state](ep, now);
+    return uct_varuna_ep_steps[ep->hot.state](ep, now);
 }

@@ -225,11 +225,11 @@ uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
     uct_rkey_t rkey;
     ucs_status_t status;
 
-    rkey   = uct_varuna_rkey_inner(ep->log_rkey,
+    rkey   = uct_varuna_rkey_inner(ep->hot.log_rkey,
                                    ep->peer->links[ep->lane.link].nic);
-    status = uct_ep_put_short(ep->lane.ep, &ep->oplog.entries[slot],
+    status = uct_ep_put_short(ep->lane.ep, &ep->log_ring[slot],
                               sizeof(uint64_t),
-                              ep->log_addr + (slot * sizeof(uint64_t)), rkey);
+                              ep->hot.log_addr + (slot * sizeof(uint64_t)), rkey);
     if (ucs_likely(status == UCS_OK)) {
         uct_varuna_lane_advance_psn(&ep->lane, 1);
     }
@@ -254,20 +254,20 @@ uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = uct_varuna_ep_put_log(ep, ep->oplog.head - 1);
+    ucs_status_t status = uct_varuna_ep_put_log(ep, ep->hot.oplog.head - 1);
 
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
 }
 
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = uct_varuna_req_post_log(ep, ep->owed);
+    ucs_status_t status = uct_varuna_req_post_log(ep, ep->hot.owed);
 
     if (status == UCS_ERR_NO_RESOURCE) {
         return 0;
     }
 
-    ep->owed = NULL;
+    ep->hot.owed = NULL;
     if (status != UCS_OK) {
         uct_varuna_recovery_start(ep, ucs_status_string(status));
     }
@@ -282,7 +282,7 @@ static ucs_status_t uct_varuna_req_post_log_first(uct_varuna_req_t *req,
     uct_varuna_ep_t *ep = req->ep;
     ucs_status_t status;
 
-    req->log_sn = uct_varuna_oplog_push(&ep->oplog, req);
+    req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
     status      = uct_varuna_req_post_log(ep, req);
     if (status == UCS_OK) {
         status = uct_varuna_req_info(req)->post(req, comp);
@@ -290,13 +290,13 @@ static ucs_status_t uct_varuna_req_post_log_first(uct_varuna_req_t *req,
 
     if (UCS_STATUS_IS_ERR(status)) {
         req->flags &= ~UCT_VARUNA_REQ_FLAG_LOGGED;
-        uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         return status;
     }
 
     req->flags      |= UCT_VARUNA_REQ_FLAG_POSTED;
-    ep->last_silent  = req;
-    ++ep->silent;
+    ep->hot.last_silent  = req;
+    ++ep->hot.silent;
     if (ep->lane.mtu != 0) {
         uct_varuna_lane_advance_psn(&ep->lane,
                                     uct_varuna_req_num_psns(req, ep->lane.mtu));
@@ -348,10 +348,10 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
     if (comp == NULL) {
-        ep->last_silent = req;
-        ++ep->silent;
+        ep->hot.last_silent = req;
+        ++ep->hot.silent;
     } else {
-        ep->silent      = 0; /* Its completion covers those before */
+        ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
     if (ep->lane.mtu != 0) {
@@ -365,14 +365,14 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
             uct_varuna_mlx5_bell_join(&bell);
         }
 
-        req->log_sn = uct_varuna_oplog_push(&ep->oplog, req);
+        req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
         status      = uct_varuna_req_post_log(ep, req);
         if (fused) {
             uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
         }
 
         if (ucs_unlikely(status != UCS_OK)) {
-            ep->owed = req; /* Posted by the next step, or recovered */
+            ep->hot.owed = req; /* Posted by the next step, or recovered */
             uct_varuna_ep_add_work(ep);
         }
     }
@@ -415,7 +415,7 @@ void uct_varuna_req_completion(uct_completion_t *comp)
 
     /* One lane completes in order: this covers all before it */
     do {
-        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                              queue);
         uct_varuna_ep_finish_head(ep, UCS_OK);
     } while (head != req);

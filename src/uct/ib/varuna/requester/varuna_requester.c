@@ -30,13 +30,13 @@ void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
     ucs_list_head_init(&todo);
     for (i = 0; (i < UCT_VARUNA_MAX_STEPS) && !ucs_list_is_empty(&requester->work);
          ++i) {
-        ep = ucs_list_extract_head(&requester->work, uct_varuna_ep_t, work);
-        ucs_list_add_tail(&todo, &ep->work);
+        ep = ucs_list_extract_head(&requester->work, uct_varuna_ep_t, sm.work);
+        ucs_list_add_tail(&todo, &ep->sm.work);
     }
 
     while (!ucs_list_is_empty(&todo)) {
-        ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, work);
-        ep->on_work = 0;
+        ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, sm.work);
+        ep->sm.on_work = 0;
         if (uct_varuna_ep_step(ep, now)) {
             uct_varuna_ep_add_work(ep);
         }
@@ -77,7 +77,7 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
     }
 
     ucs_ptr_array_for_each(ep, i, &requester->eps) {
-        if (ep->state == UCT_VARUNA_EP_ACTIVE) {
+        if (ep->hot.state == UCT_VARUNA_EP_ACTIVE) {
             uct_varuna_ep_signal(ep);
         }
     }

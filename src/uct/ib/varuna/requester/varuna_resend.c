@@ -19,13 +19,13 @@ void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if (!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
             continue;
         }
 
         if (uct_varuna_req_info(req)->logged) {
-            uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+            uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         }
 
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
@@ -42,16 +42,16 @@ int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
     uint8_t link;
 
-    if (ep->next.ep != NULL) {
-        if (!(usable & UCS_BIT(ep->next.link))) {
+    if (ep->next.lane.ep != NULL) {
+        if (!(usable & UCS_BIT(ep->next.lane.link))) {
             uct_varuna_ep_drop_next(ep); /* The spare has failed, too */
-        } else if (ep->next_ready) {
-            uct_varuna_ep_set_lane(ep, &ep->next);
-            ep->next.ep    = NULL;
-            ep->next_ready = 0;
-            ep->next_spare = 0;
+        } else if (ep->next.ready) {
+            uct_varuna_ep_set_lane(ep, &ep->next.lane);
+            ep->next.lane.ep    = NULL;
+            ep->next.ready = 0;
+            ep->next.spare = 0;
             return 1;
-        } else if (now >= ep->next_try) {
+        } else if (now >= ep->next.try_at) {
             uct_varuna_ep_connect_again(ep, now);
         }
         return 0;

@@ -42,7 +42,7 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    if (ucs_queue_is_empty(&ep->reqs)) {
+    if (ucs_queue_is_empty(&ep->hot.reqs)) {
         if (iface->config.heartbeat_idle) {
             uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
         }
@@ -50,17 +50,17 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
-    head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t, queue);
+    head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
     if (!(head->flags & UCT_VARUNA_REQ_FLAG_WATCHED)) {
         head->flags |= UCT_VARUNA_REQ_FLAG_WATCHED;
         uct_varuna_scan_restart(ep);
         return;
     }
 
-    if ((ep->silent > 0) && !ep->want_signal &&
+    if ((ep->hot.silent > 0) && !ep->hot.want_signal &&
         ((uct_varuna_ep_requester(ep)->scan.clock - ep->watch.since) >=
          ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
-        ep->want_signal = 1;
+        ep->hot.want_signal = 1;
         uct_varuna_ep_add_work(ep);
     }
 

@@ -37,7 +37,7 @@ void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
     ucs_ptr_array_for_each(ptr, i, &uct_varuna_requester(iface)->eps) {
         ep = ptr;
         if ((ep->peer->uuid == rej->dest) &&
-            (ep->state != UCT_VARUNA_EP_FAILED)) {
+            (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
             ucs_diag("ep %p: vQP %u: another process has taken its peer's place",
                      ep, ep->id);
             uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
@@ -55,7 +55,7 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_peer_t *peer;
     const char *reason;
 
-    if ((ep != NULL) && (ep->opening == hdr->opening)) {
+    if ((ep != NULL) && (ep->remote.opening == hdr->opening)) {
         return;
     }
 

@@ -31,7 +31,7 @@ static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if (req->flags & UCT_VARUNA_REQ_FLAG_FIRST) {
             return; /* That lane failed as well */
         } else if (!(req->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
@@ -40,7 +40,7 @@ static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
         }
     }
 
-    ep->noticed_at = 0; /* Nobody waits */
+    ep->recovery.noticed_at = 0; /* Nobody waits */
 }
 
 /* The sums of the link which was left. */
@@ -109,20 +109,20 @@ static ucs_stats_class_t uct_varuna_stat_class = {
 
 ucs_status_t uct_varuna_stat_init(uct_varuna_ep_t *ep)
 {
-    return UCS_STATS_NODE_ALLOC(&ep->stats_node, &uct_varuna_stat_class,
+    return UCS_STATS_NODE_ALLOC(&ep->report.node, &uct_varuna_stat_class,
                                 ep->super.stats, "-%p", ep);
 }
 
 void uct_varuna_stat_cleanup(uct_varuna_ep_t *ep)
 {
     uct_varuna_stat_publish(ep); /* UCX reports nodes that are gone, too */
-    UCS_STATS_NODE_FREE(ep->stats_node);
+    UCS_STATS_NODE_FREE(ep->report.node);
 }
 
 void uct_varuna_stat_publish(uct_varuna_ep_t *ep)
 {
 #ifdef ENABLE_STATS
-    ucs_stats_node_t *node = ep->stats_node;
+    ucs_stats_node_t *node = ep->report.node;
 
     if (node != NULL) {
         memcpy(node->counters, &ep->stats, sizeof(ep->stats));

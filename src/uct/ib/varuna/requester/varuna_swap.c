@@ -45,19 +45,19 @@ static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
  * since. */
 static int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
 {
-    const uct_varuna_path_t *path       = &ep->peer->paths[ep->next.link];
+    const uct_varuna_path_t *path       = &ep->peer->paths[ep->next.lane.link];
     const uct_varuna_link_entry_t *link =
-            &uct_varuna_ep_iface(ep)->link_table.links[ep->next.link];
+            &uct_varuna_ep_iface(ep)->link_table.links[ep->next.lane.link];
 
     return (path->damp.state != UCT_VARUNA_DAMP_UP) ||
-           (path->generation != ep->next.path_gen) ||
-           (link->generation != ep->next.link_gen);
+           (path->generation != ep->next.lane.path_gen) ||
+           (link->generation != ep->next.lane.link_gen);
 }
 
 static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
-    const uct_varuna_link_t *link = &iface->links[ep->next.link];
+    const uct_varuna_link_t *link = &iface->links[ep->next.lane.link];
     size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
     struct {
         uct_varuna_ctl_connect_t msg;
@@ -65,11 +65,11 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     } UCS_S_PACKED body;
 
     if (link->device_addr_len + ep_len > sizeof(body.addr)) {
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         return;
     }
 
-    body.msg.link       = ep->peer->links[ep->next.link].nic;
+    body.msg.link       = ep->peer->links[ep->next.lane.link].nic;
     body.msg.status     = 0;
     body.msg.device_len = link->device_addr_len;
     body.msg.ep_len     = ep_len;
@@ -77,16 +77,16 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     body.msg.home_nic   = 0;
     memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
     memcpy(body.addr, link->device_addr, link->device_addr_len);
-    if (uct_ep_get_address(ep->next.ep,
+    if (uct_ep_get_address(ep->next.lane.ep,
                            (uct_ep_addr_t*)(body.addr + link->device_addr_len))
         != UCS_OK) {
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         return;
     }
 
     /* Over the very link: the answer proves that the path is good */
-    uct_varuna_ep_ctl_send(ep, ep->next.link, UCT_VARUNA_CTL_CONNECT_REQ,
-                           ep->next.epoch, &body,
+    uct_varuna_ep_ctl_send(ep, ep->next.lane.link, UCT_VARUNA_CTL_CONNECT_REQ,
+                           ep->next.lane.epoch, &body,
                            sizeof(body.msg) + body.msg.device_len + ep_len);
 }
 
@@ -98,27 +98,27 @@ void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
     if (uct_varuna_ep_is_next_stale(ep)) {
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
 
-    ep->connect_tries = ucs_min(ep->connect_tries + 1,
+    ep->next.tries = ucs_min(ep->next.tries + 1,
                                 UCT_VARUNA_MAX_CONNECT_BACKOFF);
-    ep->next_try      = now + ((4 * iface->config.ctl_timeout) <<
-                               ep->connect_tries);
+    ep->next.try_at      = now + ((4 * iface->config.ctl_timeout) <<
+                               ep->next.tries);
     uct_varuna_ep_send_connect(ep);
 }
 
 void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
                               ucs_time_t now)
 {
-    ep->connect_tries = 0;
-    ep->next_since    = now;
-    ep->next_try      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
-    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next) ==
+    ep->next.tries = 0;
+    ep->next.since    = now;
+    ep->next.try_at      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
+    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next.lane) ==
         UCS_OK) {
-        ep->connecting = 1;
+        ep->next.counted = 1;
         ++ep->peer->connecting;
         uct_varuna_ep_send_connect(ep);
     }
@@ -130,8 +130,8 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     uint8_t link;
 
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
-    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next_try)) {
-        if ((ep->state == UCT_VARUNA_EP_OPENING) && (ep->logs_addr != 0) &&
+    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next.try_at)) {
+        if ((ep->hot.state == UCT_VARUNA_EP_OPENING) && (ep->remote.logs_addr != 0) &&
             uct_varuna_ep_take_dc_lane(ep)) {
             /* What was taken before is posted as if it were repeated */
             uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
@@ -145,11 +145,11 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    if (ep->next.ep != NULL) {
+    if (ep->next.lane.ep != NULL) {
         if (uct_varuna_ep_is_next_stale(ep)) {
-            ep->next_failed = 1;
+            ep->next.failed = 1;
             uct_varuna_ep_add_work(ep);
-        } else if (!ep->next_ready) {
+        } else if (!ep->next.ready) {
             uct_varuna_ep_connect_again(ep, now);
         }
         return;
@@ -158,9 +158,9 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
     link = uct_varuna_ep_rc_link(ep, now);
     if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
         link           = uct_varuna_resend_spare_link(ep);
-        ep->next_spare = (link != UCT_VARUNA_LINK_NONE);
+        ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
     } else {
-        ep->next_spare = 0;
+        ep->next.spare = 0;
     }
 
     if (link == UCT_VARUNA_LINK_NONE) {
@@ -184,30 +184,30 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     const uct_varuna_link_t *link;
     ucs_status_t status;
 
-    if ((ep->next.ep == NULL) || (hdr->epoch != ep->next.epoch) ||
-        ep->next_ready || ep->next_failed) {
+    if ((ep->next.lane.ep == NULL) || (hdr->epoch != ep->next.lane.epoch) ||
+        ep->next.ready || ep->next.failed) {
         return;
     }
 
     uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    link = &uct_varuna_ep_iface(ep)->links[ep->next.link];
+    link = &uct_varuna_ep_iface(ep)->links[ep->next.lane.link];
     if ((rep->status == 0) &&
         ((rep->device_len == 0) ||
          (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
         ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
                  " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
 
     if (rep->status == 0) {
-        status = uct_varuna_rc_connect(link, ep->next.ep, rep);
+        status = uct_varuna_rc_connect(link, ep->next.lane.ep, rep);
         if (status == UCS_OK) {
-            status = uct_varuna_mlx5_ep_query_sq(ep->next.ep, &ep->next.psn,
-                                                 &ep->next.mtu);
+            status = uct_varuna_mlx5_ep_query_sq(ep->next.lane.ep, &ep->next.lane.psn,
+                                                 &ep->next.lane.mtu);
             if (status != UCS_OK) {
-                ep->next.mtu = 0; /* No PSN: the log alone decides */
+                ep->next.lane.mtu = 0; /* No PSN: the log alone decides */
                 status       = UCS_OK;
             }
         }
@@ -218,14 +218,14 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     }
 
     if ((status != UCS_OK) || uct_varuna_ep_is_next_stale(ep)) {
-        ep->next_failed = 1;
+        ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
 
-    ep->next_ready = 1;
+    ep->next.ready = 1;
     uct_varuna_ep_connect_ended(ep);
-    uct_varuna_heartbeat_renew(ep->peer, ep->next.link);
+    uct_varuna_heartbeat_renew(ep->peer, ep->next.lane.link);
     uct_varuna_ep_add_work(ep);
 }
 
@@ -246,15 +246,15 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
 
-    if (ep->owed != NULL) {
+    if (ep->hot.owed != NULL) {
         return;
     }
 
     status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
-                                              sizeof(uint64_t), ep->log_addr,
-                                              ep->log_rkey);
+                                              sizeof(uint64_t), ep->hot.log_addr,
+                                              ep->hot.log_rkey);
     if (status == UCS_OK) {
-        ep->swap_read = 1;
+        ep->next.swap_read = 1;
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_recovery_start(ep, ucs_status_string(status));
     }
@@ -266,8 +266,8 @@ static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_req_t *head;
 
-    if (!ucs_queue_is_empty(&ep->reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->reqs, uct_varuna_req_t,
+    if (!ucs_queue_is_empty(&ep->hot.reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                              queue);
         if (head->flags & UCT_VARUNA_REQ_FLAG_POSTED) {
             return 1;
@@ -280,7 +280,7 @@ static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
 /* On which lane ever: post what was taken meanwhile. */
 static void uct_varuna_ep_end_swap(uct_varuna_ep_t *ep)
 {
-    if (ucs_queue_is_empty(&ep->reqs)) {
+    if (ucs_queue_is_empty(&ep->hot.reqs)) {
         uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
         uct_varuna_ep_finish_done(ep);
     } else {
@@ -296,17 +296,17 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (!ep->next_ready) {
+    if (!ep->next.ready) {
         uct_varuna_ep_end_swap(ep); /* It failed meanwhile: stay where we are */
         return 1;
     }
 
     if (uct_varuna_ep_is_next_stale(ep)) {
-        ep->next_failed = 1; /* It is dropped before the next step */
+        ep->next.failed = 1; /* It is dropped before the next step */
         return 1;
     }
 
-    if (!ep->swap_read) {
+    if (!ep->next.swap_read) {
         uct_varuna_ep_post_swap_read(ep);
         return 1;
     }
@@ -318,16 +318,16 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_debug("rc_varuna: ep %p vqp=%u: planned swap from %s on %s to %s on %s, %u "
               "requests wait for it", ep, ep->id, uct_varuna_lane_names[ep->lane.kind],
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
-              uct_varuna_lane_names[ep->next.kind],
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.link),
-              ep->num_reqs);
+              uct_varuna_lane_names[ep->next.lane.kind],
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.lane.link),
+              ep->hot.num_reqs);
     uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
     uct_varuna_lane_destroy(ep, &ep->lane);
-    uct_varuna_ep_set_lane(ep, &ep->next);
-    ep->next.ep    = NULL;
-    ep->next_ready = 0;
+    uct_varuna_ep_set_lane(ep, &ep->next.lane);
+    ep->next.lane.ep    = NULL;
+    ep->next.ready = 0;
     ++ep->stats.rebuilds;
-    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next_since);
+    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next.since);
     uct_varuna_ep_end_swap(ep);
     return 1;
 }

@@ -22,13 +22,13 @@ static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM) {
             return req->am.hdr.seq;
         }
     }
 
-    return ep->am_seq;
+    return ep->hot.am_seq;
 }
 
 int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -38,16 +38,16 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
-    req.newest = ep->epoch;
-    req.round  = (now >= (ep->state_since + iface->config.packet_lifetime));
-    if ((ep->dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
+    req.newest = ep->lanes.epoch;
+    req.round  = (now >= (ep->sm.since + iface->config.packet_lifetime));
+    if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
         !uct_varuna_mutate(NO_FENCE)) {
         return 1;
     }
 
     req.am_acked = uct_varuna_ep_am_acked(ep);
     uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
-                              ep->dead.epoch, &req, sizeof(req));
+                              ep->recovery.dead.epoch, &req, sizeof(req));
     uct_varuna_ep_check_give_up(ep, now);
     return 1;
 }
@@ -58,7 +58,7 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
     uct_varuna_req_t *req;
     unsigned i = 0;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         ops[i].kind    = uct_varuna_req_info(req)->kind;
         ops[i].posted  = !!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED);
         ops[i].fenced  = !!(req->flags & UCT_VARUNA_REQ_FLAG_FENCE);
@@ -109,7 +109,7 @@ static void uct_varuna_ep_reread(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
     req->type       = UCT_VARUNA_REQ_GET_BCOPY;
     req->get.cb     = uct_varuna_reread_unpack;
     req->get.arg    = reread;
-    ++ep->num_reads;
+    ++ep->hot.num_reads;
 }
 
 /* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
@@ -120,11 +120,11 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
     uct_varuna_req_t *req;
     unsigned i = 0;
 
-    ucs_queue_for_each(req, &ep->reqs, queue) {
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         /* The log entry of this incarnation has said what it had to say */
         if (uct_varuna_req_info(req)->logged &&
             (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-            uct_varuna_oplog_finish(&ep->oplog, req->log_sn);
+            uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         }
 
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
@@ -240,7 +240,8 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_plan_result_t result;
     ucs_status_t status;
 
-    if ((ep->state != UCT_VARUNA_EP_FENCE) || (hdr->epoch != ep->dead.epoch)) {
+    if ((ep->hot.state != UCT_VARUNA_EP_FENCE) ||
+        (hdr->epoch != ep->recovery.dead.epoch)) {
         return; /* A repeated answer */
     }
 
@@ -249,7 +250,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    if (ucs_unlikely(ep->stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
+    if (ucs_unlikely(ep->recovery.stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
         return;
     }
 
@@ -261,7 +262,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    ops = ucs_malloc((ep->num_reqs + 1) * sizeof(*ops), "varuna_plan");
+    ops = ucs_malloc((ep->hot.num_reqs + 1) * sizeof(*ops), "varuna_plan");
     if (ops == NULL) {
         return; /* Asked again after the control timeout */
     }
@@ -269,18 +270,18 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     memcpy(ring, rep + 1, sizeof(ring));
     evidence.log     = ring;
     evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
-                       (ep->dead.mtu != 0) &&
+                       (ep->recovery.dead.mtu != 0) &&
                        uct_varuna_ep_iface(ep)->config.psn &&
                        !uct_varuna_mutate(NO_PSN);
     evidence.epsn    = rep->epsn;
     uct_varuna_ep_fill_plan(ep, ops);
-    uct_varuna_plan_make(ops, ep->num_reqs, &evidence, &result);
-    uct_varuna_ep_mutate_plan(ops, ep->num_reqs);
+    uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
+    uct_varuna_ep_mutate_plan(ops, ep->hot.num_reqs);
     ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
               "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
               "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
-              hdr->epoch, ep->num_reqs,
-              ep->oplog.head - 1, ep->dead.psn,
+              hdr->epoch, ep->hot.num_reqs,
+              ep->hot.oplog.head - 1, ep->recovery.dead.psn,
               (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
               evidence.has_psn ? "" : "unknown ", evidence.epsn,
               result.executed, result.lost, result.repeated, result.ambiguous);
@@ -292,11 +293,11 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    uct_varuna_lane_destroy(ep, &ep->dead);
+    uct_varuna_lane_destroy(ep, &ep->recovery.dead);
     uct_varuna_compare_abort(ep);
-    ep->stuck = 0;
+    ep->recovery.stuck = 0;
 #ifdef UCT_VARUNA_MUTATIONS
-    ep->leaks = UCT_VARUNA_MUTATE_LEAKS;
+    ep->mutate.leaks = UCT_VARUNA_MUTATE_LEAKS;
 #endif
     uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
     uct_varuna_ep_add_work(ep);

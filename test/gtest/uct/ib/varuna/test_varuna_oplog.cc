@@ -19,7 +19,7 @@ protected:
     virtual void init()
     {
         ucs::test::init();
-        uct_varuna_oplog_reset(&m_log);
+        uct_varuna_oplog_reset(&m_log, m_entries);
         m_ring.assign(SIZE, 0);
     }
 
@@ -50,6 +50,7 @@ protected:
     }
 
     uct_varuna_oplog_t    m_log;
+    uint64_t              m_entries[UCT_VARUNA_LOG_SIZE];
     std::vector<uint64_t> m_ring;
 };
 
@@ -91,13 +92,13 @@ UCS_TEST_F(test_varuna_oplog, tagged_addresses) {
     for (uint64_t tag : tags) {
         const void *tagged = (void*)(tag | 0x7f0123456780ul);
         const void *other  = (void*)(tag | 0x7f0123456680ul);
-        uint32_t sn        = uct_varuna_oplog_push(&m_log, tagged);
+        uint32_t sn        = uct_varuna_oplog_push(&m_log, m_entries, tagged);
 
         m_ring[uct_varuna_log_slot(sn)] =
-                m_log.entries[uct_varuna_log_slot(sn)];
+                m_entries[uct_varuna_log_slot(sn)];
         EXPECT_TRUE(executed(tagged, sn, 0)) << tagged;
         EXPECT_FALSE(executed(other, sn, 0)) << tagged;
-        uct_varuna_oplog_finish(&m_log, sn);
+        uct_varuna_oplog_finish(&m_log, m_entries, sn);
     }
 }
 
@@ -118,34 +119,34 @@ UCS_TEST_F(test_varuna_oplog, timestamp_compare) {
 }
 
 UCS_TEST_F(test_varuna_oplog, first_number_is_one) {
-    EXPECT_EQ(1u, uct_varuna_oplog_push(&m_log, req(0)));
-    EXPECT_EQ(2u, uct_varuna_oplog_push(&m_log, req(1)));
+    EXPECT_EQ(1u, uct_varuna_oplog_push(&m_log, m_entries, req(0)));
+    EXPECT_EQ(2u, uct_varuna_oplog_push(&m_log, m_entries, req(1)));
 
-    uct_varuna_oplog_reset(&m_log);
+    uct_varuna_oplog_reset(&m_log, m_entries);
     EXPECT_EQ(m_log.head, m_log.tail);
-    EXPECT_EQ(1u, uct_varuna_oplog_push(&m_log, req(2)));
+    EXPECT_EQ(1u, uct_varuna_oplog_push(&m_log, m_entries, req(2)));
     EXPECT_EQ(uct_varuna_log_req_id(req(2)),
-              uct_varuna_log_entry_id(m_log.entries[1]));
+              uct_varuna_log_entry_id(m_entries[1]));
 }
 
 UCS_TEST_F(test_varuna_oplog, ring_full) {
     for (uint32_t i = 0; i < SIZE; ++i) {
         ASSERT_FALSE(uct_varuna_oplog_is_full(&m_log)) << i;
-        uct_varuna_oplog_push(&m_log, req(i));
+        uct_varuna_oplog_push(&m_log, m_entries, req(i));
     }
     EXPECT_TRUE(uct_varuna_oplog_is_full(&m_log));
 
     /* A finished one in the middle doesn't free its slot: the oldest does */
-    uct_varuna_oplog_finish(&m_log, 1 + (SIZE / 2));
+    uct_varuna_oplog_finish(&m_log, m_entries, 1 + (SIZE / 2));
     EXPECT_TRUE(uct_varuna_oplog_is_full(&m_log));
     EXPECT_EQ(1u, m_log.tail);
 
-    uct_varuna_oplog_finish(&m_log, 1);
+    uct_varuna_oplog_finish(&m_log, m_entries, 1);
     EXPECT_FALSE(uct_varuna_oplog_is_full(&m_log));
     EXPECT_EQ(2u, m_log.tail);
 
     /* The freed slot, and no other, is used again */
-    uint32_t sn = uct_varuna_oplog_push(&m_log, req(1000));
+    uint32_t sn = uct_varuna_oplog_push(&m_log, m_entries, req(1000));
     EXPECT_EQ(SIZE + 1, sn);
     EXPECT_EQ(uct_varuna_log_slot(1), uct_varuna_log_slot(sn));
     EXPECT_TRUE(uct_varuna_oplog_is_full(&m_log));
@@ -153,38 +154,39 @@ UCS_TEST_F(test_varuna_oplog, ring_full) {
 
 UCS_TEST_F(test_varuna_oplog, finish_out_of_order) {
     for (unsigned i = 0; i < 5; ++i) {
-        uct_varuna_oplog_push(&m_log, req(i));
+        uct_varuna_oplog_push(&m_log, m_entries, req(i));
     }
 
-    uct_varuna_oplog_finish(&m_log, 5);
-    uct_varuna_oplog_finish(&m_log, 3);
-    uct_varuna_oplog_finish(&m_log, 2);
+    uct_varuna_oplog_finish(&m_log, m_entries, 5);
+    uct_varuna_oplog_finish(&m_log, m_entries, 3);
+    uct_varuna_oplog_finish(&m_log, m_entries, 2);
     EXPECT_EQ(1u, m_log.tail);
-    uct_varuna_oplog_finish(&m_log, 1);
+    uct_varuna_oplog_finish(&m_log, m_entries, 1);
     EXPECT_EQ(4u, m_log.tail);
-    uct_varuna_oplog_finish(&m_log, 4);
+    uct_varuna_oplog_finish(&m_log, m_entries, 4);
     EXPECT_EQ(6u, m_log.tail);
     EXPECT_EQ(m_log.head, m_log.tail);
 }
 
 UCS_TEST_F(test_varuna_oplog, finish_sets_only_the_flag) {
-    uint32_t sn     = uct_varuna_oplog_push(&m_log, req(7));
-    uint64_t before = m_log.entries[uct_varuna_log_slot(sn)];
+    uint32_t sn     = uct_varuna_oplog_push(&m_log, m_entries, req(7));
+    uint64_t before = m_entries[uct_varuna_log_slot(sn)];
 
-    uct_varuna_oplog_finish(&m_log, sn);
+    uct_varuna_oplog_finish(&m_log, m_entries, sn);
     EXPECT_EQ(before | UCT_VARUNA_LOG_FINISHED,
-              m_log.entries[uct_varuna_log_slot(sn)]);
+              m_entries[uct_varuna_log_slot(sn)]);
 }
 
 UCS_TEST_F(test_varuna_oplog, wrap_around_32_bit) {
     start_at(UINT32_MAX - 10);
     for (unsigned i = 0; i < SIZE; ++i) {
         ASSERT_FALSE(uct_varuna_oplog_is_full(&m_log));
-        EXPECT_EQ(UINT32_MAX - 10 + i, uct_varuna_oplog_push(&m_log, req(i)));
+        EXPECT_EQ(UINT32_MAX - 10 + i,
+                  uct_varuna_oplog_push(&m_log, m_entries, req(i)));
     }
     EXPECT_TRUE(uct_varuna_oplog_is_full(&m_log));
     for (unsigned i = 0; i < SIZE; ++i) {
-        uct_varuna_oplog_finish(&m_log, UINT32_MAX - 10 + i);
+        uct_varuna_oplog_finish(&m_log, m_entries, UINT32_MAX - 10 + i);
     }
     EXPECT_EQ(UINT32_MAX - 10 + SIZE, m_log.tail);
     EXPECT_EQ(m_log.head, m_log.tail);
@@ -311,7 +313,7 @@ UCS_TEST_F(test_varuna_oplog, random_laps) {
                 break;
             }
             inflight.push_back({0, req(++next_req), false, false});
-            inflight.back().sn = uct_varuna_oplog_push(&m_log,
+            inflight.back().sn = uct_varuna_oplog_push(&m_log, m_entries,
                                                        inflight.back().r);
             laps_seen += (uct_varuna_log_slot(inflight.back().sn) == 0);
             break;
@@ -328,7 +330,7 @@ UCS_TEST_F(test_varuna_oplog, random_laps) {
             if (!inflight.empty()) {
                 entry &e = inflight[ucs::rand() % inflight.size()];
                 if (e.written && !e.finished) {
-                    uct_varuna_oplog_finish(&m_log, e.sn);
+                    uct_varuna_oplog_finish(&m_log, m_entries, e.sn);
                     e.finished = true;
                 }
             }

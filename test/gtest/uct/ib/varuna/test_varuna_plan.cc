@@ -585,20 +585,21 @@ protected:
         size_t   unposted = random(3) ? SIZE_MAX : random(64);
         bool     unlogged = (random(4) == 0);
         uct_varuna_oplog_t oplog;
+        uint64_t entries[UCT_VARUNA_LOG_SIZE];
         unsigned i;
 
         start(random(2) ? 1 : (period - random(2 * UCT_VARUNA_LOG_SIZE)),
               random(2) ? m_rng() : (PSN_MASK - random(64)));
-        uct_varuna_oplog_reset(&oplog);
+        uct_varuna_oplog_reset(&oplog, entries);
         oplog.head = oplog.tail = m_sn;
         if (random(3) == 0) {
             add_left_overs();
         }
         for (i = random(3) ? random(3 * UCT_VARUNA_LOG_SIZE) : 0; i > 0; --i) {
             const void *r = (void*)(0x900000ul + (random(64) * 0x100));
-            uint32_t sn   = uct_varuna_oplog_push(&oplog, r);
+            uint32_t sn   = uct_varuna_oplog_push(&oplog, entries, r);
             m_ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(r, sn, 0);
-            uct_varuna_oplog_finish(&oplog, sn);
+            uct_varuna_oplog_finish(&oplog, entries, sn);
         }
         m_sn = oplog.head;
         m_index.clear();
@@ -624,7 +625,7 @@ protected:
 
             size_t op = add(r.kind, flags, r.packets);
             if (in_log) {
-                m_ops[op].log_sn = uct_varuna_oplog_push(&oplog,
+                m_ops[op].log_sn = uct_varuna_oplog_push(&oplog, entries,
                                                          m_ops[op].req);
             }
             m_index.push_back(index);

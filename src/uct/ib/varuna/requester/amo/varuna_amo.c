@@ -3,7 +3,7 @@
  *
  * The requester's driver of atomics. One atomic has one action at a time: it waits
  * in the list of ready ones for resources, for a slot or for the proxy; then its
- * requests are in ep->reqs, as any other; then the state machine is told.
+ * requests are in ep->hot.reqs, as any other; then the state machine is told.
  *
  *   start -> ready -> lane, or proxy -> completion -> state machine -+-> finished
  *              ^                                                     |
@@ -80,12 +80,12 @@ static int uct_varuna_amo_is_fenced_off(uct_varuna_amo_t *amo)
         return 0;
     }
 
-    if ((ep->num_reqs > 0) && !uct_varuna_amo_lane_is_home(ep)) {
+    if ((ep->hot.num_reqs > 0) && !uct_varuna_amo_lane_is_home(ep)) {
         uct_varuna_ep_signal(ep);
         return 1;
     }
 
-    return ep->num_reads > 0;
+    return ep->hot.num_reads > 0;
 }
 
 static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
@@ -216,7 +216,7 @@ static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
         ucs_queue_pull_non_empty(&ep->amo.flushes);
         if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
             uct_varuna_req_push(iface, ep, flush);
-            ep->want_signal = 1;
+            ep->hot.want_signal = 1;
             uct_varuna_ep_add_work(ep);
             continue;
         }
@@ -264,7 +264,7 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
         ep->amo.proxied = NULL;
     }
 
-    --ep->amo.num;
+    --ep->hot.num_amos;
     --uct_varuna_requester(iface)->outstanding;
     ep->amo.stats.helped    += amo->sm.helped;
     ep->amo.stats.retries   += amo->sm.retries;
@@ -354,11 +354,11 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
                                    uct_varuna_ep_t *ep)
 {
-    if (ep->amo.num >= UCT_VARUNA_MAX_AMOS) {
+    if (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS) {
         return 0;
     }
 
-    return (ep->state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
+    return (ep->hot.state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
 }
 
 ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
@@ -371,7 +371,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     uct_varuna_amo_t *amo;
 
     if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
-        if (ep->silent > 0) {
+        if (ep->hot.silent > 0) {
             uct_varuna_ep_signal(ep);
         }
         return uct_varuna_ep_unavailable(ep);
@@ -396,8 +396,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
     if (amo->fence) {
         ++ep->amo.fences;
-        ep->fence_next = 0;
-        ep->fence_beat = uct_varuna_requester(iface)->fence_beat;
+        ep->hot.fence_next = 0;
+        ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
     uct_varuna_amo_sm_start(&amo->sm, op, width, remote_addr, compare, value,
@@ -405,7 +405,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
                              UCT_VARUNA_ATOMIC_EXTENDED) ?
                             UCT_VARUNA_SLOTS_MAX : 0);
     ucs_list_add_tail(&ep->amo.all, &amo->all);
-    ++ep->amo.num;
+    ++ep->hot.num_amos;
     ++ep->amo.undecided;
     ++ep->amo.stats.started;
     ++uct_varuna_requester(iface)->outstanding;

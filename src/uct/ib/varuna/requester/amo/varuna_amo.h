@@ -43,7 +43,7 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep);
  *  decided, but not confirmed yet, as well. */
 static inline unsigned uct_varuna_amo_num_to_flush(const uct_varuna_ep_t *ep)
 {
-    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided : ep->amo.num;
+    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided : ep->hot.num_amos;
 }
 
 /** Complete @a flush (a FLUSH request) behind all unfinished atomics. */

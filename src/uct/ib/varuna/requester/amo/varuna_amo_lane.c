@@ -53,8 +53,8 @@ int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface,
                                 uct_varuna_ep_t *ep)
 {
-    if ((ep->state != UCT_VARUNA_EP_ACTIVE) || (ep->owed != NULL) ||
-        (ep->num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
+    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (ep->hot.owed != NULL) ||
+        (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
         return 0;
     }
 

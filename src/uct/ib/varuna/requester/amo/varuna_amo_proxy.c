@@ -53,7 +53,7 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
 
     ep->amo.proxy_link = link;
     ep->amo.proxy_sent = ucs_get_time();
-    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->epoch, &req,
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,
                            sizeof(req));
 }
 

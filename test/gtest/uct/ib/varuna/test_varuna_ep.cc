@@ -1,0 +1,49 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The structure of the endpoint: what a post touches takes two cache lines.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/requester/varuna_ep.h>
+}
+
+class test_varuna_ep : public ucs::test {
+protected:
+    static constexpr size_t CACHE_LINE = 64;
+
+    /* Statistics of UCX, if it is built with them, add a pointer to each base class */
+    static constexpr size_t BASE = sizeof(uct_base_ep_t) - sizeof(uct_ep_t);
+};
+
+UCS_TEST_F(test_varuna_ep, hot_part_takes_two_cache_lines) {
+    EXPECT_LE(offsetof(uct_varuna_ep_t, hot) + sizeof(uct_varuna_ep_hot_t),
+              (2 * CACHE_LINE) + BASE);
+
+    /* Nothing cold is among it */
+    EXPECT_EQ(sizeof(uct_base_ep_t), offsetof(uct_varuna_ep_t, peer));
+    EXPECT_EQ(offsetof(uct_varuna_ep_t, peer) + sizeof(void*),
+              offsetof(uct_varuna_ep_t, lane));
+    EXPECT_EQ(offsetof(uct_varuna_ep_t, lane) + sizeof(uct_varuna_lane_t),
+              offsetof(uct_varuna_ep_t, hot));
+}
+
+UCS_TEST_F(test_varuna_ep, log_ring_is_not_in_the_hot_part) {
+    EXPECT_EQ(2 * sizeof(uint32_t), sizeof(uct_varuna_oplog_t));
+    EXPECT_GE(offsetof(uct_varuna_ep_t, log_ring),
+              offsetof(uct_varuna_ep_t, hot) + sizeof(uct_varuna_ep_hot_t));
+}
+
+/* The counters of requests of a vQP are narrow */
+UCS_TEST_F(test_varuna_ep, counters_hold_their_maximum) {
+    uct_varuna_ep_hot_t hot;
+
+    EXPECT_EQ(sizeof(uint32_t), sizeof(hot.num_reqs)); /* Flushes have no limit */
+    hot.num_reads = UCT_VARUNA_MAX_REQS + 2; /* The reads of a swap and of a verdict */
+    EXPECT_EQ(UCT_VARUNA_MAX_REQS + 2, hot.num_reads);
+    hot.num_amos = UCT_VARUNA_MAX_AMOS;
+    EXPECT_EQ(UCT_VARUNA_MAX_AMOS, hot.num_amos);
+    hot.state = UCT_VARUNA_EP_STATE_LAST;
+    EXPECT_EQ(UCT_VARUNA_EP_STATE_LAST, hot.state);
+}
