@@ -133,7 +133,7 @@ static void act_packet(fuzz_input_t *in, unsigned i)
     pkt.qp_type  = pick(in, src->type, 1);
     pkt.kind     = pick(in, fuzz_u64(in, 1) % EMU_OP_LAST, 1);
     pkt.slid     = pick(in, 1, 2);
-    pkt.dlid     = pick(in, 1, 2);
+    pkt.dst_port = pick(in, 0, 2);
     pkt.src_qpn  = pick(in, src->qpn, 4);
     pkt.dst_qpn  = pick(in, dst->qpn, 4);
     pkt.psn      = pick(in, dst->resp_psn + fuzz_u64(in, 1) - 8, 3) &

@@ -180,13 +180,17 @@ numbers_t agent::command(const std::string &line)
 
 side::side(const rcv::fabric &fabric, unsigned host, unsigned link,
            bool use_srq, bool sig_all, int type) :
-    host(host), srq(-1), m_agent(new agent(fabric, host))
+    host(host), srq(-1), gid_index(-1), gid{0, 0},
+    m_agent(new agent(fabric, host))
 {
     agent &agent = *m_agent;
     numbers_t result;
 
     ctx    = agent("open", link).at(0);
     lid    = agent("port", ctx).at(1);
+    if (agent("layer", ctx).at(0) == IBV_LINK_LAYER_ETHERNET) {
+        use_ipv4_gid();
+    }
     result = agent("mr", ctx, mem_size, all_access);
     mem    = result.at(0);
     addr   = result.at(1);
@@ -204,8 +208,49 @@ side::side(const rcv::fabric &fabric, unsigned host, unsigned link,
 void side::connect(const side &peer, unsigned timeout, unsigned retry,
                    unsigned rnr_retry, unsigned sl)
 {
-    (*m_agent)("connect", qp, peer.qpn, peer.lid, timeout, retry, rnr_retry,
-               sl);
+    std::ostringstream line;
+
+    line << "connect " << qp << " " << peer.qpn << " " << peer.lid << " "
+         << timeout << " " << retry << " " << rnr_retry << " " << sl
+         << grh_words(peer);
+    m_agent->command(line.str());
+}
+
+void side::use_ipv4_gid()
+{
+    numbers_t entry;
+
+    for (uint64_t index : (*m_agent)("gid_table", ctx, 256)) {
+        entry = (*m_agent)("gid", ctx, index);
+        if ((entry.at(0) == 0) && (entry.at(1) == 0) &&
+            (entry.at(3) == IBV_GID_TYPE_ROCE_V2)) {
+            use_gid(index);
+            return;
+        }
+    }
+    throw std::runtime_error("no GID of an IPv4 address");
+}
+
+void side::use_gid(unsigned index)
+{
+    numbers_t entry = (*m_agent)("gid", ctx, index);
+
+    if (entry.at(0) != 0) {
+        throw std::runtime_error("no GID " + std::to_string(index));
+    }
+    gid_index = index;
+    gid[0]    = entry.at(1);
+    gid[1]    = entry.at(2);
+}
+
+std::string side::grh_words(const side &peer) const
+{
+    std::ostringstream words;
+
+    if (gid_index >= 0) {
+        words << " " << gid_index << " " << peer.gid[0] << " " << peer.gid[1];
+    }
+    return words.str();
 }
 
 std::string side::send_line(ibv_wr_opcode opcode, const side &peer,

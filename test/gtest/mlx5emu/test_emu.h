@@ -113,6 +113,15 @@ public:
     void connect(const side &peer, unsigned timeout = 8, unsigned retry = 3,
                  unsigned rnr_retry = 7, unsigned sl = 0);
 
+    /** Takes the GID at an index as its own. */
+    void use_gid(unsigned index);
+
+    /** Takes that of the IPv4 address, for RoCE v2: the constructor does on RoCE. */
+    void use_ipv4_gid();
+
+    /** Words with our index and the peer's GID, if GRHs are used. */
+    std::string grh_words(const side &peer) const;
+
     /** What an agent is told, to be begun and finished. */
     std::string send_line(ibv_wr_opcode opcode, const side &peer,
                           uint64_t wr_id, uint64_t local, uint64_t length,
@@ -212,6 +221,8 @@ public:
     unsigned host;
     uint64_t ctx, mem, addr, lkey, rkey, cq, qp, qpn, lid;
     int64_t  srq;
+    int64_t  gid_index;  /* -1: without GRHs, as on InfiniBand */
+    uint64_t gid[2];     /* prefix, interface */
 
 private:
     std::shared_ptr<agent> m_agent;

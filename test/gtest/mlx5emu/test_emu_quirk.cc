@@ -94,7 +94,10 @@ UCS_TEST_F(test_emu_quirk_text, table) {
         emu_quirk_format((emu_quirk_t)i, presets, text, sizeof(text));
         EXPECT_EQ(std::string(info.name), text);
         emu_quirk_format((emu_quirk_t)i, highest, text, sizeof(text));
-        rules = parse(text);
+        if (info.needs_place) {
+            refuses(text, "needs a host or a link");
+        }
+        rules = parse(std::string(info.needs_place ? "0=" : "") + text);
         ASSERT_EQ(1u, rules.size());
         EXPECT_EQ(i, rules[0].quirk);
         for (unsigned j = 0; (j < EMU_QUIRK_MAX_VALUES) &&

@@ -316,7 +316,7 @@ static numbers_t cmd_qp(const words_t &words)
     return {qps.size() - 1, qp.ibv->qp_num};
 }
 
-/* connect QP REMOTE_QPN DLID TIMEOUT RETRY RNR_RETRY [SL] */
+/* connect QP REMOTE_QPN DLID TIMEOUT RETRY RNR_RETRY [SL [SGID_INDEX PREFIX ID]] */
 static numbers_t cmd_connect(const words_t &words)
 {
     queue_pair &qp   = item(qps, words, 1);
@@ -339,6 +339,7 @@ static numbers_t cmd_connect(const words_t &words)
     attr.ah_attr.dlid       = number(words, 3);
     attr.ah_attr.port_num   = 1;
     attr.ah_attr.sl         = (words.size() > 7) ? number(words, 7) : 0;
+    get_grh(words, 8, &attr.ah_attr);
     check_ret(ibv_modify_qp(qp.ibv, &attr, IBV_QP_STATE | IBV_QP_AV |
                             IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
@@ -412,7 +413,7 @@ static numbers_t cmd_destroy(const words_t &words)
     return {};
 }
 
-/* ah CONTEXT DLID -> address handle */
+/* ah CONTEXT DLID [SGID_INDEX PREFIX ID] -> address handle */
 static numbers_t cmd_ah(const words_t &words)
 {
     context &c       = item(contexts, words, 1);
@@ -421,6 +422,7 @@ static numbers_t cmd_ah(const words_t &words)
 
     attr.dlid     = number(words, 2);
     attr.port_num = 1;
+    get_grh(words, 3, &attr);
     ah            = ibv_create_ah(c.pd, &attr);
     check(ah != NULL, "ibv_create_ah");
     ahs.push_back(ah);
@@ -550,6 +552,8 @@ static numbers_t cmd_async(const words_t &words)
     switch (event.event_type) {
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_GID_CHANGE:
+    case IBV_EVENT_LID_CHANGE:
         what = event.element.port_num;
         break;
     case IBV_EVENT_QP_LAST_WQE_REACHED:
@@ -636,7 +640,10 @@ static const std::map<std::string, command_t> commands = {
     {"storm", cmd_storm},     {"alias", cmd_alias},
     {"protect", cmd_protect}, {"unmap", cmd_unmap},
     {"masked", cmd_masked},   {"bytes", cmd_bytes},   {"peek", cmd_peek},
-    {"close_fds", cmd_close_fds},
+    {"close_fds", cmd_close_fds}, {"layer", cmd_layer},
+    {"gid", cmd_gid},         {"gid_table", cmd_gid_table},
+    {"gid_files", cmd_gid_files}, {"file", cmd_file},
+    {"answer", cmd_answer},   {"mac", cmd_mac},
     {"devx_modify", cmd_devx_obj},      {"devx_query", cmd_devx_obj},
     {"devx_qp_modify", cmd_devx_qp},    {"devx_qp_query", cmd_devx_qp},
     {"devx_open", cmd_devx_open},

@@ -84,6 +84,19 @@ void check(bool condition, const char *what);
 /** Readable within so many milliseconds? */
 bool wait_fd(int fd, int timeout_ms);
 
+/** Words SGID_INDEX PREFIX ID of the receiver, from @a first on, if they are there:
+ *  a GRH. @return Whether they are. */
+bool get_grh(const words_t &words, size_t first, ibv_ah_attr *attr);
+
+/* Commands in verbs_agent_gid.cc */
+numbers_t cmd_layer(const words_t &words);
+numbers_t cmd_gid(const words_t &words);
+numbers_t cmd_gid_table(const words_t &words);
+numbers_t cmd_gid_files(const words_t &words);
+numbers_t cmd_file(const words_t &words);
+numbers_t cmd_answer(const words_t &words);
+numbers_t cmd_mac(const words_t &words);
+
 /* Commands in verbs_agent_raw.cc: direct verbs */
 numbers_t cmd_dct(const words_t &words);
 numbers_t cmd_dci(const words_t &words);

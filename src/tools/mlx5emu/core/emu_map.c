@@ -195,12 +195,9 @@ static void emu_fabric_init_port(emu_fabric_t *f, unsigned host, unsigned link)
     port->index      = host * f->cfg.links + link;
     port->host       = host;
     port->link       = link;
-    port->lid        = host + 1;
     port->hca        = f->cfg.shared_hca ? host * f->cfg.links : port->index;
     port->link_state = EMU_LINK_UP;
     port->speed      = f->cfg.speeds[link];
-    port->gid_prefix = 0xfec0000000000000ul | link;
-    port->guid       = 0x0002c90300000000ul | (host << 8) | link;
     emu_lock_init(&port->hca_lock);
     emu_lock_init(&port->link_lock);
 }

@@ -107,6 +107,14 @@ void emu_nic_count_fatal(uint32_t port, uint32_t qpn, uint64_t id, uint32_t psn)
     (void)emu_quirk_hits(port, EMU_QUIRK_FATAL_WRITES, qpn, id, psn);
 }
 
+/* A program meets addresses and a link layer that are not as usual */
+static void emu_nic_show_addr_quirks(const emu_port_t *port)
+{
+    emu_quirk_hits(port->index, EMU_QUIRK_ROCE, 0, 0, port->link);
+    emu_quirk_hits(port->index, EMU_QUIRK_SAME_GID, 0, 0, port->link);
+    emu_quirk_hits(port->index, EMU_QUIRK_MISWIRED, 0, 0, emu_port_plane(port));
+}
+
 int emu_nic_open(unsigned link, emu_ctx_t **ctx_p)
 {
     const emu_port_t *port = emu_port_get(emu_self->host, link);
@@ -121,6 +129,7 @@ int emu_nic_open(unsigned link, emu_ctx_t **ctx_p)
         return emu_nic_command(port->index, nic_gen - 1);
     }
 
+    emu_nic_show_addr_quirks(port);
     return emu_ctx_open(port->index, nic_gen, ctx_p);
 }
 

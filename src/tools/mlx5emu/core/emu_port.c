@@ -110,24 +110,33 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     int is_down = (port->link_state == EMU_LINK_DOWN) &&
                   !emu_quirk_hits(port->index, EMU_QUIRK_FIXED_PORT, 0, 0,
                                   EMU_LINK_DOWN);
+    emu_addr_t addr;
 
+    emu_port_addr(port, &addr);
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->state           = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr_p->max_mtu         = IBV_MTU_4096;
     attr_p->active_mtu      = emu_port_mtu();
-    attr_p->gid_tbl_len     = 1;
+    attr_p->gid_tbl_len     = emu_addr_num_gids(&addr);
     attr_p->port_cap_flags  = IBV_PORT_CM_SUP;
     attr_p->max_msg_sz      = EMU_MAX_MSG;
     attr_p->pkey_tbl_len    = 1;
-    attr_p->lid             = port->lid;
-    attr_p->sm_lid          = 1;
-    attr_p->lmc             = 0;
-    attr_p->max_vl_num      = 4;
-    attr_p->subnet_timeout  = emu_fabric->cfg.subnet_timeout;
     attr_p->active_width    = 2;                   /* 4x */
     attr_p->active_speed    = emu_speeds[port->speed].active_speed;
     attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */
-    attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+    if (addr.is_roce) {
+        attr_p->phys_state      = is_down ? 3 : 5; /* disabled : link up */
+        attr_p->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
+        attr_p->flags           = IBV_QPF_GRH_REQUIRED;
+        attr_p->link_layer      = IBV_LINK_LAYER_ETHERNET;
+    } else {
+        attr_p->lid             = emu_addr_lid(&addr);
+        attr_p->sm_lid          = 1;
+        attr_p->lmc             = 0;
+        attr_p->max_vl_num      = 4;
+        attr_p->subnet_timeout  = emu_fabric->cfg.subnet_timeout;
+        attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
+    }
 }
 
 uint16_t emu_port_ooo_sls(const emu_port_t *port)
@@ -145,10 +154,13 @@ const char *emu_port_rate(const emu_port_t *port)
 
 void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)
 {
+    emu_addr_t addr;
+
+    emu_port_addr(port, &addr);
     memset(attr_p, 0, sizeof(*attr_p));
     strcpy(attr_p->fw_ver, "16.35.1012");
-    attr_p->node_guid           = htobe64(port->guid);
-    attr_p->sys_image_guid      = htobe64(port->guid);
+    attr_p->node_guid           = htobe64(emu_addr_guid(&addr));
+    attr_p->sys_image_guid      = htobe64(emu_addr_guid(&addr));
     attr_p->max_mr_size         = UINT64_MAX;
     attr_p->page_size_cap       = ~0xffful;
     attr_p->vendor_id           = 0x2c9;
@@ -179,10 +191,92 @@ void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)
     attr_p->phys_port_cnt       = 1;
 }
 
-void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p)
+unsigned emu_port_plane(const emu_port_t *port)
 {
-    gid_p->global.subnet_prefix = htobe64(port->gid_prefix);
-    gid_p->global.interface_id  = htobe64(port->guid);
+    if (!emu_quirk_on(port->index, EMU_QUIRK_MISWIRED)) {
+        return port->link;
+    }
+
+    return (port->link + emu_quirk_value(port->index, EMU_QUIRK_MISWIRED, 0)) %
+           emu_fabric->cfg.links;
+}
+
+void emu_port_addr(const emu_port_t *port, emu_addr_t *addr_p)
+{
+    addr_p->host    = port->host;
+    addr_p->link    = port->link;
+    addr_p->plane   = emu_port_plane(port);
+    addr_p->is_roce = emu_port_is_roce(port);
+    addr_p->one_net = emu_quirk_on(port->index, EMU_QUIRK_SAME_GID);
+    addr_p->no_ip   = __atomic_load_n(&port->no_ip, __ATOMIC_ACQUIRE);
+    addr_p->moves   = __atomic_load_n(&port->moves, __ATOMIC_ACQUIRE);
+}
+
+uint16_t emu_port_lid(const emu_port_t *port)
+{
+    emu_addr_t addr;
+
+    emu_port_addr(port, &addr);
+    return emu_addr_lid(&addr);
+}
+
+int emu_port_gid(const emu_port_t *port, unsigned index, union ibv_gid *gid_p,
+                 emu_gid_type_t *type_p)
+{
+    emu_addr_t addr;
+
+    emu_port_addr(port, &addr);
+    return emu_addr_gid(&addr, index, gid_p, type_p);
+}
+
+static void emu_port_raise(const emu_port_t *port, enum ibv_event_type type)
+{
+    emu_ctx_raise(port->index, port->nic_gen, type);
+}
+
+/* link_lock is held. The network device loses its addresses with the link, and what
+ * the host knew of others */
+static void emu_link_lose_addr(emu_port_t *port)
+{
+    unsigned i;
+
+    for (i = 0; i < EMU_MAX_PORTS / 64; i++) {
+        __atomic_store_n(&port->neighbors[i], 0, __ATOMIC_RELAXED);
+    }
+
+    if (emu_port_is_roce(port) &&
+        emu_quirk_on(port->index, EMU_QUIRK_GID_MOVES)) {
+        __atomic_store_n(&port->no_ip, 1, __ATOMIC_SEQ_CST);
+        emu_port_raise(port, IBV_EVENT_GID_CHANGE);
+    }
+}
+
+/* link_lock is held. The link is there again: so are addresses */
+static void emu_link_get_addr(emu_port_t *port)
+{
+    int moves = emu_quirk_hits(port->index, EMU_QUIRK_GID_MOVES, 0, 0,
+                               port->moves + 1);
+    int had_no_ip = port->no_ip;
+
+    if (moves) {
+        __atomic_store_n(&port->moves, port->moves + 1, __ATOMIC_SEQ_CST);
+    }
+
+    __atomic_store_n(&port->no_ip, 0, __ATOMIC_SEQ_CST);
+    if (!emu_port_is_roce(port)) {
+        /* The subnet manager gives the LID before it activates the port */
+        if (moves) {
+            emu_port_raise(port, IBV_EVENT_LID_CHANGE);
+        }
+        emu_port_raise(port, IBV_EVENT_PORT_ACTIVE);
+        return;
+    }
+
+    /* Whoever configures the interface waits for the link */
+    emu_port_raise(port, IBV_EVENT_PORT_ACTIVE);
+    if (moves || had_no_ip) {
+        emu_port_raise(port, IBV_EVENT_GID_CHANGE);
+    }
 }
 
 /* link_lock is held */
@@ -205,9 +299,10 @@ static void emu_link_change(emu_port_t *port, emu_link_state_t state)
     }
 
     if (state == EMU_LINK_DOWN) {
-        emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ERR);
+        emu_port_raise(port, IBV_EVENT_PORT_ERR);
+        emu_link_lose_addr(port);
     } else {
-        emu_ctx_raise(port->index, port->nic_gen, IBV_EVENT_PORT_ACTIVE);
+        emu_link_get_addr(port);
     }
 }
 

@@ -12,7 +12,9 @@
 
 #include "../base/emu_def.h"
 #include "../base/emu_lock.h"
+#include "emu_addr.h"
 #include "emu_fabric.h"
+#include "emu_quirk.h"
 
 /** State of the link between a port and its plane's switch. */
 typedef enum emu_link_state {
@@ -71,8 +73,9 @@ struct emu_port {
     uint16_t   index;
     uint16_t   host;
     uint16_t   link;
-    uint16_t   lid;          /* host + 1, on the plane of the link */
     uint16_t   hca;          /* atomics are atomic within one HCA */
+    uint8_t    no_ip;        /* emu_addr_t, written with link_lock held */
+    uint8_t    moves;        /* ... */
     uint16_t   reserved;
     uint32_t   link_state;   /* emu_link_state_t; read without a lock */
     uint64_t   link_changes; /* generation: counts emu_link_set() */
@@ -85,8 +88,8 @@ struct emu_port {
     uint64_t   flap_start_ns;
     uint64_t   flap_period_ns; /* 0: the link does not flap; read without */
     uint64_t   flap_down_ns; /* each period begins with so long down */
-    uint64_t   gid_prefix;   /* host byte order: fec0:0:0:<plane> */
-    uint64_t   guid;         /* host byte order: EUI-64 of the port */
+    uint64_t   neighbors[EMU_MAX_PORTS / 64]; /* RoCE: ports whose MAC addresses
+                                the host knows, by index; atomic */
     emu_lock_t hca_lock;     /* of HCA number "index": guards atomics */
     uint64_t   counters[EMU_QPT_LAST][EMU_CNT_STRIDE]
                __attribute__((aligned(64)));
@@ -110,13 +113,37 @@ void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p);
 /** Rate of the port as sysfs has it. */
 const char *emu_port_rate(const emu_port_t *port);
 
-/** GID number 0 of a port. */
-void emu_port_gid(const emu_port_t *port, union ibv_gid *gid_p);
+/** Addresses of a port as they are now. */
+void emu_port_addr(const emu_port_t *port, emu_addr_t *addr_p);
+
+/** Whether a port's link layer is Ethernet. */
+static inline int emu_port_is_roce(const emu_port_t *port)
+{
+    return emu_quirk_on(port->index, EMU_QUIRK_ROCE);
+}
+
+/** Service level, or on RoCE priority, from the field that an address vector has for
+ *  it: a priority is in the upper bits. */
+static inline uint8_t emu_port_sl(const emu_port_t *port, uint8_t sl)
+{
+    return emu_port_is_roce(port) ? (sl >> 1) : sl;
+}
+
+/** The plane whose switch a port is connected to. */
+unsigned emu_port_plane(const emu_port_t *port);
+
+/** LID of a port; 0 on RoCE. */
+uint16_t emu_port_lid(const emu_port_t *port);
+
+/** An entry of the GID table, as @ref emu_addr_gid. */
+int emu_port_gid(const emu_port_t *port, unsigned index, union ibv_gid *gid_p,
+                 emu_gid_type_t *type_p);
 
 /**
  * Change a link. Going down or up raises IBV_EVENT_PORT_ERR/PORT_ACTIVE on all
  * contexts of the port; to and from silent raises nothing, but "down" after
- * silent does.
+ * silent does. With quirk gid-moves the addresses change, too, which raises
+ * IBV_EVENT_LID_CHANGE or, on RoCE, IBV_EVENT_GID_CHANGE.
  */
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
 

@@ -22,6 +22,7 @@
 
 #include "../base/emu_def.h"
 #include "../base/emu_lock.h"
+#include "../wqe/emu_wqe.h"
 
 /** What emu_qp_create needs. Sizes are rounded up to powers of two. */
 typedef struct emu_qp_init_attr {
@@ -122,6 +123,7 @@ struct emu_qp {
     uint32_t            known_sq_psn;/*     of the last modify or query */
     struct ibv_qp_attr  attr;        /* as modified; PSNs and state live below;
                                         written with both locks held */
+    emu_path_t          path;        /* attr.ah_attr, and the MAC address */
     uint8_t             fatal;       /* EMU_QP_FATAL_x; atomic */
 
     /* Requester half */
@@ -155,7 +157,7 @@ struct emu_qp {
     uint64_t            req_serial;  /* of the DC connection, 0: none */
     uint64_t            dc_key_now;  /* ... its target */
     uint32_t            dc_dct_now;
-    uint32_t            dc_dlid_now;
+    emu_path_t          dc_path_now;
     uint32_t            dc_psn;      /* ... and its first PSN */
 
     /* Responder half */

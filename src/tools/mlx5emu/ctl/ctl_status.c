@@ -171,7 +171,7 @@ static void ctl_status_print_port(const emu_port_t *port)
     uint64_t value;
 
     printf("link %u:%u  mlx5_%u  lid %u  %s%s%s\n", port->host, port->link,
-           port->link, port->lid, (port->nic_gen & 1) ? "dead " : "",
+           port->link, emu_port_lid(port), (port->nic_gen & 1) ? "dead " : "",
            emu_link_state_names[port->link_state],
            port->flap_period_ns ? " (flaps)" : "");
     for (counter = 0; counter < EMU_CNT_LAST; ++counter) {
@@ -279,7 +279,7 @@ static json_t *ctl_status_json_port(const emu_port_t *port)
     snprintf(device, sizeof(device), "mlx5_%u", port->link);
     return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o}",
                      "host", port->host, "link", port->link, "device", device,
-                     "lid", port->lid, "state",
+                     "lid", emu_port_lid(port), "state",
                      emu_link_state_names[port->link_state], "dead",
                      (int)(port->nic_gen & 1), "flaps",
                      port->flap_period_ns != 0, "changes",

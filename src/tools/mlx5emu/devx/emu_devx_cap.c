@@ -95,22 +95,28 @@ int emu_devx_query_vport(const emu_devx_cmd_t *cmd)
     const emu_port_t *port = &emu_fabric->ports[ctx->port];
     uint8_t vport[EMU_VPORT_SIZE];
     struct ibv_port_attr attr;
+    emu_addr_t addr;
+    uint64_t guid;
 
-    /* Those of other functions are for who manages the device */
-    if ((emu_ifc_get(cmd->in, EMU_VPORT_IN_PORT_NUM) != 1) ||
+    /* Those of other functions are for who manages the device, and Ethernet ports have
+     * a context of another kind */
+    if (emu_port_is_roce(port) ||
+        (emu_ifc_get(cmd->in, EMU_VPORT_IN_PORT_NUM) != 1) ||
         (emu_ifc_get(cmd->in, EMU_VPORT_IN_OTHER) != 0) ||
         (emu_ifc_get(cmd->in, EMU_VPORT_IN_NUMBER) != 0)) {
         return EMU_CMD_ST_BAD_PARAM;
     }
 
     emu_port_query(port, &attr);
+    emu_port_addr(port, &addr);
+    guid = emu_addr_guid(&addr);
     memset(vport, 0, sizeof(vport));
     emu_ifc_set(vport, EMU_VPORT_PHYS_STATE, attr.phys_state);
     emu_ifc_set(vport, EMU_VPORT_PORT_STATE, attr.state);
     emu_ifc_set(vport, EMU_VPORT_STATE, attr.state == IBV_PORT_ACTIVE);
-    emu_ifc_set(vport, EMU_VPORT_SYSTEM_GUID, port->guid);
-    emu_ifc_set(vport, EMU_VPORT_PORT_GUID, port->guid);
-    emu_ifc_set(vport, EMU_VPORT_NODE_GUID, port->guid);
+    emu_ifc_set(vport, EMU_VPORT_SYSTEM_GUID, guid);
+    emu_ifc_set(vport, EMU_VPORT_PORT_GUID, guid);
+    emu_ifc_set(vport, EMU_VPORT_NODE_GUID, guid);
     emu_ifc_set(vport, EMU_VPORT_OOO_SL_MASK, emu_port_ooo_sls(port));
     emu_ifc_set(vport, EMU_VPORT_LID, attr.lid);
     emu_ifc_set(vport, EMU_VPORT_SUBNET_TIMEOUT, attr.subnet_timeout);

@@ -35,8 +35,10 @@ static int emu_devx_dct_activate(emu_qp_t *qp, const void *dctc)
     attr.qp_state      = IBV_QPS_RTR;
     attr.path_mtu      = emu_ifc_get(dctc, EMU_DCTC_MTU);
     attr.min_rnr_timer = emu_ifc_get(dctc, EMU_DCTC_MIN_RNR_NAK);
+    attr.ah_attr.port_num       = attr.port_num;
+    attr.ah_attr.grh.sgid_index = emu_ifc_get(dctc, EMU_DCTC_MY_ADDR_INDEX);
     return emu_qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU |
-                                    IBV_QP_MIN_RNR_TIMER);
+                                    IBV_QP_MIN_RNR_TIMER | IBV_QP_AV);
 }
 
 int emu_devx_create_dct(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd)
@@ -117,6 +119,7 @@ int emu_devx_query_dct(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
     emu_ifc_set(dctc, EMU_DCTC_PORT, attr.port_num);
     emu_ifc_set(dctc, EMU_DCTC_PKEY_INDEX, attr.pkey_index);
     emu_ifc_set(dctc, EMU_DCTC_MIN_RNR_NAK, attr.min_rnr_timer);
+    emu_ifc_set(dctc, EMU_DCTC_MY_ADDR_INDEX, attr.ah_attr.grh.sgid_index);
     emu_ifc_set(dctc, EMU_DCTC_RRE, !!(access & IBV_ACCESS_REMOTE_READ));
     emu_ifc_set(dctc, EMU_DCTC_RWE, !!(access & IBV_ACCESS_REMOTE_WRITE));
     emu_ifc_set(dctc, EMU_DCTC_RAE, !!(access & IBV_ACCESS_REMOTE_ATOMIC));

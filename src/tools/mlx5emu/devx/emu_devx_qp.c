@@ -167,10 +167,22 @@ static unsigned emu_devx_qp_access(const emu_qp_t *qp, const void *qpc,
     return access;
 }
 
-static void emu_devx_qp_get_path(const void *qpc, struct ibv_ah_attr *ah)
+static int emu_devx_qp_is_roce(const emu_qp_t *qp)
 {
-    ah->dlid              = emu_ifc_get(qpc, EMU_QPC_RLID);
-    ah->sl                = emu_ifc_get(qpc, EMU_QPC_SL);
+    return emu_port_is_roce(&emu_fabric->ports[qp->port]);
+}
+
+/* RoCE has a UDP port and a priority where InfiniBand has LID and service level: as
+ * in an address handle */
+static void emu_devx_qp_get_path(const emu_qp_t *qp, const void *qpc,
+                                 struct ibv_ah_attr *ah)
+{
+    int is_roce = emu_devx_qp_is_roce(qp);
+
+    ah->dlid              = is_roce ? emu_ifc_get(qpc, EMU_QPC_UDP_SPORT) :
+                                      emu_ifc_get(qpc, EMU_QPC_RLID);
+    ah->sl                = is_roce ? emu_ifc_get(qpc, EMU_QPC_ETH_PRIO) :
+                                      emu_ifc_get(qpc, EMU_QPC_SL);
     ah->src_path_bits     = emu_ifc_get(qpc, EMU_QPC_MLID);
     ah->static_rate       = emu_ifc_get(qpc, EMU_QPC_STAT_RATE);
     ah->is_global         = emu_ifc_get(qpc, EMU_QPC_GRH);
@@ -191,7 +203,8 @@ static int emu_devx_qp_to_init(const void *qpc, struct ibv_qp_attr *attr)
     return IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
 }
 
-static int emu_devx_qp_to_rtr(const void *qpc, struct ibv_qp_attr *attr)
+static int emu_devx_qp_to_rtr(const emu_qp_t *qp, const void *qpc,
+                              struct ibv_qp_attr *attr)
 {
     attr->qp_state           = IBV_QPS_RTR;
     attr->path_mtu           = emu_ifc_get(qpc, EMU_QPC_MTU);
@@ -199,7 +212,7 @@ static int emu_devx_qp_to_rtr(const void *qpc, struct ibv_qp_attr *attr)
     attr->rq_psn             = emu_ifc_get(qpc, EMU_QPC_NEXT_RCV_PSN);
     attr->min_rnr_timer      = emu_ifc_get(qpc, EMU_QPC_MIN_RNR_NAK);
     attr->max_dest_rd_atomic = 1u << emu_ifc_get(qpc, EMU_QPC_LOG_RRA_MAX);
-    emu_devx_qp_get_path(qpc, &attr->ah_attr);
+    emu_devx_qp_get_path(qp, qpc, &attr->ah_attr);
     return IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
            IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_AV;
 }
@@ -246,7 +259,7 @@ static int emu_devx_qp_modify_attr(const emu_qp_t *qp,
         break;
     case EMU_CMD_INIT2RTR_QP:
         *from_p = IBV_QPS_INIT;
-        mask    = emu_devx_qp_to_rtr(qpc, attr);
+        mask    = emu_devx_qp_to_rtr(qp, qpc, attr);
         break;
     case EMU_CMD_RTR2RTS_QP:
         *from_p = IBV_QPS_RTR;
@@ -275,6 +288,7 @@ static int emu_devx_qp_is_short(const emu_devx_cmd_t *cmd)
 int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
 {
     struct ibv_qp_attr attr, now;
+    const uint8_t *rmac;
     int mask, from, ret;
 
     if (!emu_devx_qp_is_short(cmd) && (cmd->inlen < EMU_QP_CMD_LEN)) {
@@ -294,7 +308,9 @@ int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
         }
     }
 
-    return emu_devx_status(emu_qp_modify(qp, &attr, mask));
+    rmac = ((mask & IBV_QP_AV) && emu_devx_qp_is_roce(qp)) ?
+           ((const uint8_t*)emu_devx_in_qpc(cmd) + EMU_QPC_RMAC_BYTE) : NULL;
+    return emu_devx_status(emu_qp_modify_to(qp, &attr, mask, rmac));
 }
 
 static unsigned emu_devx_qp_state(enum ibv_qp_state state)
@@ -317,15 +333,23 @@ static unsigned emu_devx_log2(unsigned value)
     return (value <= 1) ? 0 : (31 - __builtin_clz(value));
 }
 
-static void emu_devx_qp_put_path(void *qpc, const struct ibv_qp_attr *attr)
+static void emu_devx_qp_put_path(void *qpc, const emu_qp_t *qp,
+                                 const struct ibv_qp_attr *attr)
 {
     const struct ibv_ah_attr *ah = &attr->ah_attr;
 
     emu_ifc_set(qpc, EMU_QPC_PKEY_INDEX, attr->pkey_index);
     emu_ifc_set(qpc, EMU_QPC_ACK_TIMEOUT, attr->timeout);
     emu_ifc_set(qpc, EMU_QPC_PORT, attr->port_num);
-    emu_ifc_set(qpc, EMU_QPC_RLID, ah->dlid);
-    emu_ifc_set(qpc, EMU_QPC_SL, ah->sl);
+    if (emu_devx_qp_is_roce(qp)) {
+        emu_ifc_set(qpc, EMU_QPC_UDP_SPORT, ah->dlid);
+        emu_ifc_set(qpc, EMU_QPC_ETH_PRIO, ah->sl);
+        memcpy((uint8_t*)qpc + EMU_QPC_RMAC_BYTE, qp->path.rmac,
+               sizeof(qp->path.rmac));
+    } else {
+        emu_ifc_set(qpc, EMU_QPC_RLID, ah->dlid);
+        emu_ifc_set(qpc, EMU_QPC_SL, ah->sl);
+    }
     emu_ifc_set(qpc, EMU_QPC_MLID, ah->src_path_bits);
     emu_ifc_set(qpc, EMU_QPC_STAT_RATE, ah->static_rate);
     emu_ifc_set(qpc, EMU_QPC_GRH, ah->is_global);
@@ -378,7 +402,7 @@ int emu_devx_query_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
     }
 
     emu_devx_qp_put_constant(qpc, qp);
-    emu_devx_qp_put_path(qpc, &attr);
+    emu_devx_qp_put_path(qpc, qp, &attr);
     emu_ifc_set(qpc, EMU_QPC_STATE, emu_devx_qp_state(attr.qp_state));
     emu_ifc_set(qpc, EMU_QPC_MTU, attr.path_mtu);
     emu_ifc_set(qpc, EMU_QPC_REMOTE_QPN, attr.dest_qp_num);

@@ -220,8 +220,11 @@
 #define EMU_QPC_TCLASS             0x124, 8
 #define EMU_QPC_FLOW_LABEL         0x12c, 20
 #define EMU_QPC_RGID_BYTE          40
+#define EMU_QPC_UDP_SPORT          0x1d0, 16
+#define EMU_QPC_ETH_PRIO           0x1e1, 3
 #define EMU_QPC_SL                 0x1e4, 4
 #define EMU_QPC_PORT               0x1e8, 8
+#define EMU_QPC_RMAC_BYTE          62
 
 #define EMU_QPC_ST_RC              0x0
 #define EMU_QPC_ST_DCI             0x5
@@ -258,6 +261,7 @@
 #define EMU_DCTC_MTU               0x145, 3
 #define EMU_DCTC_PORT              0x148, 8
 #define EMU_DCTC_PKEY_INDEX        0x150, 16
+#define EMU_DCTC_MY_ADDR_INDEX     0x168, 8
 #define EMU_DCTC_STATE_ACTIVE      0
 #define EMU_DCTC_STATE_DRAINED     2
 

@@ -17,6 +17,11 @@
  */
 int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask);
 
+/** The same on RoCE: with IBV_QP_AV, @a rmac is the MAC address that the path leads
+ *  to; NULL: not known. */
+int emu_qp_modify_to(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
+                     const uint8_t *rmac);
+
 /**
  * The send doorbell: runs all WQEs up to the producer counter in the doorbell
  * record. Called from the trap of a UAR page, or by verbs-level posts.

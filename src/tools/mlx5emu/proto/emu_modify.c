@@ -7,8 +7,10 @@
 #include "emu_engine.h"
 #include "emu_proto.h"
 #include "../core/emu_nic.h"
+#include "../core/emu_route.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Which states can be reached from which: bit masks by the old state */
 #define EMU_S(_state) (1u << IBV_QPS_##_state)
@@ -137,7 +139,24 @@ static int emu_qp_command(const emu_qp_t *qp, const struct ibv_qp_attr *attr,
                     emu_nic_command(qp->port, qp->nic_gen);
 }
 
+static void emu_qp_set_path(emu_qp_t *qp, const struct ibv_ah_attr *attr,
+                            const uint8_t *rmac)
+{
+    emu_route_path(attr, &qp->path);
+    if (rmac != NULL) {
+        /* The command that has it need not say that the rest is there, too */
+        qp->path.is_full = 1;
+        memcpy(qp->path.rmac, rmac, sizeof(qp->path.rmac));
+    }
+}
+
 int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
+{
+    return emu_qp_modify_to(qp, attr, mask, NULL);
+}
+
+int emu_qp_modify_to(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
+                     const uint8_t *rmac)
 {
     enum ibv_qp_state from, to;
     int ret, is_done;
@@ -159,6 +178,9 @@ int emu_qp_modify(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask)
             emu_qp_fail_locked(qp);
         } else {
             emu_qp_copy_attr(&qp->attr, attr, mask);
+            if (mask & IBV_QP_AV) {
+                emu_qp_set_path(qp, &attr->ah_attr, rmac);
+            }
             if (mask & IBV_QP_STATE) {
                 emu_qp_enter(qp, attr, mask, from, to);
             }

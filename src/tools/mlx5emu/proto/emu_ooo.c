@@ -60,7 +60,7 @@ int emu_ooo_is_on(const emu_qp_t *qp, uint8_t sl)
  * one port only may want it otherwise. */
 static int emu_ooo_travels(const emu_qp_t *qp, const emu_pkt_t *pkt)
 {
-    return (pkt->slid != pkt->dlid) ||
+    return (pkt->src_port != pkt->dst_port) ||
            emu_quirk_value(qp->port, emu_ooo_quirk(qp), EMU_OOO_LOOPBACK);
 }
 

@@ -123,6 +123,8 @@ void emu_rq_get(emu_qp_t *qp, uint16_t index, emu_rq_entry_t *entry_p);
  * @param [in] offset  Where in the entry's memory.
  * @return 0, -EMSGSIZE (too long), -EACCES (bad key), -ESRCH, -EFAULT.
  */
+int emu_rq_scatter_data(emu_qp_t *qp, const emu_rq_entry_t *entry,
+                        uint32_t offset, const void *data, uint32_t length);
 int emu_rq_scatter(emu_qp_t *qp, const emu_rq_entry_t *entry, uint32_t offset,
                    const emu_pkt_t *pkt);
 

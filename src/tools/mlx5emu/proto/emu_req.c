@@ -67,8 +67,9 @@ static int emu_req_check_op(const emu_qp_t *qp, const emu_op_t *op)
 static int emu_req_connect(emu_qp_t *qp, const emu_op_t *op)
 {
     if (emu_likely((qp->dc_dct_now == op->dqpn) &&
-                   (qp->dc_dlid_now == op->dlid) &&
-                   (qp->dc_key_now == op->dc_key))) {
+                   (qp->dc_key_now == op->dc_key) &&
+                   (memcmp(&qp->dc_path_now, &op->path,
+                           sizeof(op->path)) == 0))) {
         return 1;
     }
 
@@ -78,7 +79,7 @@ static int emu_req_connect(emu_qp_t *qp, const emu_op_t *op)
 
     qp->req_serial++;
     qp->dc_dct_now  = op->dqpn;
-    qp->dc_dlid_now = op->dlid;
+    qp->dc_path_now = op->path;
     qp->dc_key_now  = op->dc_key;
     qp->dc_psn      = qp->req_psn;
     return 1;
@@ -175,15 +176,15 @@ static int emu_req_begin(emu_qp_t *qp, const emu_op_t *op, int error)
 
 static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
 {
+    emu_pkt_set_path(pkt, emu_req_port(qp), (qp->type == EMU_QPT_DCI) ?
+                                            &qp->dc_path_now : &qp->path);
     if (qp->type == EMU_QPT_DCI) {
         pkt->dst_qpn  = qp->dc_dct_now;
-        pkt->dlid     = qp->dc_dlid_now;
         pkt->dc_key   = qp->dc_key_now;
         pkt->serial   = qp->req_serial;
         pkt->conn_psn = qp->dc_psn;
     } else {
         pkt->dst_qpn  = qp->attr.dest_qp_num;
-        pkt->dlid     = qp->attr.ah_attr.dlid;
         pkt->dc_key   = 0;
         pkt->serial   = 0;
         pkt->conn_psn = 0;
@@ -223,7 +224,8 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
     unsigned mtu   = emu_qp_mtu(qp);
     uint32_t first = emu_psn_diff(qp->req_send, sqe->psn);
     uint32_t num   = sqe->num_psn - first;
-    uint8_t sl     = (qp->type == EMU_QPT_DCI) ? op->sl : qp->attr.ah_attr.sl;
+    uint8_t sl     = (qp->type == EMU_QPT_DCI) ?
+                     emu_port_sl(emu_req_port(qp), op->sl) : qp->attr.ah_attr.sl;
 
     if (op->kind != EMU_OP_READ) {
         num = emu_req_train(qp, sl, num, mtu);
@@ -242,8 +244,6 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
                         ((emu_psn_diff(qp->req_send, qp->req_max) < 0) ?
                          EMU_PKT_RETRY : 0);
     pkt->wqe_index    = index;
-    pkt->src_port     = qp->port;
-    pkt->slid         = emu_req_port(qp)->lid;
     pkt->mtu          = mtu;
     pkt->psn          = qp->req_send;
     pkt->num_psn      = num;

@@ -15,6 +15,7 @@
 #include "../core/emu_nic.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
+#include "../core/emu_route.h"
 
 #include <string.h>
 
@@ -31,16 +32,31 @@ static emu_rx_verdict_t emu_rx_check_state(emu_rx_t *rx)
     }
 }
 
-/* RC: the packet must come from the peer */
+/* RC: the packet must come from the port that the path leads to. On RoCE the LID of
+ * a path is a UDP port, and means nothing here */
+static int emu_rx_is_from(const emu_path_t *path, const emu_pkt_t *pkt)
+{
+    if (pkt->has_grh && path->is_full &&
+        (memcmp(path->dgid, &pkt->grh.sgid, sizeof(path->dgid)) != 0)) {
+        return 0;
+    }
+    return (pkt->slid == 0) || (pkt->slid == path->dlid);
+}
+
+/* The packet must be for the address that the queue pair uses; with RC, it must come
+ * from the peer */
 static emu_rx_verdict_t emu_rx_check_peer(emu_rx_t *rx)
 {
-    const struct ibv_qp_attr *attr = &rx->qp->attr;
+    const emu_qp_t *qp   = rx->qp;
+    const emu_pkt_t *pkt = rx->pkt;
 
-    if (rx->qp->type == EMU_QPT_DCT) {
-        return EMU_RX_NEXT;
+    if (!emu_route_is_mine(rx->port, &qp->path,
+                           pkt->has_grh ? &pkt->grh : NULL)) {
+        return EMU_RX_DROP;
     }
-    return ((attr->dest_qp_num == rx->pkt->src_qpn) &&
-            (attr->ah_attr.dlid == rx->pkt->slid)) ? EMU_RX_NEXT : EMU_RX_DROP;
+    return ((qp->type == EMU_QPT_DCT) ||
+            ((qp->attr.dest_qp_num == pkt->src_qpn) &&
+             emu_rx_is_from(&qp->path, pkt))) ? EMU_RX_NEXT : EMU_RX_DROP;
 }
 
 /* DC: the context must be that of this connection, or of an older one */
@@ -238,7 +254,8 @@ static int emu_rx_is_sound(const emu_pkt_t *pkt)
 
     if ((pkt->kind == EMU_OP_NONE) || (pkt->kind >= EMU_OP_LAST) ||
         !emu_rx_is_transport(pkt->qp_type) ||
-        (pkt->src_port >= EMU_MAX_PORTS) || (pkt->mtu < 256) ||
+        (pkt->src_port >= EMU_MAX_PORTS) ||
+        (pkt->mtu < 256) ||
         (pkt->mtu > 4096) || ((pkt->mtu & (pkt->mtu - 1)) != 0) ||
         (pkt->length > pkt->left) || (pkt->left > EMU_MAX_MSG)) {
         return 0;
@@ -268,13 +285,16 @@ static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     int ret         = 0;
 
     memset(rsp_p, 0, sizeof(*rsp_p));
-    rx.port = emu_port_get(pkt->dlid - 1, src->link);
+    rx.port = emu_route_port(pkt->dst_port);
     rx.qp   = emu_qp_find(pkt->dst_qpn);
     if ((rx.port == NULL) || (rx.qp == NULL) ||
         (rx.qp->port != rx.port->index) || !emu_rx_types_match(pkt, rx.qp) ||
         !emu_nic_works(rx.qp->port, rx.qp->nic_gen) ||
         !emu_proc_alive(&emu_fabric->procs[rx.qp->proc])) {
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_DROPS_DEST, 1);
+        /* On another plane, somebody else may have the address */
+        emu_quirk_hits(pkt->src_port, EMU_QUIRK_MISWIRED, pkt->src_qpn, pkt->op,
+                       pkt->dst_port);
         return 0;
     }
 

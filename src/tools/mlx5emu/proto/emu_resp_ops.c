@@ -206,7 +206,7 @@ emu_rx_push_recv(emu_rx_t *rx, uint16_t wqe_index, uint8_t opcode,
     cqe.qpn         = rx->qp->qpn;
     cqe.src_qpn     = pkt->src_qpn;
     cqe.slid        = pkt->slid;
-    cqe.sl          = pkt->sl;
+    cqe.sl          = emu_pkt_cqe_sl(pkt);
     cqe.byte_cnt    = pkt->msg_total;
     cqe.imm         = pkt->imm;
     cqe.inl         = inl;

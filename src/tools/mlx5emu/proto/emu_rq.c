@@ -103,6 +103,18 @@ static int emu_rq_iov(const emu_qp_t *qp, const emu_rq_entry_t *entry,
     return (length == 0) ? count : -EMSGSIZE;
 }
 
+int emu_rq_scatter_data(emu_qp_t *qp, const emu_rq_entry_t *entry,
+                        uint32_t offset, const void *data, uint32_t length)
+{
+    struct iovec src = { .iov_base = (void*)data, .iov_len = length };
+    struct iovec dst[64];
+    int num_dst;
+
+    num_dst = emu_rq_iov(qp, entry, offset, length, dst);
+    return (num_dst < 0) ? num_dst :
+           emu_mem_put(qp->proc, dst, num_dst, &src, 1, length);
+}
+
 int emu_rq_scatter(emu_qp_t *qp, const emu_rq_entry_t *entry, uint32_t offset,
                    const emu_pkt_t *pkt)
 {

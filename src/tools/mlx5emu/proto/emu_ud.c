@@ -8,14 +8,21 @@
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_port.h"
+#include "../core/emu_route.h"
 #include "../trace/emu_trace.h"
 #include "../wqe/emu_cqe.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <string.h>
 
-#define EMU_UD_GRH_LEN 40
+#define EMU_UD_GRH_LEN   40
+#define EMU_UD_IPV4_LEN  20
+#define EMU_UD_UDP_LEN   8
+#define EMU_UD_IB_LEN    24   /* base and datagram headers, and the invariant CRC */
+#define EMU_UD_PROTO_UDP 17
+#define EMU_UD_PROTO_IB  0x1b /* next header of a GRH */
 
 void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
 {
@@ -29,11 +36,8 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
                      (op->solicited ? EMU_PKT_SOLICITED : 0) |
                      (op->is_inline ? EMU_PKT_INLINE : 0);
     pkt->qp_type   = EMU_QPT_UD;
-    pkt->sl        = op->sl;
+    pkt->sl        = emu_port_sl(port, op->sl);
     pkt->wqe_index = qp->sq_ci;
-    pkt->slid      = port->lid;
-    pkt->dlid      = op->dlid;
-    pkt->src_port  = qp->port;
     pkt->mtu       = emu_fabric->cfg.mtu;
     pkt->psn       = emu_psn_add(qp->req_psn, EMU_PSN_MASK);
     pkt->num_psn   = 1;
@@ -53,6 +57,7 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
     pkt->prev_op   = sqe->prev_op;
     pkt->prev_size = sqe->prev_size;
     pkt->op        = qp->ops - 1;
+    emu_pkt_set_path(pkt, port, &op->path);
 }
 
 static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)
@@ -85,13 +90,73 @@ static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)
     emu_trace_add(emu_fabric->trace, &entry);
 }
 
+/* What the receive buffer begins with. RoCE v2 over IPv4 has an IPv4 header instead,
+ * which is at the end */
+static void emu_ud_fill_grh(const emu_pkt_t *pkt, uint8_t *buf)
+{
+    const emu_grh_t *grh = &pkt->grh;
+    struct ibv_grh *ip6  = (struct ibv_grh*)buf;
+    uint8_t *ip4         = buf + EMU_UD_GRH_LEN - EMU_UD_IPV4_LEN;
+    int is_v2            = (grh->type == EMU_GID_ROCE_V2);
+
+    memset(buf, 0, EMU_UD_GRH_LEN);
+    if (emu_pkt_is_ipv4(pkt)) {
+        ip4[0] = 0x45;     /* version, words of the header */
+        ip4[1] = grh->tclass;
+        ip4[8] = grh->hop_limit;
+        ip4[9] = EMU_UD_PROTO_UDP;
+        memcpy(&ip4[12], &grh->sgid.raw[12], 4);
+        memcpy(&ip4[16], &grh->dgid.raw[12], 4);
+        return;
+    }
+
+    ip6->version_tclass_flow = htobe32((6u << 28) |
+                                       ((uint32_t)grh->tclass << 20) |
+                                       (grh->flow_label & 0xfffff));
+    ip6->paylen              = htobe16(pkt->length + (is_v2 ?
+                                                      EMU_UD_UDP_LEN : 0) +
+                                       EMU_UD_IB_LEN);
+    ip6->next_hdr            = is_v2 ? EMU_UD_PROTO_UDP : EMU_UD_PROTO_IB;
+    ip6->hop_limit           = grh->hop_limit;
+    ip6->sgid                = grh->sgid;
+    ip6->dgid                = grh->dgid;
+}
+
+/* The header and the payload. @return 0 or a negative errno */
+static int emu_ud_scatter(emu_qp_t *qp, const emu_rq_entry_t *entry,
+                          const emu_pkt_t *pkt)
+{
+    uint8_t header[EMU_UD_GRH_LEN];
+    int ret;
+
+    if (pkt->has_grh) {
+        emu_ud_fill_grh(pkt, header);
+        ret = emu_rq_scatter_data(qp, entry, 0, header, sizeof(header));
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    return emu_rq_scatter(qp, entry, EMU_UD_GRH_LEN, pkt);
+}
+
+/* A GRH must name the port, by whichever of its GIDs; the key must be that of the
+ * queue pair */
+static int emu_ud_is_welcome(const emu_qp_t *qp, const emu_pkt_t *pkt)
+{
+    return (pkt->qkey == qp->attr.qkey) &&
+           (!pkt->has_grh ||
+            (emu_route_find_gid(&emu_fabric->ports[qp->port], &pkt->grh.dgid,
+                                pkt->grh.type) >= 0));
+}
+
 void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
 {
     emu_rq_entry_t entry;
     emu_cqe_t cqe;
     int ret;
 
-    if ((pkt->qkey != qp->attr.qkey) || !emu_rq_take(qp, &entry)) {
+    if (!emu_ud_is_welcome(qp, pkt) || !emu_rq_take(qp, &entry)) {
         EMU_COUNT(&emu_fabric->ports[qp->port], EMU_QPT_UD, EMU_CNT_DROPS_DEST,
                   1);
         return;
@@ -101,7 +166,7 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
     cqe.wqe_counter = entry.index;
     cqe.qpn         = qp->qpn;
     cqe.srqn_uidx   = qp->cqe_uidx;
-    ret             = emu_rq_scatter(qp, &entry, EMU_UD_GRH_LEN, pkt);
+    ret             = emu_ud_scatter(qp, &entry, pkt);
     if (ret == 0) {
         emu_ud_trace(qp, pkt);
         cqe.opcode    = (pkt->flags & EMU_PKT_IMM) ? MLX5_CQE_RESP_SEND_IMM :
@@ -109,7 +174,8 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
         cqe.byte_cnt  = pkt->length + EMU_UD_GRH_LEN;
         cqe.imm       = pkt->imm;
         cqe.slid      = pkt->slid;
-        cqe.sl        = pkt->sl;
+        cqe.sl        = emu_pkt_cqe_sl(pkt);
+        cqe.has_grh   = pkt->has_grh;
         cqe.src_qpn   = pkt->src_qpn;
         cqe.solicited = !!(pkt->flags & EMU_PKT_SOLICITED);
     } else {

@@ -121,6 +121,46 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                   " N state enable, sriov policy Up",
         .source = "Linux, drivers/infiniband/hw/mlx5/ib_virt.c, MLX5_POLICY_UP;"
                   " IFLA_VF_LINK_STATE_ENABLE"
+    },
+    [EMU_QUIRK_ROCE] = {
+        .name   = "roce",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "the link layer is Ethernet: no LIDs, and a table of GIDs for"
+                  " RoCE v1 and v2 with IPv4 and IPv6 addresses",
+        .real   = "ConnectX ports configured for Ethernet",
+        .source = "InfiniBand specification, annexes A16 and A17; Linux,"
+                  " drivers/infiniband/core/roce_gid_mgmt.c"
+    },
+    [EMU_QUIRK_SAME_GID] = {
+        .name   = "same-gid",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "the planes have one GID prefix in common, with RoCE one IP"
+                  " network, though no packet passes from one to another",
+        .real   = "a subnet manager for each plane, all with the default prefix"
+                  " fe80::/64",
+        .source = "OpenSM, option subnet_prefix; Open MPI, btl/openib:"
+                  " \"default subnet GID prefix\""
+    },
+    [EMU_QUIRK_MISWIRED] = {
+        .name        = "miswired",
+        .scope       = EMU_QUIRK_SCOPE_LINK,
+        .needs_place = 1,
+        .values      = {{"planes", 0, 1, 1, 7}},
+        .what        = "a port is connected to the plane of another link: so many"
+                       " further on",
+        .real        = "cables in the wrong switches",
+        .source      = "ibutils, ibtopodiff(1), which finds them"
+    },
+    [EMU_QUIRK_GID_MOVES] = {
+        .name   = "gid-moves",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "a link that was down has other addresses: with RoCE, its GIDs"
+                  " are gone meanwhile and get other indices (GID_CHANGE); with"
+                  " InfiniBand, its LID is another one (LID_CHANGE)",
+        .real   = "interfaces that are configured again while queue pairs hold"
+                  " the old GID entries; a subnet manager that gives out LIDs anew",
+        .source = "NCCL #2157, #1333; Mooncake #3920; Linux,"
+                  " drivers/infiniband/core/cache.c, del_gid()"
     }
 };
 
@@ -316,6 +356,12 @@ static int emu_quirk_check_scope(const emu_quirk_rule_t *rule,
         return emu_quirk_fail(err, "quirk %s concerns a whole host: \"%u=%s\","
                               " not \"%u:%u=%s\"", info->name, rule->host,
                               info->name, rule->host, rule->link, info->name);
+    }
+
+    if (info->needs_place && (rule->host == EMU_QUIRK_ANY)) {
+        return emu_quirk_fail(err, "quirk %s needs a host or a link, such as"
+                              " 1=%s or 1:0=%s: on all of them it changes"
+                              " nothing", info->name, info->name, info->name);
     }
 
     return 0;

@@ -44,6 +44,10 @@ typedef enum emu_quirk {
     EMU_QUIRK_FATAL_WRITES,
     EMU_QUIRK_NO_LAST_WQE,
     EMU_QUIRK_FIXED_PORT,
+    EMU_QUIRK_ROCE,
+    EMU_QUIRK_SAME_GID,
+    EMU_QUIRK_MISWIRED,
+    EMU_QUIRK_GID_MOVES,
     EMU_QUIRK_LAST
 } emu_quirk_t;
 
@@ -71,6 +75,7 @@ typedef struct emu_quirk_value {
 typedef struct emu_quirk_info {
     const char        *name;
     emu_quirk_scope_t scope;
+    int               needs_place; /**< Everywhere, it would change nothing */
     int               is_random;  /**< It draws random numbers */
     emu_quirk_value_t values[EMU_QUIRK_MAX_VALUES];
     const char        *what;      /**< What it does, one line */

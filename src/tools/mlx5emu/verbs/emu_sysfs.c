@@ -5,6 +5,7 @@
  */
 
 #include "emu_sysfs.h"
+#include "emu_sysattr.h"
 #include "../core/emu_port.h"
 
 #include <errno.h>
@@ -126,10 +127,13 @@ static void emu_sysfs_eui64(uint64_t value, char str[EMU_SYSFS_EUI64_LEN])
              (unsigned)(value >> 16) & 0xffff, (unsigned)value & 0xffff);
 }
 
+/* Of the attributes of a port, whoever lists the directories sees the files. Their
+ * contents are made when they are opened (emu_sysattr.h). */
 static int emu_sysfs_create_port(const char *ibdev, const emu_port_t *port)
 {
-    char prefix[EMU_SYSFS_EUI64_LEN], guid[EMU_SYSFS_EUI64_LEN];
-    char path[PATH_MAX];
+    static const char *names[] = {"lid", "link_layer", "rate", "gids/0"};
+    char text[EMU_SYSATTR_MAX], path[PATH_MAX];
+    size_t i;
     int ret;
 
     if (snprintf(path, sizeof(path), "%s/ports/1/gids", ibdev) < 0) {
@@ -137,34 +141,19 @@ static int emu_sysfs_create_port(const char *ibdev, const emu_port_t *port)
     }
 
     ret = emu_sysfs_mkdirs(path);
-    if (ret != 0) {
-        return ret;
-    }
-
-    emu_sysfs_eui64(port->gid_prefix, prefix);
-    emu_sysfs_eui64(port->guid, guid);
-    ret = emu_sysfs_write(path, "0", "%s:%s\n", prefix, guid);
-    if (ret != 0) {
-        return ret;
-    }
-
     *strrchr(path, '/') = '\0';
-    ret                 = emu_sysfs_write(path, "lid", "0x%x\n", port->lid);
-    if (ret != 0) {
-        return ret;
+    for (i = 0; (i < sizeof(names) / sizeof(names[0])) && (ret == 0); ++i) {
+        ret = emu_sysattr_read(port, names[i], text, sizeof(text));
+        ret = (ret < 0) ? -ret : emu_sysfs_write(path, names[i], "%s", text);
     }
 
-    ret = emu_sysfs_write(path, "link_layer", "InfiniBand\n");
-    if (ret != 0) {
-        return ret;
-    }
-
-    return emu_sysfs_write(path, "rate", "%s\n", emu_port_rate(port));
+    return ret;
 }
 
 static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
 {
     char guid[EMU_SYSFS_EUI64_LEN];
+    emu_addr_t addr;
     int ret;
 
     ret = emu_sysfs_mkdirs(ibdev);
@@ -192,7 +181,8 @@ static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
         return ret;
     }
 
-    emu_sysfs_eui64(port->guid, guid);
+    emu_port_addr(port, &addr);
+    emu_sysfs_eui64(emu_addr_guid(&addr), guid);
     ret = emu_sysfs_write(ibdev, "node_guid", "%s\n", guid);
     if (ret != 0) {
         return ret;

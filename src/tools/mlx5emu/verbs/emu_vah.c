@@ -11,17 +11,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EMU_VAH_GRH_PRESENT (1u << 30)
+#define EMU_VAH_IPV4_LEN 20
 
+/* What a completion has for a service level on RoCE, see emu_pkt_cqe_sl() */
+#define EMU_VAH_SL_UDP   0x8
+#define EMU_VAH_SL_L3    0x7
+#define EMU_VAH_SL_IPV4  0x2
+
+
+/* The part of an address vector that all packets on RoCE need */
+static void emu_vah_fill_grh(const struct ibv_global_route *grh,
+                             struct mlx5_wqe_av *av)
+{
+    av->tclass     = grh->traffic_class;
+    av->hop_limit  = grh->hop_limit;
+    av->grh_gid_fl = htobe32(((uint32_t)grh->sgid_index << 20) |
+                             (grh->flow_label & 0xfffff));
+    memcpy(av->rgid, grh->dgid.raw, sizeof(av->rgid));
+}
+
+/* The MAC address, and with RoCE v2 the UDP port instead of a LID. @return 0 or a
+ * negative errno */
+static int emu_vah_fill_roce(emu_port_t *port, const struct ibv_ah_attr *attr,
+                             struct mlx5_wqe_av *av)
+{
+    emu_gid_type_t type;
+    union ibv_gid gid;
+    int ret;
+
+    if (!attr->is_global) {
+        return -EINVAL;
+    }
+
+    ret = emu_port_gid(port, attr->grh.sgid_index, &gid, &type);
+    if (ret == 0) {
+        ret = emu_route_resolve(port, attr->grh.sgid_index, &attr->grh.dgid,
+                                av->rmac);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+
+    if (type == EMU_GID_ROCE_V2) {
+        av->rlid = htobe16(ibv_flow_label_to_udp_sport(attr->grh.flow_label));
+    }
+
+    av->stat_rate_sl = (attr->static_rate << 4) | ((attr->sl & 0x7) << 1);
+    emu_vah_fill_grh(&attr->grh, av);
+    return 0;
+}
+
+static int emu_vah_fill_ib(const emu_port_t *port,
+                           const struct ibv_ah_attr *attr,
+                           struct mlx5_wqe_av *av)
+{
+    emu_gid_type_t type;
+    union ibv_gid gid;
+
+    if (attr->is_global &&
+        (emu_port_gid(port, attr->grh.sgid_index, &gid, &type) != 0)) {
+        return -EINVAL;
+    }
+
+    av->stat_rate_sl = (attr->static_rate << 4) | attr->sl;
+    av->fl_mlid      = attr->src_path_bits & 0x7f;
+    av->rlid         = htobe16(attr->dlid);
+    if (attr->is_global) {
+        emu_vah_fill_grh(&attr->grh, av);
+        av->grh_gid_fl |= htobe32(EMU_PATH_GRH);
+    }
+
+    return 0;
+}
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-    const struct ibv_global_route *grh;
+    emu_port_t *port;
     emu_vah_t *vah;
+    int ret;
 
     if ((pd == NULL) || (attr == NULL) ||
-        (attr->port_num != EMU_VERBS_PORT_NUM) || (attr->sl > 15) ||
-        (attr->is_global && (attr->grh.sgid_index >= EMU_VERBS_GID_LEN))) {
+        (attr->port_num != EMU_VERBS_PORT_NUM) || (attr->sl > 15)) {
         return emu_verbs_fail(EINVAL);
     }
 
@@ -30,19 +100,15 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
         return emu_verbs_fail(ENOMEM);
     }
 
-    vah->ibv.context     = pd->context;
-    vah->ibv.pd          = pd;
-    vah->av.stat_rate_sl = (attr->static_rate << 4) | attr->sl;
-    vah->av.fl_mlid      = attr->src_path_bits & 0x7f;
-    vah->av.rlid         = htobe16(attr->dlid);
-    if (attr->is_global) {
-        grh                = &attr->grh;
-        vah->av.tclass     = grh->traffic_class;
-        vah->av.hop_limit  = grh->hop_limit;
-        vah->av.grh_gid_fl = htobe32(EMU_VAH_GRH_PRESENT |
-                                     ((uint32_t)grh->sgid_index << 20) |
-                                     (grh->flow_label & 0xfffff));
-        memcpy(vah->av.rgid, grh->dgid.raw, sizeof(vah->av.rgid));
+    vah->ibv.context = pd->context;
+    vah->ibv.pd      = pd;
+    port             = emu_vctx(pd->context)->port;
+    ret              = emu_port_is_roce(port) ?
+                       emu_vah_fill_roce(port, attr, &vah->av) :
+                       emu_vah_fill_ib(port, attr, &vah->av);
+    if (ret != 0) {
+        free(vah);
+        return emu_verbs_fail(ret);
     }
 
     return &vah->ibv;
@@ -58,11 +124,61 @@ int ibv_destroy_ah(struct ibv_ah *ah)
     return 0;
 }
 
+/* The IPv4 header at the end of a GRH's space, as the GIDs of its addresses */
+static void emu_vah_read_ipv4(const uint8_t *ip4, struct ibv_grh *grh)
+{
+    memset(grh, 0, sizeof(*grh));
+    grh->version_tclass_flow = htobe32((uint32_t)ip4[1] << 20);
+    grh->next_hdr            = ip4[9];
+    grh->hop_limit           = ip4[8];
+    memset(&grh->sgid.raw[10], 0xff, 2);
+    memset(&grh->dgid.raw[10], 0xff, 2);
+    memcpy(&grh->sgid.raw[12], ip4 + 12, 4);
+    memcpy(&grh->dgid.raw[12], ip4 + 16, 4);
+}
+
+/* Address the sender of a datagram by what it was received with. @return 0, -ENOENT:
+ * it was not for a GID of this port */
+static int emu_vah_from_grh(const emu_port_t *port, const struct ibv_grh *received,
+                            uint8_t sl, struct ibv_ah_attr *attr)
+{
+    uint8_t type       = EMU_GID_IB;
+    struct ibv_grh grh = *received;
+    uint32_t flow_class;
+    int index;
+
+    if (emu_port_is_roce(port)) {
+        type = (sl & EMU_VAH_SL_UDP) ? EMU_GID_ROCE_V2 : EMU_GID_ROCE_V1;
+        if ((sl & EMU_VAH_SL_L3) == EMU_VAH_SL_IPV4) {
+            emu_vah_read_ipv4((const uint8_t*)(received + 1) - EMU_VAH_IPV4_LEN,
+                              &grh);
+        }
+
+        /* The rest of the service level's place is of the header's kind */
+        attr->sl   = 0;
+        attr->dlid = 0;
+    }
+
+    index = emu_route_find_gid(port, &grh.dgid, type);
+    if (index < 0) {
+        return index;
+    }
+
+    flow_class              = be32toh(grh.version_tclass_flow);
+    attr->is_global         = 1;
+    attr->grh.dgid          = grh.sgid;
+    attr->grh.sgid_index    = index;
+    attr->grh.hop_limit     = grh.hop_limit;
+    attr->grh.flow_label    = flow_class & 0xfffff;
+    attr->grh.traffic_class = (flow_class >> 20) & 0xff;
+    return 0;
+}
+
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
                         struct ibv_wc *wc, struct ibv_grh *grh,
                         struct ibv_ah_attr *ah_attr)
 {
-    uint32_t flow_class;
+    int ret;
 
     if ((context == NULL) || (wc == NULL) || (ah_attr == NULL) ||
         (port_num != EMU_VERBS_PORT_NUM) ||
@@ -76,14 +192,14 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
     ah_attr->sl            = wc->sl;
     ah_attr->src_path_bits = wc->dlid_path_bits;
     ah_attr->port_num      = port_num;
-    if (wc->wc_flags & IBV_WC_GRH) {
-        flow_class                 = be32toh(grh->version_tclass_flow);
-        ah_attr->is_global         = 1;
-        ah_attr->grh.dgid          = grh->sgid;
-        ah_attr->grh.sgid_index    = 0;
-        ah_attr->grh.hop_limit     = grh->hop_limit;
-        ah_attr->grh.flow_label    = flow_class & 0xfffff;
-        ah_attr->grh.traffic_class = (flow_class >> 20) & 0xff;
+    if (!(wc->wc_flags & IBV_WC_GRH)) {
+        return 0;
+    }
+
+    ret = emu_vah_from_grh(emu_vctx(context)->port, grh, wc->sl, ah_attr);
+    if (ret != 0) {
+        errno = -ret;
+        return -1;
     }
 
     return 0;

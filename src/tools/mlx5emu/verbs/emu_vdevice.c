@@ -187,6 +187,7 @@ int ibv_get_device_index(struct ibv_device *device)
 
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
+    struct ibv_device_attr attr;
     emu_port_t *port;
     unsigned link;
 
@@ -196,7 +197,12 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
     link = emu_container_of(device, emu_vdevice_t, ibv)->link;
     port = emu_port_get(emu_self->host, link);
-    return (port == NULL) ? 0 : htobe64(port->guid);
+    if (port == NULL) {
+        return 0;
+    }
+
+    emu_device_query(port, &attr);
+    return attr.node_guid;
 }
 
 const char *ibv_get_sysfs_path(void)

@@ -29,6 +29,7 @@
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_qp.h"
+#include "../core/emu_route.h"
 #include "../core/emu_srq.h"
 #include "../proto/emu_engine.h"
 
@@ -42,7 +43,6 @@
 
 #define EMU_VERBS_PORT_NUM    1     /* Each device has one port */
 #define EMU_VERBS_PKEY        0xffff
-#define EMU_VERBS_GID_LEN     1
 #define EMU_VERBS_COMP_VECTORS 4
 #define EMU_VERBS_MAX_INLINE  512
 #define EMU_VERBS_MAX_SEND_SGE 30

@@ -12,9 +12,12 @@
 
 /* As the kernel's sysfs names them; of a private header of libibverbs */
 enum {
-    EMU_VPORT_GID_TYPE_SYSFS_IB_ROCE_V1 = 0
+    EMU_VPORT_GID_TYPE_SYSFS_IB_ROCE_V1 = 0,
+    EMU_VPORT_GID_TYPE_SYSFS_ROCE_V2    = 1
 };
 
+
+#define EMU_VPORT_NO_VLAN 0xffff
 
 static int emu_vport_check(struct ibv_context *context, unsigned port_num)
 {
@@ -91,17 +94,43 @@ int emu_vctx_query_device_ex(struct ibv_context *context,
     return 0;
 }
 
+/* An index that is not in use has a zero GID */
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
                   union ibv_gid *gid)
 {
+    emu_gid_type_t type;
+
     if ((emu_vport_check(context, port_num) != 0) || (gid == NULL) ||
-        (index < 0) || (index >= EMU_VERBS_GID_LEN)) {
+        (index < 0) ||
+        (emu_port_gid(emu_vctx(context)->port, index, gid, &type) == -EINVAL)) {
         errno = EINVAL;
         return -1;
     }
 
-    emu_port_gid(emu_vctx(context)->port, gid);
     return 0;
+}
+
+/* No network device of the system belongs to a port: ndev_ifindex stays 0 */
+static int emu_vport_gid_entry(struct ibv_context *context, uint32_t gid_index,
+                               struct ibv_gid_entry *entry)
+{
+    static const uint32_t types[] = {
+        [EMU_GID_IB]      = IBV_GID_TYPE_IB,
+        [EMU_GID_ROCE_V1] = IBV_GID_TYPE_ROCE_V1,
+        [EMU_GID_ROCE_V2] = IBV_GID_TYPE_ROCE_V2
+    };
+    emu_gid_type_t type;
+    int ret;
+
+    memset(entry, 0, sizeof(*entry));
+    ret = emu_port_gid(emu_vctx(context)->port, gid_index, &entry->gid, &type);
+    if (ret == 0) {
+        entry->gid_index = gid_index;
+        entry->port_num  = EMU_VERBS_PORT_NUM;
+        entry->gid_type  = types[type];
+    }
+
+    return ret;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
@@ -109,35 +138,51 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
                       uint32_t flags, size_t entry_size)
 {
     struct ibv_gid_entry full;
+    int ret;
 
     if ((flags != 0) || (entry == NULL) ||
-        (emu_vport_check(context, port_num) != 0) ||
-        (gid_index >= EMU_VERBS_GID_LEN)) {
+        (emu_vport_check(context, port_num) != 0)) {
         return emu_verbs_error(EINVAL);
     }
 
-    memset(&full, 0, sizeof(full));
-    emu_port_gid(emu_vctx(context)->port, &full.gid);
-    full.gid_index = gid_index;
-    full.port_num  = port_num;
-    full.gid_type  = IBV_GID_TYPE_IB;
+    ret = emu_vport_gid_entry(context, gid_index, &full);
+    if (ret != 0) {
+        return emu_verbs_error(ret);
+    }
+
     memcpy(entry, &full, emu_min(entry_size, sizeof(full)));
     return 0;
 }
 
+/* The entries that are in use */
 ssize_t _ibv_query_gid_table(struct ibv_context *context,
                              struct ibv_gid_entry *entries, size_t max_entries,
                              uint32_t flags, size_t entry_size)
 {
+    struct ibv_gid_entry full;
+    ssize_t num = 0;
+    uint32_t i;
     int ret;
 
-    if (max_entries < EMU_VERBS_GID_LEN) {
+    if ((context == NULL) || (entries == NULL) || (flags != 0)) {
         return -EINVAL;
     }
 
-    ret = _ibv_query_gid_ex(context, EMU_VERBS_PORT_NUM, 0, entries, flags,
-                            entry_size);
-    return (ret == 0) ? EMU_VERBS_GID_LEN : -ret;
+    for (i = 0; (ret = emu_vport_gid_entry(context, i, &full)) != -EINVAL; i++) {
+        if (ret != 0) {
+            continue;
+        }
+
+        if ((size_t)num == max_entries) {
+            return -EINVAL;
+        }
+
+        memcpy((char*)entries + num * entry_size, &full,
+               emu_min(entry_size, sizeof(full)));
+        ++num;
+    }
+
+    return num;
 }
 
 /* In a private header of libibverbs, but used by its programs */
@@ -147,14 +192,25 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
                        unsigned index, int *type)
 {
-    if ((emu_vport_check(context, port_num) != 0) || (type == NULL) ||
-        (index >= EMU_VERBS_GID_LEN)) {
+    struct ibv_gid_entry entry;
+
+    if ((emu_vport_check(context, port_num) != 0) || (type == NULL)) {
         errno = EINVAL;
         return -1;
     }
 
-    *type = EMU_VPORT_GID_TYPE_SYSFS_IB_ROCE_V1;
-    return 0;
+    /* Of an index that is not in use, the library asks a file that it cannot read */
+    switch (emu_vport_gid_entry(context, index, &entry)) {
+    case 0:
+    case -ENODATA:
+        *type = (entry.gid_type == IBV_GID_TYPE_ROCE_V2) ?
+                EMU_VPORT_GID_TYPE_SYSFS_ROCE_V2 :
+                EMU_VPORT_GID_TYPE_SYSFS_IB_ROCE_V1;
+        return 0;
+    default:
+        errno = EINVAL;
+        return -1;
+    }
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
@@ -187,9 +243,25 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
                                 uint8_t eth_mac[ETHERNET_LL_SIZE],
                                 uint16_t *vid)
 {
-    (void)context;
-    (void)attr;
-    (void)eth_mac;
-    (void)vid;
-    return emu_refuse(__func__, "Ethernet is");
+    int ret;
+
+    if ((context == NULL) || (attr == NULL) || (eth_mac == NULL) ||
+        !attr->is_global || (attr->port_num != EMU_VERBS_PORT_NUM)) {
+        return emu_verbs_error(EINVAL);
+    }
+
+    if (!emu_port_is_roce(emu_vctx(context)->port)) {
+        return emu_verbs_error(EPROTONOSUPPORT);
+    }
+
+    ret = emu_route_resolve(emu_vctx(context)->port, attr->grh.sgid_index,
+                            &attr->grh.dgid, eth_mac);
+    if (ret != 0) {
+        return emu_verbs_error(ret);
+    }
+
+    if (vid != NULL) {
+        *vid = EMU_VPORT_NO_VLAN;
+    }
+    return 0;
 }

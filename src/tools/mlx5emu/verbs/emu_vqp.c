@@ -393,8 +393,35 @@ static void emu_vqp_clean_cqs(const emu_vqp_t *vqp)
     }
 }
 
+/* On RoCE, the kernel finds the MAC address that a connection leads to. A DC target
+ * has none. @return 0 or a negative errno */
+static int emu_vqp_resolve(const emu_vqp_t *vqp, const struct ibv_qp_attr *attr,
+                           int attr_mask, uint8_t rmac[6], const uint8_t **rmac_p)
+{
+    const struct ibv_ah_attr *ah = &attr->ah_attr;
+    emu_port_t *port             = emu_vctx(vqp->ibv.context)->port;
+
+    *rmac_p = NULL;
+    if (!(attr_mask & IBV_QP_AV) || !emu_port_is_roce(port)) {
+        return 0;
+    }
+
+    if (!ah->is_global) {
+        return -EINVAL;
+    }
+
+    if (vqp->type != EMU_QPT_RC) {
+        return 0;
+    }
+
+    *rmac_p = rmac;
+    return emu_route_resolve(port, ah->grh.sgid_index, &ah->grh.dgid, rmac);
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
+    const uint8_t *rmac_p;
+    uint8_t rmac[6];
     emu_vqp_t *vqp;
     int ret;
 
@@ -403,7 +430,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
     }
 
     vqp = emu_vqp(qp);
-    ret = emu_qp_modify(vqp->qp, attr, attr_mask);
+    ret = emu_vqp_resolve(vqp, attr, attr_mask, rmac, &rmac_p);
+    if (ret == 0) {
+        ret = emu_qp_modify_to(vqp->qp, attr, attr_mask, rmac_p);
+    }
     if (ret != 0) {
         return emu_verbs_error(ret);
     }

@@ -7,9 +7,53 @@
 #include "emu_pkt.h"
 #include "../core/emu_mem.h"
 #include "../core/emu_mr.h"
+#include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 
 #include <stdlib.h>
+
+/* Service level in a completion on RoCE, as the driver decodes it: whether there is a
+ * UDP header, and the kind of network header */
+#define EMU_PKT_SL_UDP  0x8
+#define EMU_PKT_SL_GRH  0x0
+#define EMU_PKT_SL_IPV6 0x1
+#define EMU_PKT_SL_IPV4 0x2
+
+void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src,
+                      const emu_path_t *path)
+{
+    int ret = emu_route_grh(src, path, &pkt->grh);
+
+    pkt->src_port = src->index;
+    pkt->slid     = emu_port_lid(src);
+    pkt->has_grh  = (ret > 0);
+    pkt->dst_port = emu_likely(ret >= 0) ? emu_route(src, path) :
+                                           EMU_ROUTE_NONE;
+    if (emu_unlikely(pkt->dst_port == EMU_ROUTE_NONE)) {
+        /* This may be why */
+        emu_quirk_hits(src->index, EMU_QUIRK_MISWIRED, pkt->src_qpn, pkt->op,
+                       path->dlid);
+    }
+}
+
+int emu_pkt_is_ipv4(const emu_pkt_t *pkt)
+{
+    return pkt->has_grh && (pkt->grh.type == EMU_GID_ROCE_V2) &&
+           emu_gid_is_ipv4(&pkt->grh.sgid);
+}
+
+uint8_t emu_pkt_cqe_sl(const emu_pkt_t *pkt)
+{
+    if (!pkt->has_grh || (pkt->grh.type == EMU_GID_IB)) {
+        return pkt->sl;
+    }
+
+    if (pkt->grh.type == EMU_GID_ROCE_V1) {
+        return EMU_PKT_SL_GRH;
+    }
+    return EMU_PKT_SL_UDP | (emu_pkt_is_ipv4(pkt) ? EMU_PKT_SL_IPV4 :
+                                                    EMU_PKT_SL_IPV6);
+}
 
 void emu_rsp_release(emu_rsp_t *rsp)
 {

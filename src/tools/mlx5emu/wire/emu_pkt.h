@@ -10,6 +10,7 @@
 #define EMU_PKT_H_
 
 #include "../base/emu_def.h"
+#include "../core/emu_route.h"
 #include "../wqe/emu_wqe.h"
 
 #include <sys/uio.h>
@@ -36,8 +37,10 @@ typedef struct emu_pkt {
     uint8_t         sl;
     uint16_t        wqe_index;
     uint16_t        slid;
-    uint16_t        dlid;
     uint16_t        src_port;  /* index */
+    uint16_t        dst_port;  /* index, or EMU_ROUTE_NONE */
+    uint16_t        has_grh;   /* grh is filled in */
+    emu_grh_t       grh;
     uint32_t        mtu;
     uint32_t        psn;
     uint32_t        num_psn;   /* PSNs it takes; reads: those of the response */
@@ -107,6 +110,18 @@ void emu_rsp_release(emu_rsp_t *rsp);
  *  EMU_MAX_SGE. @return number of entries. */
 unsigned emu_iov_slice(const emu_sge_t *sge, unsigned num_sge, uint32_t offset,
                        uint32_t length, struct iovec *iov);
+
+/** Where a packet comes from and goes to. With a path that leads nowhere it goes to
+ *  EMU_ROUTE_NONE. */
+void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src,
+                      const emu_path_t *path);
+
+/** Whether it has an IPv4 header: RoCE v2 between such addresses. */
+int emu_pkt_is_ipv4(const emu_pkt_t *pkt);
+
+/** What a completion has for a service level. On RoCE: of what kind the network
+ *  header is. */
+uint8_t emu_pkt_cqe_sl(const emu_pkt_t *pkt);
 
 /** Gather payload of a packet into a buffer of ours. */
 void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,

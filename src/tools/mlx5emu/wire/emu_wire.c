@@ -33,6 +33,9 @@ typedef struct emu_wire_late {
 /* How often a packet that waits for an event looks for it */
 #define EMU_WIRE_POLL_NS 200000ul
 
+/* Of an event about a packet that goes nowhere; the rules know hosts up to 254 */
+#define EMU_WIRE_NO_HOST 255
+
 static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
 {
     return &emu_fabric->ports[pkt->src_port];
@@ -40,7 +43,15 @@ static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
 
 static emu_port_t *emu_wire_dst(const emu_pkt_t *pkt)
 {
-    return emu_port_get(pkt->dlid - 1, emu_wire_src(pkt)->link);
+    return emu_route_port(pkt->dst_port);
+}
+
+/* For fault rules, of which none names a host that there is not */
+static uint8_t emu_wire_host(uint16_t dst_port)
+{
+    const emu_port_t *port = emu_route_port(dst_port);
+
+    return (port == NULL) ? EMU_WIRE_NO_HOST : port->host;
 }
 
 /* As it is now: the time decides about a link that flaps */
@@ -78,7 +89,7 @@ static int emu_wire_passes(const emu_pkt_t *pkt)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
-    if (emu_unlikely(pkt->slid == pkt->dlid)) {
+    if (emu_unlikely(pkt->src_port == pkt->dst_port)) {
         return emu_wire_is_alive(src) &&
                ((emu_wire_link(src) != EMU_LINK_DOWN) ||
                 emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT));
@@ -118,13 +129,13 @@ void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
                        emu_fault_event_t *event_p)
 {
     const emu_port_t *port = &emu_fabric->ports[qp->port];
-    uint16_t dlid          = op->has_av ? op->dlid : qp->attr.ah_attr.dlid;
+    uint16_t dst           = emu_route(port, op->has_av ? &op->path : &qp->path);
 
     memset(event_p, 0, sizeof(*event_p));
     event_p->point     = EMU_FAULT_POINT_POST;
     event_p->op        = emu_wire_fault_op(op->kind, op->has_imm);
     event_p->host      = port->host;
-    event_p->peer      = dlid - 1;
+    event_p->peer      = emu_wire_host(dst);
     event_p->link      = port->link;
     event_p->wqe_index = qp->sq_send;
     event_p->qpn       = qp->qpn;
@@ -161,7 +172,7 @@ void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
     event.point     = point;
     event.op        = emu_wire_fault_op(pkt->kind, pkt->flags & EMU_PKT_IMM);
     event.host      = src->host;
-    event.peer      = pkt->dlid - 1;
+    event.peer      = emu_wire_host(pkt->dst_port);
     event.link      = src->link;
     event.is_retry  = !!(pkt->flags & EMU_PKT_RETRY);
     event.wqe_index = pkt->wqe_index;
@@ -357,7 +368,8 @@ int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
     const emu_port_t *src = emu_wire_src(pkt);
 
     if (emu_unlikely(!emu_wire_passes(pkt))) {
-        emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
+        emu_wire_lost(pkt, (pkt->dst_port == EMU_ROUTE_NONE) ?
+                           EMU_CNT_DROPS_DEST : EMU_CNT_DROPS_LINK);
         return 0;
     }
 

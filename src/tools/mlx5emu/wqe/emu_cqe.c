@@ -70,7 +70,8 @@ static unsigned emu_cqe_fill(void *buf, unsigned cqe_size,
     (void)cqe_size;
     if (flags != MLX5_INLINE_SCATTER_32) {
         cqe64->slid       = htobe16(cqe->slid);
-        cqe64->flags_rqpn = htobe32((cqe->sl << 24) |
+        cqe64->flags_rqpn = htobe32(((uint32_t)!!cqe->has_grh << 28) |
+                                    ((uint32_t)cqe->sl << 24) |
                                     (cqe->src_qpn & 0xffffff));
     }
     cqe64->srqn_uidx      = htobe32(cqe->srqn_uidx);

@@ -19,6 +19,7 @@ typedef struct emu_cqe {
     uint8_t    vendor;        /* errors: vendor's syndrome */
     uint8_t    solicited;
     uint8_t    sl;
+    uint8_t    has_grh;       /* receive: the data begin with network headers */
     uint16_t   slid;          /* receive: sender's LID */
     uint16_t   wqe_counter;
     uint32_t   qpn;

@@ -78,6 +78,21 @@ uint16_t emu_wqe_peek(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
     return emu_max((ds + 3) / 4, 1);
 }
 
+/* The last 32 bytes of an address vector */
+static void emu_wqe_parse_grh(const struct mlx5_wqe_av *av, emu_path_t *path)
+{
+    uint32_t word = be32toh(av->grh_gid_fl);
+
+    path->is_full    = 1;
+    path->has_grh    = !!(word & EMU_PATH_GRH);
+    path->sgid_index = (word >> 20) & 0xff;
+    path->flow_label = word & 0xfffff;
+    path->hop_limit  = av->hop_limit;
+    path->tclass     = av->tclass;
+    memcpy(path->rmac, av->rmac, sizeof(path->rmac));
+    memcpy(path->dgid, av->rgid, sizeof(path->dgid));
+}
+
 static int emu_wqe_parse_av(emu_wqe_pos_t *pos, emu_op_t *op)
 {
     const struct mlx5_wqe_av *av;
@@ -94,10 +109,16 @@ static int emu_wqe_parse_av(emu_wqe_pos_t *pos, emu_op_t *op)
     op->dc_key = be64toh(av->key.dc_key);
     op->qkey   = be32toh(av->key.qkey.qkey);
     op->dqpn   = be32toh(av->dqp_dct) & 0xffffff;
-    op->dlid   = be16toh(av->rlid);
     op->sl     = av->stat_rate_sl & 0xf;
+    memset(&op->path, 0, sizeof(op->path));
+    op->path.dlid = be16toh(av->rlid);
     if (pos->left < num_ds) {
         return -1;
+    }
+
+    /* It begins in the middle of a basic block and does not wrap */
+    if (num_ds == 3) {
+        emu_wqe_parse_grh(av, &op->path);
     }
 
     emu_wqe_next(pos, num_ds);

@@ -31,6 +31,21 @@ typedef struct emu_sge {
     const void *inl;         /* inline data in the send queue; no key then */
 } emu_sge_t;
 
+#define EMU_PATH_GRH (1u << 30) /* in mlx5_wqe_av::grh_gid_fl: has_grh */
+
+/** Where a request goes: what an address vector says. */
+typedef struct emu_path {
+    uint16_t dlid;           /* InfiniBand */
+    uint8_t  is_full;        /* the rest is given, which RoCE needs */
+    uint8_t  has_grh;        /* InfiniBand: packets have a GRH */
+    uint8_t  rmac[6];        /* RoCE */
+    uint8_t  sgid_index;
+    uint8_t  hop_limit;
+    uint8_t  tclass;
+    uint32_t flow_label;
+    uint8_t  dgid[16];
+} emu_path_t;
+
 /** A send work request. */
 typedef struct emu_op {
     uint8_t   kind;          /* emu_op_kind_t */
@@ -49,8 +64,8 @@ typedef struct emu_op {
     uint64_t  dc_key;
     uint32_t  qkey;
     uint32_t  dqpn;
-    uint16_t  dlid;
     uint8_t   sl;
+    emu_path_t path;
     /* Remote memory */
     uint32_t  rkey;
     uint64_t  raddr;
