@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# How UCX and other programs use ports with Ethernet (quirk roce), GIDs that move, and
+# planes that look alike or have cables in the wrong place. The tests of verbs on such
+# ports are in gtest_mlx5emu.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+emu=$RCV_PREFIX/bin/mlx5emu
+fabric=roce-$$
+
+# up OPTION...
+up() {
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 "$@"
+    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
+}
+
+# down: each quirk that was on has acted
+down() {
+    check "$emu" quirk -n "$fabric" list --check >quirks
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# run_perftest ENVIRONMENT0 ENVIRONMENT1 ARGUMENT...: UCX's test program on both hosts.
+# What UCX logs is in client.log and server.log.
+run_perftest() {
+    local port=$((20000 + RANDOM % 10000)) server status=0 client_env=$1 server_env=$2
+    local settings="UCX_LOG_LEVEL=debug UCX_RC_TIMEOUT=20ms UCX_RC_RETRY_COUNT=3"
+    settings+=" UCX_UD_TIMEOUT=2s"
+    shift 2
+
+    # shellcheck disable=SC2086 # words without spaces
+    timeout 60 "$emu" exec -n "$fabric" 1 -- env $settings $server_env \
+        ucx_perftest -p $port "$@" -n 100 >server.log 2>&1 &
+    server=$!
+    await_listener $port $server
+    # shellcheck disable=SC2086
+    timeout 60 "$emu" exec -n "$fabric" 0 -- env $settings $client_env \
+        ucx_perftest -p $port "$@" -n 100 localhost >client.log 2>&1 || status=$?
+    [ $status -eq 0 ] || kill $server 2>/dev/null || true
+    wait $server || status=$?
+    return $status
+}
+
+# perftest TRANSPORT: over the first device of both
+perftest() {
+    local test=put_bw
+
+    [ "$1" != ud_mlx5 ] || test=am_bw
+    run_perftest "" "" -x "$1" -d mlx5_0:1 -t $test
+}
+
+# perftest_over DEVICE0 DEVICE1: rc_mlx5 between these devices. In UCX's tests of UCT,
+# both sides use the device that the client names; here it is a test of UCP.
+perftest_over() {
+    run_perftest "UCX_NET_DEVICES=$1:1 UCX_TLS=rc_x" \
+        "UCX_NET_DEVICES=$2:1 UCX_TLS=rc_x" -t ucp_put_bw
+}
+
+# fails_over DEVICE0 DEVICE1 PATTERN: the same fails, and UCX says why
+fails_over() {
+    if perftest_over "$1" "$2"; then
+        fail "a packet went from one plane to another"
+    fi
+    grep -qE "$3" client.log server.log ||
+        fail "not for this reason: $(tail -n 3 client.log)"
+}
+
+# selects INDEX LOG: UCX has looked for a GID, and has taken none but this one
+selects() {
+    grep -oE 'using gid_index [0-9]+' "$2" | sort -u >selected
+    [ "$(cat selected)" = "using gid_index $1" ] ||
+        fail "UCX is $(cat selected), not $1"
+}
+
+# link_layer NAME LOG: of the ports that UCX has opened
+link_layer() {
+    grep -q "mlx5_0:1/$1" "$2" || fail "UCX has opened no port of kind $1"
+}
+
+# RoCE v2 with the IPv4 address is index 3: so the files say whose paths UCX has
+test_ucx_selects_roce_v2() {
+    local transport
+
+    up --quirk roce
+    for transport in rc_mlx5 dc_mlx5 ud_mlx5; do
+        check perftest $transport
+        selects 3 client.log
+        selects 3 server.log
+        link_layer RoCE client.log
+    done
+    down
+}
+
+test_ucx_on_infiniband() {
+    up
+    check perftest rc_mlx5
+    ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID on InfiniBand"
+    link_layer IB client.log
+    check "$emu" quirk -n "$fabric" list >quirks
+    ! grep -q acted quirks || fail "a quirk is on"
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+# With another index, UCX has the paths of another version
+test_ucx_with_index() {
+    up --quirk roce
+    UCX_IB_GID_INDEX=0 check perftest rc_mlx5
+    ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID"
+    grep -q 'dgid=fe80::202:c9ff:fe00:100 sgid_index=0' client.log ||
+        fail "$(grep -o 'dgid.*' client.log)"
+    down
+}
+
+test_ucx_follows_gid_that_has_moved() {
+    up --quirk roce --quirk 0:0=gid-moves
+    check perftest rc_mlx5
+    selects 3 client.log
+    check "$emu" link -n "$fabric" 0:0 down
+    check "$emu" link -n "$fabric" 0:0 up
+    check perftest rc_mlx5
+    selects 7 client.log
+    selects 3 server.log
+    down
+}
+
+test_ucx_after_lid_has_moved() {
+    up --quirk 0:0=gid-moves
+    check "$emu" link -n "$fabric" 0:0 down
+    check "$emu" link -n "$fabric" 0:0 up
+    check perftest rc_mlx5
+    down
+}
+
+# UCX takes planes for one if they have the same prefix, and finds out by a timeout
+test_ucx_takes_planes_for_one() {
+    up --quirk same-gid
+    check perftest_over mlx5_0 mlx5_0
+    fails_over mlx5_0 mlx5_1 'UD endpoint .* unhandled timeout error'
+    down
+}
+
+# Without the quirk, the prefix tells
+test_ucx_tells_planes_apart() {
+    up
+    check perftest_over mlx5_0 mlx5_0
+    fails_over mlx5_0 mlx5_1 'ERROR.*[Uu]nreachable'
+    check "$emu" down -n "$fabric"
+    trap - EXIT
+}
+
+test_ucx_on_miswired_host() {
+    up --quirk 1=miswired
+    check perftest_over mlx5_0 mlx5_1
+    fails_over mlx5_0 mlx5_0 'ERROR.*[Uu]nreachable'
+    down
+}
+
+# Programs of ibverbs-utils, which take the index of a GID as an option
+test_ibv_programs() {
+    up --quirk roce
+    check "$emu" exec -n "$fabric" 1 -- ibv_devinfo -v -d mlx5_1 >info
+    grep -q 'link_layer:.*Ethernet' info || fail "$(grep link_layer info)"
+    grep -q 'port_lid:[^0-9]*0$' info || fail "$(grep port_lid info)"
+    grep -qE 'GID\[ *3\]:.*::ffff:10.1.0.2, RoCE v2' info || fail "$(grep GID info)"
+    grep -qE 'GID\[ *4\]:.*fd00:0000:0000:0001:.*:0002, RoCE v1' info ||
+        fail "$(grep GID info)"
+    down
+}
+
+run_tests 2
