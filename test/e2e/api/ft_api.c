@@ -15,6 +15,7 @@
  *                            reported
  */
 #include "ft_symbol.h"
+#include "ft_clock.h"
 #include "ft_uct.h"
 
 #include <rc_varuna.h>
@@ -26,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME "rc_varuna"
@@ -83,14 +83,6 @@ static void ft_initialize(void)
     ft_api.link_set = ft_function("rc_varuna_link_set");
     ft_api.failover = ft_function("rc_varuna_failover");
     ft_api.status   = ft_function("rc_varuna_status");
-}
-
-static double ft_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + (now.tv_nsec * 1e-9);
 }
 
 /* --- Putting --- */

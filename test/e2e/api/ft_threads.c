@@ -10,6 +10,7 @@
  *     ft_threads client SEC LINK    reads the address from stdin
  */
 #include "ft_symbol.h"
+#include "ft_clock.h"
 
 #include <ucp/api/ucp.h>
 #include <rc_varuna.h>
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_THREADS  3
@@ -82,14 +82,6 @@ static void ft_check(ucs_status_t status, const char *what)
     if (status != UCS_OK) {
         ft_die("%s: %s", what, ucs_status_string(status));
     }
-}
-
-static double ft_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + (now.tv_nsec * 1e-9);
 }
 
 static void ft_open(void)

@@ -24,6 +24,7 @@
  *                                                    "gcas COMPARE SWAP RESULT"
  */
 #include "ft_uct.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -31,7 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME     "rc_varuna"
@@ -77,14 +77,6 @@ struct ft_amo {
     unsigned          in_flight;
     ft_amo_op_t       ops[FT_AMO_DEPTH];
 };
-
-static double ft_amo_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 /* --- Server --- */
 
@@ -255,12 +247,12 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
 static void ft_amo_progress(ft_amo_t *amo, double *idle_since)
 {
     if (uct_worker_progress(amo->uct.worker) > 0) {
-        *idle_since = ft_amo_now();
+        *idle_since = ft_now();
         return;
     }
 
     sched_yield();
-    if ((ft_amo_now() - *idle_since) > FT_AMO_TIMEOUT) {
+    if ((ft_now() - *idle_since) > FT_AMO_TIMEOUT) {
         ft_die("nothing has completed for %.0f s, %u in flight", FT_AMO_TIMEOUT,
                amo->in_flight);
     }
@@ -281,7 +273,7 @@ static ft_amo_op_t *ft_amo_free_op(ft_amo_t *amo)
 
 static void ft_amo_get(ft_amo_t *amo, int kind)
 {
-    double idle_since = ft_amo_now();
+    double idle_since = ft_now();
     uct_completion_t comp;
     ucs_status_t status;
 
@@ -307,7 +299,7 @@ static void ft_amo_get(ft_amo_t *amo, int kind)
 
 static void ft_amo_run_one(ft_amo_t *amo, int kind)
 {
-    double idle_since = ft_amo_now();
+    double idle_since = ft_now();
     ft_amo_op_t *op;
     ucs_status_t status;
 
@@ -347,7 +339,7 @@ static void ft_amo_run_one(ft_amo_t *amo, int kind)
 
 static void ft_amo_flush(ft_amo_t *amo)
 {
-    double idle_since = ft_amo_now();
+    double idle_since = ft_now();
 
     while (uct_ep_flush(amo->ep, 0, NULL) != UCS_OK) {
         ft_amo_progress(amo, &idle_since);

@@ -4,22 +4,14 @@
  * The job's part in the benchmark of atomics.
  */
 #include "ft_atom_batch.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FT_BATCH_TIME 20e9 /* Nanoseconds */
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (ts.tv_sec * 1e9) + ts.tv_nsec;
-}
 
 static void ft_done(uct_completion_t *comp)
 {
@@ -38,7 +30,7 @@ static void ft_progress(const ft_atom_load_t *load, double since)
         ft_die("the endpoint failed");
     }
 
-    if (ft_now() - since > FT_BATCH_TIME) {
+    if (ft_now_ns() - since > FT_BATCH_TIME) {
         ft_die("a batch did not end");
     }
 }
@@ -47,7 +39,7 @@ static void ft_progress(const ft_atom_load_t *load, double since)
 static void ft_post(const ft_atom_load_t *load, const ft_atom_t *atom,
                     uint64_t addr, uint64_t *result, uct_completion_t *comp)
 {
-    double since = ft_now();
+    double since = ft_now_ns();
     ucs_status_t status;
 
     comp->func   = ft_done;
@@ -71,7 +63,7 @@ static void ft_post(const ft_atom_load_t *load, const ft_atom_t *atom,
 
 static void ft_flush(const ft_atom_load_t *load)
 {
-    double since = ft_now();
+    double since = ft_now_ns();
 
     while (uct_ep_flush(load->ep, 0, NULL) != UCS_OK) {
         ft_progress(load, since);
@@ -101,7 +93,7 @@ double ft_atom_time(const ft_atom_load_t *load, const ft_atom_t *atom,
     }
 
     for (i = 0; i < count; ++i) {
-        begin = ft_now();
+        begin = ft_now_ns();
         ft_post(load, &next, addr, &result, &comp);
         while (comp.count > 0) {
             ft_progress(load, begin);
@@ -111,7 +103,7 @@ double ft_atom_time(const ft_atom_load_t *load, const ft_atom_t *atom,
             ft_flush(load); /* Nothing else tells that it is done */
         }
 
-        times[i] = ft_now() - begin;
+        times[i] = ft_now_ns() - begin;
         if (alone) {
             ft_flush(load);
         }
@@ -137,7 +129,7 @@ void ft_atom_batch(const ft_atom_load_t *load, unsigned num, uint64_t *words,
     uct_completion_t comps[FT_ATOM_BATCH_MAX];
     ft_atom_t atom = {.op = FT_ATOM_CSWAP, .fetch = 1};
     uint64_t results[FT_ATOM_BATCH_MAX] = {0};
-    double since   = ft_now();
+    double since   = ft_now_ns();
     unsigned i;
 
     for (i = 0; i < num; ++i) {
@@ -162,7 +154,7 @@ void ft_atom_many(const ft_atom_load_t *load, unsigned num)
     uct_completion_t comps[FT_ATOM_MANY_MAX];
     uint64_t results[FT_ATOM_MANY_MAX];
     ft_atom_t atom = {.op = FT_ATOM_ADD, .fetch = 1, .value = 1};
-    double since   = ft_now();
+    double since   = ft_now_ns();
     unsigned i;
 
     if (num > FT_ATOM_MANY_MAX) {
@@ -192,7 +184,7 @@ static void ft_fence(const ft_atom_load_t *load)
 
 static void ft_put(const ft_atom_load_t *load, uint64_t addr, uint64_t value)
 {
-    double since = ft_now();
+    double since = ft_now_ns();
     ucs_status_t status;
 
     while ((status = uct_ep_put_short(load->ep, &value, load->width, addr,
@@ -220,7 +212,7 @@ void ft_atom_fenced(const ft_atom_load_t *load, uint64_t addr, unsigned count)
     unsigned i;
 
     for (i = 1; i <= count; ++i) {
-        since      = ft_now();
+        since      = ft_now_ns();
         add.fetch  = i % 2;
         memset(results, 0, sizeof(results));
         ft_post(load, &first, addr, &results[2], &comps[2]);

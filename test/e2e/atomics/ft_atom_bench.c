@@ -21,6 +21,7 @@
  * an atomic of one word with fences between, of 4 and of 8 bytes.
  */
 #include "ft_atom_batch.h"
+#include "ft_clock.h"
 #include "ft_atom_chain.h"
 #include "ft_driver.h"
 #include "ft_trace.h"
@@ -205,14 +206,6 @@ static void ft_cost(ft_bench_t *bench)
 
 /* --- Batches that fail --- */
 
-static unsigned ft_random(ft_bench_t *bench, unsigned limit)
-{
-    bench->random ^= bench->random << 13;
-    bench->random ^= bench->random >> 7;
-    bench->random ^= bench->random << 17;
-    return (bench->random >> 33) % limit;
-}
-
 static void ft_read_words(ft_bench_t *bench, ft_word_t *words)
 {
     char *trace = ft_trace(bench);
@@ -270,9 +263,9 @@ static void ft_batch(ft_bench_t *bench, uint64_t before, uint64_t value)
 {
     const ft_fabric_t *fabric          = &bench->driver.fabric;
     ft_word_t words[FT_ATOM_BATCH_MAX] = {{{0}}};
-    unsigned fails_at                  = 1 + ft_random(bench,
+    unsigned fails_at                  = 1 + ft_random(&bench->random,
                                                        2 * FT_ATOM_BATCH_MAX);
-    unsigned mute_from                 = 1 + ft_random(bench, fails_at);
+    unsigned mute_from                 = 1 + ft_random(&bench->random, fails_at);
     char results[FT_ANSWER_MAX], text[64];
     unsigned i;
     uint32_t qpn;

@@ -12,6 +12,7 @@
  * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
  */
 #include "ft_atom_chain.h"
+#include "ft_clock.h"
 #include "ft_atom_history.h"
 #include "ft_seeds.h"
 #include "ft_storm.h"
@@ -300,14 +301,14 @@ static void ft_await_load(ft_chaos_t *chaos)
 /* The server's port goes down, until the server has left that NIC */
 static void ft_move_home(ft_chaos_t *chaos)
 {
-    double end = ft_clock() + FT_ANSWER_TIME;
+    double end = ft_now() + FT_ANSWER_TIME;
 
     ft_storm_link(&chaos->storm, 0, 0, "down");
     do {
         usleep(10000);
         ft_child_send(&chaos->server, "get"); /* Its log comes along */
         ft_answer(chaos, &chaos->server);
-    } while ((chaos->server.moves == 0) && (ft_clock() < end));
+    } while ((chaos->server.moves == 0) && (ft_now() < end));
 
     if (chaos->server.moves == 0) {
         ft_report(chaos, "the home NIC does not move");
@@ -319,12 +320,12 @@ static void ft_move_home(ft_chaos_t *chaos)
  * but a heartbeat is lost with it */
 static void ft_switch(ft_chaos_t *chaos)
 {
-    double end = ft_clock() + (chaos->seeds.seconds / 2);
+    double end = ft_now() + (chaos->seeds.seconds / 2);
     const char *answer;
 
     ft_storm_link(&chaos->storm, 1, 0, "silent");
     while ((chaos->client[0].switches == 0) && !chaos->early &&
-           (ft_clock() < end)) {
+           (ft_now() < end)) {
         answer       = ft_child_answer(&chaos->client[0], 0.02);
         chaos->early = (answer != NULL);
         if (chaos->early && strncmp(answer, "ok", 2)) {
@@ -362,9 +363,9 @@ static void ft_seed(ft_chaos_t *chaos)
         ft_move_home(chaos);
     }
 
-    end = ft_clock() + chaos->seeds.seconds;
+    end = ft_now() + chaos->seeds.seconds;
     ft_switch(chaos);
-    while (ft_clock() < end) {
+    while (ft_now() < end) {
         ft_storm_blow(&chaos->storm);
     }
 

@@ -24,22 +24,21 @@
  */
 #include "ft_atom_batch.h"
 #include "ft_atom_order.h"
+#include "ft_clock.h"
+#include "ft_line.h"
 #include "ft_symbol.h"
 
 #include "rc_varuna.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME  "rc_varuna"
-#define FT_LINE_MAX 4096
 #define FT_RUN_TIME 20.0    /* Seconds without progress */
 #define FT_UNTIL_TIME 100.0 /* ... for a value */
 #define FT_WORD     0       /* Offsets */
@@ -61,14 +60,6 @@ typedef struct {
 static uint64_t ft_memory[(FT_ATOM_WORDS + 1) * FT_ATOM_WORDS_STRIDE /
                           sizeof(uint64_t)]
         __attribute__((aligned(4096)));
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void ft_done(uct_completion_t *comp)
 {
@@ -170,15 +161,6 @@ static void ft_idle(ft_atom_job_t *job, double seconds)
         if (uct_worker_progress(job->uct.worker) == 0) {
             sched_yield();
         }
-    }
-}
-
-static void ft_connect(ft_atom_job_t *job, const char *text)
-{
-    if ((ft_uct_parse_address(text, &job->server) != 0) ||
-        (uct_rkey_unpack(job->uct.component, job->server.rkey, &job->rkey) !=
-         UCS_OK)) {
-        ft_die("bad address %s", text);
     }
 }
 
@@ -439,7 +421,6 @@ static void ft_command(ft_atom_job_t *job, char *line)
 {
     ft_atom_t warm = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};
 
-    line[strcspn(line, "\n")] = '\0';
     if (!strncmp(line, "run ", 4)) {
         ft_run(job, line + 4);
         return;
@@ -481,7 +462,7 @@ static void ft_command(ft_atom_job_t *job, char *line)
     } else if (!strncmp(line, "clear ", 6)) {
         ft_clear(atoi(line + 6));
     } else if (!strncmp(line, "connect ", 8)) {
-        ft_connect(job, line + 8);
+        ft_uct_use_address(&job->uct, line + 8, &job->server, &job->rkey);
     } else if (!strcmp(line, "open")) {
         if (job->ep != NULL) {
             uct_ep_destroy(job->ep);
@@ -510,27 +491,17 @@ static void ft_command(ft_atom_job_t *job, char *line)
     printf("ft: ok\n");
 }
 
-/* Read commands by hand: a FILE would hide from poll() what it has read */
 static void ft_serve(ft_atom_job_t *job)
 {
-    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-    char line[FT_LINE_MAX];
-    size_t length     = 0;
+    ft_line_t input = {.length = 0};
+    char *line;
 
-    for (;;) {
-        while (poll(&pfd, 1, 1) == 0) {
-            while (uct_worker_progress(job->uct.worker) > 0);
-        }
-
-        if ((length == sizeof(line) - 1) ||
-            (read(STDIN_FILENO, &line[length], 1) != 1)) {
-            return;
-        }
-
-        if (line[length++] == '\n') {
-            line[length] = '\0';
-            length       = 0;
+    while (!input.eof) {
+        line = ft_line_read(&input, 1);
+        if (line != NULL) {
             ft_command(job, line);
+        } else {
+            while (uct_worker_progress(job->uct.worker) > 0);
         }
     }
 }

@@ -4,12 +4,12 @@
  * The load of the chaos test of atomics.
  */
 #include "ft_atom_load.h"
+#include "ft_clock.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FT_LOAD_MAX    (1u << 20) /* Operations */
 #define FT_LOAD_END    60e9       /* Nanoseconds for what is under way */
@@ -70,22 +70,6 @@ ucs_status_t ft_atom_post(uct_ep_h ep, uct_rkey_t rkey, const ft_atom_t *atom,
            uct_ep_atomic32_post(ep, ops[atom->op], atom->value, addr, rkey);
 }
 
-static uint64_t ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (ts.tv_sec * 1000000000ul) + ts.tv_nsec;
-}
-
-static unsigned ft_random(ft_run_t *run, unsigned limit)
-{
-    run->random ^= run->random << 13;
-    run->random ^= run->random >> 7;
-    run->random ^= run->random << 17;
-    return (run->random >> 33) % limit;
-}
-
 /* --- Choosing --- */
 
 /* Differ from those of all clients; positive, also in 32 bits */
@@ -98,18 +82,18 @@ static void ft_choose_bits(ft_run_t *run, ft_atom_t *atom)
 {
     static const ft_atom_op_t ops[] = {FT_ATOM_AND, FT_ATOM_OR, FT_ATOM_XOR};
 
-    atom->op    = ops[ft_random(run, 3)];
-    atom->fetch = ft_random(run, 2);
-    atom->value = (atom->op == FT_ATOM_AND) ? ~(1ul << ft_random(run, 4)) :
-                  1ul << ft_random(run, 4);
+    atom->op    = ops[ft_random(&run->random, 3)];
+    atom->fetch = ft_random(&run->random, 2);
+    atom->value = (atom->op == FT_ATOM_AND) ? ~(1ul << ft_random(&run->random, 4)) :
+                  1ul << ft_random(&run->random, 4);
 }
 
 static void ft_choose_all(ft_run_t *run, ft_atom_t *atom)
 {
-    atom->op      = (ft_atom_op_t)ft_random(run, FT_ATOM_CSWAP + 1);
-    atom->fetch   = (atom->op >= FT_ATOM_SWAP) || ft_random(run, 2);
-    atom->compare = ft_random(run, 8);
-    atom->value   = ft_random(run, 8);
+    atom->op      = (ft_atom_op_t)ft_random(&run->random, FT_ATOM_CSWAP + 1);
+    atom->fetch   = (atom->op >= FT_ATOM_SWAP) || ft_random(&run->random, 2);
+    atom->compare = ft_random(&run->random, 8);
+    atom->value   = ft_random(&run->random, 8);
 }
 
 static void ft_choose(ft_run_t *run, unsigned word, ft_atom_t *atom)
@@ -125,8 +109,8 @@ static void ft_choose(ft_run_t *run, unsigned word, ft_atom_t *atom)
         break;
     case FT_ATOM_WORD_ADD:
         atom->op    = FT_ATOM_ADD;
-        atom->fetch = ft_random(run, 2);
-        atom->value = 1 + ft_random(run, 3);
+        atom->fetch = ft_random(&run->random, 2);
+        atom->value = 1 + ft_random(&run->random, 3);
         break;
     case FT_ATOM_WORD_CHAIN:
         atom->op      = FT_ATOM_CSWAP;
@@ -145,8 +129,8 @@ static void ft_choose(ft_run_t *run, unsigned word, ft_atom_t *atom)
         break;
     default: /* ABA, HIGH */
         atom->op      = FT_ATOM_CSWAP;
-        atom->compare = first + ft_random(run, 4);
-        atom->value   = first + ft_random(run, 4);
+        atom->compare = first + ft_random(&run->random, 4);
+        atom->value   = first + ft_random(&run->random, 4);
         break;
     }
 
@@ -161,7 +145,7 @@ static void ft_word_done(ft_run_t *run, ft_word_t *word)
 {
     ft_atom_record_t *record = word->record;
 
-    record->end         = ft_now();
+    record->end         = ft_now_ns();
     record->atom.result = word->result;
     word->busy          = 0;
     if (record->word == FT_ATOM_WORD_CHAIN) {
@@ -216,7 +200,7 @@ static void ft_flush_progress(ft_run_t *run, int all)
     }
 
     if (run->flushing && (run->flush.count == 0)) {
-        now = ft_now();
+        now = ft_now_ns();
         for (; run->ended < run->flushed; ++run->ended) {
             if (!run->records[run->ended].atom.fetch) {
                 run->records[run->ended].end = now;
@@ -238,7 +222,7 @@ static void ft_word_start(ft_run_t *run, unsigned index)
     record->width     = load->width;
     record->end       = UINT64_MAX;
     ft_choose(run, index, &record->atom);
-    record->start     = ft_now();
+    record->start     = ft_now_ns();
     word->comp.func   = ft_word_completion;
     word->comp.count  = 1;
     word->comp.status = UCS_OK;
@@ -301,7 +285,7 @@ static void ft_write(const ft_run_t *run)
 size_t ft_atom_load_run(const ft_atom_load_t *load)
 {
     static ft_run_t run;
-    uint64_t start = ft_now();
+    uint64_t start = ft_now_ns();
     uint64_t end   = start + (uint64_t)(load->seconds * 1e9);
     unsigned i;
 
@@ -313,21 +297,21 @@ size_t ft_atom_load_run(const ft_atom_load_t *load)
         ft_die("out of memory");
     }
 
-    while ((ft_now() < end) && (run.num < FT_LOAD_MAX - FT_ATOM_WORDS)) {
-        i = ft_random(&run, FT_ATOM_WORDS);
+    while ((ft_now_ns() < end) && (run.num < FT_LOAD_MAX - FT_ATOM_WORDS)) {
+        i = ft_random(&run.random, FT_ATOM_WORDS);
         if (!run.words[i].busy &&
-            (run.num <= (ft_now() - start) * FT_LOAD_RATE)) {
+            (run.num <= (ft_now_ns() - start) * FT_LOAD_RATE)) {
             ft_word_start(&run, i);
         }
         ft_progress(&run);
         ft_flush_progress(&run, 0);
     }
 
-    end = ft_now() + (uint64_t)FT_LOAD_END;
+    end = ft_now_ns() + (uint64_t)FT_LOAD_END;
     while ((ft_progress(&run) > 0) || run.flushing ||
            (run.ended < run.num)) {
         ft_flush_progress(&run, 1);
-        if (ft_now() > end) {
+        if (ft_now_ns() > end) {
             ft_die("%zu operations did not complete", run.num - run.ended);
         }
     }

@@ -4,12 +4,12 @@
  * Stories about the order of operations: what a flush covers, and what a fence holds.
  */
 #include "ft_atom_order.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
 #define FT_ORDER_TIME    20.0 /* Seconds */
 #define FT_ORDER_OPS     4
@@ -36,14 +36,6 @@ struct ft_order {
     ft_order_op_t        ops[FT_ORDER_OPS];
     ft_order_op_t        flush_ops[FT_ORDER_FLUSHES];
 };
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void ft_progress(const ft_order_t *order, double since)
 {

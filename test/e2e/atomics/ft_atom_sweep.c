@@ -14,6 +14,7 @@
  * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
  */
 #include "ft_atom_chain.h"
+#include "ft_clock.h"
 #include "ft_atom_history.h"
 #include "ft_atom_plan.h"
 #include "ft_driver.h"
@@ -383,7 +384,7 @@ static void ft_series(ft_sweep_t *sweep, ft_point_t *point)
     for (point->n = sweep->first; point->n <= sweep->last;
          point->n += sweep->stride) {
         if ((sweep->budget > 0) &&
-            (ft_clock() - sweep->start > sweep->budget)) {
+            (ft_now() - sweep->start > sweep->budget)) {
             ++sweep->cut;
             return;
         }
@@ -447,7 +448,7 @@ static void ft_tell(const ft_sweep_t *sweep)
     printf("swept: %u fault points in %u runs of %u series, %u atomics, %.1f s;"
            " switches %u; series cut by the time limit %u; failures %u\n",
            sweep->points, sweep->runs, sweep->series, sweep->atomics,
-           ft_clock() - sweep->start, sweep->switches, sweep->cut,
+           ft_now() - sweep->start, sweep->switches, sweep->cut,
            sweep->failures);
 }
 
@@ -561,7 +562,7 @@ int main(int argc, char **argv)
     ft_parse(&sweep, argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     ft_setup(&sweep);
-    sweep.start = ft_clock();
+    sweep.start = ft_now();
     ft_all(&sweep);
     ft_tell(&sweep);
     ft_cleanup(&sweep);

@@ -12,6 +12,7 @@
  *     ft_chaos [OPTIONS] PREFIX JOB      -h tells the options
  */
 #include "ft_driver.h"
+#include "ft_clock.h"
 #include "ft_history.h"
 #include "ft_plan.h"
 #include "ft_seeds.h"
@@ -324,9 +325,9 @@ static void ft_chaos_start_load(ft_chaos_t *chaos)
 
 static void ft_chaos_break(ft_chaos_t *chaos)
 {
-    double end = ft_clock() + chaos->seeds.seconds;
+    double end = ft_now() + chaos->seeds.seconds;
 
-    while (ft_clock() < end) {
+    while (ft_now() < end) {
         ft_storm_blow(&chaos->storm);
         ft_chaos_judge_trace(chaos);
     }

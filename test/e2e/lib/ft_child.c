@@ -4,6 +4,7 @@
  * Starting processes and talking with them.
  */
 #include "ft_child.h"
+#include "ft_clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,14 +32,6 @@ void ft_fatal(const char *format, ...)
     fprintf(stderr, "\n");
     va_end(ap);
     exit(2);
-}
-
-double ft_clock(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
 }
 
 static void ft_pipe(int fds[2])
@@ -192,7 +185,7 @@ void ft_child_start(ft_child_t *child, const char *name, FILE *log,
 
     pthread_mutex_init(&child->lock, NULL);
     pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* As ft_clock() */
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* As ft_now() */
     pthread_cond_init(&child->more, &attr);
     pthread_condattr_destroy(&attr);
     if (pthread_create(&child->reader, NULL, ft_child_read, child) != 0) {
@@ -281,7 +274,7 @@ static int ft_child_take_line(ft_child_t *child)
 
 const char *ft_child_answer(ft_child_t *child, double timeout)
 {
-    double end = ft_clock() + timeout;
+    double end = ft_now() + timeout;
 
     do {
         while (ft_child_take_line(child)) {
@@ -298,7 +291,7 @@ const char *ft_child_answer(ft_child_t *child, double timeout)
 
 int ft_child_stop(ft_child_t *child)
 {
-    double end = ft_clock() + FT_STOP_TIME;
+    double end = ft_now() + FT_STOP_TIME;
     int status = 0;
     pid_t pid  = 0;
 
@@ -307,7 +300,7 @@ int ft_child_stop(ft_child_t *child)
     }
 
     close(child->in);
-    while (ft_clock() < end) {
+    while (ft_now() < end) {
         ft_child_answer(child, 0.02); /* It may have much to say */
         pid = waitpid(child->pid, &status, WNOHANG);
         if (pid != 0) {

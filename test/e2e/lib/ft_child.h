@@ -69,7 +69,4 @@ void ft_child_stacks(ft_child_t *child);
 /** Kill it. */
 void ft_child_kill(ft_child_t *child);
 
-/** Seconds on a clock. */
-double ft_clock(void);
-
 #endif

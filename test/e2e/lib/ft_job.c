@@ -20,8 +20,10 @@
  *
  * Each is answered by one line, "ft: ok" or "ft: fail REASON".
  */
-#include "ft_registers.h"
+#include "ft_clock.h"
+#include "ft_line.h"
 #include "ft_ops.h"
+#include "ft_registers.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -29,11 +31,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#define FT_TL_NAME  "rc_varuna"
-#define FT_LINE_MAX 2048
+#define FT_TL_NAME "rc_varuna"
 
 static ft_shared_t *ft_map(const char *path)
 {
@@ -52,38 +52,6 @@ static ft_shared_t *ft_map(const char *path)
     }
 
     return ptr;
-}
-
-/* A line of standard input, without waiting. @return NULL if there is none yet;
- * the end of the input ends the program's loop (*eof_p). */
-static char *ft_read_line(char *line, int *eof_p)
-{
-    static char buffer[FT_LINE_MAX];
-    static size_t length;
-    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-    char *newline     = memchr(buffer, '\n', length);
-    ssize_t ret;
-
-    if ((newline == NULL) && (poll(&pfd, 1, 0) > 0)) {
-        ret = read(STDIN_FILENO, buffer + length, sizeof(buffer) - length);
-        if (ret <= 0) {
-            *eof_p = 1;
-            return NULL;
-        }
-
-        length += ret;
-        newline = memchr(buffer, '\n', length);
-    }
-
-    if (newline == NULL) {
-        return NULL;
-    }
-
-    *newline = '\0';
-    strcpy(line, buffer);
-    length -= newline + 1 - buffer;
-    memmove(buffer, newline + 1, length);
-    return line;
 }
 
 /* --- Server --- */
@@ -167,11 +135,11 @@ static void ft_server_command(const char *line, int *dozes_p)
 static int ft_server(ft_shared_t *shared)
 {
     ft_uct_t uct;
-    char line[FT_LINE_MAX];
-    unsigned idle = 0;
+    ft_line_t input = {.length = 0};
+    unsigned idle   = 0;
+    int dozes       = 0;
+    const char *line;
     uct_mem_h memh;
-    int eof   = 0;
-    int dozes = 0;
 
     ft_uct_open(&uct, FT_TL_NAME);
     if ((uct_iface_set_am_handler(uct.iface, FT_AM_ID, ft_server_am, shared,
@@ -183,7 +151,7 @@ static int ft_server(ft_shared_t *shared)
 
     memh = ft_uct_reg(&uct, shared->area, sizeof(shared->area));
     ft_uct_print_address(&uct, "ft: address", memh, shared->area);
-    while (!eof) {
+    while (!input.eof) {
         if (uct_worker_progress(uct.worker) > 0) {
             idle = 0;
         } else if (dozes) {
@@ -193,7 +161,7 @@ static int ft_server(ft_shared_t *shared)
             usleep(200);
         }
 
-        if (((idle % 8) == 0) && (ft_read_line(line, &eof) != NULL)) {
+        if (((idle % 8) == 0) && ((line = ft_line_read(&input, 0)) != NULL)) {
             ft_server_command(line, &dozes);
         }
     }
@@ -205,29 +173,13 @@ static int ft_server(ft_shared_t *shared)
 
 /* --- Client --- */
 
-static void ft_client_connect(ft_client_t *client, const char *text)
-{
-    if (ft_uct_parse_address(text, &client->server) != 0) {
-        ft_die("not an address: %s", text);
-    }
-
-    if (uct_rkey_unpack(client->uct.component, client->server.rkey,
-                        &client->rkey) != UCS_OK) {
-        ft_die("rkey_unpack");
-    }
-}
-
 static void ft_client_idle(ft_client_t *client, double seconds)
 {
-    time_t end = (time_t)(seconds * 1000);
-    struct timespec start, now;
+    double end = ft_now() + seconds;
 
-    clock_gettime(CLOCK_MONOTONIC, &start);
     do {
         ft_client_progress(client);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (((now.tv_sec - start.tv_sec) * 1000) +
-             ((now.tv_nsec - start.tv_nsec) / 1000000) < end);
+    } while (ft_now() < end);
 }
 
 /* Servers of the chaos test */
@@ -255,7 +207,8 @@ static void ft_client_command(ft_client_t *client, const char *line)
 
     client->error[0] = '\0';
     if (!strncmp(line, "connect ", 8)) {
-        ft_client_connect(client, line + 8);
+        ft_uct_use_address(&client->uct, line + 8, &client->server,
+                           &client->rkey);
     } else if (!strcmp(line, "open")) {
         ft_client_reopen(client);
     } else if (sscanf(line, "warm %u", &number) == 1) {
@@ -289,15 +242,15 @@ static void ft_client_command(ft_client_t *client, const char *line)
 static int ft_client(ft_shared_t *shared)
 {
     static ft_client_t client;
-    char line[FT_LINE_MAX];
-    int eof = 0;
+    ft_line_t input = {.length = 0};
+    const char *line;
 
     ft_uct_open(&client.uct, FT_TL_NAME);
     ft_client_init(&client, shared);
     printf("ft: ready\n");
-    while (!eof) {
+    while (!input.eof) {
         ft_client_progress(&client);
-        if (ft_read_line(line, &eof) != NULL) {
+        if ((line = ft_line_read(&input, 0)) != NULL) {
             ft_client_command(&client, line);
         }
     }

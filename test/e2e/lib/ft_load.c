@@ -30,6 +30,7 @@
  * it was written twice.
  */
 #include "ft_uct.h"
+#include "ft_clock.h"
 #include "ft_vfs.h"
 
 #include <ucs/memory/memtype_cache.h>
@@ -40,7 +41,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME  "rc_varuna"
@@ -65,14 +65,6 @@ typedef struct {
     int           failed;
     uct_completion_t comp;
 } ft_load_t;
-
-static double ft_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + (now.tv_nsec * 1e-9);
-}
 
 static char *ft_alloc(size_t length)
 {
@@ -236,12 +228,11 @@ static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
     ft_uct_open(&load->uct, FT_TL_NAME);
     load->memory = ft_alloc(length);
     load->memh   = ft_uct_reg(&load->uct, load->memory, length);
-    if ((fgets(line, sizeof(line), stdin) == NULL) ||
-        (ft_uct_parse_address(line, &load->server) != 0) ||
-        (uct_rkey_unpack(load->uct.component, load->server.rkey,
-                         &load->rkey) != UCS_OK)) {
-        ft_die("not an address: %s", line);
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("no address");
     }
+
+    ft_uct_use_address(&load->uct, line, &load->server, &load->rkey);
 
     for (i = 0; i < num_eps; ++i) {
         load->eps[i] = ft_uct_connect(&load->uct, &load->server);

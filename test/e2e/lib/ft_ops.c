@@ -4,27 +4,19 @@
  * Posting the operations of a plan and checking what came out.
  */
 #include "ft_ops.h"
+#include "ft_clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_IDLE_CALLS  64   /* Progress calls without work before a nap */
 #define FT_NAP_US      30
 #define FT_SETTLE      200  /* Calls after the end, to see what comes too often */
 
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void ft_fail(ft_client_t *client, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
@@ -89,137 +81,6 @@ void ft_client_reopen(ft_client_t *client)
 
     client->ep = ft_uct_connect(&client->uct, &client->server);
 }
-
-/* --- Posting --- */
-
-static uint64_t ft_remote(const ft_client_t *client, const ft_op_t *op)
-{
-    return client->server.base + op->offset;
-}
-
-static uct_iov_t ft_iov(const ft_client_t *client, void *buffer, size_t length)
-{
-    uct_iov_t iov = {
-        .buffer = buffer,
-        .length = length,
-        .memh   = client->memh,
-        .stride = 0,
-        .count  = 1
-    };
-
-    return iov;
-}
-
-static size_t ft_pack(void *dest, void *arg)
-{
-    ft_done_t *done = arg;
-    size_t length   = done->client->plan.ops[done->index].length;
-
-    memcpy(dest, done->local, length);
-    return length;
-}
-
-static void ft_unpack(void *arg, const void *data, size_t length)
-{
-    memcpy(((ft_done_t*)arg)->local, data, length);
-}
-
-static ucs_status_t ft_post_put_short(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    return uct_ep_put_short(client->ep, done->local, op->length,
-                            ft_remote(client, op), client->rkey.rkey);
-}
-
-static ucs_status_t ft_post_put_bcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    ssize_t ret = uct_ep_put_bcopy(client->ep, ft_pack, done,
-                                   ft_remote(client, op), client->rkey.rkey);
-
-    return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
-}
-
-static ucs_status_t ft_post_put_zcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local, op->length);
-
-    return uct_ep_put_zcopy(client->ep, &iov, 1, ft_remote(client, op),
-                            client->rkey.rkey, &done->comp);
-}
-
-static ucs_status_t ft_post_get_bcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    return uct_ep_get_bcopy(client->ep, ft_unpack, done, op->length,
-                            ft_remote(client, op), client->rkey.rkey,
-                            &done->comp);
-}
-
-static ucs_status_t ft_post_get_zcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local, op->length);
-
-    return uct_ep_get_zcopy(client->ep, &iov, 1, ft_remote(client, op),
-                            client->rkey.rkey, &done->comp);
-}
-
-/* The first word of a message's contents is UCT's header */
-static ucs_status_t ft_post_am_short(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    return uct_ep_am_short(client->ep, FT_AM_ID, *(uint64_t*)done->local,
-                           done->local + sizeof(uint64_t),
-                           op->length - sizeof(uint64_t));
-}
-
-static ucs_status_t ft_post_am_bcopy(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    ssize_t ret = uct_ep_am_bcopy(client->ep, FT_AM_ID, ft_pack, done, 0);
-
-    return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
-}
-
-static ucs_status_t ft_post_am_zcopy(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local + sizeof(uint64_t),
-                           op->length - sizeof(uint64_t));
-
-    return uct_ep_am_zcopy(client->ep, FT_AM_ID, done->local, sizeof(uint64_t),
-                           &iov, 1, 0, &done->comp);
-}
-
-static ucs_status_t ft_post_flush(ft_client_t *client, const ft_op_t *op,
-                                  ft_done_t *done)
-{
-    return uct_ep_flush(client->ep, 0, &done->comp);
-}
-
-static ucs_status_t ft_post_fence(ft_client_t *client, const ft_op_t *op,
-                                  ft_done_t *done)
-{
-    return uct_ep_fence(client->ep, 0);
-}
-
-typedef ucs_status_t (*ft_post_func_t)(ft_client_t *client, const ft_op_t *op,
-                                       ft_done_t *done);
-
-static const ft_post_func_t ft_posts[FT_KIND_LAST] = {
-    [FT_PUT_SHORT] = ft_post_put_short,
-    [FT_PUT_BCOPY] = ft_post_put_bcopy,
-    [FT_PUT_ZCOPY] = ft_post_put_zcopy,
-    [FT_GET_BCOPY] = ft_post_get_bcopy,
-    [FT_GET_ZCOPY] = ft_post_get_zcopy,
-    [FT_AM_SHORT]  = ft_post_am_short,
-    [FT_AM_BCOPY]  = ft_post_am_bcopy,
-    [FT_AM_ZCOPY]  = ft_post_am_zcopy,
-    [FT_FLUSH]     = ft_post_flush,
-    [FT_FENCE]     = ft_post_fence
-};
 
 /* --- Completions --- */
 
@@ -293,7 +154,7 @@ static ucs_status_t ft_try(ft_client_t *client, ft_done_t *done)
     ucs_status_t status;
 
     kind   = (done->index == client->plan.num) ? FT_FLUSH : op->kind;
-    status = ft_posts[kind](client, op, done);
+    status = ft_op_post(client, kind, op, done);
     if (status == UCS_ERR_NO_RESOURCE) {
         return status;
     }

@@ -49,6 +49,10 @@ enum {
     FT_RUN_COMPUTE = 1 << 2  /* No progress for a while, behind the last post */
 };
 
+/** Post an operation as @a kind. @return UCS_ERR_NO_RESOURCE if it is to be retried. */
+ucs_status_t ft_op_post(ft_client_t *client, ft_kind_t kind, const ft_op_t *op,
+                        ft_done_t *done);
+
 /** Create the local memory. */
 void ft_client_init(ft_client_t *client, ft_shared_t *shared);
 

@@ -5,6 +5,7 @@
  * as a whole: what it holds is what one operation wrote.
  */
 #include "ft_plan.h"
+#include "ft_clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -212,14 +213,6 @@ static void ft_build_fence(ft_plan_t *plan)
     ft_add(plan, FT_GET_BCOPY, FT_SMALL(3));
     ft_add(plan, FT_FENCE, 0);
     ft_add(plan, FT_PUT_BCOPY, FT_SMALL(3));
-}
-
-static unsigned ft_random(uint64_t *state, unsigned limit)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (*state >> 33) % limit;
 }
 
 static int ft_is_read_since_fence(const ft_plan_t *plan, unsigned slot)

@@ -6,6 +6,7 @@
  * ascending numbers.
  */
 #include "ft_registers.h"
+#include "ft_clock.h"
 #include "ft_plan.h"
 
 #include <inttypes.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_REGS_SLOTS 16         /* Operations under way */
@@ -50,22 +50,6 @@ struct ft_regs {
 };
 
 
-static uint64_t ft_regs_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (ts.tv_sec * 1000000000ull) + ts.tv_nsec;
-}
-
-static unsigned ft_regs_random(ft_regs_t *load, unsigned limit)
-{
-    load->random ^= load->random << 13;
-    load->random ^= load->random >> 7;
-    load->random ^= load->random << 17;
-    return (load->random >> 33) % limit;
-}
-
 static void ft_regs_fail(ft_regs_t *load, const char *what,
                          ucs_status_t status)
 {
@@ -89,7 +73,7 @@ static void ft_regs_complete(ft_regs_slot_t *slot, ucs_status_t status)
     }
 
     slot->busy       = 0;
-    slot->record.end = ft_regs_now();
+    slot->record.end = ft_now_ns();
     if (!slot->record.write) {
         slot->record.value = *slot->buffer;
     }
@@ -132,7 +116,7 @@ static unsigned ft_regs_choose_register(ft_regs_t *load, int write)
     int writer;
 
     do {
-        reg    = ft_regs_random(load, FT_CHAOS_REGISTERS);
+        reg    = ft_random(&load->random, FT_CHAOS_REGISTERS);
         writer = ft_chaos_writer(reg, params->num_clients);
     } while (write && (writer >= 0) && (writer != (int)params->client));
     return reg;
@@ -140,7 +124,7 @@ static unsigned ft_regs_choose_register(ft_regs_t *load, int write)
 
 static void ft_regs_post_rma(ft_regs_t *load, ft_regs_slot_t *slot, int write)
 {
-    unsigned server = ft_regs_random(load, load->params->num_servers);
+    unsigned server = ft_random(&load->random, load->params->num_servers);
     unsigned reg    = ft_regs_choose_register(load, write);
     uint64_t addr   = load->servers[server].base + (reg * FT_CHAOS_STRIDE);
     uct_iov_t iov   = {slot->buffer, sizeof(*slot->buffer), load->memh, 0, 1};
@@ -153,7 +137,7 @@ static void ft_regs_post_rma(ft_regs_t *load, ft_regs_slot_t *slot, int write)
     slot->record.client = load->params->client;
     slot->record.server = server;
     slot->record.reg    = reg;
-    slot->record.start  = ft_regs_now();
+    slot->record.start  = ft_now_ns();
     slot->busy          = 1;
     if (write) {
         slot->record.value = ft_chaos_value(load->params->client,
@@ -183,7 +167,7 @@ static void ft_regs_post_rma(ft_regs_t *load, ft_regs_slot_t *slot, int write)
 
 static void ft_regs_post_am(ft_regs_t *load)
 {
-    unsigned server = ft_regs_random(load, load->params->num_servers);
+    unsigned server = ft_random(&load->random, load->params->num_servers);
     ucs_status_t status;
 
     status = uct_ep_am_short(load->eps[server], FT_CHAOS_AM_ID,
@@ -199,34 +183,34 @@ static void ft_regs_post_am(ft_regs_t *load)
 
 static void ft_regs_loop(ft_regs_t *load)
 {
-    uint64_t end = ft_regs_now() + (uint64_t)(load->params->seconds * 1e9);
+    uint64_t end = ft_now_ns() + (uint64_t)(load->params->seconds * 1e9);
     ft_regs_slot_t *slot;
     uint64_t pause;
     unsigned i;
 
-    while ((ft_regs_now() < end) && (load->error[0] == '\0')) {
-        for (i = ft_regs_random(load, FT_REGS_SLOTS); i > 0; --i) {
+    while ((ft_now_ns() < end) && (load->error[0] == '\0')) {
+        for (i = ft_random(&load->random, FT_REGS_SLOTS); i > 0; --i) {
             slot = ft_regs_free_slot(load);
-            if (ft_regs_random(load, 8) == 0) {
+            if (ft_random(&load->random, 8) == 0) {
                 ft_regs_post_am(load);
             } else if (slot != NULL) {
-                ft_regs_post_rma(load, slot, ft_regs_random(load, 5) < 3);
+                ft_regs_post_rma(load, slot, ft_random(&load->random, 5) < 3);
             }
         }
 
-        pause = ft_regs_now() + (1000 * ft_regs_random(load, FT_REGS_PAUSE));
+        pause = ft_now_ns() + (1000 * ft_random(&load->random, FT_REGS_PAUSE));
         do {
             if (uct_worker_progress(load->uct->worker) == 0) {
                 usleep(30);
             }
-        } while (ft_regs_now() < pause);
+        } while (ft_now_ns() < pause);
     }
 }
 
 /* Everything has to complete */
 static void ft_regs_finish(ft_regs_t *load)
 {
-    uint64_t end = ft_regs_now() + (uint64_t)FT_REGS_END;
+    uint64_t end = ft_now_ns() + (uint64_t)FT_REGS_END;
     unsigned busy, i;
     ucs_status_t status;
 
@@ -243,7 +227,7 @@ static void ft_regs_finish(ft_regs_t *load)
 
         uct_worker_progress(load->uct->worker);
         usleep(50);
-    } while ((busy > 0) && (ft_regs_now() < end) && (load->error[0] == '\0'));
+    } while ((busy > 0) && (ft_now_ns() < end) && (load->error[0] == '\0'));
 
     if (busy > 0) {
         ft_regs_fail(load, "operations do not complete", UCS_ERR_TIMED_OUT);

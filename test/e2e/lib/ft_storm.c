@@ -4,6 +4,7 @@
  * Random faults of a fabric, from a seed.
  */
 #include "ft_storm.h"
+#include "ft_clock.h"
 
 #include <unistd.h>
 
@@ -25,15 +26,7 @@ void ft_storm_set_kills(ft_storm_t *storm, unsigned clients)
 {
     storm->kills   = 1;
     storm->clients = clients;
-    storm->doomed  = ft_storm_random(storm, storm->driver->fabric.links);
-}
-
-unsigned ft_storm_random(ft_storm_t *storm, unsigned limit)
-{
-    storm->random ^= storm->random << 13;
-    storm->random ^= storm->random >> 7;
-    storm->random ^= storm->random << 17;
-    return (storm->random >> 33) % limit;
+    storm->doomed  = ft_random(&storm->random, storm->driver->fabric.links);
 }
 
 static void ft_storm_repair(ft_storm_t *storm)
@@ -66,7 +59,7 @@ static void ft_storm_clear_rules(ft_storm_t *storm)
 static void ft_storm_add_rule(ft_storm_t *storm, const char *point,
                               unsigned host, const char *action)
 {
-    unsigned nth = 1 + ft_storm_random(storm, 20);
+    unsigned nth = 1 + ft_random(&storm->random, 20);
 
     if (storm->num_rules == FT_MAX_RULES) {
         ft_storm_clear_rules(storm);
@@ -94,7 +87,7 @@ void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
 static void ft_storm_kill(ft_storm_t *storm, unsigned host)
 {
     const char *option = ((host < storm->clients) &&
-                          ft_storm_random(storm, 2)) ? " --silent" : "";
+                          ft_random(&storm->random, 2)) ? " --silent" : "";
 
     fprintf(storm->driver->log, "nic %u:%u dies%s\n", host, storm->doomed,
             option);
@@ -111,20 +104,20 @@ static void ft_storm_fault(ft_storm_t *storm)
     static const char *points[] = {"packet", "exec", "ack", "post"};
     const ft_fabric_t *fabric = &storm->driver->fabric;
     unsigned host             = storm->first_host +
-                                ft_storm_random(storm, fabric->hosts -
+                                ft_random(&storm->random, fabric->hosts -
                                                 storm->first_host);
-    unsigned link             = ft_storm_random(storm, fabric->links);
-    const char *state         = states[ft_storm_random(storm, 2)];
-    unsigned number           = 1 + ft_storm_random(storm, 8);
+    unsigned link             = ft_random(&storm->random, fabric->links);
+    const char *state         = states[ft_random(&storm->random, 2)];
+    unsigned number           = 1 + ft_random(&storm->random, 8);
     char action[64];
 
-    if (storm->kills && (ft_storm_random(storm, 40) == 0) &&
+    if (storm->kills && (ft_random(&storm->random, 40) == 0) &&
         !(storm->dead & (1u << host))) {
         ft_storm_kill(storm, host);
         return;
     }
 
-    switch (ft_storm_random(storm, 9)) {
+    switch (ft_random(&storm->random, 9)) {
     case 0:
         ft_storm_link(storm, host, link, state);
         break;
@@ -146,7 +139,7 @@ static void ft_storm_fault(ft_storm_t *storm)
         break;
     default:
         /* The link in use ends at an exact point of an operation */
-        ft_storm_add_rule(storm, points[ft_storm_random(storm, 4)], host,
+        ft_storm_add_rule(storm, points[ft_random(&storm->random, 4)], host,
                           state);
         storm->broken |= 1u << host;
         break;
@@ -157,15 +150,15 @@ void ft_storm_blow(ft_storm_t *storm)
 {
     unsigned i;
 
-    for (i = ft_storm_random(storm, 3); i < 3; ++i) {
+    for (i = ft_random(&storm->random, 3); i < 3; ++i) {
         ft_storm_fault(storm);
-        usleep(1000 * ft_storm_random(storm, 50));
+        usleep(1000 * ft_random(&storm->random, 50));
     }
 
     /* Mostly all is well again, for a while */
-    if (ft_storm_random(storm, 4) > 0) {
+    if (ft_random(&storm->random, 4) > 0) {
         ft_storm_end(storm);
-        usleep(1000 * ft_storm_random(storm, 100));
+        usleep(1000 * ft_random(&storm->random, 100));
     }
 }
 

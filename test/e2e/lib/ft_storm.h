@@ -33,9 +33,6 @@ void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
  *  @param [in] clients  First host that posts operations. */
 void ft_storm_set_kills(ft_storm_t *storm, unsigned clients);
 
-/** @return A random number below @a limit. */
-unsigned ft_storm_random(ft_storm_t *storm, unsigned limit);
-
 /** One that is given: a link is "down" or "silent". */
 void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
                    const char *state);

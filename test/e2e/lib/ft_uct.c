@@ -289,6 +289,15 @@ int ft_uct_parse_address(const char *text, ft_address_t *address)
     return 0;
 }
 
+void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
+                        uct_rkey_bundle_t *rkey)
+{
+    if ((ft_uct_parse_address(text, address) != 0) ||
+        (uct_rkey_unpack(uct->component, address->rkey, rkey) != UCS_OK)) {
+        ft_die("not an address: %s", text);
+    }
+}
+
 uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address)
 {
     uct_ep_params_t params = {

@@ -73,11 +73,11 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0);
     ft_uct_open(&uct, "rc_varuna");
-    if ((fgets(line, sizeof(line), stdin) == NULL) ||
-        (ft_uct_parse_address(line, &server) != 0) ||
-        (uct_rkey_unpack(uct.component, server.rkey, &rkey) != UCS_OK)) {
-        ft_die("not an address: %s", line);
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("no address");
     }
+
+    ft_uct_use_address(&uct, line, &server, &rkey);
 
     ep = ft_uct_connect(&uct, &server);
     if (!strcmp(argv[1], "used")) {

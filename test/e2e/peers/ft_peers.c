@@ -20,12 +20,12 @@
  * endpoint; a server tells which messages came, and what its memory holds.
  */
 #include "ft_uct.h"
+#include "ft_clock.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME  "rc_varuna"
@@ -65,14 +65,6 @@ struct ft_peer {
     uint64_t         failed, twice;    /* Completions */
     uint64_t         refused;          /* Puts: no resources */
 };
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void *ft_alloc(size_t count, size_t size)
 {

@@ -13,13 +13,13 @@
  * gone.
  */
 #include "ft_fuzz.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TIMEOUT       30.0
@@ -31,14 +31,6 @@
 
 static ft_fuzz_t ft_fuzz;
 static FILE *ft_log;
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void ft_log_shot(const ft_shot_t *shot)
 {

@@ -6,10 +6,10 @@
  * test/e2e/security/test_hostile.sh, with "ft: address" of the process on stdin.
  */
 #include "ft_ctl_msg.h"
+#include "ft_clock.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define FT_VQP      7
 #define FT_INSTANCE 1
@@ -38,14 +38,6 @@ static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
 
     memcpy(&ft_answer, data, length);
     printf("ft: link %u type %u length %zu\n", link, ft_answer.hdr.type, length);
-}
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
 }
 
 /* Send a message again and again, as a requester does, until the answer comes */

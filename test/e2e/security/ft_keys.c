@@ -17,13 +17,13 @@
 #endif
 
 #include "ft_keys.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME  "rc_varuna"
@@ -40,14 +40,6 @@ typedef struct {
     uint64_t known[FT_WORDS];
     uint64_t secret[FT_WORDS];
 } ft_memory_t;
-
-double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 /* --- Server --- */
 

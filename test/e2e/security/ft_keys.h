@@ -49,9 +49,6 @@ typedef struct {
 /** Ends with a NULL name. */
 extern const ft_check_t ft_checks[];
 
-/** Seconds, from some moment on. */
-double ft_now(void);
-
 /** Progress. Ends the program at @a end. */
 void ft_progress(ft_client_t *client, double end, const char *what);
 

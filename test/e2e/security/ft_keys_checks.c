@@ -8,6 +8,7 @@
 #  include "config.h"
 #endif
 
+#include "ft_clock.h"
 #include "ft_keys.h"
 
 #include <stdio.h>

@@ -13,6 +13,7 @@
  *                           open an endpoint with lies, the next one with the truth
  */
 #include "ft_ctl_msg.h"
+#include "ft_clock.h"
 
 #include <uct/ib/base/ib_iface.h>
 
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static struct {
     unsigned rejects, opened, connects, pongs, others, newer;
@@ -63,14 +63,6 @@ static void ft_received(void *arg, unsigned link, unsigned am_id, const void *da
         ++ft_got.others;
         break;
     }
-}
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
 }
 
 static void ft_send(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,

@@ -20,6 +20,7 @@
  *     end                        close all
  */
 #include "ft_victim.h"
+#include "ft_clock.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -27,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #define FT_TL_NAME      "rc_varuna"
@@ -61,14 +61,6 @@ static struct {
     unsigned          idle;
     int               is_ended;
 } ft_victim;
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 
 /* --- The hostile peer --- */

@@ -5,6 +5,7 @@
  * be right. See ft_victim.h.
  */
 #include "ft_victim.h"
+#include "ft_clock.h"
 
 #include <ucs/sys/math.h>
 #include <inttypes.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define FT_CHECK_TIMEOUT 60.0
 #define FT_CHECK_TAIL    128  /* Read of the counter of messages: get_zcopy has a
@@ -24,14 +24,6 @@ typedef struct {
     uint64_t index;  /* Of the sender's vQP */
     uint64_t number;
 } ft_check_am_t;
-
-static double ft_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + (ts.tv_nsec * 1e-9);
-}
 
 static void *ft_check_alloc(ft_uct_t *uct, size_t length, uct_mem_h *memh_p)
 {

@@ -86,12 +86,11 @@ static void ft_open(void)
     ft.end = time(NULL) + FT_TIMEOUT;
     ft_uct_open(&ft.uct, "rc_varuna");
     ft.memh = ft_uct_reg(&ft.uct, ft.memory, sizeof(ft.memory));
-    if ((fgets(line, sizeof(line), stdin) == NULL) ||
-        (ft_uct_parse_address(line, &ft.server) != 0) ||
-        (uct_rkey_unpack(ft.uct.component, ft.server.rkey, &ft.rkey) !=
-         UCS_OK)) {
-        ft_die("not an address: %s", line);
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("no address");
     }
+
+    ft_uct_use_address(&ft.uct, line, &ft.server, &ft.rkey);
 
     ft.ep = ft_uct_connect(&ft.uct, &ft.server);
     while ((status = ft_put_zcopy(&comp)) == UCS_ERR_NO_RESOURCE) {

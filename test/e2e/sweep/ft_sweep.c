@@ -9,6 +9,7 @@
  *     ft_sweep [OPTIONS] PREFIX JOB      -h tells the options
  */
 #include "ft_sweep.h"
+#include "ft_clock.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
     ++sweep->series;
     while (*event_p <= last) {
         if ((sweep->budget > 0) &&
-            (ft_clock() - sweep->start > sweep->budget)) {
+            (ft_now() - sweep->start > sweep->budget)) {
             ++sweep->cut;
             return;
         }
@@ -269,13 +270,13 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     ft_sweep_make_memory(&sweep);
     ft_sweep_up(&sweep);
-    sweep.start = ft_clock();
+    sweep.start = ft_now();
     ft_sweep_plans(&sweep);
     ft_sweep_heal(&sweep);
     printf("swept: %u fault points in %u runs of %u series, %.1f s; switches %u,"
            " without any link %u, ambiguous %u, executed twice because of that"
            " %u; series cut by the time limit %u; failures %u\n",
-           sweep.points, sweep.runs, sweep.series, ft_clock() - sweep.start,
+           sweep.points, sweep.runs, sweep.series, ft_now() - sweep.start,
            sweep.switches, sweep.waited, sweep.ambiguous, sweep.again,
            sweep.cut, sweep.failures);
     ft_sweep_down(&sweep);

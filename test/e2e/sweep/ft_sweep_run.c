@@ -5,6 +5,7 @@
  * verdict. Called by ft_sweep.c.
  */
 #include "ft_sweep.h"
+#include "ft_clock.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -320,7 +321,7 @@ static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
  * machine the second fault may come when they have. @return the answer, or NULL */
 static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
 {
-    double end = ft_clock() + FT_STEP_TIME;
+    double end = ft_now() + FT_STEP_TIME;
     int first  = 1;
     const char *answer;
 
@@ -334,7 +335,7 @@ static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
         ft_sweep_links_up(sweep);
         sweep->waited += first;
         first          = 0;
-    } while (ft_clock() < end);
+    } while (ft_now() < end);
 
     return NULL;
 }
@@ -517,12 +518,12 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         ft_sweep_ok(sweep, &sweep->server, 0);
     }
 
-    begin = ft_clock();
+    begin = ft_now();
     ft_child_send(&sweep->client, "run %u %s %u", sweep->run, plan,
                   ((point->phase == FT_PHASE_DC) ? 1 : 0) |
                   ((point->n % 2) ? 0 : 2));
     ft_sweep_await(sweep, plan, point);
-    if ((sweep->sleep > 0) && (ft_clock() - begin > sweep->sleep * 0.9)) {
+    if ((sweep->sleep > 0) && (ft_now() - begin > sweep->sleep * 0.9)) {
         ft_sweep_report(sweep, plan, point, "the run has waited for the server");
     }
 
