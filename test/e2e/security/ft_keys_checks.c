@@ -22,8 +22,8 @@ static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->logs_addr + ((UCT_VARUNA_LOG_SIZE / 2) * sizeof(uint64_t)),
-        .rkey = ep->log_rkey
+        .addr = ep->remote.logs_addr + ((UCT_VARUNA_LOG_SIZE / 2) * sizeof(uint64_t)),
+        .rkey = ep->hot.log_rkey
     };
 }
 
@@ -45,9 +45,9 @@ static void ft_check_rings(ft_client_t *client)
 
     /* The entries in front of the rings and behind them are others', too */
     forged.ep   = mine;
-    forged.addr = mine->logs_addr - sizeof(uint64_t);
+    forged.addr = mine->remote.logs_addr - sizeof(uint64_t);
     ft_write(client, "before own rings", &forged, FT_FORGED);
-    forged.addr = mine->logs_addr + (UCT_VARUNA_LOG_COUNT *
+    forged.addr = mine->remote.logs_addr + (UCT_VARUNA_LOG_COUNT *
                                      UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
     ft_write(client, "behind own rings", &forged, FT_FORGED);
     ft_close(client, mine);
