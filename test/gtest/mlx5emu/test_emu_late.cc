@@ -193,6 +193,44 @@ UCS_TEST_F(test_emu_late, what_follows_sees_it) {
     EXPECT_EQ(8u, b->get(4096));
 }
 
+/* What comes to the port by another queue pair does not pass it either, ... */
+UCS_TEST_F(test_emu_late, another_queue_pair_sees_it) {
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+
+    make_pair();
+    c.connect(d);
+    d.connect(c);
+    quirk("late-write:60s");
+    write_words();
+    c.read(d, 1, 0, 8, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(num_writes, placed());
+}
+
+/* ... unless that is demanded; and another link is another NIC */
+UCS_TEST_F(test_emu_late, others_do_not_see_it) {
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+    emu::side e(fabric(), 0, 1), f(fabric(), 1, 1);
+
+    make_pair();
+    e.connect(f);
+    f.connect(e);
+    quirk("late-write:60s");
+    write_words();
+    e.read(f, 1, 0, 8, 0);
+    EXPECT_TRUE(e.completes(1, IBV_WC_SUCCESS));
+    EXPECT_LT(placed(), num_writes);
+
+    c.connect(d);
+    d.connect(c);
+    quirk("late-write:60s:1");
+    c.read(d, 1, 0, 8, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_LT(placed(), num_writes);
+    to_state(IBV_QPS_RESET);
+    EXPECT_EQ(num_writes, placed());
+}
+
 /* There is room for so much: then the oldest are placed */
 UCS_TEST_F(test_emu_late, more_than_there_is_room_for) {
     const uint64_t size = emu::side::mem_size - 4096;

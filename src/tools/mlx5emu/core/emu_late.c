@@ -14,6 +14,12 @@
 
 #include <errno.h>
 
+/* Values of the quirk, by index */
+enum {
+    EMU_LATE_TIME,
+    EMU_LATE_PASSED
+};
+
 static uint8_t *emu_late_payload(const emu_late_t *late)
 {
     return emu_fabric->late_data +
@@ -49,7 +55,9 @@ static void emu_late_place(emu_late_t *late)
 /* Whom an entry concerns; which of them is the next */
 typedef struct emu_late_filter {
     int      by_server;    /* those which this process serves, by time */
-    uint32_t qpn;          /* or those of a queue pair, ... */
+    int      by_port;
+    uint32_t port;         /* or those of a port, ... */
+    uint32_t qpn;          /* ... or of a queue pair, ... */
     uint32_t proc;         /* ... or of memory, if length is not 0 */
     uint64_t addr;
     uint64_t length;
@@ -64,6 +72,9 @@ static int emu_late_fits(const emu_late_t *late,
     if (filter->by_server) {
         return (late->proc == emu_self->index) ||
                (late->adder == emu_self->index);
+    }
+    if (filter->by_port) {
+        return late->port == filter->port;
     }
     if (filter->length > 0) {
         return (late->proc == filter->proc) &&
@@ -108,6 +119,21 @@ void emu_late_flush_qp(uint32_t qpn)
     const emu_late_filter_t filter = { .qpn = qpn };
 
     if (emu_late_any()) {
+        emu_late_flush(&filter);
+    }
+}
+
+void emu_late_flush_before(uint32_t port, uint32_t qpn)
+{
+    const emu_late_filter_t filter = { .by_port = 1, .port = port };
+
+    if (!emu_late_any()) {
+        return;
+    }
+
+    if (emu_quirk_value(port, EMU_QUIRK_LATE_WRITE, EMU_LATE_PASSED)) {
+        emu_late_flush_qp(qpn);
+    } else {
         emu_late_flush(&filter);
     }
 }
@@ -179,7 +205,8 @@ static emu_late_t *emu_late_find_room(uint32_t qpn, uint64_t *due_p,
 
 static uint64_t emu_late_delay_ns(uint32_t port)
 {
-    uint64_t max = emu_quirk_value(port, EMU_QUIRK_LATE_WRITE, 0);
+    uint64_t max = emu_quirk_value(port, EMU_QUIRK_LATE_WRITE,
+                                   EMU_LATE_TIME);
 
     return emu_scaled_ns(emu_quirk_draw(port, EMU_QUIRK_LATE_WRITE) %
                          (max + 1));

@@ -321,7 +321,7 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
     if (pkt->flags & EMU_PKT_LAST) {
         rx->ctx->resp_msg.kind = EMU_OP_NONE;
         if ((pkt->flags & EMU_PKT_IMM) && emu_rq_take(rx->qp, &entry)) {
-            emu_late_flush_qp(rx->qp->qpn);
+            emu_late_flush_before(rx->port->index, rx->qp->qpn);
             return emu_rx_push_recv(rx, entry.index, MLX5_CQE_RESP_WR_IMM, 0,
                                     NULL);
         }
@@ -448,7 +448,7 @@ emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx)
 {
     if (rx->pkt->kind != EMU_OP_WRITE) {
         /* Writes come before what follows them: a completion, a read */
-        emu_late_flush_qp(rx->qp->qpn);
+        emu_late_flush_before(rx->port->index, rx->qp->qpn);
     }
 
     switch (rx->pkt->kind) {
@@ -499,7 +499,7 @@ emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx)
         if (verdict != EMU_RX_NEXT) {
             return verdict;
         }
-        emu_late_flush_qp(rx->qp->qpn);
+        emu_late_flush_before(rx->port->index, rx->qp->qpn);
         emu_rx_read(rx);
         return EMU_RX_REPLY;
     case EMU_OP_CAS:

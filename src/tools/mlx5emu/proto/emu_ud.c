@@ -7,6 +7,7 @@
 #include "emu_proto.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
+#include "../core/emu_late.h"
 #include "../core/emu_port.h"
 #include "../core/emu_route.h"
 #include "../trace/emu_trace.h"
@@ -162,6 +163,7 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
         return;
     }
 
+    emu_late_flush_before(qp->port, qp->qpn);
     memset(&cqe, 0, sizeof(cqe));
     cqe.wqe_counter = entry.index;
     cqe.qpn         = qp->qpn;

@@ -50,10 +50,12 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .name      = "late-write",
         .scope     = EMU_QUIRK_SCOPE_LINK,
         .is_random = 1,
-        .values    = {{"time", 1, 5000000, 1000, 60000000000}},
+        .values    = {{"time", 1, 5000000, 1000, 60000000000},
+                      {"passed", 0, 0, 0, 1}},
         .what      = "the responder accepts and acknowledges writes, and places"
                      " them up to that time later, in order; also after their"
-                     " queue pair went to ERR, but not after RESET",
+                     " queue pair went to ERR, but not after RESET; with"
+                     " \"passed\" other queue pairs of the port may read before",
         .real      = "any NIC: acknowledgements say that a packet was received,"
                      " and it may still be in the NIC or on the bus",
         .source    = "InfiniBand specification, volume 1, 9.5, transaction"
