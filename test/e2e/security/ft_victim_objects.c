@@ -9,7 +9,7 @@
 
 #include "ft_victim.h"
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 
 #include <stdio.h>
@@ -27,19 +27,20 @@ static void ft_objects_add_target(ft_objects_t *objects, uct_varuna_target_t *ta
 
 void ft_objects_get(const ft_uct_t *uct, ft_objects_t *objects)
 {
-    uct_varuna_iface_t *iface = ucs_derived_of(uct->iface, uct_varuna_iface_t);
-    uct_varuna_ctl_t *ctl     = iface->ctl;
+    uct_varuna_iface_t *iface    = ucs_derived_of(uct->iface, uct_varuna_iface_t);
+    uct_varuna_ctl_t *ctl        = iface->ctl;
+    uct_varuna_responder_t *resp = iface->responder;
     uct_varuna_target_t *target;
 
     memset(objects, 0, sizeof(*objects));
     uct_varuna_ctl_lock(ctl);
-    objects->targets = kh_size(&ctl->targets.by_name);
-    objects->orphans = ucs_list_length(&ctl->targets.orphans);
+    objects->targets = kh_size(&resp->targets.by_name);
+    objects->orphans = ucs_list_length(&resp->targets.orphans);
     objects->peers   = kh_size(&ctl->peers);
     objects->ctl_eps = kh_size(&ctl->eps);
     objects->inbox   = ctl->bus.inbox_len;
     objects->queue   = ctl->queue_len;
-    kh_foreach_value(&ctl->targets.by_name, target, {
+    kh_foreach_value(&resp->targets.by_name, target, {
         ft_objects_add_target(objects, target);
     });
     uct_varuna_ctl_unlock(ctl);

@@ -10,6 +10,7 @@
 #include "varuna_clock.h"
 
 #include <ucs/async/async.h>
+#include <ucs/debug/assert.h>
 #include <ucs/sys/math.h>
 #include <string.h>
 
@@ -19,12 +20,12 @@ void uct_varuna_clock_init(uct_varuna_clock_t *clock)
     clock->timer_id = -1;
 }
 
-void uct_varuna_clock_add(uct_varuna_clock_t *clock, uct_varuna_clock_id_t id,
-                          ucs_time_t period, uct_varuna_clock_func_t func,
-                          void *arg)
+void uct_varuna_clock_add(uct_varuna_clock_t *clock, ucs_time_t period,
+                          uct_varuna_clock_func_t func, void *arg)
 {
-    uct_varuna_clock_job_t *job = &clock->jobs[id];
+    uct_varuna_clock_job_t *job = &clock->jobs[clock->num_jobs++];
 
+    ucs_assert_always(clock->num_jobs <= UCT_VARUNA_CLOCK_MAX_JOBS);
     job->func   = func;
     job->arg    = arg;
     job->period = period;
@@ -39,7 +40,7 @@ void uct_varuna_clock_tick(uct_varuna_clock_t *clock, ucs_time_t now)
     uct_varuna_clock_job_t *job;
     unsigned i;
 
-    for (i = 0; i < UCT_VARUNA_CLOCK_LAST; ++i) {
+    for (i = 0; i < clock->num_jobs; ++i) {
         job = &clock->jobs[i];
         /* The next tick would be further from it */
         if ((job->period == 0) || ((now + (clock->tick / 2)) < job->due)) {

@@ -14,13 +14,8 @@
 #include <ucs/async/async_fwd.h>
 #include <ucs/time/time.h>
 
-typedef enum uct_varuna_clock_id {
-    UCT_VARUNA_CLOCK_WORKER,    /* varuna_worker.c */
-    UCT_VARUNA_CLOCK_HEARTBEAT, /* varuna_heartbeat.c */
-    UCT_VARUNA_CLOCK_ORPHAN,    /* varuna_orphan.c */
-    UCT_VARUNA_CLOCK_FAREWELL,  /* varuna_farewell.c */
-    UCT_VARUNA_CLOCK_LAST
-} uct_varuna_clock_id_t;
+/* More than there are */
+#define UCT_VARUNA_CLOCK_MAX_JOBS    8
 
 /** Called in the async context, with its lock held. */
 typedef void (*uct_varuna_clock_func_t)(void *arg);
@@ -28,22 +23,22 @@ typedef void (*uct_varuna_clock_func_t)(void *arg);
 typedef struct uct_varuna_clock_job {
     uct_varuna_clock_func_t    func;
     void                       *arg;
-    ucs_time_t                 period;    /* 0: there is none */
+    ucs_time_t                 period;    /* 0: never */
     ucs_time_t                 due;
 } uct_varuna_clock_job_t;
 
 typedef struct uct_varuna_clock {
     int                        timer_id;  /* -1: not started */
     ucs_time_t                 tick;      /* Period of the timer */
-    uct_varuna_clock_job_t     jobs[UCT_VARUNA_CLOCK_LAST];
+    unsigned                   num_jobs;
+    uct_varuna_clock_job_t     jobs[UCT_VARUNA_CLOCK_MAX_JOBS];
 } uct_varuna_clock_t;
 
 void uct_varuna_clock_init(uct_varuna_clock_t *clock);
 
-/** Before the start. @a period 0: never. */
-void uct_varuna_clock_add(uct_varuna_clock_t *clock, uct_varuna_clock_id_t id,
-                          ucs_time_t period, uct_varuna_clock_func_t func,
-                          void *arg);
+/** Add a job, before the start. @a period 0: never. */
+void uct_varuna_clock_add(uct_varuna_clock_t *clock, ucs_time_t period,
+                          uct_varuna_clock_func_t func, void *arg);
 
 /** Ticks with the shortest of the periods. Others are kept on the average, each
  *  time rounded to a tick. */

@@ -77,6 +77,7 @@ typedef struct uct_varuna_iface      uct_varuna_iface_t;
 typedef struct uct_varuna_ep         uct_varuna_ep_t;
 typedef struct uct_varuna_req        uct_varuna_req_t;
 typedef struct uct_varuna_target     uct_varuna_target_t;
+typedef struct uct_varuna_responder  uct_varuna_responder_t;
 typedef struct uct_varuna_ctl        uct_varuna_ctl_t;
 typedef struct uct_varuna_amo        uct_varuna_amo_t;
 

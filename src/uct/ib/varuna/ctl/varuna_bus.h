@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The message bus: one table with a row for each type of control message (name, check
- * of the body, thread, handler), and the inbox of messages that wait for the main thread.
+ * of the body, thread, handler), and the inbox of what waits for the main thread.
  * It knows the form of messages (varuna_msg.h) and nothing of what they do: the
  * requester, the responder, its proxy and the heartbeat register the rows. A handler is
  * called in one of two threads; a type may have one in each.

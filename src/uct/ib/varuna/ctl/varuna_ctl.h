@@ -14,7 +14,6 @@
 #define UCT_VARUNA_CTL_H_
 
 #include <uct/ib/varuna/core/varuna_alive.h>
-#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include "varuna_retry.h"
 
@@ -107,43 +106,24 @@ typedef struct uct_varuna_peer {
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
 } uct_varuna_peer_t;
 
-/* Responder's side of one vQP. */
-struct uct_varuna_target {
-    uct_varuna_peer_t          *peer;     /* The requester's interface */
-    uint32_t                   vqp;       /* The requester's id */
-    uint32_t                   instance;  /* Of that id */
-    uint64_t                   opening;   /* Tells it from all others that ever
-                                             were here; random, never 0 */
-    uint32_t                   id;        /* Ours, in AM headers */
-    uint64_t                   *logs;     /* LOG_COUNT rings, registered */
-    uint32_t                   fenced;    /* Incarnations <= this are fenced */
-    /* Receive side, main thread only */
-    uint32_t                   next_seq;
-    uct_varuna_held_t          held;      /* Messages after the next one */
-    uint8_t                    broken;    /* A message is missing for good */
-    uint8_t                    orphan;    /* The requester was given up */
-    struct {
-        ucs_list_link_t        list;      /* In iface->received.gaps, if watched */
-        uint8_t                watched;
-        uint8_t                mutated;   /* A message was lost on purpose */
-        uct_varuna_retry_t     retry;     /* The report that it is broken */
-        uint32_t               end;       /* All before it must come */
-        uint32_t               next;      /* What was missing at the last look */
-        ucs_time_t             since;
-    } gap;
-};
-
 /**
- * Open the control plane: worker, inner interfaces, async handlers, arena of
- * completion logs (registered on all NICs through iface->md).
+ * Open the control plane: worker, inner interfaces, the rows of its own messages. The
+ * rooms above register theirs before it listens.
  */
 ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
                                    uct_varuna_ctl_t **ctl_p);
 
+/** Start calls from the async context. Lock held. */
+ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl);
+
+/** Let the last messages, CLOSE among them, leave; for a short time, as a peer may be
+ *  dead. It does not listen any more; lock not held. */
+void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl);
+
 /** Stop all calls from the async context, for good. The lock must not be held. */
 void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
 
-/** Stop async handlers, close everything incl. targets and their RC QPs. */
+/** Close everything. It does not listen any more, and the rooms above are closed. */
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
 
 /** Control DC address of local link @a link, for the interface address. */
@@ -206,17 +186,5 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl);
 
 /** File descriptor which is readable while events wait (for wake-up mode). */
 int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl);
-
-/** AM trampoline's look-up; main thread, no lock. @return NULL if unknown. */
-uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id);
-
-/** Main thread, lock not held: what the async context has left to it, and what it keeps
- *  ready for that. */
-void uct_varuna_targets_progress(uct_varuna_ctl_t *ctl);
-
-/** Error handler of the inner RC interfaces, for endpoints which are no
- *  requester's lane: main thread. The passive side waits for the requester.
- *  @return nonzero if the endpoint is a target's. */
-int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner);
 
 #endif

@@ -8,11 +8,9 @@
 #endif
 
 #include "varuna_ctl_priv.h"
-#include <uct/ib/varuna/requester/varuna_farewell.h>
 #include <uct/ib/varuna/lanes/varuna_foreign.h>
 #include "varuna_heartbeat.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/responder/varuna_orphan.h>
 #include "varuna_stranger.h"
 
 #include <ucs/debug/log.h>
@@ -278,8 +276,7 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
-/* Start calls from the async context. */
-static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
+ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
 {
     ucs_async_mode_t mode = ctl->async->mode;
     ucs_status_t status;
@@ -315,9 +312,6 @@ static ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
         goto err_unlisten;
     }
 
-    uct_varuna_heartbeat_start(ctl);
-    uct_varuna_orphan_start(ctl);
-    uct_varuna_farewell_start(ctl);
     status = uct_varuna_clock_start(&ctl->clock, ctl->async);
     if (status != UCS_OK) {
         goto err_unlisten;
@@ -362,7 +356,6 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->dead_eps);
     ucs_list_head_init(&ctl->queue);
     uct_varuna_bus_init(&ctl->bus);
-    ucs_list_head_init(&ctl->farewells);
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
@@ -390,37 +383,10 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
         goto err_destroy_worker;
     }
 
-    status = uct_varuna_targets_init(ctl);
-    if (status != UCS_OK) {
-        goto err_cleanup_links;
-    }
-
-    status = uct_varuna_proxy_create(ctl, &ctl->proxy);
-    if (status != UCS_OK) {
-        goto err_cleanup_targets;
-    }
-
-    status = uct_varuna_spares_init(ctl);
-    if (status != UCS_OK) {
-        goto err_destroy_proxy;
-    }
-
-    status = uct_varuna_ctl_listen(ctl);
-    if (status != UCS_OK) {
-        goto err_cleanup_spares;
-    }
-
+    uct_varuna_heartbeat_start(ctl);
     *ctl_p = ctl;
     return UCS_OK;
 
-err_cleanup_spares:
-    uct_varuna_spares_cleanup(ctl);
-err_destroy_proxy:
-    uct_varuna_proxy_destroy(ctl->proxy);
-err_cleanup_targets:
-    uct_varuna_targets_cleanup(ctl);
-err_cleanup_links:
-    uct_varuna_ctl_links_cleanup(ctl);
 err_destroy_worker:
     uct_worker_destroy(ctl->worker);
 err_close_kick_fd:
@@ -432,15 +398,14 @@ err_free:
     return status;
 }
 
-/* Let the last messages, CLOSE among them, leave; not for ever, as a peer may be
- * dead. */
-static void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
+void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
 {
     ucs_time_t deadline = ucs_get_time() +
                           ucs_time_from_sec(UCT_VARUNA_CTL_LINGER);
     int busy;
     unsigned i;
 
+    uct_varuna_ctl_lock(ctl);
     do {
         uct_varuna_ctl_progress(ctl);
         busy = !ucs_list_is_empty(&ctl->queue);
@@ -450,6 +415,7 @@ static void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
             }
         }
     } while (busy && (ucs_get_time() < deadline));
+    uct_varuna_ctl_unlock(ctl);
 }
 
 static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
@@ -464,15 +430,8 @@ static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
 
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
 {
-    uct_varuna_ctl_unlisten(ctl);
-
     uct_varuna_ctl_lock(ctl);
-    uct_varuna_farewells_end(ctl);
-    uct_varuna_ctl_linger(ctl);
     uct_varuna_ctl_purge(ctl);
-    uct_varuna_spares_cleanup(ctl);
-    uct_varuna_targets_cleanup(ctl);
-    uct_varuna_proxy_destroy(ctl->proxy);
     uct_varuna_peers_cleanup(ctl);
     uct_varuna_strangers_cleanup(ctl);
     uct_varuna_ctl_reap_eps(ctl, 1);

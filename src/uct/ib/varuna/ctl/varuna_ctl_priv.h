@@ -24,10 +24,8 @@
 #include "varuna_bus.h"
 #include "varuna_ctl.h"
 #include <uct/ib/varuna/lanes/varuna_detector.h>
-#include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
-#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/khash.h>
@@ -44,18 +42,6 @@
 /* Messages which wait for send resources. A flood is dropped beyond that: requests are
  * sent again. */
 #define UCT_VARUNA_CTL_MAX_QUEUE     1024
-
-/* Targets: chunks of 256, since one chunk's logs are 256 KB. */
-#define UCT_VARUNA_TARGET_CHUNK_BITS 8
-#define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
-#define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
-#define UCT_VARUNA_TARGET_ID_LIMIT \
-    (UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS)
-#define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
-
-/* Bytes of all logs of one target */
-#define UCT_VARUNA_TARGET_LOG_BYTES \
-    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
 
 /* Names of peers: those whose address the application gave have secret 0 here, so
  * that what others claim to be is never taken for them. */
@@ -75,27 +61,6 @@ static inline int uct_varuna_peer_key_equal(uct_varuna_peer_key_t a,
     return (a.uuid == b.uuid) && (a.secret == b.secret);
 }
 
-/* Names of targets. With the secret, nobody is in anybody's way. */
-typedef struct uct_varuna_target_key {
-    uct_varuna_peer_key_t      peer;
-    uint32_t                   vqp;
-} uct_varuna_target_key_t;
-
-static inline khint_t uct_varuna_target_key_hash(uct_varuna_target_key_t key)
-{
-    return uct_varuna_peer_key_hash(key.peer) ^
-           kh_int64_hash_func(key.vqp * 0x9e3779b97f4a7c15ul);
-}
-
-static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
-                                              uct_varuna_target_key_t b)
-{
-    return uct_varuna_peer_key_equal(a.peer, b.peer) && (a.vqp == b.vqp);
-}
-
-KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
-           uct_varuna_target_key_hash, uct_varuna_target_key_equal)
-KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
 KHASH_INIT(uct_varuna_peers, uct_varuna_peer_key_t, uct_varuna_peer_t*, 1,
            uct_varuna_peer_key_hash, uct_varuna_peer_key_equal)
 
@@ -146,94 +111,6 @@ typedef struct uct_varuna_ctl_link {
     uint8_t                    index;
 } uct_varuna_ctl_link_t;
 
-/* A chunk of targets and their logs: those of a target are found by its id. */
-typedef struct uct_varuna_target_chunk {
-    uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
-    uint32_t                   next[UCT_VARUNA_TARGET_CHUNK]; /* In its list */
-    ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
-    uint64_t                   *logs;
-    uct_varuna_own_t           owns[UCT_VARUNA_TARGET_CHUNK]; /* Registrations
-                                              of the logs */
-} uct_varuna_target_chunk_t;
-
-/* A list of ids, first in, first out. */
-typedef struct uct_varuna_target_ids {
-    uint32_t                   head;
-    uint32_t                   tail;
-} uct_varuna_target_ids_t;
-
-typedef struct uct_varuna_target_table {
-    /* Written under the lock with release stores, read by the main thread
-     * without it. */
-    uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
-    unsigned                   num_chunks;
-    uint32_t                   next_id;    /* First which was never used */
-    uint32_t                   salt;       /* In the ids that peers are told */
-    uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
-    uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
-    unsigned                   num_ready;  /* Read without the lock */
-    unsigned                   count;      /* Of targets, with closed ones that
-                                              wait for the main thread */
-    khash_t(uct_varuna_targets) by_name;   /* Open targets */
-    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
-    ucs_list_link_t            closed;     /* uct_varuna_target_impl_t, which the
-                                              main thread is to destroy; lock */
-    ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
-                                              first; main thread */
-} uct_varuna_target_table_t;
-
-/*
- * RC end of one incarnation, and what it left. There is one for each ring: while
- * a planned change is on its way, the new incarnation is connected and the old
- * one still works. Its evidence is kept until its ring is due for another.
- * Attached, detached and fenced with the lock held.
- */
-typedef struct uct_varuna_target_qp {
-    uct_ep_h                   ep;         /* NULL if it was never made, or is
-                                              destroyed */
-    uint32_t                   epoch;      /* 0: none */
-    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
-    uint32_t                   epsn;
-    uint8_t                    link;       /* Local link index */
-    ucs_time_t                 attached_at;
-} uct_varuna_target_qp_t;
-
-typedef struct uct_varuna_target_impl {
-    uct_varuna_target_t        super;
-    ucs_list_link_t            list;       /* In one of the table's lists */
-    uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
-    uct_varuna_own_t           write_own;  /* For its requester: the block's
-                                              bodies */
-    uct_varuna_proxy_last_t    proxy_last;
-    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
-} uct_varuna_target_impl_t;
-
-static inline uct_varuna_target_impl_t *
-uct_varuna_target_impl(uct_varuna_target_t *target)
-{
-    return ucs_derived_of(target, uct_varuna_target_impl_t);
-}
-
-static inline uct_varuna_target_qp_t *
-uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
-{
-    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
-}
-
-/* An RC endpoint which the main thread is to destroy. */
-typedef struct uct_varuna_old_ep {
-    ucs_list_link_t            list;
-    uct_ep_h                   inner;
-} uct_varuna_old_ep_t;
-
-/* RC endpoints that are not connected yet, by link, and those that are no longer
- * wanted. Made and destroyed by the main thread, used by both. */
-typedef struct uct_varuna_spares {
-    uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
-    unsigned                   count[UCT_VARUNA_MAX_LINKS];
-    ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
-} uct_varuna_spares_t;
-
 struct uct_varuna_ctl {
     uct_varuna_iface_t         *iface;
     ucs_async_context_t        *async;
@@ -250,8 +127,6 @@ struct uct_varuna_ctl {
     unsigned                   queue_pass;  /* Times it was gone through */
 
     khash_t(uct_varuna_peers)  peers;      /* By name */
-    uct_varuna_target_table_t  targets;
-    uct_varuna_spares_t        spares;
 
     uct_varuna_bus_t           bus;
     uint8_t                    down_map;   /* Link events for the main thread, */
@@ -262,8 +137,6 @@ struct uct_varuna_ctl {
     int                        armed;      /* Atomic: event_fd is waited for */
     int                        signalled;  /* Atomic: event_fd is to be drained */
 
-    ucs_list_link_t            farewells;  /* uct_varuna_farewell_t */
-    uct_varuna_proxy_t         *proxy;
     uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
@@ -284,9 +157,6 @@ struct uct_varuna_ctl {
         uint8_t                down_map;   /* For the main thread, as above */
         uint8_t                up_map;
     } hb;                                  /* Heartbeat */
-    struct {
-        ucs_time_t             ticked_at;
-    } orphan;                              /* varuna_orphan.c */
     struct {
         khash_t(uct_varuna_ports) ports;   /* Hashes of device addresses */
         uct_varuna_pace_t      pace;       /* Of answers */
@@ -449,98 +319,5 @@ unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
                                     unsigned link);
 
 void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
-
-/* --- varuna_target.c --- */
-
-ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl);
-
-/* Main thread, no other user is left. */
-void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl);
-
-/* Lock held. @return NULL if there is none. */
-uct_varuna_target_t *
-uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
-                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
-
-/* The same, but only the target that the message was sent to: all but OPEN_REQ must
- * find theirs by this. */
-uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
-                                          const uct_varuna_ctl_hdr_t *hdr,
-                                          khiter_t *iter_p);
-
-/* Move a QP to ERR and note what it leaves. Lock held. */
-void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
-                                uct_varuna_target_qp_t *qp);
-
-/* Leftovers of an older incarnation in the ring prove nothing. */
-void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
-
-void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
-                               uct_varuna_target_t *target);
-
-/* Drop what was received and the queue pairs. Main thread. */
-void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
-                                  uct_varuna_target_t *target);
-
-/* Take the target, which is at @a iter, out of the table of names and let the main
- * thread destroy it. Lock held. */
-void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter);
-
-/* --- varuna_target_log.c: lock held, but where it says otherwise --- */
-
-/* Main thread, with nobody else yet: makes the first ids ready. */
-ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl);
-
-/* Main thread, no other user is left. */
-void uct_varuna_target_logs_cleanup(uct_varuna_ctl_t *ctl);
-
-/* Main thread, lock not held: makes an id ready, if some have been taken. */
-void uct_varuna_target_logs_progress(uct_varuna_ctl_t *ctl);
-
-/* Get an id whose log rings have a key that nobody else knows. */
-ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p);
-
-/* Give it back: nothing that is posted from now on is for its rings. */
-void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id);
-
-/* The rings of an id, and their registration. No lock. */
-uint64_t *uct_varuna_target_log(const uct_varuna_ctl_t *ctl, uint32_t id);
-
-const uct_varuna_own_t *
-uct_varuna_target_log_key(const uct_varuna_ctl_t *ctl, uint32_t id);
-
-/* Let uct_varuna_target_find() find it. */
-void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
-                               uct_varuna_target_t *target);
-
-/* --- varuna_connect.c --- */
-
-/* Add the rows of CONNECT_REQ. */
-void uct_varuna_connect_init(uct_varuna_ctl_t *ctl);
-
-/* Destroy a QP whose incarnation is over. Main thread. */
-void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep);
-
-/* --- varuna_spare.c --- */
-
-/* Main thread, with nobody else yet: makes all spare endpoints. */
-ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl);
-
-/* Main thread: destroys all of them. */
-void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl);
-
-/* Main thread, lock not held: makes spare endpoints until there are @a wanted. */
-ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
-                                    unsigned wanted);
-
-/* Main thread, lock not held: makes what has been taken, one for each link in a
- * call, and destroys what was dropped. */
-void uct_varuna_spares_progress(uct_varuna_ctl_t *ctl);
-
-/* @return an endpoint, NULL if there is none. Lock held. */
-uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link);
-
-/* Let the main thread destroy an endpoint. Lock held. */
-void uct_varuna_spare_drop(uct_varuna_ctl_t *ctl, uct_ep_h ep);
 
 #endif

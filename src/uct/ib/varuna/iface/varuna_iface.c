@@ -22,7 +22,10 @@
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
+#include <uct/ib/varuna/requester/varuna_farewell.h>
 #include <uct/ib/varuna/responder/varuna_am.h>
+#include <uct/ib/varuna/responder/varuna_connect.h>
+#include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
@@ -88,8 +91,8 @@ uct_varuna_iface_lane_error(void *arg, uct_ep_h inner, ucs_status_t status)
 
     if (!uct_varuna_requester_lane_error(uct_varuna_requester(iface), inner,
                                          status) &&
-        (iface->ctl != NULL)) {
-        uct_varuna_target_ep_failed(iface->ctl, inner);
+        (iface->responder != NULL)) {
+        uct_varuna_target_ep_failed(iface->responder, inner);
     }
 
     return UCS_OK; /* Ours to repair: nobody else needs to know */
@@ -158,7 +161,17 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
         goto out;
     }
 
+    status = uct_varuna_responder_create(iface, iface->ctl, &iface->responder);
+    if (status != UCS_OK) {
+        goto err_destroy_ctl;
+    }
+
     uct_varuna_answers_init(iface);
+    status = uct_varuna_ctl_listen(iface->ctl);
+    if (status != UCS_OK) {
+        goto err_destroy_responder;
+    }
+
     num_links = uct_varuna_iface_pack_short_address(iface, addr);
     if (num_links < iface->num_links) {
         ucs_debug("peers learn %u of %u links with the address, the others when "
@@ -167,13 +180,22 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
 
     status = uct_varuna_iface_open_event_fd(tl_iface);
     if (status != UCS_OK) {
-        uct_varuna_ctl_destroy(iface->ctl);
-        iface->ctl = NULL;
+        goto err_unlisten;
     }
 
 out:
     UCS_ASYNC_UNBLOCK(async);
     return status;
+
+err_unlisten:
+    uct_varuna_ctl_unlisten(iface->ctl);
+err_destroy_responder:
+    uct_varuna_responder_destroy(iface->responder);
+    iface->responder = NULL;
+err_destroy_ctl:
+    uct_varuna_ctl_destroy(iface->ctl);
+    iface->ctl = NULL;
+    goto out;
 }
 
 /* Later log messages use these names. */
@@ -243,6 +265,18 @@ err_wake:
     return status;
 }
 
+/* What peers were told last leaves before anything that they use is closed. */
+static void uct_varuna_iface_close_ctl(uct_varuna_iface_t *iface)
+{
+    uct_varuna_ctl_unlisten(iface->ctl);
+    uct_varuna_farewells_end(uct_varuna_requester(iface));
+    uct_varuna_ctl_linger(iface->ctl);
+    uct_varuna_responder_destroy(iface->responder);
+    iface->responder = NULL;
+    uct_varuna_ctl_destroy(iface->ctl);
+    iface->ctl = NULL;
+}
+
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_tl_iface_t)
 {
     uct_varuna_iface_t *base = &self->super.super;
@@ -251,8 +285,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_tl_iface_t)
                                       UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
     uct_varuna_admin_iface_unregister(self);
     close(self->event_fd);
-    uct_varuna_ctl_destroy(base->ctl);
-    base->ctl = NULL;
+    uct_varuna_iface_close_ctl(base);
     uct_varuna_graves_cleanup(base);
     uct_varuna_iface_close_lanes(self);
     uct_varuna_wake_cleanup(self);

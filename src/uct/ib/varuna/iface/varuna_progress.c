@@ -14,6 +14,7 @@
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_gap.h>
+#include <uct/ib/varuna/responder/varuna_responder_open.h>
 
 #define UCT_VARUNA_PACE_CALLS        64   /* progress calls between clock reads,
                                              at most */
@@ -81,7 +82,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
     uct_varuna_ctl_dispatch(base->ctl);
-    uct_varuna_targets_progress(base->ctl);
+    uct_varuna_responder_progress(base->responder);
 
     if (ucs_unlikely(base->want_dry)) {
         uct_varuna_lanes_poll_dry(base);

@@ -72,6 +72,7 @@ struct uct_varuna_iface {
                                                  background scan looks at all
                                                  endpoints after each */
     uct_varuna_ctl_t           *ctl;          /* NULL while it is not open */
+    uct_varuna_responder_t     *responder;    /* NULL while it is not open */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
     int                        want_dry;      /* Some lane must be polled dry */

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Answers to the requester's control messages: each goes to the endpoint that has asked,
- * if that is still there. Main thread, but for CLOSE_REP, whose endpoint is gone.
+ * Answers to the requester's control messages: each goes to the endpoint that has
+ * asked, if that is still there. Main thread, but for CLOSE_REP, whose endpoint is gone.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -124,9 +124,7 @@ static void uct_varuna_answer_close(void *arg, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const void *body)
 {
-    uct_varuna_iface_t *iface = arg;
-
-    uct_varuna_farewell_answered(iface->ctl, hdr);
+    uct_varuna_farewell_answered(uct_varuna_requester(arg), hdr);
 }
 
 static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
@@ -140,6 +138,7 @@ static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
 
 void uct_varuna_answers_init(uct_varuna_iface_t *iface)
 {
+    uct_varuna_farewell_start(uct_varuna_requester(iface));
     uct_varuna_bus_register(&iface->ctl->bus, uct_varuna_answer_rows,
                             ucs_static_array_size(uct_varuna_answer_rows), iface);
 }

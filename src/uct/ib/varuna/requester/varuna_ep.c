@@ -156,7 +156,7 @@ static void uct_varuna_ep_say_farewell(uct_varuna_ep_t *ep,
     link   = ((lane->link != UCT_VARUNA_LINK_NONE) &&
               (usable & UCS_BIT(lane->link))) ? lane->link :
              (unsigned)ucs_ffs64(usable);
-    uct_varuna_farewell_say(uct_varuna_ep_iface(ep)->ctl, ep->peer, link,
+    uct_varuna_farewell_say(uct_varuna_requester(uct_varuna_ep_iface(ep)), ep->peer, link,
                             &whose);
 }
 

@@ -24,7 +24,7 @@
 #define UCT_VARUNA_FAREWELL_LINGER   1.0
 
 typedef struct uct_varuna_farewell {
-    ucs_list_link_t            list;      /* In ctl->farewells, by age */
+    ucs_list_link_t            list;      /* In the requester's, by age */
     uct_varuna_peer_t          *peer;     /* A reference */
     uct_varuna_ctl_hdr_t       whose;
     uct_varuna_retry_t         retry;
@@ -70,10 +70,12 @@ static void uct_varuna_farewell_send(uct_varuna_ctl_t *ctl,
                         &farewell->whose, NULL, 0);
 }
 
-void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                             unsigned link, const uct_varuna_ctl_hdr_t *whose)
+void uct_varuna_farewell_say(uct_varuna_requester_t *requester,
+                             uct_varuna_peer_t *peer, unsigned link,
+                             const uct_varuna_ctl_hdr_t *whose)
 {
-    ucs_time_t now = ucs_get_time();
+    uct_varuna_ctl_t *ctl = requester->super.ctl;
+    ucs_time_t now        = ucs_get_time();
     uct_varuna_farewell_t *farewell;
 
     farewell = ucs_malloc(sizeof(*farewell), "varuna_farewell");
@@ -91,7 +93,7 @@ void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     farewell->first = link;
     uct_varuna_retry_start(&farewell->retry,
                            now + ctl->iface->config.packet_lifetime, now);
-    ucs_list_add_tail(&ctl->farewells, &farewell->list);
+    ucs_list_add_tail(&requester->farewells, &farewell->list);
     if (whose->opening != 0) {
         uct_varuna_farewell_send(ctl, farewell, now);
     }
@@ -100,18 +102,18 @@ void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* There may be thousands if as many endpoints were closed at once, but they are
  * answered in the order in which they were sent, by and large. */
-void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
+void uct_varuna_farewell_answered(uct_varuna_requester_t *requester,
                                   const uct_varuna_ctl_hdr_t *hdr)
 {
     uct_varuna_farewell_t *farewell;
 
-    ucs_list_for_each(farewell, &ctl->farewells, list) {
+    ucs_list_for_each(farewell, &requester->farewells, list) {
         if ((farewell->whose.vqp == hdr->vqp) &&
             (farewell->whose.epoch == hdr->epoch) &&
             (farewell->whose.opening == hdr->opening) &&
             (farewell->peer->uuid == hdr->uuid) &&
             uct_varuna_retry_is_asking(&farewell->retry)) {
-            uct_varuna_farewell_free(ctl, farewell);
+            uct_varuna_farewell_free(requester->super.ctl, farewell);
             return;
         }
     }
@@ -119,19 +121,20 @@ void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
 
 static void uct_varuna_farewell_timer(void *arg)
 {
-    uct_varuna_ctl_t *ctl            = arg;
-    uct_varuna_retry_policy_t policy = uct_varuna_farewell_policy(ctl);
+    uct_varuna_requester_t *requester = arg;
+    uct_varuna_ctl_t *ctl             = requester->super.ctl;
+    uct_varuna_retry_policy_t policy  = uct_varuna_farewell_policy(ctl);
     uct_varuna_farewell_t *farewell, *tmp;
     ucs_time_t now;
 
-    if (ucs_list_is_empty(&ctl->farewells)) {
+    if (ucs_list_is_empty(&requester->farewells)) {
         return;
     }
 
     /* Answers which have come, but found nobody awake */
     uct_varuna_ctl_progress(ctl);
     now = ucs_get_time();
-    ucs_list_for_each_safe(farewell, tmp, &ctl->farewells, list) {
+    ucs_list_for_each_safe(farewell, tmp, &requester->farewells, list) {
         switch (uct_varuna_retry_check(&farewell->retry, &policy, now, now)) {
         case UCT_VARUNA_RETRY_WAIT:
             break;
@@ -149,11 +152,12 @@ static void uct_varuna_farewell_timer(void *arg)
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
-void uct_varuna_farewell_start(uct_varuna_ctl_t *ctl)
+void uct_varuna_farewell_start(uct_varuna_requester_t *requester)
 {
-    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_FAREWELL,
+    ucs_list_head_init(&requester->farewells);
+    uct_varuna_clock_add(&requester->super.ctl->clock,
                          ucs_time_from_sec(UCT_VARUNA_FAREWELL_PERIOD),
-                         uct_varuna_farewell_timer, ctl);
+                         uct_varuna_farewell_timer, requester);
 }
 
 /* A queue that is full would drop what was sent first. */
@@ -166,16 +170,18 @@ static void uct_varuna_farewell_make_room(uct_varuna_ctl_t *ctl,
     }
 }
 
-void uct_varuna_farewells_end(uct_varuna_ctl_t *ctl)
+void uct_varuna_farewells_end(uct_varuna_requester_t *requester)
 {
-    ucs_time_t deadline = ucs_get_time() +
-                          ucs_time_from_sec(UCT_VARUNA_FAREWELL_LINGER);
+    uct_varuna_ctl_t *ctl = requester->super.ctl;
+    ucs_time_t deadline   = ucs_get_time() +
+                            ucs_time_from_sec(UCT_VARUNA_FAREWELL_LINGER);
     uct_varuna_farewell_t *farewell;
     unsigned link;
 
+    uct_varuna_ctl_lock(ctl);
     uct_varuna_ctl_progress(ctl); /* Answers that have come */
-    while (!ucs_list_is_empty(&ctl->farewells)) {
-        farewell = ucs_list_extract_head(&ctl->farewells,
+    while (!ucs_list_is_empty(&requester->farewells)) {
+        farewell = ucs_list_extract_head(&requester->farewells,
                                          uct_varuna_farewell_t, list);
         ucs_list_head_init(&farewell->list);
         uct_varuna_farewell_make_room(ctl, deadline);
@@ -186,4 +192,5 @@ void uct_varuna_farewells_end(uct_varuna_ctl_t *ctl)
         }
         uct_varuna_farewell_free(ctl, farewell);
     }
+    uct_varuna_ctl_unlock(ctl);
 }

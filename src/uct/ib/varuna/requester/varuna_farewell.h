@@ -10,6 +10,7 @@
 #ifndef UCT_VARUNA_FAREWELL_H_
 #define UCT_VARUNA_FAREWELL_H_
 
+#include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 
 /**
@@ -20,18 +21,19 @@
  *                    OPEN_REQ has not come. The request may still be on its way, so
  *                    CLOSE waits for as long as a packet may take.
  */
-void uct_varuna_farewell_say(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                             unsigned link, const uct_varuna_ctl_hdr_t *whose);
+void uct_varuna_farewell_say(uct_varuna_requester_t *requester,
+                             uct_varuna_peer_t *peer, unsigned link,
+                             const uct_varuna_ctl_hdr_t *whose);
 
 /** CLOSE_REP has come. Lock held. */
-void uct_varuna_farewell_answered(uct_varuna_ctl_t *ctl,
+void uct_varuna_farewell_answered(uct_varuna_requester_t *requester,
                                   const uct_varuna_ctl_hdr_t *hdr);
 
 /** Start looking for what is not answered. Lock held. */
-void uct_varuna_farewell_start(uct_varuna_ctl_t *ctl);
+void uct_varuna_farewell_start(uct_varuna_requester_t *requester);
 
 /** The interface is being closed: send what is not answered over all links once
- *  more, and forget it. Lock held. */
-void uct_varuna_farewells_end(uct_varuna_ctl_t *ctl);
+ *  more, and forget it. Lock not held. */
+void uct_varuna_farewells_end(uct_varuna_requester_t *requester);
 
 #endif

@@ -34,7 +34,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 /* State OPENING. @return nonzero to be called again. */
 int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now);
 
-/* OPEN_REP and REJECT. The bodies' lengths were checked, their contents are the peer's. */
+/* OPEN_REP and REJECT. The lengths were checked, the contents are the peer's. */
 void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
                                    const uct_varuna_ctl_hdr_t *hdr,
                                    const uct_varuna_ctl_open_rep_t *rep);

@@ -31,6 +31,8 @@ typedef struct uct_varuna_requester {
     pthread_mutex_t            eps_lock;      /* this, which others need: VFS */
     khash_t(uct_varuna_inner_eps) inner_eps;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
+    ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
+                                                 control plane */
     uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     uint32_t                   ep_instances;  /* Endpoints made so far */

@@ -17,8 +17,8 @@ int uct_varuna_stale_is_gone(const uct_varuna_ctl_hdr_t *hdr, const void *body);
 void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
                                const uct_varuna_ctl_reject_t *rej);
 
-/** OPEN_REP has come. If no endpoint wants what it opened, the request was late, and its
- *  endpoint is closed: close the target as well, or it would stay open. */
+/** OPEN_REP has come. If no endpoint wants what it opened, the request was late, and
+ *  its endpoint is closed: close the target as well, or it would stay open. */
 void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_open_rep_t *rep);

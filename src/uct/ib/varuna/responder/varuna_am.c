@@ -16,10 +16,10 @@
 #endif
 
 #include "varuna_am.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_gap.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_orphan.h"
+#include "varuna_target_log.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/debug/memtrack_int.h>
@@ -101,11 +101,11 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return UCS_OK;
     }
 
-    if (ucs_unlikely(iface->ctl == NULL)) {
+    if (ucs_unlikely(iface->responder == NULL)) {
         return UCS_OK; /* The interface is being closed */
     }
 
-    target = uct_varuna_target_find(iface->ctl,
+    target = uct_varuna_target_find(iface->responder,
                                     hdr->target >> UCT_VARUNA_AM_ID_BITS);
     if (ucs_unlikely(target == NULL)) {
         ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",

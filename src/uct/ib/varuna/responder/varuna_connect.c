@@ -11,7 +11,9 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_connect.h"
+#include "varuna_spare.h"
+#include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -22,23 +24,6 @@
 
 #define UCT_VARUNA_TARGET_ADDR_ROOM  64
 
-
-void uct_varuna_target_destroy_ep(uct_varuna_ctl_t *ctl, uct_ep_h ep)
-{
-    khiter_t iter;
-
-    uct_varuna_ctl_lock(ctl);
-    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep);
-    if (iter != kh_end(&ctl->targets.rc_eps)) {
-        kh_del(uct_varuna_rc_eps, &ctl->targets.rc_eps, iter);
-    }
-    uct_varuna_ctl_unlock(ctl);
-
-    /* Its last completions come first: UCX does not expect any of a QP that it does
-     * not know */
-    uct_varuna_compat_ep_invalidate(ep);
-    uct_varuna_grave_bury(ctl->iface, ep, UCT_VARUNA_LANE_RC, NULL, NULL);
-}
 
 static ucs_status_t
 uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
@@ -58,7 +43,7 @@ uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
 }
 
 /* Tell the requester, lock held. */
-static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
+static void uct_varuna_target_reply_connect(uct_varuna_responder_t *resp,
                                             unsigned link,
                                             const uct_varuna_ctl_hdr_t *hdr,
                                             uct_varuna_target_t *target,
@@ -78,7 +63,7 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
     rep->home_nic   = home.nic;
     rep->home_epoch = home.epoch;
     if (status == UCS_OK) {
-        rc_link         = &ctl->iface->links[qp->link];
+        rc_link         = &resp->iface->links[qp->link];
         rep->device_len = rc_link->device_addr_len;
         rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
         ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
@@ -97,7 +82,7 @@ static void uct_varuna_target_reply_connect(uct_varuna_ctl_t *ctl,
         rep->status     = -status;
     }
 
-    uct_varuna_ctl_reply(ctl, target->peer, link, hdr,
+    uct_varuna_ctl_reply(resp->ctl, target->peer, link, hdr,
                          UCT_VARUNA_CTL_CONNECT_REP, body, length);
 }
 
@@ -117,14 +102,14 @@ static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
 
 /* Make the QP of incarnation @a epoch the target's. Lock held. */
 static ucs_status_t
-uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
+uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
                             uct_ep_h ep, unsigned link, uint32_t epoch)
 {
     uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
     khiter_t iter;
     int ret;
 
-    iter = kh_put(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)ep, &ret);
+    iter = kh_put(uct_varuna_rc_eps, &resp->targets.rc_eps, (uintptr_t)ep, &ret);
     if (ret == UCS_KH_PUT_FAILED) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -132,10 +117,10 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     if (qp->ep != NULL) {
         /* Of an incarnation whose ring is needed: it is over */
         uct_varuna_target_fence_qp(target, qp);
-        uct_varuna_spare_drop(ctl, qp->ep);
+        uct_varuna_spare_drop(resp, qp->ep);
     }
 
-    kh_val(&ctl->targets.rc_eps, iter) = target;
+    kh_val(&resp->targets.rc_eps, iter) = target;
     qp->ep                             = ep;
     qp->epoch                          = epoch;
     uct_varuna_target_clear_ring(target, epoch);
@@ -144,14 +129,14 @@ uct_varuna_target_attach_ep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target,
     qp->link                           = link;
     qp->attached_at                    = ucs_get_time();
     ucs_debug("rc_varuna: target %u: connected epoch=%u on %s", target->id,
-              epoch, uct_varuna_link_name(ctl->iface, link));
+              epoch, uct_varuna_link_name(resp->iface, link));
     return UCS_OK;
 }
 
 /* Lock held. @return UCS_ERR_NO_RESOURCE, and nothing is answered, if there is no
  * spare queue pair. */
 static ucs_status_t
-uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
+uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
                               const uct_varuna_ctl_hdr_t *hdr,
                               const uct_varuna_ctl_connect_t *req)
 {
@@ -161,9 +146,9 @@ uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
     khiter_t iter;
     uct_ep_h ep;
 
-    target = uct_varuna_target_of(ctl, hdr, &iter);
+    target = uct_varuna_target_of(resp, hdr, &iter);
     if (target == NULL) {
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return UCS_OK;
     }
 
@@ -172,39 +157,40 @@ uct_varuna_target_try_connect(uct_varuna_ctl_t *ctl, unsigned link,
         goto out_reply;
     }
 
-    status = uct_varuna_target_find_link(ctl->iface, req->link, &rc_link);
+    status = uct_varuna_target_find_link(resp->iface, req->link, &rc_link);
     if (status != UCS_OK) {
         goto out_reply;
     }
 
     /* Before it costs a queue pair */
-    status = uct_varuna_rc_addr_check(&ctl->iface->links[rc_link], req);
+    status = uct_varuna_rc_addr_check(&resp->iface->links[rc_link], req);
     if (status != UCS_OK) {
         goto out_reply;
     }
 
-    if (!uct_varuna_stranger_may_reach(ctl, rc_link, req + 1, req->device_len, 1)) {
+    if (!uct_varuna_stranger_may_reach(resp->ctl, rc_link, req + 1,
+                                       req->device_len, 1)) {
         status = UCS_ERR_EXCEEDS_LIMIT;
         goto out_reply;
     }
 
-    ep = uct_varuna_spare_take(ctl, rc_link);
+    ep = uct_varuna_spare_take(resp, rc_link);
     if (ep == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    status = uct_varuna_rc_connect(&ctl->iface->links[rc_link], ep, req);
+    status = uct_varuna_rc_connect(&resp->iface->links[rc_link], ep, req);
     if (status == UCS_OK) {
-        status = uct_varuna_target_attach_ep(ctl, target, ep, rc_link,
+        status = uct_varuna_target_attach_ep(resp, target, ep, rc_link,
                                              hdr->epoch);
     }
 
     if (status != UCS_OK) {
-        uct_varuna_spare_drop(ctl, ep);
+        uct_varuna_spare_drop(resp, ep);
     }
 
 out_reply:
-    uct_varuna_target_reply_connect(ctl, link, hdr, target, req->link, status);
+    uct_varuna_target_reply_connect(resp, link, hdr, target, req->link, status);
     return UCS_OK;
 }
 
@@ -212,10 +198,10 @@ static void uct_varuna_target_handle_connect(void *arg, unsigned link,
                                              const uct_varuna_ctl_hdr_t *hdr,
                                              const void *body)
 {
-    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_responder_t *resp = arg;
 
-    if (uct_varuna_target_try_connect(ctl, link, hdr, body) != UCS_OK) {
-        uct_varuna_ctl_defer(ctl, link, hdr, body);
+    if (uct_varuna_target_try_connect(resp, link, hdr, body) != UCS_OK) {
+        uct_varuna_ctl_defer(resp->ctl, link, hdr, body);
     }
 }
 
@@ -224,19 +210,19 @@ static void uct_varuna_target_connect(void *arg, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const void *body)
 {
-    uct_varuna_ctl_t *ctl               = arg;
+    uct_varuna_responder_t *resp               = arg;
     const uct_varuna_ctl_connect_t *req = body;
     unsigned rc_link;
 
-    if (uct_varuna_target_find_link(ctl->iface, req->link, &rc_link) ==
+    if (uct_varuna_target_find_link(resp->iface, req->link, &rc_link) ==
         UCS_OK) {
-        uct_varuna_spares_make(ctl, rc_link, 1);
+        uct_varuna_spares_make(resp, rc_link, 1);
     }
 
     /* If another request took the spare one meanwhile, the requester asks again */
-    uct_varuna_ctl_lock(ctl);
-    uct_varuna_target_try_connect(ctl, link, hdr, req);
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_target_try_connect(resp, link, hdr, req);
+    uct_varuna_ctl_unlock(resp->ctl);
 }
 
 static const uct_varuna_bus_reg_t uct_varuna_connect_rows[] = {
@@ -245,26 +231,26 @@ static const uct_varuna_bus_reg_t uct_varuna_connect_rows[] = {
     {UCT_VARUNA_CTL_CONNECT_REQ, UCT_VARUNA_BUS_MAIN, uct_varuna_target_connect}
 };
 
-void uct_varuna_connect_init(uct_varuna_ctl_t *ctl)
+void uct_varuna_connect_init(uct_varuna_responder_t *resp)
 {
-    uct_varuna_bus_register(&ctl->bus, uct_varuna_connect_rows,
-                            ucs_static_array_size(uct_varuna_connect_rows), ctl);
+    uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_connect_rows,
+                            ucs_static_array_size(uct_varuna_connect_rows), resp);
 }
 
-int uct_varuna_target_ep_failed(uct_varuna_ctl_t *ctl, uct_ep_h inner)
+int uct_varuna_target_ep_failed(uct_varuna_responder_t *resp, uct_ep_h inner)
 {
     int found = 0;
     khiter_t iter;
 
-    uct_varuna_ctl_lock(ctl);
-    iter = kh_get(uct_varuna_rc_eps, &ctl->targets.rc_eps, (uintptr_t)inner);
-    if (iter != kh_end(&ctl->targets.rc_eps)) {
+    uct_varuna_ctl_lock(resp->ctl);
+    iter = kh_get(uct_varuna_rc_eps, &resp->targets.rc_eps, (uintptr_t)inner);
+    if (iter != kh_end(&resp->targets.rc_eps)) {
         /* The requester finds out by itself, and decides */
         found = 1;
         ucs_debug("target %u: endpoint %p failed",
-                  kh_val(&ctl->targets.rc_eps, iter)->id, inner);
+                  kh_val(&resp->targets.rc_eps, iter)->id, inner);
     }
 
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_unlock(resp->ctl);
     return found;
 }

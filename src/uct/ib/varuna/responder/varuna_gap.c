@@ -19,7 +19,7 @@
 #endif
 
 #include "varuna_gap.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_responder.h"
 
 /* Tries to report the gap to the requester. It closes the target then; if it does not,
  * it is gone. */

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_GAP_H_
 #define UCT_VARUNA_GAP_H_
 
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_responder.h"
 
 /**
  * Messages up to @a end, without it, were acknowledged, or are known to have come:

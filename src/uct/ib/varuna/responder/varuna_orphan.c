@@ -23,7 +23,7 @@
 #endif
 
 #include "varuna_orphan.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_target.h"
 #include "varuna_gap.h"
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
@@ -41,21 +41,15 @@
 #define UCT_VARUNA_ORPHANS_MAX     256
 
 
-static ucs_time_t uct_varuna_orphan_period(const uct_varuna_ctl_t *ctl)
+static ucs_time_t uct_varuna_orphan_period(const uct_varuna_responder_t *resp)
 {
-    return ctl->iface->config.orphan_timeout / UCT_VARUNA_ORPHAN_TICKS;
+    return resp->iface->config.orphan_timeout / UCT_VARUNA_ORPHAN_TICKS;
 }
 
-void uct_varuna_orphan_open(uct_varuna_peer_t *peer)
-{
-    ++peer->orphan.targets;
-    uct_varuna_peer_heard(peer, ucs_get_time());
-}
-
-static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
+static void uct_varuna_orphan_give_up(uct_varuna_responder_t *resp,
                                       uct_varuna_peer_t *peer, ucs_time_t now)
 {
-    khash_t(uct_varuna_targets) *targets = &ctl->targets.by_name;
+    khash_t(uct_varuna_targets) *targets = &resp->targets.by_name;
     uct_varuna_target_t *target;
     khiter_t iter;
 
@@ -71,28 +65,28 @@ static void uct_varuna_orphan_give_up(uct_varuna_ctl_t *ctl,
         target = kh_val(targets, iter);
         if (target->peer == peer) {
             target->orphan = 1;
-            ++ctl->iface->target_stats.given_up;
-            uct_varuna_target_drop(ctl, iter);
+            ++resp->iface->target_stats.given_up;
+            uct_varuna_target_drop(resp, iter);
         }
     }
 }
 
-static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
+static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
                                     uct_varuna_peer_t *peer, ucs_time_t now)
 {
     ucs_time_t quiet = now - peer->heard_at;
-    unsigned usable  = peer->link_map & ~ctl->ports_down;
+    unsigned usable  = peer->link_map & ~resp->ctl->ports_down;
     unsigned link;
 
     /* With all ports down here it is us who are cut off */
     if ((peer->orphan.targets == 0) || (usable == 0) ||
-        (quiet < (2 * uct_varuna_orphan_period(ctl)))) {
+        (quiet < (2 * uct_varuna_orphan_period(resp)))) {
         return;
     }
 
-    if ((quiet >= ctl->iface->config.orphan_timeout) &&
+    if ((quiet >= resp->iface->config.orphan_timeout) &&
         ucs_test_all_flags(peer->failed, usable)) {
-        uct_varuna_orphan_give_up(ctl, peer, now);
+        uct_varuna_orphan_give_up(resp, peer, now);
         return;
     }
 
@@ -105,68 +99,68 @@ static void uct_varuna_orphan_check(uct_varuna_ctl_t *ctl,
     if ((peer->orphan.asked <= UCT_VARUNA_ORPHAN_EAGER) ||
         ((peer->orphan.asked % 16) == 0)) {
         ucs_for_each_bit(link, usable) {
-            uct_varuna_heartbeat_probe(ctl, peer, link);
+            uct_varuna_heartbeat_probe(resp->ctl, peer, link);
         }
     }
 }
 
 static void uct_varuna_orphan_timer(void *arg)
 {
-    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_responder_t *resp = arg;
     uct_varuna_peer_t *peer;
     ucs_time_t now;
     int is_late;
 
     /* Answers which have come, but found nobody awake */
-    uct_varuna_ctl_progress(ctl);
+    uct_varuna_ctl_progress(resp->ctl);
 
     /* Who had no CPU can't say that others were quiet */
     now                   = ucs_get_time();
-    is_late               = (now - ctl->orphan.ticked_at) >
-                            (2 * uct_varuna_orphan_period(ctl));
-    ctl->orphan.ticked_at = now;
-    kh_foreach_value(&ctl->peers, peer, {
+    is_late               = (now - resp->orphan_ticked_at) >
+                            (2 * uct_varuna_orphan_period(resp));
+    resp->orphan_ticked_at = now;
+    kh_foreach_value(&resp->ctl->peers, peer, {
         if (is_late) {
             uct_varuna_peer_heard(peer, now);
         }
-        uct_varuna_orphan_check(ctl, peer, now);
+        uct_varuna_orphan_check(resp, peer, now);
     });
 }
 
-void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl)
+void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
-    ctl->orphan.ticked_at = ucs_get_time();
-    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_ORPHAN,
-                         uct_varuna_orphan_period(ctl), uct_varuna_orphan_timer,
-                         ctl);
+    resp->orphan_ticked_at = ucs_get_time();
+    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_orphan_period(resp),
+                         uct_varuna_orphan_timer, resp);
 }
 
 /* --- Main thread --- */
 
-static void uct_varuna_orphan_destroy_oldest(uct_varuna_ctl_t *ctl)
+static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 {
     uct_varuna_target_impl_t *oldest;
 
-    oldest = ucs_list_extract_head(&ctl->targets.orphans,
+    oldest = ucs_list_extract_head(&resp->targets.orphans,
                                    uct_varuna_target_impl_t, list);
-    --ctl->iface->target_stats.orphans;
-    uct_varuna_target_destroy(ctl, &oldest->super);
+    --resp->iface->target_stats.orphans;
+    uct_varuna_target_destroy(resp, &oldest->super);
 }
 
-void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target)
+void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
 {
     target->broken      = 1;
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
-    uct_varuna_target_disconnect(ctl, target);
+    uct_varuna_target_disconnect(resp, target);
     /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
      * what it has left is swept, and its slots serve others */
-    uct_varuna_ctl_lock(ctl);
-    uct_varuna_proxy_close_target(ctl->proxy, target);
-    uct_varuna_ctl_unlock(ctl);
-    ucs_list_add_tail(&ctl->targets.orphans,
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_proxy_close_client(resp->proxy,
+                                  &uct_varuna_target_impl(target)->client);
+    uct_varuna_ctl_unlock(resp->ctl);
+    ucs_list_add_tail(&resp->targets.orphans,
                       &uct_varuna_target_impl(target)->list);
-    if (++ctl->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
-        uct_varuna_orphan_destroy_oldest(ctl);
+    if (++resp->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
+        uct_varuna_orphan_destroy_oldest(resp);
     }
 }
 
@@ -176,9 +170,9 @@ void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
     uct_varuna_gap_tell(iface, target, ucs_get_time());
 }
 
-void uct_varuna_orphans_cleanup(uct_varuna_ctl_t *ctl)
+void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)
 {
-    while (!ucs_list_is_empty(&ctl->targets.orphans)) {
-        uct_varuna_orphan_destroy_oldest(ctl);
+    while (!ucs_list_is_empty(&resp->targets.orphans)) {
+        uct_varuna_orphan_destroy_oldest(resp);
     }
 }

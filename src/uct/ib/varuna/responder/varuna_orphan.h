@@ -8,23 +8,20 @@
 #ifndef UCT_VARUNA_ORPHAN_H_
 #define UCT_VARUNA_ORPHAN_H_
 
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_responder.h"
 
 /** Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
-void uct_varuna_orphan_start(uct_varuna_ctl_t *ctl);
-
-/** A target of @a peer is opened. */
-void uct_varuna_orphan_open(uct_varuna_peer_t *peer);
+void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
 
 /** Main thread, lock not held: the target was given up. Its queue pairs go; what
  *  its requester could still use, should it live, is kept for a while. */
-void uct_varuna_orphan_keep(uct_varuna_ctl_t *ctl, uct_varuna_target_t *target);
+void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
 
 /** Main thread, lock not held: its requester lives, and sends messages. */
 void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
                                uct_varuna_target_t *target);
 
 /** Main thread: destroy those which are kept. */
-void uct_varuna_orphans_cleanup(uct_varuna_ctl_t *ctl);
+void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);
 
 #endif

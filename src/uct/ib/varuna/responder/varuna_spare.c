@@ -10,7 +10,8 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_spare.h"
+#include <uct/ib/varuna/lanes/varuna_grave.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -18,22 +19,22 @@
 
 
 /* One more than is wanted: the main thread makes one where none is wanted */
-static unsigned uct_varuna_spares_room(const uct_varuna_ctl_t *ctl)
+static unsigned uct_varuna_spares_room(const uct_varuna_responder_t *resp)
 {
-    return ctl->iface->config.spare_qps + 1;
+    return resp->iface->config.spare_qps + 1;
 }
 
-ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
+ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
                                     unsigned wanted)
 {
-    uct_varuna_spares_t *spares = &ctl->spares;
+    uct_varuna_spares_t *spares = &resp->spares;
     uct_ep_params_t params;
     ucs_status_t status;
     uct_ep_h ep;
 
     params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
     params.iface      =
-            ctl->iface->links[link].lanes[UCT_VARUNA_LANE_RC].inner;
+            resp->iface->links[link].lanes[UCT_VARUNA_LANE_RC].inner;
 
     /* Only this thread adds any, so the count can only have become less */
     while (__atomic_load_n(&spares->count[link], __ATOMIC_RELAXED) < wanted) {
@@ -44,25 +45,25 @@ ucs_status_t uct_varuna_spares_make(uct_varuna_ctl_t *ctl, unsigned link,
             return status;
         }
 
-        uct_varuna_ctl_lock(ctl);
-        ucs_assert(spares->count[link] < uct_varuna_spares_room(ctl));
+        uct_varuna_ctl_lock(resp->ctl);
+        ucs_assert(spares->count[link] < uct_varuna_spares_room(resp));
         spares->eps[link][spares->count[link]] = ep;
         ++spares->count[link];
-        uct_varuna_ctl_unlock(ctl);
+        uct_varuna_ctl_unlock(resp->ctl);
     }
 
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl)
+ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp)
 {
-    uct_varuna_spares_t *spares = &ctl->spares;
+    uct_varuna_spares_t *spares = &resp->spares;
     ucs_status_t status;
     unsigned link;
 
     ucs_list_head_init(&spares->old);
-    for (link = 0; link < ctl->num_links; ++link) {
-        spares->eps[link] = ucs_calloc(uct_varuna_spares_room(ctl),
+    for (link = 0; link < resp->ctl->num_links; ++link) {
+        spares->eps[link] = ucs_calloc(uct_varuna_spares_room(resp),
                                        sizeof(uct_ep_h), "varuna_spares");
         if (spares->eps[link] == NULL) {
             ucs_error("failed to allocate room for spare queue pairs");
@@ -70,11 +71,11 @@ ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl)
             goto err;
         }
 
-        status = uct_varuna_spares_make(ctl, link,
-                                        ctl->iface->config.spare_qps);
+        status = uct_varuna_spares_make(resp, link,
+                                        resp->iface->config.spare_qps);
         if (status != UCS_OK) {
             ucs_error("failed to make %u spare queue pairs on link %u: %s",
-                      ctl->iface->config.spare_qps, link,
+                      resp->iface->config.spare_qps, link,
                       ucs_status_string(status));
             goto err;
         }
@@ -83,36 +84,53 @@ ucs_status_t uct_varuna_spares_init(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 
 err:
-    uct_varuna_spares_cleanup(ctl);
+    uct_varuna_spares_cleanup(resp);
     return status;
 }
 
+void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep)
+{
+    khiter_t iter;
+
+    uct_varuna_ctl_lock(resp->ctl);
+    iter = kh_get(uct_varuna_rc_eps, &resp->targets.rc_eps, (uintptr_t)ep);
+    if (iter != kh_end(&resp->targets.rc_eps)) {
+        kh_del(uct_varuna_rc_eps, &resp->targets.rc_eps, iter);
+    }
+    uct_varuna_ctl_unlock(resp->ctl);
+
+    /* Its last completions come first: UCX does not expect any of a QP that it does
+     * not know */
+    uct_varuna_compat_ep_invalidate(ep);
+    uct_varuna_grave_bury(resp->iface, ep, UCT_VARUNA_LANE_RC, NULL, NULL);
+}
+
 /* Destroy what the async context has dropped. */
-static void uct_varuna_spares_reap(uct_varuna_ctl_t *ctl)
+static void uct_varuna_spares_reap(uct_varuna_responder_t *resp)
 {
     uct_varuna_old_ep_t *old;
     ucs_list_link_t list;
 
     ucs_list_head_init(&list);
-    uct_varuna_ctl_lock(ctl);
-    ucs_list_splice_tail(&list, &ctl->spares.old);
-    ucs_list_head_init(&ctl->spares.old);
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_lock(resp->ctl);
+    ucs_list_splice_tail(&list, &resp->spares.old);
+    ucs_list_head_init(&resp->spares.old);
+    uct_varuna_ctl_unlock(resp->ctl);
 
     while (!ucs_list_is_empty(&list)) {
         old = ucs_list_extract_head(&list, uct_varuna_old_ep_t, list);
-        uct_varuna_target_destroy_ep(ctl, old->inner);
+        uct_varuna_spare_destroy_ep(resp, old->inner);
         ucs_free(old);
     }
 }
 
-void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl)
+void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
 {
-    uct_varuna_spares_t *spares = &ctl->spares;
+    uct_varuna_spares_t *spares = &resp->spares;
     unsigned link;
 
-    uct_varuna_spares_reap(ctl);
-    for (link = 0; link < ctl->num_links; ++link) {
+    uct_varuna_spares_reap(resp);
+    for (link = 0; link < resp->ctl->num_links; ++link) {
         while (spares->count[link] > 0) {
             /* Nothing was ever posted on it, so nothing is to be drained */
             uct_ep_destroy(spares->eps[link][--spares->count[link]]);
@@ -123,22 +141,22 @@ void uct_varuna_spares_cleanup(uct_varuna_ctl_t *ctl)
     }
 }
 
-void uct_varuna_spares_progress(uct_varuna_ctl_t *ctl)
+void uct_varuna_spares_progress(uct_varuna_responder_t *resp)
 {
     unsigned link, count;
 
-    uct_varuna_spares_reap(ctl);
-    for (link = 0; link < ctl->num_links; ++link) {
-        count = __atomic_load_n(&ctl->spares.count[link], __ATOMIC_RELAXED);
-        if (count < ctl->iface->config.spare_qps) {
-            uct_varuna_spares_make(ctl, link, count + 1);
+    uct_varuna_spares_reap(resp);
+    for (link = 0; link < resp->ctl->num_links; ++link) {
+        count = __atomic_load_n(&resp->spares.count[link], __ATOMIC_RELAXED);
+        if (count < resp->iface->config.spare_qps) {
+            uct_varuna_spares_make(resp, link, count + 1);
         }
     }
 }
 
-uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link)
+uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link)
 {
-    uct_varuna_spares_t *spares = &ctl->spares;
+    uct_varuna_spares_t *spares = &resp->spares;
 
     if (spares->count[link] == 0) {
         return NULL;
@@ -149,11 +167,11 @@ uct_ep_h uct_varuna_spare_take(uct_varuna_ctl_t *ctl, unsigned link)
     return spares->eps[link][spares->count[link]];
 }
 
-void uct_varuna_spare_drop(uct_varuna_ctl_t *ctl, uct_ep_h ep)
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep)
 {
     uct_varuna_old_ep_t *old = ucs_malloc(sizeof(*old), "varuna_old_ep");
 
     ucs_assert_always(old != NULL);
     old->inner = ep;
-    ucs_list_add_tail(&ctl->spares.old, &old->list);
+    ucs_list_add_tail(&resp->spares.old, &old->list);
 }

@@ -16,11 +16,12 @@
 
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_target.h"
+#include "varuna_spare.h"
+#include "varuna_target_log.h"
 #include "varuna_gap.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_orphan.h"
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 
 #include <ucs/debug/log.h>
@@ -29,12 +30,9 @@
 #include <ucs/sys/sys.h>
 #include <string.h>
 
-/* More completions than the receive queues of all links hold */
-#define UCT_VARUNA_TARGET_MAX_POLL   (2 * UCT_VARUNA_MAX_LINKS * 8192)
-
 
 uct_varuna_target_t *
-uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
+uct_varuna_target_by_name(uct_varuna_responder_t *resp,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
 {
     uct_varuna_target_key_t key = {
@@ -42,20 +40,20 @@ uct_varuna_target_by_name(uct_varuna_ctl_t *ctl,
         .vqp  = hdr->vqp
     };
 
-    *iter_p = kh_get(uct_varuna_targets, &ctl->targets.by_name, key);
-    return (*iter_p == kh_end(&ctl->targets.by_name)) ? NULL :
-           kh_val(&ctl->targets.by_name, *iter_p);
+    *iter_p = kh_get(uct_varuna_targets, &resp->targets.by_name, key);
+    return (*iter_p == kh_end(&resp->targets.by_name)) ? NULL :
+           kh_val(&resp->targets.by_name, *iter_p);
 }
 
-uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
+uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
                                           const uct_varuna_ctl_hdr_t *hdr,
                                           khiter_t *iter_p)
 {
-    uct_varuna_target_t *target = uct_varuna_target_by_name(ctl, hdr, iter_p);
+    uct_varuna_target_t *target = uct_varuna_target_by_name(resp, hdr, iter_p);
 
     if ((target == NULL) || ((target->opening != hdr->opening) &&
                              !uct_varuna_mutate(ANY_OPENING))) {
-        ++ctl->iface->target_stats.mismatched;
+        ++resp->iface->target_stats.mismatched;
         return NULL;
     }
 
@@ -66,7 +64,7 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_ctl_t *ctl,
 /* --- OPEN_REQ, async context --- */
 
 /* Takes over the reference to @a peer in case of success. */
-static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
+static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
                                              uct_varuna_peer_t *peer,
                                              uint32_t vqp, uint32_t instance,
                                              uct_varuna_target_t **target_p)
@@ -92,12 +90,12 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
         goto err_free;
     }
 
-    status = uct_varuna_target_id_get(ctl, &id);
+    status = uct_varuna_target_id_get(resp, &id);
     if (status != UCS_OK) {
         goto err_free;
     }
 
-    iter = kh_put(uct_varuna_targets, &ctl->targets.by_name, key, &ret);
+    iter = kh_put(uct_varuna_targets, &resp->targets.by_name, key, &ret);
     if (ret == UCS_KH_PUT_FAILED) {
         status = UCS_ERR_NO_MEMORY;
         goto err_put_id;
@@ -107,23 +105,25 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_ctl_t *ctl,
     target->vqp      = vqp;
     target->instance = instance;
     target->id       = id;
-    target->logs     = uct_varuna_target_log(ctl, id);
-    uct_varuna_target_impl(target)->first_slot = UCT_VARUNA_SLOT_NONE;
-    uct_varuna_held_init(&target->held, &peer->num_held, &ctl->iface->received.num_held);
+    target->logs     = uct_varuna_target_log(resp, id);
+    uct_varuna_client_init(&uct_varuna_target_impl(target)->client, peer);
+    uct_varuna_held_init(&target->held, &peer->num_held,
+                         &resp->iface->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
-    kh_val(&ctl->targets.by_name, iter) = target;
-    ++ctl->iface->target_stats.open;
-    ++ctl->targets.count;
-    uct_varuna_orphan_open(peer);
-    uct_varuna_target_publish(ctl, id, target);
+    kh_val(&resp->targets.by_name, iter) = target;
+    ++resp->iface->target_stats.open;
+    ++resp->targets.count;
+    ++peer->orphan.targets;
+    uct_varuna_peer_heard(peer, ucs_get_time());
+    uct_varuna_target_publish(resp, id, target);
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
               peer->uuid);
     *target_p = target;
     return UCS_OK;
 
 err_put_id:
-    uct_varuna_target_id_put(ctl, id);
+    uct_varuna_target_id_put(resp, id);
 err_free:
     ucs_free(target);
 err:
@@ -131,21 +131,21 @@ err:
 }
 
 /* @param [in] peer  The requester, NULL if it is not known yet. */
-static int uct_varuna_target_may_open(const uct_varuna_ctl_t *ctl,
+static int uct_varuna_target_may_open(const uct_varuna_responder_t *resp,
                                       const uct_varuna_peer_t *peer)
 {
-    const uct_varuna_iface_t *iface = ctl->iface;
+    const uct_varuna_iface_t *iface = resp->iface;
 
-    return (ctl->targets.count < iface->config.max_targets) &&
+    return (resp->targets.count < iface->config.max_targets) &&
            ((peer == NULL) ||
             (peer->orphan.targets < iface->config.max_peer_targets));
 }
 
-static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
+static void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                          const uct_varuna_ctl_hdr_t *hdr,
                                          uct_varuna_target_t *target)
 {
-    const uct_varuna_own_t *own = uct_varuna_target_log_key(ctl, target->id);
+    const uct_varuna_own_t *own = uct_varuna_target_log_key(resp, target->id);
     char body[UCT_VARUNA_CTL_MAX_MSG - sizeof(*hdr)];
     uct_varuna_ctl_open_rep_t *rep = (uct_varuna_ctl_open_rep_t*)body;
     size_t length                  = sizeof(*rep);
@@ -153,22 +153,24 @@ static void uct_varuna_target_reply_open(uct_varuna_ctl_t *ctl, unsigned link,
 
     memset(rep, 0, sizeof(*rep));
     rep->log_addr  = (uintptr_t)target->logs;
-    rep->target    = target->id ^ ctl->targets.salt;
+    rep->target    = target->id ^ resp->targets.salt;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
     rep->rkey_len  = own->key_len;
     memcpy(body + length, own->key, own->key_len);
     length        += rep->rkey_len;
-    rep->addr_len  = uct_varuna_iface_pack_full_address(ctl->iface,
+    rep->addr_len  = uct_varuna_iface_pack_full_address(resp->iface,
                                                         body + length,
                                                         sizeof(body) - length);
     length        += rep->addr_len;
-    length        += uct_varuna_proxy_fill_open(ctl->proxy, target, rep,
+    length        += uct_varuna_proxy_fill_open(resp->proxy,
+                                                &uct_varuna_target_impl(target)->client,
+                                                rep,
                                                 body + length);
 
     whose         = *hdr;
     whose.opening = target->opening;
-    uct_varuna_ctl_reply(ctl, target->peer, link, &whose,
+    uct_varuna_ctl_reply(resp->ctl, target->peer, link, &whose,
                          UCT_VARUNA_CTL_OPEN_REP, body, length);
 }
 
@@ -176,7 +178,7 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
                                           const uct_varuna_ctl_hdr_t *hdr,
                                           const void *body)
 {
-    uct_varuna_ctl_t *ctl                = arg;
+    uct_varuna_responder_t *resp                = arg;
     const uct_varuna_ctl_open_req_t *req = body;
     uct_varuna_parsed_addr_t parsed;
     uct_varuna_target_t *target;
@@ -193,14 +195,14 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
     }
 
     if (status != UCS_OK) {
-        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+        uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
                                 reason);
         return;
     }
 
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    target = uct_varuna_target_by_name(resp, hdr, &iter);
     if ((target != NULL) && (target->instance == hdr->epoch)) {
-        uct_varuna_target_reply_open(ctl, link, hdr, target);
+        uct_varuna_target_reply_open(resp, link, hdr, target);
         return;
     } else if ((target != NULL) &&
                UCS_CIRCULAR_COMPARE32(hdr->epoch, <, target->instance)) {
@@ -209,33 +211,33 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
         return;
     } else if (target != NULL) {
         /* The id is used again, and the last one's CLOSE was lost */
-        uct_varuna_target_drop(ctl, iter);
+        uct_varuna_target_drop(resp, iter);
     }
 
-    if (!uct_varuna_target_may_open(ctl, uct_varuna_peer_find(ctl, hdr->uuid,
+    if (!uct_varuna_target_may_open(resp, uct_varuna_peer_find(resp->ctl, hdr->uuid,
                                                               hdr->secret))) {
-        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+        uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
                                 "MAX_TARGETS or MAX_PEER_TARGETS are open");
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_EXCEEDS_LIMIT);
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_EXCEEDS_LIMIT);
         return;
     }
 
-    status = uct_varuna_peer_open(ctl, &parsed, hdr->secret, &peer);
+    status = uct_varuna_peer_open(resp->ctl, &parsed, hdr->secret, &peer);
     if (status != UCS_OK) {
-        uct_varuna_ctl_complain(ctl, hdr->uuid, "a request to open an endpoint",
+        uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
                                 "none of its links can be reached from here");
         return;
     }
 
-    status = uct_varuna_target_create(ctl, peer, hdr->vqp, hdr->epoch,
+    status = uct_varuna_target_create(resp, peer, hdr->vqp, hdr->epoch,
                                       &target);
     if (status != UCS_OK) {
-        uct_varuna_ctl_reject(ctl, link, hdr, status);
-        uct_varuna_peer_put(ctl, peer);
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, status);
+        uct_varuna_peer_put(resp->ctl, peer);
         return;
     }
 
-    uct_varuna_target_reply_open(ctl, link, hdr, target);
+    uct_varuna_target_reply_open(resp, link, hdr, target);
 }
 
 
@@ -290,7 +292,7 @@ static void uct_varuna_target_handle_fence(void *arg, unsigned link,
                                            const uct_varuna_ctl_hdr_t *hdr,
                                            const void *req_body)
 {
-    uct_varuna_ctl_t *ctl                 = arg;
+    uct_varuna_responder_t *resp                 = arg;
     const uct_varuna_ctl_fence_req_t *req = req_body;
     char body[sizeof(uct_varuna_ctl_fence_rep_t) +
               (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
@@ -301,9 +303,9 @@ static void uct_varuna_target_handle_fence(void *arg, unsigned link,
     khiter_t iter;
     unsigned i;
 
-    target = uct_varuna_target_of(ctl, hdr, &iter);
+    target = uct_varuna_target_of(resp, hdr, &iter);
     if (target == NULL) {
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_NO_ELEM);
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;
     }
 
@@ -335,13 +337,13 @@ static void uct_varuna_target_handle_fence(void *arg, unsigned link,
     ucs_memory_cpu_load_fence();
     memcpy(rep + 1, target->logs + (ring * UCT_VARUNA_LOG_SIZE),
            sizeof(body) - sizeof(*rep));
-    uct_varuna_ctl_reply(ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
+    uct_varuna_ctl_reply(resp->ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
                          body, sizeof(body));
 
     if ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
         /* Nothing comes on the old lane any more: the main thread looks whether
          * all has come that was acknowledged */
-        uct_varuna_ctl_defer(ctl, link, hdr, req_body);
+        uct_varuna_ctl_defer(resp->ctl, link, hdr, req_body);
     }
 }
 
@@ -350,32 +352,32 @@ static void uct_varuna_target_handle_acked(void *arg, unsigned link,
                                            const uct_varuna_ctl_hdr_t *hdr,
                                            const void *body)
 {
-    uct_varuna_ctl_t *ctl                 = arg;
+    uct_varuna_responder_t *resp                 = arg;
     const uct_varuna_ctl_fence_req_t *req = body;
     uct_varuna_target_t *target;
     khiter_t iter;
 
-    uct_varuna_ctl_lock(ctl);
-    target = uct_varuna_target_of(ctl, hdr, &iter);
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_lock(resp->ctl);
+    target = uct_varuna_target_of(resp, hdr, &iter);
+    uct_varuna_ctl_unlock(resp->ctl);
     if (target != NULL) {
-        uct_varuna_gap_watch(ctl->iface, target, req->am_acked);
+        uct_varuna_gap_watch(resp->iface, target, req->am_acked);
     }
 }
 
 
 /* --- CLOSE --- */
 
-void uct_varuna_target_drop(uct_varuna_ctl_t *ctl, khiter_t iter)
+void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter)
 {
-    uct_varuna_target_t *target = kh_val(&ctl->targets.by_name, iter);
+    uct_varuna_target_t *target = kh_val(&resp->targets.by_name, iter);
 
     --target->peer->orphan.targets;
-    --ctl->iface->target_stats.open;
-    kh_del(uct_varuna_targets, &ctl->targets.by_name, iter);
-    ucs_list_add_tail(&ctl->targets.closed,
+    --resp->iface->target_stats.open;
+    kh_del(uct_varuna_targets, &resp->targets.by_name, iter);
+    ucs_list_add_tail(&resp->targets.closed,
                       &uct_varuna_target_impl(target)->list);
-    uct_varuna_ctl_notify(ctl);
+    uct_varuna_ctl_notify(resp->ctl);
 }
 
 /* An endpoint that was closed before it knew of the opening names its instance. */
@@ -387,39 +389,40 @@ static int uct_varuna_target_is_closed_by(const uct_varuna_target_t *target,
             uct_varuna_mutate(ANY_OPENING));
 }
 
-/* Take the target out of the table of names, and answer that it is gone, or was before. */
+/* Take the target out of the table of names, and answer that it is gone, now or since
+ * before. */
 static void uct_varuna_target_handle_close(void *arg, unsigned link,
                                            const uct_varuna_ctl_hdr_t *hdr,
                                            const void *body)
 {
-    uct_varuna_ctl_t *ctl = arg;
+    uct_varuna_responder_t *resp = arg;
     uct_varuna_target_t *target;
     uct_varuna_peer_t *peer;
     khiter_t iter;
 
-    target = uct_varuna_target_by_name(ctl, hdr, &iter);
+    target = uct_varuna_target_by_name(resp, hdr, &iter);
     if ((target != NULL) && !uct_varuna_target_is_closed_by(target, hdr)) {
-        ++ctl->iface->target_stats.mismatched;
+        ++resp->iface->target_stats.mismatched;
         return;
     }
 
     /* It is sent again if our answer is lost. A peer that has no other endpoint here is
      * not known then, gets no answer, and gives up in the end. */
     peer = (target != NULL) ? target->peer :
-           uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+           uct_varuna_peer_find(resp->ctl, hdr->uuid, hdr->secret);
     if (peer != NULL) {
-        uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_CLOSE_REP,
+        uct_varuna_ctl_reply(resp->ctl, peer, link, hdr, UCT_VARUNA_CTL_CLOSE_REP,
                              NULL, 0);
     } else {
-        ++ctl->iface->target_stats.mismatched;
+        ++resp->iface->target_stats.mismatched;
     }
 
     if (target != NULL) {
-        uct_varuna_target_drop(ctl, iter);
+        uct_varuna_target_drop(resp, iter);
     }
 }
 
-void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
+void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
                                   uct_varuna_target_t *target)
 {
     uct_varuna_target_qp_t *qp;
@@ -432,68 +435,28 @@ void uct_varuna_target_disconnect(uct_varuna_ctl_t *ctl,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &uct_varuna_target_impl(target)->qps[i];
         if (qp->ep != NULL) {
-            uct_varuna_target_destroy_ep(ctl, qp->ep);
+            uct_varuna_spare_destroy_ep(resp, qp->ep);
             qp->ep = NULL;
         }
     }
 }
 
-void uct_varuna_target_destroy(uct_varuna_ctl_t *ctl,
+void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target)
 {
     ucs_debug("rc_varuna: closed target %u of peer 0x%lx", target->id,
               target->peer->uuid);
-    uct_varuna_target_publish(ctl, target->id, NULL);
-    uct_varuna_target_disconnect(ctl, target);
+    uct_varuna_target_publish(resp, target->id, NULL);
+    uct_varuna_target_disconnect(resp, target);
 
-    uct_varuna_ctl_lock(ctl);
-    uct_varuna_proxy_close_target(ctl->proxy, target);
-    uct_varuna_target_id_put(ctl, target->id);
-    uct_varuna_peer_put(ctl, target->peer);
-    --ctl->targets.count;
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_proxy_close_client(resp->proxy,
+                                  &uct_varuna_target_impl(target)->client);
+    uct_varuna_target_id_put(resp, target->id);
+    uct_varuna_peer_put(resp->ctl, target->peer);
+    --resp->targets.count;
+    uct_varuna_ctl_unlock(resp->ctl);
     ucs_free(target);
-}
-
-/* Messages which were acknowledged before CLOSE was sent are in our completion
- * queues: they are delivered before their vQP is forgotten. */
-static void uct_varuna_targets_poll_lanes(uct_varuna_ctl_t *ctl)
-{
-    unsigned count = 0;
-    unsigned polled;
-
-    do {
-        polled = uct_varuna_lanes_progress(ctl->iface);
-        count += polled;
-    } while ((polled > 0) && (count < UCT_VARUNA_TARGET_MAX_POLL));
-}
-
-void uct_varuna_targets_progress(uct_varuna_ctl_t *ctl)
-{
-    uct_varuna_target_impl_t *impl;
-    ucs_list_link_t closed;
-
-    uct_varuna_spares_progress(ctl);
-    uct_varuna_target_logs_progress(ctl);
-
-    ucs_list_head_init(&closed);
-    uct_varuna_ctl_lock(ctl);
-    ucs_list_splice_tail(&closed, &ctl->targets.closed);
-    ucs_list_head_init(&ctl->targets.closed);
-    uct_varuna_ctl_unlock(ctl);
-    if (ucs_list_is_empty(&closed)) {
-        return;
-    }
-
-    uct_varuna_targets_poll_lanes(ctl);
-    while (!ucs_list_is_empty(&closed)) {
-        impl = ucs_list_extract_head(&closed, uct_varuna_target_impl_t, list);
-        if (impl->super.orphan) {
-            uct_varuna_orphan_keep(ctl, &impl->super);
-        } else {
-            uct_varuna_target_destroy(ctl, &impl->super);
-        }
-    }
 }
 
 static const uct_varuna_bus_reg_t uct_varuna_target_rows[] = {
@@ -503,46 +466,44 @@ static const uct_varuna_bus_reg_t uct_varuna_target_rows[] = {
     {UCT_VARUNA_CTL_CLOSE,     UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close}
 };
 
-ucs_status_t uct_varuna_targets_init(uct_varuna_ctl_t *ctl)
+ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     ucs_status_t status;
 
-    status = uct_varuna_target_logs_init(ctl);
+    status = uct_varuna_target_logs_init(resp);
     if (status != UCS_OK) {
         return status;
     }
 
-    table->salt = ((ctl->iface->uuid ^ (ctl->iface->uuid >> 23) ^
-                    (ctl->iface->uuid >> 46)) *
+    table->salt = ((resp->iface->uuid ^ (resp->iface->uuid >> 23) ^
+                    (resp->iface->uuid >> 46)) *
                    UCT_VARUNA_TARGET_ID_LIMIT) &
                   UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
     ucs_list_head_init(&table->closed);
     ucs_list_head_init(&table->orphans);
-    uct_varuna_bus_register(&ctl->bus, uct_varuna_target_rows,
-                            ucs_static_array_size(uct_varuna_target_rows), ctl);
-    uct_varuna_connect_init(ctl);
+    uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_target_rows,
+                            ucs_static_array_size(uct_varuna_target_rows), resp);
     return UCS_OK;
 }
 
-void uct_varuna_targets_cleanup(uct_varuna_ctl_t *ctl)
+void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     uct_varuna_target_impl_t *impl;
     uct_varuna_target_t *target;
 
     kh_foreach_value(&table->by_name, target, {
-        uct_varuna_target_destroy(ctl, target);
+        uct_varuna_target_destroy(resp, target);
     });
     while (!ucs_list_is_empty(&table->closed)) {
         impl = ucs_list_extract_head(&table->closed, uct_varuna_target_impl_t,
                                      list);
-        uct_varuna_target_destroy(ctl, &impl->super);
+        uct_varuna_target_destroy(resp, &impl->super);
     }
-    uct_varuna_orphans_cleanup(ctl);
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
-    uct_varuna_target_logs_cleanup(ctl);
+    uct_varuna_target_logs_cleanup(resp);
 }

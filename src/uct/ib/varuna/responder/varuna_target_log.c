@@ -18,7 +18,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include "varuna_target_log.h"
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -45,17 +45,17 @@ uct_varuna_target_log_own(const uct_varuna_target_table_t *table, uint32_t id)
                                     id)->owns[uct_varuna_target_slot(id)];
 }
 
-uint64_t *uct_varuna_target_log(const uct_varuna_ctl_t *ctl, uint32_t id)
+uint64_t *uct_varuna_target_log(const uct_varuna_responder_t *resp, uint32_t id)
 {
     return UCS_PTR_BYTE_OFFSET(
-            uct_varuna_target_chunk(&ctl->targets, id)->logs,
+            uct_varuna_target_chunk(&resp->targets, id)->logs,
             uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
 }
 
 const uct_varuna_own_t *
-uct_varuna_target_log_key(const uct_varuna_ctl_t *ctl, uint32_t id)
+uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id)
 {
-    return uct_varuna_target_log_own(&ctl->targets, id);
+    return uct_varuna_target_log_own(&resp->targets, id);
 }
 
 
@@ -156,10 +156,10 @@ static void uct_varuna_target_ids_init(uct_varuna_target_ids_t *ids)
 
 /* An id without a valid registration. One is used again only after what the network
  * may still hold of its last use has died. */
-static ucs_status_t uct_varuna_target_id_take(uct_varuna_ctl_t *ctl,
+static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
                                               uint32_t *id_p)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     uint32_t id                      = table->freed.head;
     uct_varuna_target_chunk_t *chunk;
     ucs_status_t status;
@@ -167,7 +167,7 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_ctl_t *ctl,
     if (id != UCT_VARUNA_TARGET_ID_NONE) {
         chunk = uct_varuna_target_chunk(table, id);
         if ((chunk->freed_at[uct_varuna_target_slot(id)] +
-             ctl->iface->config.packet_lifetime) < ucs_get_time()) {
+             resp->iface->config.packet_lifetime) < ucs_get_time()) {
             *id_p = uct_varuna_target_ids_pop(table, &table->freed);
             return UCS_OK;
         }
@@ -190,22 +190,22 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_ctl_t *ctl,
 
 /* The id is in no list, and its rings are used by nobody. Any thread: it does not
  * need the lock. */
-static ucs_status_t uct_varuna_target_log_register(uct_varuna_ctl_t *ctl,
+static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
                                                    uint32_t id)
 {
-    uct_varuna_own_t *own = uct_varuna_target_log_own(&ctl->targets, id);
+    uct_varuna_own_t *own = uct_varuna_target_log_own(&resp->targets, id);
 
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
      * is not seen before the data that it stands for */
     uct_varuna_own_dereg(own);
-    return uct_varuna_own_reg(ctl->iface->md, uct_varuna_target_log(ctl, id),
+    return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
                               UCT_VARUNA_TARGET_LOG_BYTES,
                               UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, own);
 }
 
-ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p)
+ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id_p)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     ucs_status_t status;
     uint32_t id;
 
@@ -217,14 +217,14 @@ ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p)
         return UCS_OK;
     }
 
-    status = uct_varuna_target_id_take(ctl, &id);
+    status = uct_varuna_target_id_take(resp, &id);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_varuna_target_log_register(ctl, id);
+    status = uct_varuna_target_log_register(resp, id);
     if (status != UCS_OK) {
-        uct_varuna_target_id_put(ctl, id);
+        uct_varuna_target_id_put(resp, id);
         return status;
     }
 
@@ -232,9 +232,9 @@ ucs_status_t uct_varuna_target_id_get(uct_varuna_ctl_t *ctl, uint32_t *id_p)
     return UCS_OK;
 }
 
-void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id)
+void uct_varuna_target_id_put(uct_varuna_responder_t *resp, uint32_t id)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
 
     uct_varuna_target_chunk(table, id)->freed_at[uct_varuna_target_slot(id)] =
             ucs_get_time();
@@ -242,56 +242,56 @@ void uct_varuna_target_id_put(uct_varuna_ctl_t *ctl, uint32_t id)
 }
 
 /* Make one id ready. Main thread, lock not held. */
-static ucs_status_t uct_varuna_target_logs_make(uct_varuna_ctl_t *ctl)
+static ucs_status_t uct_varuna_target_logs_make(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     ucs_status_t status;
     uint32_t id;
 
-    uct_varuna_ctl_lock(ctl);
-    status = uct_varuna_target_id_take(ctl, &id);
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_lock(resp->ctl);
+    status = uct_varuna_target_id_take(resp, &id);
+    uct_varuna_ctl_unlock(resp->ctl);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_varuna_target_log_register(ctl, id);
-    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_target_log_register(resp, id);
+    uct_varuna_ctl_lock(resp->ctl);
     if (status == UCS_OK) {
         uct_varuna_target_ids_push(table, &table->ready, id);
         __atomic_store_n(&table->num_ready, table->num_ready + 1,
                          __ATOMIC_RELAXED);
     } else {
-        uct_varuna_target_id_put(ctl, id);
+        uct_varuna_target_id_put(resp, id);
     }
-    uct_varuna_ctl_unlock(ctl);
+    uct_varuna_ctl_unlock(resp->ctl);
     return status;
 }
 
-void uct_varuna_target_logs_progress(uct_varuna_ctl_t *ctl)
+void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp)
 {
-    if (__atomic_load_n(&ctl->targets.num_ready, __ATOMIC_RELAXED) <
-        ctl->iface->config.spare_qps) {
-        (void)uct_varuna_target_logs_make(ctl);
+    if (__atomic_load_n(&resp->targets.num_ready, __ATOMIC_RELAXED) <
+        resp->iface->config.spare_qps) {
+        (void)uct_varuna_target_logs_make(resp);
     }
 }
 
 
 /* --- The table --- */
 
-void uct_varuna_target_publish(uct_varuna_ctl_t *ctl, uint32_t id,
+void uct_varuna_target_publish(uct_varuna_responder_t *resp, uint32_t id,
                                uct_varuna_target_t *target)
 {
-    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&ctl->targets,
+    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&resp->targets,
                                                                id);
 
     __atomic_store_n(&chunk->targets[uct_varuna_target_slot(id)], target,
                      __ATOMIC_RELEASE);
 }
 
-uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
+uct_varuna_target_t *uct_varuna_target_find(uct_varuna_responder_t *resp, uint32_t id)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     uct_varuna_target_chunk_t *chunk;
 
     id ^= table->salt; /* If it's another process's, it is out of range */
@@ -305,9 +305,9 @@ uct_varuna_target_t *uct_varuna_target_find(uct_varuna_ctl_t *ctl, uint32_t id)
                            __ATOMIC_ACQUIRE);
 }
 
-ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl)
+ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     ucs_status_t status;
 
     table->chunks = ucs_calloc(UCT_VARUNA_TARGET_MAX_CHUNKS,
@@ -325,20 +325,20 @@ ucs_status_t uct_varuna_target_logs_init(uct_varuna_ctl_t *ctl)
     /* The first ones are made here, in the main thread and where a failure can be
      * told to the user */
     do {
-        status = uct_varuna_target_logs_make(ctl);
+        status = uct_varuna_target_logs_make(resp);
     } while ((status == UCS_OK) &&
-             (table->num_ready < ctl->iface->config.spare_qps));
+             (table->num_ready < resp->iface->config.spare_qps));
 
     if (status != UCS_OK) {
-        uct_varuna_target_logs_cleanup(ctl);
+        uct_varuna_target_logs_cleanup(resp);
     }
 
     return status;
 }
 
-void uct_varuna_target_logs_cleanup(uct_varuna_ctl_t *ctl)
+void uct_varuna_target_logs_cleanup(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_table_t *table = &ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     unsigned i;
 
     for (i = 0; i < table->num_chunks; ++i) {

@@ -12,6 +12,10 @@ extern "C" {
 
 class test_varuna_clock : public ucs::test {
 protected:
+    typedef enum {
+        FIRST, SECOND, THIRD, LAST
+    } job_id_t;
+
     static void count(void *arg)
     {
         ++*reinterpret_cast<unsigned*>(arg);
@@ -23,9 +27,11 @@ protected:
         uct_varuna_clock_init(&m_clock);
     }
 
-    void add(uct_varuna_clock_id_t id, ucs_time_t period)
+    /* Jobs are added in the order of their ids */
+    void add(job_id_t id, ucs_time_t period)
     {
-        uct_varuna_clock_add(&m_clock, id, period, count, &m_calls[id]);
+        ASSERT_EQ((unsigned)id, m_clock.num_jobs);
+        uct_varuna_clock_add(&m_clock, period, count, &m_calls[id]);
         m_clock.jobs[id].due = m_start + period;
     }
 
@@ -41,55 +47,55 @@ protected:
     static constexpr ucs_time_t m_start = 1000000;
 
     uct_varuna_clock_t m_clock;
-    unsigned           m_calls[UCT_VARUNA_CLOCK_LAST] = {};
+    unsigned           m_calls[LAST] = {};
 };
 
 UCS_TEST_F(test_varuna_clock, shortest_period_ticks)
 {
-    add(UCT_VARUNA_CLOCK_WORKER, 50);
-    add(UCT_VARUNA_CLOCK_HEARTBEAT, 100);
-    add(UCT_VARUNA_CLOCK_ORPHAN, 0);
+    add(FIRST, 50);
+    add(SECOND, 100);
+    add(THIRD, 0);
     EXPECT_EQ(50u, m_clock.tick);
     run(20);
-    EXPECT_EQ(20u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
-    EXPECT_EQ(10u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
-    EXPECT_EQ(0u, m_calls[UCT_VARUNA_CLOCK_ORPHAN]);
+    EXPECT_EQ(20u, m_calls[FIRST]);
+    EXPECT_EQ(10u, m_calls[SECOND]);
+    EXPECT_EQ(0u, m_calls[THIRD]);
 }
 
 /* A timer which comes a bit before or after a job's time leaves none out */
 UCS_TEST_F(test_varuna_clock, jitter)
 {
-    add(UCT_VARUNA_CLOCK_WORKER, 50);
-    add(UCT_VARUNA_CLOCK_HEARTBEAT, 100);
+    add(FIRST, 50);
+    add(SECOND, 100);
     run(20, -20);
-    EXPECT_EQ(20u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
-    EXPECT_EQ(10u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
+    EXPECT_EQ(20u, m_calls[FIRST]);
+    EXPECT_EQ(10u, m_calls[SECOND]);
 }
 
 UCS_TEST_F(test_varuna_clock, not_a_multiple)
 {
-    add(UCT_VARUNA_CLOCK_WORKER, 50);
-    add(UCT_VARUNA_CLOCK_HEARTBEAT, 30);
+    add(FIRST, 50);
+    add(SECOND, 30);
     EXPECT_EQ(30u, m_clock.tick);
     run(50);
-    EXPECT_EQ(50u, m_calls[UCT_VARUNA_CLOCK_HEARTBEAT]);
-    EXPECT_EQ(30u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    EXPECT_EQ(50u, m_calls[SECOND]);
+    EXPECT_EQ(30u, m_calls[FIRST]);
 }
 
 /* Whoever had no processor does not make up for what was left out */
 UCS_TEST_F(test_varuna_clock, long_pause)
 {
-    add(UCT_VARUNA_CLOCK_WORKER, 50);
+    add(FIRST, 50);
     uct_varuna_clock_tick(&m_clock, m_start + 5000);
     uct_varuna_clock_tick(&m_clock, m_start + 5001);
-    EXPECT_EQ(1u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    EXPECT_EQ(1u, m_calls[FIRST]);
     uct_varuna_clock_tick(&m_clock, m_start + 5050);
-    EXPECT_EQ(2u, m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    EXPECT_EQ(2u, m_calls[FIRST]);
 }
 
 UCS_TEST_F(test_varuna_clock, nothing_to_do)
 {
-    add(UCT_VARUNA_CLOCK_HEARTBEAT, 0);
+    add(FIRST, 0);
     ASSERT_UCS_OK(uct_varuna_clock_start(&m_clock, NULL));
     EXPECT_EQ(-1, m_clock.timer_id);
     uct_varuna_clock_stop(&m_clock);
@@ -103,11 +109,10 @@ UCS_TEST_F(test_varuna_clock, real_time)
 
     ASSERT_UCS_OK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
                                            &async));
-    uct_varuna_clock_add(&m_clock, UCT_VARUNA_CLOCK_WORKER,
-                         ucs_time_from_msec(1), count,
-                         &m_calls[UCT_VARUNA_CLOCK_WORKER]);
+    uct_varuna_clock_add(&m_clock, ucs_time_from_msec(1), count,
+                         &m_calls[FIRST]);
     ASSERT_UCS_OK(uct_varuna_clock_start(&m_clock, async));
-    while (calls[UCT_VARUNA_CLOCK_WORKER] < 3) {
+    while (calls[FIRST] < 3) {
         ucs_async_check_miss(async);
         usleep(1000);
     }

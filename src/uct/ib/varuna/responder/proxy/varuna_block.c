@@ -13,7 +13,6 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -105,26 +104,25 @@ void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
 /* --- Blocks of requesters --- */
 
 static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
-                                 uct_varuna_target_t *target)
+                                 uct_varuna_client_t *client)
 {
-    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
     uint32_t first                 = uct_varuna_arena_alloc();
 
     if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_debug("target %u gets no slots: its atomics go by proxy",
-                  target->id);
+        ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics go by proxy",
+                  client->peer->uuid);
         return;
     }
 
     if (uct_varuna_own_reg(proxy->ctl->iface->md, &proxy->arena.slots[first],
                            UCT_VARUNA_SLOT_BLOCK *
                            sizeof(*proxy->arena.slots),
-                           UCT_VARUNA_MR_WRITE, &impl->write_own) != UCS_OK) {
+                           UCT_VARUNA_MR_WRITE, &client->write_own) != UCS_OK) {
         uct_varuna_arena_free(first);
         return;
     }
 
-    impl->first_slot = first;
+    client->first_slot = first;
 }
 
 static size_t uct_varuna_block_pack_key(void *tail, size_t length,
@@ -135,12 +133,11 @@ static size_t uct_varuna_block_pack_key(void *tail, size_t length,
 }
 
 size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_target_t *target,
+                                  uct_varuna_client_t *client,
                                   uct_varuna_ctl_open_rep_t *rep, void *tail)
 {
-    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
-    size_t marks_size              = UCT_VARUNA_SLOT_BLOCK *
-                                     sizeof(*proxy->arena.marks);
+    size_t marks_size = UCT_VARUNA_SLOT_BLOCK *
+                        sizeof(*proxy->arena.marks);
     uct_varuna_home_name_t name;
     size_t length;
 
@@ -152,8 +149,8 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
         return 0;
     }
 
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
-        uct_varuna_block_get(proxy, target);
+    if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
+        uct_varuna_block_get(proxy, client);
     }
 
     rep->slots_addr  = (uintptr_t)proxy->arena.slots;
@@ -162,39 +159,45 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
     length           = uct_varuna_block_pack_key(tail, 0, &proxy->read_own);
     length           = uct_varuna_block_pack_key(tail, length,
                                                  &proxy->mark_own);
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+    if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
         return length;
     }
 
-    rep->first_slot = impl->first_slot;
+    rep->first_slot = client->first_slot;
     rep->num_slots  = UCT_VARUNA_SLOT_BLOCK;
-    length          = uct_varuna_block_pack_key(tail, length, &impl->write_own);
+    length          = uct_varuna_block_pack_key(tail, length, &client->write_own);
     memcpy(UCS_PTR_BYTE_OFFSET(tail, length),
-           &proxy->arena.marks[impl->first_slot], marks_size);
+           &proxy->arena.marks[client->first_slot], marks_size);
     return length + marks_size;
 }
 
-void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_target_t *target)
+void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_client_t *client)
 {
-    uct_varuna_target_impl_t *impl = uct_varuna_target_impl(target);
     uct_varuna_dead_block_t *block;
+    uct_varuna_job_t *job;
 
-    if (impl->first_slot == UCT_VARUNA_SLOT_NONE) {
+    ucs_list_for_each(job, &proxy->jobs, list) {
+        if (job->client == client) {
+            job->client = NULL; /* Nobody waits for its result */
+        }
+    }
+
+    if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
         return;
     }
 
     /* Whatever the requester still does: nothing of it is written */
-    uct_varuna_own_dereg(&impl->write_own);
+    uct_varuna_own_dereg(&client->write_own);
     block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
     if (block == NULL) {
         return; /* The block stays taken, which is safe */
     }
 
     /* Its RC queue pairs are in ERR; what else is under way gets its time */
-    block->first     = impl->first_slot;
+    block->first     = client->first_slot;
     block->due       = ucs_get_time() +
                        proxy->ctl->iface->config.packet_lifetime;
-    impl->first_slot = UCT_VARUNA_SLOT_NONE;
+    client->first_slot = UCT_VARUNA_SLOT_NONE;
     ucs_list_add_tail(&proxy->dead_blocks, &block->list);
 }

@@ -16,7 +16,6 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_proxy.h"
 

@@ -13,7 +13,6 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_proxy.h"
@@ -103,29 +102,26 @@ static uint8_t uct_varuna_proxy_home_link(uct_varuna_proxy_t *proxy,
 void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                             ucs_status_t status)
 {
-    uct_varuna_proxy_last_t *last;
+    uct_varuna_client_t *client = job->client;
+    uct_varuna_ctl_proxy_rep_t *rep;
     uct_varuna_home_name_t name;
-    uct_varuna_target_t *target;
-    khiter_t iter;
 
-    target = uct_varuna_target_of(proxy->ctl, &job->hdr, &iter);
-    if (target == NULL) {
+    if (client == NULL) {
         return;
     }
 
     uct_varuna_home_get(&name);
-    last = &uct_varuna_target_impl(target)->proxy_last;
-    memset(&last->rep, 0, sizeof(last->rep));
-    last->busy           = 0;
-    last->rep.seq        = job->seq;
-    last->rep.value      = job->value;
-    last->rep.status     = status;
-    last->rep.home_nic   = name.nic;
-    last->rep.home_epoch = name.epoch;
+    client->last.busy = 0;
+    rep               = &client->last.rep;
+    memset(rep, 0, sizeof(*rep));
+    rep->seq        = job->seq;
+    rep->value      = job->value;
+    rep->status     = status;
+    rep->home_nic   = name.nic;
+    rep->home_epoch = name.epoch;
     proxy->stats.executed += (status == UCS_OK);
-    uct_varuna_ctl_reply(proxy->ctl, target->peer, job->link, &job->hdr,
-                         UCT_VARUNA_CTL_PROXY_REP, &last->rep,
-                         sizeof(last->rep));
+    uct_varuna_ctl_reply(proxy->ctl, client->peer, job->link, &job->hdr,
+                         UCT_VARUNA_CTL_PROXY_REP, rep, sizeof(*rep));
 }
 
 /* Whatever is no error comes again: with the timer, a kick, or the next request. */
@@ -208,14 +204,16 @@ static int uct_varuna_proxy_is_in_reach(const uct_varuna_proxy_t *proxy,
                                    req->width);
 }
 
-static void uct_varuna_proxy_refuse(uct_varuna_proxy_t *proxy, unsigned link,
+static void uct_varuna_proxy_refuse(uct_varuna_proxy_t *proxy,
+                                    uct_varuna_client_t *client, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_proxy_req_t *req)
 {
     uct_varuna_job_t job = {
-        .hdr  = *hdr,
-        .seq  = req->seq,
-        .link = link
+        .client = client,
+        .hdr    = *hdr,
+        .seq    = req->seq,
+        .link   = link
     };
     char reason[128];
 
@@ -227,38 +225,39 @@ static void uct_varuna_proxy_refuse(uct_varuna_proxy_t *proxy, unsigned link,
     uct_varuna_proxy_reply(proxy, &job, UCS_ERR_INVALID_ADDR);
 }
 
-void uct_varuna_proxy_handle_req(void *arg, unsigned link,
-                                 const uct_varuna_ctl_hdr_t *hdr,
-                                 const void *body)
+void uct_varuna_client_init(uct_varuna_client_t *client, uct_varuna_peer_t *peer)
 {
-    uct_varuna_proxy_t *proxy             = arg;
-    const uct_varuna_ctl_proxy_req_t *req = body;
-    uct_varuna_proxy_last_t *last;
-    uct_varuna_target_t *target;
-    uct_varuna_job_t *job;
-    khiter_t iter;
+    memset(client, 0, sizeof(*client));
+    client->peer       = peer;
+    client->first_slot = UCT_VARUNA_SLOT_NONE;
+}
 
-    target = uct_varuna_target_of(proxy->ctl, hdr, &iter);
-    if ((target == NULL) || !uct_varuna_proxy_is_allowed(proxy, req)) {
+void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
+                              uct_varuna_client_t *client, unsigned link,
+                              const uct_varuna_ctl_hdr_t *hdr,
+                              const uct_varuna_ctl_proxy_req_t *req)
+{
+    uct_varuna_job_t *job;
+
+    if (!uct_varuna_proxy_is_allowed(proxy, req)) {
         uct_varuna_ctl_reject(proxy->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;
     }
 
-    last = &uct_varuna_target_impl(target)->proxy_last;
-    if (req->seq <= last->seq) {
-        if ((req->seq == last->seq) && !last->busy) {
+    if (req->seq <= client->last.seq) {
+        if ((req->seq == client->last.seq) && !client->last.busy) {
             /* Rule 12: once. The answer was lost */
-            uct_varuna_ctl_reply(proxy->ctl, target->peer, link, hdr,
-                                 UCT_VARUNA_CTL_PROXY_REP, &last->rep,
-                                 sizeof(last->rep));
+            uct_varuna_ctl_reply(proxy->ctl, client->peer, link, hdr,
+                                 UCT_VARUNA_CTL_PROXY_REP, &client->last.rep,
+                                 sizeof(client->last.rep));
         }
         uct_varuna_proxy_run(proxy);
         return;
     }
 
     if (!uct_varuna_proxy_is_in_reach(proxy, req)) {
-        last->seq = req->seq;
-        uct_varuna_proxy_refuse(proxy, link, hdr, req);
+        client->last.seq = req->seq;
+        uct_varuna_proxy_refuse(proxy, client, link, hdr, req);
         return;
     }
 
@@ -267,8 +266,9 @@ void uct_varuna_proxy_handle_req(void *arg, unsigned link,
         return; /* It comes again */
     }
 
-    last->seq          = req->seq;
-    last->busy         = 1;
+    client->last.seq   = req->seq;
+    client->last.busy  = 1;
+    job->client        = client;
     job->hdr           = *hdr;
     job->seq           = req->seq;
     job->link          = link;
@@ -290,4 +290,112 @@ void uct_varuna_proxy_handle_req(void *arg, unsigned link,
     }
 
     uct_varuna_proxy_run(proxy);
+}
+
+
+/* --- Opening and closing --- */
+
+static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
+{
+    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    uint8_t map                     = 0;
+    unsigned link;
+
+    if ((iface->md->atomic_mode != UCT_VARUNA_ATOMIC_EXTENDED) &&
+        (iface->md->atomic_mode != UCT_VARUNA_ATOMIC_PROXY)) {
+        return; /* There is no home */
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        map |= UCS_BIT(iface->links[link].nic);
+    }
+
+    uct_varuna_home_join(&proxy->home, iface->links[0].nic, map,
+                         proxy->ctl->kick_fd);
+    proxy->joined = 1;
+}
+
+ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
+                                     uct_varuna_proxy_t **proxy_p)
+{
+    uct_varuna_proxy_t *proxy;
+    ucs_status_t status;
+
+    proxy = ucs_calloc(1, sizeof(*proxy), "varuna_proxy");
+    if (proxy == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    proxy->ctl          = ctl;
+    proxy->home.at_rest = 1;
+    ucs_list_head_init(&proxy->jobs);
+    ucs_list_head_init(&proxy->lost);
+    ucs_list_head_init(&proxy->dead_blocks);
+    proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
+    if (proxy->access == NULL) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy;
+    }
+
+    if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
+        status = uct_varuna_blocks_init(proxy);
+        if (status != UCS_OK) {
+            goto err_destroy;
+        }
+    }
+
+    uct_varuna_proxy_join(proxy);
+    *proxy_p = proxy;
+    return UCS_OK;
+
+err_destroy:
+    uct_varuna_proxy_destroy(proxy);
+    return status;
+}
+
+void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
+{
+    uct_varuna_dead_block_t *block;
+    uct_varuna_access_t *access;
+    uct_varuna_job_t *job;
+    unsigned link;
+
+    if (proxy->access != NULL) {
+        proxy->access->proxy = NULL;
+    }
+
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        if (proxy->loopbacks[link].ep != NULL) {
+            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].ep);
+        }
+        if (proxy->loopbacks[link].dead != NULL) {
+            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].dead);
+        }
+    }
+
+    /* Nothing of ours is on any NIC now */
+    if (proxy->joined) {
+        uct_varuna_home_leave(&proxy->home);
+    }
+
+    while (!ucs_list_is_empty(&proxy->lost)) {
+        access = ucs_list_extract_head(&proxy->lost, uct_varuna_access_t, list);
+        ucs_free(access);
+    }
+
+    while (!ucs_list_is_empty(&proxy->jobs)) {
+        job = ucs_list_extract_head(&proxy->jobs, uct_varuna_job_t, list);
+        ucs_free(job);
+    }
+
+    while (!ucs_list_is_empty(&proxy->dead_blocks)) {
+        block = ucs_list_extract_head(&proxy->dead_blocks,
+                                      uct_varuna_dead_block_t, list);
+        uct_varuna_arena_free(block->first);
+        ucs_free(block);
+    }
+
+    uct_varuna_blocks_cleanup(proxy);
+    ucs_free(proxy->access);
+    ucs_free(proxy);
 }

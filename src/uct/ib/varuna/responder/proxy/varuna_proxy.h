@@ -7,15 +7,16 @@
  * runs in the async context with the lock held, over a loopback of the home NIC.
  *
  *   PROXY_REQ -> varuna_proxy.c -> varuna_job.c -> loopback -> varuna_job.c -> REP
- *   timer     -> varuna_worker.c ------^   ^
- *   port, NIC -> varuna_leave.c -----------+ another home NIC (varuna_home.c)
+ *   timer     -> varuna_worker.c ------^
+ *
+ * varuna_leave.c drives it, and moves the home NIC, which ends connections of targets.
  */
 #ifndef UCT_VARUNA_PROXY_H_
 #define UCT_VARUNA_PROXY_H_
 
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include "varuna_arena.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include "varuna_home.h"
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/core/varuna_slots.h>
@@ -27,6 +28,18 @@ typedef struct uct_varuna_access {
     uint64_t                   word;      /* Its result */
     ucs_list_link_t            list;      /* In proxy->lost, if nobody does */
 } uct_varuna_access_t;
+
+/* What the proxy keeps for a requester. It is a part of the target, and ends with it. */
+typedef struct uct_varuna_client {
+    uct_varuna_peer_t          *peer;
+    uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
+    uct_varuna_own_t           write_own; /* For it: the block's bodies */
+    struct {
+        uint64_t               seq;
+        int                    busy;
+        uct_varuna_ctl_proxy_rep_t rep;
+    } last;                               /* Its last access */
+} uct_varuna_client_t;
 
 /* One access, or a row of them, on the home NIC. */
 typedef struct uct_varuna_job {
@@ -46,6 +59,7 @@ typedef struct uct_varuna_job {
     uint64_t                   value;
     uct_varuna_slot_t          slot;
     /* Asked for by a requester */
+    uct_varuna_client_t        *client;   /* NULL: it is gone, or a sweep */
     uct_varuna_ctl_hdr_t       hdr;
     uint64_t                   seq;
     /* Sweep: reads a target, which resolves what it holds */
@@ -98,23 +112,20 @@ typedef struct uct_varuna_proxy {
     } stats;
 } uct_varuna_proxy_t;
 
-/* What a target remembers of its requester's last access. */
-typedef struct uct_varuna_proxy_last {
-    uint64_t                   seq;
-    int                        busy;
-    uct_varuna_ctl_proxy_rep_t rep;
-} uct_varuna_proxy_last_t;
-
 /** Main thread. */
 ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
                                      uct_varuna_proxy_t **proxy_p);
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
 
-/** Row of PROXY_REQ; @a arg is the proxy. */
-void uct_varuna_proxy_handle_req(void *arg, unsigned link,
-                                 const uct_varuna_ctl_hdr_t *hdr,
-                                 const void *body);
+/** Begin to serve a requester. */
+void uct_varuna_client_init(uct_varuna_client_t *client, uct_varuna_peer_t *peer);
+
+/** PROXY_REQ of a requester; the message has been checked. */
+void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
+                              uct_varuna_client_t *client, unsigned link,
+                              const uct_varuna_ctl_hdr_t *hdr,
+                              const uct_varuna_ctl_proxy_req_t *req);
 
 /** Add a job, to be filled in. @return NULL if there are too many. */
 uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy);
@@ -137,12 +148,12 @@ void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy);
 
 /** Fill in what OPEN_REP tells of atomics. @return Bytes put at @a tail. */
 size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_target_t *target,
+                                  uct_varuna_client_t *client,
                                   uct_varuna_ctl_open_rep_t *rep, void *tail);
 
-/** The target's requester is gone: its slots are swept and given back. */
-void uct_varuna_proxy_close_target(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_target_t *target);
+/** The requester is gone: its slots are swept and given back. */
+void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
+                                   uct_varuna_client_t *client);
 
 /* --- varuna_job.c --- */
 
@@ -168,9 +179,9 @@ int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job);
 void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                             ucs_status_t status);
 
-/* --- varuna_leave.c --- */
+/* --- varuna_worker.c --- */
 
-/** See whether the home NIC has to be another one, and leave the old one. */
-void uct_varuna_leave_step(uct_varuna_proxy_t *proxy);
+/** The worker's period is over: look after slots of dead or slow owners. */
+void uct_varuna_worker_step(uct_varuna_proxy_t *proxy);
 
 #endif

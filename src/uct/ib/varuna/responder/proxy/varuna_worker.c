@@ -6,24 +6,17 @@
  * worker reads the target as any client would, by the same state machine, which
  * resolves what it meets: through the home NIC, not by the CPU. When the owner is
  * gone, and what it sent has died, its block of slots is swept and given back.
- *
- * Opening and closing of the proxy is here, too; varuna_block.c gives slots to
- * requesters.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
-
-/* Period of the worker, seconds */
-#define UCT_VARUNA_WORKER_PERIOD     0.05
 
 /* Blocks of living owners that are looked at in one period */
 #define UCT_VARUNA_WORKER_BLOCKS     8
@@ -180,162 +173,10 @@ static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
     }
 }
 
-static void uct_varuna_worker_timer(void *arg)
+void uct_varuna_worker_step(uct_varuna_proxy_t *proxy)
 {
-    uct_varuna_proxy_t *proxy = arg;
-
     if ((proxy->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
         uct_varuna_worker_sweep_dead(proxy);
         uct_varuna_worker_help_old(proxy);
     }
-
-    uct_varuna_leave_step(proxy);
-    uct_varuna_proxy_run(proxy);
-    /* The loopback's completions come here as well */
-    uct_varuna_ctl_progress(proxy->ctl);
-}
-
-/* --- Rows of the bus --- */
-
-/* The control plane has polled its inner interfaces, those of the loopbacks among them. */
-static void uct_varuna_proxy_progressed(void *arg, unsigned link,
-                                        const uct_varuna_ctl_hdr_t *hdr,
-                                        const void *body)
-{
-    uct_varuna_proxy_t *proxy = arg;
-
-    if (!uct_varuna_home_is_at_rest(&proxy->home)) {
-        uct_varuna_leave_step(proxy);
-    }
-
-    if (!ucs_list_is_empty(&proxy->jobs)) {
-        uct_varuna_proxy_run(proxy);
-    }
-}
-
-static void uct_varuna_proxy_port_changed(void *arg, unsigned link,
-                                          const uct_varuna_ctl_hdr_t *hdr,
-                                          const void *body)
-{
-    uct_varuna_leave_step(arg);
-}
-
-static const uct_varuna_bus_reg_t uct_varuna_proxy_rows[] = {
-    {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC, uct_varuna_proxy_handle_req},
-    {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC, uct_varuna_proxy_progressed},
-    {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
-     uct_varuna_proxy_port_changed}
-};
-
-
-/* --- Opening and closing --- */
-
-static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
-{
-    const uct_varuna_iface_t *iface = proxy->ctl->iface;
-    uint8_t map                     = 0;
-    unsigned link;
-
-    if ((iface->md->atomic_mode != UCT_VARUNA_ATOMIC_EXTENDED) &&
-        (iface->md->atomic_mode != UCT_VARUNA_ATOMIC_PROXY)) {
-        return; /* There is no home */
-    }
-
-    for (link = 0; link < iface->num_links; ++link) {
-        map |= UCS_BIT(iface->links[link].nic);
-    }
-
-    uct_varuna_home_join(&proxy->home, iface->links[0].nic, map,
-                         proxy->ctl->kick_fd);
-    proxy->joined = 1;
-}
-
-ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
-                                     uct_varuna_proxy_t **proxy_p)
-{
-    uct_varuna_proxy_t *proxy;
-    ucs_status_t status;
-
-    proxy = ucs_calloc(1, sizeof(*proxy), "varuna_proxy");
-    if (proxy == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    proxy->ctl          = ctl;
-    proxy->home.at_rest = 1;
-    ucs_list_head_init(&proxy->jobs);
-    ucs_list_head_init(&proxy->lost);
-    ucs_list_head_init(&proxy->dead_blocks);
-    proxy->access = ucs_calloc(1, sizeof(*proxy->access), "varuna_access");
-    if (proxy->access == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_destroy;
-    }
-
-    if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
-        status = uct_varuna_blocks_init(proxy);
-        if (status != UCS_OK) {
-            goto err_destroy;
-        }
-    }
-
-    uct_varuna_proxy_join(proxy);
-    uct_varuna_bus_register(&ctl->bus, uct_varuna_proxy_rows,
-                            ucs_static_array_size(uct_varuna_proxy_rows), proxy);
-    uct_varuna_clock_add(&ctl->clock, UCT_VARUNA_CLOCK_WORKER,
-                         ucs_time_from_sec(UCT_VARUNA_WORKER_PERIOD),
-                         uct_varuna_worker_timer, proxy);
-    *proxy_p = proxy;
-    return UCS_OK;
-
-err_destroy:
-    uct_varuna_proxy_destroy(proxy);
-    return status;
-}
-
-void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy)
-{
-    uct_varuna_dead_block_t *block;
-    uct_varuna_access_t *access;
-    uct_varuna_job_t *job;
-    unsigned link;
-
-    if (proxy->access != NULL) {
-        proxy->access->proxy = NULL;
-    }
-
-    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        if (proxy->loopbacks[link].ep != NULL) {
-            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].ep);
-        }
-        if (proxy->loopbacks[link].dead != NULL) {
-            uct_varuna_ctl_ep_destroy(proxy->ctl, proxy->loopbacks[link].dead);
-        }
-    }
-
-    /* Nothing of ours is on any NIC now */
-    if (proxy->joined) {
-        uct_varuna_home_leave(&proxy->home);
-    }
-
-    while (!ucs_list_is_empty(&proxy->lost)) {
-        access = ucs_list_extract_head(&proxy->lost, uct_varuna_access_t, list);
-        ucs_free(access);
-    }
-
-    while (!ucs_list_is_empty(&proxy->jobs)) {
-        job = ucs_list_extract_head(&proxy->jobs, uct_varuna_job_t, list);
-        ucs_free(job);
-    }
-
-    while (!ucs_list_is_empty(&proxy->dead_blocks)) {
-        block = ucs_list_extract_head(&proxy->dead_blocks,
-                                      uct_varuna_dead_block_t, list);
-        uct_varuna_arena_free(block->first);
-        ucs_free(block);
-    }
-
-    uct_varuna_blocks_cleanup(proxy);
-    ucs_free(proxy->access);
-    ucs_free(proxy);
 }

@@ -18,12 +18,15 @@
 #endif
 
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_proxy.h"
+#include "varuna_leave.h"
+#include "varuna_target.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+
+/* Seconds between two calls of the timer */
+#define UCT_VARUNA_LEAVE_PERIOD      0.05
 
 /* Seconds: how long an access may take before the device is asked how it is; how
  * long a NIC is avoided whose loopback fails; how long the first NIC must have
@@ -36,36 +39,36 @@
 #define UCT_VARUNA_LEAVE_MAX_FAILS   3
 
 
-static int uct_varuna_leave_is_gone(uct_varuna_proxy_t *proxy, unsigned link)
+static int uct_varuna_leave_is_gone(uct_varuna_responder_t *resp, unsigned link)
 {
-    uct_varuna_loopback_t *loopback = &proxy->loopbacks[link];
+    uct_varuna_loopback_t *loopback = &resp->proxy->loopbacks[link];
 
     if ((loopback->gone_at == 0) &&
-        uct_varuna_ctl_is_nic_gone(proxy->ctl, link)) {
+        uct_varuna_ctl_is_nic_gone(resp->ctl, link)) {
         loopback->gone_at = ucs_get_time();
     }
 
     return loopback->gone_at != 0;
 }
 
-static uint8_t uct_varuna_leave_good_map(uct_varuna_proxy_t *proxy)
+static uint8_t uct_varuna_leave_good_map(uct_varuna_responder_t *resp)
 {
-    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    const uct_varuna_iface_t *iface = resp->iface;
     ucs_time_t now                  = ucs_get_time();
     uint8_t map                     = 0;
     uct_varuna_loopback_t *loopback;
     unsigned link;
 
     for (link = 0; link < iface->num_links; ++link) {
-        loopback = &proxy->loopbacks[link];
+        loopback = &resp->proxy->loopbacks[link];
         if (loopback->fails >= UCT_VARUNA_LEAVE_MAX_FAILS) {
             loopback->fails     = 0;
             loopback->bad_until = now +
                                   ucs_time_from_sec(UCT_VARUNA_LEAVE_AVOID);
         }
 
-        if (!(proxy->ctl->ports_down & UCS_BIT(link)) &&
-            !uct_varuna_leave_is_gone(proxy, link) &&
+        if (!(resp->ctl->ports_down & UCS_BIT(link)) &&
+            !uct_varuna_leave_is_gone(resp, link) &&
             (now >= loopback->bad_until)) {
             map |= UCS_BIT(iface->links[link].nic);
         }
@@ -75,42 +78,41 @@ static uint8_t uct_varuna_leave_good_map(uct_varuna_proxy_t *proxy)
 }
 
 /* An access that takes long: perhaps an event was lost, or there is none. */
-static void uct_varuna_leave_check_device(uct_varuna_proxy_t *proxy)
+static void uct_varuna_leave_check_device(uct_varuna_responder_t *resp)
 {
-    uct_varuna_ctl_t *ctl = proxy->ctl;
+    uct_varuna_ctl_t *ctl = resp->ctl;
 
-    if (proxy->running && (ctl->detector != NULL) &&
-        ((ucs_get_time() - proxy->running_at) >
+    if (resp->proxy->running && (ctl->detector != NULL) &&
+        ((ucs_get_time() - resp->proxy->running_at) >
          ucs_time_from_sec(UCT_VARUNA_LEAVE_CHECK))) {
-        uct_varuna_detector_check(ctl->detector, proxy->running_on,
+        uct_varuna_detector_check(ctl->detector, resp->proxy->running_on,
                                   !(ctl->ports_down &
-                                    UCS_BIT(proxy->running_on)));
+                                    UCS_BIT(resp->proxy->running_on)));
     }
 }
 
 /* @return Nonzero if requesters have slots of ours, which they need for atomics on
  * connections of theirs. */
-static int uct_varuna_leave_has_posters(const uct_varuna_proxy_t *proxy)
+static int uct_varuna_leave_has_posters(const uct_varuna_responder_t *resp)
 {
-    return proxy->arena.slots != NULL;
+    return resp->proxy->arena.slots != NULL;
 }
 
 /* Connections in use on a NIC: the newest one of a target there, or one that is
  * just being replaced. */
-static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
+static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic)
 {
-    uct_varuna_ctl_t *ctl = proxy->ctl;
-    unsigned count        = 0;
+    unsigned count = 0;
     uct_varuna_target_impl_t *impl;
     const uct_varuna_target_qp_t *qp, *newest;
     uct_varuna_target_t *target;
     unsigned i;
 
-    if (!uct_varuna_leave_has_posters(proxy)) {
+    if (!uct_varuna_leave_has_posters(resp)) {
         return 0;
     }
 
-    kh_foreach_value(&ctl->targets.by_name, target, {
+    kh_foreach_value(&resp->targets.by_name, target, {
         impl   = uct_varuna_target_impl(target);
         newest = NULL;
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
@@ -122,7 +124,7 @@ static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
         }
 
         if ((newest != NULL) &&
-            ((ctl->iface->links[newest->link].nic == nic) ||
+            ((resp->iface->links[newest->link].nic == nic) ||
              ((ucs_get_time() - newest->attached_at) <
               ucs_time_from_sec(UCT_VARUNA_LEAVE_RETURN)))) {
             ++count;
@@ -134,16 +136,16 @@ static unsigned uct_varuna_leave_count(uct_varuna_proxy_t *proxy, uint8_t nic)
 
 /* Move what may carry atomics over @a link to ERR. @return Nonzero if all of it is
  * there. */
-static int uct_varuna_leave_fence(uct_varuna_proxy_t *proxy, unsigned link)
+static int uct_varuna_leave_fence(uct_varuna_responder_t *resp, unsigned link)
 {
-    uct_varuna_target_table_t *table = &proxy->ctl->targets;
+    uct_varuna_target_table_t *table = &resp->targets;
     int fenced                       = 1;
     uct_varuna_target_t *target;
     uct_varuna_target_qp_t *qp;
     uint64_t key;
     unsigned i;
 
-    if (!uct_varuna_leave_has_posters(proxy) ||
+    if (!uct_varuna_leave_has_posters(resp) ||
         uct_varuna_mutate(AMO_MOVE_UNFENCED)) {
         return 1;
     }
@@ -162,12 +164,12 @@ static int uct_varuna_leave_fence(uct_varuna_proxy_t *proxy, unsigned link)
 }
 
 /* The access that a NIC took along. */
-static void uct_varuna_leave_abandon(uct_varuna_proxy_t *proxy, unsigned link)
+static void uct_varuna_leave_abandon(uct_varuna_responder_t *resp, unsigned link)
 {
     uct_varuna_access_t *access;
     uct_varuna_job_t *job;
 
-    if (!proxy->running || (proxy->running_on != link)) {
+    if (!resp->proxy->running || (resp->proxy->running_on != link)) {
         return;
     }
 
@@ -176,39 +178,39 @@ static void uct_varuna_leave_abandon(uct_varuna_proxy_t *proxy, unsigned link)
         ucs_fatal("no memory for an atomic");
     }
 
-    job                  = ucs_list_head(&proxy->jobs, uct_varuna_job_t, list);
-    proxy->access->proxy = NULL;
-    ucs_list_add_tail(&proxy->lost, &proxy->access->list);
-    proxy->access        = access;
-    proxy->running       = 0;
-    uct_varuna_job_failed(proxy, job, UCS_ERR_ENDPOINT_TIMEOUT);
+    job                  = ucs_list_head(&resp->proxy->jobs, uct_varuna_job_t, list);
+    resp->proxy->access->proxy = NULL;
+    ucs_list_add_tail(&resp->proxy->lost, &resp->proxy->access->list);
+    resp->proxy->access        = access;
+    resp->proxy->running       = 0;
+    uct_varuna_job_failed(resp->proxy, job, UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* @return Nonzero if nothing on @a link is executed any more. */
-static int uct_varuna_leave_is_at_rest(uct_varuna_proxy_t *proxy,
+static int uct_varuna_leave_is_at_rest(uct_varuna_responder_t *resp,
                                        unsigned link)
 {
-    uct_varuna_loopback_t *loopback = &proxy->loopbacks[link];
+    uct_varuna_loopback_t *loopback = &resp->proxy->loopbacks[link];
     ucs_time_t now                  = ucs_get_time();
-    int fenced                      = uct_varuna_leave_fence(proxy, link);
+    int fenced                      = uct_varuna_leave_fence(resp, link);
 
-    if (uct_varuna_leave_is_gone(proxy, link)) {
+    if (uct_varuna_leave_is_gone(resp, link)) {
         if ((now - loopback->gone_at) <
-            proxy->ctl->iface->config.packet_lifetime) {
+            resp->iface->config.packet_lifetime) {
             return 0;
         }
-        uct_varuna_leave_abandon(proxy, link);
+        uct_varuna_leave_abandon(resp, link);
         return 1;
     }
 
     if (!fenced) {
-        if (proxy->ctl->detector != NULL) {
-            uct_varuna_detector_check(proxy->ctl->detector, link, 0);
+        if (resp->ctl->detector != NULL) {
+            uct_varuna_detector_check(resp->ctl->detector, link, 0);
         }
         return 0;
     }
 
-    if (proxy->running && (proxy->running_on == link)) {
+    if (resp->proxy->running && (resp->proxy->running_on == link)) {
         /* Its completion comes: with success, or since the loopback is in ERR */
         if (!loopback->in_err && (loopback->ep != NULL) &&
             !loopback->ep->failed &&
@@ -218,36 +220,36 @@ static int uct_varuna_leave_is_at_rest(uct_varuna_proxy_t *proxy,
         return 0;
     }
 
-    return now >= proxy->rest_at;
+    return now >= resp->proxy->rest_at;
 }
 
-void uct_varuna_leave_step(uct_varuna_proxy_t *proxy)
+static void uct_varuna_leave_step(uct_varuna_responder_t *resp)
 {
-    const uct_varuna_iface_t *iface = proxy->ctl->iface;
+    const uct_varuna_iface_t *iface = resp->iface;
     uct_varuna_home_name_t name;
     unsigned in_use;
     ucs_time_t delay;
     uint8_t link;
 
-    if (!proxy->joined) {
+    if (!resp->proxy->joined) {
         return;
     }
 
-    uct_varuna_leave_check_device(proxy);
+    uct_varuna_leave_check_device(resp);
     uct_varuna_home_get(&name);
     in_use = ((name.nic == UCT_VARUNA_HOME_NONE) ||
               (name.nic == name.first)) ? 0 :
-             uct_varuna_leave_count(proxy, name.nic);
+             uct_varuna_leave_count(resp, name.nic);
     delay  = !iface->link_table.return_to_primary ? 0 :
              (ucs_time_from_sec(UCT_VARUNA_LEAVE_RETURN) +
               iface->link_table.return_delay);
-    if (uct_varuna_home_report(&proxy->home, uct_varuna_leave_good_map(proxy),
+    if (uct_varuna_home_report(&resp->proxy->home, uct_varuna_leave_good_map(resp),
                                in_use, delay)) {
         uct_varuna_home_get(&name);
         ucs_info("rc_varuna: atomics on memory of this process move from %s to "
                  "%s", iface->md->nics[name.from].dev_name,
                  iface->md->nics[name.to].dev_name);
-        ++proxy->stats.moved;
+        ++resp->proxy->stats.moved;
     }
 
     uct_varuna_home_get(&name);
@@ -255,12 +257,84 @@ void uct_varuna_leave_step(uct_varuna_proxy_t *proxy)
         return;
     }
 
-    link = uct_varuna_proxy_find_link(proxy, name.from);
+    link = uct_varuna_proxy_find_link(resp->proxy, name.from);
     if (((link == UCT_VARUNA_LINK_NONE) ||
-         uct_varuna_leave_is_at_rest(proxy, link)) &&
-        uct_varuna_home_rest(&proxy->home)) {
+         uct_varuna_leave_is_at_rest(resp, link)) &&
+        uct_varuna_home_rest(&resp->proxy->home)) {
         ucs_debug("nothing is executed on %s any more: the home NIC is %s",
                   iface->md->nics[name.from].dev_name,
                   iface->md->nics[name.to].dev_name);
     }
+}
+
+
+/* --- Rows of the bus, and the clock --- */
+
+/* The control plane has polled its inner interfaces, including the loopbacks'. */
+static void uct_varuna_leave_progressed(void *arg, unsigned link,
+                                        const uct_varuna_ctl_hdr_t *hdr,
+                                        const void *body)
+{
+    uct_varuna_responder_t *resp = arg;
+
+    if (!uct_varuna_home_is_at_rest(&resp->proxy->home)) {
+        uct_varuna_leave_step(resp);
+    }
+
+    if (!ucs_list_is_empty(&resp->proxy->jobs)) {
+        uct_varuna_proxy_run(resp->proxy);
+    }
+}
+
+static void uct_varuna_leave_port_changed(void *arg, unsigned link,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          const void *body)
+{
+    uct_varuna_leave_step(arg);
+}
+
+static void uct_varuna_leave_handle_proxy_req(void *arg, unsigned link,
+                                              const uct_varuna_ctl_hdr_t *hdr,
+                                              const void *body)
+{
+    uct_varuna_responder_t *resp = arg;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    target = uct_varuna_target_of(resp, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
+        return;
+    }
+
+    uct_varuna_proxy_request(resp->proxy, &uct_varuna_target_impl(target)->client,
+                             link, hdr, body);
+}
+
+static void uct_varuna_leave_timer(void *arg)
+{
+    uct_varuna_responder_t *resp = arg;
+
+    uct_varuna_worker_step(resp->proxy);
+    uct_varuna_leave_step(resp);
+    uct_varuna_proxy_run(resp->proxy);
+    /* The loopback's completions come here as well */
+    uct_varuna_ctl_progress(resp->ctl);
+}
+
+static const uct_varuna_bus_reg_t uct_varuna_leave_rows[] = {
+    {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC,
+     uct_varuna_leave_handle_proxy_req},
+    {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC, uct_varuna_leave_progressed},
+    {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
+     uct_varuna_leave_port_changed}
+};
+
+void uct_varuna_leave_init(uct_varuna_responder_t *resp)
+{
+    uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_leave_rows,
+                            ucs_static_array_size(uct_varuna_leave_rows), resp);
+    uct_varuna_clock_add(&resp->ctl->clock,
+                         ucs_time_from_sec(UCT_VARUNA_LEAVE_PERIOD),
+                         uct_varuna_leave_timer, resp);
 }

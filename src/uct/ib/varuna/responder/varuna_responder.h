@@ -1,0 +1,179 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder: what peers have in this process. It has no functions of its own; its
+ * parts are kept by the files that are named here.
+ *
+ *   async context, lock held              main thread
+ *   ------------------------              -----------
+ *   OPEN_REQ, FENCE_REQ, CLOSE            destroys closed targets
+ *     (varuna_target.c)                     (varuna_responder_open.c)
+ *                                         watches gaps (varuna_gap.c)
+ *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
+ *   PROXY_REQ (varuna_leave.c)            registers log rings (varuna_target_log.c)
+ *
+ * Protected by the async lock, unless a field says otherwise.
+ */
+#ifndef UCT_VARUNA_RESPONDER_H_
+#define UCT_VARUNA_RESPONDER_H_
+
+#include <uct/ib/varuna/core/varuna_held.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
+#include <uct/ib/varuna/md/varuna_own.h>
+#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
+
+/* Targets: chunks of 256, since one chunk's logs are 256 KB. */
+#define UCT_VARUNA_TARGET_CHUNK_BITS 8
+#define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
+#define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
+#define UCT_VARUNA_TARGET_ID_LIMIT \
+    (UCT_VARUNA_TARGET_MAX_CHUNKS << UCT_VARUNA_TARGET_CHUNK_BITS)
+#define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
+
+/* Bytes of all logs of one target */
+#define UCT_VARUNA_TARGET_LOG_BYTES \
+    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
+
+/* Responder's side of one vQP. */
+struct uct_varuna_target {
+    uct_varuna_peer_t          *peer;     /* The requester's interface */
+    uint32_t                   vqp;       /* The requester's id */
+    uint32_t                   instance;  /* Of that id */
+    uint64_t                   opening;   /* Tells it from all others that ever
+                                             were here; random, never 0 */
+    uint32_t                   id;        /* Ours, in AM headers */
+    uint64_t                   *logs;     /* LOG_COUNT rings, registered */
+    uint32_t                   fenced;    /* Incarnations <= this are fenced */
+    /* Receive side, main thread only */
+    uint32_t                   next_seq;
+    uct_varuna_held_t          held;      /* Messages after the next one */
+    uint8_t                    broken;    /* A message is missing for good */
+    uint8_t                    orphan;    /* The requester was given up */
+    struct {
+        ucs_list_link_t        list;      /* In iface->received.gaps, if watched */
+        uint8_t                watched;
+        uint8_t                mutated;   /* A message was lost on purpose */
+        uct_varuna_retry_t     retry;     /* The report that it is broken */
+        uint32_t               end;       /* All before it must come */
+        uint32_t               next;      /* What was missing at the last look */
+        ucs_time_t             since;
+    } gap;
+};
+
+/* Names of targets. With the secret, nobody is in anybody's way. */
+typedef struct uct_varuna_target_key {
+    uct_varuna_peer_key_t      peer;
+    uint32_t                   vqp;
+} uct_varuna_target_key_t;
+
+static inline khint_t uct_varuna_target_key_hash(uct_varuna_target_key_t key)
+{
+    return uct_varuna_peer_key_hash(key.peer) ^
+           kh_int64_hash_func(key.vqp * 0x9e3779b97f4a7c15ul);
+}
+
+static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
+                                              uct_varuna_target_key_t b)
+{
+    return uct_varuna_peer_key_equal(a.peer, b.peer) && (a.vqp == b.vqp);
+}
+
+KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
+           uct_varuna_target_key_hash, uct_varuna_target_key_equal)
+KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
+/*
+ * RC end of one incarnation, and what it left. There is one for each ring: while
+ * a planned change is on its way, the new incarnation is connected and the old
+ * one still works. Its evidence is kept until its ring is due for another.
+ * Attached, detached and fenced with the lock held.
+ */
+typedef struct uct_varuna_target_qp {
+    uct_ep_h                   ep;         /* NULL if it was never made, or is
+                                              destroyed */
+    uint32_t                   epoch;      /* 0: none */
+    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
+    uint32_t                   epsn;
+    uint8_t                    link;       /* Local link index */
+    ucs_time_t                 attached_at;
+} uct_varuna_target_qp_t;
+
+typedef struct uct_varuna_target_impl {
+    uct_varuna_target_t        super;
+    ucs_list_link_t            list;       /* In one of the table's lists */
+    uct_varuna_client_t        client;     /* Of the proxy */
+    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
+} uct_varuna_target_impl_t;
+
+static inline uct_varuna_target_impl_t *
+uct_varuna_target_impl(uct_varuna_target_t *target)
+{
+    return ucs_derived_of(target, uct_varuna_target_impl_t);
+}
+
+static inline uct_varuna_target_qp_t *
+uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
+{
+    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
+}
+
+/* A chunk of targets and their logs: those of a target are found by its id. */
+typedef struct uct_varuna_target_chunk {
+    uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
+    uint32_t                   next[UCT_VARUNA_TARGET_CHUNK]; /* In its list */
+    ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
+    uint64_t                   *logs;
+    uct_varuna_own_t           owns[UCT_VARUNA_TARGET_CHUNK]; /* Registrations
+                                              of the logs */
+} uct_varuna_target_chunk_t;
+
+/* A list of ids, first in, first out. */
+typedef struct uct_varuna_target_ids {
+    uint32_t                   head;
+    uint32_t                   tail;
+} uct_varuna_target_ids_t;
+
+typedef struct uct_varuna_target_table {
+    /* Written under the lock with release stores, read by the main thread
+     * without it. */
+    uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
+    unsigned                   num_chunks;
+    uint32_t                   next_id;    /* First which was never used */
+    uint32_t                   salt;       /* In the ids that peers are told */
+    uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
+    uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
+    unsigned                   num_ready;  /* Read without the lock */
+    unsigned                   count;      /* Of targets, with closed ones that
+                                              wait for the main thread */
+    khash_t(uct_varuna_targets) by_name;   /* Open targets */
+    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
+    ucs_list_link_t            closed;     /* uct_varuna_target_impl_t, which the
+                                              main thread is to destroy; lock */
+    ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
+                                              first; main thread */
+} uct_varuna_target_table_t;
+
+/* An RC endpoint which the main thread is to destroy. */
+typedef struct uct_varuna_old_ep {
+    ucs_list_link_t            list;
+    uct_ep_h                   inner;
+} uct_varuna_old_ep_t;
+
+/* RC endpoints that are not connected yet, by link, and those that are no longer
+ * wanted. Made and destroyed by the main thread, used by both. */
+typedef struct uct_varuna_spares {
+    uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
+    unsigned                   count[UCT_VARUNA_MAX_LINKS];
+    ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
+} uct_varuna_spares_t;
+
+struct uct_varuna_responder {
+    uct_varuna_iface_t         *iface;
+    uct_varuna_ctl_t           *ctl;
+    uct_varuna_target_table_t  targets;
+    uct_varuna_spares_t        spares;
+    uct_varuna_proxy_t         *proxy;
+    ucs_time_t                 orphan_ticked_at; /* varuna_orphan.c */
+};
+
+#endif

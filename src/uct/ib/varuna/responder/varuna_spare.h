@@ -1,0 +1,34 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Spare queue pairs, and those that the main thread is to destroy.
+ */
+#ifndef UCT_VARUNA_SPARE_H_
+#define UCT_VARUNA_SPARE_H_
+
+#include "varuna_responder.h"
+
+/** Main thread, with nobody else yet: makes all spare endpoints. */
+ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
+
+/** Main thread: destroys all of them. */
+void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp);
+
+/** Main thread, lock not held: makes spare endpoints until there are @a wanted. */
+ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
+                                    unsigned wanted);
+
+/** Main thread, lock not held: makes what has been taken, one for each link in a
+ * call, and destroys what was dropped. */
+void uct_varuna_spares_progress(uct_varuna_responder_t *resp);
+
+/** @return an endpoint, NULL if there is none. Lock held. */
+uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link);
+
+/** Destroy a queue pair whose incarnation is over. Main thread, lock not held. */
+void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep);
+
+/** Let the main thread destroy an endpoint. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep);
+
+#endif

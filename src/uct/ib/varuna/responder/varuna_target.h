@@ -1,0 +1,45 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The responder's targets: opened, fenced and closed at their requester's wish.
+ */
+#ifndef UCT_VARUNA_TARGET_H_
+#define UCT_VARUNA_TARGET_H_
+
+#include "varuna_responder.h"
+
+ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp);
+
+/** Main thread, no other user is left. */
+void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp);
+
+/** Lock held. @return NULL if there is none. */
+uct_varuna_target_t *
+uct_varuna_target_by_name(uct_varuna_responder_t *resp,
+                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
+
+/** The same, but only the target that the message was sent to: all but OPEN_REQ must
+ * find theirs by this. */
+uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          khiter_t *iter_p);
+
+/** Move a QP to ERR and note what it leaves. Lock held. */
+void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
+                                uct_varuna_target_qp_t *qp);
+
+/** Leftovers of an older incarnation in the ring prove nothing. */
+void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
+
+void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
+                               uct_varuna_target_t *target);
+
+/** Drop what was received and the queue pairs. Main thread. */
+void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
+                                  uct_varuna_target_t *target);
+
+/** Take the target, which is at @a iter, out of the table of names and let the main
+ * thread destroy it. Lock held. */
+void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter);
+
+#endif
