@@ -125,7 +125,7 @@ test_refuses_an_unknown_runtime() {
     components_program
     fake_runtime
     count_is 0 '^component varuna$' ./components "$plugin"
-    count_is 1 "ERROR .*built for UCX $version, .* no libucp beside it" \
+    count_is 1 "ERROR .*built for UCX $version, .* no libucp next to it" \
         ./components "$plugin"
 }
 

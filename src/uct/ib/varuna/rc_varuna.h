@@ -1,17 +1,18 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The interface of the transport rc_varuna for an outside detector: somebody who
- * knows of a link what the transport does not, be it a subnet manager, a switch
- * or an operator. The last function is for applications.
- * The functions are in libuct_varuna.so.0. A program which is not linked with that
- * asks for it once UCX has been initialized, with dlopen("libuct_varuna.so.0",
- * RTLD_LAZY | RTLD_NOLOAD), and finds them with dlsym(): UCX keeps its plugins out
- * of the global scope. The command rc_varuna_ctl does the same to other processes.
+ * The interface of the transport rc_varuna for an outside detector, such as a subnet
+ * manager, a switch or an operator, which can report faults that the transport cannot
+ * see. The last function is for applications.
  *
- * All functions may be called from any thread. They return at once; interfaces
- * act on it in their next progress call, and those which sleep on their event
- * descriptor are woken. An interface that is opened later takes it over.
+ * The functions are in libuct_varuna.so.0. A program that is not linked with it calls
+ * dlopen("libuct_varuna.so.0", RTLD_LAZY | RTLD_NOLOAD) after UCX has been initialized,
+ * and finds them with dlsym(): UCX keeps its plugins out of the global scope. The
+ * command rc_varuna_ctl does the same to other processes.
+ *
+ * All functions may be called from any thread. They return at once; interfaces act
+ * on them in their next progress call, and those that sleep on their event descriptor
+ * are woken. An interface that is opened later obeys them too.
  */
 #ifndef RC_VARUNA_H_
 #define RC_VARUNA_H_
@@ -66,7 +67,7 @@ size_t rc_varuna_status(char *buffer, size_t size);
 
 /**
  * Read a word of this process on which peers run atomics of mode 'extended', when
- * nothing synchronizes with them: it may hold a UID, which stands for a value
+ * nothing synchronizes with them: it may hold a UID, which represents a value
  * (docs/ATOMICS.md). In other modes this is a plain load. A peer reads such a word
  * of ours by an atomic that changes nothing, as fetch-and-add of 0.
  *

@@ -138,8 +138,8 @@ static void uct_varuna_amo_occupy(uct_varuna_amo_sm_t *sm, uint64_t expect,
                       uct_varuna_amo_uid(sm) : sm->desired;
 }
 
-/* Off the critical path: the result is known already. The mark's advance stands
- * right behind the target's CAS, on the same lane, so that a UID which is still
+/* Off the critical path: the result is known already. The mark's advance
+ * directly follows the target's CAS, on the same lane, so that a UID which is still
  * in its target always has its generation's mark. */
 static void uct_varuna_amo_confirm(uct_varuna_amo_sm_t *sm)
 {
@@ -240,7 +240,7 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
 }
 
-/* Rule 5: not used, returned or replaced before its mark is DONE. The CAS tells as well
+/* Rule 5: not used, returned or replaced before its mark is DONE. The CAS also shows
  * whether that generation is over, or is ABORTED; see uct_varuna_slot_t for why it comes
  * behind the body. */
 static void uct_varuna_amo_mark_seen(uct_varuna_amo_sm_t *sm)

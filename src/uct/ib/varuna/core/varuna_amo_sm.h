@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The protocol of one atomic with extended status, as a state machine without
- * any I/O: it names the next access to remote memory, and is told what that gave
+ * any I/O: it names the next access to remote memory, and gets the result
  * (docs/ATOMICS.md has the rules). The driver (varuna_amo.c) carries the accesses
  * out on a lane or by proxy; the tests do so in a simulated memory, in every
  * order.
@@ -34,7 +34,7 @@ typedef enum {
     UCT_VARUNA_AMO_LOST_READ,    /* Lane failed at OCCUPY: look at the target */
     UCT_VARUNA_AMO_LOST_ABORT,   /* ... then at our mark; not DONE: forbid it */
     UCT_VARUNA_AMO_LOST_UNDO,    /* ... undo what may have slipped in */
-    UCT_VARUNA_AMO_RENEW,        /* Next generation, start again: behind LOST_UNDO,
+    UCT_VARUNA_AMO_RENEW,        /* Next generation, start again: after LOST_UNDO,
                                     or the target's data looks like our UID */
     UCT_VARUNA_AMO_FINISHED,
     UCT_VARUNA_AMO_LAST
@@ -118,8 +118,8 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
  *  read. */
 void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value);
 
-/** Before the first action, of one that has no slot: do nothing but behind a read of
- *  the target, so that what is found there later tells whether it was changed. */
+/** Before the first action, of one that has no slot: read the target before anything
+ *  else, so that its later value shows whether it was changed. */
 void uct_varuna_amo_sm_look_first(uct_varuna_amo_sm_t *sm);
 
 /** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
@@ -141,10 +141,10 @@ void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
 unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
                                    uint32_t random);
 
-/** Somebody else has executed all of it, exactly once. Not behind an OCCUPY. */
+/** Somebody else has executed all of it, exactly once. Not after an OCCUPY. */
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
 
-/** @return Nonzero if no OCCUPY of it is under way or decided: it may be begun
+/** @return Nonzero if no OCCUPY of it is in flight or decided: it may be started
  *  again, and be executed by somebody else. */
 int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm);
 

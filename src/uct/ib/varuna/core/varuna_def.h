@@ -50,7 +50,7 @@ typedef enum {
 #define UCT_VARUNA_MAX_SPARE_QPS     256
 
 /* How atomics are carried out (docs/ATOMICS.md). One mode for a responder: it
- * stands in packed keys and in OPEN_REP. */
+ * is part of packed keys and of OPEN_REP. */
 typedef enum {
     UCT_VARUNA_ATOMIC_NATIVE,    /* As the inner transport does */
     UCT_VARUNA_ATOMIC_PROXY,     /* By the responder's home NIC on request */
@@ -62,7 +62,7 @@ typedef enum {
 /* Unfinished atomics of one vQP which are not native. */
 #define UCT_VARUNA_MAX_AMOS          64
 
-/* At file scope, where UCS_STATIC_ASSERT (a statement) can't stand. */
+/* For file scope, where UCS_STATIC_ASSERT (a statement) is not allowed. */
 #ifdef __cplusplus
 #  define UCT_VARUNA_STATIC_ASSERT(_cond) static_assert(_cond, #_cond)
 #else

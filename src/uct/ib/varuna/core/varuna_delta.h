@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Addresses that differ little from another one: only the bytes which differ are
- * written, behind a bit map of them. So the links of a host, whose addresses are
+ * written, after a bit map of them. So the links of a host, whose addresses are
  * much alike, fit into the few bytes which UCP has for an address. Pure;
  * varuna_addr.c writes, varuna_parse.c reads.
  *
@@ -22,8 +22,8 @@
  * Write what makes @a base into @a data.
  *
  * @param [in]  base      What the reader knows.
- * @param [in]  base_len  Its length; bytes behind it count as zero.
- * @param [in]  data      What the reader shall get.
+ * @param [in]  base_len  Its length; bytes after it count as zero.
+ * @param [in]  data      What the reader will get.
  * @param [in]  length    Its length, which the reader must know.
  * @param [out] buffer    Where to write.
  * @param [in]  max       Its size.

@@ -6,7 +6,7 @@
  *
  * Only what is in a receive queue when its lane is left can be late. It is one queue for
  * all vQPs of a lane's kind and link, so the limits hold for all vQPs of a peer, and for
- * all peers: who sends numbers out of order on purpose takes no more memory than that.
+ * all peers: a peer that deliberately sends numbers out of order takes no more memory than that.
  */
 #ifndef UCT_VARUNA_HELD_H_
 #define UCT_VARUNA_HELD_H_

@@ -55,7 +55,7 @@ static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
     uint16_t lid;
 
     if (flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
-        /* The bits behind the last flag are the version of RoCE, or a wildcard */
+        /* The bits after the last flag are the version of RoCE, or a wildcard */
         return !uct_varuna_ib_addr_is_zero(pos + sizeof(uint64_t)) &&
                (pos[0] != UCT_VARUNA_IB_MULTICAST_GID) &&
                ((flags / (unsigned)UCT_IB_ADDRESS_FLAG_ETH_LAST) <
@@ -80,7 +80,7 @@ static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
 static int uct_varuna_ib_addr_check_mtu(uint8_t flags, const uint8_t *addr,
                                         size_t length)
 {
-    size_t behind = sizeof(uint8_t) +
+    size_t tail   = sizeof(uint8_t) +
                     ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
     uint8_t mtu;
 
@@ -88,7 +88,7 @@ static int uct_varuna_ib_addr_check_mtu(uint8_t flags, const uint8_t *addr,
         return 1;
     }
 
-    mtu = addr[length - behind];
+    mtu = addr[length - tail];
     return (mtu >= IBV_MTU_256) && (mtu <= IBV_MTU_4096);
 }
 

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Check of a port's address (LID or GID) that a peer tells, before UCX gets it: UCX
+ * Checks a port's address (LID or GID) that a peer sent, before UCX gets it: UCX
  * takes its length from what it reads, and ends the process if something in it is not
  * as it should be. Pure; called by whoever hands such an address to UCX.
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 /**
- * @param [in] addr    A UCT device address of an inner transport, as a peer told it.
+ * @param [in] addr    A UCT device address of an inner transport, as a peer sent it.
  * @param [in] length  Its length.
  * @param [in] own     The same of our port from which it is to be reached.
  *

@@ -14,7 +14,7 @@
 
 #include <ucs/time/time.h>
 
-/* Who says that a link is down. It is good only when nobody does. */
+/* Detectors that report a link as down. It is good if none does. */
 enum {
     UCT_VARUNA_LINK_CAUSE_PORT      = 1 << 0, /* Port event */
     UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* Nobody answers on it */

@@ -104,7 +104,7 @@ uct_varuna_links_parse_weight(uct_varuna_links_parser_t *parser,
         }
     }
 
-    return uct_varuna_links_error(parser, "'%s' behind the port: it can be "
+    return uct_varuna_links_error(parser, "'%s' after the port: it can be "
                                   "weight=N, with N from 0 to %d", word,
                                   UCT_VARUNA_LINKS_FILE_MAX_WEIGHT);
 }

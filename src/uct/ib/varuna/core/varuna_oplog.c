@@ -17,7 +17,7 @@
 /* Half of the circle: what is nearer than this ahead of us is later. */
 #define UCT_VARUNA_LOG_TS_WINDOW     (1u << (UCT_VARUNA_LOG_TS_BITS - 1))
 
-/* The slot is a mask of the number, and laps must be told apart by timestamp */
+/* The slot is a mask of the number, and laps must be distinguished by timestamp */
 static_assert((UCT_VARUNA_LOG_SIZE & (UCT_VARUNA_LOG_SIZE - 1)) == 0,
               "log size is no power of two");
 static_assert(UCT_VARUNA_LOG_SIZE < UCT_VARUNA_LOG_TS_WINDOW,

@@ -44,7 +44,7 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     return UCS_OK;
 }
 
-/* Take an address that is told as its difference from @a base. */
+/* Take an address that is sent as its difference from @a base. */
 static int uct_varuna_reader_take_delta(uct_varuna_reader_t *reader,
                                         const void *base, size_t base_len,
                                         void *data, size_t length)
@@ -211,7 +211,7 @@ ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
     }
 
     if ((length != SIZE_MAX) && (reader.left > 0)) {
-        *reason_p = "bytes are left behind its last link";
+        *reason_p = "bytes remain after its last link";
         return UCS_ERR_INVALID_ADDR;
     }
 

@@ -37,7 +37,7 @@ typedef struct uct_varuna_parsed_addr {
  * Parse an interface address.
  *
  * @param [in]  device_addr  The UCT device address that belongs to it, or NULL if it
- *                           must be a full one. A short address tells how long it is.
+ *                           must be a full one. A short address contains its length.
  * @param [in]  addr         Interface address.
  * @param [in]  length       Its length, or SIZE_MAX where the caller cannot know: it
  *                           is then at most UCT_VARUNA_IFACE_ADDR_MAX.

@@ -6,13 +6,13 @@
  *
  * A lane executes in posting order, hence all evidence boils down to one
  * position: the youngest request which is known to be executed. Everything up
- * to it was executed; behind it the PSN says "no" to all, or, where there is no
- * PSN, the log leaves open what had no log write on the wire behind it yet:
+ * to it was executed; after it the PSN says "no" to all, or, where there is no
+ * PSN, the log leaves open what was not followed by a log write on the wire yet:
  *
  *      data log data log data | log data log       | = where the lane broke
  *       1a   1b  2a   2b  3a  |  3b  4a   4b
  *
- *      log: 1, 2 executed; 3 cannot be told from the case in which 3a was lost,
+ *      log: 1, 2 executed; 3 cannot be distinguished from the case in which 3a was lost,
  *      4 was not executed, since 3b would have been executed before it.
  */
 #include "varuna_plan.h"
@@ -82,7 +82,7 @@ static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
 /*
  * Move a frontier to where the PSN puts it. The walk starts where the log ends,
  * so that what is posted altogether may exceed the window of a circular
- * comparison, 2^23 packets; only what is executed behind the log may not.
+ * comparison, 2^23 packets; only what is executed after the log may not.
  */
 static int uct_varuna_plan_psn_frontier(const uct_varuna_plan_op_t *ops,
                                         unsigned num_ops,
@@ -203,7 +203,7 @@ void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
         }
     }
 
-    /* From the youngest to the oldest: has a fence behind it been passed? */
+    /* From the youngest to the oldest: has a later fence been passed? */
     for (i = (int)num_ops - 1; i >= 0; --i) {
         op = &ops[i];
         if ((op->kind == UCT_VARUNA_OP_GET) && op->posted && fence_passed) {

@@ -31,8 +31,8 @@ typedef enum {
 typedef struct uct_varuna_plan_op {
     uct_varuna_op_kind_t       kind;
     uint8_t                    posted;    /* It was posted on this lane */
-    uint8_t                    fenced;    /* A fence stands right before it */
-    uint8_t                    logged;    /* A log write was posted behind it */
+    uint8_t                    fenced;    /* A fence directly precedes it */
+    uint8_t                    logged;    /* A log write was posted after it */
     uint32_t                   log_sn;    /* Valid for PUT and ATOMIC */
     uint32_t                   end_psn;   /* PSN after its last packet; the low
                                              24 bits count. Its log write, one
@@ -43,7 +43,7 @@ typedef struct uct_varuna_plan_op {
     uct_varuna_verdict_t       verdict;   /* Out */
 } uct_varuna_plan_op_t;
 
-/* What the responder told. */
+/* What the responder reported. */
 typedef struct uct_varuna_evidence {
     const uint64_t             *log;      /* UCT_VARUNA_LOG_SIZE entries */
     int                        has_psn;
@@ -63,22 +63,22 @@ typedef struct uct_varuna_plan_result {
  * Classify the unfinished requests of one fenced incarnation.
  *
  * What the caller guarantees: @a ops are in posting order, those which were not
- * posted are the last; a log write stands right behind its operation on the
+ * posted are the last; a log write directly follows its operation on the
  * lane, and nothing passes one which waits for resources; every packet which
  * the lane sends is counted in end_psn. The lane executes in posting order.
  *
  * Rules (paper, section "Log-based Fail Recognition"):
  *  - PUT/ATOMIC whose log entry is there: EXECUTED; so is every logged-kind
  *    operation before it. If the PSN denies that: LOST_DATA.
- *  - the first PUT/ATOMIC behind those which was posted: it may have been
+ *  - the first posted PUT/ATOMIC after those: it may have been
  *    executed though its log write was not. With a PSN: EXECUTED if epsn is at
- *    or past end_psn (circular, 24 bit), else REPEAT, as are all behind it.
+ *    or past end_psn (circular, 24 bit), else REPEAT, as are all later ones.
  *    If epsn is even past the log write, then the log contradicts: LOST_DATA.
- *    Without a PSN: AMBIGUOUS; the ones behind it REPEAT. One without a log
+ *    Without a PSN: AMBIGUOUS; later ones REPEAT. One without a log
  *    write is no different from one whose log write was lost, except that
  *    it does not close the gap: the next one is AMBIGUOUS as well.
  *  - not posted: REPEAT (not ambiguous).
- *  - GET: REPEAT, but EXECUTED if a fenced operation behind it was executed
+ *  - GET: REPEAT, but EXECUTED if a fenced operation after it was executed
  *    (its data had arrived; reading again would see too new a value).
  *  - AM: REPEAT (the receiver drops what it has). FLUSH: REPEAT (re-armed).
  *

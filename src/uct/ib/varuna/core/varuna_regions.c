@@ -27,7 +27,7 @@ static uint32_t uct_varuna_regions_random(uct_varuna_regions_t *regions)
     return regions->random;
 }
 
-/* Regions with one beginning are told apart by where their nodes are. */
+/* Regions with the same start are distinguished by the addresses of their nodes. */
 static int uct_varuna_region_is_before(const uct_varuna_region_t *a,
                                        const uct_varuna_region_t *b)
 {
@@ -67,37 +67,37 @@ static void uct_varuna_region_split(uct_varuna_region_t *node,
     uct_varuna_region_update(node);
 }
 
-/* Join two trees; all of @a before is before @a behind. */
+/* Join two trees; all of @a before is before @a after. */
 static uct_varuna_region_t *uct_varuna_region_join(uct_varuna_region_t *before,
-                                                   uct_varuna_region_t *behind)
+                                                   uct_varuna_region_t *after)
 {
-    if ((before == NULL) || (behind == NULL)) {
-        return (before == NULL) ? behind : before;
+    if ((before == NULL) || (after == NULL)) {
+        return (before == NULL) ? after : before;
     }
 
-    if (before->priority >= behind->priority) {
-        before->right = uct_varuna_region_join(before->right, behind);
+    if (before->priority >= after->priority) {
+        before->right = uct_varuna_region_join(before->right, after);
         uct_varuna_region_update(before);
         return before;
     }
 
-    behind->left = uct_varuna_region_join(before, behind->left);
-    uct_varuna_region_update(behind);
-    return behind;
+    after->left = uct_varuna_region_join(before, after->left);
+    uct_varuna_region_update(after);
+    return after;
 }
 
 void uct_varuna_regions_insert(uct_varuna_regions_t *regions,
                                uct_varuna_region_t *region)
 {
-    uct_varuna_region_t *before, *behind;
+    uct_varuna_region_t *before, *after;
 
     region->left     = NULL;
     region->right    = NULL;
     region->max_last = region->last;
     region->priority = uct_varuna_regions_random(regions);
-    uct_varuna_region_split(regions->root, region, &before, &behind);
+    uct_varuna_region_split(regions->root, region, &before, &after);
     regions->root = uct_varuna_region_join(
-            uct_varuna_region_join(before, region), behind);
+            uct_varuna_region_join(before, region), after);
 }
 
 /* @return the tree without @a region, which is in it. */

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Numbers that nobody can guess: who knows one was told it. An interface has its
+ * Numbers that nobody can guess: whoever knows one was given it. An interface has its
  * uuid, which is in its address; for each remote interface a secret, which proves
  * that a message is from one of the two; and one for each opening of a vQP.
  *

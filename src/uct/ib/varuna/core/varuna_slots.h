@@ -59,7 +59,7 @@ uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, unsigned width,
 void uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot,
                            uint64_t gen);
 
-/** @return Nonzero if who finds no slot has to ask again by himself: some are
+/** @return Nonzero if a caller that finds no slot must ask again later: some are
  *  free, but their time has not come. */
 static inline int uct_varuna_slots_wait_for_time(const uct_varuna_slots_t *slots)
 {

@@ -50,9 +50,9 @@
  *   While the UID (slot, gen) is in its target, and as long as the mark is of gen,
  *   the body is that of the occupy which has put it there. For the owner writes a body of
  *   gen only before that occupy, and one of the next generation only when the mark has
- *   left gen, which it does behind the confirm.
+ *   left gen, which it does after the confirm.
  *
- * Therefore: the body is read first, behind the UID, and it names the generation; then its
+ * Therefore: the body is read first, after the UID, and it names the generation; then its
  * mark is changed, or found out, by a CAS that expects this generation. If the mark is
  * still of it, then what was read is the body of that occupy. The mark alone is never
  * read and believed: it would be older than what is done by it.
@@ -61,7 +61,7 @@ typedef struct uct_varuna_slot {
     uint64_t                   gen_head;  /* Generation, and the width above */
     uint64_t                   addr;      /* Target */
     uint64_t                   compare;
-    uint64_t                   swap;      /* The value which the UID stands for */
+    uint64_t                   swap;      /* The value that the UID represents */
     uint64_t                   unused;
     uint64_t                   gen_tail;  /* = gen_head */
     uint64_t                   reserved[2];
@@ -98,7 +98,7 @@ static inline unsigned uct_varuna_mark_state(uint64_t mark)
     return mark & UCS_MASK(UCT_VARUNA_MARK_BITS);
 }
 
-/** @return The generation behind @a gen. */
+/** @return The generation after @a gen. */
 static inline uint64_t uct_varuna_gen_next(uint64_t gen)
 {
     return (gen + 1) & (uct_varuna_mutate(AMO_GEN_16) ? UINT16_MAX :

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Everything which crosses the wire or stands in an address: structures and
+ * Everything that crosses the wire or is part of an address: structures and
  * limits, no code. All integers are in the sender's byte order, which the
  * version byte proves to be ours (a peer of the other endianness would send
  * the magic reversed and is refused).
@@ -36,7 +36,7 @@
 
 /*
  * There are two forms of the interface address. Control messages carry the full one.
- * UCP has room for a short one only, so that tells just what is needed to open an
+ * UCP has room for a short one only, so it only contains what is needed to open an
  * endpoint (OPEN_REQ): where the control plane is, on as many links as fit, each
  * written as its difference from another (varuna_delta.h). An endpoint posts nothing
  * before OPEN_REP, which brings the full address.
@@ -137,7 +137,7 @@ typedef struct uct_varuna_ctl_hdr {
                                               as an id is used again */
     /* Requests but OPEN_REQ and CLOSE: where an answer reaches the requester, behind
      * the body, for one who does not know it */
-    uint8_t                    from_device_len; /* 0: it isn't told */
+    uint8_t                    from_device_len; /* 0: absent */
     uint8_t                    from_ctl_len;
     uint8_t                    from_nic;
     uint8_t                    reserved;
@@ -155,7 +155,7 @@ typedef struct uct_varuna_ctl_open_req {
 
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
  * full interface address (addr_len) and, if there is an arena, by packed keys, which
- * tell their lengths: of all slots' bodies, to read them, of all marks, and, if the vQP has
+ * contain their lengths: of all slots' bodies, to read them, of all marks, and, if the vQP has
  * slots, to write their bodies; then the mark of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
     uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
@@ -232,7 +232,7 @@ typedef struct uct_varuna_ctl_ports {
 
 /* PONG: comes back over the link of its PING */
 typedef struct uct_varuna_ctl_pong {
-    uct_varuna_ctl_ports_t     ports;      /* Of who answers */
+    uct_varuna_ctl_ports_t     ports;      /* Of the sender */
     uint32_t                   beat;       /* Moves on when its application calls
                                               progress */
 } UCS_S_PACKED uct_varuna_ctl_pong_t;

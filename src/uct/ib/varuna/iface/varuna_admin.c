@@ -28,7 +28,7 @@ static struct {
     pthread_mutex_t            lock;       /* Of everything here */
     ucs_list_link_t            users;      /* uct_varuna_admin_t */
     unsigned                   version;    /* Read without the lock */
-    pid_t                      pid;        /* Of who opened an interface last */
+    pid_t                      pid;        /* Of the process that opened an interface last */
     unsigned                   forced;     /* Failovers since the last revoke */
     unsigned                   revokes;
     unsigned                   num_down;
@@ -65,7 +65,7 @@ static int uct_varuna_admin_is_link(const char *name)
         }
     }
 
-    /* Who opens no interface yet may open one later */
+    /* A process without an interface may open one later */
     return ucs_list_is_empty(&uct_varuna_admin.users);
 }
 

@@ -37,7 +37,7 @@ typedef struct uct_varuna_admin_conn {
     ucs_time_t                 since;
 } uct_varuna_admin_conn_t;
 
-/* Handlers take the lock, so nobody waits for one while he holds it. */
+/* Handlers take the lock, so nobody waits for one while holding it. */
 static struct {
     pthread_mutex_t            lock;       /* Of everything here */
     int                        is_initialized;

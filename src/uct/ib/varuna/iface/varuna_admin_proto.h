@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * What rc_varuna_ctl and the processes it speaks to have in common: where the
- * sockets are, and what is said over them. One packet each way: a command line,
+ * sockets are, and their protocol. One packet each way: a command line,
  * and an answer that begins with one of the words below.
  */
 #ifndef UCT_VARUNA_ADMIN_PROTO_H_

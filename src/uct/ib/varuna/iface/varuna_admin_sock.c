@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The socket over which rc_varuna_ctl speaks to this process, in a directory that only
- * its user can enter. varuna_admin_conn.c serves those who connect.
+ * its user can enter. varuna_admin_conn.c serves its connections.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

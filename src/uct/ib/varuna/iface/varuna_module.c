@@ -70,7 +70,7 @@ static int uct_varuna_check_runtime(void)
     get_version = uct_varuna_find_get_version(&libuct_path);
     if (get_version == NULL) {
         ucs_error("rc_varuna is not available: it was built for UCX %s, and can't"
-                  " tell the version of %s, as there is no libucp beside it",
+                  " determine the version of %s, because there is no libucp next to it",
                   UCT_VERNO_STRING, libuct_path);
         return 0;
     }

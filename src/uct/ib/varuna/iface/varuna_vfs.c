@@ -81,7 +81,7 @@ static void uct_varuna_vfs_print_counter(const uct_varuna_ep_t *ep,
                               *(const uint64_t*)UCS_PTR_BYTE_OFFSET(ep, offset));
 }
 
-/* Files of an endpoint: the counters are behind those two. */
+/* Files of an endpoint: the counters follow those two. */
 static const struct {
     const char                 *name;
     uct_varuna_vfs_ep_func_t   print;

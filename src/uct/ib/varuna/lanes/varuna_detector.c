@@ -115,7 +115,7 @@ static void uct_varuna_detector_event_handler(int fd,
 
     if ((errno != EAGAIN) && (errno != EINTR)) {
         /* The device is gone, and with it its events: its fd would stay
-         * readable for ever. */
+         * readable forever. */
         ucs_diag("no more port events of %s: %m", port->name);
         ucs_async_remove_handler(port->context->async_fd, 0);
         uct_varuna_detector_set_gone(port);

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Listens to the port events of the links' NICs. UCX only logs them, so each
- * NIC is opened a second time for its events. It tells what it saw to a callback
+ * NIC is opened a second time for its events. It reports what it saw to a callback
  * and never acts itself.
  */
 #ifndef UCT_VARUNA_DETECTOR_H_
@@ -55,7 +55,7 @@ ucs_status_t uct_varuna_detector_create(ucs_async_context_t *async,
  *
  * @param [in] detector  Detector.
  * @param [in] port      Index, which the callback gets.
- * @param [in] dev_name  Name as UCT tells it: "mlx5_0:1".
+ * @param [in] dev_name  Name as in UCT: "mlx5_0:1".
  */
 ucs_status_t uct_varuna_detector_add(uct_varuna_detector_t *detector,
                                      unsigned port, const char *dev_name);

@@ -3,7 +3,7 @@
  *
  * Active messages with ids that rc_varuna does not use: they are dropped and counted.
  * UCX would write some lines and a backtrace to the log for each of them, and anyone on
- * the fabric may send as many as he likes. Called when an inner interface is opened.
+ * the fabric may send any number of them. Called when an inner interface is opened.
  */
 #ifndef UCT_VARUNA_FOREIGN_H_
 #define UCT_VARUNA_FOREIGN_H_

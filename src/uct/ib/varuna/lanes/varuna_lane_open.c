@@ -63,7 +63,7 @@ static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface
     return uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
 }
 
-/* A lane that stands by: by default each would keep 32 MB of receive
+/* A standby lane: by default each would keep 32 MB of receive
  * buffers. UCX allocates, and pins, 1024 of them at least unless told otherwise. */
 static ucs_status_t
 uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
@@ -116,7 +116,7 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
     return uct_config_modify(config, "DC_NUM_DCI", value);
 }
 
-/* The user's data begins behind our header: that is what is to be aligned. A
+/* The user's data begins after our header: that is what must be aligned. A
  * wrong alignment or offset stays wrong, so that the inner interface refuses. */
 static void uct_varuna_lanes_align(uct_iface_params_t *params)
 {

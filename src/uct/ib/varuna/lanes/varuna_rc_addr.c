@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Connecting an RC endpoint to an address which a peer told. See varuna_rc_addr.h.
+ * Connects an RC endpoint to an address that a peer sent. See varuna_rc_addr.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -11,7 +11,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 /**
- * Check the addresses behind a message.
+ * Check the addresses after a message.
  *
  * @param [in] link  From which they are to be reached.
  * @param [in] msg   Has passed uct_varuna_parse_ctl().

@@ -264,7 +264,7 @@ uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
         }
 
         if (config->links.count != 1) {
-            ucs_error("UCX_RC_VARUNA_LINKS: '%s' must stand alone, and its path "
+            ucs_error("UCX_RC_VARUNA_LINKS: '%s' must be the only entry, and its path "
                       "may have no comma", config->links.names[i]);
             return UCS_ERR_INVALID_PARAM;
         }

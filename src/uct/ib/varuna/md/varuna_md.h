@@ -69,7 +69,7 @@ struct uct_varuna_md {
         double                 delay;     /* Seconds */
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
-    uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs live for ever */
+    uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */
     void                       *spare_page; /* What spares have registered */
     pthread_mutex_t            lock;      /* Protects the tree of regions, and
                                              making spares */

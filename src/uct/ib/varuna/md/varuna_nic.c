@@ -133,7 +133,7 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     return status;
 }
 
-/* A log entry must never be seen before the data which it stands for, so the
+/* A log entry must never be visible before its data, so the
  * device may not reorder its writes. Everything else of the inner memory domain
  * is configured as it would be without us. */
 static void uct_varuna_nic_override(uct_md_config_t *config)

@@ -55,7 +55,7 @@ void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
 
 /**
  * Choose links by name, as in UCX_RC_VARUNA_LINKS. A name which is unknown or
- * stands twice is an error which tells what there is.
+ * occurs twice is an error, whose message lists what there is.
  *
  * @param [in,out] nics         All NICs; is_link is set for those chosen.
  * @param [in]     num_nics     Their number.

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Memory of our own that peers access: log rings, slots, marks. Each piece has a key
- * for those who may access it, with no more rights than they need (docs/SECURITY.md).
+ * for the peers that may access it, with no more rights than they need (docs/SECURITY.md).
  * Used by the responder. It is not shared in the sense of varuna_md_share.h.
  */
 #ifndef UCT_VARUNA_OWN_H_

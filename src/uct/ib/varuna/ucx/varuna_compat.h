@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The only place which knows UCX versions. UCX's internal interfaces drift
- * between its series; what differs is hidden here behind one form, which is
+ * between its series; the differences are hidden here in one form, which is
  * that of the newest series where it is a superset. 1.13.1 is built and tested by
  * CI; README.md says what was tried with others.
  *

@@ -48,7 +48,7 @@ int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
     if (!uct_varuna_mlx5_is_drained(tl_ep, kind) &&
         (kind == UCT_VARUNA_LANE_RC)) {
         /* What had completed silently before the QP went to ERR has no
-         * completion of its own: a NOP behind it has one */
+         * completion of its own: a NOP after it has one */
         (void)uct_ep_flush(tl_ep, UCT_FLUSH_FLAG_CANCEL, NULL);
     }
 
@@ -107,7 +107,7 @@ int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
 #endif
 }
 
-/* PSNs of an RC QP, as the device tells them. */
+/* PSNs of an RC QP, as the device reports them. */
 typedef struct uct_varuna_mlx5_psns {
     uint32_t                   rq_psn;  /* Next expected */
     uint32_t                   sq_psn;  /* Next to send */
@@ -133,7 +133,7 @@ static ucs_status_t uct_varuna_mlx5_query_verbs(const uct_ib_mlx5_qp_t *qp,
 }
 
 /* A QP which UCX made through DEVX has no verbs handle to ask; the device's
- * own command tells the same (PRM, QUERY_QP). */
+ * own command returns the same (PRM, QUERY_QP). */
 static ucs_status_t uct_varuna_mlx5_query_devx(const uct_ib_mlx5_qp_t *qp,
                                                uct_varuna_mlx5_psns_t *psns)
 {

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The few facts of the inner rc_mlx5 and dc_mlx5 endpoints which UCT's public
- * interface does not tell. Everything else goes through the public interface.
+ * interface does not provide. Everything else goes through the public interface.
  */
 #ifndef UCT_VARUNA_MLX5_H_
 #define UCT_VARUNA_MLX5_H_
@@ -39,7 +39,7 @@ int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
 int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
 
 /** @return whether completions of sends wait to be polled on an inner interface: its
- *          progress function does not tell, it counts none for an error. */
+ *          progress function does not count errors. */
 int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 
 /** Responder: PSN which the RC endpoint's QP expects next. Once the QP is in ERR
@@ -86,7 +86,7 @@ unsigned uct_varuna_mlx5_am_overhead(void);
 int uct_varuna_mlx5_is_md_dead(uct_md_h md);
 
 /**
- * Let an inner dc_mlx5 interface survive a NIC that dies behind an error of one of its
+ * Let an inner dc_mlx5 interface survive a NIC that dies after an error of one of its
  * queue pairs: UCX ends the process if it cannot reset that. The error is dropped then,
  * as if the NIC had died in front of it, and found as that is. To be called before
  * anything is posted.
