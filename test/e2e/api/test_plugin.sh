@@ -219,7 +219,7 @@ test_links_from_a_file() {
         info UCX_RC_VARUNA_LINKS="file:$PWD/unknown.conf"
     count_is 1 'ERROR .*failed to open .*/none.conf' \
         info UCX_RC_VARUNA_LINKS="file:$PWD/none.conf"
-    count_is 1 'ERROR .*must stand alone' \
+    count_is 1 'ERROR .*must be the only entry' \
         info UCX_RC_VARUNA_LINKS="file:$PWD/links.conf,all"
 }
 
