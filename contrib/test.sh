@@ -91,7 +91,8 @@ run_suite() {
     name=$(suite_name "$path")
     log=$logs/$name.log
     rm -f "$log".*
-    skips=${path%_flap}.skips # The same tests while a link flaps
+    skips=${path%_flap} # The same tests while a link flaps, ...
+    skips=${skips%_plain}.skips # ... or on devices with verbs alone
     [ -e "$skips" ] || skips=$top/test/gtest/$name.skips
     [ -e "$skips" ] || skips=/dev/null
 

@@ -73,6 +73,27 @@ bool wait_fd(int fd, int timeout_ms)
 }
 
 
+/* dv DEVICE_NUMBER -> whether it has direct verbs, whether it can be opened for
+ * them */
+static numbers_t cmd_dv(const words_t &words)
+{
+    mlx5dv_context_attr attr = {};
+    ibv_device **list        = ibv_get_device_list(NULL);
+    ibv_context *context;
+    numbers_t result;
+
+    check(list != NULL, "ibv_get_device_list");
+    attr.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
+    result.push_back(mlx5dv_is_supported(list[number(words, 1)]));
+    context = mlx5dv_open_device(list[number(words, 1)], &attr);
+    result.push_back(context != NULL);
+    if (context != NULL) {
+        ibv_close_device(context);
+    }
+    ibv_free_device_list(list);
+    return result;
+}
+
 /* devices -> number, then GUIDs */
 static numbers_t cmd_devices(const words_t &words)
 {
@@ -90,24 +111,34 @@ static numbers_t cmd_devices(const words_t &words)
     return result;
 }
 
+/* Whether a device has a link, whatever its kind */
+static bool has_link(ibv_device *device, uint64_t link)
+{
+    std::string name = ibv_get_device_name(device);
+
+    return (name == "mlx5_" + std::to_string(link)) ||
+           (name == "mlx5_bond_" + std::to_string(link / 2)) ||
+           (name == "verbs_" + std::to_string(link));
+}
+
 /* open LINK -> context */
 static numbers_t cmd_open(const words_t &words)
 {
-    std::string name = "mlx5_" + std::to_string(number(words, 1));
+    uint64_t link    = number(words, 1);
     context c        = {};
     ibv_device **list;
 
     list = ibv_get_device_list(NULL);
     check(list != NULL, "ibv_get_device_list");
     for (int i = 0; list[i] != NULL; ++i) {
-        if (name == ibv_get_device_name(list[i])) {
+        if ((c.ibv == NULL) && has_link(list[i], link)) {
             c.ibv = ibv_open_device(list[i]);
             check(c.ibv != NULL, "ibv_open_device");
         }
     }
     ibv_free_device_list(list);
     if (c.ibv == NULL) {
-        throw failure{ENODEV, "no device " + name};
+        throw failure{ENODEV, "no device on link " + words[1]};
     }
 
     c.pd = ibv_alloc_pd(c.ibv);
@@ -626,7 +657,7 @@ static numbers_t cmd_close_fds(const words_t &words)
 typedef numbers_t (*command_t)(const words_t &words);
 
 static const std::map<std::string, command_t> commands = {
-    {"devices", cmd_devices}, {"open", cmd_open},     {"port", cmd_port},
+    {"dv", cmd_dv},           {"devices", cmd_devices}, {"open", cmd_open},     {"port", cmd_port},
     {"mr", cmd_mr},           {"dereg", cmd_dereg},   {"fill", cmd_fill},
     {"match", cmd_match},     {"zeroes", cmd_zeroes}, {"get", cmd_get},
     {"put", cmd_put},         {"cq", cmd_cq},         {"srq", cmd_srq},

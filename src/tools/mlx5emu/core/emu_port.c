@@ -14,6 +14,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Those of quirk ooo leave some to programs that want order */
@@ -147,6 +148,17 @@ uint16_t emu_port_ooo_sls(const emu_port_t *port)
     return emu_quirk_on(port->index, EMU_QUIRK_OOO) ? EMU_OOO_SLS : 0;
 }
 
+int emu_port_is_mlx5(const emu_port_t *port)
+{
+    return !emu_quirk_on(port->index, EMU_QUIRK_NO_MLX5DV);
+}
+
+void emu_port_device_name(const emu_port_t *port, char name[EMU_PORT_NAME_MAX])
+{
+    snprintf(name, EMU_PORT_NAME_MAX, "%s_%u",
+             emu_port_is_mlx5(port) ? "mlx5" : "verbs", port->link);
+}
+
 const char *emu_port_rate(const emu_port_t *port)
 {
     return emu_speeds[port->speed].rate;
@@ -163,8 +175,12 @@ void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)
     attr_p->sys_image_guid      = htobe64(emu_addr_guid(&addr));
     attr_p->max_mr_size         = UINT64_MAX;
     attr_p->page_size_cap       = ~0xffful;
-    attr_p->vendor_id           = 0x2c9;
-    attr_p->vendor_part_id      = 0x1017;
+    if (emu_port_is_mlx5(port)) {
+        attr_p->vendor_id       = 0x2c9;
+        attr_p->vendor_part_id  = 0x1017;
+    } else {
+        attr_p->vendor_id       = 0xffffff;  /* soft-RoCE's */
+    }
     attr_p->hw_ver              = 0;
     attr_p->max_qp              = EMU_MAX_QPS - 1;
     attr_p->max_qp_wr           = EMU_SQ_MAX_BB;

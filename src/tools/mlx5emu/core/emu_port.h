@@ -139,6 +139,13 @@ uint16_t emu_port_lid(const emu_port_t *port);
 int emu_port_gid(const emu_port_t *port, unsigned index, union ibv_gid *gid_p,
                  emu_gid_type_t *type_p);
 
+/** Name of the device that a port is seen by. */
+#define EMU_PORT_NAME_MAX 24
+void emu_port_device_name(const emu_port_t *port, char name[EMU_PORT_NAME_MAX]);
+
+/** Whether that device has direct verbs of mlx5. */
+int emu_port_is_mlx5(const emu_port_t *port);
+
 /**
  * Change a link. Going down or up raises IBV_EVENT_PORT_ERR/PORT_ACTIVE on all
  * contexts of the port; to and from silent raises nothing, but "down" after

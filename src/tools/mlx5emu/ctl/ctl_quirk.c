@@ -72,16 +72,37 @@ static int ctl_quirk_check_places(const ctl_verb_t *verb,
     return 0;
 }
 
+/* Some can be chosen by "up" alone */
+static int ctl_quirk_check_fixed(const ctl_verb_t *verb,
+                                 const emu_quirk_rule_t *rules, unsigned num)
+{
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if ((verb == &ctl_verb_quirk) &&
+            emu_quirk_infos[rules[i].quirk].is_fixed) {
+            return ctl_usage_fail(verb, "%s cannot change while the fabric is"
+                                  " there: choose it by \"" CTL_PROGRAM
+                                  " up --quirk\"",
+                                  emu_quirk_infos[rules[i].quirk].name);
+        }
+    }
+
+    return 0;
+}
+
 static int ctl_quirk_parse(const ctl_verb_t *verb, const char *text,
                            emu_quirk_rule_t *rules, unsigned *num_p)
 {
     char err[CTL_QUIRK_ERR_MAX];
+    int status;
 
     if (emu_quirk_parse(text, rules, num_p, err, sizeof(err))) {
         return ctl_usage_fail(verb, "%s", err);
     }
 
-    return ctl_quirk_check_places(verb, rules, *num_p);
+    status = ctl_quirk_check_fixed(verb, rules, *num_p);
+    return status ? status : ctl_quirk_check_places(verb, rules, *num_p);
 }
 
 int ctl_quirk_add(const ctl_verb_t *verb, const char *text)
@@ -239,10 +260,11 @@ static void ctl_quirk_print(emu_quirk_t quirk)
     char values[EMU_QUIRK_TEXT_MAX];
 
     emu_quirk_format_usage(quirk, values, sizeof(values));
-    printf("%s%s%s\n  %s\n  for a %s%s\n  real: %s\n  source: %s\n", info->name,
-           (values[0] != '\0') ? "  " : "", values, info->what,
+    printf("%s%s%s\n  %s\n  for a %s%s%s\n  real: %s\n  source: %s\n",
+           info->name, (values[0] != '\0') ? "  " : "", values, info->what,
            emu_quirk_scope_names[info->scope],
-           info->is_random ? ", random" : "", info->real, info->source);
+           info->is_random ? ", random" : "",
+           info->is_fixed ? ", by \"up\" only" : "", info->real, info->source);
     if (emu_fabric != NULL) {
         ctl_quirk_print_state(quirk, "  ");
     }
@@ -264,10 +286,10 @@ static int ctl_quirk_print_json(void)
         }
 
         json_array_append_new(root,
-                json_pack("{s:s, s:s, s:b, s:s, s:s, s:s, s:o}", "name",
+                json_pack("{s:s, s:s, s:b, s:b, s:s, s:s, s:s, s:o}", "name",
                           info->name, "scope",
                           emu_quirk_scope_names[info->scope], "random",
-                          info->is_random, "what", info->what, "real",
+                          info->is_random, "fixed", info->is_fixed, "what", info->what, "real",
                           info->real, "source", info->source, "where", where));
     }
 

@@ -166,12 +166,14 @@ static uint64_t ctl_status_total(const emu_port_t *port, unsigned counter)
 
 static void ctl_status_print_port(const emu_port_t *port)
 {
+    char device[EMU_PORT_NAME_MAX];
     unsigned counter;
     int column = 0;
     uint64_t value;
 
-    printf("link %u:%u  mlx5_%u  lid %u  %s%s%s\n", port->host, port->link,
-           port->link, emu_port_lid(port), (port->nic_gen & 1) ? "dead " : "",
+    emu_port_device_name(port, device);
+    printf("link %u:%u  %s  lid %u  %s%s%s\n", port->host, port->link, device,
+           emu_port_lid(port), (port->nic_gen & 1) ? "dead " : "",
            emu_link_state_names[port->link_state],
            port->flap_period_ns ? " (flaps)" : "");
     for (counter = 0; counter < EMU_CNT_LAST; ++counter) {
@@ -268,7 +270,7 @@ static json_t *ctl_status_json_counters(const emu_port_t *port, int type)
 static json_t *ctl_status_json_port(const emu_port_t *port)
 {
     json_t *by_type = json_object();
-    char device[16];
+    char device[EMU_PORT_NAME_MAX];
     unsigned type;
 
     for (type = 0; type < EMU_QPT_LAST; ++type) {
@@ -276,7 +278,7 @@ static json_t *ctl_status_json_port(const emu_port_t *port)
                             ctl_status_json_counters(port, type));
     }
 
-    snprintf(device, sizeof(device), "mlx5_%u", port->link);
+    emu_port_device_name(port, device);
     return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o}",
                      "host", port->host, "link", port->link, "device", device,
                      "lid", emu_port_lid(port), "state",

@@ -100,6 +100,11 @@ emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
     unsigned opcode;
     size_t i;
 
+    if ((cmd->context != NULL) &&
+        emu_vctx_refuses_dv(cmd->context, "mlx5dv_devx")) {
+        return NULL;
+    }
+
     errno = EINVAL;
     if ((cmd->context == NULL) || !emu_vctx_is_mine(cmd->context) ||
         (cmd->in == NULL) || (cmd->out == NULL) ||

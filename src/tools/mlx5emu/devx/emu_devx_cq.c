@@ -20,6 +20,10 @@ int mlx5dv_devx_query_eqn(struct ibv_context *context, uint32_t vector,
         return emu_verbs_error(EINVAL);
     }
 
+    if (emu_vctx_refuses_dv(context, __func__)) {
+        return EOPNOTSUPP;
+    }
+
     if (emu_fabric->cfg.no_devx) {
         return emu_refuse(__func__, "DEVX is, by --no-devx,");
     }

@@ -24,6 +24,10 @@ struct mlx5dv_devx_uar *mlx5dv_devx_alloc_uar(struct ibv_context *context,
         return emu_verbs_fail(EINVAL);
     }
 
+    if (emu_vctx_refuses_dv(context, __func__)) {
+        return NULL;
+    }
+
     if (emu_fabric->cfg.no_devx) {
         return emu_refuse_object(__func__, "DEVX is, by --no-devx,");
     }

@@ -7,6 +7,7 @@
  */
 
 #include "../verbs/emu_verbs.h"
+#include "../core/emu_quirk.h"
 #include "../uar/emu_uar.h"
 
 #include <string.h>
@@ -14,7 +15,20 @@
 
 bool mlx5dv_is_supported(struct ibv_device *device)
 {
-    return (device != NULL) && !strncmp(device->name, "mlx5_", 5);
+    const emu_port_t *port;
+
+    if (device == NULL) {
+        return false;
+    }
+
+    if (!strncmp(device->name, "mlx5_", 5)) {
+        return true;
+    }
+
+    port = emu_port_get(emu_self->host,
+                        emu_container_of(device, emu_vdevice_t, ibv)->link);
+    emu_quirk_hits(port->index, EMU_QUIRK_NO_MLX5DV, 0, 0, 0);
+    return false;
 }
 
 /* A fabric without DEVX refuses, as a kernel without it: programs fall back to
@@ -26,6 +40,10 @@ struct ibv_context *mlx5dv_open_device(struct ibv_device *device,
 
     if ((device == NULL) || (attr == NULL)) {
         return emu_verbs_fail(EINVAL);
+    }
+
+    if (!mlx5dv_is_supported(device)) {
+        return emu_verbs_fail(EOPNOTSUPP);
     }
 
     context = ibv_open_device(device);
@@ -47,6 +65,10 @@ int mlx5dv_query_device(struct ibv_context *context,
 {
     if ((context == NULL) || (attrs_out == NULL)) {
         return emu_verbs_error(EINVAL);
+    }
+
+    if (emu_vctx_refuses_dv(context, __func__)) {
+        return EOPNOTSUPP;
     }
 
     attrs_out->version   = 0;
@@ -95,6 +117,10 @@ struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *context,
 {
     unsigned cqe_size;
 
+    if ((context != NULL) && emu_vctx_refuses_dv(context, __func__)) {
+        return NULL;
+    }
+
     cqe_size = (mlx5_cq_attr == NULL) ? emu_vcq_cqe_size() :
                                         emu_mlx5dv_cqe_size(mlx5_cq_attr);
     if (cqe_size == 0) {
@@ -108,6 +134,10 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context,
                                 struct ibv_qp_init_attr_ex *qp_attr,
                                 struct mlx5dv_qp_init_attr *mlx5_qp_attr)
 {
+    if ((context != NULL) && emu_vctx_refuses_dv(context, __func__)) {
+        return NULL;
+    }
+
     if (mlx5_qp_attr != NULL) {
         if (mlx5_qp_attr->comp_mask & ~(uint64_t)
             (MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS |
@@ -221,8 +251,28 @@ static int emu_mlx5dv_init_pd(struct ibv_pd *pd, struct mlx5dv_pd *out)
     return 0;
 }
 
+/* Of the first object that there is; NULL: there is none */
+static struct ibv_context *emu_mlx5dv_context(const struct mlx5dv_obj *obj,
+                                              uint64_t obj_type)
+{
+    if ((obj_type & MLX5DV_OBJ_QP) && (obj->qp.in != NULL)) {
+        return obj->qp.in->context;
+    } else if ((obj_type & MLX5DV_OBJ_CQ) && (obj->cq.in != NULL)) {
+        return obj->cq.in->context;
+    } else if ((obj_type & MLX5DV_OBJ_SRQ) && (obj->srq.in != NULL)) {
+        return obj->srq.in->context;
+    } else if ((obj_type & MLX5DV_OBJ_AH) && (obj->ah.in != NULL)) {
+        return obj->ah.in->context;
+    } else if ((obj_type & MLX5DV_OBJ_PD) && (obj->pd.in != NULL)) {
+        return obj->pd.in->context;
+    }
+
+    return NULL;
+}
+
 int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
 {
+    struct ibv_context *context;
     int ret = 0;
 
     if (obj == NULL) {
@@ -232,6 +282,11 @@ int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type)
     if (obj_type & ~(uint64_t)(MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ | MLX5DV_OBJ_SRQ |
                                MLX5DV_OBJ_AH | MLX5DV_OBJ_PD)) {
         return emu_refuse(__func__, "such objects are");
+    }
+
+    context = emu_mlx5dv_context(obj, obj_type);
+    if ((context != NULL) && emu_vctx_refuses_dv(context, __func__)) {
+        return EOPNOTSUPP;
     }
 
     if (obj_type & MLX5DV_OBJ_QP) {

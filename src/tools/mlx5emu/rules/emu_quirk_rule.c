@@ -163,6 +163,15 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                   " the old GID entries; a subnet manager that gives out LIDs anew",
         .source = "NCCL #2157, #1333; Mooncake #3920; Linux,"
                   " drivers/infiniband/core/cache.c, del_gid()"
+    },
+    [EMU_QUIRK_NO_MLX5DV] = {
+        .name     = "no-mlx5dv",
+        .scope    = EMU_QUIRK_SCOPE_LINK,
+        .is_fixed = 1,
+        .what     = "devices verbs_<k> of another make: verbs, without direct"
+                    " verbs of mlx5, DEVX and DC",
+        .real     = "any NIC but mlx5, and soft-RoCE",
+        .source   = "rdma-core, providers/mlx5/mlx5.c, mlx5dv_is_supported()"
     }
 };
 

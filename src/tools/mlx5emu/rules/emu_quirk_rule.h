@@ -48,6 +48,7 @@ typedef enum emu_quirk {
     EMU_QUIRK_SAME_GID,
     EMU_QUIRK_MISWIRED,
     EMU_QUIRK_GID_MOVES,
+    EMU_QUIRK_NO_MLX5DV,
     EMU_QUIRK_LAST
 } emu_quirk_t;
 
@@ -77,6 +78,8 @@ typedef struct emu_quirk_info {
     emu_quirk_scope_t scope;
     int               needs_place; /**< Everywhere, it would change nothing */
     int               is_random;  /**< It draws random numbers */
+    int               is_fixed;   /**< It is chosen when the fabric is made: what
+                                       programs have seen of it cannot change */
     emu_quirk_value_t values[EMU_QUIRK_MAX_VALUES];
     const char        *what;      /**< What it does, one line */
     const char        *real;      /**< Where reality does that */

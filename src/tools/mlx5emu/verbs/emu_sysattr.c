@@ -195,22 +195,26 @@ int emu_sysattr_read(const emu_port_t *port, const char *name, char *text,
     return -ENOENT;
 }
 
-/* What follows "mlx5_LINK/" */
+/* What follows "DEVICE/" */
 static const char *emu_sysattr_device(const char *path, const emu_port_t **port_p)
 {
+    char name[EMU_PORT_NAME_MAX];
+    const emu_port_t *port;
     unsigned link;
+    size_t length;
 
-    if (strncmp(path, "mlx5_", 5) != 0) {
-        return NULL;
+    for (link = 0; link < emu_fabric->cfg.links; ++link) {
+        port = emu_port_get(emu_self->host, link);
+        emu_port_device_name(port, name);
+        length = strlen(name);
+        if ((strncmp(path, name, length) == 0) &&
+            ((path[length] == '/') || (path[length] == '\0'))) {
+            *port_p = port;
+            return path + length + strspn(path + length, "/");
+        }
     }
 
-    path = emu_sysattr_number(path + 5, &link);
-    if ((path == NULL) || ((*path != '/') && (*path != '\0'))) {
-        return NULL;
-    }
-
-    *port_p = emu_port_get(emu_self->host, link);
-    return (*port_p == NULL) ? NULL : path + strspn(path, "/");
+    return NULL;
 }
 
 const char *emu_sysattr_find(const char *path, const emu_port_t **port_p)

@@ -38,30 +38,35 @@ static void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
 }
 
 static int emu_sysfs_entry_path(const char *dir, unsigned host, unsigned link,
-                                const char *class_name, const char *dev_name,
+                                const char *class_name, const char *name,
                                 char *path, size_t max)
 {
     char bdf[32];
     int len;
 
     emu_sysfs_bdf(link, bdf, sizeof(bdf));
-    len = snprintf(path, max, "%s/host%u/%s/%s/%s%u", dir, host, bdf,
-                   class_name, dev_name, link);
+    len = snprintf(path, max, "%s/host%u/%s/%s/%s", dir, host, bdf,
+                   class_name, name);
     return ((len < 0) || ((size_t)len >= max)) ? ENAMETOOLONG : 0;
 }
 
 int emu_sysfs_ibdev_path(const char *dir, unsigned host, unsigned link,
                          char *path, size_t max)
 {
-    return emu_sysfs_entry_path(dir, host, link, "infiniband", "mlx5_", path,
-                                max);
+    char name[EMU_PORT_NAME_MAX];
+
+    emu_port_device_name(emu_port_get(host, link), name);
+    return emu_sysfs_entry_path(dir, host, link, "infiniband", name, path, max);
 }
 
 int emu_sysfs_verbs_path(const char *dir, unsigned host, unsigned link,
                          char *path, size_t max)
 {
-    return emu_sysfs_entry_path(dir, host, link, "infiniband_verbs", "uverbs",
-                                path, max);
+    char name[EMU_PORT_NAME_MAX];
+
+    snprintf(name, sizeof(name), "uverbs%u", link);
+    return emu_sysfs_entry_path(dir, host, link, "infiniband_verbs", name, path,
+                                max);
 }
 
 /* Create all directories on the way to a directory below dir */
@@ -171,7 +176,12 @@ static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
         return ret;
     }
 
-    ret = emu_sysfs_write(ibdev, "hca_type", "MT%u\n", EMU_SYSFS_PCI_DEVICE);
+    if (emu_port_is_mlx5(port)) {
+        ret = emu_sysfs_write(ibdev, "hca_type", "MT%u\n",
+                              EMU_SYSFS_PCI_DEVICE);
+    } else {
+        ret = emu_sysfs_write(ibdev, "hca_type", "verbs\n");
+    }
     if (ret != 0) {
         return ret;
     }
@@ -191,23 +201,29 @@ static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
     return emu_sysfs_create_port(ibdev, port);
 }
 
-static int emu_sysfs_create_pci(const char *pci)
+/* Programs know what a NIC can do from who made it: nobody they know made one that
+ * is no mlx5 */
+static int emu_sysfs_create_pci(const char *pci, const emu_port_t *port)
 {
+    static const char unknown[] = "0x0000\n";
     static const struct {
         const char *name;
         const char *text;
+        int        is_make;
     } files[] = {
-        {"vendor",             EMU_SYSFS_STR(EMU_SYSFS_PCI_VENDOR) "\n"},
-        {"device",             EMU_SYSFS_STR(EMU_SYSFS_PCI_DEVICE) "\n"},
-        {"current_link_speed", "8.0 GT/s PCIe\n"},
-        {"current_link_width", "16\n"},
-        {"numa_node",          "-1\n"}
+        {"vendor",             EMU_SYSFS_STR(EMU_SYSFS_PCI_VENDOR) "\n", 1},
+        {"device",             EMU_SYSFS_STR(EMU_SYSFS_PCI_DEVICE) "\n", 1},
+        {"current_link_speed", "8.0 GT/s PCIe\n",                        0},
+        {"current_link_width", "16\n",                                   0},
+        {"numa_node",          "-1\n",                                   0}
     };
     size_t i;
     int ret;
 
     for (i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
-        ret = emu_sysfs_write(pci, files[i].name, "%s", files[i].text);
+        ret = emu_sysfs_write(pci, files[i].name, "%s",
+                              (files[i].is_make && !emu_port_is_mlx5(port)) ?
+                              unknown : files[i].text);
         if (ret != 0) {
             return ret;
         }
@@ -218,6 +234,8 @@ static int emu_sysfs_create_pci(const char *pci)
 
 static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
 {
+    const emu_port_t *port = emu_port_get(host, link);
+    char name[EMU_PORT_NAME_MAX];
     char path[PATH_MAX];
     int ret;
 
@@ -226,14 +244,14 @@ static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
         return ret;
     }
 
-    ret = emu_sysfs_create_ibdev(path, emu_port_get(host, link));
+    ret = emu_sysfs_create_ibdev(path, port);
     if (ret != 0) {
         return ret;
     }
 
     *strrchr(path, '/') = '\0';
     *strrchr(path, '/') = '\0';
-    ret                 = emu_sysfs_create_pci(path);
+    ret                 = emu_sysfs_create_pci(path, port);
     if (ret != 0) {
         return ret;
     }
@@ -248,7 +266,8 @@ static int emu_sysfs_create_nic(const char *dir, unsigned host, unsigned link)
         return ret;
     }
 
-    ret = emu_sysfs_write(path, "ibdev", "mlx5_%u\n", link);
+    emu_port_device_name(port, name);
+    ret = emu_sysfs_write(path, "ibdev", "%s\n", name);
     if (ret != 0) {
         return ret;
     }

@@ -100,7 +100,7 @@ static emu_vdevice_t *emu_vdevice_get(unsigned link)
     dev->link               = link;
     dev->ibv.node_type      = IBV_NODE_CA;
     dev->ibv.transport_type = IBV_TRANSPORT_IB;
-    snprintf(dev->ibv.name, sizeof(dev->ibv.name), "mlx5_%u", link);
+    emu_port_device_name(emu_port_get(emu_self->host, link), dev->ibv.name);
     snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "uverbs%u", link);
     snprintf(dir, sizeof(dir), EMU_DIR_FMT "/sys", emu_fabric->cfg.name);
     if ((emu_sysfs_create(dir, emu_fabric->cfg.hosts,
