@@ -144,7 +144,7 @@ static unsigned emu_nic_change(const emu_port_t *one, int kill, int event)
     for (i = 0; i < emu_fabric->cfg.links; i++) {
         port = emu_port_get(one->host, i);
         gen  = __atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE);
-        if ((port->hca != one->hca) || ((gen & 1) == !!kill)) {
+        if ((emu_port_device(port)->hca != emu_port_device(one)->hca) || ((gen & 1) == !!kill)) {
             continue;
         }
 

@@ -106,9 +106,58 @@ static enum ibv_mtu emu_port_mtu(void)
     }
 }
 
+emu_port_t *emu_port_device(const emu_port_t *port)
+{
+    emu_port_t *first = emu_port_get(port->host, port->link & ~1u);
+
+    return emu_port_is_bond(first) ? first :
+           emu_port_get(port->host, port->link);
+}
+
+int emu_port_is_bond(const emu_port_t *port)
+{
+    return emu_quirk_on(port->index, EMU_QUIRK_BOND) && !(port->link & 1) &&
+           (port->link + 1u < emu_fabric->cfg.links);
+}
+
+/* The ports of a device: the first, and the second if there is one */
+static emu_port_t *emu_port_second(const emu_port_t *first)
+{
+    return emu_port_is_bond(first) ? &emu_fabric->ports[first->index + 1] : NULL;
+}
+
+static int emu_port_has_state(const emu_port_t *port, emu_link_state_t state)
+{
+    return __atomic_load_n(&port->link_state, __ATOMIC_ACQUIRE) == state;
+}
+
+emu_port_t *emu_port_carrier(const emu_port_t *port)
+{
+    emu_port_t *first  = &emu_fabric->ports[port->index];
+    emu_port_t *second = emu_port_second(port);
+
+    if (emu_likely(second == NULL)) {
+        return first;
+    }
+
+    if (emu_now_ns() < __atomic_load_n(&port->bond_ready_ns, __ATOMIC_ACQUIRE)) {
+        return NULL;
+    }
+
+    return emu_port_has_state(port, EMU_LINK_DOWN) ? second : first;
+}
+
+int emu_port_is_down(const emu_port_t *port)
+{
+    const emu_port_t *second = emu_port_second(port);
+
+    return emu_port_has_state(port, EMU_LINK_DOWN) &&
+           ((second == NULL) || emu_port_has_state(second, EMU_LINK_DOWN));
+}
+
 void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
 {
-    int is_down = (port->link_state == EMU_LINK_DOWN) &&
+    int is_down = emu_port_is_down(port) &&
                   !emu_quirk_hits(port->index, EMU_QUIRK_FIXED_PORT, 0, 0,
                                   EMU_LINK_DOWN);
     emu_addr_t addr;
@@ -155,8 +204,13 @@ int emu_port_is_mlx5(const emu_port_t *port)
 
 void emu_port_device_name(const emu_port_t *port, char name[EMU_PORT_NAME_MAX])
 {
-    snprintf(name, EMU_PORT_NAME_MAX, "%s_%u",
-             emu_port_is_mlx5(port) ? "mlx5" : "verbs", port->link);
+    const char *make = emu_port_is_mlx5(port) ? "mlx5" : "verbs";
+
+    if (emu_port_is_bond(port)) {
+        snprintf(name, EMU_PORT_NAME_MAX, "%s_bond_%u", make, port->link / 2);
+    } else {
+        snprintf(name, EMU_PORT_NAME_MAX, "%s_%u", make, port->link);
+    }
 }
 
 const char *emu_port_rate(const emu_port_t *port)
@@ -295,31 +349,50 @@ static void emu_link_get_addr(emu_port_t *port)
     }
 }
 
-/* link_lock is held */
+/* A bond that uses a port changes over to the other one, which takes time */
+static void emu_link_change_over(emu_port_t *device, const emu_port_t *port)
+{
+    uint64_t ns = emu_scaled_ns(emu_quirk_value(device->index, EMU_QUIRK_BOND, 0));
+
+    if (emu_port_is_bond(device) && (emu_port_carrier(device) == port)) {
+        __atomic_store_n(&device->bond_ready_ns, emu_now_ns() + ns,
+                         __ATOMIC_RELEASE);
+    }
+}
+
+/* The device's link_lock is held */
 static void emu_link_change(emu_port_t *port, emu_link_state_t state)
 {
-    uint32_t old = port->link_state;
+    emu_port_t *device = emu_port_device(port);
+    int was_down       = emu_port_is_down(device);
+    int is_down;
 
-    if (old == state) {
-        return;
-    }
-
-    __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
-    if ((state != EMU_LINK_DOWN) && (old != EMU_LINK_DOWN)) {
-        return; /* Nothing tells of silence */
-    }
-
-    if (emu_quirk_hits(port->index, EMU_QUIRK_FIXED_PORT, 0, 0, state)) {
+    if (port->link_state == state) {
         return;
     }
 
     if (state == EMU_LINK_DOWN) {
-        emu_port_raise(port, IBV_EVENT_PORT_ERR);
-        emu_link_lose_addr(port);
-    } else {
-        emu_link_get_addr(port);
+        emu_link_change_over(device, port);
     }
+    __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
+    is_down = emu_port_is_down(device);
+    if ((was_down == is_down) || /* nothing tells of silence */
+        emu_quirk_hits(device->index, EMU_QUIRK_FIXED_PORT, 0, 0, state)) {
+        return;
+    }
+
+    if (is_down) {
+        emu_port_raise(device, IBV_EVENT_PORT_ERR);
+        emu_link_lose_addr(device);
+    } else {
+        emu_link_get_addr(device);
+    }
+}
+
+static emu_lock_t *emu_link_lock(const emu_port_t *port)
+{
+    return &emu_port_device(port)->link_lock;
 }
 
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state)
@@ -330,10 +403,10 @@ int emu_link_set(unsigned host, unsigned link, emu_link_state_t state)
         return -EINVAL;
     }
 
-    emu_lock(&port->link_lock);
+    emu_lock(emu_link_lock(port));
     __atomic_store_n(&port->flap_period_ns, 0, __ATOMIC_SEQ_CST);
     emu_link_change(port, state);
-    emu_unlock(&port->link_lock);
+    emu_unlock(emu_link_lock(port));
     return 0;
 }
 
@@ -368,21 +441,21 @@ int emu_link_flap(unsigned host, unsigned link, uint64_t period_ns,
         return -EINVAL;
     }
 
-    emu_lock(&port->link_lock);
+    emu_lock(emu_link_lock(port));
     port->flap_start_ns = emu_now_ns();
     port->flap_down_ns  = period_ns * ((1000000 - up_ppm) / 1e6);
     __atomic_store_n(&port->flap_period_ns, period_ns, __ATOMIC_SEQ_CST);
     emu_link_follow(port);
-    emu_unlock(&port->link_lock);
+    emu_unlock(emu_link_lock(port));
     emu_svc_nudge_all();
     return 0;
 }
 
 void emu_link_tick(emu_port_t *port)
 {
-    emu_lock(&port->link_lock);
+    emu_lock(emu_link_lock(port));
     emu_link_follow(port);
-    emu_unlock(&port->link_lock);
+    emu_unlock(emu_link_lock(port));
 }
 
 /* Links of which this process keeps the time. Service thread only. */
@@ -394,9 +467,9 @@ static void emu_link_timer(void *arg, uint64_t cookie)
     uint64_t next;
 
     (void)cookie;
-    emu_lock(&port->link_lock);
+    emu_lock(emu_link_lock(port));
     next = emu_link_follow(port);
-    emu_unlock(&port->link_lock);
+    emu_unlock(emu_link_lock(port));
     emu_link_served[port->index] = (next != 0) &&
             (emu_svc_add(next, emu_link_timer, port, 0) == 0);
 }

@@ -84,7 +84,9 @@ struct emu_port {
     uint32_t   fatal_gen;    /* the one that goes on until the time below ... */
     uint64_t   fatal_until_ns; /* ... after DEVICE_FATAL; 0: none; atomic */
     uint32_t   speed;        /* emu_speed_t: what it says, not how fast it is */
-    emu_lock_t link_lock;    /* guards changes of link_state and flap_* */
+    emu_lock_t link_lock;    /* guards changes of link_state and flap_*; that of
+                                the device's port guards both of a bond */
+    uint64_t   bond_ready_ns; /* bonded: packets are lost until then; atomic */
     uint64_t   flap_start_ns;
     uint64_t   flap_period_ns; /* 0: the link does not flap; read without */
     uint64_t   flap_down_ns; /* each period begins with so long down */
@@ -138,6 +140,28 @@ uint16_t emu_port_lid(const emu_port_t *port);
 /** An entry of the GID table, as @ref emu_addr_gid. */
 int emu_port_gid(const emu_port_t *port, unsigned index, union ibv_gid *gid_p,
                  emu_gid_type_t *type_p);
+
+/**
+ * With quirk bond two ports of a host belong to one device: its queue pairs are on
+ * the first, and the second is another way for their packets.
+ *
+ * @return The port that has the device of a port.
+ */
+emu_port_t *emu_port_device(const emu_port_t *port);
+
+/** Whether a port is the first of a bond. */
+int emu_port_is_bond(const emu_port_t *port);
+
+/**
+ * The port that carries the packets of a device: the second of a bond while the
+ * first is known to be down.
+ *
+ * @return NULL if the bond is just changing over: packets are lost.
+ */
+emu_port_t *emu_port_carrier(const emu_port_t *port);
+
+/** Whether a device knows that it has no link, however its ports report that. */
+int emu_port_is_down(const emu_port_t *port);
 
 /** Name of the device that a port is seen by. */
 #define EMU_PORT_NAME_MAX 24

@@ -137,7 +137,10 @@ static const emu_port_t *emu_route_owner(const emu_port_t *src,
 
 static int emu_route_can_talk(const emu_port_t *port)
 {
-    return (__atomic_load_n(&port->link_state, __ATOMIC_ACQUIRE) ==
+    const emu_port_t *carrier = emu_port_carrier(port);
+
+    return (carrier != NULL) &&
+           (__atomic_load_n(&carrier->link_state, __ATOMIC_ACQUIRE) ==
             EMU_LINK_UP) &&
            !(__atomic_load_n(&port->nic_gen, __ATOMIC_ACQUIRE) & 1);
 }

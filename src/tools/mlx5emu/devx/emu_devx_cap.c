@@ -6,6 +6,7 @@
  */
 
 #include "emu_devx.h"
+#include "../core/emu_quirk.h"
 
 #define EMU_DEVX_LOG2(_pow2) (31 - __builtin_clz(_pow2))
 
@@ -68,9 +69,18 @@ static void emu_devx_fill_atomic(void *cap)
     emu_ifc_set(cap, EMU_ATOMIC_SIZE_DC, 4 | 8);
 }
 
+static void emu_devx_fill_bond(void *cap, const emu_port_t *port)
+{
+    emu_ifc_set(cap, EMU_CAP_LAG_DCT,
+                emu_quirk_value(port->index, EMU_QUIRK_BOND, 1));
+    emu_ifc_set(cap, EMU_CAP_LAG_MASTER, 1);
+    emu_ifc_set(cap, EMU_CAP_NUM_LAG_PORTS, 2);
+}
+
 int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
 {
-    uint8_t *cap = (uint8_t*)cmd->out + EMU_CAP_OUT_OFFSET;
+    const emu_port_t *port = emu_vctx(cmd->context)->port;
+    uint8_t *cap           = (uint8_t*)cmd->out + EMU_CAP_OUT_OFFSET;
 
     if (cmd->outlen < EMU_CAP_OUT_OFFSET + EMU_CAP_SIZE) {
         return EMU_CMD_ST_BAD_OUTP_LEN;
@@ -80,6 +90,9 @@ int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
     switch (emu_ifc_get(cmd->in, EMU_CMD_OP_MOD) >> 1) {
     case EMU_CAP_TYPE_GENERAL:
         emu_devx_fill_general(cap);
+        if (emu_port_is_bond(port)) {
+            emu_devx_fill_bond(cap, port);
+        }
         return EMU_CMD_ST_OK;
     case EMU_CAP_TYPE_ATOMIC:
         emu_devx_fill_atomic(cap);
@@ -126,9 +139,13 @@ int emu_devx_query_vport(const emu_devx_cmd_t *cmd)
     return EMU_CMD_ST_OK;
 }
 
-/* Ports are never bonded: all fields are zero */
 int emu_devx_query_lag(const emu_devx_cmd_t *cmd)
 {
-    (void)cmd;
+    if (cmd->outlen < EMU_CMD_MIN_LEN) {
+        return EMU_CMD_ST_BAD_OUTP_LEN;
+    }
+
+    emu_ifc_set((uint8_t*)cmd->out + EMU_LAG_OUT_OFFSET, EMU_LAG_STATE,
+                emu_port_is_bond(emu_vctx(cmd->context)->port));
     return EMU_CMD_ST_OK;
 }

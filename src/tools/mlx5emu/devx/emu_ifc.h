@@ -39,6 +39,10 @@
 #define EMU_CMD_QUERY_HCA_VPORT    0x762
 #define EMU_CMD_QUERY_LAG          0x842
 
+/* Context of QUERY_LAG's output, at a byte */
+#define EMU_LAG_OUT_OFFSET         8
+#define EMU_LAG_STATE              0x01d, 3
+
 /* Statuses */
 #define EMU_CMD_ST_OK              0x00
 #define EMU_CMD_ST_INT_ERR         0x01
@@ -100,6 +104,9 @@
 #define EMU_CAP_LOG_PG_SZ          0x258, 8
 #define EMU_CAP_BF                 0x260, 1
 #define EMU_CAP_LOG_BF_REG_SIZE    0x26b, 5
+#define EMU_CAP_LAG_DCT            0x276, 2
+#define EMU_CAP_LAG_MASTER         0x27b, 1
+#define EMU_CAP_NUM_LAG_PORTS      0x27c, 4
 #define EMU_CAP_MAX_WQE_SZ_SQ      0x290, 16
 #define EMU_CAP_MAX_WQE_SZ_RQ      0x2b0, 16
 #define EMU_CAP_MAX_WQE_SZ_SQ_DC   0x2d0, 16

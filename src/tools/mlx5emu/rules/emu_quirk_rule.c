@@ -172,6 +172,20 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                     " verbs of mlx5, DEVX and DC",
         .real     = "any NIC but mlx5, and soft-RoCE",
         .source   = "rdma-core, providers/mlx5/mlx5.c, mlx5dv_is_supported()"
+    },
+    [EMU_QUIRK_BOND] = {
+        .name     = "bond",
+        .scope    = EMU_QUIRK_SCOPE_HOST,
+        .is_fixed = 1,
+        .values   = {{"time", 1, 10000000, 0, 60000000000},
+                     {"lag_dct", 0, 1, 0, 1}},
+        .what     = "links 2k and 2k+1 of a host are the ports of one device,"
+                    " mlx5_bond_<k>, which uses the second while the first is"
+                    " down, and loses packets for so long when it changes over;"
+                    " it has DC if lag_dct is 1",
+        .real     = "RoCE LAG, modes active-backup, balance-xor, 802.3ad",
+        .source   = "Linux, drivers/net/ethernet/mellanox/mlx5/core/lag; DC needs"
+                    " lag_dct in the firmware, commit 7c4b1ab9f167"
     }
 };
 

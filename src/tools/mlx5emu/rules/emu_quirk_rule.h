@@ -49,6 +49,7 @@ typedef enum emu_quirk {
     EMU_QUIRK_MISWIRED,
     EMU_QUIRK_GID_MOVES,
     EMU_QUIRK_NO_MLX5DV,
+    EMU_QUIRK_BOND,
     EMU_QUIRK_LAST
 } emu_quirk_t;
 

@@ -207,7 +207,8 @@ static const char *emu_sysattr_device(const char *path, const emu_port_t **port_
         port = emu_port_get(emu_self->host, link);
         emu_port_device_name(port, name);
         length = strlen(name);
-        if ((strncmp(path, name, length) == 0) &&
+        if ((emu_port_device(port) == port) &&
+            (strncmp(path, name, length) == 0) &&
             ((path[length] == '/') || (path[length] == '\0'))) {
             *port_p = port;
             return path + length + strspn(path + length, "/");

@@ -282,6 +282,10 @@ static int emu_sysfs_create_all(const char *dir, unsigned hosts, unsigned links)
 
     for (host = 0; host < hosts; ++host) {
         for (link = 0; link < links; ++link) {
+            if (emu_port_device(emu_port_get(host, link))->link != link) {
+                continue;
+            }
+
             ret = emu_sysfs_create_nic(dir, host, link);
             if (ret != 0) {
                 return ret;

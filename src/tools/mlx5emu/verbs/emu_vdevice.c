@@ -116,10 +116,18 @@ static emu_vdevice_t *emu_vdevice_get(unsigned link)
     return dev;
 }
 
+/* Whether a link has a device of its own: the second of a bond has none */
+static int emu_vdevice_has_link(unsigned link)
+{
+    const emu_port_t *port = emu_port_get(emu_self->host, link);
+
+    return emu_port_device(port) == port;
+}
+
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     struct ibv_device **list = NULL;
-    unsigned link, num       = 0;
+    unsigned link, links, num = 0;
     emu_vdevice_t *dev;
     int ret;
 
@@ -133,21 +141,25 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
         goto out;
     }
 
-    num  = (ret == 0) ? emu_fabric->cfg.links : 0;
-    list = calloc(num + 1, sizeof(*list));
+    links = (ret == 0) ? emu_fabric->cfg.links : 0;
+    list  = calloc(links + 1, sizeof(*list));
     if (list == NULL) {
         ret = ENOMEM;
         goto out;
     }
 
-    for (link = 0; link < num; ++link) {
+    for (link = 0; link < links; ++link) {
+        if (!emu_vdevice_has_link(link)) {
+            continue;
+        }
+
         dev = emu_vdevice_get(link);
         if (dev == NULL) {
             ret = ENOMEM;
             goto err_free_list;
         }
 
-        list[link] = &dev->ibv;
+        list[num++] = &dev->ibv;
     }
 
     ret = 0;

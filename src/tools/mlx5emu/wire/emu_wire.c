@@ -77,10 +77,36 @@ static int emu_wire_is_alive(const emu_port_t *port)
                                            __ATOMIC_ACQUIRE) - 1);
 }
 
+/* A link that flaps is looked at before it is decided who carries packets */
+static emu_port_t *emu_wire_carrier(emu_port_t *port)
+{
+    if (emu_unlikely(emu_port_is_bond(port))) {
+        (void)emu_wire_link(port);
+        (void)emu_wire_link(port + 1);
+    }
+    return emu_port_carrier(port);
+}
+
 static int emu_wire_is_up(emu_port_t *port)
 {
-    return (port != NULL) && emu_wire_is_alive(port) &&
-           (emu_wire_link(port) == EMU_LINK_UP);
+    emu_port_t *carrier;
+
+    if ((port == NULL) || !emu_wire_is_alive(port)) {
+        return 0;
+    }
+
+    carrier = emu_wire_carrier(port);
+    return (carrier != NULL) && (emu_wire_link(carrier) == EMU_LINK_UP);
+}
+
+/* Count the packets of a bond that its second port carries */
+static void emu_wire_count_bond(emu_port_t *port, const emu_pkt_t *pkt)
+{
+    if (emu_unlikely(emu_port_is_bond(port)) &&
+        (emu_port_carrier(port) != port)) {
+        emu_quirk_act(port->index, EMU_QUIRK_BOND, pkt->src_qpn, pkt->op,
+                      pkt->psn);
+    }
 }
 
 /* A port sends to itself within the NIC: a link that loses packets does not
@@ -91,7 +117,7 @@ static int emu_wire_passes(const emu_pkt_t *pkt)
 
     if (emu_unlikely(pkt->src_port == pkt->dst_port)) {
         return emu_wire_is_alive(src) &&
-               ((emu_wire_link(src) != EMU_LINK_DOWN) ||
+               ((emu_wire_link(src), !emu_port_is_down(src)) ||
                 emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT));
     }
     return emu_wire_is_up(src) && emu_wire_is_up(emu_wire_dst(pkt));
@@ -365,7 +391,7 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                     emu_rsp_t *rsp_p)
 {
-    const emu_port_t *src = emu_wire_src(pkt);
+    emu_port_t *src = emu_wire_src(pkt);
 
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         emu_wire_lost(pkt, (pkt->dst_port == EMU_ROUTE_NONE) ?
@@ -373,6 +399,10 @@ int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
         return 0;
     }
 
+    if (pkt->src_port != pkt->dst_port) {
+        emu_wire_count_bond(src, pkt);
+        emu_wire_count_bond(emu_wire_dst(pkt), pkt);
+    }
     if (emu_unlikely(!emu_wire_has_live_nic(src))) {
         emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
     }
