@@ -204,3 +204,20 @@ UCS_TEST_F(test_emu_bond_slow, no_dc) {
     EXPECT_TRUE(has(p->output(), "Device: mlx5_1:1")) << p->output();
     EXPECT_TRUE(has(p->output(), "dc_mlx5")) << p->output();
 }
+
+
+/* As real bonds are */
+class test_emu_bond_roce : public test_emu_bond {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--quirk", "roce,bond:0s"};
+    }
+};
+
+UCS_TEST_F(test_emu_bond_roce, ucx) {
+    fabric().link(1, 0, "down");
+    perftest("rc_mlx5");
+    perftest("dc_mlx5");
+    EXPECT_GE(acted("bond", 1, 0), 200u);
+}
