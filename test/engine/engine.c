@@ -58,7 +58,7 @@ void engine_open(engine_t *engine, size_t length)
     engine->mem    = mmap(NULL, length, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ENGINE_CHECK(engine->mem != MAP_FAILED);
-    ENGINE_CHECK(emu_port_open(0, &engine->ctx) == 0);
+    ENGINE_CHECK(emu_nic_open(0, &engine->ctx) == 0);
     ENGINE_CHECK(emu_pd_alloc(engine->ctx, &engine->pd) == 0);
     ENGINE_CHECK(emu_mr_reg(engine->pd, (uintptr_t)engine->mem, length,
                             (uintptr_t)engine->mem,

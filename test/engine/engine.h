@@ -15,6 +15,7 @@
 #include "core/emu_fabric.h"
 #include "core/emu_map.h"
 #include "core/emu_mr.h"
+#include "core/emu_nic.h"
 #include "core/emu_port.h"
 #include "core/emu_proc.h"
 #include "core/emu_qp.h"

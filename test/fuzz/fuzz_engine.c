@@ -8,6 +8,7 @@
  */
 #include "fuzz.h"
 #include "../engine/engine.h"
+#include "core/emu_quirk.h"
 #include "proto/emu_proto.h"
 
 #include <arpa/inet.h>
@@ -198,6 +199,24 @@ static void act_state(fuzz_input_t *in, unsigned i)
     emu_qp_query(qps[i], &attr);
 }
 
+/* Packets that come out of order, and writes that are placed late */
+static void set_quirks(unsigned bits)
+{
+    static const char *const texts[] = {"ooo:4:20us:50:1", "late-write:20us"};
+    emu_quirk_rule_t rules[EMU_QUIRK_MAX_RULES];
+    unsigned i, num;
+    char err[256];
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        FUZZ_CHECK(emu_quirk_parse(texts[i], rules, &num, err, sizeof(err)) == 0);
+        if (bits & (1u << i)) {
+            FUZZ_CHECK(emu_quirk_add(&rules[0]) == 0);
+        } else {
+            (void)emu_quirk_remove(&rules[0]);
+        }
+    }
+}
+
 /* What an access holds is given back; the thread of the timers may be in one */
 static void check_holds(void)
 {
@@ -229,6 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         start(i);
     }
 
+    set_quirks(fuzz_u64(&in, 1));
     for (n = 0; (n < ENGINE_ACTIONS) && (in.size > 0); ++n) {
         head = fuzz_u64(&in, 1);
         actions[(head >> 3) % 6](&in, (head & 7) % NUM_QPS);
