@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# What a flapping port costs programs that others wrote: LAMMPS, and BLACS' test, over
+# two emulated hosts, while one port of host 0 is down for 150 ms of each 500 ms. The run
+# time must stay below 1.5 times the undisturbed one, and both hosts must switch only a
+# few times. The programs are Debian's; they are installed if they are missing. Each
+# figure is the shortest of several runs, disturbed and undisturbed ones in turn, because
+# the machine has other work too.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
+
+runs=${RC_VARUNA_FLAPPING_RUNS:-3}
+mpi_timeout=500
+
+# A computer under load must not look like a silent link
+export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
+
+needs() {
+    check "$top/contrib/setup.sh" --install "$1" >/dev/null
+}
+
+# "$ended", which each test sets, is in the output of a program that has done its work.
+
+# timed PROGRAM ARGUMENT...: sets taken, in milliseconds
+timed() {
+    local start
+    start=$(date +%s%N)
+    launch 2 "${ranks:-1}" "$@" || true # The last that BLACS tests is an abort
+    taken=$((($(date +%s%N) - start) / 1000000))
+    grep -aq "$ended" job.log ||
+        fail "$1 did not come to its end: $(grep -av ' UCX ' job.log | tail -n 5)"
+}
+
+# undisturbed PROGRAM ARGUMENT...
+undisturbed() {
+    fabric_up
+    timed "$@"
+    ! grep -aq 'rc_varuna: switched' job.log || fail "an undisturbed run has switched"
+    fabric_down
+}
+
+# flapping PROGRAM ARGUMENT...: sets switches, of both processes
+flapping() {
+    fabric_up
+    link 0:0 flap 500ms,0.7
+    timed "$@"
+    switches=$(grep -ac 'rc_varuna: switched' job.log || true)
+    fabric_down
+}
+
+# costs_less_than_half_more PROGRAM ARGUMENT...
+costs_less_than_half_more() {
+    local best=0 best_flapping=0 most=0 i
+
+    for ((i = 0; i < runs; ++i)); do
+        undisturbed "$@"
+        [ $best -ne 0 ] && [ $best -le $taken ] || best=$taken
+        flapping "$@"
+        [ $best_flapping -ne 0 ] && [ $best_flapping -le $taken ] ||
+            best_flapping=$taken
+        [ $most -ge $switches ] || most=$switches
+    done
+    echo "# undisturbed $best ms, flapping $best_flapping ms, $most switches at most"
+    [ $most -gt 0 ] || fail "the port flapped, and nothing has switched"
+    # About three switches of each endpoint over the link
+    [ $most -le $((10 * ${ranks:-1} * ${ranks:-1})) ] || fail "$most switches"
+    [ $((best_flapping * 2)) -lt $((best * 3)) ] ||
+        fail "$best_flapping ms while the port flaps, $best ms undisturbed"
+}
+
+test_lammps() {
+    needs lammps
+    cat >in.melt <<EOF
+units         lj
+atom_style    atomic
+lattice       fcc 0.8442
+region        box block 0 12 0 12 0 12
+create_box    1 box
+create_atoms  1 box
+mass          1 1.0
+velocity      all create 1.44 87287 loop geom
+pair_style    lj/cut 2.5
+pair_coeff    1 1 1.0 1.0 2.5
+neighbor      0.3 bin
+neigh_modify  delay 0 every 20 check no
+fix           1 all nve
+thermo        100
+run           ${RC_VARUNA_FLAPPING_STEPS:-500}
+EOF
+    export OMP_NUM_THREADS=1
+    ended='Loop time of'
+    costs_less_than_half_more lmp -in "$PWD/in.melt"
+}
+
+test_blacs() {
+    needs scalapack-mpi-test
+    cp /usr/share/scalapack/BLACS/*.dat .
+    ended='final auxiliary test is for BLACS_ABORT'
+    ranks=2
+    costs_less_than_half_more \
+        "/usr/lib/$(gcc -print-multiarch)/scalapack/openmpi-tests/xCbtest"
+}
+
+run_tests
