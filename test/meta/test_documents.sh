@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What the documents refer to exists: files, headings, tests, mutations, models.
+# What the documents refer to exists: files, headings, tests, mutations, models, functions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -117,7 +117,31 @@ test_invariants() {
     check_invariants "$top/docs/RECOVERY.md"
 }
 
+# check_walks DOCUMENT: the functions that it names exist
+check_walks() {
+    local names name wrong=0
+
+    mapfile -t names < <(grep -oE '`(uct_varuna|emu)_[a-z0-9_]+`' "$1" | tr -d '`' | sort -u)
+    [ ${#names[@]} -gt 40 ] || fail "$1 names ${#names[@]} functions"
+    for name in "${names[@]}"; do
+        grep -rqw --include='*.[ch]' --include='*.inl' "$name" "$top/src" || {
+            echo "# there is no $name"
+            wrong=1
+        }
+    done
+    [ $wrong = 0 ] || fail "a walk is out of date"
+}
+
+test_walks() {
+    check_walks "$top/CONTRIBUTING.md"
+}
+
 # The checks themselves
+test_stale_walk_is_found() {
+    sed 's/uct_varuna_req_start/uct_varuna_req_gone/' "$top/CONTRIBUTING.md" >stale.md
+    fails 1 'there is no uct_varuna_req_gone' check_walks stale.md
+}
+
 test_broken_links_are_found() {
     printf '[a](b.md)\n' >document.md
     fails 1 'document.md: there is no b.md' check_links . document.md
