@@ -5,6 +5,7 @@
  */
 #include "ft_ctl_msg.h"
 
+#include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
@@ -119,7 +120,7 @@ const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p)
     vqp->opening   = hdr->opening;
     vqp->target    = rep->target;
     vqp->epoch     = 1;
-    vqp->seq       = 0;
+    vqp->seq       = uct_varuna_am_seq_first(hdr->opening);
     vqp->proxy_seq = 1;
     *length_p      = rep->addr_len;
     return UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len);

@@ -124,20 +124,31 @@ static void ft_mutate_way(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
     }
 }
 
-/* Nothing but its number names the vQP of an active message (docs/SECURITY.md), and the
- * friend's are next to ours: those are left alone */
-static void ft_mutate_keep_target(uint32_t target, ft_shot_t *shot)
+/* The name of another's vQP, close to ours or not, and a number that would be its next if
+ * it counted from 0 */
+static void ft_mutate_target(ft_rng_t *rng, ft_shot_t *shot)
 {
-    if ((shot->am_id == UCT_VARUNA_AM_ID_DATA) &&
-        (shot->msg.length >= sizeof(uct_varuna_am_hdr_t))) {
-        ((uct_varuna_am_hdr_t*)shot->msg.data)->target = target;
+    uct_varuna_am_hdr_t *hdr = (uct_varuna_am_hdr_t*)shot->msg.data;
+
+    if ((shot->am_id != UCT_VARUNA_AM_ID_DATA) ||
+        (shot->msg.length < sizeof(*hdr))) {
+        return;
+    }
+
+    hdr->target ^= (ft_rng_one_in(rng, 4) ? ft_rng_next(rng) :
+                    1 + ft_rng_below(rng, 15)) << UCT_VARUNA_AM_ID_BITS;
+    if (ft_rng_one_in(rng, 2)) {
+        hdr->seq = ft_rng_below(rng, 64);
     }
 }
 
 void ft_fuzz_mutate(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {
-    uint32_t target = ((const uct_varuna_am_hdr_t*)shot->msg.data)->target;
-    unsigned count  = 1 + ft_rng_below(rng, 3);
+    unsigned count = 1 + ft_rng_below(rng, 3);
+
+    if (ft_rng_one_in(rng, 2)) {
+        ft_mutate_target(rng, shot);
+    }
 
     for (; count > 0; --count) {
         switch (ft_rng_below(rng, 8)) {
@@ -163,6 +174,4 @@ void ft_fuzz_mutate(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
             break;
         }
     }
-
-    ft_mutate_keep_target(target, shot);
 }

@@ -90,7 +90,9 @@ static void ft_ask_open(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
 static void ft_ask_fence(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                          const ft_ctl_vqp_t *vqp, unsigned type)
 {
-    uct_varuna_ctl_fence_req_t req = {.newest = 1, .round = 1, .am_acked = 0};
+    uct_varuna_ctl_fence_req_t req = {
+        .newest = 1, .round = 1, .am_acked = vqp->seq
+    };
     ft_ctl_msg_t msg;
 
     ft_ctl_fence_req(ctl, peer, link, vqp, &req, &msg);
@@ -123,7 +125,9 @@ static void ft_forge(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                      const ft_ctl_vqp_t *vqp)
 {
     static unsigned count          = 0;
-    uct_varuna_ctl_fence_req_t req = {.newest = 9, .round = 1, .am_acked = 0};
+    uct_varuna_ctl_fence_req_t req = {
+        .newest = 9, .round = 1, .am_acked = vqp->seq + 9
+    };
     uct_varuna_ctl_proxy_req_t amo = {.seq = 1, .width = 8, .addr = 8};
     ft_ctl_vqp_t forged            = *vqp;
     uint64_t secret                = ctl->secret;

@@ -15,10 +15,11 @@ export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info UCX_WARN_UNUSED_ENV_VARS=n
 nic_gives_up 10ms 2
 
 # pair TEST: starts both sides of a ucx_perftest in $fabric, the client's process is
-# $client
+# $client. With the fault ${rule[@]}
 pair() {
     run=$("$top/test/e2e/lib/mutant.sh")
     fabric_up
+    [ -z "${rule[*]-}" ] || fault "${rule[@]}"
     UCX_RC_VARUNA_MUTATE=$mutation timeout 60 stdbuf -oL \
         "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" \
         >server.log 2>&1 &
@@ -69,6 +70,23 @@ test_fence_tells() {
     await 50 server.log 'message 100 was acknowledged, but did not come'
     await 50 client.log 'fails in state.*Connection reset'
     down
+}
+
+# Numbers of messages start anywhere. The lane is lost just before, when, and just after
+# they wrap around
+test_numbers_wrap_around() {
+    local nth rule
+    mutation=am_wrap
+    export UCX_RC_VARUNA_MUTATE=am_wrap # The client, too
+    for nth in 140 150 160; do
+        rule=(ack host=1 op=send size=1024-2047 "nth=$nth" silent=1:0)
+        pair -t tag_bw -s 1024 -n 20000 -w 10
+        wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
+        ! grep -q 'did not come' client.log server.log || fail "a gap is seen"
+        grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
+        faults_fired
+        down
+    done
 }
 
 run_tests

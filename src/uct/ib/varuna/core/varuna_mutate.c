@@ -41,6 +41,7 @@ const char *uct_varuna_mutation_names[] = {
     [UCT_VARUNA_MUTATE_AMO_MOVE_UNFENCED] = "amo_move_unfenced",
     [UCT_VARUNA_MUTATE_AMO_FENCE_PASSED] = "amo_fence_passed",
     [UCT_VARUNA_MUTATE_ANY_OPENING]     = "any_opening",
+    [UCT_VARUNA_MUTATE_AM_WRAP]         = "am_wrap",
     [UCT_VARUNA_MUTATE_LAST]            = NULL
 };
 

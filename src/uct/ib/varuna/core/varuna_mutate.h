@@ -48,11 +48,16 @@ typedef enum {
                                           decided (9) */
     UCT_VARUNA_MUTATE_ANY_OPENING,     /* What was said to a target of old is taken
                                           for the new one of that name */
+    UCT_VARUNA_MUTATE_AM_WRAP,         /* No mistake: numbers of messages wrap around
+                                          after UCT_VARUNA_MUTATE_WRAP_AT */
     UCT_VARUNA_MUTATE_LAST
 } uct_varuna_mutation_t;
 
 /* LOSE_MESSAGE: its number */
 #define UCT_VARUNA_MUTATE_LOST_SEQ 100
+
+/* AM_WRAP: so many messages */
+#define UCT_VARUNA_MUTATE_WRAP_AT  150
 
 /* NO_GATE: so many steps of the endpoint, if the application posts nothing new */
 #define UCT_VARUNA_MUTATE_LEAKS    1000

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      11
+#define UCT_VARUNA_WIRE_VERSION      12
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -74,14 +74,17 @@ typedef struct uct_varuna_addr_short {
  */
 typedef union uct_varuna_am_hdr {
     struct {
-        uint32_t               seq;        /* Of this vQP, starts with 0 */
-        uint32_t               target;     /* (target id << 5) | user's AM id */
+        uint32_t               seq;        /* Of this vQP; starts as its opening
+                                              says, see varuna_am_seq.h */
+        uint32_t               target;     /* (target's number << 5) | user's AM
+                                              id; see varuna_numbers.h */
     } UCS_S_PACKED;
     uint64_t                   u64;
 } UCS_S_PACKED uct_varuna_am_hdr_t;        /* Stands where UCX's header ends */
 
 #define UCT_VARUNA_AM_ID_BITS        5
-#define UCT_VARUNA_TARGET_ID_MAX     UCS_BIT(32 - UCT_VARUNA_AM_ID_BITS)
+#define UCT_VARUNA_TARGET_BITS       (32 - UCT_VARUNA_AM_ID_BITS)
+#define UCT_VARUNA_TARGET_ID_MAX     UCS_BIT(UCT_VARUNA_TARGET_BITS)
 
 /*
  * Control messages. Requests are idempotent: a requester which hears nothing

@@ -225,6 +225,9 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
                             &iface->target_stats.foreign, UCS_VFS_TYPE_U32,
                             "target/foreign");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
+                            &iface->target_stats.unexpected, UCS_VFS_TYPE_U32,
+                            "target/unexpected");
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
                             &iface->target_stats.answered, UCS_VFS_TYPE_U32,
                             "target/strangers_answered");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,

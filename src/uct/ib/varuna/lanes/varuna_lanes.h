@@ -92,6 +92,8 @@ struct uct_varuna_iface {
         uint32_t               stale;         /* Requests meant for others */
         uint32_t               mismatched;    /* Of unknown secret or opening */
         uint32_t               foreign;       /* AMs of other ids; atomic */
+        uint32_t               unexpected;    /* AMs to no vQP, or far from its next
+                                                 number; main thread */
         uint32_t               answered;      /* To strangers */
         uint32_t               ignored;       /* Of strangers */
         uint32_t               late_opens;    /* Of our closed endpoints */

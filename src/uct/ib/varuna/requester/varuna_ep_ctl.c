@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_req.h"
 #include "varuna_swap.h"
@@ -182,6 +183,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
 {
     uct_varuna_req_t *req;
     ucs_status_t status;
+    uint32_t first_seq;
 
     if ((ep->hot.state != UCT_VARUNA_EP_OPENING) || (ep->remote.logs_addr != 0) ||
         (hdr->epoch != ep->instance)) {
@@ -216,8 +218,10 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
     ep->remote.opening   = hdr->opening;
     uct_varuna_ep_ctl_ended(ep);
     ep->hot.target    = rep->target;
+    first_seq         = uct_varuna_am_seq_first(hdr->opening);
+    ep->hot.am_seq   += first_seq; /* It has counted from 0 */
     ucs_queue_for_each(req, &ep->hot.reqs, queue) {
-        uct_varuna_req_set_target(req, rep->target);
+        uct_varuna_req_set_target(req, rep->target, first_seq);
     }
     uct_varuna_ep_scan(ep, 0);
 }

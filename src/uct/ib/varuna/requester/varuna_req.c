@@ -380,12 +380,14 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     return UCS_OK;
 }
 
-void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target)
+void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,
+                               uint32_t first_seq)
 {
     if (uct_varuna_req_info(req)->kind != UCT_VARUNA_OP_AM) {
         return;
     }
 
+    req->am.hdr.seq   += first_seq;
     req->am.hdr.target = (target << UCT_VARUNA_AM_ID_BITS) |
                          (req->am.hdr.target & UCS_MASK(UCT_VARUNA_AM_ID_BITS));
     if (req->type == UCT_VARUNA_REQ_AM_ZCOPY) {

@@ -42,9 +42,10 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal);
  *  lane is dead. */
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
 
-/** The target is known now: put it in the header of a message which was taken
- *  while the endpoint was being opened. */
-void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target);
+/** The target and the number of the first message are known now: put them in the header
+ *  of a message that was posted while the endpoint was being opened. */
+void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,
+                               uint32_t first_seq);
 
 /** Completion callback of all saved requests. */
 void uct_varuna_req_completion(uct_completion_t *comp);

@@ -17,6 +17,7 @@
 
 #include "varuna_am.h"
 #include "varuna_gap.h"
+#include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_orphan.h"
 #include "varuna_target_log.h"
@@ -71,6 +72,35 @@ static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
     }
 }
 
+/* A target by its number in AM headers */
+static uct_varuna_target_t *
+uct_varuna_am_target(const uct_varuna_responder_t *resp, uint32_t number)
+{
+    uct_varuna_numbered_t *am = uct_varuna_numbers_find(&resp->targets.numbers,
+                                                        number);
+
+    return (am == NULL) ? NULL : ucs_container_of(am, uct_varuna_target_t, am);
+}
+
+static void uct_varuna_am_unordered(uct_varuna_iface_t *iface,
+                                    uct_varuna_target_t *target, uint32_t seq,
+                                    uint8_t am_id, const void *data, size_t length)
+{
+    switch (uct_varuna_am_seq_judge(seq, target->next_seq)) {
+    case UCT_VARUNA_AM_SEQ_LATER:
+        uct_varuna_am_hold(iface, target, seq, am_id, data, length);
+        break;
+    case UCT_VARUNA_AM_SEQ_FOREIGN:
+        ++iface->target_stats.unexpected;
+        ucs_debug("rc_varuna: vQP %u of peer 0x%" PRIx64 ": dropped message %u, as "
+                  "%u is the next", target->vqp, target->peer->uuid, seq,
+                  target->next_seq);
+        break;
+    default:
+        break;
+    }
+}
+
 static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
                                        uct_varuna_target_t *target)
 {
@@ -105,9 +135,10 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return UCS_OK; /* The interface is being closed */
     }
 
-    target = uct_varuna_target_find(iface->responder,
-                                    hdr->target >> UCT_VARUNA_AM_ID_BITS);
+    target = uct_varuna_am_target(iface->responder,
+                                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
     if (ucs_unlikely(target == NULL)) {
+        ++iface->target_stats.unexpected;
         ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
                   hdr->target >> UCT_VARUNA_AM_ID_BITS);
         return UCS_OK;
@@ -125,9 +156,11 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     }
 
     if (uct_varuna_mutate(LOSE_MESSAGE) && !target->gap.mutated &&
-        (seq == UCT_VARUNA_MUTATE_LOST_SEQ)) {
+        (seq - uct_varuna_am_seq_first(target->opening) ==
+         UCT_VARUNA_MUTATE_LOST_SEQ)) {
         target->gap.mutated = 1;
-        ucs_info("mutation: message %u of vQP %u is lost", seq, target->vqp);
+        ucs_info("mutation: message %u of vQP %u is lost",
+                 UCT_VARUNA_MUTATE_LOST_SEQ, target->vqp);
         return UCS_OK;
     }
 
@@ -135,8 +168,8 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         if (uct_varuna_mutate(AM_UNORDERED)) {
             uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
             target->next_seq = seq + 1;
-        } else if (UCS_CIRCULAR_COMPARE32(seq, >, target->next_seq)) {
-            uct_varuna_am_hold(iface, target, seq, am_id, data, length);
+        } else {
+            uct_varuna_am_unordered(iface, target, seq, am_id, data, length);
         }
         return UCS_OK;
     }

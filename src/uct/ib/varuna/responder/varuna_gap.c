@@ -20,6 +20,7 @@
 
 #include "varuna_gap.h"
 #include "varuna_responder.h"
+#include <uct/ib/varuna/core/varuna_am_seq.h>
 
 /* Tries to report the gap to the requester. It closes the target then; if it does not,
  * it is gone. */
@@ -95,7 +96,8 @@ void uct_varuna_gap_break(uct_varuna_iface_t *iface,
     ucs_log(iface->super.config.failure_level,
             "rc_varuna: vQP %u of peer 0x%" PRIx64 " fails: message %u %s, %u "
             "later ones are dropped", target->vqp, target->peer->uuid,
-            target->next_seq, reason, target->held.num);
+            target->next_seq - uct_varuna_am_seq_first(target->opening), reason,
+            target->held.num);
     uct_varuna_held_clear(&target->held);
     target->broken = 1;
     if (!target->gap.watched) {

@@ -18,6 +18,7 @@
 #define UCT_VARUNA_RESPONDER_H_
 
 #include <uct/ib/varuna/core/varuna_held.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
@@ -42,10 +43,11 @@ struct uct_varuna_target {
     uint32_t                   instance;  /* Of that id */
     uint64_t                   opening;   /* Tells it from all others that ever
                                              were here; random, never 0 */
-    uint32_t                   id;        /* Ours, in AM headers */
+    uint32_t                   id;        /* Ours, of its logs */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
     /* Receive side, main thread only */
+    uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
     uct_varuna_held_t          held;      /* Messages after the next one */
     uint8_t                    broken;    /* A message is missing for good */
@@ -117,9 +119,8 @@ uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
     return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
 }
 
-/* A chunk of targets and their logs: those of a target are found by its id. */
+/* A chunk of the logs of targets, which are found by the target's id. */
 typedef struct uct_varuna_target_chunk {
-    uct_varuna_target_t        *targets[UCT_VARUNA_TARGET_CHUNK];
     uint32_t                   next[UCT_VARUNA_TARGET_CHUNK]; /* In its list */
     ucs_time_t                 freed_at[UCT_VARUNA_TARGET_CHUNK];
     uint64_t                   *logs;
@@ -134,13 +135,13 @@ typedef struct uct_varuna_target_ids {
 } uct_varuna_target_ids_t;
 
 typedef struct uct_varuna_target_table {
-    /* Written under the lock with release stores, read by the main thread
-     * without it. */
+    uct_varuna_numbers_t       numbers;    /* By the number in AM headers. Changed
+                                              under the lock, read by the main thread
+                                              without it */
     uct_varuna_target_chunk_t  **chunks;   /* UCT_VARUNA_TARGET_MAX_CHUNKS */
     unsigned                   num_chunks;
     uint32_t                   next_id;    /* First which was never used */
-    uint32_t                   salt;       /* In the ids that peers are told */
-    uct_varuna_target_ids_t    freed;      /* Late AMs and log writes die out */
+    uct_varuna_target_ids_t    freed;      /* Late log writes die out */
     uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
     unsigned                   num_ready;  /* Read without the lock */
     unsigned                   count;      /* Of targets, with closed ones that

@@ -21,6 +21,7 @@
 #include "varuna_target_log.h"
 #include "varuna_gap.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 
@@ -111,17 +112,24 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
                          &resp->iface->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
+    target->next_seq = uct_varuna_am_seq_first(target->opening);
+    status           = uct_varuna_numbers_add(&resp->targets.numbers, &target->am);
+    if (status != UCS_OK) {
+        goto err_del_name;
+    }
+
     kh_val(&resp->targets.by_name, iter) = target;
     ++resp->iface->target_stats.open;
     ++resp->targets.count;
     ++peer->orphan.targets;
     uct_varuna_peer_heard(peer, ucs_get_time());
-    uct_varuna_target_publish(resp, id, target);
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
               peer->uuid);
     *target_p = target;
     return UCS_OK;
 
+err_del_name:
+    kh_del(uct_varuna_targets, &resp->targets.by_name, iter);
 err_put_id:
     uct_varuna_target_id_put(resp, id);
 err_free:
@@ -153,7 +161,7 @@ static void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned 
 
     memset(rep, 0, sizeof(*rep));
     rep->log_addr  = (uintptr_t)target->logs;
-    rep->target    = target->id ^ resp->targets.salt;
+    rep->target    = target->am.number;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
     rep->rkey_len  = own->key_len;
@@ -446,7 +454,9 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
 {
     ucs_debug("rc_varuna: closed target %u of peer 0x%lx", target->id,
               target->peer->uuid);
-    uct_varuna_target_publish(resp, target->id, NULL);
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_numbers_remove(&resp->targets.numbers, &target->am);
+    uct_varuna_ctl_unlock(resp->ctl);
     uct_varuna_target_disconnect(resp, target);
 
     uct_varuna_ctl_lock(resp->ctl);
@@ -476,10 +486,12 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp)
         return status;
     }
 
-    table->salt = ((resp->iface->uuid ^ (resp->iface->uuid >> 23) ^
-                    (resp->iface->uuid >> 46)) *
-                   UCT_VARUNA_TARGET_ID_LIMIT) &
-                  UCS_MASK(32 - UCT_VARUNA_AM_ID_BITS);
+    status = uct_varuna_numbers_init(&table->numbers, UCT_VARUNA_TARGET_BITS);
+    if (status != UCS_OK) {
+        uct_varuna_target_logs_cleanup(resp);
+        return status;
+    }
+
     kh_init_inplace(uct_varuna_targets, &table->by_name);
     kh_init_inplace(uct_varuna_rc_eps, &table->rc_eps);
     ucs_list_head_init(&table->closed);
@@ -505,5 +517,6 @@ void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp)
     }
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
+    uct_varuna_numbers_cleanup(&table->numbers);
     uct_varuna_target_logs_cleanup(resp);
 }

@@ -276,35 +276,6 @@ void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp)
     }
 }
 
-
-/* --- The table --- */
-
-void uct_varuna_target_publish(uct_varuna_responder_t *resp, uint32_t id,
-                               uct_varuna_target_t *target)
-{
-    uct_varuna_target_chunk_t *chunk = uct_varuna_target_chunk(&resp->targets,
-                                                               id);
-
-    __atomic_store_n(&chunk->targets[uct_varuna_target_slot(id)], target,
-                     __ATOMIC_RELEASE);
-}
-
-uct_varuna_target_t *uct_varuna_target_find(uct_varuna_responder_t *resp, uint32_t id)
-{
-    uct_varuna_target_table_t *table = &resp->targets;
-    uct_varuna_target_chunk_t *chunk;
-
-    id ^= table->salt; /* If it's another process's, it is out of range */
-    if ((id >> UCT_VARUNA_TARGET_CHUNK_BITS) >=
-        __atomic_load_n(&table->num_chunks, __ATOMIC_ACQUIRE)) {
-        return NULL;
-    }
-
-    chunk = uct_varuna_target_chunk(table, id);
-    return __atomic_load_n(&chunk->targets[uct_varuna_target_slot(id)],
-                           __ATOMIC_ACQUIRE);
-}
-
 ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp)
 {
     uct_varuna_target_table_t *table = &resp->targets;

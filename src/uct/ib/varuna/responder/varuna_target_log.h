@@ -30,11 +30,4 @@ uint64_t *uct_varuna_target_log(const uct_varuna_responder_t *resp, uint32_t id)
 const uct_varuna_own_t *
 uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id);
 
-/** Let uct_varuna_target_find() find it. */
-void uct_varuna_target_publish(uct_varuna_responder_t *resp, uint32_t id,
-                               uct_varuna_target_t *target);
-
-/** AM trampoline's look-up; main thread, no lock. @return NULL if unknown. */
-uct_varuna_target_t *uct_varuna_target_find(uct_varuna_responder_t *resp, uint32_t id);
-
 #endif

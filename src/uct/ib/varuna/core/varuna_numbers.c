@@ -1,0 +1,114 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Objects by random numbers. See varuna_numbers.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_numbers.h"
+#include "varuna_secret.h"
+
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
+
+#define UCT_VARUNA_NUMBERS_MIN       64
+
+static uct_varuna_number_table_t *uct_varuna_numbers_alloc(uint32_t size)
+{
+    uct_varuna_number_table_t *table;
+
+    table = ucs_calloc(1, sizeof(*table) + (size * sizeof(*table->objects)),
+                       "varuna_numbers");
+    if (table != NULL) {
+        table->mask = size - 1;
+    }
+
+    return table;
+}
+
+ucs_status_t uct_varuna_numbers_init(uct_varuna_numbers_t *numbers,
+                                     unsigned bits)
+{
+    numbers->limit = UCS_BIT(bits);
+    numbers->count = 0;
+    numbers->table = uct_varuna_numbers_alloc(UCT_VARUNA_NUMBERS_MIN);
+    return (numbers->table == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+void uct_varuna_numbers_cleanup(uct_varuna_numbers_t *numbers)
+{
+    uct_varuna_number_table_t *table;
+
+    while ((table = numbers->table) != NULL) {
+        numbers->table = table->smaller;
+        ucs_free(table);
+    }
+}
+
+static ucs_status_t uct_varuna_numbers_grow(uct_varuna_numbers_t *numbers)
+{
+    uct_varuna_number_table_t *old = numbers->table;
+    uct_varuna_number_table_t *table;
+    uint32_t i;
+
+    if (old->mask + 1 >= numbers->limit) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+
+    table = uct_varuna_numbers_alloc(2 * (old->mask + 1));
+    if (table == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    table->smaller = old;
+    for (i = 0; i <= old->mask; ++i) {
+        if (old->objects[i] != NULL) {
+            table->objects[old->objects[i]->number & table->mask] =
+                    old->objects[i];
+        }
+    }
+
+    __atomic_store_n(&numbers->table, table, __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_numbers_add(uct_varuna_numbers_t *numbers,
+                                    uct_varuna_numbered_t *object)
+{
+    ucs_status_t status;
+    uint32_t number;
+
+    if (2 * (numbers->count + 1) > numbers->table->mask + 1) {
+        status = uct_varuna_numbers_grow(numbers);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    /* At least every second index is free */
+    do {
+        status = uct_varuna_secret_random(&number, sizeof(number));
+        if (status != UCS_OK) {
+            return status;
+        }
+        number &= numbers->limit - 1;
+    } while ((number == 0) ||
+             (numbers->table->objects[number & numbers->table->mask] != NULL));
+
+    object->number = number;
+    ++numbers->count;
+    __atomic_store_n(&numbers->table->objects[number & numbers->table->mask],
+                     object, __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
+void uct_varuna_numbers_remove(uct_varuna_numbers_t *numbers,
+                               uct_varuna_numbered_t *object)
+{
+    __atomic_store_n(&numbers->table->objects[object->number &
+                                              numbers->table->mask],
+                     NULL, __ATOMIC_RELEASE);
+    --numbers->count;
+}
