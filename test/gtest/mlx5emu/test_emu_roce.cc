@@ -6,6 +6,7 @@
  */
 
 #include "test_emu.h"
+#include "test_emu_devx.h"
 
 #include <errno.h>
 
@@ -182,6 +183,12 @@ UCS_TEST_F(test_emu_addr, infiniband_datagrams) {
 
 class test_emu_roce : public test_emu_addr {
 protected:
+    /* Who asks for an address that nobody has waits for a second */
+    rcv::args_t fabric_options() const override
+    {
+        return {"--time-scale", "4"};
+    }
+
     void init() override
     {
         test_emu_addr::init();
@@ -242,6 +249,24 @@ UCS_TEST_F(test_emu_roce, files) {
               file(*a, "ports/1/gid_attrs/types/6"));
     EXPECT_EQ("!" + std::to_string(ENOENT),
               file(*a, "ports/1/gid_attrs/types/16"));
+}
+
+/* Service levels, and the context that tells of them, are for InfiniBand */
+UCS_TEST_F(test_emu_roce, devx) {
+    emu::devx_side s(fabric(), 0);
+    emu::mailbox cap(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
+    emu::mailbox vport(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_VPORT);
+    emu::answer answer;
+
+    answer = s.general(cap, EMU_CAP_OUT_OFFSET + EMU_CAP_SIZE);
+    EXPECT_EQ(0, answer.error);
+    EXPECT_EQ((uint64_t)EMU_CAP_PORT_TYPE_ETH,
+              answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_PORT_TYPE));
+    EXPECT_EQ(1u, answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_ROCE));
+    EXPECT_EQ(0u, answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_OOO_SL_MASK));
+
+    vport.set(0, EMU_VPORT_IN_PORT_NUM, 1);
+    EXPECT_EQ((unsigned)EMU_CMD_ST_BAD_PARAM, s.general(vport, 524).status());
 }
 
 UCS_TEST_F(test_emu_roce, rc_with_each_gid) {

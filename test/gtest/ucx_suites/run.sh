@@ -26,6 +26,8 @@
 # (ucx_TRANSPORT_flap.left_out, ucp_TRANSPORT_flap.left_out) are not run then.
 # Unless RC_VARUNA_LONG is set or the divisor is 1, only those which FLAP.some has
 # are.
+#
+# RCV_UCX_SOME: such a list for other suites.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -52,9 +54,12 @@ if [ -n "${RCV_FLAP:-}" ]; then
     flap_name=ucx_${transport}_flap
     [ "$level" = uct ] || flap_name=ucp_${transport}_flap
     lists+=("$here/$flap_name.left_out")
-    if [ -z "${RC_VARUNA_LONG:-}" ] && [ "$RCV_UCX_TEST_DIVISOR" != 1 ]; then
-        all=$(sed '/^#/d; s/ .*//' "$here/$flap_name.some" | paste -sd:)
-    fi
+    RCV_UCX_SOME=$flap_name.some
+fi
+if [ -n "${RCV_UCX_SOME:-}" ] && [ -z "${RC_VARUNA_LONG:-}" ] &&
+   [ "$RCV_UCX_TEST_DIVISOR" != 1 ]; then
+    all=$(sed "/^#/d; s/ .*//; s|^TRANSPORT/|$transport/|" "$here/$RCV_UCX_SOME" |
+          paste -sd:)
 fi
 
 # leave_out FILTER: the same without what is left out

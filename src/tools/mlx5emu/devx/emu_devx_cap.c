@@ -31,7 +31,6 @@ static void emu_devx_fill_general(void *cap)
                 EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
     emu_ifc_set(cap, EMU_CAP_LOG_MAX_RA_RES_QP,
                 EMU_DEVX_LOG2(EMU_MAX_RD_ATOMIC));
-    emu_ifc_set(cap, EMU_CAP_OOO_SL_MASK, 1);
     emu_ifc_set(cap, EMU_CAP_NUM_PORTS, 1);
     emu_ifc_set(cap, EMU_CAP_LOG_MAX_MSG, EMU_DEVX_LOG2(EMU_MAX_MSG));
     emu_ifc_set(cap, EMU_CAP_CQE_VERSION, 1);
@@ -56,6 +55,17 @@ static void emu_devx_fill_general(void *cap)
      * which ours do. */
     emu_ifc_set(cap, EMU_CAP_UMR_NO_ENTITY_SIZE, 1);
     emu_ifc_set(cap, EMU_CAP_UMR_NO_INDIRECT, 1);
+}
+
+/* Service levels are InfiniBand's: so is the mask of those with adaptive routing */
+static void emu_devx_fill_port(void *cap, const emu_port_t *port)
+{
+    int is_roce = emu_port_is_roce(port);
+
+    emu_ifc_set(cap, EMU_CAP_PORT_TYPE, is_roce ? EMU_CAP_PORT_TYPE_ETH :
+                                                  EMU_CAP_PORT_TYPE_IB);
+    emu_ifc_set(cap, EMU_CAP_ROCE, is_roce);
+    emu_ifc_set(cap, EMU_CAP_OOO_SL_MASK, !is_roce);
 }
 
 static void emu_devx_fill_atomic(void *cap)
@@ -90,6 +100,7 @@ int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
     switch (emu_ifc_get(cmd->in, EMU_CMD_OP_MOD) >> 1) {
     case EMU_CAP_TYPE_GENERAL:
         emu_devx_fill_general(cap);
+        emu_devx_fill_port(cap, port);
         if (emu_port_is_bond(port)) {
             emu_devx_fill_bond(cap, port);
         }

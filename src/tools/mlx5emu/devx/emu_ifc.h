@@ -73,6 +73,9 @@
 #define EMU_CAP_TYPE_ODP           0x02
 #define EMU_CAP_TYPE_ATOMIC        0x03
 
+#define EMU_CAP_PORT_TYPE_IB       0
+#define EMU_CAP_PORT_TYPE_ETH      1
+
 #define EMU_CAP_LOG_MAX_SRQ_SZ     0x080, 8
 #define EMU_CAP_LOG_MAX_QP_SZ      0x088, 8
 #define EMU_CAP_LOG_MAX_QP         0x09b, 5
@@ -87,6 +90,7 @@
 #define EMU_CAP_LOG_MAX_RA_RES_DC  0x13a, 6
 #define EMU_CAP_LOG_MAX_RA_REQ_QP  0x14a, 6
 #define EMU_CAP_LOG_MAX_RA_RES_QP  0x15a, 6
+#define EMU_CAP_PORT_TYPE          0x1b6, 2
 #define EMU_CAP_NUM_PORTS          0x1b8, 8
 #define EMU_CAP_LOG_MAX_MSG        0x1c3, 5
 #define EMU_CAP_CQE_VERSION        0x1fc, 4
@@ -96,6 +100,7 @@
 #define EMU_CAP_UMR_NO_INDIRECT    0x209, 1
 #define EMU_CAP_SCTR_DATA_CQE      0x215, 1
 #define EMU_CAP_DCT                0x21a, 1
+#define EMU_CAP_ROCE               0x21d, 1
 #define EMU_CAP_ATOMIC             0x21e, 1
 #define EMU_CAP_CQ_RESIZE          0x221, 1
 #define EMU_CAP_UD                 0x23d, 1
