@@ -64,32 +64,10 @@ typedef struct {
 } ft_word_t;
 
 
-static const char *ft_ask(ft_bench_t *bench, ft_child_t *child,
-                          const char *text)
-{
-    const char *answer;
-
-    ft_child_send(child, "%s", text);
-    answer = ft_child_answer(child, FT_ANSWER_TIME);
-    if ((answer == NULL) || strncmp(answer, "ok", 2)) {
-        ft_driver_fatal(&bench->driver, "the %s says to \"%s\": %s",
-                        child->name, text, (answer == NULL) ? "nothing" :
-                        answer);
-    }
-
-    return answer + 2;
-}
-
-static char *ft_trace(ft_bench_t *bench)
-{
-    return ft_fabric_run(&bench->driver.fabric, "trace", "--json --from %"
-                         PRIu64, bench->seq + 1);
-}
-
 /* @return how many requests were executed anywhere since the last time */
 static unsigned ft_count_trace(ft_bench_t *bench)
 {
-    char *trace  = ft_trace(bench);
+    char *trace  = ft_fabric_trace(&bench->driver.fabric, bench->seq, "");
     char *text   = trace;
     unsigned num = 0;
     ft_entry_t entry;
@@ -105,29 +83,16 @@ static unsigned ft_count_trace(ft_bench_t *bench)
 
 static void ft_setup(ft_bench_t *bench)
 {
-    char connect[FT_ANSWER_MAX + 16];
-    const char *answer;
+    char address[FT_ANSWER_MAX];
 
     ft_driver_up(&bench->driver, 2, 2, "--trace 1048576");
     ft_driver_start_job(&bench->driver, &bench->server, "server", 0, NULL);
-    answer = ft_child_answer(&bench->server, FT_ANSWER_TIME);
-    if ((answer == NULL) ||
-        (sscanf(answer, "address 0x%" SCNx64, &bench->base) != 1)) {
-        ft_driver_fatal(&bench->driver, "the server did not start");
-    }
-
-    snprintf(connect, sizeof(connect), "connect %s",
-             answer + strlen("address "));
+    ft_driver_await_server(&bench->driver, &bench->server, &bench->base, address);
     ft_driver_start_job(&bench->driver, &bench->client, "client", 1, NULL);
-    answer = ft_child_answer(&bench->client, FT_ANSWER_TIME);
-    if ((answer == NULL) || strcmp(answer, "ready")) {
-        ft_driver_fatal(&bench->driver, "the client did not start");
-    }
-
-    ft_ask(bench, &bench->client, connect);
-    ft_ask(bench, &bench->client, "open");
-    ft_ask(bench, &bench->client, "warm");
-    ft_ask(bench, &bench->client, "idle 0.5"); /* RC is connected meanwhile */
+    ft_driver_connect(&bench->driver, &bench->client, address);
+    ft_driver_ask(&bench->driver, &bench->client, "open");
+    ft_driver_ask(&bench->driver, &bench->client, "warm");
+    ft_driver_ask(&bench->driver, &bench->client, "idle 0.5"); /* RC is connected */
 }
 
 /* Touch a word, until that is done by RC on the first link. @return the queue pair */
@@ -139,9 +104,9 @@ static uint32_t ft_warm(ft_bench_t *bench)
     ft_entry_t entry;
 
     for (tries = 0; (qpn == 0) && (tries < FT_WARM_TRIES); ++tries) {
-        ft_ask(bench, &bench->client, "idle 0.005");
-        ft_ask(bench, &bench->client, "warm");
-        trace = text = ft_trace(bench);
+        ft_driver_ask(&bench->driver, &bench->client, "idle 0.005");
+        ft_driver_ask(&bench->driver, &bench->client, "warm");
+        trace = text = ft_fabric_trace(&bench->driver.fabric, bench->seq, "");
         while (ft_trace_next(&text, &entry)) {
             bench->seq = entry.seq;
             if ((entry.host == 0) && (entry.link == 0) && entry.is_rc &&
@@ -166,10 +131,9 @@ static double ft_time(ft_bench_t *bench, unsigned count, int alone,
                       const char *atom, int shortest)
 {
     double median, minimum;
-    char text[128];
 
-    snprintf(text, sizeof(text), "time 8 %u %d %s", count, alone, atom);
-    sscanf(ft_ask(bench, &bench->client, text), "%lf %lf", &median, &minimum);
+    sscanf(ft_driver_ask(&bench->driver, &bench->client, "time 8 %u %d %s", count,
+                         alone, atom), "%lf %lf", &median, &minimum);
     return shortest ? minimum : median;
 }
 
@@ -179,13 +143,13 @@ static void ft_cost_of(ft_bench_t *bench, const char *name, int alone,
     const ft_fabric_t *fabric = &bench->driver.fabric;
     double ns, delayed, messages;
 
-    ft_ask(bench, &bench->server, "set 1");
+    ft_driver_ask(&bench->driver, &bench->server, "set 1");
     ft_time(bench, FT_DELAYED, alone, atom, 0);
-    ft_ask(bench, &bench->server, "set 1");
+    ft_driver_ask(&bench->driver, &bench->server, "set 1");
     ft_count_trace(bench);
     ns       = ft_time(bench, bench->count, alone, atom, 0);
     messages = (double)ft_count_trace(bench) / bench->count;
-    ft_ask(bench, &bench->server, "set 1");
+    ft_driver_ask(&bench->driver, &bench->server, "set 1");
     ft_fabric_do(fabric, "fault", "add packet host=1 count=all delay=%ums",
                  FT_DELAY);
     delayed  = ft_time(bench, FT_DELAYED, alone, atom, 1);
@@ -208,7 +172,7 @@ static void ft_cost(ft_bench_t *bench)
 
 static void ft_read_words(ft_bench_t *bench, ft_word_t *words)
 {
-    char *trace = ft_trace(bench);
+    char *trace = ft_fabric_trace(&bench->driver.fabric, bench->seq, "");
     char *text  = trace;
     ft_entry_t entry;
     uint64_t i;
@@ -235,7 +199,7 @@ static void ft_read_words(ft_bench_t *bench, ft_word_t *words)
 static void ft_judge_batch(ft_bench_t *bench, ft_word_t *words,
                            const char *results, uint64_t before, uint64_t value)
 {
-    const char *last = ft_ask(bench, &bench->server, "batch 16");
+    const char *last = ft_driver_ask(&bench->driver, &bench->server, "batch 16");
     uint64_t result, left, first;
     unsigned i;
     int length;
@@ -266,7 +230,7 @@ static void ft_batch(ft_bench_t *bench, uint64_t before, uint64_t value)
     unsigned fails_at                  = 1 + ft_random(&bench->random,
                                                        2 * FT_ATOM_BATCH_MAX);
     unsigned mute_from                 = 1 + ft_random(&bench->random, fails_at);
-    char results[FT_ANSWER_MAX], text[64];
+    char results[FT_ANSWER_MAX];
     unsigned i;
     uint32_t qpn;
 
@@ -277,9 +241,9 @@ static void ft_batch(ft_bench_t *bench, uint64_t before, uint64_t value)
                  " silent=1:0", qpn, fails_at);
     ft_fabric_do(fabric, "fault", "add ack host=1 link=0 qp=0x%x nth=%u"
                  " count=all drop", qpn, mute_from);
-    snprintf(text, sizeof(text), "batch %u %" PRIx64, FT_ATOM_BATCH_MAX, value);
     snprintf(results, sizeof(results), "%s",
-             ft_ask(bench, &bench->client, text));
+             ft_driver_ask(&bench->driver, &bench->client, "batch %u %" PRIx64,
+                           FT_ATOM_BATCH_MAX, value));
     bench->failures += (ft_fabric_fired(fabric, 0) > 0);
     ft_read_words(bench, words);
     ft_judge_batch(bench, words, results, before, value);
@@ -310,11 +274,9 @@ static void ft_cas(ft_bench_t *bench)
 static void ft_until(ft_bench_t *bench)
 {
     const char *answer;
-    char text[64];
 
-    ft_ask(bench, &bench->server, "set 0");
-    snprintf(text, sizeof(text), "until %x", bench->count);
-    ft_child_send(&bench->server, "%s", text);
+    ft_driver_ask(&bench->driver, &bench->server, "set 0");
+    ft_child_send(&bench->server, "until %x", bench->count);
     ft_time(bench, bench->count, 0, "fadd:0:1", 0);
     answer = ft_child_answer(&bench->server, FT_ANSWER_TIME);
     if ((answer == NULL) || strncmp(answer, "ok ", 3)) {
@@ -329,16 +291,14 @@ static void ft_many(ft_bench_t *bench)
     static const unsigned widths[] = {8, 4};
     unsigned long value;
     const char *answer;
-    char text[64];
     unsigned i, j;
     int length;
 
     for (i = 0; i < 2; ++i) {
-        snprintf(text, sizeof(text), "many %u %u %u", widths[i],
-                 FT_ATOM_MANY_MAX, bench->count);
-        ft_ask(bench, &bench->client, text);
-        snprintf(text, sizeof(text), "many %u", FT_ATOM_MANY_MAX);
-        answer = ft_ask(bench, &bench->server, text);
+        ft_driver_ask(&bench->driver, &bench->client, "many %u %u %u", widths[i],
+                      FT_ATOM_MANY_MAX, bench->count);
+        answer = ft_driver_ask(&bench->driver, &bench->server, "many %u",
+                               FT_ATOM_MANY_MAX);
         for (j = 0; j < FT_ATOM_MANY_MAX; ++j) {
             sscanf(answer, " %lu%n", &value, &length);
             answer        += length;
@@ -353,15 +313,14 @@ static void ft_many(ft_bench_t *bench)
  * the fence is even asked for. */
 static void ft_fenced(ft_bench_t *bench)
 {
-    char text[64];
     unsigned width;
 
     ft_fabric_do(&bench->driver.fabric, "fault",
                  "add ack op=cas prob=0.1 count=all delay=1ms");
     for (width = 4; width <= 8; width += 4) {
-        ft_ask(bench, &bench->server, "set 0");
-        snprintf(text, sizeof(text), "fenced %u %u", width, bench->count);
-        ft_ask(bench, &bench->client, text);
+        ft_driver_ask(&bench->driver, &bench->server, "set 0");
+        ft_driver_ask(&bench->driver, &bench->client, "fenced %u %u", width,
+                      bench->count);
     }
 
     ft_fabric_do(&bench->driver.fabric, "fault", "list --check");
@@ -379,7 +338,8 @@ static void ft_usage(void)
 int main(int argc, char **argv)
 {
     static ft_bench_t bench = {
-        .driver = {.name = "atombench", .log_name = "ft_atom_bench.log"},
+        .driver = {.name = "atombench", .log_name = "ft_atom_bench.log",
+                   .answer_time = FT_ANSWER_TIME},
         .count  = 100,
         .random = 1
     };

@@ -18,9 +18,7 @@
 #include "ft_storm.h"
 #include "ft_trace.h"
 
-#include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,89 +45,32 @@ typedef struct {
     unsigned    num_accesses;
     size_t      num;         /* Operations */
     unsigned    switches;
-    unsigned    failures;
     /* Of all seeds */
-    unsigned    all_failures;
     unsigned    all_moves;   /* Of the server's home NIC */
     size_t      counts[FT_NUM_COUNTS]; /* By kind */
 } ft_chaos_t;
 
 
-static void ft_report(ft_chaos_t *chaos, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
-
-static void ft_report(ft_chaos_t *chaos, const char *format, ...)
-{
-    va_list ap;
-
-    ++chaos->failures;
-    printf("FAILED: seed %" PRIu64 ", %u bytes: ", chaos->seeds.seed,
-           chaos->now_width);
-    va_start(ap, format);
-    vprintf(format, ap);
-    va_end(ap);
-    printf("\n");
-}
-
 /* --- Jobs --- */
-
-/* @return an answer without the "ok" that it begins with */
-static const char *ft_answer(ft_chaos_t *chaos, ft_child_t *child)
-{
-    const char *answer = ft_child_answer(child, FT_ANSWER_TIME);
-
-    if ((answer == NULL) || strncmp(answer, "ok", 2)) {
-        ft_driver_fatal(&chaos->driver, "seed %" PRIu64 ": a %s says: %s",
-                        chaos->seeds.seed, child->name,
-                        (answer == NULL) ? "nothing" : answer);
-    }
-
-    return answer + 2;
-}
 
 static void ft_setup(ft_chaos_t *chaos)
 {
-    char connect[FT_ANSWER_MAX + 16];
-    const char *answer;
+    char address[FT_ANSWER_MAX];
     unsigned i;
 
     ft_driver_up(&chaos->driver, chaos->seeds.clients + 1, chaos->seeds.links,
                  "--trace 2097152");
     ft_driver_start_job(&chaos->driver, &chaos->server, "server", 0, NULL);
-    answer = ft_child_answer(&chaos->server, FT_ANSWER_TIME);
-    if ((answer == NULL) ||
-        (sscanf(answer, "address 0x%" SCNx64, &chaos->base) != 1)) {
-        ft_driver_fatal(&chaos->driver, "the server did not start");
-    }
-
-    snprintf(connect, sizeof(connect), "%s", answer + strlen("address "));
-    ft_child_send(&chaos->server, "clear %u", chaos->now_width);
-    ft_answer(chaos, &chaos->server);
+    ft_driver_await_server(&chaos->driver, &chaos->server, &chaos->base, address);
+    ft_driver_ask(&chaos->driver, &chaos->server, "clear %u", chaos->now_width);
     for (i = 0; i < chaos->seeds.clients; ++i) {
         ft_driver_start_job(&chaos->driver, &chaos->client[i], "client", i + 1,
                             NULL);
     }
 
     for (i = 0; i < chaos->seeds.clients; ++i) {
-        answer = ft_child_answer(&chaos->client[i], FT_ANSWER_TIME);
-        if ((answer == NULL) || strcmp(answer, "ready")) {
-            ft_driver_fatal(&chaos->driver, "a client did not start");
-        }
-
-        ft_child_send(&chaos->client[i], "connect %s", connect);
-        ft_answer(chaos, &chaos->client[i]);
-        ft_child_send(&chaos->client[i], "open");
-        ft_answer(chaos, &chaos->client[i]);
-    }
-}
-
-static void ft_stop(ft_chaos_t *chaos, ft_child_t *child)
-{
-    int status = ft_child_stop(child);
-
-    if (status != 0) {
-        ft_report(chaos, "a %s did not end well: status %d; it said last: %s",
-                  child->name, status, child->answer);
+        ft_driver_connect(&chaos->driver, &chaos->client[i], address);
+        ft_driver_ask(&chaos->driver, &chaos->client[i], "open");
     }
 }
 
@@ -138,11 +79,10 @@ static void ft_cleanup(ft_chaos_t *chaos)
     unsigned i;
 
     for (i = 0; i < chaos->seeds.clients; ++i) {
-        ft_stop(chaos, &chaos->client[i]);
+        ft_driver_stop_job(&chaos->driver, &chaos->client[i]);
     }
 
-    ft_stop(chaos, &chaos->server);
-
+    ft_driver_stop_job(&chaos->driver, &chaos->server);
     ft_fabric_down(&chaos->driver.fabric);
 }
 
@@ -165,9 +105,7 @@ static ft_atom_chain_t *ft_trace_word(ft_chaos_t *chaos,
 static void ft_read_trace(ft_chaos_t *chaos)
 {
     uint64_t mask = (chaos->now_width == 8) ? UINT64_MAX : UINT32_MAX;
-    char *trace   = ft_fabric_run(&chaos->driver.fabric, "trace",
-                                  "--json --from %" PRIu64 " 0",
-                                  chaos->trace_seq + 1);
+    char *trace   = ft_fabric_trace(&chaos->driver.fabric, chaos->trace_seq, "0");
     char *text    = trace;
     ft_atom_chain_t *word;
     ft_entry_t entry;
@@ -231,8 +169,7 @@ static void ft_judge_words(ft_chaos_t *chaos)
         ft_count(chaos, &records[i].atom);
     }
 
-    ft_child_send(&chaos->server, "words");
-    words = ft_answer(chaos, &chaos->server);
+    words = ft_driver_ask(&chaos->driver, &chaos->server, "words");
     qsort(records, chaos->num, sizeof(*records), ft_compare_words);
     for (word = 0; word < FT_ATOM_WORDS; ++word, begin = end) {
         for (end = begin; (end < chaos->num) && (records[end].word == word);
@@ -243,14 +180,14 @@ static void ft_judge_words(ft_chaos_t *chaos)
         words += length;
         wrong  = ft_atom_history_check(&records[begin], end - begin, last);
         if (wrong != NULL) {
-            ft_report(chaos, "word %u: %s", word, wrong);
+            ft_driver_report(&chaos->driver, "word %u: %s", word, wrong);
         }
 
         wrong = ft_atom_chain_check(&chaos->words[word],
                                     ft_atom_word_first(word, chaos->now_width),
                                     last);
         if (wrong != NULL) {
-            ft_report(chaos, "word %u, trace: %s", word, wrong);
+            ft_driver_report(&chaos->driver, "word %u, trace: %s", word, wrong);
         }
     }
 
@@ -260,7 +197,7 @@ static void ft_judge_words(ft_chaos_t *chaos)
 /* --- One seed --- */
 
 /* The server's output has been read up to its last answer. */
-static void ft_tell_seed(ft_chaos_t *chaos, unsigned moves)
+static void ft_tell_seed(ft_chaos_t *chaos, unsigned failures)
 {
     printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
            " in the trace, %" PRIu64 " faults (%" PRIu64 " rules fired, NICs of"
@@ -268,7 +205,7 @@ static void ft_tell_seed(ft_chaos_t *chaos, unsigned moves)
            chaos->seeds.seed, chaos->now_width, chaos->seeds.seconds,
            chaos->num, chaos->num_accesses, chaos->storm.faults,
            chaos->storm.fired, __builtin_popcount(chaos->storm.dead),
-           chaos->switches, moves, chaos->failures);
+           chaos->switches, chaos->server.moves, failures);
 }
 
 static void ft_start_load(ft_chaos_t *chaos)
@@ -288,12 +225,12 @@ static void ft_await_load(ft_chaos_t *chaos)
 
     for (i = 0; i < chaos->seeds.clients; ++i) {
         if ((i > 0) || !chaos->early) {
-            ft_answer(chaos, &chaos->client[i]);
+            ft_driver_answer(&chaos->driver, &chaos->client[i]);
         }
 
         chaos->switches += chaos->client[i].switches;
         if (chaos->client[i].errors > 0) {
-            ft_report(chaos, "client %u logged errors", i);
+            ft_driver_report(&chaos->driver, "client %u logged errors", i);
         }
     }
 }
@@ -306,12 +243,11 @@ static void ft_move_home(ft_chaos_t *chaos)
     ft_storm_link(&chaos->storm, 0, 0, "down");
     do {
         usleep(10000);
-        ft_child_send(&chaos->server, "get"); /* Its log comes along */
-        ft_answer(chaos, &chaos->server);
+        ft_driver_ask(&chaos->driver, &chaos->server, "get"); /* And its log */
     } while ((chaos->server.moves == 0) && (ft_now() < end));
 
     if (chaos->server.moves == 0) {
-        ft_report(chaos, "the home NIC does not move");
+        ft_driver_report(&chaos->driver, "the home NIC does not move");
     }
 }
 
@@ -329,20 +265,22 @@ static void ft_switch(ft_chaos_t *chaos)
         answer       = ft_child_answer(&chaos->client[0], 0.02);
         chaos->early = (answer != NULL);
         if (chaos->early && strncmp(answer, "ok", 2)) {
-            ft_driver_fatal(&chaos->driver, "seed %" PRIu64 ": a client says: "
-                            "%s", chaos->seeds.seed, answer);
+            ft_driver_fatal(&chaos->driver, "a client answers: %s", answer);
         }
     }
 }
 
 static void ft_seed(ft_chaos_t *chaos)
 {
+    unsigned failures = chaos->driver.failures;
     double end;
     unsigned i;
 
     chaos->now_width = (chaos->width != 0) ? chaos->width :
                        (chaos->seeds.seed % 2) ? 4 : 8;
-    chaos->failures  = chaos->switches = chaos->num_accesses = 0;
+    snprintf(chaos->driver.label, sizeof(chaos->driver.label),
+             "seed %" PRIu64 ", %u bytes", chaos->seeds.seed, chaos->now_width);
+    chaos->switches  = chaos->num_accesses = 0;
     chaos->trace_seq = chaos->early = 0;
     memset(&chaos->server, 0, sizeof(chaos->server));
     memset(chaos->client, 0, sizeof(chaos->client));
@@ -374,14 +312,13 @@ static void ft_seed(ft_chaos_t *chaos)
     ft_read_trace(chaos);
     ft_judge_words(chaos);
     ft_cleanup(chaos);
-    ft_tell_seed(chaos, chaos->server.moves);
+    ft_tell_seed(chaos, chaos->driver.failures - failures);
     if ((chaos->storm.faults == 0) || (chaos->num == 0) ||
         (chaos->num_accesses == 0)) {
-        ft_report(chaos, "nothing was tested");
+        ft_driver_report(&chaos->driver, "nothing was tested");
     }
 
-    chaos->all_failures += chaos->failures;
-    chaos->all_moves    += chaos->server.moves;
+    chaos->all_moves += chaos->server.moves;
 }
 
 static void ft_tell(const ft_chaos_t *chaos)
@@ -402,71 +339,55 @@ static void ft_tell(const ft_chaos_t *chaos)
 static void ft_usage(void)
 {
     printf("usage: ft_atom_chaos [OPTIONS] PREFIX JOB\n"
-           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
-           "  JOB          path of ft_atom_job\n"
-           "  -s SEED      first seed (1)\n"
-           "  -n SEEDS     number of seeds (1)\n"
-           "  -T SECONDS   for each seed (5)\n"
-           "  -C CLIENTS   at most 4 (3)\n"
-           "  -L LINKS     (2)\n"
+           FT_DRIVER_USAGE("ft_atom_job", "achaos", "ft_atom_chaos.log")
+           FT_SEEDS_USAGE("5", "3", "2")
            "  -w 4|8       only this width (odd seeds: 4, even seeds: 8)\n"
            "  -H           the server's links fail, too\n"
-           "  -K           the same, and NICs of one link die\n"
-           "  -N NAME      first part of the fabric's name (achaos)\n"
-           "  -P FILE      this plugin instead of the installed one\n"
-           "  -l FILE      log of all processes (ft_atom_chaos.log)\n");
+           "  -K           the same, and NICs of one link die\n");
     exit(2);
 }
 
-static void ft_parse(ft_chaos_t *chaos, int argc, char **argv)
+static int ft_option(void *arg, int option, const char *value)
 {
-    int c;
+    ft_chaos_t *chaos = arg;
 
-    while ((c = getopt(argc, argv, FT_SEEDS_OPTIONS FT_DRIVER_OPTIONS
-                       "w:HKh")) != -1) {
-        switch (c) {
-        case 'w':
-            chaos->width = atoi(optarg);
-            break;
-        case 'H':
-            chaos->home_fails = 1;
-            break;
-        case 'K':
-            chaos->home_fails = chaos->kills = 1;
-            break;
-        default:
-            if (!ft_seeds_option(&chaos->seeds, c, optarg) &&
-                !ft_driver_option(&chaos->driver, c, optarg)) {
-                ft_usage();
-            }
-            break;
-        }
-    }
-
-    if ((chaos->seeds.clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
-        ((chaos->width != 0) && (chaos->width != 4) && (chaos->width != 8)) ||
-        (ft_driver_open(&chaos->driver, argc, argv, optind) != 0)) {
-        ft_usage();
+    switch (option) {
+    case 'w':
+        chaos->width = atoi(value);
+        return 1;
+    case 'H':
+        chaos->home_fails = 1;
+        return 1;
+    case 'K':
+        chaos->home_fails = chaos->kills = 1;
+        return 1;
+    default:
+        return ft_seeds_option(&chaos->seeds, option, value);
     }
 }
 
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
-        .driver = {.name = "achaos", .log_name = "ft_atom_chaos.log"},
+        .driver = {.name = "achaos", .log_name = "ft_atom_chaos.log",
+                   .answer_time = FT_ANSWER_TIME},
         .seeds  = {.seed = 1, .num = 1, .seconds = 5, .clients = 3,
                    .links = 2}
     };
     unsigned i;
 
-    ft_parse(&chaos, argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    if ((ft_driver_parse(&chaos.driver, argc, argv, FT_SEEDS_OPTIONS "w:HKh",
+                         ft_option, &chaos) != 0) ||
+        (chaos.seeds.clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
+        ((chaos.width != 0) && (chaos.width != 4) && (chaos.width != 8))) {
+        ft_usage();
+    }
+
     for (i = 0; i < chaos.seeds.num; ++i, ++chaos.seeds.seed) {
         ft_seed(&chaos);
     }
 
     ft_tell(&chaos);
     printf("the home NIC has moved %u times\n", chaos.all_moves);
-    fclose(chaos.driver.log);
-    return (chaos.all_failures == 0) ? 0 : 1;
+    return ft_driver_close(&chaos.driver);
 }

@@ -4,6 +4,7 @@
  * Tables of the sweep of atomics.
  */
 #include "ft_atom_plan.h"
+#include "ft_rule.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -73,32 +74,28 @@ const ft_atom_fault_t *ft_atom_fault(unsigned n)
     return (n < FT_NUM(ft_atom_faults)) ? &ft_atom_faults[n] : NULL;
 }
 
+typedef struct {
+    uint32_t qpn;
+    unsigned delay;
+} ft_atom_rule_t;
+
+static char *ft_atom_fill(const void *arg, char letter, char *text)
+{
+    const ft_atom_rule_t *rule = arg;
+
+    if (letter == 'D') {
+        return text + sprintf(text, "%u", rule->delay);
+    }
+
+    return text + ((rule->qpn != 0) ?
+                   sprintf(text, "host=1 link=0 qp=0x%x", rule->qpn) :
+                   sprintf(text, "host=1 link=0 op=send"));
+}
+
 void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n,
                          unsigned delay, char *text)
 {
-    for (; *rule != '\0'; ++rule) {
-        if (*rule != '$') {
-            *text++ = *rule;
-            continue;
-        }
+    ft_atom_rule_t values = {qpn, delay};
 
-        switch (*++rule) {
-        case 'S':
-            text += (qpn != 0) ?
-                    sprintf(text, "host=1 link=0 qp=0x%x", qpn) :
-                    sprintf(text, "host=1 link=0 op=send");
-            break;
-        case 'N':
-            text += sprintf(text, "%u", n);
-            break;
-        case 'D':
-            text += sprintf(text, "%u", delay);
-            break;
-        default:
-            text += sprintf(text, "%u", n + 1);
-            break;
-        }
-    }
-
-    *text = '\0';
+    ft_rule_format(rule, n, ft_atom_fill, &values, text);
 }

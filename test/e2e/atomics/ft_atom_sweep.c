@@ -18,9 +18,9 @@
 #include "ft_atom_history.h"
 #include "ft_atom_plan.h"
 #include "ft_driver.h"
+#include "ft_series.h"
 #include "ft_trace.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,31 +43,19 @@ typedef struct {
 typedef struct {
     /* Options */
     ft_driver_t driver;
-    const char  *plans;      /* Comma-separated, or NULL: all */
-    const char  *faults;
+    ft_series_t series;
     unsigned    widths[2];
     unsigned    clients[2];
     const char  *phase;      /* lane: on RC; msg: messages, from the start on DC */
-    unsigned    first;
-    unsigned    last;
-    unsigned    stride;
-    double      budget;
     unsigned    delay;       /* Milliseconds, of "exec_slow" */
-    int         verbose;
     /* State */
     ft_child_t  server;
     ft_child_t  client[FT_CLIENTS_MAX];
     uint64_t    base;
     uint64_t    seq;
-    double      start;
     /* Results */
-    unsigned    runs;
-    unsigned    points;
-    unsigned    series;
-    unsigned    cut;
     unsigned    switches;
     unsigned    atomics;
-    unsigned    failures;
     ft_count_t  counts[FT_PLANS_MAX];
 } ft_sweep_t;
 
@@ -81,62 +69,26 @@ typedef struct {
     unsigned              n;
 } ft_point_t;
 
+typedef struct {
+    ft_sweep_t *sweep;
+    ft_point_t *point;
+} ft_sweep_point_t;
+
 
 /* --- Set-up --- */
 
-/* @return an answer "ok..." without that */
-static const char *ft_ok(ft_sweep_t *sweep, ft_child_t *child)
-{
-    const char *answer = ft_child_answer(child, FT_STEP_TIME);
-
-    if ((answer == NULL) || strncmp(answer, "ok", 2)) {
-        fprintf(sweep->driver.log, "%s does not answer or has ended\n",
-                child->name);
-        return NULL;
-    }
-
-    return answer + 2;
-}
-
-static const char *ft_ask(ft_sweep_t *sweep, ft_child_t *child,
-                          const char *text)
-{
-    const char *answer;
-
-    ft_child_send(child, "%s", text);
-    answer = ft_ok(sweep, child);
-    if (answer == NULL) {
-        ft_driver_fatal(&sweep->driver, "a process has failed");
-    }
-
-    return answer;
-}
-
 static void ft_setup(ft_sweep_t *sweep)
 {
-    char connect[FT_ANSWER_MAX + 16];
-    const char *answer;
+    char address[FT_ANSWER_MAX];
     unsigned i;
 
     ft_driver_up(&sweep->driver, FT_CLIENTS_MAX + 1, 2, "--trace 65536");
     ft_driver_start_job(&sweep->driver, &sweep->server, "server", 0, NULL);
-    answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
-    if ((answer == NULL) ||
-        (sscanf(answer, "address 0x%" SCNx64, &sweep->base) != 1)) {
-        ft_driver_fatal(&sweep->driver, "the server did not start");
-    }
-
-    snprintf(connect, sizeof(connect), "connect %s",
-             answer + strlen("address "));
+    ft_driver_await_server(&sweep->driver, &sweep->server, &sweep->base, address);
     for (i = 0; i < FT_CLIENTS_MAX; ++i) {
         ft_driver_start_job(&sweep->driver, &sweep->client[i], "client", i + 1,
                             NULL);
-        answer = ft_child_answer(&sweep->client[i], FT_STEP_TIME);
-        if ((answer == NULL) || strcmp(answer, "ready")) {
-            ft_driver_fatal(&sweep->driver, "a client did not start");
-        }
-
-        ft_ask(sweep, &sweep->client[i], connect);
+        ft_driver_connect(&sweep->driver, &sweep->client[i], address);
     }
 }
 
@@ -144,37 +96,21 @@ static void ft_cleanup(ft_sweep_t *sweep)
 {
     unsigned i;
 
+    sweep->driver.label[0] = '\0';
     for (i = 0; i < FT_CLIENTS_MAX; ++i) {
-        if (ft_child_stop(&sweep->client[i]) != 0) {
-            printf("FAILED: a client did not end well\n");
-            ++sweep->failures;
-        }
+        ft_driver_stop_job(&sweep->driver, &sweep->client[i]);
     }
 
-    if (ft_child_stop(&sweep->server) != 0) {
-        printf("FAILED: the server did not end well\n");
-        ++sweep->failures;
-    }
-
+    ft_driver_stop_job(&sweep->driver, &sweep->server);
     ft_fabric_down(&sweep->driver.fabric);
 }
 
 /* --- One run --- */
 
-static void ft_report(ft_sweep_t *sweep, const ft_point_t *point,
-                      const char *text)
+static void ft_report(ft_sweep_t *sweep, const char *text)
 {
-    ++sweep->failures;
-    printf("FAILED: -p %s -s %s -w %u -c %u -f %s -n %u (run %u): %s\n",
-           sweep->phase, point->plan->name, point->width, point->clients,
-           point->fault->name, point->n, sweep->runs, text);
-    fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->runs, text);
-}
-
-static char *ft_trace(ft_sweep_t *sweep)
-{
-    return ft_fabric_run(&sweep->driver.fabric, "trace", "--json --from %"
-                         PRIu64, sweep->seq + 1);
+    ft_driver_report(&sweep->driver, "%s", text);
+    fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->series.runs, text);
 }
 
 /* Touch the other word. @return the client's queue pair, if it did so by RC, on the
@@ -185,8 +121,8 @@ static uint32_t ft_warm_once(ft_sweep_t *sweep, unsigned i)
     ft_entry_t entry;
     char *trace, *text;
 
-    ft_ask(sweep, &sweep->client[i], "warm");
-    trace = text = ft_trace(sweep);
+    ft_driver_ask(&sweep->driver, &sweep->client[i], "warm");
+    trace = text = ft_fabric_trace(&sweep->driver.fabric, sweep->seq, "");
     while (ft_trace_next(&text, &entry)) {
         sweep->seq = entry.seq;
         if ((entry.addr == sweep->base + FT_WARM_OFFSET) && entry.is_rc &&
@@ -206,8 +142,8 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
     unsigned i, tries;
 
     for (i = 0; i < point->clients; ++i) {
-        ft_ask(sweep, &sweep->client[i], "open");
-        ft_ask(sweep, &sweep->client[i], "warm");
+        ft_driver_ask(&sweep->driver, &sweep->client[i], "open");
+        ft_driver_ask(&sweep->driver, &sweep->client[i], "warm");
         if (strcmp(sweep->phase, "lane")) {
             continue;
         }
@@ -217,7 +153,7 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
                 ft_driver_fatal(&sweep->driver, "a client does not come to RC"
                                 " on the first link");
             }
-            ft_ask(sweep, &sweep->client[i], "idle 0.005");
+            ft_driver_ask(&sweep->driver, &sweep->client[i], "idle 0.005");
         }
 
         first = (i == 0) ? qpn : first;
@@ -246,7 +182,7 @@ static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
                            uint64_t last)
 {
     uint64_t mask         = (point->width == 8) ? UINT64_MAX : UINT32_MAX;
-    char *trace           = ft_trace(sweep);
+    char *trace           = ft_fabric_trace(&sweep->driver.fabric, sweep->seq, "");
     char *text            = trace;
     unsigned others       = 0;
     ft_atom_chain_t chain = {0};
@@ -268,12 +204,12 @@ static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
 
     free(trace);
     if (others > 0) {
-        ft_report(sweep, point, "trace: not the home NIC");
+        ft_report(sweep, "trace: not the home NIC");
     } else if (chain.num == 0) {
-        ft_report(sweep, point, "trace: nothing has changed the word");
+        ft_report(sweep, "trace: nothing has changed the word");
     } else if ((wrong = ft_atom_chain_check(&chain, point->plan->first & mask,
                                             last & mask)) != NULL) {
-        ft_report(sweep, point, wrong);
+        ft_report(sweep, wrong);
     }
 
     ft_atom_chain_clear(&chain);
@@ -301,7 +237,7 @@ static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
                                    "%s%s", (j > 0) ? "," : " ", line);
             }
         }
-        ft_report(sweep, point, text);
+        ft_report(sweep, text);
     }
 
     ft_judge_trace(sweep, point, last);
@@ -312,7 +248,6 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
 {
     ft_atom_t atoms[FT_CLIENTS_MAX][FT_ATOM_MAX];
     int counts[FT_CLIENTS_MAX];
-    char text[64];
     const char *answer;
     uint32_t qpn;
     uint64_t fired, last;
@@ -323,14 +258,16 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
         ft_fabric_do(&sweep->driver.fabric, "link", "1:0 up");
     }
 
-    ++sweep->runs;
+    ++sweep->series.runs;
     ++point->count->runs;
-    fprintf(sweep->driver.log, "--- run %u: %s %u %u %s %u\n", sweep->runs,
-            point->plan->name, point->width, point->clients,
-            point->fault->name, point->n);
+    snprintf(sweep->driver.label, sizeof(sweep->driver.label),
+             "-p %s -s %s -w %u -c %u -f %s -n %u (run %u)", sweep->phase,
+             point->plan->name, point->width, point->clients, point->fault->name,
+             point->n, sweep->series.runs);
+    fprintf(sweep->driver.log, "--- %s\n", sweep->driver.label);
     qpn = ft_open(sweep, point);
-    snprintf(text, sizeof(text), "set %" PRIx64, point->plan->first);
-    ft_ask(sweep, &sweep->server, text);
+    ft_driver_ask(&sweep->driver, &sweep->server, "set %" PRIx64,
+                  point->plan->first);
     ft_arm(sweep, point, qpn);
     for (i = 0; i < point->clients; ++i) {
         ft_child_send(&sweep->client[i], "run %u %" PRIx64 " %s", point->width,
@@ -338,14 +275,7 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
     }
 
     for (i = 0; i < point->clients; ++i) {
-        answer = ft_ok(sweep, &sweep->client[i]);
-        if (answer == NULL) {
-            snprintf(text, sizeof(text), "client %u: %.40s", i + 1,
-                     sweep->client[i].answer);
-            ft_report(sweep, point, text);
-            ft_driver_fatal(&sweep->driver, "a run has failed");
-        }
-
+        answer = ft_driver_answer(&sweep->driver, &sweep->client[i]);
         counts[i]        = ft_atoms_parse(answer + 1, atoms[i]);
         sweep->atomics  += counts[i];
         point->count->atomics += counts[i];
@@ -353,50 +283,47 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
         sweep->client[i].switches = 0;
         if (sweep->client[i].errors > 0) {
             sweep->client[i].errors = 0;
-            ft_report(sweep, point, "errors were logged");
+            ft_report(sweep, "errors were logged");
         }
     }
 
     if (point->fault->is_late) {
-        ft_ask(sweep, &sweep->client[0], "idle 0.05");
+        ft_driver_ask(&sweep->driver, &sweep->client[0], "idle 0.05");
     }
 
     /* At once: a UID that a flush did not wait for would be gone soon */
-    last  = strtoull(ft_ask(sweep, &sweep->server, "get"), NULL, 16);
-    fired = ft_fabric_fired(&sweep->driver.fabric, 0);
+    answer = ft_driver_ask(&sweep->driver, &sweep->server, "get");
+    last   = strtoull(answer, NULL, 16);
+    fired  = ft_fabric_fired(&sweep->driver.fabric, 0);
     ft_judge(sweep, point, atoms, counts, last);
-    if (sweep->verbose) {
-        printf("run %u: %s %u %u %s %u: fired %" PRIu64 "\n", sweep->runs,
-               point->plan->name, point->width, point->clients,
-               point->fault->name, point->n, fired);
+    if (sweep->series.verbose) {
+        printf("%s: fired %" PRIu64 "\n", sweep->driver.label, fired);
     }
 
-    sweep->points        += (fired > 0);
+    sweep->series.points        += (fired > 0);
     point->count->points += (fired > 0);
     return fired > 0;
 }
 
 /* --- All runs --- */
 
-static void ft_series(ft_sweep_t *sweep, ft_point_t *point)
+static int ft_run_point(void *arg)
 {
-    ++sweep->series;
-    for (point->n = sweep->first; point->n <= sweep->last;
-         point->n += sweep->stride) {
-        if ((sweep->budget > 0) &&
-            (ft_now() - sweep->start > sweep->budget)) {
-            ++sweep->cut;
-            return;
-        }
+    ft_sweep_point_t *run = arg;
 
-        if (!ft_run(sweep, point)) {
-            return;
-        }
+    return ft_run(run->sweep, run->point);
+}
 
-        if (point->n > FT_MAX_EVENTS) {
-            ft_report(sweep, point, "there is no end of events");
-            return;
-        }
+static void ft_run_series(ft_sweep_t *sweep, ft_point_t *point)
+{
+    ft_sweep_point_t run = {sweep, point};
+    const char *wrong;
+
+    point->n = sweep->series.first;
+    wrong    = ft_series_run(&sweep->series, &point->n, sweep->series.last,
+                             FT_MAX_EVENTS, ft_run_point, &run);
+    if (wrong != NULL) {
+        ft_report(sweep, wrong);
     }
 }
 
@@ -409,7 +336,7 @@ static void ft_plan_and_fault(ft_sweep_t *sweep, ft_point_t *point)
             point->width   = sweep->widths[width];
             point->clients = sweep->clients[clients];
             if ((point->width != 0) && (point->clients != 0)) {
-                ft_series(sweep, point);
+                ft_run_series(sweep, point);
             }
         }
     }
@@ -423,8 +350,8 @@ static void ft_all(ft_sweep_t *sweep)
     for (plan = 0; (point.plan = ft_atom_plan(plan)) != NULL; ++plan) {
         point.count = &sweep->counts[plan];
         for (fault = 0; (point.fault = ft_atom_fault(fault)) != NULL; ++fault) {
-            if (ft_is_listed(sweep->plans, point.plan->name) &&
-                ft_is_listed(sweep->faults, point.fault->name)) {
+            if (ft_is_listed(sweep->series.plans, point.plan->name) &&
+                ft_is_listed(sweep->series.faults, point.fault->name)) {
                 ft_plan_and_fault(sweep, &point);
             }
         }
@@ -447,9 +374,9 @@ static void ft_tell(const ft_sweep_t *sweep)
 
     printf("swept: %u fault points in %u runs of %u series, %u atomics, %.1f s;"
            " switches %u; series cut by the time limit %u; failures %u\n",
-           sweep->points, sweep->runs, sweep->series, sweep->atomics,
-           ft_now() - sweep->start, sweep->switches, sweep->cut,
-           sweep->failures);
+           sweep->series.points, sweep->series.runs, sweep->series.count,
+           sweep->atomics, ft_now() - sweep->series.start, sweep->switches,
+           sweep->series.cut, sweep->driver.failures);
 }
 
 /* --- Options --- */
@@ -459,21 +386,12 @@ static void ft_usage(void)
     unsigned i;
 
     printf("usage: ft_atom_sweep [OPTIONS] PREFIX JOB\n"
-           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
-           "  JOB          path of ft_atom_job\n"
-           "  -s PLAN,...  only these plans\n"
-           "  -f FAULT,... only these faults\n"
+           FT_DRIVER_USAGE("ft_atom_job", "atoms", "ft_atom_sweep.log")
+           FT_SERIES_USAGE
            "  -w 4|8       only this width\n"
            "  -c 1|2|3     only so many clients (1 and 3)\n"
            "  -p lane|msg  faults hit what is on RC (lane), or messages\n"
-           "  -n N[-M]     only these events\n"
-           "  -t N         every N-th event\n"
-           "  -T SECONDS   time limit; what it leaves out is told\n"
            "  -d MS        delay of what follows an \"exec_slow\" (15)\n"
-           "  -N NAME      first part of the fabric's name (atoms)\n"
-           "  -P FILE      this plugin instead of the installed one\n"
-           "  -l FILE      log of all processes (ft_atom_sweep.log)\n"
-           "  -v           a line for each run\n"
            "plans:");
     for (i = 0; ft_atom_plan(i) != NULL; ++i) {
         printf(" %s", ft_atom_plan(i)->name);
@@ -487,62 +405,27 @@ static void ft_usage(void)
     exit(2);
 }
 
-static void ft_parse_one(ft_sweep_t *sweep, int c, const char *arg)
+static int ft_option(void *arg, int option, const char *value)
 {
-    switch (c) {
-    case 's':
-        sweep->plans = arg;
-        break;
-    case 'f':
-        sweep->faults = arg;
-        break;
+    ft_sweep_t *sweep = arg;
+
+    switch (option) {
     case 'w':
-        sweep->widths[0] = atoi(arg);
+        sweep->widths[0] = atoi(value);
         sweep->widths[1] = 0;
-        break;
+        return 1;
     case 'c':
-        sweep->clients[0] = atoi(arg);
+        sweep->clients[0] = atoi(value);
         sweep->clients[1] = 0;
-        break;
+        return 1;
     case 'p':
-        sweep->phase = arg;
-        break;
-    case 'n':
-        ft_parse_range(arg, &sweep->first, &sweep->last);
-        break;
-    case 't':
-        sweep->stride = atoi(arg);
-        break;
-    case 'T':
-        sweep->budget = atof(arg);
-        break;
+        sweep->phase = value;
+        return 1;
     case 'd':
-        sweep->delay = atoi(arg);
-        break;
-    case 'v':
-        sweep->verbose = 1;
-        break;
+        sweep->delay = atoi(value);
+        return 1;
     default:
-        if (!ft_driver_option(&sweep->driver, c, arg)) {
-            ft_usage();
-        }
-        break;
-    }
-}
-
-static void ft_parse(ft_sweep_t *sweep, int argc, char **argv)
-{
-    int c;
-
-    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "s:f:w:c:p:n:t:T:d:vh"))
-           != -1) {
-        ft_parse_one(sweep, c, optarg);
-    }
-
-    if ((sweep->stride == 0) || (sweep->first == 0) ||
-        (sweep->clients[0] > FT_CLIENTS_MAX) ||
-        (ft_driver_open(&sweep->driver, argc, argv, optind) != 0)) {
-        ft_usage();
+        return ft_series_option(&sweep->series, option, value);
     }
 }
 
@@ -552,20 +435,26 @@ int main(int argc, char **argv)
         .widths  = {4, 8},
         .clients = {1, FT_CLIENTS_MAX},
         .phase   = "lane",
-        .first   = 1,
-        .last    = UINT32_MAX / 2,
-        .stride  = 1,
+        .series  = {.first = 1, .last = UINT32_MAX / 2, .stride = 1},
         .delay   = 15,
-        .driver  = {.name = "atoms", .log_name = "ft_atom_sweep.log"}
+        .driver  = {.name = "atoms", .log_name = "ft_atom_sweep.log",
+                    .answer_time = FT_STEP_TIME}
     };
 
-    ft_parse(&sweep, argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    if ((ft_driver_parse(&sweep.driver, argc, argv, FT_SERIES_OPTIONS "w:c:p:d:h",
+                         ft_option, &sweep) != 0) ||
+        !ft_series_is_valid(&sweep.series) || (sweep.clients[0] > FT_CLIENTS_MAX)) {
+        ft_usage();
+    }
+
     ft_setup(&sweep);
-    sweep.start = ft_now();
+    sweep.series.start = ft_now();
     ft_all(&sweep);
     ft_tell(&sweep);
     ft_cleanup(&sweep);
-    fclose(sweep.driver.log);
-    return ((sweep.failures == 0) && (sweep.points > 0)) ? 0 : 1;
+    if (sweep.series.points == 0) {
+        ft_driver_report(&sweep.driver, "nothing was tested");
+    }
+
+    return ft_driver_close(&sweep.driver);
 }

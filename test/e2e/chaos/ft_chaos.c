@@ -20,9 +20,7 @@
 #include "ft_trace.h"
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,27 +51,8 @@ typedef struct {
     uint64_t    doubtful;    /* Of these, repeated */
     uint64_t    switches;
     uint64_t    operations;
-    unsigned    failures;
-    /* Of all seeds */
-    unsigned    all_failures;
 } ft_chaos_t;
 
-
-static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
-        __attribute__((format(printf, 2, 3)));
-
-static void ft_chaos_report(ft_chaos_t *chaos, const char *format, ...)
-{
-    va_list ap;
-
-    ++chaos->failures;
-    printf("FAILED: seed %" PRIu64 ": ", chaos->seeds.seed);
-    va_start(ap, format);
-    vprintf(format, ap);
-    va_end(ap);
-    printf("\n");
-    fflush(stdout);
-}
 
 /* --- Jobs --- */
 
@@ -101,18 +80,6 @@ static void ft_chaos_make_memory(ft_chaos_t *chaos, unsigned server)
     }
 }
 
-static const char *ft_chaos_answer(ft_chaos_t *chaos, unsigned host)
-{
-    const char *answer = ft_child_answer(&chaos->jobs[host], FT_ANSWER_TIME);
-
-    if (answer == NULL) {
-        ft_driver_fatal(&chaos->driver, "host %u does not answer or has ended",
-                        host);
-    }
-
-    return answer;
-}
-
 static void ft_chaos_start_job(ft_chaos_t *chaos, unsigned host)
 {
     int server = (host < chaos->servers);
@@ -126,7 +93,6 @@ static void ft_chaos_start_job(ft_chaos_t *chaos, unsigned host)
 static void ft_chaos_setup(ft_chaos_t *chaos)
 {
     unsigned hosts = chaos->servers + chaos->seeds.clients;
-    const char *answer;
     unsigned host, i;
 
     ft_driver_up(&chaos->driver, hosts, chaos->seeds.links, "--trace 262144");
@@ -137,19 +103,16 @@ static void ft_chaos_setup(ft_chaos_t *chaos)
         ft_chaos_start_job(chaos, host);
     }
 
-    for (host = 0; host < hosts; ++host) {
-        answer = ft_chaos_answer(chaos, host);
-        if (host < chaos->servers) {
-            sscanf(answer, "address 0x%" SCNx64, &chaos->base[host]);
-            snprintf(chaos->addresses[host], sizeof(chaos->addresses[host]),
-                     "%s", answer + strlen("address"));
-            continue;
-        }
+    for (host = 0; host < chaos->servers; ++host) {
+        ft_driver_await_server(&chaos->driver, &chaos->jobs[host], &chaos->base[host],
+                               chaos->addresses[host]);
+    }
 
+    for (; host < hosts; ++host) {
+        ft_driver_await_client(&chaos->driver, &chaos->jobs[host]);
         for (i = 0; i < chaos->servers; ++i) {
-            ft_child_send(&chaos->jobs[host], "server %u%s", i,
+            ft_driver_ask(&chaos->driver, &chaos->jobs[host], "server %u %s", i,
                           chaos->addresses[i]);
-            ft_chaos_answer(chaos, host);
         }
     }
 }
@@ -161,9 +124,7 @@ static void ft_chaos_cleanup(ft_chaos_t *chaos)
 
     for (i = 0; i < chaos->servers + chaos->seeds.clients; ++i) {
         host = chaos->servers + chaos->seeds.clients - 1 - i; /* Clients first */
-        if (ft_child_stop(&chaos->jobs[host]) != 0) {
-            ft_chaos_report(chaos, "host %u did not end well", host);
-        }
+        ft_driver_stop_job(&chaos->driver, &chaos->jobs[host]);
     }
 
     for (i = 0; i < chaos->servers; ++i) {
@@ -188,8 +149,8 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
     if ((client >= chaos->seeds.clients) || (number >= FT_MAX_WRITES) ||
         (entry->length != sizeof(uint64_t))) {
-        ft_chaos_report(chaos, "entry %" PRIu64 " of the trace: nobody wrote"
-                        " 0x%" PRIx64, entry->seq, entry->data);
+        ft_driver_report(&chaos->driver, "entry %" PRIu64 " of the trace: nobody wrote"
+                         " 0x%" PRIx64, entry->seq, entry->data);
         return;
     }
 
@@ -204,9 +165,9 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
     }
 
     if (number < chaos->newest[client][entry->host]) {
-        ft_chaos_report(chaos, "entry %" PRIu64 " of the trace: write %" PRIu64
-                        " of client %u came behind %" PRIu64, entry->seq,
-                        number, client, chaos->newest[client][entry->host]);
+        ft_driver_report(&chaos->driver, "entry %" PRIu64 " of the trace: write %"
+                         PRIu64 " of client %u came behind %" PRIu64, entry->seq,
+                         number, client, chaos->newest[client][entry->host]);
     }
 
     chaos->newest[client][entry->host] = number;
@@ -214,9 +175,7 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
 static void ft_chaos_judge_trace(ft_chaos_t *chaos)
 {
-    char *trace = ft_fabric_run(&chaos->driver.fabric, "trace",
-                                "--json --from %" PRIu64,
-                                chaos->trace_seq + 1);
+    char *trace = ft_fabric_trace(&chaos->driver.fabric, chaos->trace_seq, "");
     char *text  = trace;
     ft_entry_t entry;
 
@@ -260,8 +219,8 @@ static void ft_chaos_judge_history(ft_chaos_t *chaos)
         number = records[i].value & ((1ull << 56) - 1);
         count  = chaos->executed[records[i].client][number];
         if (count == 0) {
-            ft_chaos_report(chaos, "write %" PRIu64 " of client %u was never"
-                            " executed", number, records[i].client);
+            ft_driver_report(&chaos->driver, "write %" PRIu64 " of client %u was never"
+                             " executed", number, records[i].client);
         }
 
         /* Who else writes to it may have come between. ft_chaos_seed() counts these */
@@ -277,9 +236,9 @@ static void ft_chaos_judge_history(ft_chaos_t *chaos)
 
         wrong = ft_history_check(&records[i], end - i);
         if (wrong != NULL) {
-            ft_chaos_report(chaos, "register %u of server %u is not"
-                            " linearizable: %s", records[i].reg,
-                            records[i].server, wrong);
+            ft_driver_report(&chaos->driver, "register %u of server %u is not"
+                             " linearizable: %s", records[i].reg,
+                             records[i].server, wrong);
         }
     }
 
@@ -292,18 +251,18 @@ static void ft_chaos_judge_messages(ft_chaos_t *chaos, const uint64_t sent[][2])
 
     for (server = 0; server < chaos->servers; ++server) {
         if (chaos->shared[server]->chaos_errors > 0) {
-            ft_chaos_report(chaos, "%u messages at server %u came twice or out"
-                            " of order", chaos->shared[server]->chaos_errors,
-                            server);
+            ft_driver_report(&chaos->driver, "%u messages at server %u came twice or"
+                             " out of order", chaos->shared[server]->chaos_errors,
+                             server);
         }
 
         for (client = 0; client < chaos->seeds.clients; ++client) {
             if (chaos->shared[server]->chaos_next[client] !=
                 sent[client][server]) {
-                ft_chaos_report(chaos, "%" PRIu64 " messages of client %u came"
-                                " to server %u, %" PRIu64 " were sent",
-                                chaos->shared[server]->chaos_next[client],
-                                client, server, sent[client][server]);
+                ft_driver_report(&chaos->driver, "%" PRIu64 " messages of client %u"
+                                 " came to server %u, %" PRIu64 " were sent",
+                                 chaos->shared[server]->chaos_next[client],
+                                 client, server, sent[client][server]);
             }
         }
     }
@@ -343,14 +302,18 @@ static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
 
     for (client = 0; client < chaos->seeds.clients; ++client) {
         job    = &chaos->jobs[chaos->servers + client];
-        answer = ft_chaos_answer(chaos, chaos->servers + client);
-        if (sscanf(answer, "sent %" SCNu64 " %" SCNu64, &sent[client][0],
-                   &sent[client][1]) == 2) {
-            answer = ft_chaos_answer(chaos, chaos->servers + client);
+        answer = ft_child_answer(job, FT_ANSWER_TIME);
+        if ((answer != NULL) &&
+            (sscanf(answer, "sent %" SCNu64 " %" SCNu64, &sent[client][0],
+                    &sent[client][1]) == 2)) {
+            answer = ft_child_answer(job, FT_ANSWER_TIME);
         }
 
-        if (strncmp(answer, "ok", 2)) {
-            ft_chaos_report(chaos, "client %u: %s", client, answer);
+        if (answer == NULL) {
+            ft_driver_fatal(&chaos->driver, "client %u does not answer or has ended",
+                            client);
+        } else if (strncmp(answer, "ok", 2)) {
+            ft_driver_report(&chaos->driver, "client %u: %s", client, answer);
         }
 
         chaos->ambiguous += job->ambiguous;
@@ -358,7 +321,7 @@ static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
         chaos->switches  += job->switches;
         if ((job->errors > 0) ||
             ((chaos->storm.dead == 0) && (job->nic_errors > 0))) {
-            ft_chaos_report(chaos, "client %u logged errors", client);
+            ft_driver_report(&chaos->driver, "client %u logged errors", client);
         }
     }
 }
@@ -366,10 +329,12 @@ static void ft_chaos_await_load(ft_chaos_t *chaos, uint64_t sent[][2])
 static void ft_chaos_seed(ft_chaos_t *chaos)
 {
     uint64_t sent[FT_CHAOS_CLIENTS][2] = {{0}};
+    unsigned failures                     = chaos->driver.failures;
     unsigned client;
 
+    snprintf(chaos->driver.label, sizeof(chaos->driver.label), "seed %" PRIu64,
+             chaos->seeds.seed);
     ft_storm_init(&chaos->storm, &chaos->driver, 0, chaos->seeds.seed);
-    chaos->failures  = 0;
     chaos->trace_seq = chaos->again = chaos->ambiguous = chaos->switches = 0;
     chaos->operations = chaos->doubtful = 0;
     memset(chaos->newest, 0, sizeof(chaos->newest));
@@ -394,9 +359,9 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     ft_chaos_judge_history(chaos);
     ft_chaos_judge_messages(chaos, sent);
     if (chaos->again > chaos->doubtful) {
-        ft_chaos_report(chaos, "%" PRIu64 " writes were executed again, %"
-                        PRIu64 " were in doubt", chaos->again,
-                        chaos->doubtful);
+        ft_driver_report(&chaos->driver, "%" PRIu64 " writes were executed again, %"
+                         PRIu64 " were in doubt", chaos->again,
+                         chaos->doubtful);
     }
 
     ft_chaos_cleanup(chaos);
@@ -412,8 +377,8 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
            chaos->seeds.seed, chaos->seeds.seconds, chaos->operations,
            chaos->storm.faults, chaos->storm.fired,
            __builtin_popcount(chaos->storm.dead), chaos->switches,
-           chaos->ambiguous, chaos->doubtful, chaos->again, chaos->failures);
-    chaos->all_failures += chaos->failures;
+           chaos->ambiguous, chaos->doubtful, chaos->again,
+           chaos->driver.failures - failures);
 }
 
 /* A machine that is busy may not get to a fault within the time */
@@ -431,8 +396,7 @@ static void ft_chaos_seed_tested(ft_chaos_t *chaos)
     }
 
     chaos->seeds.seconds = seconds;
-    ft_chaos_report(chaos, "nothing was tested");
-    ++chaos->all_failures;
+    ft_driver_report(&chaos->driver, "nothing was tested");
 }
 
 /* --- Options --- */
@@ -440,66 +404,50 @@ static void ft_chaos_seed_tested(ft_chaos_t *chaos)
 static void ft_usage(void)
 {
     printf("usage: ft_chaos [OPTIONS] PREFIX JOB\n"
-           "  PREFIX       where mlx5emu and rc_varuna_run are installed\n"
-           "  JOB          path of ft_job\n"
-           "  -s SEED      first seed (1)\n"
-           "  -n SEEDS     number of seeds (1)\n"
-           "  -T SECONDS   for each seed (10)\n"
-           "  -C CLIENTS   at most 4 (2)\n"
+           FT_DRIVER_USAGE("ft_job", "chaos", "ft_chaos.log")
+           FT_SEEDS_USAGE("10", "2", "3")
            "  -S SERVERS   at most 2 (2)\n"
-           "  -L LINKS     (3)\n"
-           "  -k           NICs die, too: those of one link\n"
-           "  -N NAME      first part of the fabric's name (chaos)\n"
-           "  -P FILE      this plugin instead of the installed one\n"
-           "  -l FILE      log of all processes (ft_chaos.log)\n");
+           "  -k           NICs die, too: those of one link\n");
     exit(2);
 }
 
-static void ft_chaos_parse(ft_chaos_t *chaos, int argc, char **argv)
+static int ft_option(void *arg, int option, const char *value)
 {
-    int c;
+    ft_chaos_t *chaos = arg;
 
-    while ((c = getopt(argc, argv, FT_SEEDS_OPTIONS FT_DRIVER_OPTIONS
-                       "S:kh")) != -1) {
-        switch (c) {
-        case 'S':
-            chaos->servers = atoi(optarg);
-            break;
-        case 'k':
-            chaos->kills = 1;
-            break;
-        default:
-            if (!ft_seeds_option(&chaos->seeds, c, optarg) &&
-                !ft_driver_option(&chaos->driver, c, optarg)) {
-                ft_usage();
-            }
-            break;
-        }
-    }
-
-    if ((chaos->seeds.clients - 1 >= FT_CHAOS_CLIENTS) ||
-        (chaos->servers - 1 >= FT_CHAOS_SERVERS) ||
-        (ft_driver_open(&chaos->driver, argc, argv, optind) != 0)) {
-        ft_usage();
+    switch (option) {
+    case 'S':
+        chaos->servers = atoi(value);
+        return 1;
+    case 'k':
+        chaos->kills = 1;
+        return 1;
+    default:
+        return ft_seeds_option(&chaos->seeds, option, value);
     }
 }
 
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
-        .driver  = {.name = "chaos", .log_name = "ft_chaos.log"},
+        .driver  = {.name = "chaos", .log_name = "ft_chaos.log",
+                    .answer_time = FT_ANSWER_TIME},
         .seeds   = {.seed = 1, .num = 1, .seconds = 10, .clients = 2,
                     .links = 3},
         .servers = 2
     };
     unsigned i;
 
-    ft_chaos_parse(&chaos, argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    if ((ft_driver_parse(&chaos.driver, argc, argv, FT_SEEDS_OPTIONS "S:kh",
+                         ft_option, &chaos) != 0) ||
+        (chaos.seeds.clients - 1 >= FT_CHAOS_CLIENTS) ||
+        (chaos.servers - 1 >= FT_CHAOS_SERVERS)) {
+        ft_usage();
+    }
+
     for (i = 0; i < chaos.seeds.num; ++i, ++chaos.seeds.seed) {
         ft_chaos_seed_tested(&chaos);
     }
 
-    fclose(chaos.driver.log);
-    return (chaos.all_failures == 0) ? 0 : 1;
+    return ft_driver_close(&chaos.driver);
 }

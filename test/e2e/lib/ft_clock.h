@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/** @return Nanoseconds on a clock that is the same for all processes of this machine. */
+/** @return Nanoseconds on a clock which all processes of this machine share. */
 static inline uint64_t ft_now_ns(void)
 {
     struct timespec ts;

@@ -5,6 +5,8 @@
  */
 #include "ft_driver.h"
 
+#include <getopt.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,6 +41,81 @@ void ft_driver_start_job(ft_driver_t *driver, ft_child_t *child,
     ft_child_start(child, role, driver->log, argv);
 }
 
+void ft_driver_await_server(ft_driver_t *driver, ft_child_t *child, uint64_t *base_p,
+                            char *address)
+{
+    const char *answer = ft_child_answer(child, driver->answer_time);
+
+    if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64, base_p) != 1)) {
+        ft_driver_fatal(driver, "the %s did not start", child->name);
+    }
+
+    snprintf(address, FT_ANSWER_MAX, "%s", answer + strlen("address "));
+}
+
+void ft_driver_await_client(ft_driver_t *driver, ft_child_t *child)
+{
+    const char *answer = ft_child_answer(child, driver->answer_time);
+
+    if ((answer == NULL) || strcmp(answer, "ready")) {
+        ft_driver_fatal(driver, "a %s did not start", child->name);
+    }
+}
+
+void ft_driver_connect(ft_driver_t *driver, ft_child_t *child, const char *address)
+{
+    ft_driver_await_client(driver, child);
+    ft_driver_ask(driver, child, "connect %s", address);
+}
+
+const char *ft_driver_answer(ft_driver_t *driver, ft_child_t *child)
+{
+    const char *answer = ft_child_answer(child, driver->answer_time);
+
+    if ((answer == NULL) || strncmp(answer, "ok", 2)) {
+        ft_driver_fatal(driver, "a %s answers: %.200s", child->name,
+                        (answer == NULL) ? "nothing" : answer);
+    }
+
+    return answer + 2;
+}
+
+const char *ft_driver_ask(ft_driver_t *driver, ft_child_t *child,
+                          const char *format, ...)
+{
+    char text[FT_ANSWER_MAX + 16];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    ft_child_send(child, "%s", text);
+    return ft_driver_answer(driver, child);
+}
+
+void ft_driver_stop_job(ft_driver_t *driver, ft_child_t *child)
+{
+    int status = ft_child_stop(child);
+
+    if (status != 0) {
+        ft_driver_report(driver, "a %s did not end well: status %d; its last"
+                         " answer: %s", child->name, status, child->answer);
+    }
+}
+
+void ft_driver_report(ft_driver_t *driver, const char *format, ...)
+{
+    va_list ap;
+
+    ++driver->failures;
+    printf("FAILED: %s%s", driver->label, (driver->label[0] != '\0') ? ": " : "");
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    printf("\n");
+    fflush(stdout);
+}
+
 void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
 {
     char text[512];
@@ -49,7 +126,8 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
     va_end(ap);
     fflush(driver->log);
     ft_fabric_down(&driver->fabric);
-    ft_fatal("%s, see the log", text);
+    ft_fatal("%s%s%s, see the log", driver->label,
+             (driver->label[0] != '\0') ? ": " : "", text);
 }
 
 int ft_driver_option(ft_driver_t *driver, int option, const char *arg)
@@ -83,6 +161,29 @@ int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind)
     }
 
     return 0;
+}
+
+int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *letters,
+                    ft_option_func_t func, void *arg)
+{
+    char all[64];
+    int c;
+
+    snprintf(all, sizeof(all), "%s%s", FT_DRIVER_OPTIONS, letters);
+    while ((c = getopt(argc, argv, all)) != -1) {
+        if (!ft_driver_option(driver, c, optarg) && !func(arg, c, optarg)) {
+            return -1;
+        }
+    }
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return ft_driver_open(driver, argc, argv, optind);
+}
+
+int ft_driver_close(ft_driver_t *driver)
+{
+    fclose(driver->log);
+    return (driver->failures == 0) ? 0 : 1;
 }
 
 int ft_is_listed(const char *list, const char *name)

@@ -18,7 +18,10 @@ typedef struct {
     const char  *name;       /* Of the fabric, before the number */
     ft_fabric_t fabric;
     const char  *log_name;
+    double      answer_time; /* Seconds within which a process answers */
+    char        label[128];  /* What is being done, for messages; may be empty */
     FILE        *log;        /* Of all processes */
+    unsigned    failures;    /* That were reported */
 } ft_driver_t;
 
 /** Make the fabric. */
@@ -29,6 +32,33 @@ void ft_driver_up(ft_driver_t *driver, unsigned hosts, unsigned links,
 void ft_driver_start_job(ft_driver_t *driver, ft_child_t *child,
                          const char *role, unsigned host, const char *arg);
 
+/** Wait for what a server prints first.
+ *  @param [out] base_p   Its memory.
+ *  @param [out] address  FT_ANSWER_MAX bytes, for ft_driver_connect(). */
+void ft_driver_await_server(ft_driver_t *driver, ft_child_t *child, uint64_t *base_p,
+                            char *address);
+
+/** Wait until a client has started. */
+void ft_driver_await_client(ft_driver_t *driver, ft_child_t *child);
+
+/** Wait until a client has started, and connect it to a server. */
+void ft_driver_connect(ft_driver_t *driver, ft_child_t *child, const char *address);
+
+/** Wait for an answer, which must be "ok". @return What follows that. */
+const char *ft_driver_answer(ft_driver_t *driver, ft_child_t *child);
+
+/** Send a command and wait for its answer, as above. */
+const char *ft_driver_ask(ft_driver_t *driver, ft_child_t *child,
+                          const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/** Stop a process, which must end well. */
+void ft_driver_stop_job(ft_driver_t *driver, ft_child_t *child);
+
+/** Report a failure: of the test, which goes on. */
+void ft_driver_report(ft_driver_t *driver, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
 /** End everything with a message. */
 void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
         __attribute__((format(printf, 2, 3), noreturn));
@@ -36,11 +66,30 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
 /* The letters which ft_driver_option() knows, for getopt() */
 #define FT_DRIVER_OPTIONS "N:P:l:"
 
+/* What all drivers print about their usage, with their defaults */
+#define FT_DRIVER_USAGE(_job, _name, _log) \
+    "  PREFIX       where mlx5emu and rc_varuna_run are installed\n" \
+    "  JOB          path of " _job "\n" \
+    "  -N NAME      first part of the fabric's name (" _name ")\n" \
+    "  -P FILE      this plugin instead of the installed one\n" \
+    "  -l FILE      log of all processes (" _log ")\n"
+
 /** Take an option. @return Whether it was one of these. */
 int ft_driver_option(ft_driver_t *driver, int option, const char *arg);
 
 /** Open the log, and take PREFIX and JOB. @return 0, or -1: wrong usage. */
 int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind);
+
+/** Take an option of one driver. @return Whether it was one of these. */
+typedef int (*ft_option_func_t)(void *arg, int option, const char *value);
+
+/** Parse the arguments of a driver, and open it. @a func takes the options @a letters.
+ *  @return 0, or -1: wrong usage. */
+int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *letters,
+                    ft_option_func_t func, void *arg);
+
+/** Close the log. @return The exit status. */
+int ft_driver_close(ft_driver_t *driver);
 
 /** @return Whether @a name is in the comma-separated @a list; "all", and NULL, is a
  *  list of everything. */

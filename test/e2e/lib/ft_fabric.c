@@ -6,6 +6,7 @@
 #include "ft_fabric.h"
 #include "ft_child.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,12 @@ void ft_fabric_up(ft_fabric_t *fabric, const char *prefix, const char *name,
 void ft_fabric_down(ft_fabric_t *fabric)
 {
     ft_fabric_do(fabric, "down", "--force");
+}
+
+char *ft_fabric_trace(const ft_fabric_t *fabric, uint64_t seq, const char *host)
+{
+    return ft_fabric_run(fabric, "trace", "--json --from %" PRIu64 " %s", seq + 1,
+                         host);
 }
 
 uint64_t ft_fabric_fired(const ft_fabric_t *fabric, unsigned n)

@@ -33,6 +33,10 @@ void ft_fabric_do(const ft_fabric_t *fabric, const char *verb,
                   const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
+/** @return The trace after entry @a seq, of @a host or of all (""), for ft_trace_next();
+ *  to be freed. */
+char *ft_fabric_trace(const ft_fabric_t *fabric, uint64_t seq, const char *host);
+
 /** @return How often the n-th rule has fired. */
 uint64_t ft_fabric_fired(const ft_fabric_t *fabric, unsigned n);
 

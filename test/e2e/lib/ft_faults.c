@@ -15,6 +15,7 @@
  *     $C  size of a request for a connection
  */
 #include "ft_faults.h"
+#include "ft_rule.h"
 #include "ft_driver.h"
 #include <uct/ib/varuna/core/varuna_wire.h>
 
@@ -304,47 +305,41 @@ static unsigned ft_fault_link(char letter, const ft_step_t *step, unsigned link)
     }
 }
 
+typedef struct {
+    unsigned        op;
+    const ft_step_t *step;
+    unsigned        link;
+    uint32_t        qpn;
+} ft_fault_values_t;
+
+static char *ft_fault_fill(const void *arg, char letter, char *text)
+{
+    const ft_fault_values_t *values = arg;
+
+    switch (letter) {
+    case 'Q':
+        return text + sprintf(text, "0x%x", values->qpn);
+    case 'O':
+        return text + sprintf(text, "%s", ft_plan_ops[values->op].op);
+    case 'S':
+        return text + sprintf(text, "%u", ft_plan_ops[values->op].size);
+    case 'C':
+        return text + sprintf(text, "%u", (unsigned)FT_CONNECT_REQ_SIZE);
+    default:
+        return text + sprintf(text, "%u", ft_fault_link(letter, values->step,
+                                                        values->link));
+    }
+}
+
 static void ft_fault_format(const char *template, const ft_point_t *point,
                             unsigned n, const ft_step_t *step, unsigned link,
                             uint32_t qpn, char *text)
 {
-    unsigned op = ft_plan_op(point->plan);
-    char filled[FT_RULE_MAX];
-    const char *rule;
+    ft_fault_values_t values = {ft_plan_op(point->plan), step, link, qpn};
+    char rule[FT_RULE_MAX];
 
-    ft_step_format(template, step, filled);
-    for (rule = filled; *rule != '\0'; ++rule) {
-        if (*rule != '$') {
-            *text++ = *rule;
-            continue;
-        }
-
-        switch (*++rule) {
-        case 'Q':
-            text += sprintf(text, "0x%x", qpn);
-            break;
-        case 'N':
-            text += sprintf(text, "%u", n);
-            break;
-        case 'M':
-            text += sprintf(text, "%u", n + 1);
-            break;
-        case 'O':
-            text += sprintf(text, "%s", ft_plan_ops[op].op);
-            break;
-        case 'S':
-            text += sprintf(text, "%u", ft_plan_ops[op].size);
-            break;
-        case 'C':
-            text += sprintf(text, "%u", (unsigned)FT_CONNECT_REQ_SIZE);
-            break;
-        default:
-            text += sprintf(text, "%u", ft_fault_link(*rule, step, link));
-            break;
-        }
-    }
-
-    *text = '\0';
+    ft_step_format(template, step, rule);
+    ft_rule_format(rule, n, ft_fault_fill, &values, text);
 }
 
 unsigned ft_faults_format(const ft_point_t *point, unsigned link, uint32_t qpn,

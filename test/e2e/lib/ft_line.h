@@ -19,8 +19,8 @@ typedef struct {
 } ft_line_t;
 
 /** Read a line. A FILE would hide from poll() what it has read.
- *  @return The line without its end, which is valid until the next call; or NULL if none
- *  comes within @a timeout_ms, or if the input has ended (input->eof). */
+ *  @return The line without its end, valid until the next call; or NULL if none comes
+ *  within @a timeout_ms, or if the input has ended (input->eof). */
 char *ft_line_read(ft_line_t *input, int timeout_ms);
 
 #endif

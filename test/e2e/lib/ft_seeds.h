@@ -12,6 +12,14 @@
 /* The letters which ft_seeds_option() knows, for getopt() */
 #define FT_SEEDS_OPTIONS "s:n:T:C:L:"
 
+/* @a _seconds, @a _clients and @a _links: the defaults */
+#define FT_SEEDS_USAGE(_seconds, _clients, _links) \
+    "  -s SEED      first seed (1)\n" \
+    "  -n SEEDS     number of seeds (1)\n" \
+    "  -T SECONDS   for each seed (" _seconds ")\n" \
+    "  -C CLIENTS   at most 4 (" _clients ")\n" \
+    "  -L LINKS     (" _links ")\n"
+
 typedef struct {
     uint64_t seed;
     unsigned num;

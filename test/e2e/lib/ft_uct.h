@@ -80,8 +80,8 @@ void ft_uct_print_parsed(const char *prefix, const ft_address_t *address);
 /** Read what ft_uct_print_address() wrote. @return 0, or -1. */
 int ft_uct_parse_address(const char *text, ft_address_t *address);
 
-/** As above, and unpack the key of the memory. Ends the program with a message if that is
- *  not possible. */
+/** As above, and unpack the key of the memory. Ends the program with a message if that
+ *  is not possible. */
 void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
                         uct_rkey_bundle_t *rkey);
 

@@ -9,25 +9,20 @@
 #include "ft_driver.h"
 #include "ft_faults.h"
 #include "ft_judge.h"
+#include "ft_series.h"
 
 typedef struct {
     /* Options */
     ft_driver_t driver;
-    const char  *plans;      /* Comma-separated, or NULL: all */
-    const char  *faults;
+    ft_series_t series;
     unsigned    phases;
-    unsigned    first;       /* Event */
-    unsigned    last;
     const char  *seconds;    /* Second faults, or NULL: none */
     unsigned    second_first;
     unsigned    second_last;
     const char  *steps;      /* Of these, or NULL: any event */
-    unsigned    stride;
     unsigned    links;
     double      run_time;    /* Seconds for a run */
     double      sleep;       /* Seconds: of the server, in each run; or 0 */
-    double      budget;      /* Seconds; 0: no limit */
-    int         verbose;
     int         quiet;       /* That a run does not end is what is looked for */
     /* State */
     ft_child_t  server;
@@ -41,17 +36,11 @@ typedef struct {
     int         links_bad;   /* They are to be brought up */
     int         may_kill;    /* A rule of the last run would kill one */
     int         nics_bad;    /* Nothing can be done without new ones */
-    double      start;
     /* Results */
-    unsigned    points;      /* Faults that fired */
-    unsigned    runs;
-    unsigned    series;
-    unsigned    cut;         /* Series which the time limit ended */
     unsigned    waited;      /* Runs which went on when the links returned */
     unsigned    switches;
     unsigned    ambiguous;
     unsigned    again;       /* Puts executed twice, explained by these */
-    unsigned    failures;
 } ft_sweep_t;
 
 /** Make the server's memory, a file. */

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #define FT_WARM_TRIES  400
-#define FT_STEP_TIME   60    /* Seconds for an answer: a job ends runs itself */
 #define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
 #define FT_LATE_TIME   0.05
 #define FT_STEP_RUNS   40    /* Until a step of the recovery has come */
@@ -39,17 +38,17 @@ void ft_sweep_make_memory(ft_sweep_t *sweep)
     close(fd);
 }
 
-/* An answer, which has to be "ok" unless @a fail_ok. @return whether it is */
-static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
+/* @return whether the client's answer is "ok", and not "fail" */
+static int ft_sweep_ok(ft_sweep_t *sweep)
 {
-    const char *answer = ft_child_answer(child, FT_STEP_TIME);
+    const char *answer = ft_child_answer(&sweep->client, sweep->driver.answer_time);
 
     if ((answer != NULL) && !strncmp(answer, "ok", 2)) {
         return 1;
     }
 
-    if ((answer == NULL) || !fail_ok || strncmp(answer, "fail", 4)) {
-        ft_driver_fatal(&sweep->driver, "the %s %s", child->name,
+    if ((answer == NULL) || strncmp(answer, "fail", 4)) {
+        ft_driver_fatal(&sweep->driver, "the client %s",
                         (answer == NULL) ? "does not answer or has ended" :
                         answer);
     }
@@ -60,56 +59,27 @@ static int ft_sweep_ok(ft_sweep_t *sweep, ft_child_t *child, int fail_ok)
 /* Make a fabric, start both, and let the client connect */
 void ft_sweep_up(ft_sweep_t *sweep)
 {
-    char text[FT_ANSWER_MAX];
-    const char *answer;
+    char address[FT_ANSWER_MAX];
 
     ft_driver_up(&sweep->driver, 2, sweep->links, "--trace 65536");
     ft_driver_start_job(&sweep->driver, &sweep->server, "server", FT_SERVER,
                         sweep->memory);
     ft_driver_start_job(&sweep->driver, &sweep->client, "client", FT_CLIENT,
                         sweep->memory);
-    answer = ft_child_answer(&sweep->server, FT_STEP_TIME);
-    if ((answer == NULL) || (sscanf(answer, "address 0x%" SCNx64,
-                                    &sweep->base) != 1)) {
-        ft_driver_fatal(&sweep->driver, "the server did not start");
-    }
-
-    snprintf(text, sizeof(text), "%s", answer + strlen("address"));
-    answer = ft_child_answer(&sweep->client, FT_STEP_TIME);
-    if ((answer == NULL) || strncmp(answer, "ready", 5)) {
-        ft_driver_fatal(&sweep->driver, "the client did not start");
-    }
-
-    ft_child_send(&sweep->client, "connect%s", text);
-    ft_sweep_ok(sweep, &sweep->client, 0);
-    ft_child_send(&sweep->client, "timeout %f", sweep->run_time);
-    ft_sweep_ok(sweep, &sweep->client, 0);
-    ft_child_send(&sweep->client, "open");
-    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_driver_await_server(&sweep->driver, &sweep->server, &sweep->base, address);
+    ft_driver_connect(&sweep->driver, &sweep->client, address);
+    ft_driver_ask(&sweep->driver, &sweep->client, "timeout %f", sweep->run_time);
+    ft_driver_ask(&sweep->driver, &sweep->client, "open");
 }
 
 void ft_sweep_down(ft_sweep_t *sweep)
 {
-    if (ft_child_stop(&sweep->client) != 0) {
-        printf("FAILED: the client did not end well\n");
-        ++sweep->failures;
-    }
-
-    if (ft_child_stop(&sweep->server) != 0) {
-        printf("FAILED: the server did not end well\n");
-        ++sweep->failures;
-    }
-
+    ft_driver_stop_job(&sweep->driver, &sweep->client);
+    ft_driver_stop_job(&sweep->driver, &sweep->server);
     ft_fabric_down(&sweep->driver.fabric);
 }
 
 /* --- One run --- */
-
-static char *ft_sweep_trace(ft_sweep_t *sweep)
-{
-    return ft_fabric_run(&sweep->driver.fabric, "trace", "--json --from %"
-                         PRIu64, sweep->seq + 1);
-}
 
 static void ft_sweep_links_up(ft_sweep_t *sweep)
 {
@@ -170,11 +140,11 @@ static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
     int found;
 
     ft_child_send(&sweep->client, "warm %u", ++number);
-    if (!ft_sweep_ok(sweep, &sweep->client, 1)) {
+    if (!ft_sweep_ok(sweep)) {
         return 0;
     }
 
-    trace = ft_sweep_trace(sweep);
+    trace = ft_fabric_trace(&sweep->driver.fabric, sweep->seq, "");
     found = ft_judge_warm(trace, sweep->base, number, verdict);
     free(trace);
     if (verdict->last_seq != 0) {
@@ -193,8 +163,7 @@ static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
 
     for (i = 0; i < FT_WARM_TRIES; ++i) {
         if (phase == FT_PHASE_DC) {
-            ft_child_send(&sweep->client, "open");
-            ft_sweep_ok(sweep, &sweep->client, 0);
+            ft_driver_ask(&sweep->driver, &sweep->client, "open");
         }
 
         if (!ft_sweep_warm_once(sweep, verdict)) {
@@ -206,8 +175,7 @@ static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
             return 1;
         }
 
-        ft_child_send(&sweep->client, "idle 0.005");
-        ft_sweep_ok(sweep, &sweep->client, 0);
+        ft_driver_ask(&sweep->driver, &sweep->client, "idle 0.005");
     }
 
     return 0;
@@ -261,7 +229,7 @@ void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
                  point->m);
     }
 
-    ++sweep->failures;
+    ++sweep->driver.failures;
     printf("FAILED: -L %u -p %s -s %s -f %s -n %u%s (run %u): %s\n",
            sweep->links, ft_phase_name(point->phase), plan,
            point->fault->name, point->n, second, sweep->run, text);
@@ -278,7 +246,7 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
 {
     int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL) &&
                   !(point->fault->flags & (FT_SPREADS | FT_NO_PSN));
-    char *trace = ft_sweep_trace(sweep);
+    char *trace = ft_fabric_trace(&sweep->driver.fabric, sweep->seq, "");
     ft_plan_t plan;
 
     ft_plan_make(name, &plan);
@@ -312,8 +280,7 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
 static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
 {
     if ((point->fault->flags & FT_LATE) && !sweep->stuck) {
-        ft_child_send(&sweep->client, "idle %g", FT_LATE_TIME);
-        ft_sweep_ok(sweep, &sweep->client, 0);
+        ft_driver_ask(&sweep->driver, &sweep->client, "idle %g", FT_LATE_TIME);
     }
 }
 
@@ -321,7 +288,7 @@ static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
  * machine the second fault may come when they have. @return the answer, or NULL */
 static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
 {
-    double end = ft_now() + FT_STEP_TIME;
+    double end = ft_now() + sweep->driver.answer_time;
     int first  = 1;
     const char *answer;
 
@@ -353,7 +320,7 @@ static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
         }
     }
 
-    if (((answer == NULL) && !ft_sweep_ok(sweep, &sweep->client, 1)) ||
+    if (((answer == NULL) && !ft_sweep_ok(sweep)) ||
         (answer != NULL)) {
         ft_sweep_report(sweep, plan, point, sweep->client.answer + 4);
         sweep->stuck = (strstr(sweep->client.answer, "did not end") != NULL);
@@ -428,8 +395,7 @@ static void ft_sweep_again(ft_sweep_t *sweep, const char *plan,
                            const ft_point_t *point)
 {
     ++sweep->run;
-    ft_child_send(&sweep->client, "idle 0.01");
-    ft_sweep_ok(sweep, &sweep->client, 0);
+    ft_driver_ask(&sweep->driver, &sweep->client, "idle 0.01");
     ft_child_send(&sweep->client, "run %u %s 0", sweep->run, plan);
     ft_sweep_await(sweep, plan, point);
 }
@@ -506,7 +472,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         ft_sweep_end_stuck(sweep);
     }
 
-    ++sweep->runs;
+    ++sweep->series.runs;
     ++sweep->run;
     fprintf(sweep->driver.log, "--- run %u: %s %s %u %s %u\n", sweep->run, plan,
             point->fault->name, point->n,
@@ -514,8 +480,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
     ft_sweep_reset_counts(sweep);
     ft_sweep_arm(sweep, point, &lane, 0);
     if (sweep->sleep > 0) {
-        ft_child_send(&sweep->server, "sleep %g", sweep->sleep);
-        ft_sweep_ok(sweep, &sweep->server, 0);
+        ft_driver_ask(&sweep->driver, &sweep->server, "sleep %g", sweep->sleep);
     }
 
     begin = ft_now();
@@ -545,7 +510,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
     sweep->nics_bad = (fired[0] && (point->fault->flags & FT_KILLS)) ||
                       (fired[1] && (point->second->flags & FT_KILLS));
     ft_sweep_judge(sweep, plan, point, &verdict);
-    if (sweep->verbose) {
+    if (sweep->series.verbose) {
         ft_sweep_tell(sweep, plan, point, fired, &verdict);
     }
 
@@ -564,6 +529,6 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         return -1;
     }
 
-    sweep->points += hit;
+    sweep->series.points += hit;
     return hit;
 }
