@@ -181,4 +181,31 @@ test_scripts_lose_no_failure_side_by_side() {
     script 2
 }
 
+# each_is_a_suite TREE: its scripts are what contrib/test.sh runs, each by its own name
+each_is_a_suite() {
+    local top=$1 build_dir=$RCV_BUILD
+    eval "$(sed -n '/^all_suites() {/,/^}/p' "$top/contrib/test.sh")"
+    all_suites | grep '/test_[^/]*\.sh$' | sort >suites
+    find "$top/test" -name 'test_*.sh' | sort >scripts
+    [ -s suites ] && diff scripts suites && [ -z "$(sed 's|.*/||' suites | sort | uniq -d)" ]
+}
+
+test_each_script_is_a_suite() {
+    each_is_a_suite "$top" || fail "contrib/test.sh does not run these, or runs others"
+}
+
+# ... and what the test above is for
+test_a_script_in_a_wrong_folder_is_found() {
+    local file
+    mkdir -p tree/contrib tree/test/meta tree/test/e2e/peers/deeper
+    cp "$top/contrib/test.sh" tree/contrib
+    touch tree/test/meta/test_a.sh tree/test/e2e/peers/test_b.sh
+    each_is_a_suite "$PWD/tree" || fail "these are"
+    for file in e2e/peers/deeper/test_c.sh e2e/peers/test_a.sh; do
+        touch "tree/test/$file"
+        ! each_is_a_suite "$PWD/tree" || fail "$file is not found"
+        rm "tree/test/$file"
+    done
+}
+
 run_tests
