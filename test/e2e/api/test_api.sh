@@ -53,7 +53,7 @@ test_mark_before_open() {
     esac
 }
 
-# Nobody is hurt if it is called from all sides
+# It may be called from several threads at once
 test_threads() {
     api threads mlx5_0:1
     grep -q 'ft: puts [1-9][0-9]*, errors 0' out || fail "$(tail -n 1 out)"

@@ -5,7 +5,7 @@
 # Several threads: a UCP worker which they share (test/e2e/api/ft_threads.c), and an outside
 # detector that calls rc_varuna.h from threads of its own (ft_api.c), while links fail
 # and return. The plugin and both programs are built with the thread
-# sanitizer, below the build directory; it must have nothing to say.
+# sanitizer, below the build directory; it must report nothing.
 #
 # UCX itself is not built so, but its locks are those of the C library, which the
 # sanitizer sees. These things must be known of it:
@@ -78,7 +78,7 @@ client() {
     grep -h '^ft:' out server.log | grep -v address | tail -n 3 | sed 's/^/# /'
 }
 
-# Nobody is lost, doubled or waited for in vain
+# No operation is lost or doubled, and none hangs
 test_threads_share_a_worker() {
     local operations counter
     export UCX_TLS=rc_varuna

@@ -107,7 +107,7 @@ start() {
     local i
     fabric_up --hosts $(($2 + 1))
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
-    # What the server before it said must not be read as this one's
+    # The output of the server before it must not be taken for this one's
     rm -f client.*.out server.out server.err stop
     mkfifo stop
     timeout 120 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
@@ -145,7 +145,7 @@ release() {
     exec 8>&-
 }
 
-# last_words I: of client I. UCX's other threads may have logged something behind them
+# last_words I: of client I. UCX's other threads may have logged something after them
 last_words() {
     { grep -a 'ft: die' "client.$1.out" || tail -n 1 "client.$1.out"; } | tail -n 1 |
         cut -c 1-200
@@ -199,7 +199,7 @@ lose_home() {
     progressed 100
 }
 
-# moved TO COUNT: the server has named NIC TO for the COUNTth time
+# moved TO COUNT: until the server has named NIC TO as its home COUNT times
 moved() {
     local tries
     for ((tries = 0; tries < 600; ++tries)); do
@@ -210,10 +210,10 @@ moved() {
     fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
 }
 
-# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down so
-# shortly that those who are connected to it do not notice by themselves, as their packets
-# get through in the end, and what the server says of its port (PORTS, 62 bytes) is lost. The
-# server does, and names the other NIC
+# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down
+# for so short a time that the clients connected to it do not notice: their packets get
+# through in the end, and the server's report of its port (PORTS, 62 bytes) is lost. The
+# server notices, and names the other NIC
 leave_home() {
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s

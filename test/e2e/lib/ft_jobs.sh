@@ -40,7 +40,7 @@ await_answer() {
     fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
 }
 
-# tell ROLE COMMAND: without waiting for the answer
+# tell ROLE COMMAND: sends it, and does not wait for the answer
 tell() {
     case $1 in
     server) echo "$2" >&8 ;;
@@ -48,7 +48,7 @@ tell() {
     esac
 }
 
-# ask ROLE COMMAND: the answer has to be "ok"
+# ask ROLE COMMAND: sends it and waits for its answer, which must be "ok"
 ask() {
     local number=$(($(answers "$1") + 1))
     tell "$1" "$2"
@@ -56,7 +56,7 @@ ask() {
     [[ $answer == "ft: ok"* ]] || fail "$1: $2: $answer"
 }
 
-# jobs_start [ENV...]: of the server
+# jobs_start [ENV...]: both; the variables are for the server
 jobs_start() {
     truncate -s 16M memory
     server_start "$@"

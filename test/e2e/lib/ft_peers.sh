@@ -13,8 +13,8 @@ export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
 nic_gives_up 100ms 3
 export UCX_IB_RX_QUEUE_LEN=512
 
-# start NAME HOST ARGS...: a process with its input at fd_NAME, and its log; the program
-# of a client whose first argument is a number is ft_many
+# start NAME HOST ARGS...: a process, whose input is ${fd_of[NAME]} and whose log is
+# NAME.log. It runs ft_many if the first argument is a number, ft_peers otherwise
 declare -A fd_of pid_of
 start() {
     local name=$1 host=$2 fd program=$program
@@ -23,7 +23,7 @@ start() {
     mkfifo "$name.in"
     : >"$name.log" # Whoever reads it first finds it
     (
-        # The end of an input comes when nobody else holds it open
+        # An input ends only when no other process holds it open
         for fd in "${fd_of[@]}"; do
             exec {fd}>&-
         done
@@ -57,9 +57,9 @@ client() {
     await_more
 }
 
-# witness HOST: one more server there, to which the client opens endpoints. Others on its
-# host which are silent are gone, which without it nobody can tell from a dead host: so
-# they are given up behind this, and not before, however long it was.
+# witness HOST: one more server there, to which the client opens endpoints. It shows that
+# its host is alive, so that silent processes of that host are gone. Without it they
+# could be on a dead host, and are not given up, however long they are silent.
 witness() {
     servers "$1" witness
     names+=(witness)
@@ -110,7 +110,7 @@ await_stuck() {
     fail "server $1 still completes something: $(tail -n 3 client.log)"
 }
 
-# no_receives: somebody had to wait for a peer's receive buffers
+# no_receives: a process had to wait for a peer's receive buffers
 no_receives() {
     check test "$(fabric_sum rnr_waits)" -gt 0
 }
@@ -132,7 +132,7 @@ field() {
     grep "^ft: $2" "$1" | tail -n 1 | grep -oE " $3 [0-9.]+" | cut -d' ' -f3
 }
 
-# good NUMBER: everything that was sent to this server came, once and in order
+# good NUMBER: this server received everything that was sent to it, once and in order
 good() {
     local name=${names[$1]} what="peer $1 "
     [ "$(field client.log "$what" failed)" = 0 ] &&

@@ -12,8 +12,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
-# fail WORDS...: ends the test; in a command substitution, whose output nobody would
-# see, that alone, and says why on stderr
+# fail WORDS...: prints why, and ends the test. A command substitution only ends itself,
+# and prints to stderr, as its output is not shown
 fail() {
     if [ "$BASH_SUBSHELL" -gt "${test_level:-0}" ]; then
         echo "# $*" >&2
@@ -39,7 +39,7 @@ fails() {
         fail "\"$pattern\" is not in the output of $*: $out"
 }
 
-# await_listener PORT PID: until somebody listens to it on TCP, while the process lives
+# await_listener PORT PID: until the process listens on that TCP port
 await_listener() {
     local i address
     address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
@@ -51,13 +51,13 @@ await_listener() {
     fail "nobody listens to port $1: $(tail -n 3 server.log)"
 }
 
-# ended_at LINE COMMAND: for what "set -e" ends a test that has said nothing
+# ended_at LINE COMMAND: prints for which command "set -e" has ended the test
 ended_at() {
     [[ $- != *e* ]] || echo "# ended in line $1 of ${BASH_SOURCE[1]##*/}: ${2%%$'\n'*}" >&2
 }
 
-# run_test NUMBER NAME: in a directory and, if the script names one, with a fabric of its
-# own. Must not be part of a condition: that would turn "set -e" off in the test.
+# run_test NUMBER NAME: in a directory of its own and, if the script has a fabric, with a
+# fabric of its own. Must not be part of a condition, which would turn "set -e" off.
 run_test() {
     local dir status
     dir=$(mktemp -d)
@@ -79,8 +79,8 @@ run_test() {
     return $status
 }
 
-# run_tests [COUNT]: so many of them beside each other (1). Those of a script which says
-# 2 or more wait most of the time, and have nothing in common.
+# run_tests [COUNT]: COUNT of them in parallel (1). Use 2 or more if the tests wait most
+# of the time and are independent.
 run_tests() {
     local tests name number=0 failed=0 running=0 outputs
 
@@ -102,7 +102,7 @@ run_tests() {
         (
             run_test $number "$name" >"$outputs/$number" 2>&1
             status=$?
-            # What it says comes in one piece
+            # The output of a test comes in one piece
             flock "$outputs" cat "$outputs/$number"
             exit $status
         ) &

@@ -2,15 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# An endpoint is closed while its link has just failed, or before it has heard that it is
-# open (test/e2e/peers/ft_close.c). Its process lives on and makes no progress; its peer lives on
-# as well, and must not keep the target, its queue pair and its log rings.
+# An endpoint is closed when its link has just failed, or before it knows that it is open
+# (ft_close.c). Its process lives on and makes no progress; its peer lives on as well, and
+# must not keep the target, its queue pair and its log rings.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
-# Nobody is given up for being silent, so only CLOSE closes
+# No peer is given up for being silent, so only CLOSE closes
 export UCX_RC_VARUNA_ORPHAN_TIMEOUT=0
 
 # begin MODE: a server, and a client whose endpoint is open; it reads descriptor 8
@@ -37,7 +37,7 @@ end() {
     fabric_down
 }
 
-# Of the server, which are connected to somebody
+# Those of the server that are connected
 count_queue_pairs() {
     "$emu" status -n "$fabric" --qps | grep -cE '^qp .* rc +rt[rs] +link 0:' || :
 }
@@ -58,7 +58,7 @@ close_endpoint() {
     await 60 client.log '^ft: closed'
 }
 
-# CLOSE is sent over the link which the endpoint has used, and is lost
+# CLOSE is sent over the link that the endpoint has used, and is lost
 test_its_link_has_failed() {
     local side
     begin used
@@ -70,7 +70,7 @@ test_its_link_has_failed() {
     end
 }
 
-# No port says that it is down, and both are
+# Both links are silent: no port reports that it is down
 test_no_link_is_left_for_a_while() {
     local link
     begin used

@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What a server holds for clients which die without a word, and for those that only
-# seem to be dead. The server's counters are read from UCX's VFS tree.
+# What a server holds for clients that die, and for clients that only seem to be dead.
+# The server's counters are read from UCX's VFS tree.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -22,7 +22,7 @@ start_client() {
     client=$!
 }
 
-# Ten are there at a time; each is killed while the others are
+# Ten clients at a time are killed while all of them are connected
 test_50_killed_clients_leave_nothing() {
     local i round pids hold
     fabric_up

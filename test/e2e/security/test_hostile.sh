@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The control plane of a live process, spoken to by a program that has nothing but UCX
-# (test/e2e/security/ft_ctl.c).
+# The control plane of a live process receives messages of a program that uses plain UCX
+# (ft_ctl.c).
 #
 # RC_VARUNA_HOSTILE_SEEDS: the seeds of the hostile peer, one run for each;
 # RC_VARUNA_HOSTILE_STEPS: its steps in each run. RC_VARUNA_KEEP: a directory for the
@@ -29,7 +29,7 @@ test_plain_ucx_is_answered() {
     fabric_down
 }
 
-# tell NAME LINE: to the stdin of a process
+# tell NAME LINE: sends a command to a process
 tell() {
     echo "$2" >"$1.in"
 }
@@ -68,7 +68,7 @@ hostile_start() {
     pids[$name]=$!
 }
 
-# bounded: what the victim held at most, as it has said
+# bounded: what the victim held at most, as it reported
 bounded() {
     local words i name
     declare -A limits=([targets]=64 [peers]=32 [held]=4096 [queue]=1024 [inbox]=4096
@@ -85,8 +85,8 @@ fuzz() {
     local seed=$1 steps=$2 name
     lines_read=()
     fabric_up --hosts 3
-    # A failure of what the friend has must be the hostile peer's doing. The others' are
-    # found soon, and what belongs to the dead is freed soon
+    # If an operation of the friend fails, the hostile peer must be the cause. Failures of
+    # the others are found soon, and what belongs to dead processes is freed soon
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
     export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s
     export UCX_LOG_LEVEL=${RC_VARUNA_HOSTILE_LOG:-warn}
@@ -140,7 +140,7 @@ fuzz() {
     for name in victim friend; do
         wait "${pids[$name]}" || hostile_fail "$name ended with $?"
     done
-    # Anyone may send them, as many as he likes
+    # Any process may send any number of them
     ! grep 'no handler installed' victim.log || hostile_fail "messages flood the log"
     rm -f ./*.in
     fabric_down

@@ -8,7 +8,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-# access CHECK: what the client says is in ./out, and what the server says then behind it
+# access CHECK: the output of the client is in ./out, followed by that of the server
 access() {
     local address keys
     fabric_up --links 1
@@ -30,7 +30,7 @@ access() {
     fabric_down
 }
 
-# says LINE...: each of them, in this order and nothing else
+# says LINE...: the output has these lines, in this order, and no others
 says() {
     printf '%s\n' "$@" "ft: end" "secret: intact" >expected
     grep -v '^ft: note' out | diff expected - >difference ||
@@ -49,7 +49,7 @@ test_rings_of_others() {
         "behind own rings: refused"
 }
 
-# ... nor does the key of the client who had them before
+# ... nor does the key of the client that had them before
 test_rings_of_the_next() {
     access reuse
     says "own key: done" \
@@ -58,7 +58,7 @@ test_rings_of_the_next() {
         "ring: intact"
 }
 
-# Mode extended: nobody but its owner writes what a slot stands for, and nobody at all
+# Mode extended: only its owner writes the value of a slot, and no client
 # writes a mark; marks are for compare and swap
 test_slots_of_others() {
     export UCX_RC_VARUNA_ATOMIC_MODE=extended
@@ -88,8 +88,8 @@ test_slots_of_the_next() {
         "slot: intact"
 }
 
-# An atomic by proxy, with a key that the client has guessed: this process has given it to
-# nobody, so the proxy does not use it, and says so
+# An atomic by proxy, with a key that the client has guessed: this process has given it
+# away to no peer, so the proxy does not use it, and logs that
 test_proxy_keeps_to_what_was_given() {
     access proxy
     says "atomic, given key: done" \
@@ -98,7 +98,7 @@ test_proxy_keeps_to_what_was_given() {
         fail "no warning: $(tail -n 3 server.log)"
 }
 
-# The worker of mode extended, at an address which a client has written to its slot
+# The worker of mode extended, at an address that a client has written to its slot
 test_worker_keeps_to_what_was_given() {
     export UCX_RC_VARUNA_ATOMIC_MODE=extended
     access worker

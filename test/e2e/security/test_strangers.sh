@@ -26,7 +26,7 @@ say() {
         fail "$(tail -n 5 say.log server.log)"
 }
 
-# Whoever reaches the queue pair may send them: UCX aborts on some
+# Any process that reaches the queue pair may send them, and UCX aborts on some
 test_addresses_that_are_none_are_refused() {
     server_up UCX_LOG_LEVEL=error
     say lies
@@ -36,7 +36,7 @@ test_addresses_that_are_none_are_refused() {
     server_down
 }
 
-# Each claims to be on a port of its own, where nobody is
+# Each stranger claims to be on another port, which does not exist
 test_a_flood_of_strangers_is_bounded() {
     local answered
     server_up
@@ -73,7 +73,7 @@ test_an_older_peer_is_told() {
     server_down
 }
 
-# The requester: it believes only whom it has asked
+# The requester believes only peers that it has asked
 test_forged_answers_do_nothing() {
     local host
     fabric_up

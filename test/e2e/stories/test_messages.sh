@@ -4,8 +4,7 @@
 #
 # A message that was acknowledged and then lost, as when a NIC dies with messages
 # in its completion queue: message 100 of the client vanishes in the server (mutant.sh,
-# "lose_message"). Nobody may hang, and both sides must say what
-# happened.
+# "lose_message"). No process may hang, and both sides must report what happened.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"

@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The life of a request where no fault is needed to get it wrong (test/e2e/stories/ft_requests.c).
+# The life of a request, where it can go wrong without any fault (ft_requests.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -22,8 +22,8 @@ requests() {
     fabric_down
 }
 
-# A completion that finishes requests one after the other lends none of them to a flush
-# which a callback in between asks for
+# A completion that finishes requests one after the other must not use any of them for a
+# flush that a callback posts in between
 test_flush_in_a_callback() {
     requests nested
 }

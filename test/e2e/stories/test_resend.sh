@@ -3,9 +3,9 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # What recovery is for. A writes a word; its acknowledgement is lost with the link.
-# A third party, which has seen A's word, writes B over it. Who repeats blindly
+# A third party, which has seen A's word, writes B over it. Repeating blindly
 # (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna does not.
-# If it cannot know, UCX_RC_VARUNA_AMBIGUOUS says what it does.
+# If it cannot know, UCX_RC_VARUNA_AMBIGUOUS decides.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -15,9 +15,9 @@ unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 
-# abc MODE: $final is what the word is in the end, and how often A was seen. With hold=yes,
-# no link is left at first: the other one, which fails as well, returns behind B, so that
-# whoever looks finds it.
+# abc MODE: $final is the final value of the word, and how often A was seen. With hold=yes
+# no link is left at first: the other one fails as well, and returns after B was written,
+# so that a comparison finds B.
 abc() {
     local status=0 holder=
     fabric_up
@@ -73,8 +73,8 @@ test_varuna_does_not_repeat_what_was_executed() {
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# Without the PSN, and with B over A, nobody knows whether A was executed: its log
-# entry died with the link. The policy decides
+# Without the PSN, and with B over A, it is not known whether A was executed: its log
+# entry was lost with the link. The policy decides
 test_ambiguous_put_is_repeated() {
     local hold=yes
     UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
@@ -82,7 +82,7 @@ test_ambiguous_put_is_repeated() {
     vfs vqp/0/ambiguous 1
     vfs vqp/0/compared_different 1
     vfs vqp/0/repeated 1
-    # The repetition is what the new lane completed first, some time behind the gate
+    # The new lane completed the repetition first, some time after the gate
     vfs vqp/0/resumed 1
     vfs_above vqp/0/recovery_usec 0
     vfs_above vqp/0/resume_usec "$(vfs_value vqp/0/recovery_usec)"
@@ -112,7 +112,7 @@ on_dc() {
     return $status
 }
 
-# B is lost under A, as RECOVERY.md says: once, and it is counted
+# A overwrites B, as described in RECOVERY.md: once, and it is counted
 test_fallback_lane_repeats_over_a_third_party() {
     on_dc repeat || fail "the client failed"
     check grep -q 'switched .*was=dc .*ambiguous=1' client.log
@@ -120,7 +120,7 @@ test_fallback_lane_repeats_over_a_third_party() {
     [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
 }
 
-# ... or nobody's write is lost, and the endpoint fails
+# ... or no write is lost, and the endpoint fails
 test_fallback_lane_fails_behind_a_third_party() {
     ! on_dc fail || fail "the client did not notice"
     check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
@@ -129,7 +129,7 @@ test_fallback_lane_fails_behind_a_third_party() {
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# Nobody else writes: found to be equal, and not repeated
+# No other process writes: the put is found to be equal, and is not repeated
 test_fallback_lane_finds_its_own() {
     local role=lone what=first
     abc varuna || fail "the client failed"
@@ -179,8 +179,8 @@ test_none_fails() {
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# The benchmark which tells how much each of them repeats has the same failures for all,
-# and checks that they lose the same puts
+# The benchmark that counts what each of them repeats has the same failures for all, and
+# checks that they lose the same puts
 test_equal_points_of_failure() {
     "$top/contrib/bench/recovery.sh" -e 4 -b 16 -n 2 -u 16 -r 1 4096 >out 2>&1 ||
         fail "$(tail -n 3 out)"

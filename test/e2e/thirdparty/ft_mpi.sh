@@ -8,13 +8,13 @@
 
 unset "${!UCX_@}"
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
-# An abort tells its stack, too
+# Print the stack of an abort, too
 export UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE,SIGABRT
 nic_gives_up 20ms 3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# Open MPI's ucx components take known transports and devices only, unless told
-# otherwise; ranks are many for the processors here, so they yield
+# By default Open MPI's ucx components only accept the transports and devices that they
+# know. There are more ranks than processors, so they yield
 mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
      --mca btl self --mca mpi_yield_when_idle 1)
