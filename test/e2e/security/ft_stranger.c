@@ -8,6 +8,8 @@
  *     ft_stranger flood N   N messages for another process, each from another port
  *     ft_stranger guests N  endpoints are opened under N names; prints how many were
  *     ft_stranger vqps N    the same under one name
+ *     ft_stranger hold N M  under N names, a vQP each and M messages that wait for one
+ *                           that is never sent; until a vQP is refused
  *     ft_stranger old       a message of the wire version before this one
  *     ft_stranger host      prints an address of its own, and answers the request to
  *                           open an endpoint with lies, the next one with the truth
@@ -298,6 +300,65 @@ static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count,
     printf("ft: opened %u refused %u\n", ft_got.opened, ft_got.rejects);
 }
 
+/* Messages from the second one on: the first one never comes */
+static void ft_hold_send(ft_ctl_t *ctl, ft_ctl_peer_t *data, ft_ctl_vqp_t *vqp,
+                         unsigned count)
+{
+    ft_ctl_msg_t msg;
+    ucs_status_t status;
+
+    for (++vqp->seq; count > 0; --count) {
+        ft_ctl_data(vqp, 0, &msg);
+        while ((status = ft_ctl_send_am(ctl, data, 0, UCT_VARUNA_AM_ID_DATA,
+                                        msg.data, msg.length)) ==
+               UCS_ERR_NO_RESOURCE) {
+            ft_ctl_progress(ctl);
+        }
+        if (status != UCS_OK) {
+            ft_die("message: %s", ucs_status_string(status));
+        }
+    }
+}
+
+static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
+                    unsigned count)
+{
+    static ft_ctl_peer_t data;
+    ft_ctl_vqp_t vqps[8] = {{.id = 0}};
+    uint64_t uuid        = ctl->uuid;
+    double end           = ft_now() + 60;
+    ft_ctl_msg_t msg;
+    const void *addr;
+    size_t length;
+    unsigned i;
+
+    for (i = 0; (i < names) && (i < ucs_static_array_size(vqps)); ++i) {
+        ctl->uuid        = uuid + i;
+        vqps[i].id       = i + 1;
+        vqps[i].instance = 1;
+        ft_got.wanted    = vqps[i].id;
+        ft_ctl_open_req(ctl, peer, 0, &vqps[i], &msg);
+        ft_ask(ctl, peer, 0, &msg, &ft_got.opened);
+        addr = ft_ctl_opened(&vqps[i], ft_got.data, &length);
+        if ((data.link_map == 0) && (ft_ctl_meet_data(&data, addr, length) != 0)) {
+            ft_die("there is no data lane");
+        }
+        ft_hold_send(ctl, &data, &vqps[i], count);
+    }
+
+    while ((ft_got.rejects == 0) && (ft_now() < end)) {
+        ft_ctl_progress(ctl);
+    }
+
+    printf("ft: held under %u names, %srefused\n", i, ft_got.rejects ? "" : "not ");
+    while (i-- > 0) {
+        ctl->uuid = uuid + i;
+        ft_ctl_close_vqp(ctl, peer, 0, &vqps[i], &msg);
+        ft_send(ctl, peer, 0, &msg);
+    }
+    ctl->uuid = uuid;
+}
+
 static void ft_old(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
 {
     static const uint8_t version10[40] = {
@@ -413,7 +474,7 @@ int main(int argc, char **argv)
     if ((argc < 2) || (fgets(text, sizeof(text), stdin) == NULL) ||
         (ft_uct_parse_address(text, &address) != 0) ||
         (ft_ctl_meet(&peer, &address) != 0)) {
-        ft_die("usage: ft_stranger lies | flood N | guests N | vqps N | old | host, "
+        ft_die("usage: ft_stranger lies | flood N | guests N | vqps N | hold N M | old | host, "
                "with an address on stdin");
     }
 
@@ -426,6 +487,8 @@ int main(int argc, char **argv)
         ft_guests(&ctl, &peer, count, 0);
     } else if (!strcmp(argv[1], "vqps")) {
         ft_guests(&ctl, &peer, count, 1);
+    } else if (!strcmp(argv[1], "hold")) {
+        ft_hold(&ctl, &peer, count, (argc > 3) ? atoi(argv[3]) : 0);
     } else if (!strcmp(argv[1], "old")) {
         ft_old(&ctl, &peer);
     }

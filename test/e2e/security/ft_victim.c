@@ -14,6 +14,7 @@
  *     forget                     destroy those
  *     rounds N                   "ft: rounds" after N more of each vQP
  *     baseline                   remember what the plugin holds for its peers
+ *     most                       print the most that it has held since
  *     settle                     "ft: settled" when it holds no more than that
  *     stop                       "ft: right" if all that was sent has come, once, and
  *                                how often vQPs to the friend failed over
@@ -249,6 +250,8 @@ static void ft_command(const char *line)
         ft_objects_get(&ft_victim.uct, &ft_victim.baseline);
         ft_victim.max = ft_victim.baseline;
         ft_objects_print("baseline", &ft_victim.baseline);
+    } else if (!strcmp(name, "most")) {
+        ft_objects_print("most", &ft_victim.max);
     } else if (!strcmp(name, "settle")) {
         ft_victim.is_settling = 1;
         ft_victim.settle_end  = ft_now() + FT_TIMEOUT;

@@ -153,4 +153,64 @@ test_fuzz() {
     done
 }
 
+# hold NAMES COUNT LEAST MOST: a stranger's messages that wait for their predecessor. The
+# victim holds so many at most, and gives the stranger's vQPs up
+hold() {
+    tell victim baseline
+    answer victim baseline
+    echo "$victim_hostile" | timeout 200 "$emu" exec -n "$fabric" 2 -- \
+        "$apps/ft_stranger" hold "$1" "$2" >stranger.log 2>&1 ||
+        hostile_fail "the stranger: $(tail -n 2 stranger.log)"
+    grep -q "^ft: held under $1 names, refused" stranger.log ||
+        hostile_fail "$(grep held stranger.log)"
+    tell victim "rounds 5"
+    answer victim rounds
+    tell victim most
+    answer victim most
+    echo "# $1 names: $said"
+    [[ $said =~ \ held\ ([0-9]+) ]]
+    ((BASH_REMATCH[1] > $3 && BASH_REMATCH[1] <= $4)) ||
+        hostile_fail "$1 names of the stranger hold ${BASH_REMATCH[1]}"
+    tell victim settle
+    answer victim "(not )?settled"
+    [ "$said" = settled ] || hostile_fail "$said"
+}
+
+# Messages that cannot be delivered fill what a process keeps for that. Its vQPs to and
+# from others do not notice; the lifetime of packets would end the wait too early
+test_held_messages_are_bounded() {
+    local seed=0 name
+    lines_read=()
+    fabric_up --hosts 3
+    unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
+    export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_PACKET_LIFETIME=100s
+    export UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s UCX_LOG_LEVEL=error
+    hostile_start victim 0 "$run" "$apps/ft_victim"
+    hostile_start friend 1 "$run" "$apps/ft_victim"
+    for name in victim friend; do
+        answer $name friend
+        eval "$name=\${said#friend }"
+        answer $name hostile
+        eval "$name"'_hostile=${said#hostile }'
+    done
+    tell victim "friend 4 $friend"
+    tell friend "friend 4 $victim"
+    tell victim "rounds 5"
+    answer victim rounds
+    hold 1 16500 15000 16384
+    hold 6 16000 60000 65536
+    for name in friend victim; do
+        tell $name stop
+        answer $name right
+        echo "# $name: $said"
+        [[ $said == *" 0 failovers"* ]] || hostile_fail "$name: $said"
+    done
+    tell friend end
+    tell victim end
+    answer friend end
+    answer victim end
+    rm -f ./*.in
+    fabric_down
+}
+
 run_tests

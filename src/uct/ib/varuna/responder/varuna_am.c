@@ -32,14 +32,17 @@ void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
                                                sizeof(uct_varuna_am_hdr_t)));
 }
 
-/* The vQP that holds most: all that hold some are watched. */
+/* The vQP that holds most of the peer that holds most, so that many vQPs do not hide
+ * what they hold together: all that hold some are watched. */
 static uct_varuna_target_t *
 uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
 {
     uct_varuna_target_t *other;
 
     ucs_list_for_each(other, &iface->received.gaps, gap.list) {
-        if (other->held.num > target->held.num) {
+        if ((other->peer == target->peer) ?
+            (other->held.num > target->held.num) :
+            (other->peer->num_held > target->peer->num_held)) {
             target = other;
         }
     }
