@@ -10,6 +10,8 @@
  *     ft_stranger vqps N    the same under one name
  *     ft_stranger hold N M  under N names, a vQP each and M messages that wait for one
  *                           that is never sent; until a vQP is refused
+ *     ft_stranger unused    an endpoint that it does not use; its peer sends two OPEN_REPs
+ *                           that it has not asked for, and it closes
  *     ft_stranger old       a message of the wire version before this one
  *     ft_stranger host      prints an address of its own, and answers the request to
  *                           open an endpoint with lies, the next one with the truth
@@ -359,6 +361,33 @@ static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
     ctl->uuid = uuid;
 }
 
+/* The answers were lost: the peer does not forget what it has opened */
+static void ft_unused(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
+{
+    ft_ctl_vqp_t vqp = {.id = 7, .instance = 1};
+    double end       = ft_now() + 60;
+    ft_ctl_msg_t msg;
+    unsigned asked;
+
+    ft_open(ctl, peer, 0, &vqp);
+    /* Answers to what was asked twice have come by then */
+    while (ft_now() < end - 59.5) {
+        ft_ctl_progress(ctl);
+    }
+
+    asked = ft_got.opened;
+    while (ft_got.opened < asked + 2) {
+        if (ft_now() > end) {
+            ft_die("no OPEN_REP comes by itself");
+        }
+        ft_ctl_progress(ctl);
+    }
+
+    ft_ctl_close_vqp(ctl, peer, 0, &vqp, &msg);
+    ft_send(ctl, peer, 0, &msg);
+    printf("ft: was reminded\n");
+}
+
 static void ft_old(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
 {
     static const uint8_t version10[40] = {
@@ -474,7 +503,7 @@ int main(int argc, char **argv)
     if ((argc < 2) || (fgets(text, sizeof(text), stdin) == NULL) ||
         (ft_uct_parse_address(text, &address) != 0) ||
         (ft_ctl_meet(&peer, &address) != 0)) {
-        ft_die("usage: ft_stranger lies | flood N | guests N | vqps N | hold N M | old | host, "
+        ft_die("usage: ft_stranger lies | flood N | guests N | vqps N | hold N M | unused | old | host, "
                "with an address on stdin");
     }
 
@@ -489,6 +518,8 @@ int main(int argc, char **argv)
         ft_guests(&ctl, &peer, count, 1);
     } else if (!strcmp(argv[1], "hold")) {
         ft_hold(&ctl, &peer, count, (argc > 3) ? atoi(argv[3]) : 0);
+    } else if (!strcmp(argv[1], "unused")) {
+        ft_unused(&ctl, &peer);
     } else if (!strcmp(argv[1], "old")) {
         ft_old(&ctl, &peer);
     }

@@ -65,6 +65,16 @@ test_endpoints_of_one_peer_are_bounded() {
     server_down
 }
 
+# A late request has opened an endpoint once more that its requester has closed, and the
+# answers are lost: OPEN_REP comes again, so that the requester closes it
+test_an_unused_opening_is_reported_again() {
+    server_up UCX_RC_VARUNA_ORPHAN_TIMEOUT=0
+    say unused
+    check grep -q '^ft: was reminded' say.log
+    await_counter open 0
+    server_down
+}
+
 test_an_older_peer_is_told() {
     server_up
     say old

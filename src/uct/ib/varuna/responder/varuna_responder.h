@@ -46,6 +46,9 @@ struct uct_varuna_target {
     uint32_t                   id;        /* Ours, of its logs */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
+    uint8_t                    is_used;   /* Its requester knows of it */
+    uint8_t                    reminders; /* OPEN_REPs that nobody asked for, */
+    ucs_time_t                 remind_at; /* and when the next one is due */
     /* Receive side, main thread only */
     uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
@@ -175,6 +178,8 @@ struct uct_varuna_responder {
     uct_varuna_spares_t        spares;
     uct_varuna_proxy_t         *proxy;
     ucs_time_t                 orphan_ticked_at; /* varuna_orphan.c */
+    unsigned                   num_unused; /* Targets at most, at the last look;
+                                              varuna_unused.c */
 };
 
 #endif

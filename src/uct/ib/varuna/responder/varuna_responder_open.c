@@ -11,6 +11,7 @@
 #include "varuna_connect.h"
 #include "varuna_leave.h"
 #include "varuna_orphan.h"
+#include "varuna_unused.h"
 #include "varuna_spare.h"
 #include "varuna_target.h"
 #include "varuna_target_log.h"
@@ -96,6 +97,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
     uct_varuna_connect_init(resp);
     uct_varuna_leave_init(resp);
     uct_varuna_orphan_start(resp);
+    uct_varuna_unused_start(resp);
     *resp_p = resp;
     return UCS_OK;
 

@@ -58,6 +58,7 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
         return NULL;
     }
 
+    target->is_used = 1;
     return target;
 }
 
@@ -121,6 +122,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     kh_val(&resp->targets.by_name, iter) = target;
     ++resp->iface->target_stats.open;
     ++resp->targets.count;
+    ++resp->num_unused;
     ++peer->orphan.targets;
     uct_varuna_peer_heard(peer, ucs_get_time());
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
@@ -149,9 +151,9 @@ static int uct_varuna_target_may_open(const uct_varuna_responder_t *resp,
             (peer->orphan.targets < iface->config.max_peer_targets));
 }
 
-static void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
-                                         const uct_varuna_ctl_hdr_t *hdr,
-                                         uct_varuna_target_t *target)
+void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
+                                  const uct_varuna_ctl_hdr_t *hdr,
+                                  uct_varuna_target_t *target)
 {
     const uct_varuna_own_t *own = uct_varuna_target_log_key(resp, target->id);
     char body[UCT_VARUNA_CTL_MAX_MSG - sizeof(*hdr)];

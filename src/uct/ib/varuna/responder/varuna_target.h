@@ -42,4 +42,9 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
  * thread destroy it. Lock held. */
 void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter);
 
+/** Send OPEN_REP, as the answer to the request @a hdr. Lock held. */
+void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
+                                  const uct_varuna_ctl_hdr_t *hdr,
+                                  uct_varuna_target_t *target);
+
 #endif

@@ -1,0 +1,97 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A late OPEN_REQ, which a switch has kept while the endpoint was closed, opens its vQP
+ * once more, and if OPEN_REP is lost, nobody ever closes that. So OPEN_REP is sent again
+ * for a target that was never used. A requester that has no such endpoint answers with
+ * CLOSE (varuna_stale.c); one that has it and is idle ignores the answer.
+ *
+ * The intervals double, and the number is limited: an idle requester costs nothing in
+ * the end. One that is dead is the business of varuna_orphan.c.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_unused.h"
+#include "varuna_target.h"
+#include <uct/ib/varuna/core/varuna_am_seq.h>
+
+#include <ucs/debug/log.h>
+
+#define UCT_VARUNA_UNUSED_PERIOD   1.0 /* Seconds between looks */
+#define UCT_VARUNA_UNUSED_TRIES    12  /* The last one after an hour and 8 minutes */
+#define UCT_VARUNA_UNUSED_BURST    64  /* At one look */
+
+
+static int uct_varuna_unused_is_used(const uct_varuna_target_t *target)
+{
+    return target->is_used ||
+           (target->next_seq != uct_varuna_am_seq_first(target->opening));
+}
+
+static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
+                                     uct_varuna_target_t *target, ucs_time_t now)
+{
+    unsigned usable = target->peer->link_map & ~resp->ctl->ports_down;
+    uct_varuna_ctl_hdr_t hdr = {
+        .type   = UCT_VARUNA_CTL_OPEN_REQ,
+        .dest   = resp->iface->uuid,
+        .uuid   = target->peer->uuid,
+        .secret = target->peer->secret,
+        .vqp    = target->vqp,
+        .epoch  = target->instance
+    };
+    unsigned link;
+
+    ++target->reminders;
+    target->remind_at = now + ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD *
+                                                UCS_BIT(target->reminders));
+    if (usable == 0) {
+        return;
+    }
+
+    /* Every second time over the last usable link instead of the first one */
+    link = (target->reminders % 2) ? ucs_ffs64(usable) : ucs_ilog2(usable);
+    ucs_debug("rc_varuna: target %u for vqp=%u of peer 0x%" PRIx64 " is not used: "
+              "sent OPEN_REP again", target->id, target->vqp, target->peer->uuid);
+    uct_varuna_target_reply_open(resp, link, &hdr, target);
+}
+
+/* Async context, lock held */
+static void uct_varuna_unused_timer(void *arg)
+{
+    uct_varuna_responder_t *resp = arg;
+    ucs_time_t now               = ucs_get_time();
+    unsigned burst               = UCT_VARUNA_UNUSED_BURST;
+    uct_varuna_target_t *target;
+
+    /* All that were ever opened since have proved that they are used */
+    if (resp->num_unused == 0) {
+        return;
+    }
+
+    resp->num_unused = 0;
+    kh_foreach_value(&resp->targets.by_name, target, {
+        if (uct_varuna_unused_is_used(target) ||
+            (target->reminders >= UCT_VARUNA_UNUSED_TRIES)) {
+            continue;
+        }
+
+        ++resp->num_unused;
+        if (target->remind_at == 0) {
+            target->remind_at = now +
+                                ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD);
+        } else if ((now >= target->remind_at) && (burst > 0)) {
+            --burst;
+            uct_varuna_unused_remind(resp, target, now);
+        }
+    });
+}
+
+void uct_varuna_unused_start(uct_varuna_responder_t *resp)
+{
+    uct_varuna_clock_add(&resp->ctl->clock,
+                         ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD),
+                         uct_varuna_unused_timer, resp);
+}
