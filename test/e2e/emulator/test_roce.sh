@@ -7,21 +7,12 @@
 # ports are in gtest_mlx5emu.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-emu=$RCV_PREFIX/bin/mlx5emu
-fabric=roce-$$
-
-# up OPTION...
-up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links 2 "$@"
-    trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1' EXIT
-}
-
-# down: each quirk that was on has acted
-down() {
+# fabric_down_checked: each quirk that was on has acted
+fabric_down_checked() {
     check "$emu" quirk -n "$fabric" list --check >quirks
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 # run_perftest ENVIRONMENT0 ENVIRONMENT1 ARGUMENT...: UCX's test program on both hosts.
@@ -85,91 +76,89 @@ link_layer() {
 test_ucx_selects_roce_v2() {
     local transport
 
-    up --quirk roce
+    fabric_up --quirk roce
     for transport in rc_mlx5 dc_mlx5 ud_mlx5; do
         check perftest $transport
         selects 3 client.log
         selects 3 server.log
         link_layer RoCE client.log
     done
-    down
+    fabric_down_checked
 }
 
 test_ucx_on_infiniband() {
-    up
+    fabric_up
     check perftest rc_mlx5
     ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID on InfiniBand"
     link_layer IB client.log
     check "$emu" quirk -n "$fabric" list >quirks
     ! grep -q acted quirks || fail "a quirk is on"
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 # With another index, UCX has the paths of another version
 test_ucx_with_index() {
-    up --quirk roce
+    fabric_up --quirk roce
     UCX_IB_GID_INDEX=0 check perftest rc_mlx5
     ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID"
     grep -q 'dgid=fe80::202:c9ff:fe00:100 sgid_index=0' client.log ||
         fail "$(grep -o 'dgid.*' client.log)"
-    down
+    fabric_down_checked
 }
 
 test_ucx_follows_gid_that_has_moved() {
-    up --quirk roce --quirk 0:0=gid-moves
+    fabric_up --quirk roce --quirk 0:0=gid-moves
     check perftest rc_mlx5
     selects 3 client.log
-    check "$emu" link -n "$fabric" 0:0 down
-    check "$emu" link -n "$fabric" 0:0 up
+    link 0:0 down
+    link 0:0 up
     check perftest rc_mlx5
     selects 7 client.log
     selects 3 server.log
-    down
+    fabric_down_checked
 }
 
 test_ucx_after_lid_has_moved() {
-    up --quirk 0:0=gid-moves
-    check "$emu" link -n "$fabric" 0:0 down
-    check "$emu" link -n "$fabric" 0:0 up
+    fabric_up --quirk 0:0=gid-moves
+    link 0:0 down
+    link 0:0 up
     check perftest rc_mlx5
-    down
+    fabric_down_checked
 }
 
 # UCX takes planes for one if they have the same prefix, and finds out by a timeout
 test_ucx_takes_planes_for_one() {
-    up --quirk same-gid
+    fabric_up --quirk same-gid
     check perftest_over mlx5_0 mlx5_0
     fails_over mlx5_0 mlx5_1 'UD endpoint .* unhandled timeout error'
-    down
+    fabric_down_checked
 }
 
 # Without the quirk, the prefix tells
 test_ucx_tells_planes_apart() {
-    up
+    fabric_up
     check perftest_over mlx5_0 mlx5_0
     fails_over mlx5_0 mlx5_1 'ERROR.*[Uu]nreachable'
-    check "$emu" down -n "$fabric"
-    trap - EXIT
+    fabric_down
 }
 
 test_ucx_on_miswired_host() {
-    up --quirk 1=miswired
+    fabric_up --quirk 1=miswired
     check perftest_over mlx5_0 mlx5_1
     fails_over mlx5_0 mlx5_0 'ERROR.*[Uu]nreachable'
-    down
+    fabric_down_checked
 }
 
 # Programs of ibverbs-utils, which take the index of a GID as an option
 test_ibv_programs() {
-    up --quirk roce
+    fabric_up --quirk roce
     check "$emu" exec -n "$fabric" 1 -- ibv_devinfo -v -d mlx5_1 >info
     grep -q 'link_layer:.*Ethernet' info || fail "$(grep link_layer info)"
     grep -q 'port_lid:[^0-9]*0$' info || fail "$(grep port_lid info)"
     grep -qE 'GID\[ *3\]:.*::ffff:10.1.0.2, RoCE v2' info || fail "$(grep GID info)"
     grep -qE 'GID\[ *4\]:.*fd00:0000:0000:0001:.*:0002, RoCE v1' info ||
         fail "$(grep GID info)"
-    down
+    fabric_down_checked
 }
 
 run_tests 2
