@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Waking an application that sleeps on the event descriptor (varuna_ctl.c), for spin.
+ * Waking an application that sleeps on the event descriptor (varuna_notify.c), for spin.
  * All interleavings are searched; test/models/test_models.sh does that.
  *
  * The async thread gives the main thread something to do, under a lock that dispatching

@@ -19,6 +19,8 @@
 #include "ft_keys.h"
 #include "ft_clock.h"
 
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>

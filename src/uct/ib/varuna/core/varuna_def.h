@@ -79,6 +79,7 @@ typedef struct uct_varuna_req        uct_varuna_req_t;
 typedef struct uct_varuna_target     uct_varuna_target_t;
 typedef struct uct_varuna_responder  uct_varuna_responder_t;
 typedef struct uct_varuna_ctl        uct_varuna_ctl_t;
+typedef struct uct_varuna_peer       uct_varuna_peer_t;
 typedef struct uct_varuna_amo        uct_varuna_amo_t;
 
 #endif

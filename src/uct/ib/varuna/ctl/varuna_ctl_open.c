@@ -7,11 +7,17 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_priv.h"
-#include <uct/ib/varuna/lanes/varuna_foreign.h>
+#include "varuna_ctl_open.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl_progress.h"
+#include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_notify.h"
+#include "varuna_peer.h"
 #include "varuna_stranger.h"
+#include <uct/ib/varuna/lanes/varuna_foreign.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -46,13 +52,6 @@ static const struct {
     {"RC_RETRY_COUNT",  "4"},
     {"IB_FAILURE",      "debug"}
 };
-
-const void *uct_varuna_ctl_link_addr(uct_varuna_ctl_t *ctl, unsigned link,
-                                     size_t *length_p)
-{
-    *length_p = ctl->links[link].attr.iface_addr_len;
-    return ctl->links[link].addr;
-}
 
 static ucs_status_t
 uct_varuna_ctl_read_config(uct_md_h md, uct_iface_config_t **config_p)

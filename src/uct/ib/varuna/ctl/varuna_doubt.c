@@ -11,7 +11,9 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_priv.h"
+#include "varuna_doubt.h"
+#include "varuna_ctl.h"
+#include "varuna_peer.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 

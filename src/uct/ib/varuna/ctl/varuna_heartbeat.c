@@ -16,8 +16,13 @@
 #endif
 
 #include "varuna_heartbeat.h"
-#include "varuna_ctl_priv.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl_progress.h"
+#include "varuna_ctl_send.h"
+#include "varuna_notify.h"
 #include "varuna_path.h"
+#include "varuna_peer.h"
 #include "varuna_ports.h"
 #include "varuna_witness.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
@@ -105,16 +110,6 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 /* --- Verdicts --- */
 
-void uct_varuna_heartbeat_queue(uct_varuna_ctl_t *ctl,
-                                       uct_varuna_peer_t *peer)
-{
-    if (!peer->hb.queued) {
-        peer->hb.queued = 1;
-        ucs_list_add_tail(&ctl->hb.events, &peer->hb.list);
-    }
-    uct_varuna_ctl_notify(ctl);
-}
-
 static void
 uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                            const uct_varuna_alive_verdict_t *verdict,
@@ -122,7 +117,7 @@ uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 {
     if (verdict->dead != 0) {
         peer->hb.dead |= verdict->dead;
-        uct_varuna_heartbeat_queue(ctl, peer);
+        uct_varuna_peer_notify(ctl, peer);
     }
 
     if (verdict->spoke) {
@@ -424,14 +419,6 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
     uct_varuna_ports_init(ctl);
     uct_varuna_clock_add(&ctl->clock, ctl->hb.interval, uct_varuna_heartbeat_timer,
                          ctl);
-}
-
-void uct_varuna_heartbeat_forget(uct_varuna_peer_t *peer)
-{
-    if (peer->hb.queued) {
-        ucs_list_del(&peer->hb.list);
-        peer->hb.queued = 0;
-    }
 }
 
 /* --- Main thread --- */

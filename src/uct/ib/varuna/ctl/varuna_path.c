@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Paths to peers, damped as links are. A path has no event that says that it came back,
- * so it is asked; and a peer may tell of its ports (varuna_ports.c). Called by
- * varuna_recovery.c, varuna_swap.c, and by those who find failures.
+ * Paths to peers, damped as links are. No event reports that a path works again, so it
+ * is probed; and a peer may report its ports (varuna_ports.c).
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -11,8 +10,11 @@
 
 #include "varuna_path.h"
 #include "varuna_heartbeat.h"
-#include <uct/ib/varuna/requester/varuna_lane.h>
+#include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
 
 /* A path which is down is asked after this part of the time that it has been down */
 #define UCT_VARUNA_PATH_PATIENCE     8
@@ -39,14 +41,6 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
     }
 
     path->retry_at = now + uct_varuna_damp_hold_time(&path->damp, times);
-}
-
-void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
-{
-    if (lane->path_gen == ep->peer->paths[lane->link].generation) {
-        uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, lane->link,
-                                  ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
-    }
 }
 
 void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,

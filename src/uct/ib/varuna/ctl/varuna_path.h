@@ -7,17 +7,13 @@
 #ifndef UCT_VARUNA_PATH_H_
 #define UCT_VARUNA_PATH_H_
 
-#include <uct/ib/varuna/requester/varuna_ep.h>
+#include "varuna_peer.h"
 
 /** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
  *  on it recover. Cost does not grow with their number. */
 void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
                                uct_varuna_peer_t *peer, unsigned link,
                                const char *reason);
-
-/** As above, since requests of @a ep on @a lane ran out of retries. What failed with
- *  the path before is no news. */
-void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
 /** The path was seen to be good: its hold-down begins if it was down. */
 void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,

@@ -13,11 +13,11 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_priv.h"
-#include "varuna_heartbeat.h"
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
-#include <uct/ib/varuna/requester/varuna_lane.h>
-#include "varuna_stranger.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_notify.h"
+#include "varuna_reach.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -235,7 +235,7 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_for_each_bit(link, pairing.map) {
         remote = &parsed->links[pairing.remote[link]];
         if (peer->is_guest &&
-            !uct_varuna_stranger_may_reach(ctl, link, remote->device_addr,
+            !uct_varuna_reach_allow(ctl, link, remote->device_addr,
                                            remote->device_len, 1)) {
             continue;
         }
@@ -253,12 +253,24 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     return UCS_OK;
 }
 
+void uct_varuna_peer_notify(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
+{
+    if (!peer->hb.queued) {
+        peer->hb.queued = 1;
+        ucs_list_add_tail(&ctl->hb.events, &peer->hb.list);
+    }
+    uct_varuna_ctl_notify(ctl);
+}
+
 static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
 {
     uct_varuna_peer_blob_t *blob;
     unsigned link;
 
-    uct_varuna_heartbeat_forget(peer);
+    if (peer->hb.queued) {
+        ucs_list_del(&peer->hb.list);
+    }
+
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
         uct_varuna_ctl_drop_ep(ctl, peer, link, 0);
     }

@@ -11,8 +11,10 @@
 #endif
 
 #include "varuna_ports.h"
-#include "varuna_ctl_priv.h"
-#include "varuna_heartbeat.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl_send.h"
+#include "varuna_peer.h"
 
 #include <ucs/debug/log.h>
 
@@ -104,7 +106,7 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     peer->hb.told_up     &= ~far_down;
     peer->hb.told_up     |= peer->hb.far_down & ~far_down;
     peer->hb.far_down     = far_down;
-    uct_varuna_heartbeat_queue(ctl, peer);
+    uct_varuna_peer_notify(ctl, peer);
 }
 
 static void uct_varuna_ports_handle(void *arg, unsigned link,

@@ -11,13 +11,19 @@
  * doubtful peers; it goes to another one only when the last answer has left; and answers
  * are limited in rate, and in the time that they take. The answer is the message's own
  * header, so it tells nothing of us, and nobody believes it but who has sent that.
- * Called by varuna_ctl.c.
+ * Called by varuna_ctl_progress.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna_stranger.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl_send.h"
+#include "varuna_doubt.h"
+#include "varuna_peer.h"
+#include "varuna_reach.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
@@ -29,45 +35,6 @@
 /* Creating an endpoint may resolve an address, which takes a second if there is
  * nobody: with uct_varuna_pace_spent() that is 5 % of the thread's time */
 #define UCT_VARUNA_STRANGER_SHARE    (20 / UCT_VARUNA_PACE_SHARE)
-
-/* Remote ports in the life of an interface: of strangers alone, and in all */
-#define UCT_VARUNA_STRANGER_PORTS    1024
-#define UCT_VARUNA_GUEST_PORTS       65536
-
-
-/* --- Limits --- */
-
-int uct_varuna_stranger_may_reach(uct_varuna_ctl_t *ctl, unsigned link,
-                                  const void *device_addr, size_t length,
-                                  int is_guest)
-{
-    khint_t limit = is_guest ? UCT_VARUNA_GUEST_PORTS :
-                    UCT_VARUNA_STRANGER_PORTS;
-    uint64_t hash = link;
-    uint64_t word;
-    size_t size;
-    int ret;
-
-    for (; length > 0; length -= size) {
-        size        = ucs_min(length, sizeof(word));
-        word        = 0;
-        memcpy(&word, device_addr, size);
-        device_addr = UCS_PTR_BYTE_OFFSET(device_addr, size);
-        hash        = uct_varuna_secret_hash(&ctl->iface->secret_key, hash) ^ word;
-    }
-
-    if (kh_get(uct_varuna_ports, &ctl->strangers.ports, hash) !=
-        kh_end(&ctl->strangers.ports)) {
-        return 1;
-    }
-
-    if (kh_size(&ctl->strangers.ports) >= limit) {
-        return 0;
-    }
-
-    kh_put(uct_varuna_ports, &ctl->strangers.ports, hash, &ret);
-    return ret != UCS_KH_PUT_FAILED;
-}
 
 
 /* --- Answers --- */
@@ -141,7 +108,7 @@ uct_varuna_stranger_ep(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     uct_varuna_stranger_drop(ctl, link);
-    if (!uct_varuna_stranger_may_reach(ctl, link, remote->device_addr,
+    if (!uct_varuna_reach_allow(ctl, link, remote->device_addr,
                                        remote->device_len, 0) ||
         (uct_varuna_ctl_ep_create(ctl, link,
                                   (uct_device_addr_t*)wanted.device_addr,
@@ -254,4 +221,26 @@ void uct_varuna_strangers_cleanup(uct_varuna_ctl_t *ctl)
         uct_varuna_stranger_drop(ctl, link);
     }
     kh_destroy_inplace(uct_varuna_ports, &ctl->strangers.ports);
+}
+
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr, ucs_status_t status)
+{
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+    uct_varuna_ctl_reject_t body;
+
+    ucs_debug("rc_varuna: refused %s vqp=%u epoch=%u of peer 0x%lx: %s",
+              uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
+              hdr->uuid, ucs_status_string(status));
+    if (peer == NULL) {
+        uct_varuna_stranger_refuse(ctl, link, hdr, status);
+        return;
+    }
+
+    body.dest     = hdr->dest;
+    body.type     = hdr->type;
+    body.reserved = 0;
+    body.status   = status;
+    uct_varuna_ctl_reply(ctl, peer, link, hdr, UCT_VARUNA_CTL_REJECT, &body,
+                         sizeof(body));
 }

@@ -8,9 +8,9 @@
 #endif
 
 #include "varuna_witness.h"
-#include "varuna_ctl_priv.h"
+#include "varuna_ctl.h"
+#include "varuna_peer.h"
 #include <uct/ib/varuna/core/varuna_diagnosis.h>
-#include "varuna_heartbeat.h"
 
 #include <ucs/debug/log.h>
 #include <string.h>

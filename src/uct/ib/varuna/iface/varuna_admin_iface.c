@@ -8,7 +8,8 @@
 #endif
 
 #include "varuna_admin_iface.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
+#include <uct/ib/varuna/ctl/varuna_notify.h>
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 static void uct_varuna_admin_iface_wake(void *arg)

@@ -9,8 +9,8 @@
 #endif
 
 #include "varuna_event.h"
+#include <uct/ib/varuna/ctl/varuna_notify.h>
 #include "varuna_wake.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 
 #include <sys/epoll.h>
 #include <unistd.h>

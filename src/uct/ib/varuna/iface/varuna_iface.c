@@ -9,6 +9,8 @@
 #endif
 
 #include "varuna_admin_iface.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_config.h"
 #include "varuna_event.h"
 #include "varuna_iface_attr.h"
@@ -16,7 +18,6 @@
 #include "varuna_vfs.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>

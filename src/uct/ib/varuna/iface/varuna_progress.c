@@ -9,8 +9,9 @@
 #endif
 
 #include "varuna_admin_iface.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_notify.h>
 #include "varuna_progress.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_gap.h>

@@ -8,6 +8,7 @@
 #define UCT_VARUNA_INL_
 
 #include "varuna_ep_ops.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_recovery.h"
 #include "varuna_req.h"

@@ -9,7 +9,8 @@
 #endif
 
 #include "varuna_answers.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_farewell.h"
 #include "varuna_recovery_priv.h"

@@ -17,7 +17,7 @@
 #endif
 
 #include "varuna_drain.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_lane.h"

@@ -8,6 +8,8 @@
 #endif
 
 #include "varuna_ep.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
@@ -16,7 +18,6 @@
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_recovery_priv.h"
 #include "varuna_stat.h"
 

@@ -7,7 +7,6 @@
 #ifndef UCT_VARUNA_EP_H_
 #define UCT_VARUNA_EP_H_
 
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>

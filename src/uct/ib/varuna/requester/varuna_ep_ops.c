@@ -12,6 +12,7 @@
 #endif
 
 #include "varuna.inl"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>

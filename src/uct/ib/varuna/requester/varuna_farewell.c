@@ -6,7 +6,12 @@
 #endif
 
 #include "varuna_farewell.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

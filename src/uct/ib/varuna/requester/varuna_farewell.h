@@ -5,13 +5,12 @@
  * link over which CLOSE is sent may be the one that has just failed, and a peer that
  * lives on would keep the target, its queue pair and its log rings for ever. So CLOSE
  * is sent again, over one link after the other, until it is answered. Used by
- * varuna_ep.c, varuna_stale.c and varuna_ctl.c.
+ * varuna_ep.c, varuna_stale.c and varuna_answers.c.
  */
 #ifndef UCT_VARUNA_FAREWELL_H_
 #define UCT_VARUNA_FAREWELL_H_
 
 #include "varuna_requester.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
 
 /**
  * Close the target of a vQP at @a peer. Any thread.

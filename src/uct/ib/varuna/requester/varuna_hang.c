@@ -22,9 +22,10 @@
 
 #include "varuna_hang.h"
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/ctl/varuna_path.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_lane.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_req.h"
 
 /* The peer's application must move on in so many intervals */

@@ -9,9 +9,10 @@
 #endif
 
 #include "varuna_lane.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_scan.h"
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
@@ -229,4 +230,12 @@ const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
 
     return (link->generation != ep->lane.link_gen) ? link->reason :
            ep->peer->paths[ep->lane.link].reason;
+}
+
+void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
+{
+    if (lane->path_gen == ep->peer->paths[lane->link].generation) {
+        uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, lane->link,
+                                  ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
+    }
 }

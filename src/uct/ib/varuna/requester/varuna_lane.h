@@ -57,4 +57,8 @@ const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep);
 /** @return nonzero if the active lane's link or path has failed meanwhile. */
 int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep);
 
+/** The path of a lane failed, since requests on it ran out of retries; nothing if it has
+ *  failed before. */
+void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
+
 #endif

@@ -18,7 +18,6 @@
 #include "varuna_drain.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_req.h"
 #include "varuna_resend.h"
 #include "varuna_stat.h"

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_req.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>

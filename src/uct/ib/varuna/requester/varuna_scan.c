@@ -8,13 +8,13 @@
 #endif
 
 #include "varuna_scan.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_hang.h"
 #include "varuna_lane.h"
 #include "varuna_recovery.h"
 #include "varuna_req.h"
 #include "varuna_stat.h"
 #include "varuna_swap.h"
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
 

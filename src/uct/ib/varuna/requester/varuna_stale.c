@@ -10,7 +10,8 @@
 #endif
 
 #include "varuna_stale.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep.h"
 #include "varuna_farewell.h"
 #include "varuna_recovery.h"

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_STALE_H_
 #define UCT_VARUNA_STALE_H_
 
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 /** @return Whether a message says that a peer which we have asked does not exist any
  *  more. */

@@ -10,8 +10,8 @@
 #endif
 
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_swap.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>

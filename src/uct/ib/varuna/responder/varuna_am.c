@@ -16,6 +16,7 @@
 #endif
 
 #include "varuna_am.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_gap.h"
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>

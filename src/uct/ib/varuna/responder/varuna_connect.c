@@ -12,12 +12,16 @@
 #endif
 
 #include "varuna_connect.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_reach.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_spare.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -168,7 +172,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
         goto out_reply;
     }
 
-    if (!uct_varuna_stranger_may_reach(resp->ctl, rc_link, req + 1,
+    if (!uct_varuna_reach_allow(resp->ctl, rc_link, req + 1,
                                        req->device_len, 1)) {
         status = UCS_ERR_EXCEEDS_LIMIT;
         goto out_reply;

@@ -19,6 +19,10 @@
 #endif
 
 #include "varuna_gap.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_responder.h"
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 

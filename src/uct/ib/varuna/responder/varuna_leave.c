@@ -18,6 +18,9 @@
 #endif
 
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_leave.h"
 #include "varuna_target.h"

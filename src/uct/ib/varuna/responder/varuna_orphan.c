@@ -23,9 +23,13 @@
 #endif
 
 #include "varuna_orphan.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include "varuna_target.h"
 #include "varuna_gap.h"
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
 #include <ucs/debug/log.h>

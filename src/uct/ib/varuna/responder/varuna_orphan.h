@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Targets whose requester died without a word, so that no CLOSE ever comes.
- * Called by varuna_ctl.c and varuna_target.c (async context, lock held, unless a
+ * Called by varuna_responder_open.c and varuna_am.c (async context, lock held, unless a
  * function says otherwise).
  */
 #ifndef UCT_VARUNA_ORPHAN_H_

@@ -19,7 +19,7 @@
 
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>

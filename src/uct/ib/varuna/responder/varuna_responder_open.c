@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_responder_open.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_connect.h"
 #include "varuna_leave.h"
 #include "varuna_orphan.h"

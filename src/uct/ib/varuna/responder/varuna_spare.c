@@ -11,6 +11,7 @@
 #endif
 
 #include "varuna_spare.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 
 #include <ucs/debug/assert.h>

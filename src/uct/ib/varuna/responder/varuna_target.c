@@ -15,6 +15,12 @@
 #endif
 
 #include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_target.h"
 #include "varuna_spare.h"
@@ -23,7 +29,6 @@
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

@@ -19,6 +19,7 @@
 #endif
 
 #include "varuna_target_log.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>

@@ -14,6 +14,7 @@
 #endif
 
 #include "varuna_unused.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include "varuna_target.h"
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 

@@ -7,7 +7,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <ucs/debug/memtrack_int.h>
 
@@ -15,10 +15,6 @@ extern "C" {
 int uct_varuna_mlx5_is_drained(uct_ep_h, unsigned)
 {
     return 1;
-}
-
-void uct_varuna_heartbeat_forget(uct_varuna_peer_t *)
-{
 }
 }
 

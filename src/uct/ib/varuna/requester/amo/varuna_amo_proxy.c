@@ -10,6 +10,7 @@
 #endif
 
 #include "varuna_amo_priv.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 
 #include <ucs/debug/log.h>

@@ -14,6 +14,8 @@
 #endif
 
 #include "varuna_proxy.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

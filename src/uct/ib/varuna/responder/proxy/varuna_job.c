@@ -17,6 +17,7 @@
 #endif
 
 #include <uct/ib/varuna/core/varuna_mutate.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_proxy.h"
 
 #include <ucs/arch/cpu.h>

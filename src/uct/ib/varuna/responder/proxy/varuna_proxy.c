@@ -14,6 +14,11 @@
 #endif
 
 #include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_proxy.h"
 

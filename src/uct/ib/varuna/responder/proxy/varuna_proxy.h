@@ -16,7 +16,6 @@
 
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include "varuna_arena.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_priv.h>
 #include "varuna_home.h"
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/core/varuna_slots.h>

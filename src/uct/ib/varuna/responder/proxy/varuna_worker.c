@@ -12,6 +12,7 @@
 #endif
 
 #include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>

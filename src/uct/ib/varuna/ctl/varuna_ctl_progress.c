@@ -9,9 +9,13 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_priv.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_ctl_progress.h"
+#include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
+#include "varuna_notify.h"
+#include "varuna_peer.h"
 #include "varuna_ports.h"
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
@@ -19,61 +23,13 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* Rounds of progress before others get the lock; the handler calls itself again
  * then. */
 #define UCT_VARUNA_CTL_MAX_ROUNDS    256
 
-void uct_varuna_ctl_signal(int fd)
-{
-    uint64_t one = 1;
-    ssize_t ret;
-
-    do {
-        ret = write(fd, &one, sizeof(one));
-    } while ((ret < 0) && (errno == EINTR));
-
-    /* EAGAIN: it is signalled 2^64 - 1 times already */
-    if ((ret < 0) && (errno != EAGAIN)) {
-        ucs_error("failed to signal eventfd %d: %m", fd);
-    }
-}
-
-static void uct_varuna_ctl_drain_signal(int fd)
-{
-    uint64_t value;
-    ssize_t ret;
-
-    do {
-        ret = read(fd, &value, sizeof(value));
-    } while ((ret < 0) && (errno == EINTR));
-}
-
-
-
 /* --- Receiving --- */
-
-/* Behind the flag that says what there is: either who arms finds that, or we find
- * that he has armed. Who has not is not told: his descriptor stays as it is. */
-static void uct_varuna_ctl_wake(uct_varuna_ctl_t *ctl)
-{
-    if (__atomic_exchange_n(&ctl->armed, 0, __ATOMIC_SEQ_CST)) {
-        uct_varuna_ctl_signal(ctl->event_fd);
-        __atomic_store_n(&ctl->signalled, 1, __ATOMIC_SEQ_CST);
-    }
-}
-
-void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
-{
-    if (!ctl->has_events) {
-        __atomic_store_n(&ctl->has_events, 1, __ATOMIC_SEQ_CST);
-        uct_varuna_ctl_wake(ctl);
-    }
-}
 
 /* @param [in] status  Of the bus: what became of a message. */
 static void uct_varuna_ctl_deferred(uct_varuna_ctl_t *ctl,
@@ -306,40 +262,6 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
 
 
 /* --- Dispatch, main thread --- */
-
-int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
-{
-    /* Nobody but us progresses the control plane where there is no thread */
-    return __atomic_load_n(&ctl->has_events, __ATOMIC_SEQ_CST) ||
-           __atomic_load_n(&ctl->poked, __ATOMIC_SEQ_CST) ||
-           (ctl->async->mode == UCS_ASYNC_MODE_POLL);
-}
-
-void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl)
-{
-    __atomic_store_n(&ctl->poked, 1, __ATOMIC_SEQ_CST);
-    uct_varuna_ctl_wake(ctl);
-}
-
-ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
-{
-    if (__atomic_exchange_n(&ctl->signalled, 0, __ATOMIC_SEQ_CST)) {
-        uct_varuna_ctl_drain_signal(ctl->event_fd);
-    }
-
-    __atomic_store_n(&ctl->armed, 1, __ATOMIC_SEQ_CST);
-    if (uct_varuna_ctl_has_events(ctl)) {
-        __atomic_store_n(&ctl->armed, 0, __ATOMIC_SEQ_CST);
-        return UCS_ERR_BUSY;
-    }
-
-    return UCS_OK;
-}
-
-int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
-{
-    return ctl->event_fd;
-}
 
 static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
                                               unsigned down_map,

@@ -1,0 +1,234 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Inner endpoints of the control plane, to peers and to others. The next message replaces
+ * one that failed.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ctl_ep.h"
+#include "varuna_ctl.h"
+#include "varuna_doubt.h"
+#include "varuna_peer.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p)
+{
+    uct_varuna_ctl_ep_t *ep;
+    uct_ep_params_t params;
+    ucs_status_t status;
+    khiter_t iter;
+    int ret;
+
+    ep = ucs_malloc(sizeof(*ep), "varuna_ctl_ep");
+    if (ep == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                        UCT_EP_PARAM_FIELD_DEV_ADDR |
+                        UCT_EP_PARAM_FIELD_IFACE_ADDR;
+    params.iface      = ctl->links[link].inner;
+    params.dev_addr   = device_addr;
+    params.iface_addr = iface_addr;
+    status            = uct_ep_create(&params, &ep->inner);
+    if (status != UCS_OK) {
+        ucs_debug("failed to create a control endpoint on link %u: %s", link,
+                  ucs_status_string(status));
+        goto err_free;
+    }
+
+    iter = kh_put(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_destroy;
+    }
+
+    ep->peer                = NULL;
+    ep->link                = link;
+    ep->failed              = 0;
+    kh_val(&ctl->eps, iter) = ep;
+    *ep_p                   = ep;
+    return UCS_OK;
+
+err_destroy:
+    uct_ep_destroy(ep->inner);
+err_free:
+    ucs_free(ep);
+    return status;
+}
+
+static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           unsigned link)
+{
+    uct_varuna_ctl_ep_t *ep;
+    ucs_status_t status;
+
+    status = uct_varuna_ctl_ep_create(ctl, link, peer->links[link].device_addr,
+                                      peer->links[link].ctl_addr, &ep);
+    if (status == UCS_OK) {
+        ep->peer            = peer;
+        peer->ctl_eps[link] = ep->inner;
+    }
+
+    return status;
+}
+
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, int failed)
+{
+    uct_ep_h inner = peer->ctl_eps[link];
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    if (inner == NULL) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    ucs_assert(iter != kh_end(&ctl->eps));
+    ep                  = kh_val(&ctl->eps, iter);
+    ep->peer            = NULL;
+    ep->failed          = failed;
+    peer->ctl_eps[link] = NULL;
+    ucs_list_add_tail(&ctl->dead_eps, &ep->list);
+}
+
+void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
+{
+    khiter_t iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
+
+    kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
+    uct_varuna_doubt_forget(ctl, ep);
+    uct_ep_destroy(ep->inner);
+    ucs_free(ep);
+}
+
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
+{
+    uct_varuna_ctl_ep_t *ep, *tmp;
+
+    if (ctl->progressing) {
+        return; /* A callback of such an endpoint may be running */
+    }
+
+    ucs_list_for_each_safe(ep, tmp, &ctl->dead_eps, list) {
+        /* UCX would use the buffer of a message again which is on its way; and of a
+         * failed endpoint that has messages left UCX would not give the DCI back:
+         * when all DCIs are lost, so are all messages */
+        if (!force &&
+            (ep->failed ? !uct_varuna_mlx5_is_drained(ep->inner,
+                                                      UCT_VARUNA_LANE_DC) :
+             (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) !=
+              UCS_OK))) {
+            continue;
+        }
+
+        ucs_list_del(&ep->list);
+        uct_varuna_ctl_ep_destroy(ctl, ep);
+    }
+}
+
+/* A control endpoint failed: the next message makes a new one. Who sent a request
+ * sends it again, on another link if it likes. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status)
+{
+    uct_varuna_ctl_link_t *link = arg;
+    uct_varuna_ctl_t *ctl       = link->ctl;
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    if (iter == kh_end(&ctl->eps)) {
+        return UCS_OK;
+    }
+
+    ep = kh_val(&ctl->eps, iter);
+    if (ep->peer == NULL) {
+        ep->failed = 1; /* It was to be destroyed anyway */
+        return UCS_OK;
+    }
+
+    ucs_debug("rc_varuna: control messages to peer 0x%lx on %s fail: %s",
+              ep->peer->uuid, uct_varuna_link_name(ctl->iface, ep->link),
+              ucs_status_string(status));
+    ep->peer->failed |= UCS_BIT(ep->link);
+    uct_varuna_doubt_failed(ep->peer, ep->link);
+    uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
+    return UCS_OK;
+}
+
+
+/* --- Posting --- */
+
+typedef struct uct_varuna_ctl_pack_arg {
+    const void                 *data;
+    size_t                     length;
+} uct_varuna_ctl_pack_arg_t;
+
+static size_t uct_varuna_ctl_pack_cb(void *dest, void *arg)
+{
+    const uct_varuna_ctl_pack_arg_t *pack = arg;
+
+    memcpy(dest, pack->data, pack->length);
+    return pack->length;
+}
+
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length)
+{
+    uct_varuna_ctl_pack_arg_t pack = {data, length};
+    ssize_t packed                 = uct_ep_am_bcopy(inner, UCT_VARUNA_AM_ID_CTL,
+                                                     uct_varuna_ctl_pack_cb,
+                                                     &pack, 0);
+
+    return (packed >= 0) ? UCS_OK : (ucs_status_t)packed;
+}
+
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data, size_t length)
+{
+    ucs_status_t status;
+    int retry;
+
+    if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
+        return UCS_ERR_UNREACHABLE; /* Who asks asks again */
+    }
+
+    for (retry = 0; retry < 2; ++retry) {
+        if (peer->ctl_eps[link] == NULL) {
+            status = uct_varuna_ctl_open_ep(ctl, peer, link);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+
+        status = uct_varuna_ctl_ep_post(peer->ctl_eps[link], data, length);
+        if (status == UCS_OK) {
+            uct_varuna_doubt_posted(ctl, peer, link);
+            return UCS_OK;
+        } else if (status == UCS_ERR_NO_RESOURCE) {
+            return status;
+        }
+
+        /* It has failed since its last message */
+        uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
+    }
+
+    ucs_debug("rc_varuna: failed to send a control message to peer 0x%lx on %s: "
+              "%s", peer->uuid, uct_varuna_link_name(ctl->iface, link),
+              ucs_status_string(status));
+    return status;
+}

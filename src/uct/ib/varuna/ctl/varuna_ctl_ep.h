@@ -1,0 +1,44 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Inner endpoints of the control plane. Lock held in all.
+ */
+#ifndef UCT_VARUNA_CTL_EP_H_
+#define UCT_VARUNA_CTL_EP_H_
+
+#include "varuna_ctl.h"
+#include "varuna_peer.h"
+
+/** Create an inner endpoint that belongs to no peer, to addresses which were checked.
+ * In the end it is put in ctl->dead_eps, or destroyed. */
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p);
+
+/** Destroy an inner endpoint at once, which is not in ctl->dead_eps; see
+ * uct_varuna_ctl_reap_eps() for when that is allowed. */
+void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/** Post on an inner endpoint. */
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length);
+
+/** Post a message now, or tell UCS_ERR_NO_RESOURCE. */
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data,
+                                 size_t length);
+
+/** Forget the control endpoint of @a peer on @a link. It is destroyed once no
+ * callback runs and, unless it @a failed, its messages have left. */
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, int failed);
+
+/** Destroy the dropped endpoints for which that is true, or all by @a force. */
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
+
+/** Installed by varuna_ctl_open.c: a control endpoint has failed. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status);
+
+#endif

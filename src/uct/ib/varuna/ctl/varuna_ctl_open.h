@@ -1,0 +1,31 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Opening and closing of the control plane. Called by the interface.
+ */
+#ifndef UCT_VARUNA_CTL_OPEN_H_
+#define UCT_VARUNA_CTL_OPEN_H_
+
+#include <uct/ib/varuna/core/varuna_def.h>
+
+/**
+ * Open the control plane: worker, inner interfaces, the rows of its own messages. The
+ * rooms above register theirs before it listens.
+ */
+ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
+                                   uct_varuna_ctl_t **ctl_p);
+
+/** Start calls from the async context. Lock held. */
+ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl);
+
+/** Let the last messages, CLOSE among them, leave; for a short time, as a peer may be
+ *  dead. It does not listen any more; lock not held. */
+void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl);
+
+/** Stop all calls from the async context, for good. The lock must not be held. */
+void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
+
+/** Close everything. It does not listen any more, and the rooms above are closed. */
+void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
+
+#endif

@@ -1,0 +1,205 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Remote interfaces, and what is known of them. Lock held in all, unless a function
+ * says otherwise.
+ */
+#ifndef UCT_VARUNA_PEER_H_
+#define UCT_VARUNA_PEER_H_
+
+#include <uct/ib/varuna/core/varuna_alive.h>
+#include <uct/ib/varuna/core/varuna_damp.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
+
+#include <ucs/datastruct/list.h>
+
+/* One link of a remote interface, from its address. */
+typedef struct uct_varuna_peer_link {
+    uint8_t                    nic;       /* Remote NIC index */
+    uct_device_addr_t          *device_addr;
+    uct_iface_addr_t           *dc_addr;  /* NULL until it is learnt */
+    uct_iface_addr_t           *ctl_addr;
+} uct_varuna_peer_link_t;
+
+/*
+ * The path over one local link to one peer, judged by what happens to our own
+ * traffic there. Main thread only. Endpoints compare the generation, so that one
+ * store moves all endpoints to that peer, and no other ones: a dead peer must not
+ * condemn the local link.
+ */
+typedef struct uct_varuna_path {
+    uct_varuna_damp_t          damp;
+    uint32_t                   generation; /* Bumped by each failure */
+    uint8_t                    misses;     /* Probes in a row without an answer */
+    ucs_time_t                 retry_at;   /* No endpoint without a lane tries it
+                                              before */
+    ucs_time_t                 probed_at;  /* Since the last transition; 0: not yet */
+    ucs_time_t                 asked_at;   /* About requests which may hang */
+    const char                 *reason;    /* Of the last failure */
+} uct_varuna_path_t;
+
+/*
+ * A remote interface; reference-counted, found by its name. It is one whose address
+ * our application has given us, or a guest: one that has asked us, and told its
+ * address itself. The same interface may be here as both, and they share nothing:
+ * what a guest says of itself may be a lie.
+ */
+struct uct_varuna_peer {
+    uint64_t                   uuid;
+    uint64_t                   secret;    /* In messages both ways: a guest's for us,
+                                             else ours for it */
+    uint8_t                    is_guest;
+    unsigned                   refcount;
+    /* By *local* link index (the remote link which our link reaches). */
+    uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
+    unsigned                   link_map;  /* Local links which reach it */
+    uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
+    unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
+                                              over ctl->queue, no resources */
+    unsigned                   asking;     /* Endpoints which ask and are not
+                                              answered; main thread */
+    unsigned                   connecting; /* Endpoints whose CONNECT_REQ is not
+                                              answered; main thread */
+    uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    uint8_t                    doubtful;  /* Links on which the last message to
+                                             it failed */
+    struct {
+        uct_varuna_alive_t     alive;
+        ucs_list_link_t        list;      /* In ctl->hb.events, if queued */
+        uint8_t                queued;
+        uint8_t                used;      /* Paths, at the last tick */
+        uint8_t                dead;      /* Paths, for the main thread */
+        uint8_t                far_down;  /* Paths whose port is down there */
+        uint8_t                told_down; /* Changes of that, for the main thread: */
+        uint8_t                told_up;   /* down before up */
+        uint32_t               ports_number; /* Of what it told last of its ports */
+        uint32_t               ports_told; /* ... of what we told it of ours */
+        uint8_t                unexplained; /* Dead paths: whose fault it is may
+                                             still turn out */
+        uint8_t                explain_ticks; /* ... in so many intervals */
+        uint8_t                silence;   /* What its silence on all paths was said
+                                             to mean */
+        uint8_t                renew;     /* Paths to be judged anew; atomic */
+        ucs_time_t             gone_time; /* Silent for so long beside a process
+                                             of its host that answers; atomic */
+        ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
+        uint32_t               app_beat;  /* Of its last answer; atomic */
+    } hb;                                 /* Heartbeat: under the lock */
+    unsigned                   num_held;  /* Messages of all its vQPs, see
+                                             varuna_held.h; main thread */
+    ucs_time_t                 heard_at;  /* Last message of it */
+    uint8_t                    failed;    /* Links on which messages to it failed since
+                                             then */
+    struct {
+        unsigned               targets;   /* Open ones */
+        unsigned               asked;     /* How often since asked_since */
+        ucs_time_t             asked_since;
+    } orphan;                             /* varuna_orphan.c: under the lock */
+    void                       *addr;     /* Copy, which links[] points into */
+    uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
+};
+
+/**
+ * Parse an address which a peer gave and find or make its peer object (a
+ * reference is taken). A truncated or foreign address is refused with a clear
+ * error. Local and remote links are paired by reachability, same NIC index first.
+ *
+ * @param [in] device_addr  Primary's device address, or NULL if @a addr is full.
+ * @param [in] addr         Interface address.
+ * @param [in] length       Its length, or SIZE_MAX where the caller cannot know.
+ */
+ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr, size_t length,
+                                 uct_varuna_peer_t **peer_p);
+
+void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
+/** @return nonzero if any of our links reaches the address; used by
+ *  iface_is_reachable, so it must not log errors. */
+int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
+                                 const uct_device_addr_t *device_addr,
+                                 const void *addr);
+
+/** As uct_varuna_peer_get() for a parsed address. With @a secret it is the guest that
+ * has told this, else 0. Links which a known peer did not tell before are merged;
+ * unless it is a guest, only by the main thread, which reads them without the lock. */
+ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_parsed_addr_t *parsed,
+                                  uint64_t secret, uct_varuna_peer_t **peer_p);
+
+/** Main thread, lock not held: learn the links which peer @a uuid, a known one, has in
+ * its full address. */
+void uct_varuna_peer_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                           const void *addr, size_t length);
+
+/** A message of the peer has arrived. */
+static inline void uct_varuna_peer_heard(uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    peer->heard_at = now;
+    peer->failed   = 0;
+}
+
+/** @return the peer, guest or not, which @a uuid is if it knows @a secret. */
+uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                                        uint64_t secret);
+
+/** Is that link of a remote interface, of which somebody has told, good for control
+ * messages over @a link? */
+int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                const uct_varuna_parsed_link_t *remote);
+
+/** Local link over which to answer: @a link if it reaches the peer. */
+unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
+                                    unsigned link);
+
+void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
+
+/** Something was found out about the peer: let the main thread know. */
+void uct_varuna_peer_notify(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
+/** Tell the user that a peer's message or address is refused; at most once in a
+ * while, since a broken peer repeats itself. */
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason);
+
+/** Main thread, no lock: traffic waits on this path. */
+static inline void uct_varuna_heartbeat_use(uct_varuna_peer_t *peer,
+                                            unsigned link, ucs_time_t now)
+{
+    __atomic_store_n(&peer->hb.used_at[link], now, __ATOMIC_RELAXED);
+}
+
+/** Main thread, no lock: the path was proved to be good, judge it anew. */
+static inline void uct_varuna_heartbeat_renew(uct_varuna_peer_t *peer,
+                                              unsigned link)
+{
+    __atomic_fetch_or(&peer->hb.renew, UCS_BIT(link), __ATOMIC_RELAXED);
+}
+
+/** @return When the peer last answered on the path; 0: never. No lock. */
+static inline ucs_time_t
+uct_varuna_heartbeat_answered_at(const uct_varuna_peer_t *peer, unsigned link)
+{
+    return __atomic_load_n(&peer->hb.alive.paths[link].answered_at,
+                           __ATOMIC_ACQUIRE);
+}
+
+/** @return A number which moves on when the peer's application calls progress, as
+ *  of its last answer. Ask for the time of that first. No lock. */
+static inline uint32_t
+uct_varuna_heartbeat_app_beat(const uct_varuna_peer_t *peer)
+{
+    return __atomic_load_n(&peer->hb.app_beat, __ATOMIC_RELAXED);
+}
+
+/** @return whether the peer's process has been silent for @a timeout (0: for ever)
+ *  while another process on one of its ports answered. No lock. */
+static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
+                                               ucs_time_t timeout)
+{
+    return (timeout != 0) &&
+           (__atomic_load_n(&peer->hb.gone_time, __ATOMIC_RELAXED) > timeout);
+}
+
+#endif
