@@ -36,12 +36,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "another after a failure.",
    ucs_offsetof(uct_varuna_iface_config_t, dc_num_dci), UCS_CONFIG_TYPE_UINT},
 
-  {"SIGNAL_PERIOD", "16",
-   "Ask for a completion after so many short operations which nobody waits\n"
-   "for, so that their log entries can be used again.",
-   ucs_offsetof(uct_varuna_iface_config_t, signal_period),
-   UCS_CONFIG_TYPE_UINT},
-
   {"HOLD_MIN", "100ms",
    "Hold-down: a link or path that has failed is used again after it has\n"
    "worked for this time. The time doubles with each further failure, up to\n"
@@ -210,8 +204,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
 void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                  const uct_varuna_iface_config_t *config)
 {
-    iface->config.signal_period   = ucs_max(1, ucs_min(config->signal_period,
-                                                       UCT_VARUNA_LOG_SIZE / 2));
     iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
     iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
     iface->config.spare_qps       = ucs_min(config->spare_qps,

@@ -100,7 +100,6 @@ struct uct_varuna_iface {
     } target_stats;                           /* Shown in the VFS tree */
 
     struct {
-        unsigned               signal_period;
         unsigned               dc_num_dci;
         unsigned               standby_rx_queue_len;
         unsigned               spare_qps;

@@ -229,7 +229,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_ep_leaked(ep);
     uct_varuna_req_push(iface, ep, req);
     ++ep->stats.posted;
-    if (ucs_unlikely(ep->hot.silent >= iface->config.signal_period)) {
+    if (ucs_unlikely(ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD)) {
         uct_varuna_ep_signal(ep);
     }
 
