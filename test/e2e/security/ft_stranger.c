@@ -322,6 +322,18 @@ static void ft_hold_send(ft_ctl_t *ctl, ft_ctl_peer_t *data, ft_ctl_vqp_t *vqp,
     }
 }
 
+/* UCX asserts that nothing is under way when it closes an interface */
+static void ft_hold_leave(ft_ctl_t *ctl, ft_ctl_peer_t *data)
+{
+    uct_ep_h ep = data->links[0].ep;
+
+    while (uct_ep_flush(ep, 0, NULL) != UCS_OK) {
+        ft_ctl_progress(ctl);
+    }
+    uct_ep_destroy(ep);
+    data->links[0].ep = NULL;
+}
+
 static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
                     unsigned count)
 {
@@ -359,6 +371,7 @@ static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
         ft_send(ctl, peer, 0, &msg);
     }
     ctl->uuid = uuid;
+    ft_hold_leave(ctl, &data);
 }
 
 /* The answers were lost: the peer does not forget what it has opened */
