@@ -6,7 +6,6 @@
  */
 
 #include "emu_verbs.h"
-#include "../core/emu_quirk.h"
 
 #include <endian.h>
 #include <string.h>
@@ -19,13 +18,6 @@ enum {
 
 #define EMU_VPORT_NO_VLAN 0xffff
 
-
-int emu_vctx_refuses_dv(struct ibv_context *context, const char *func)
-{
-    return emu_quirk_hits(emu_vctx(context)->port->index, EMU_QUIRK_NO_MLX5DV, 0,
-                          0, 0) &&
-           emu_refuse(func, "direct verbs are, by quirk no-mlx5dv,");
-}
 
 static int emu_vport_check(struct ibv_context *context, unsigned port_num)
 {
