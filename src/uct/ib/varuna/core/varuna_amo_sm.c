@@ -11,12 +11,6 @@
 #include <ucs/debug/assert.h>
 #include <string.h>
 
-/* Rule 10: races that are lost without waiting, nanoseconds of the first wait at
- * most, how often that doubles */
-#define UCT_VARUNA_AMO_BACKOFF_FREE  2
-#define UCT_VARUNA_AMO_BACKOFF_MIN   1000u
-#define UCT_VARUNA_AMO_BACKOFF_STEPS 7
-
 const char *uct_varuna_amo_state_names[] = {
     [UCT_VARUNA_AMO_READ]         = "read",
     [UCT_VARUNA_AMO_OCCUPY]       = "occupy",
@@ -514,21 +508,6 @@ int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm)
     default:
         return 0;
     }
-}
-
-/* Rule 10. Two lost races happen to anybody; from then on the time doubles, up to
- * what some dozens of clients need for one operation each. */
-unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
-                                   uint32_t random)
-{
-    if ((sm->retries <= UCT_VARUNA_AMO_BACKOFF_FREE) ||
-        !uct_varuna_amo_sm_is_free(sm)) {
-        return 0;
-    }
-
-    return 1 + (random % (UCT_VARUNA_AMO_BACKOFF_MIN <<
-                          ucs_min(sm->retries - UCT_VARUNA_AMO_BACKOFF_FREE,
-                                  UCT_VARUNA_AMO_BACKOFF_STEPS)));
 }
 
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result)

@@ -130,17 +130,6 @@ void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
 void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
                             uct_varuna_slot_t *slot);
 
-/**
- * Tell how long to wait before the next action, when races for the target were
- * lost.
- *
- * @param [in] random  A random number.
- *
- * @return Nanoseconds, 0: go on.
- */
-unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
-                                   uint32_t random);
-
 /** Somebody else has executed all of it, exactly once. Not after an OCCUPY. */
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
 

@@ -16,6 +16,7 @@
 #endif
 
 #include "varuna_amo_priv.h"
+#include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/core/varuna_parse.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
