@@ -19,6 +19,8 @@
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>

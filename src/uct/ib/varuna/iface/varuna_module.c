@@ -9,7 +9,8 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/md/varuna_component.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/string.h>

@@ -8,7 +8,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_md.h"
+#include "varuna_component.h"
+#include "varuna_md_open.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 

@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Memory domain: opens the inner memory domain of every link's NIC, registers
- * each user region on all of them, and packs one key per NIC (paper, section
- * "Memory Management"). Nothing here depends on which link is up.
+ * The memory domain and its handles of memory. varuna_md_open.h opens it, varuna_mem.h
+ * has its operations.
  */
 #ifndef UCT_VARUNA_MD_H_
 #define UCT_VARUNA_MD_H_
@@ -13,20 +12,7 @@
 #include "varuna_rkey.h"
 
 #include <pthread.h>
-#include <uct/base/uct_component.h>
-#include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
-
-extern uct_component_t uct_varuna_component;
-
-/* The transport: defined by varuna_iface.c (UCT_TL_DEFINE_ENTRY), registered
- * together with the component by varuna_component.c and nowhere else, as
- * nothing may be registered with an UCX which we weren't built for. */
-extern uct_tl_t UCT_TL_NAME(rc_varuna);
-
-extern ucs_config_field_t uct_varuna_md_config_table[];
-
-extern const char *uct_varuna_atomic_mode_names[];
 
 /** @return Nonzero if the NIC of an inner memory domain is gone for good. */
 typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
@@ -41,13 +27,6 @@ struct uct_varuna_mem {
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
                                                                is no link */
 };
-
-typedef struct uct_varuna_md_config {
-    uct_md_config_t            super;
-    UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
-    double                     port_wait;       /* Seconds */
-    unsigned                   atomic_mode;
-} uct_varuna_md_config_t;
 
 struct uct_varuna_md {
     uct_md_t                   super;
@@ -85,29 +64,5 @@ static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
     return (memh == UCT_MEM_HANDLE_NULL) ? UCT_MEM_HANDLE_NULL :
            ((uct_varuna_mem_t*)memh)->inner[nic];
 }
-
-/**
- * Open a memory domain over those of the links.
- *
- * A NIC that dies is left out of all later registrations, as its links are dead as
- * well. Then keys are packed without it.
- *
- * @param [in]  component  Our component.
- * @param [in]  ib         Inner component.
- * @param [in]  config     Which NICs are links.
- * @param [out] md_p       Memory domain, to be closed by uct_md_close().
- *
- * @return UCS_ERR_NO_DEVICE if no NIC can be a link; it is logged only if one
- *         was asked for by name.
- */
-ucs_status_t uct_varuna_md_create(uct_component_t *component,
-                                  uct_component_h ib,
-                                  const uct_varuna_md_config_t *config,
-                                  uct_md_h *md_p);
-
-/* uct_tl_t::query_devices, used by varuna_iface.c. */
-ucs_status_t uct_varuna_query_devices(uct_md_h md,
-                                      uct_tl_device_resource_t **devices_p,
-                                      unsigned *num_devices_p);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Registering memory where NICs may be dead. A NIC that has died registers nothing
  * any more, and its links are dead as well: the others go on without it. Used by
- * varuna_md.c.
+ * varuna_mem.c.
  *
  * What a dead NIC could not register has the NIC's *spare* in its place, a region that
  * was registered in time: until the link table knows of the death, requests are posted

@@ -2,7 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Memory of the memory domain: each operation is done on the inner memory domains of
- * all links, through the public UCT API. Called by UCT through varuna_md.c.
+ * all links, through the public UCT API. Called by UCT through the table in
+ * varuna_md_open.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

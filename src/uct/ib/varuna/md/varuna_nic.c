@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Finding NIC ports which can be links, and choosing among them. Called by
- * varuna_md.c when the memory domain is opened.
+ * varuna_md_open.c when the memory domain is opened.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

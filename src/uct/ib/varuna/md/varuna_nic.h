@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The NIC ports of this host which can be links: finding them through UCX's ib
- * component, and choosing among them by name. Used by varuna_md.c.
+ * component, and choosing among them by name.
  */
 #ifndef UCT_VARUNA_NIC_H_
 #define UCT_VARUNA_NIC_H_

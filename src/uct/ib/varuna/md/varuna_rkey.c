@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Packed and unpacked remote keys. Called by varuna_md.c and
+ * Packed and unpacked remote keys. Called by varuna_mem.c and
  * varuna_component.c; knows no memory domain.
  */
 #ifdef HAVE_CONFIG_H
@@ -16,6 +16,14 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <string.h>
+
+const char *uct_varuna_atomic_mode_names[] = {
+    [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
+    [UCT_VARUNA_ATOMIC_PROXY]    = "proxy",
+    [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
+    [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
+    [UCT_VARUNA_ATOMIC_LAST]     = NULL
+};
 
 /* UCP keeps the length of a packed key in a byte */
 UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_packed_rkey_t) +

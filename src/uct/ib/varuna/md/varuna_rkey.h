@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Packed and unpacked remote keys: a set of inner keys by NIC index. Used by
- * varuna_md.c (pack), varuna_component.c (unpack) and the data path (look-up).
+ * varuna_mem.c (pack), varuna_component.c (unpack) and the data path (look-up).
  */
 #ifndef UCT_VARUNA_RKEY_H_
 #define UCT_VARUNA_RKEY_H_
@@ -11,6 +11,9 @@
 #include <uct/ib/varuna/core/varuna_parse.h>
 
 #include <ucs/sys/compiler.h>
+
+/* By uct_varuna_atomic_mode_t */
+extern const char *uct_varuna_atomic_mode_names[];
 
 /* Unpacked remote key: inner keys by NIC index of the *remote* host. */
 struct uct_varuna_rkey {

@@ -10,6 +10,7 @@
 #include "varuna_ep.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"

@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>

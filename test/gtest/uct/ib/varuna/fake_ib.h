@@ -9,6 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/base/uct_iface.h>
 }
 
 #include <string>

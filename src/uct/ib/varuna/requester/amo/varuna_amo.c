@@ -18,6 +18,7 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/responder/proxy/varuna_home.h>

@@ -16,6 +16,7 @@
 #include "varuna_proxy.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/md/varuna_component.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

@@ -8,9 +8,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_md.h"
+#include "varuna_md_open.h"
 #include "varuna_md_dead.h"
-#include "varuna_md_share.h"
 #include "varuna_mem.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_links_file.h>
@@ -22,14 +21,6 @@
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <ucs/type/param.h>
-
-const char *uct_varuna_atomic_mode_names[] = {
-    [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
-    [UCT_VARUNA_ATOMIC_PROXY]    = "proxy",
-    [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
-    [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
-    [UCT_VARUNA_ATOMIC_LAST]     = NULL
-};
 
 ucs_config_field_t uct_varuna_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),

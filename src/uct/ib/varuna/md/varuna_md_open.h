@@ -1,0 +1,49 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Opens the inner memory domain of every link's NIC. Each user region is registered on
+ * all of them, and one key per NIC is packed (paper, section "Memory Management").
+ * Nothing here depends on which link is up.
+ */
+#ifndef UCT_VARUNA_MD_OPEN_H_
+#define UCT_VARUNA_MD_OPEN_H_
+
+#include "varuna_md.h"
+
+#include <uct/base/uct_component.h>
+#include <uct/base/uct_iface.h>
+
+typedef struct uct_varuna_md_config {
+    uct_md_config_t            super;
+    UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
+    double                     port_wait;       /* Seconds */
+    unsigned                   atomic_mode;
+} uct_varuna_md_config_t;
+
+extern ucs_config_field_t uct_varuna_md_config_table[];
+
+/**
+ * Open a memory domain over those of the links.
+ *
+ * A NIC that dies is left out of all later registrations, as its links are dead as
+ * well. Then keys are packed without it.
+ *
+ * @param [in]  component  Our component.
+ * @param [in]  ib         Inner component.
+ * @param [in]  config     Which NICs are links.
+ * @param [out] md_p       Memory domain, to be closed by uct_md_close().
+ *
+ * @return UCS_ERR_NO_DEVICE if no NIC can be a link; it is logged only if one
+ *         was asked for by name.
+ */
+ucs_status_t uct_varuna_md_create(uct_component_t *component,
+                                  uct_component_h ib,
+                                  const uct_varuna_md_config_t *config,
+                                  uct_md_h *md_p);
+
+/** As uct_tl_t::query_devices. */
+ucs_status_t uct_varuna_query_devices(uct_md_h md,
+                                      uct_tl_device_resource_t **devices_p,
+                                      unsigned *num_devices_p);
+
+#endif
