@@ -82,7 +82,7 @@ test_engine() {
 
 test_devx() {
     fuzz_emu devx "$top/test/engine/engine.c" \
-        "$emu"/verbs/emu_{refuse,vlife,vreg}.c \
+        "$emu"/verbs/emu_{refuse,refuse_dv,vlife,vreg}.c \
         "$emu"/{base,core,devx,fault,proto,rules,trace,wire,wqe}/*.c -lpthread
 }
 

@@ -88,6 +88,17 @@ test_plugin() {
     judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" "$RCV_BUILD/src/uct/ib/varuna"
 }
 
+# The document has the picture of the rooms
+test_architecture_shows_the_picture() {
+    judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" \
+        "$RCV_BUILD/src/uct/ib/varuna"
+    sed -nE 's|^ +([a-z/]+/) +[0-9]+ modules +|\1 |p' picture | sed 's/  */ /g' >printed
+    sed -n '/^## Files and layers/,/^## /p' "$top/docs/ARCHITECTURE.md" |
+        awk '/^```/ { inside = !inside; next } inside' | sed 's/  */ /g' >shown
+    diff printed shown >difference ||
+        fail "docs/ARCHITECTURE.md shows another picture: $(cat difference)"
+}
+
 # The test itself: an include and a call that point up are found
 test_upward_include_is_found() {
     cp -r "$top/src/tools/mlx5emu" src

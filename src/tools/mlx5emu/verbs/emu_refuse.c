@@ -6,8 +6,6 @@
  */
 
 #include "emu_refuse.h"
-#include "emu_verbs.h"
-#include "../core/emu_quirk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,11 +26,4 @@ void *emu_refuse_object(const char *func, const char *what)
 {
     emu_refuse(func, what);
     return NULL;
-}
-
-int emu_vctx_refuses_dv(struct ibv_context *context, const char *func)
-{
-    return emu_quirk_hits(emu_vctx(context)->port->index, EMU_QUIRK_NO_MLX5DV, 0,
-                          0, 0) &&
-           emu_refuse(func, "direct verbs are, by quirk no-mlx5dv,");
 }

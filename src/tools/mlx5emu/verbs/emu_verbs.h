@@ -242,7 +242,7 @@ void *emu_vreg_find_count(uint64_t cookie, size_t counter_offset);
 emu_vqp_t *emu_vqp_find(uint32_t qpn);
 void emu_vqp_set(uint32_t qpn, emu_vqp_t *vqp);
 
-/* emu_refuse.c: whether a device has no direct verbs of mlx5. If so, counts the request
+/* emu_refuse_dv.c: whether a device has no direct verbs of mlx5. If so, counts the request
  * for them and sets errno to EOPNOTSUPP. */
 int emu_vctx_refuses_dv(struct ibv_context *context, const char *func);
 
