@@ -276,7 +276,7 @@ run_beside_each_other() {
     done
 
     await_beside beside.count
-    wait "$beside_pid" || true
+    wait "$beside_pid" 2>/dev/null || true # it may be reaped already
     trap - EXIT
     read -r passed failed <"$logs/beside.count"
     total_passed=$((total_passed + passed))
