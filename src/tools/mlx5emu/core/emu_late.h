@@ -29,7 +29,7 @@ struct emu_late {
     uint32_t used;         /* all: guarded by late_lock */
     uint32_t proc;         /* whose memory it is, ... */
     uint32_t proc_gen;
-    uint32_t adder;        /* ... and who has accepted it */
+    uint32_t adder;        /* ... and the process that has accepted it */
     uint32_t port;         /* responder's */
     uint32_t nic_gen;
     uint32_t qpn;          /* RC queue pair or DC target that accepted it */

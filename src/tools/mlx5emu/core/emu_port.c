@@ -377,7 +377,7 @@ static void emu_link_change(emu_port_t *port, emu_link_state_t state)
     __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
     is_down = emu_port_is_down(device);
-    if ((was_down == is_down) || /* nothing tells of silence */
+    if ((was_down == is_down) || /* silence raises no event */
         emu_quirk_hits(device->index, EMU_QUIRK_FIXED_PORT, 0, 0, state)) {
         return;
     }

@@ -115,7 +115,7 @@ int emu_route_find_gid(const emu_port_t *port, const union ibv_gid *gid,
     return -ENOENT;
 }
 
-/* Who has an address on the plane of a port; NULL: nobody */
+/* The port that owns @a gid on the plane of @a src; NULL: none */
 static const emu_port_t *emu_route_owner(const emu_port_t *src,
                                          const union ibv_gid *gid)
 {

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * See emu_touch.h. The copy is one instruction, which leaves in its registers how
- * far it has come; the handler of the fault goes on behind it. Nothing else in the
+ * far it has come; the handler of the fault continues after it. Nothing else in the
  * process has that address, so no other fault is taken for one of ours.
  */
 

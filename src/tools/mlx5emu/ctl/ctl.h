@@ -117,7 +117,7 @@ int ctl_fault_load(const char *path, int verbose);
 
 
 /** Load fault rules from a text that has them one a line or separated by ';':
- *  all or none. @a name is said in messages. @return exit status. */
+ *  all or none. Messages contain @a name. @return exit status. */
 int ctl_fault_load_text(const char *text, const char *name);
 
 
@@ -126,7 +126,7 @@ int ctl_fault_load_text(const char *text, const char *name);
 int ctl_quirk_add(const ctl_verb_t *verb, const char *text);
 
 
-/** The same for texts separated by ';'. @a name is said in messages.
+/** The same for texts separated by ';'. Messages contain @a name.
  *  @return exit status. */
 int ctl_quirk_add_list(const ctl_verb_t *verb, const char *list,
                        const char *name);
