@@ -6,14 +6,18 @@
 # two emulated hosts, while one port of host 0 is down for 150 ms of each 500 ms. The run
 # time must stay below 1.5 times the undisturbed one, and both hosts must switch only a
 # few times. The programs are Debian's; they are installed if they are missing. Each
-# figure is the shortest of several runs, disturbed and undisturbed ones in turn, because
-# the machine has other work too.
+# figure is the shortest of several runs, disturbed and undisturbed ones in turn: on two
+# cores BLACS' test takes either 8 s or 14 s, over plain rc_mlx5 as well, as the kernel
+# schedules its four processes. If the shortest runs are too far apart, there are more
+# runs, up to most_runs: none can be faster than the transport.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
 runs=${RC_VARUNA_FLAPPING_RUNS:-3}
+most_runs=$((runs * 3))
 mpi_timeout=500
+ranks=1 # on each of the two hosts
 
 # A computer under load must not look like a silent link
 export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
@@ -28,7 +32,7 @@ needs() {
 timed() {
     local start
     start=$(date +%s%N)
-    launch 2 "${ranks:-1}" "$@" || true # The last that BLACS tests is an abort
+    launch 2 "$ranks" "$@" || true # The last that BLACS tests is an abort
     taken=$((($(date +%s%N) - start) / 1000000))
     grep -aq "$ended" job.log ||
         fail "$1 did not come to its end: $(grep -av ' UCX ' job.log | tail -n 5)"
@@ -42,11 +46,22 @@ undisturbed() {
     fabric_down
 }
 
+# flap_when_connected: a port that is down when the program starts is not one of its
+# links, and the program would not meet the flapping at all
+flap_when_connected() {
+    await 60 job.log 'rc_varuna/varuna_mlx5_0'
+    link 0:0 flap 500ms,0.7
+}
+
 # flapping PROGRAM ARGUMENT...: sets switches, of both processes
 flapping() {
+    local flapper
     fabric_up
-    link 0:0 flap 500ms,0.7
+    rm -f job.log
+    flap_when_connected &
+    flapper=$!
     timed "$@"
+    wait "$flapper" || fail "the port did not flap"
     switches=$(grep -ac 'rc_varuna: switched' job.log || true)
     fabric_down
 }
@@ -55,24 +70,26 @@ flapping() {
 costs_less_than_half_more() {
     local best=0 best_flapping=0 most=0 i
 
-    for ((i = 0; i < runs; ++i)); do
+    for ((i = 0; i < runs || (i < most_runs && best_flapping * 2 >= best * 3); ++i)); do
         undisturbed "$@"
         [ $best -ne 0 ] && [ $best -le $taken ] || best=$taken
         flapping "$@"
         [ $best_flapping -ne 0 ] && [ $best_flapping -le $taken ] ||
             best_flapping=$taken
         [ $most -ge $switches ] || most=$switches
+        # Five of each endpoint until the hold-down has its full 10 s, then one to and
+        # one from the link in each 10 s
+        [ $switches -le $((ranks * ranks * (10 + taken * 6 / 10000))) ] ||
+            fail "$switches switches in $taken ms"
     done
     echo "# undisturbed $best ms, flapping $best_flapping ms, $most switches at most"
     [ $most -gt 0 ] || fail "the port flapped, and nothing has switched"
-    # About three switches of each endpoint over the link
-    [ $most -le $((10 * ${ranks:-1} * ${ranks:-1})) ] || fail "$most switches"
     [ $((best_flapping * 2)) -lt $((best * 3)) ] ||
         fail "$best_flapping ms while the port flaps, $best ms undisturbed"
 }
 
-test_lammps() {
-    needs lammps
+# melt STEPS: writes LAMMPS' input
+melt() {
     cat >in.melt <<EOF
 units         lj
 atom_style    atomic
@@ -88,10 +105,20 @@ neighbor      0.3 bin
 neigh_modify  delay 0 every 20 check no
 fix           1 all nve
 thermo        100
-run           ${RC_VARUNA_FLAPPING_STEPS:-500}
+run           $1
 EOF
+}
+
+test_lammps() {
+    local steps=500
+
+    needs lammps
     export OMP_NUM_THREADS=1
     ended='Loop time of'
+    # On a fast computer the run would end before it meets a cut
+    melt $steps
+    undisturbed lmp -in "$PWD/in.melt"
+    [ $taken -ge 10000 ] || melt $((steps * 10000 / taken))
     costs_less_than_half_more lmp -in "$PWD/in.melt"
 }
 
