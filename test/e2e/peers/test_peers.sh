@@ -278,7 +278,7 @@ test_local_nic_dies_in_silence_on_dc() {
     # The pace lets a burst of 16 through at first
     client 1 20 warm
     check "$emu" nic -n "$fabric" 1:0 kill --silent
-    await 60 client.log 'nobody can tell that its queue pair has'
+    await 60 client.log 'nothing proves that its queue pair has'
     await 60 client.log 'note endpoint .* failed'
     end client
     [ "$(field client.log 'peer 0 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"

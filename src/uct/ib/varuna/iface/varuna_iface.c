@@ -26,6 +26,7 @@
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
 #include <uct/ib/varuna/requester/varuna_farewell.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/responder/varuna_am.h>
 #include <uct/ib/varuna/responder/varuna_connect.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
@@ -169,6 +170,7 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
         goto err_destroy_ctl;
     }
 
+    uct_varuna_sm_init(&tl_iface->super);
     uct_varuna_answers_init(iface);
     status = uct_varuna_ctl_listen(iface->ctl);
     if (status != UCS_OK) {

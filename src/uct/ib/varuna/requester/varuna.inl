@@ -10,7 +10,7 @@
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_recovery.h"
+#include "varuna_ep_event.h"
 #include "varuna_req.h"
 
 #include <uct/base/uct_iov.inl>
@@ -24,23 +24,6 @@
 typedef struct uct_varuna_bcopy {
     uct_mem_h                  memh;
 } uct_varuna_bcopy_t;
-
-/* The link or the path has failed since the lane was made: one store somewhere
- * else, seen here by every endpoint. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
-                            const uct_varuna_ep_t *ep)
-{
-    unsigned link = ep->lane.link;
-
-    if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
-               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
-    }
-
-    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
-           (ep->peer->paths[link].generation != ep->lane.path_gen);
-}
 
 /* Whether a fence stands before the next request. */
 static UCS_F_ALWAYS_INLINE int
@@ -62,28 +45,31 @@ uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
            (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
 }
 
-/* Whether a request may be posted as far as we are concerned; the inner lane
- * may still have no resources. 'now': it may not be kept for later either. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
+/* Whether a request may be posted as far as the vQP is concerned; the inner lane may
+ * still have no resources. 'now': it may not be kept for later either. The caller passes
+ * the answer to uct_varuna_ep_raise_post(). */
+static UCS_F_ALWAYS_INLINE uct_varuna_post_t
+uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                       int now)
 {
     if (ucs_unlikely((ep->hot.num_amos > 0) &&
                      uct_varuna_ep_amo_is_in_way(iface, ep))) {
-        return 0;
+        return UCT_VARUNA_POST_ATOMICS;
     }
 
     if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
-        if (uct_varuna_mutate(NO_GATE) &&
-            uct_varuna_ep_leaks(ep)) {
-            return (ep->hot.owed == NULL) && !uct_varuna_oplog_is_full(&ep->hot.oplog);
+        if (uct_varuna_mutate(NO_GATE) && uct_varuna_ep_leaks(ep)) {
+            return ((ep->hot.owed == NULL) &&
+                    !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
+                   UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
         }
 
-        return !now && uct_varuna_ep_takes(ep);
+        return (!now && uct_varuna_ep_takes(ep)) ? UCT_VARUNA_POST_OK :
+               UCT_VARUNA_POST_STATE;
     }
 
     if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
-        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
-        return 0;
+        return UCT_VARUNA_POST_LANE_FAILED;
     }
 
     /* A read is complete when its data has come, not when the responder has
@@ -92,11 +78,12 @@ uct_varuna_ep_can_post(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, int now)
      * always make the NIC wait. */
     if (ucs_unlikely((ep->hot.num_reads > 0) &&
                      uct_varuna_ep_is_fenced(iface, ep))) {
-        return 0;
+        return UCT_VARUNA_POST_READS;
     }
 
-    return (ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
-           !uct_varuna_oplog_is_full(&ep->hot.oplog);
+    return ((ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
+            !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
+           UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
 }
 
 /* Whether requests wait which came first: nothing may pass them, or a fence
@@ -138,12 +125,14 @@ static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                    uct_varuna_req_type_t type, uct_completion_t *comp)
 {
+    uct_varuna_post_t why;
     uct_varuna_req_t *req;
 
-    if (ucs_unlikely(!uct_varuna_ep_can_post(iface, ep,
-                                             uct_varuna_req_is_sent_now(
-                                                     iface, type, comp)) ||
+    why = uct_varuna_ep_can_post(iface, ep,
+                                 uct_varuna_req_is_sent_now(iface, type, comp));
+    if (ucs_unlikely((why != UCT_VARUNA_POST_OK) ||
                      uct_varuna_ep_has_pending(ep))) {
+        uct_varuna_ep_raise_post(ep, why);
         /* What fills the ring may have been posted silently */
         if (ep->hot.silent > 0) {
             uct_varuna_ep_signal(ep);

@@ -13,7 +13,8 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_farewell.h"
-#include "varuna_recovery_priv.h"
+#include "varuna_ep_ctl.h"
+#include "varuna_verdict.h"
 #include "varuna_stale.h"
 #include "varuna_swap.h"
 

@@ -20,7 +20,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include "varuna_lane.h"
+#include "varuna_ep_event.h"
 
 
 static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
@@ -104,4 +104,13 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
 
     return (now < (ep->recovery.fenced_at + iface->config.packet_lifetime)) ?
            UCT_VARUNA_DRAIN_WAIT : UCT_VARUNA_DRAIN_DONE;
+}
+
+void uct_varuna_drain_give_up(uct_varuna_ep_t *ep)
+{
+    ucs_error("ep %p: %s stopped working, and nothing proves that its queue pair "
+              "has: nothing can be repeated safely", ep,
+              uct_varuna_link_name(uct_varuna_ep_iface(ep),
+                                   ep->recovery.dead.link));
+    uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
 }

@@ -33,4 +33,8 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
 uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
                                            int is_late, ucs_time_t now);
 
+/** Give up an endpoint whose lane cannot be stopped: what was posted may be executed, or
+ *  an answer be written, at any later time. */
+void uct_varuna_drain_give_up(uct_varuna_ep_t *ep);
+
 #endif

@@ -19,7 +19,8 @@
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include "varuna_recovery_priv.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
+#include "varuna_sm.h"
 #include "varuna_stat.h"
 
 #include <ucs/debug/memtrack_int.h>
@@ -107,11 +108,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     }
 
     self->instance    = ++uct_varuna_requester(iface)->ep_instances;
-    self->hot.state       = UCT_VARUNA_EP_OPENING;
-    self->sm.since = ucs_get_time();
-    self->sm.clock = uct_varuna_requester(iface)->scan.clock;
-    uct_varuna_ep_add_work(self);
-    uct_varuna_ep_step(self, self->sm.since);
+    uct_varuna_sm_start(self);
     return UCS_OK;
 
 err_stat_cleanup:
@@ -178,8 +175,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     }
 
     /* At most one lane has ever been given what is unfinished */
-    uct_varuna_ep_ctl_ended(self);
-    self->hot.state   = UCT_VARUNA_EP_FAILED;
+    uct_varuna_sm_end(self);
     self->lane.ep = NULL;
     uct_varuna_ep_settle(self);
     uct_varuna_compare_detach(self);

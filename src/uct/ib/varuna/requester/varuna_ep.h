@@ -8,6 +8,7 @@
 #define UCT_VARUNA_EP_H_
 
 #include "varuna_requester.h"
+#include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/core/varuna_slots.h>
@@ -19,31 +20,6 @@
 #define UCT_VARUNA_MAX_INLINE        256
 #define UCT_VARUNA_MAX_IOV           8
 #define UCT_VARUNA_MAX_HDR           160
-
-/*
- *               OPEN_REP              RC connected, old lane empty
- *   OPENING ---------------> ACTIVE <-------------------- SWAP
- *                             |   +-------------------------^
- *                     failure |            (planned change)
- *                             v
- *            DRAIN -> FENCE -> REPEAT -> ACTIVE     (any failure: next epoch)
- *              ^        |        |
- *              +--------+--------+---- FAILED (no link left for give_up)
- */
-typedef enum {
-    UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs, takes some
-                                requests meanwhile */
-    UCT_VARUNA_EP_ACTIVE,    /* Posts on its lane */
-    UCT_VARUNA_EP_SWAP,      /* Planned change: waits for the lane to be empty,
-                                takes requests for the new one */
-    UCT_VARUNA_EP_DRAIN,     /* Lane in ERR: waits for its flush to end */
-    UCT_VARUNA_EP_FENCE,     /* Waits for the responder's fence and evidence */
-    UCT_VARUNA_EP_REPEAT,    /* Posts the lost ones again */
-    UCT_VARUNA_EP_FAILED,    /* Terminal; reported to the user */
-    UCT_VARUNA_EP_STATE_LAST
-} uct_varuna_ep_state_t;
-
-extern const char *uct_varuna_ep_state_names[];
 
 /* What kind of inner call posts (and posts again) the request. */
 typedef enum {
@@ -173,8 +149,8 @@ uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
 /* What the posting path needs, with the members of uct_varuna_ep_t before it: two cache
  * lines, which a unit test checks. Owner: varuna.inl and varuna_req.c. */
 typedef struct uct_varuna_ep_hot {
-    uint8_t                    state;       /* uct_varuna_ep_state_t. Only
-                                               varuna_recovery.c changes it */
+    const uint8_t              state;       /* uct_varuna_ep_state_t. Only
+                                               varuna_sm.c changes it */
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
     uint8_t                    num_amos;    /* Unfinished; written by amo/ */
@@ -228,7 +204,7 @@ struct uct_varuna_ep {
     } pend;
 
     struct {                                /* The state machine. Owner:
-                                               varuna_recovery.c */
+                                               varuna_sm.c */
         ucs_list_link_t        work;        /* In the requester's list of work */
         ucs_time_t             since;       /* When the state was entered, */
         ucs_time_t             clock;       /* and by the clock of the scan, which
@@ -295,12 +271,9 @@ struct uct_varuna_ep {
         uint8_t                differs;
     } compare;
 
-    struct {                                /* Owner: varuna_scan.c */
-        ucs_time_t             since;       /* The oldest request is the same since
-                                               then, by the clock of the scan */
-    } watch;
-
     struct {                                /* Owner: varuna_hang.c */
+        ucs_time_t             head_since;  /* The oldest request is the same since
+                                               then, by the clock of the scan */
         ucs_time_t             since;       /* Nothing on the lane has completed
                                                since then, by the clock of the scan */
         ucs_time_t             asked_at;    /* First ping about it; 0: none */

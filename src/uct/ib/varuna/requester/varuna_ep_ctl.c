@@ -9,7 +9,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_recovery_priv.h"
+#include "varuna_ep_ctl.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_addr.h>
@@ -18,7 +18,6 @@
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_req.h"
-#include "varuna_swap.h"
 
 
 /* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
@@ -128,14 +127,22 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
         ucs_diag("ep %p: vQP %u: the peer's process is gone: it was silent on all "
                  "links for %.1f s while others on its host answered", ep,
                  ep->id, ucs_time_to_sec(iface->config.peer_timeout));
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
     } else if (age > iface->config.give_up) {
         /* An application that computed has not asked meanwhile: an answer may be
          * lost, and the question as well */
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
                  " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->hot.state],
                  ucs_time_to_sec(age));
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+    }
+}
+
+void uct_varuna_ep_open_lane(uct_varuna_ep_t *ep)
+{
+    if ((ep->hot.state == UCT_VARUNA_EP_OPENING) && (ep->remote.logs_addr != 0) &&
+        uct_varuna_ep_take_dc_lane(ep)) {
+        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_OPENED);
     }
 }
 
@@ -176,7 +183,7 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
     ucs_diag("ep %p: the peer refused vQP %u (%s): %s", ep, ep->id,
              uct_varuna_ctl_type_name(rej->type),
              ucs_status_string((ucs_status_t)rej->status));
-    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+    uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
 }
 
 void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
@@ -198,20 +205,20 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         ucs_error("ep %p: the peer offers logs of another shape (%u x %u): "
                   "install the same rc_varuna on both hosts", ep,
                   rep->log_count, rep->log_size);
-        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_INVALID_PARAM);
         return;
     }
 
     status = uct_rkey_unpack(&uct_varuna_component, rep + 1, &ep->remote.log_bundle);
     if (status != UCS_OK) {
-        uct_varuna_ep_fail(ep, status);
+        uct_varuna_ep_raise_fatal(ep, status);
         return;
     }
 
     status = uct_varuna_amo_open(ep, rep);
     if (status != UCS_OK) {
         uct_rkey_release(&uct_varuna_component, &ep->remote.log_bundle);
-        uct_varuna_ep_fail(ep, status);
+        uct_varuna_ep_raise_fatal(ep, status);
         return;
     }
 
@@ -225,5 +232,5 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
     ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         uct_varuna_req_set_target(req, rep->target, first_seq);
     }
-    uct_varuna_ep_scan(ep, 0);
+    uct_varuna_ep_open_lane(ep);
 }

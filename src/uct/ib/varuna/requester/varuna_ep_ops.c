@@ -357,7 +357,7 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
          * stand in a user's callback */
         uct_varuna_ep_add_work(ep);
     } else {
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
     }
 
     return status;
@@ -485,7 +485,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
         (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
-        uct_varuna_ep_fail(ep, UCS_OK);
+        uct_varuna_ep_raise_fatal(ep, UCS_OK);
     }
 
     if (uct_varuna_ep_has_pending(ep) && (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
@@ -535,12 +535,18 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_post_t why;
 
     UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
-    /* Also with requests in flight: those may be done already, silently */
-    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
-        !uct_varuna_ep_can_post(iface, ep, 1)) {
+    if (ep->hot.state != UCT_VARUNA_EP_ACTIVE) {
         return UCS_OK; /* The recovery finds out by itself */
+    }
+
+    /* Also with requests in flight: those may be done already, silently */
+    why = uct_varuna_ep_can_post(iface, ep, 1);
+    if (why != UCT_VARUNA_POST_OK) {
+        uct_varuna_ep_raise_post(ep, why);
+        return UCS_OK;
     }
 
     return uct_varuna_ep_post_probe(ep);
@@ -553,7 +559,7 @@ ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep)
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
 
     (void)iface;
-    uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+    uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
     return UCS_OK;
 }
 

@@ -147,10 +147,7 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
             return 0;
         }
         break;
-    case UCT_VARUNA_EP_REPEAT:
-        if (ep->recovery.start != 0) {
-            return 0;
-        }
+    case UCT_VARUNA_EP_BACKLOG:
         break;
     default:
         return 0;

@@ -39,6 +39,12 @@ void uct_varuna_hang_restart(uct_varuna_ep_t *ep)
     ep->hang.beats    = 0;
 }
 
+void uct_varuna_hang_new_head(uct_varuna_ep_t *ep)
+{
+    ep->hang.head_since = uct_varuna_ep_requester(ep)->scan.clock;
+    uct_varuna_hang_restart(ep);
+}
+
 /* @return whether there is nothing to wait for, or something has completed since
  * the last look. */
 static int uct_varuna_hang_moves(uct_varuna_ep_t *ep)

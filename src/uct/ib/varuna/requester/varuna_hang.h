@@ -12,6 +12,9 @@
 /** Nothing hangs as of now: the timeout starts anew. */
 void uct_varuna_hang_restart(uct_varuna_ep_t *ep);
 
+/** The lane or its oldest request is a new one: both timeouts start anew. */
+void uct_varuna_hang_new_head(uct_varuna_ep_t *ep);
+
 /** The endpoint has a lane and unfinished requests. If its queue pair hangs, the
  *  path fails. */
 void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now);

@@ -2,18 +2,19 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Lanes: making and destroying the physical lanes of a vQP, and choosing the links
- * for them. Called by varuna_recovery.c and varuna_swap.c.
+ * for them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna_lane.h"
-#include <uct/ib/varuna/ctl/varuna_path.h>
-#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include "varuna_ep_event.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_scan.h"
+#include <uct/ib/varuna/ctl/varuna_path.h>
+#include "varuna_hang.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
@@ -22,7 +23,7 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
     uint8_t link;
 
     /* Pings may get through where requests do not. So what has just failed is not tried
-     * again while there is another link: they would take turns for ever. */
+     * again while there is another link: the two would alternate endlessly. */
     if ((ep->recovery.start != 0) && (ep->recovery.dead.link != UCT_VARUNA_LINK_NONE)) {
         link = uct_varuna_link_select(table, ep->lane.link,
                                       usable & ~UCS_BIT(ep->recovery.dead.link));
@@ -166,7 +167,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
 {
     uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
-    uct_varuna_scan_restart(ep);
+    uct_varuna_hang_new_head(ep);
     ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->hot.silent   = 0;
     ep->hot.last_silent = NULL;
@@ -208,20 +209,6 @@ int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
     return 1;
 }
 
-int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned link                   = ep->lane.link;
-
-    if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
-               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
-    }
-
-    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
-           (ep->peer->paths[link].generation != ep->lane.path_gen);
-}
-
 const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
@@ -232,10 +219,45 @@ const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
            ep->peer->paths[ep->lane.link].reason;
 }
 
-void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
+void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 {
     if (lane->path_gen == ep->peer->paths[lane->link].generation) {
         uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, lane->link,
                                   ucs_status_string(UCS_ERR_ENDPOINT_TIMEOUT));
+    }
+}
+
+void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
+                              ucs_status_t status)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    ep->mutate.old_error |= (inner == NULL) || (inner == ep->recovery.dead.ep);
+#endif
+    if (inner == NULL) {
+        return; /* Of an old incarnation */
+    }
+
+    if (inner == ep->next.lane.ep) {
+        ep->next.failed = 1;
+        uct_varuna_ep_path_down(ep, &ep->next.lane);
+        uct_varuna_ep_add_work(ep);
+        return;
+    }
+
+    if (inner != ep->lane.ep) {
+        return;
+    }
+
+    switch (status) {
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+        uct_varuna_ep_path_down(ep, &ep->lane);
+        /* Fall through */
+    case UCS_ERR_CANCELED:
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+        break;
+    default:
+        /* A wrong key or address is not a fault of the link, and would fail again */
+        uct_varuna_ep_raise_fatal(ep, status);
+        break;
     }
 }

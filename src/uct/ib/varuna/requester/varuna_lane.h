@@ -6,7 +6,9 @@
 #ifndef UCT_VARUNA_LANE_H_
 #define UCT_VARUNA_LANE_H_
 
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
 
 static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
 {
@@ -39,10 +41,10 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
 /** Post on this lane from now on. */
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
-/** Give up the RC lane which is being connected. */
-/** What the endpoint has posted so far counts for its present link. */
+/** Count for its present link what the endpoint has posted so far. */
 void uct_varuna_ep_settle(uct_varuna_ep_t *ep);
 
+/** Give up the RC lane which is being connected. */
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 
 /** Its CONNECT_REQ is answered, or given up. */
@@ -54,11 +56,29 @@ int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
 /** @return Why the active lane's link or path has failed. */
 const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep);
 
-/** @return nonzero if the active lane's link or path has failed meanwhile. */
-int uct_varuna_ep_lane_failed(const uct_varuna_ep_t *ep);
+/** Requests on @a lane ran out of retries: its path failed, unless it has failed since
+ *  the lane was made. */
+void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
-/** The path of a lane failed, since requests on it ran out of retries; nothing if it has
- *  failed before. */
-void uct_varuna_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
+/** An inner endpoint of ours reported an error. */
+void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
+                              ucs_status_t status);
+
+/** @return whether the active lane's link or path has failed since the lane was made:
+ *  one store in another place, which every endpoint sees here. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    unsigned link = ep->lane.link;
+
+    if (uct_varuna_mutate(NO_GENERATION)) {
+        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
+               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
+    }
+
+    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
+           (ep->peer->paths[link].generation != ep->lane.path_gen);
+}
 
 #endif

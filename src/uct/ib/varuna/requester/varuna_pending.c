@@ -31,6 +31,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
                                                uct_varuna_iface_t);
     uct_pending_req_priv_queue_t *priv;
     uct_pending_req_t *req;
+    uct_varuna_post_t why;
     ucs_status_t status;
 
     if (ep->pend.dispatching) {
@@ -38,8 +39,13 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
     }
 
     ep->pend.dispatching = 1;
-    while (!ucs_queue_is_empty(&ep->pend.queue) &&
-           uct_varuna_ep_can_post(iface, ep, 1)) {
+    while (!ucs_queue_is_empty(&ep->pend.queue)) {
+        why = uct_varuna_ep_can_post(iface, ep, 1);
+        if (why != UCT_VARUNA_POST_OK) {
+            uct_varuna_ep_raise_post(ep, why);
+            break;
+        }
+
         priv   = ucs_queue_pull_elem_non_empty(&ep->pend.queue,
                                                uct_pending_req_priv_queue_t,
                                                queue_elem);
@@ -69,8 +75,10 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
                                        unsigned flags)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uct_varuna_post_t why = uct_varuna_ep_can_post(iface, ep, 1);
 
-    if (uct_varuna_ep_can_post(iface, ep, 1) &&
+    uct_varuna_ep_raise_post(ep, why);
+    if ((why == UCT_VARUNA_POST_OK) &&
         ucs_queue_is_empty(&ep->pend.queue)) {
         if (uct_varuna_ep_enter_inner_pending(ep) == UCS_ERR_BUSY) {
             return UCS_ERR_BUSY;

@@ -1,80 +1,33 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Moves a vQP from lane to lane. One dispatcher (uct_varuna_ep_step) calls one
- * small function per state; whoever finds a failure calls
- * uct_varuna_recovery_start(). The picture of the states is in varuna_ep.h,
- * the protocol in docs/RECOVERY.md. Two states have files of their own: FENCE,
- * which decides on each request (varuna_verdict.c), and SWAP (varuna_swap.c).
+ * Moves a vQP from a failed lane to another one: the steps of the states DRAIN and
+ * REPEAT, and those that post. FENCE, which decides on each request, is in
+ * varuna_verdict.c, planned changes in varuna_swap.c. The protocol is in
+ * docs/RECOVERY.md.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_recovery_priv.h"
+#include "varuna_recovery.h"
+#include "varuna_ep_ctl.h"
 #include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include "varuna_baseline.h"
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_drain.h"
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_req.h"
-#include "varuna_resend.h"
 #include "varuna_stat.h"
-#include "varuna_swap.h"
 
 #include <uct/api/v2/uct_v2.h>
 
-const char *uct_varuna_ep_state_names[] = {
-    [UCT_VARUNA_EP_OPENING]    = "opening",
-    [UCT_VARUNA_EP_ACTIVE]     = "active",
-    [UCT_VARUNA_EP_SWAP]       = "swap",
-    [UCT_VARUNA_EP_DRAIN]      = "drain",
-    [UCT_VARUNA_EP_FENCE]      = "fence",
-    [UCT_VARUNA_EP_REPEAT]     = "repeat",
-    [UCT_VARUNA_EP_FAILED]     = "failed",
-    [UCT_VARUNA_EP_STATE_LAST] = NULL
-};
-
-void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
+void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
 {
-    ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s)", ep,
-              ep->id, uct_varuna_ep_state_names[ep->hot.state],
-              uct_varuna_ep_state_names[state],
-              uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
-    uct_varuna_ep_ctl_ended(ep);
-    ep->hot.state       = state;
-    ep->sm.since = ucs_get_time();
-    ep->sm.clock = uct_varuna_ep_requester(ep)->scan.clock;
-}
-
-void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
-{
-    if (!ep->sm.on_work) {
-        ep->sm.on_work = 1;
-        ucs_list_add_tail(&uct_varuna_ep_requester(ep)->work, &ep->sm.work);
-    }
-}
-
-void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
-{
-    switch (ep->hot.state) {
-    case UCT_VARUNA_EP_ACTIVE:
-    case UCT_VARUNA_EP_SWAP:
-    case UCT_VARUNA_EP_REPEAT:
-        break;
-    default:
-        return;
-    }
-
-    if (uct_varuna_ep_iface(ep)->config.recovery == UCT_VARUNA_RECOVERY_NONE) {
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-        return;
-    }
-
     if (ep->recovery.noticed_at == 0) {
-        ep->recovery.noticed_at         = ucs_get_time();
+        ep->recovery.noticed_at = ucs_get_time();
     }
 
     if (ep->recovery.start == 0) {
@@ -91,72 +44,33 @@ void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason)
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               reason);
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_DRAIN);
-    ep->recovery.dead        = ep->lane;
-    ep->lane.ep     = NULL;
+}
+
+void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
+{
+    ep->recovery.dead   = ep->lane;
+    ep->lane.ep         = NULL;
     ep->hot.owed        = NULL;
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
     uct_varuna_compat_ep_invalidate(ep->recovery.dead.ep);
-    /* The new lane takes its log ring, so what was being built is given up */
-    ep->next.failed = (ep->next.lane.ep != NULL) && !uct_varuna_ep_is_resend(ep);
-    uct_varuna_ep_add_work(ep);
+    /* The new lane takes its log ring, so what was being built is given up; a baseline
+     * has no logs */
+    ep->next.failed = (ep->next.lane.ep != NULL) &&
+                      (uct_varuna_ep_baseline(ep) == NULL);
 }
 
-void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
-                              ucs_status_t status)
+int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-#ifdef UCT_VARUNA_MUTATIONS
-    ep->mutate.old_error |= (inner == NULL) || (inner == ep->recovery.dead.ep);
-#endif
-    if (inner == NULL) {
-        return; /* Of an old incarnation */
-    }
-
-    if (inner == ep->next.lane.ep) {
-        ep->next.failed = 1;
-        uct_varuna_path_down(ep, &ep->next.lane);
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    if (inner != ep->lane.ep) {
-        return;
-    }
-
-    switch (status) {
-    case UCS_ERR_ENDPOINT_TIMEOUT:
-        uct_varuna_path_down(ep, &ep->lane);
-        /* Fall through */
-    case UCS_ERR_CANCELED:
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
-        break;
-    default:
-        /* A wrong key or address is no fault of the link, and would only
-         * fail again */
-        uct_varuna_ep_fail(ep, status);
-        break;
-    }
-}
-
-void uct_varuna_ep_fail_unconfirmed(uct_varuna_ep_t *ep)
-{
-    ucs_error("ep %p: %s stopped working, and nobody can tell that its queue "
-              "pair has: nothing can be repeated safely", ep,
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->recovery.dead.link));
-    uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-}
-
-static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    uct_varuna_drain_t drain = uct_varuna_drain_check(ep, now);
+    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
+    uct_varuna_drain_t drain              = uct_varuna_drain_check(ep, now);
 
     switch (drain) {
     case UCT_VARUNA_DRAIN_WAIT:
         return 1;
     case UCT_VARUNA_DRAIN_HOPELESS:
-        uct_varuna_ep_fail_unconfirmed(ep);
+        uct_varuna_drain_give_up(ep);
         return 1;
     default:
         break;
@@ -169,22 +83,22 @@ static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
         uct_varuna_compare_abort(ep);
     }
 
-    if (uct_varuna_ep_is_resend(ep)) {
-        uct_varuna_resend_mark(ep);
+    if (baseline != NULL) {
+        baseline->decide(ep);
         uct_varuna_lane_destroy(ep, &ep->recovery.dead);
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
+        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_DECIDED);
         return 1;
     }
 
-    ep->ask.sent = 0;
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FENCE);
+    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_AT_REST);
     return 1;
 }
 
-/* Post the lost ones in order, with their fences. */
-static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
+/* Post in order what is not on the lane, with its fences. */
+static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
 {
-    unsigned reads = 0;
+    uct_varuna_ep_state_t state = ep->hot.state;
+    unsigned reads              = 0;
     uct_varuna_req_t *req;
     ucs_status_t status;
 
@@ -204,7 +118,7 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
             return UCS_ERR_NO_RESOURCE;
         }
 
-        if ((ep->hot.state != UCT_VARUNA_EP_REPEAT) ||
+        if ((ep->hot.state != state) ||
             uct_varuna_oplog_is_full(&ep->hot.oplog)) {
             return UCS_ERR_NO_RESOURCE;
         }
@@ -212,7 +126,7 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
         if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS)) {
             status = uct_varuna_compare_step(ep, req);
             if (status == UCS_ERR_CONNECTION_RESET) {
-                uct_varuna_ep_fail(ep, status);
+                uct_varuna_ep_raise_fatal(ep, status);
                 return UCS_ERR_NO_RESOURCE;
             } else if (status != UCS_OK) {
                 return status;
@@ -230,19 +144,57 @@ static ucs_status_t uct_varuna_ep_repeat(uct_varuna_ep_t *ep)
     return UCS_OK;
 }
 
+/* @return nonzero if the lane has failed, which is reported. */
+static int uct_varuna_ep_check_lane(uct_varuna_ep_t *ep)
+{
+    if (!uct_varuna_ep_lane_is_stale(uct_varuna_ep_iface(ep), ep)) {
+        return 0;
+    }
+
+    uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
+    return 1;
+}
+
+/* Post what waits. @return nonzero if all is posted, and the vQP is active. */
+static int uct_varuna_ep_catch_up(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = uct_varuna_ep_post_waiting(ep);
+
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return 0;
+    } else if (status != UCS_OK) {
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+        return 0;
+    }
+
+    /* A flush may be among them, or may have come meanwhile: no other file requests the
+     * completion of what was posted last */
+    ep->hot.want_signal = (ep->hot.silent > 0);
+    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_POSTED);
+    return 1;
+}
+
+int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (!uct_varuna_ep_check_lane(ep) && uct_varuna_ep_catch_up(ep)) {
+        uct_varuna_ep_finish_done(ep);
+    }
+
+    return 1;
+}
+
 int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    ucs_status_t status;
+    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
 
     if ((ep->lane.ep == NULL) &&
-        !(uct_varuna_ep_is_resend(ep) ? uct_varuna_resend_take_lane(ep, now) :
+        !((baseline != NULL) ? baseline->take_lane(ep, now) :
           uct_varuna_ep_take_dc_lane(ep))) {
         uct_varuna_ep_check_give_up(ep, now);
         return 1;
     }
 
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+    if (uct_varuna_ep_check_lane(ep)) {
         return 1;
     }
 
@@ -254,45 +206,33 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 #endif
 
-    status = uct_varuna_ep_repeat(ep);
-    if (status == UCS_ERR_NO_RESOURCE) {
-        return 1;
-    } else if (status != UCS_OK) {
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
+    if (!uct_varuna_ep_catch_up(ep)) {
         return 1;
     }
 
-    /* A flush may be among them, or may have come meanwhile: nobody else would
-     * ask for the completion of what was posted last */
-    ep->hot.want_signal = (ep->hot.silent > 0);
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-    if (ep->recovery.start != 0) {
-        uct_varuna_stat_switched(ep);
-        ep->recovery.start = 0;
-    }
-    ep->next.try_at = now;
+    uct_varuna_stat_switched(ep);
+    ep->recovery.start = 0;
+    ep->next.try_at    = now;
 #ifdef UCT_VARUNA_MUTATIONS
     if (uct_varuna_mutate(OLD_ERRORS) && ep->mutate.old_error) {
         ep->mutate.old_error = 0;
-        uct_varuna_path_down(ep, &ep->lane);
-        uct_varuna_recovery_start(ep, "error of an old lane");
+        uct_varuna_ep_path_down(ep, &ep->lane);
+        uct_varuna_ep_raise_lane_failed(ep, "error of an old lane");
     }
 #endif
     uct_varuna_ep_finish_done(ep);
     return 1;
 }
 
-static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
+int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+    if (uct_varuna_ep_check_lane(ep)) {
         return 1;
     }
 
     if (ep->next.ready && !ep->next.failed && !ep->next.spare) {
-        ep->next.swap_read = 0;
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_SWAP);
-        return uct_varuna_ep_step_swap(ep, now);
+        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_NEXT_READY);
+        return 1;
     }
 
     if (!ucs_queue_is_empty(&ep->pend.queue)) {
@@ -314,12 +254,8 @@ static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 
 /* --- Failure --- */
 
-void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
+void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    if (ep->hot.state == UCT_VARUNA_EP_FAILED) {
-        return;
-    }
-
     if (status != UCS_OK) {
         ucs_log(uct_varuna_ep_iface(ep)->super.config.failure_level,
                 "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
@@ -345,13 +281,11 @@ void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status)
     ep->hot.last_silent = NULL;
     ep->sm.fail_status = status;
     ep->sm.reported    = 0;
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_FAILED);
-    uct_varuna_ep_add_work(ep);
 }
 
 /* The lane is drained first: nothing may still write a user's buffer when its
  * completion is called. */
-static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
+int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = ep->sm.fail_status;
@@ -384,21 +318,9 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
     return 0;
 }
 
-/* --- Dispatcher --- */
+/* --- In any state --- */
 
-static int (*const uct_varuna_ep_steps[])(uct_varuna_ep_t*, ucs_time_t) = {
-    [UCT_VARUNA_EP_OPENING] = uct_varuna_ep_step_opening,
-    [UCT_VARUNA_EP_ACTIVE]  = uct_varuna_ep_step_active,
-    [UCT_VARUNA_EP_SWAP]    = uct_varuna_ep_step_swap,
-    [UCT_VARUNA_EP_DRAIN]   = uct_varuna_ep_step_drain,
-    [UCT_VARUNA_EP_FENCE]   = uct_varuna_ep_step_fence,
-    [UCT_VARUNA_EP_REPEAT]  = uct_varuna_ep_step_repeat,
-    [UCT_VARUNA_EP_FAILED]  = uct_varuna_ep_step_failed
-};
-
-/* What may be left over in any state with a lane: the owed log write, and a
- * completion for what was posted silently. */
-static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
+void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *last, *head;
 
@@ -425,14 +347,4 @@ static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
         } while (head != last);
         uct_varuna_ep_finish_done(ep);
     }
-}
-
-int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    if (ucs_unlikely(ep->next.failed)) {
-        uct_varuna_ep_drop_next(ep);
-    }
-
-    uct_varuna_ep_step_lane(ep);
-    return uct_varuna_ep_steps[ep->hot.state](ep, now);
 }

@@ -1,47 +1,32 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Moves a vQP from lane to lane: failure recovery in epochs, background
- * (re)connection of RC, planned swaps. Main thread only.
+ * Failure recovery in epochs: the steps of the states that post, drain and repeat. Called
+ * by varuna_sm.c only.
  */
 #ifndef UCT_VARUNA_RECOVERY_H_
 #define UCT_VARUNA_RECOVERY_H_
 
-#include "varuna_lane.h"
+#include "varuna_ep_event.h"
 
-/**
- * The active lane failed, or is to be left at once. Idempotent per incarnation:
- * an error of an older one never starts a new epoch. Callable from inner
- * call-backs; the work is done by uct_varuna_ep_step().
- */
-void uct_varuna_recovery_start(uct_varuna_ep_t *ep, const char *reason);
+/** Note when and why the active lane failed. */
+void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason);
 
-/** Run the endpoint's state machine. @return nonzero if it has more to do and
- *  must stay in the work list. */
-int uct_varuna_ep_step(uct_varuna_ep_t *ep, ucs_time_t now);
+/** Stop the active lane: it becomes the dead one. */
+void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep);
 
-/** Enter a state. */
-void uct_varuna_ep_set_state(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state);
+/** The endpoint is about to fail: stop its lane, and note the status. */
+void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status);
 
-/** Put the endpoint in the interface's work list. */
-void uct_varuna_ep_add_work(uct_varuna_ep_t *ep);
+/** Finish in any state with a lane what may be left over there: the owed log write,
+ *  and a completion of what was posted silently. */
+void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep);
 
-/** An inner endpoint of ours reported an error. */
-void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
-                              ucs_status_t status);
-
-/**
- * Send a control message about this endpoint to its peer on @a link, once.
- *
- * @param [in] epoch  As varuna_wire.h says for that type.
- */
-ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
-                                    uct_varuna_ctl_type_t type, uint32_t epoch,
-                                    const void *body, size_t length);
-
-/** Give the endpoint up. Its requests are completed with @a status when its
- *  lane is drained, then the user's error handler is called (not for UCS_OK,
- *  which is flush(CANCEL)). */
-void uct_varuna_ep_fail(uct_varuna_ep_t *ep, ucs_status_t status);
+/* A step in the state of that name. @return nonzero to be called again. */
+int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now);
+int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now);
+int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now);
+int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now);
+int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now);
 
 #endif

@@ -270,7 +270,7 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 
     ep->hot.owed = NULL;
     if (status != UCS_OK) {
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
     }
 
     return 1;

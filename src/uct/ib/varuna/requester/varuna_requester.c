@@ -11,7 +11,7 @@
 #include "varuna_requester.h"
 #include "varuna_ep.h"
 #include "varuna_ep_ops.h"
-#include "varuna_recovery.h"
+#include "varuna_sm.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
@@ -37,7 +37,7 @@ void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
     while (!ucs_list_is_empty(&todo)) {
         ep          = ucs_list_extract_head(&todo, uct_varuna_ep_t, sm.work);
         ep->sm.on_work = 0;
-        if (uct_varuna_ep_step(ep, now)) {
+        if (uct_varuna_sm_step(ep, now)) {
             uct_varuna_ep_add_work(ep);
         }
     }

@@ -17,8 +17,17 @@
 /* Inner endpoint -> outer endpoint, for errors */
 KHASH_MAP_INIT_INT64(uct_varuna_inner_eps, uct_varuna_ep_t*)
 
+typedef struct uct_varuna_baseline uct_varuna_baseline_t;
+
+/* The sink for events of endpoints, see varuna_ep_event.h */
+typedef void (*uct_varuna_ep_raise_func_t)(uct_varuna_ep_t *ep,
+                                           unsigned event, const char *reason,
+                                           ucs_status_t status);
+
 typedef struct uct_varuna_requester {
     uct_varuna_iface_t         super;
+    uct_varuna_ep_raise_func_t ep_raise;
+    const uct_varuna_baseline_t *baseline;    /* NULL: none */
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
     ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */

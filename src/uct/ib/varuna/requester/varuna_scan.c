@@ -11,7 +11,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_hang.h"
 #include "varuna_lane.h"
-#include "varuna_recovery.h"
+#include "varuna_ep_ctl.h"
 #include "varuna_req.h"
 #include "varuna_stat.h"
 #include "varuna_swap.h"
@@ -25,12 +25,6 @@
 /* Between two scans the clock of requests advances by this at most: while the
  * application does not call progress, nobody looks for completions either */
 #define UCT_VARUNA_SCAN_STEP         0.2  /* seconds */
-
-void uct_varuna_scan_restart(uct_varuna_ep_t *ep)
-{
-    ep->watch.since = uct_varuna_ep_requester(ep)->scan.clock;
-    uct_varuna_hang_restart(ep);
-}
 
 /* Called for each endpoint now and then; the requests themselves bear no timer. */
 static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -53,12 +47,12 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
     head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
     if (!(head->flags & UCT_VARUNA_REQ_FLAG_WATCHED)) {
         head->flags |= UCT_VARUNA_REQ_FLAG_WATCHED;
-        uct_varuna_scan_restart(ep);
+        uct_varuna_hang_new_head(ep);
         return;
     }
 
     if ((ep->hot.silent > 0) && !ep->hot.want_signal &&
-        ((uct_varuna_ep_requester(ep)->scan.clock - ep->watch.since) >=
+        ((uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since) >=
          ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
         ep->hot.want_signal = 1;
         uct_varuna_ep_add_work(ep);
@@ -86,7 +80,8 @@ void uct_varuna_scan(uct_varuna_requester_t *requester, ucs_time_t now)
         requester->scan.next = (requester->scan.next + 1) % num_eps;
         if (ucs_ptr_array_lookup(&requester->eps, requester->scan.next, ptr)) {
             uct_varuna_ep_watch(ptr, now);
-            uct_varuna_ep_scan(ptr, now);
+            uct_varuna_ep_open_lane(ptr);
+            uct_varuna_ep_connect_next(ptr, now);
             uct_varuna_stat_publish(ptr);
         }
     }

@@ -30,7 +30,4 @@ uct_varuna_scan_is_behind(const uct_varuna_requester_t *requester)
 /** Look at some endpoints. */
 void uct_varuna_scan(uct_varuna_requester_t *requester, ucs_time_t now);
 
-/** The oldest request of an endpoint is another one: watch it from now on. */
-void uct_varuna_scan_restart(uct_varuna_ep_t *ep);
-
 #endif

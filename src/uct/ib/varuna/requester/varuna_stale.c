@@ -41,7 +41,7 @@ void uct_varuna_stale_fail_eps(uct_varuna_iface_t *iface,
             (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
             ucs_diag("ep %p: vQP %u: another process has taken its peer's place",
                      ep, ep->id);
-            uct_varuna_ep_fail(ep, UCS_ERR_CONNECTION_RESET);
+            uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
         }
     }
 }

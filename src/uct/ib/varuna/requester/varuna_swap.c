@@ -16,9 +16,9 @@
 #include "varuna_ep_ops.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
-#include "varuna_recovery_priv.h"
+#include "varuna_ep_ctl.h"
 #include "varuna_req.h"
-#include "varuna_resend.h"
+#include "varuna_baseline.h"
 
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
@@ -124,24 +124,19 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
     }
 }
 
-void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
+void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
+    uct_varuna_iface_t *iface             = uct_varuna_ep_iface(ep);
     uint8_t link;
 
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
     if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next.try_at)) {
-        if ((ep->hot.state == UCT_VARUNA_EP_OPENING) && (ep->remote.logs_addr != 0) &&
-            uct_varuna_ep_take_dc_lane(ep)) {
-            /* What was taken before is posted as if it were repeated */
-            uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
-            uct_varuna_ep_add_work(ep);
-        }
         return;
     }
 
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+    if (uct_varuna_ep_lane_is_stale(iface, ep)) {
+        uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
         return;
     }
 
@@ -157,7 +152,8 @@ void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now)
 
     link = uct_varuna_ep_rc_link(ep, now);
     if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
-        link           = uct_varuna_resend_spare_link(ep);
+        link           = (baseline == NULL) ? UCT_VARUNA_LINK_NONE :
+                         baseline->spare_link(ep);
         ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
     } else {
         ep->next.spare = 0;
@@ -256,7 +252,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
     if (status == UCS_OK) {
         ep->next.swap_read = 1;
     } else if (status != UCS_ERR_NO_RESOURCE) {
-        uct_varuna_recovery_start(ep, ucs_status_string(status));
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
     }
 }
 
@@ -277,27 +273,15 @@ static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
     return !uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind);
 }
 
-/* On which lane ever: post what was taken meanwhile. */
-static void uct_varuna_ep_end_swap(uct_varuna_ep_t *ep)
-{
-    if (ucs_queue_is_empty(&ep->hot.reqs)) {
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_ACTIVE);
-        uct_varuna_ep_finish_done(ep);
-    } else {
-        uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
-        uct_varuna_ep_step_repeat(ep, ucs_get_time());
-    }
-}
-
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    if (uct_varuna_ep_lane_failed(ep)) {
-        uct_varuna_recovery_start(ep, uct_varuna_ep_failure_reason(ep));
+    if (uct_varuna_ep_lane_is_stale(uct_varuna_ep_iface(ep), ep)) {
+        uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
         return 1;
     }
 
     if (!ep->next.ready) {
-        uct_varuna_ep_end_swap(ep); /* It failed meanwhile: stay where we are */
+        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_SWAPPED); /* It failed: stay */
         return 1;
     }
 
@@ -328,6 +312,6 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->next.ready = 0;
     ++ep->stats.rebuilds;
     ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next.since);
-    uct_varuna_ep_end_swap(ep);
+    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_SWAPPED);
     return 1;
 }

@@ -9,7 +9,7 @@
 #include "varuna_lane.h"
 
 /** Start connecting RC in the background if a better lane may be had. */
-void uct_varuna_ep_scan(uct_varuna_ep_t *ep, ucs_time_t now);
+void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /** Begin to connect RC on a link. */
 void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,

@@ -10,7 +10,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_recovery_priv.h"
+#include "varuna_verdict.h"
+#include "varuna_ep_ctl.h"
 #include "varuna_compare.h"
 #include "varuna_drain.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
@@ -223,7 +224,7 @@ uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
     case UCT_VARUNA_DRAIN_DONE:
         return 1;
     case UCT_VARUNA_DRAIN_HOPELESS:
-        uct_varuna_ep_fail_unconfirmed(ep);
+        uct_varuna_drain_give_up(ep);
         return 0;
     default:
         return 0; /* Asked again */
@@ -246,7 +247,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     if (rep->log_size != UCT_VARUNA_LOG_SIZE) {
-        uct_varuna_ep_fail(ep, UCS_ERR_INVALID_PARAM);
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_INVALID_PARAM);
         return;
     }
 
@@ -289,7 +290,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     status = uct_varuna_ep_apply_plan(ep, ops);
     ucs_free(ops);
     if (status != UCS_OK) {
-        uct_varuna_ep_fail(ep, status);
+        uct_varuna_ep_raise_fatal(ep, status);
         return;
     }
 
@@ -299,6 +300,5 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 #ifdef UCT_VARUNA_MUTATIONS
     ep->mutate.leaks = UCT_VARUNA_MUTATE_LEAKS;
 #endif
-    uct_varuna_ep_set_state(ep, UCT_VARUNA_EP_REPEAT);
-    uct_varuna_ep_add_work(ep);
+    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_DECIDED);
 }

@@ -37,13 +37,12 @@ UCS_TEST_F(test_varuna_ep, log_ring_is_not_in_the_hot_part) {
 
 /* The counters of requests of a vQP are narrow */
 UCS_TEST_F(test_varuna_ep, counters_hold_their_maximum) {
-    uct_varuna_ep_hot_t hot;
+    uct_varuna_ep_hot_t hot = {UCT_VARUNA_EP_STATE_LAST};
 
     EXPECT_EQ(sizeof(uint32_t), sizeof(hot.num_reqs)); /* Flushes have no limit */
     hot.num_reads = UCT_VARUNA_MAX_REQS + 2; /* The reads of a swap and of a verdict */
     EXPECT_EQ(UCT_VARUNA_MAX_REQS + 2, hot.num_reads);
     hot.num_amos = UCT_VARUNA_MAX_AMOS;
     EXPECT_EQ(UCT_VARUNA_MAX_AMOS, hot.num_amos);
-    hot.state = UCT_VARUNA_EP_STATE_LAST;
     EXPECT_EQ(UCT_VARUNA_EP_STATE_LAST, hot.state);
 }

@@ -74,30 +74,29 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 /* Whether what came before its fence, and is no atomic, is still in its way. A read is
  * complete when its data has come (uct_varuna_ep_can_post()); and the proxy knows
  * nothing of what is under way on the lane. */
-static int uct_varuna_amo_is_fenced_off(uct_varuna_amo_t *amo)
+static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    const uct_varuna_ep_t *ep = amo->ep;
 
     if (!amo->fence) {
         return 0;
     }
 
-    if ((ep->hot.num_reqs > 0) && !uct_varuna_amo_lane_is_home(ep)) {
-        uct_varuna_ep_signal(ep);
-        return 1;
-    }
-
-    return ep->hot.num_reads > 0;
+    return (uct_varuna_amo_lane_is_home(ep) ? ep->hot.num_reads :
+            ep->hot.num_reqs) > 0;
 }
 
 static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
                                         uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_post_t why;
     ucs_status_t status;
     int is_read;
 
-    if (!uct_varuna_amo_lane_is_open(iface, ep)) {
+    why = uct_varuna_amo_lane_check(iface, ep);
+    if (why != UCT_VARUNA_POST_OK) {
+        uct_varuna_ep_raise_post(ep, why);
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -116,6 +115,9 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
     }
 
     if (ucs_unlikely(uct_varuna_amo_is_fenced_off(amo))) {
+        if (!uct_varuna_amo_lane_is_home(ep)) {
+            uct_varuna_ep_signal(ep); /* What is in the way may be silent */
+        }
         return UCS_ERR_BUSY;
     }
 
@@ -148,7 +150,7 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
             waiting = 1;
             break;
         } else if (status != UCS_ERR_BUSY) {
-            uct_varuna_recovery_start(ep, ucs_status_string(status));
+            uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
             break;
         } else if (amo->fence || (amo->not_before != 0) ||
                    uct_varuna_slots_wait_for_time(&ep->amo.slots)) {

@@ -51,20 +51,19 @@ int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
             (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic));
 }
 
-int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface,
-                                uct_varuna_ep_t *ep)
+uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,
+                                            const uct_varuna_ep_t *ep)
 {
-    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (ep->hot.owed != NULL) ||
-        (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
-        return 0;
+    if (ep->hot.state != UCT_VARUNA_EP_ACTIVE) {
+        return UCT_VARUNA_POST_STATE;
     }
 
-    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
-        uct_varuna_recovery_start(ep, "link down");
-        return 0;
+    if ((ep->hot.owed != NULL) || (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
+        return UCT_VARUNA_POST_FULL;
     }
 
-    return 1;
+    return ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep)) ?
+           UCT_VARUNA_POST_LANE_FAILED : UCT_VARUNA_POST_OK;
 }
 
 static uct_varuna_req_t *

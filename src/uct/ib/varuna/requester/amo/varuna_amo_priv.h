@@ -9,6 +9,7 @@
 #define UCT_VARUNA_AMO_PRIV_H_
 
 #include "varuna_amo.h"
+#include <uct/ib/varuna/requester/varuna_ep_event.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 
 struct uct_varuna_amo {
@@ -39,8 +40,9 @@ void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo);
 /** @return Nonzero if an action on a word may go on the lane in use (rule 12). */
 int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep);
 
-/** @return Nonzero if the lane takes requests now. */
-int uct_varuna_amo_lane_is_open(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+/** @return Whether the lane takes the requests of an action now, and why not. */
+uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,
+                                            const uct_varuna_ep_t *ep);
 
 /**
  * Post the action on the lane, with a slot if it needs one.

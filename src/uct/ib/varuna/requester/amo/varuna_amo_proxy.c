@@ -12,6 +12,7 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
 
 #include <ucs/debug/log.h>
 
@@ -92,7 +93,7 @@ void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
         ucs_diag("ep %p: vQP %u: no answer of the peer's proxy for %.1f s: "
                  "giving up", ep, ep->id,
                  ucs_time_to_sec(age));
-        uct_varuna_ep_fail(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
         return;
     }
 
@@ -114,7 +115,7 @@ void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
         ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "
                  "0x%lx: %s", ep, amo->sm.addr,
                  ucs_status_string((ucs_status_t)rep->status));
-        uct_varuna_ep_fail(ep, (ucs_status_t)rep->status);
+        uct_varuna_ep_raise_fatal(ep, (ucs_status_t)rep->status);
         return;
     }
 

@@ -1,21 +1,20 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * UCX_RC_VARUNA_RECOVERY=resend and resend_cache: what others do, for measuring
- * (paper, section "Experimental Setup"). RC is connected on another link, or is
- * there as a spare; then everything unfinished is repeated, be it executed or not.
- * Nobody is asked, and nothing is fenced. Called by varuna_recovery.c.
+ * none: the endpoint fails with its lane. resend and resend_cache: RC is connected on
+ * another link, or is there as a spare; then everything unfinished is repeated, whether
+ * it was executed or not. The responder is not asked, and nothing is fenced.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_resend.h"
+#include "varuna_baseline.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_req.h"
 #include "varuna_swap.h"
 
-void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
+static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
@@ -36,7 +35,7 @@ void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
     }
 }
 
-int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+static int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
@@ -65,15 +64,38 @@ int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     return 0;
 }
 
-uint8_t uct_varuna_resend_spare_link(const uct_varuna_ep_t *ep)
+static uint8_t uct_varuna_resend_no_spare_link(const uct_varuna_ep_t *ep)
 {
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    return UCT_VARUNA_LINK_NONE;
+}
 
-    if (iface->config.recovery != UCT_VARUNA_RECOVERY_RESEND_CACHE) {
-        return UCT_VARUNA_LINK_NONE;
-    }
-
-    return uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
+static uint8_t uct_varuna_resend_spare_link(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                  UCT_VARUNA_LINK_NONE,
                                   uct_varuna_peer_usable_links(ep->peer) &
                                   ~UCS_BIT(ep->lane.link));
+}
+
+static const uct_varuna_baseline_t uct_varuna_baselines[] = {
+    [UCT_VARUNA_RECOVERY_RESEND]       = {
+        .decide     = uct_varuna_resend_mark,
+        .take_lane  = uct_varuna_resend_take_lane,
+        .spare_link = uct_varuna_resend_no_spare_link
+    },
+    [UCT_VARUNA_RECOVERY_RESEND_CACHE] = {
+        .decide     = uct_varuna_resend_mark,
+        .take_lane  = uct_varuna_resend_take_lane,
+        .spare_link = uct_varuna_resend_spare_link
+    },
+    [UCT_VARUNA_RECOVERY_NONE]         = {
+        .is_fatal   = 1,
+        .spare_link = uct_varuna_resend_no_spare_link
+    }
+};
+
+const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode)
+{
+    return (mode == UCT_VARUNA_RECOVERY_VARUNA) ? NULL :
+           &uct_varuna_baselines[mode];
 }

@@ -1,0 +1,35 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The baselines of UCX_RC_VARUNA_RECOVERY: what others do, for measurements (paper,
+ * section "Experimental Setup"). Each is a row of one table; recovery and swap call
+ * what differs.
+ */
+#ifndef UCT_VARUNA_BASELINE_H_
+#define UCT_VARUNA_BASELINE_H_
+
+#include "varuna_lane.h"
+
+struct uct_varuna_baseline {
+    uint8_t                    is_fatal;  /* A failed lane is the endpoint's end */
+
+    /* Decide on the requests of a lane at rest, without the responder. */
+    void                       (*decide)(uct_varuna_ep_t *ep);
+
+    /* Get another lane. @return nonzero if there is one. */
+    int                        (*take_lane)(uct_varuna_ep_t *ep, ucs_time_t now);
+
+    /* @return The link on which a spare lane is wanted, or UCT_VARUNA_LINK_NONE. */
+    uint8_t                    (*spare_link)(const uct_varuna_ep_t *ep);
+};
+
+/** @return The baseline of this mode, NULL if it is none. */
+const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode);
+
+static inline const uct_varuna_baseline_t *
+uct_varuna_ep_baseline(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_ep_requester(ep)->baseline;
+}
+
+#endif
