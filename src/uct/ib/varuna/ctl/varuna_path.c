@@ -34,6 +34,7 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
     if (uct_varuna_damp_fail(&path->damp, times, now)) {
         path->reason    = reason;
         path->probed_at = 0;
+        path->tried_at  = 0;
         ++path->generation;
         uct_varuna_link_raise(iface);
         ucs_debug("rc_varuna: the path to peer 0x%lx over %s is down: %s",
@@ -51,6 +52,7 @@ void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,
     if (uct_varuna_damp_good(&path->damp, &iface->link_table.times,
                              ucs_get_time())) {
         path->probed_at = 0;
+        path->tried_at  = 0;
         path->misses    = 0;
         ucs_debug("rc_varuna: the path to peer 0x%lx over %s is good again, and can "
                   "be used in %.3f s", peer->uuid,
@@ -102,9 +104,12 @@ static void uct_varuna_path_probe(uct_varuna_iface_t *iface,
                                   uct_varuna_peer_t *peer, unsigned link,
                                   ucs_time_t now)
 {
-    /* What can't be sent now is not missed */
-    peer->paths[link].probed_at =
-            uct_varuna_heartbeat_probe(iface->ctl, peer, link) ? now : 0;
+    uct_varuna_path_t *path = &peer->paths[link];
+
+    /* A PING that cannot be sent is not missed, but it takes its interval: a NIC that
+     * hangs refuses each one */
+    path->tried_at  = now;
+    path->probed_at = uct_varuna_heartbeat_probe(iface->ctl, peer, link) ? now : 0;
 }
 
 /* Down: ask now and then, less often if that takes long. */
@@ -123,7 +128,7 @@ static void uct_varuna_path_step_down(uct_varuna_iface_t *iface,
                                          UCT_VARUNA_PATH_PATIENCE,
                                          iface->link_table.times.hold_max /
                                          UCT_VARUNA_PATH_PATIENCE));
-    if (now >= (ucs_max(path->probed_at, path->damp.changed) + interval)) {
+    if (now >= (ucs_max(path->tried_at, path->damp.changed) + interval)) {
         uct_varuna_path_probe(iface, peer, link, now);
     }
 }
@@ -146,7 +151,7 @@ static void uct_varuna_path_step_hold(uct_varuna_iface_t *iface,
         return;
     }
 
-    if ((path->probed_at != 0) && ((now - path->probed_at) < interval)) {
+    if ((path->tried_at != 0) && ((now - path->tried_at) < interval)) {
         return;
     }
 

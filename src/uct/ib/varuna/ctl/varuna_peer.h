@@ -33,7 +33,10 @@ typedef struct uct_varuna_path {
     uint8_t                    misses;     /* Probes in a row without an answer */
     ucs_time_t                 retry_at;   /* No endpoint without a lane tries it
                                               before */
-    ucs_time_t                 probed_at;  /* Since the last transition; 0: not yet */
+    ucs_time_t                 tried_at;   /* To probe it, since the last
+                                              transition; 0: not yet */
+    ucs_time_t                 probed_at;  /* ... when the PING was sent; 0: it was
+                                              not */
     ucs_time_t                 asked_at;   /* About requests which may hang */
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
