@@ -17,12 +17,15 @@
 
 /* --- Log rings --- */
 
-/* An entry of the rings that no request of ours has used */
+/* An entry that no request of ours has used, of the ring of the first incarnation: the
+ * ring of the second one is cleared when its queue pair is connected */
 static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->remote.logs_addr + ((UCT_VARUNA_LOG_SIZE / 2) * sizeof(uint64_t)),
+        .addr = ep->remote.logs_addr +
+                (((uct_varuna_log_ring(1) * UCT_VARUNA_LOG_SIZE) +
+                  (UCT_VARUNA_LOG_SIZE / 2)) * sizeof(uint64_t)),
         .rkey = ep->hot.log_rkey
     };
 }
