@@ -6,9 +6,15 @@
 #   lines N          how long a file may be, 600 without this
 #   upward N         how many dependencies may still point up, none without this
 #   layer FOLDER...  folders of one layer, from top to bottom
+#   apart A B        folders A and B, and those in them, never use each other
 #   file FILE LINES  a module (x.c and x.h are one, FOLDER/x) and its longest file
 #   uses A B WHY     module A depends on module B
 # Output: what is wrong, each line with "wrong: " before it; then the picture.
+
+# Whether a folder is ROOT or in it
+function is_in(folder, root) {
+    return (folder == root) || (index(folder, root "/") == 1)
+}
 
 function folder_of(module) {
     return (module ~ /\//) ? substr(module, 1, match(module, /\/[^\/]*$/) - 1) : "."
@@ -56,6 +62,8 @@ $1 == "cycle" { max_cycle = $2 }
 $1 == "lines" { max_lines = $2 }
 $1 == "upward" { max_upward = $2 }
 
+$1 == "apart" { ++num_apart; one[num_apart] = $2; other[num_apart] = $3 }
+
 $1 == "layer" {
     layers[++num_layers] = $0
     sub(/^layer /, "", layers[num_layers])
@@ -88,6 +96,12 @@ $1 == "uses" && !(($2, $3) in seen) {
     }
     if (layer_of[to] <= layer_of[from]) {
         upward[++num_upward] = $2 " uses " $3 ", which is not below it (" $4 ")"
+    }
+    for (i = 1; i <= num_apart; ++i) {
+        if ((is_in(from, one[i]) && is_in(to, other[i])) ||
+            (is_in(from, other[i]) && is_in(to, one[i]))) {
+            print "wrong: " $2 " uses " $3 ", and they are to be apart (" $4 ")"
+        }
     }
     if (!((from, to) in folder_seen)) {
         folder_seen[from, to] = 1

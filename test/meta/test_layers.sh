@@ -65,7 +65,7 @@ symbols() {
 # judge LAYERS SRC OBJECTS: prints the picture; fails if something points up
 judge() {
     {
-        sed '/^#/d; /^cycle/b; /^lines/b; /^upward/b; s/^/layer /' "$1"
+        sed -E '/^#/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3"
@@ -114,6 +114,14 @@ test_upward_call_is_found() {
         gcc -x c -c -o objects/base/.libs/libemu_engine_la-emu_lock.o -
     fails 1 'wrong: base/emu_lock uses proto/emu_modify' \
         judge "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu" objects
+}
+
+# The responder is in a lower line than the atomics of the requester
+test_folders_that_are_apart() {
+    cp -r "$top/src/uct/ib/varuna" src
+    echo '#include <uct/ib/varuna/responder/proxy/varuna_home.h>' >>src/requester/amo/varuna_amo.c
+    fails 1 'wrong: requester/amo/varuna_amo uses responder/proxy/varuna_home, and they are' \
+        judge "$top/test/meta/layers/varuna" src "$RCV_BUILD/src/uct/ib/varuna"
 }
 
 test_cycle_and_length_are_found() {

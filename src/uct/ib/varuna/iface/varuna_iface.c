@@ -21,7 +21,7 @@
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
+#include <uct/ib/varuna/requester/amo/varuna_atomics.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
@@ -121,21 +121,21 @@ uct_varuna_iface_open_lanes(uct_varuna_tl_iface_t *iface, uct_worker_h worker,
         return status;
     }
 
-    uct_varuna_iface_init_attr(base);
-    status = uct_varuna_requester_init_mpools(&iface->super);
+    status = uct_varuna_atomics_init(&iface->super);
     if (status != UCS_OK) {
         goto err_close;
     }
 
-    status = uct_varuna_amo_iface_init(base);
+    uct_varuna_iface_init_attr(base);
+    status = uct_varuna_requester_init_mpools(&iface->super);
     if (status != UCS_OK) {
-        goto err_mpools;
+        goto err_atomics;
     }
 
     return UCS_OK;
 
-err_mpools:
-    uct_varuna_requester_cleanup_mpools(&iface->super);
+err_atomics:
+    uct_varuna_atomics_cleanup(&iface->super);
 err_close:
     uct_varuna_lanes_close(base);
     return status;
@@ -144,8 +144,8 @@ err_close:
 static void uct_varuna_iface_close_lanes(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_lanes_close(&iface->super.super);
-    uct_varuna_amo_iface_cleanup(&iface->super.super);
     uct_varuna_requester_cleanup_mpools(&iface->super);
+    uct_varuna_atomics_cleanup(&iface->super);
 }
 
 /* The control plane, whose addresses are in ours, and the events of all. Handlers may
@@ -172,6 +172,7 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
 
     uct_varuna_sm_init(&tl_iface->super);
     uct_varuna_answers_init(iface);
+    uct_varuna_atomics_listen(uct_varuna_requester(iface));
     status = uct_varuna_ctl_listen(iface->ctl);
     if (status != UCS_OK) {
         goto err_destroy_responder;

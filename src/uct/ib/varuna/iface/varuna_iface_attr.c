@@ -53,24 +53,6 @@ static void uct_varuna_iface_min_attr(uct_iface_attr_t *attr,
                                              lane->max_num_eps);
 }
 
-/* Rule 10: what has a compare and swap on all lanes has all operations, made of
- * it, in the modes that are not native. */
-static void uct_varuna_iface_atomic_caps(const uct_varuna_iface_t *iface,
-                                         uint64_t *op_flags,
-                                         uint64_t *fop_flags)
-{
-    uint64_t ops = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
-                   UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
-
-    if (((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
-         (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) &&
-        (*fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP))) {
-        *op_flags  = ops;
-        *fop_flags = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
-                     UCS_BIT(UCT_ATOMIC_OP_CSWAP);
-    }
-}
-
 /* What we can guard, and what follows from the way that we are connected. */
 static void uct_varuna_iface_attr_flags(uct_iface_attr_t *attr)
 {
@@ -136,12 +118,9 @@ void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
         }
     }
 
-    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic32.op_flags,
-                                 &attr->cap.atomic32.fop_flags);
-    uct_varuna_iface_atomic_caps(iface, &attr->cap.atomic64.op_flags,
-                                 &attr->cap.atomic64.fop_flags);
     uct_varuna_iface_attr_flags(attr);
     uct_varuna_iface_attr_limits(attr);
+    uct_varuna_requester(iface)->amo->query(attr);
     memset(&attr->cap.tag, 0, sizeof(attr->cap.tag));
     attr->cap.get.max_short  = 0;
     attr->ep_addr_len        = 0;

@@ -11,7 +11,6 @@
 #include "varuna_answers.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_farewell.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_verdict.h"
@@ -37,8 +36,7 @@ uct_varuna_answer_ep(uct_varuna_iface_t *iface, const uct_varuna_ctl_hdr_t *hdr)
     return NULL;
 }
 
-/* As above, for answers that come after the one to OPEN_REQ. */
-static uct_varuna_ep_t *
+uct_varuna_ep_t *
 uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
                             const uct_varuna_ctl_hdr_t *hdr)
 {
@@ -94,17 +92,6 @@ static void uct_varuna_answer_fence(void *arg, unsigned link,
     }
 }
 
-static void uct_varuna_answer_proxy(void *arg, unsigned link,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    const void *body)
-{
-    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
-
-    if (ep != NULL) {
-        uct_varuna_amo_handle_proxy_rep(ep, body);
-    }
-}
-
 static void uct_varuna_answer_reject(void *arg, unsigned link,
                                      const uct_varuna_ctl_hdr_t *hdr,
                                      const void *body)
@@ -133,7 +120,6 @@ static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
     {UCT_VARUNA_CTL_OPEN_REP,    UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_open},
     {UCT_VARUNA_CTL_CONNECT_REP, UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_connect},
     {UCT_VARUNA_CTL_FENCE_REP,   UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_fence},
-    {UCT_VARUNA_CTL_PROXY_REP,   UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_proxy},
     {UCT_VARUNA_CTL_REJECT,      UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_reject},
     {UCT_VARUNA_CTL_CLOSE_REP,   UCT_VARUNA_BUS_ASYNC, uct_varuna_answer_close}
 };

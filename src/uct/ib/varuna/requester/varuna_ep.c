@@ -11,7 +11,6 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_compare.h"
 #include "varuna_ep_ops.h"
 #include "varuna_farewell.h"
@@ -86,7 +85,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     ucs_queue_head_init(&self->hot.reqs);
     ucs_queue_head_init(&self->pend.queue);
     uct_varuna_oplog_reset(&self->hot.oplog, self->log_ring);
-    uct_varuna_amo_ep_init(self);
+    uct_varuna_ep_amo_init(&self->amo);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
     self->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     self->lanes.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
@@ -183,7 +182,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->recovery.dead);
     uct_varuna_reqs_cancel(&self->hot.reqs);
-    uct_varuna_amo_fail_all(self, UCS_ERR_CANCELED);
+    uct_varuna_requester(iface)->amo->fail_all(self, UCS_ERR_CANCELED);
     uct_varuna_reqs_release(&self->hot.reqs);
     uct_varuna_ep_drop_next(self);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
@@ -192,7 +191,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
         ucs_list_del(&self->sm.work);
     }
 
-    uct_varuna_amo_ep_cleanup(self);
+    uct_varuna_requester(iface)->amo->close(self);
     if ((self->remote.logs_addr != 0) || (self->ask.sent != 0)) {
         uct_varuna_ep_say_farewell(self, &lane);
     }

@@ -7,11 +7,11 @@
 #ifndef UCT_VARUNA_EP_H_
 #define UCT_VARUNA_EP_H_
 
+#include "varuna_amo_ops.h"
 #include "varuna_requester.h"
 #include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
-#include <uct/ib/varuna/core/varuna_slots.h>
 
 #include <ucs/datastruct/queue.h>
 
@@ -89,43 +89,6 @@ struct uct_varuna_req {
     uct_iov_t                  iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
     uint8_t                    data[UCT_VARUNA_MAX_INLINE];
 };
-
-/* The peer's arena: where it is, and keys for what we do there. */
-typedef struct uct_varuna_ep_arena {
-    uint64_t                   slots_addr;
-    uint64_t                   marks_addr;
-    uint32_t                   num_slots; /* 0: there is none */
-    uct_rkey_bundle_t          read;      /* All bodies */
-    uct_rkey_bundle_t          mark;      /* All marks */
-    uct_rkey_bundle_t          write;     /* Bodies of our slots, if we have any */
-} uct_varuna_ep_arena_t;
-
-/* Atomics of a vQP, see varuna_amo.c. */
-typedef struct uct_varuna_ep_amo {
-    unsigned                   undecided;  /* Of the unfinished, no result yet */
-    unsigned                   fences;     /* Of these, with a fence before them
-                                              that they have not passed yet */
-    ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
-    ucs_list_link_t            ready;      /* Those with an action to be posted */
-    ucs_queue_head_t           flushes;    /* FLUSH requests behind them */
-    uint32_t                   sn;
-    uct_varuna_ep_arena_t      arena;
-    uint32_t                   random;     /* For the back-off */
-    uct_varuna_slots_t         slots;     /* Ours in the arena */
-    uint8_t                    home_nic;
-    uint8_t                    mode;       /* Of the peer */
-    uint32_t                   home_epoch;
-    /* The access which is with the peer's proxy; one at a time */
-    uct_varuna_amo_t           *proxied;
-    uint64_t                   proxy_seq;
-    ucs_time_t                 proxy_sent;
-    ucs_time_t                 proxy_since;
-    uint8_t                    proxy_link;
-    struct {
-        uint64_t               started, helped, recovered, proxied, retries,
-                               backoffs;
-    } stats;
-} uct_varuna_ep_amo_t;
 
 /* One physical lane of a vQP. */
 typedef struct uct_varuna_lane {

@@ -14,7 +14,6 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/md/varuna_component.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_req.h"
@@ -215,7 +214,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    status = uct_varuna_amo_open(ep, rep);
+    status = uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->open(ep, rep);
     if (status != UCS_OK) {
         uct_rkey_release(&uct_varuna_component, &ep->remote.log_bundle);
         uct_varuna_ep_raise_fatal(ep, status);

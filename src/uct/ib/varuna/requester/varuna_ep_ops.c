@@ -13,7 +13,6 @@
 
 #include "varuna.inl"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
@@ -396,7 +395,7 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 
     if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
-        uct_varuna_amo_collect(req);
+        uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->collect(req);
     }
 
     uct_varuna_req_release(req);
@@ -477,6 +476,14 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
     }
 }
 
+/* How many atomics a flush has to wait for. Rule 9 of docs/ATOMICS.md: those that are
+ * decided, but not confirmed yet, as well. */
+static unsigned uct_varuna_ep_num_amos_to_flush(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided :
+           ep->hot.num_amos;
+}
+
 ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
                                  uct_completion_t *comp)
 {
@@ -492,7 +499,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
-    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_amo_num_to_flush(ep) == 0)) {
+    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -510,8 +517,9 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         }
 
         uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
-        if (uct_varuna_amo_num_to_flush(ep) > 0) {
-            uct_varuna_amo_add_flush(ep, req);
+        if (uct_varuna_ep_num_amos_to_flush(ep) > 0) {
+            req->log_sn = ep->amo.sn; /* Complete it after all of these */
+            ucs_queue_push(&ep->amo.flushes, &req->queue);
         } else {
             uct_varuna_req_push(iface, ep, req);
         }

@@ -12,7 +12,6 @@
 
 #include "varuna_recovery.h"
 #include "varuna_ep_ctl.h"
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include "varuna_baseline.h"
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -244,7 +243,7 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         }
     }
 
-    if (ucs_unlikely(uct_varuna_amo_progress(ep))) {
+    if (ucs_unlikely(uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->progress(ep))) {
         return 1;
     }
 
@@ -302,7 +301,8 @@ int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
         uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :
                                   status);
     }
-    uct_varuna_amo_fail_all(ep, (status == UCS_OK) ? UCS_ERR_CANCELED : status);
+    uct_varuna_requester(iface)->amo->fail_all(ep, (status == UCS_OK) ?
+                                               UCS_ERR_CANCELED : status);
 
     if ((status != UCS_OK) && !ep->sm.reported) {
         ep->sm.reported = 1;

@@ -30,6 +30,7 @@ typedef struct uct_varuna_requester {
     const uct_varuna_baseline_t *baseline;    /* NULL: none */
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
     ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
+    const struct uct_varuna_amo_ops *amo;     /* The mode of atomics */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
     unsigned                   outstanding;   /* Unfinished requests of all */
     unsigned                   num_pending;   /* Pending requests of all */

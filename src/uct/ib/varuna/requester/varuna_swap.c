@@ -9,7 +9,6 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/requester/amo/varuna_amo.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_swap.h"
@@ -185,7 +184,8 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->learn_home(
+            ep, rep->home_nic, rep->home_epoch);
     link = &uct_varuna_ep_iface(ep)->links[ep->next.lane.link];
     if ((rep->status == 0) &&
         ((rep->device_len == 0) ||

@@ -72,45 +72,24 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
     }
 }
 
-/* Atomics of mode native which were executed, but whose value is lost. */
-static int uct_varuna_req_lost_value(const uct_varuna_req_t *req)
+/* What was executed is done, unless its result was lost with the lane.
+ * @return UCS_OK, or why the endpoint fails. */
+static ucs_status_t uct_varuna_ep_apply_executed(uct_varuna_ep_t *ep,
+                                                 uct_varuna_req_t *req)
 {
-    return (req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
-           (req->type == UCT_VARUNA_REQ_CSWAP);
-}
+    ucs_status_t status = UCS_OK;
 
-/* What a compare and swap keeps when it becomes a read of its target */
-typedef struct uct_varuna_reread {
-    uint64_t                   compare;
-    uint64_t                   swap;
-    void                       *result;
-    size_t                     width;
-} uct_varuna_reread_t;
+    if ((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
+        (req->type == UCT_VARUNA_REQ_CSWAP)) {
+        status = uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->executed(
+                ep, req);
+        if (status == UCS_INPROGRESS) {
+            return UCS_OK; /* It is posted again, as what it is now */
+        }
+    }
 
-static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
-{
-    const uct_varuna_reread_t *reread = arg;
-    const void *old                   =
-            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
-            data;
-
-    memcpy(reread->result, old, reread->width);
-}
-
-/* Mode 'reread' (paper): if the value is unique, or there is no other writer, the
- * target tells whether an executed compare and swap succeeded. */
-static void uct_varuna_ep_reread(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
-{
-    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
-
-    reread->compare = req->atomic.compare;
-    reread->swap    = req->atomic.value;
-    reread->result  = req->atomic.result;
-    reread->width   = req->length;
-    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
-    req->get.cb     = uct_varuna_reread_unpack;
-    req->get.arg    = reread;
-    ++ep->hot.num_reads;
+    req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
+    return status;
 }
 
 /* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
@@ -118,6 +97,7 @@ static ucs_status_t
 uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 {
     ucs_status_t status = UCS_OK;
+    ucs_status_t executed;
     uct_varuna_req_t *req;
     unsigned i = 0;
 
@@ -141,19 +121,8 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 
         switch (ops[i].verdict) {
         case UCT_VARUNA_VERDICT_EXECUTED:
-            if ((req->type == UCT_VARUNA_REQ_CSWAP) &&
-                (uct_varuna_ep_iface(ep)->md->atomic_mode ==
-                 UCT_VARUNA_ATOMIC_REREAD)) {
-                uct_varuna_ep_reread(ep, req);
-                break;
-            }
-
-            req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
-            if (uct_varuna_req_lost_value(req)) {
-                ucs_error("ep %p: an atomic was executed, but its value is lost"
-                          " with the link", ep);
-                status = UCS_ERR_CONNECTION_RESET;
-            }
+            executed = uct_varuna_ep_apply_executed(ep, req);
+            status   = (executed == UCS_OK) ? status : executed;
             break;
         case UCT_VARUNA_VERDICT_LOST_DATA:
             ucs_error("ep %p: the peer's evidence contradicts itself: data may"

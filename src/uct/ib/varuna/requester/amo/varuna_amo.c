@@ -9,7 +9,7 @@
  *              ^                                                     |
  *              +-----------------------------------------------------+
  *
- * varuna_amo_lane.c and varuna_amo_proxy.c carry the actions out.
+ * varuna_amo_lane.c and varuna_amo_home.c carry the actions out.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -17,11 +17,8 @@
 
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_backoff.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
-#include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/responder/proxy/varuna_home.h>
 
 /* --- Choosing a way --- */
 
@@ -179,12 +176,6 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
 }
 
 /* --- Flushes --- */
-
-void uct_varuna_amo_add_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush)
-{
-    flush->log_sn = ep->amo.sn;
-    ucs_queue_push(&ep->amo.flushes, &flush->queue);
-}
 
 /* Whether an atomic is unfinished which came before @a flush. */
 static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
@@ -365,11 +356,9 @@ static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
     return (ep->hot.state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
 }
 
-ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
-                                  unsigned width, uint64_t compare,
-                                  uint64_t value, uint64_t remote_addr,
-                                  uct_rkey_t rkey, void *result,
-                                  uct_completion_t *comp)
+ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
+                                  const uct_varuna_amo_args_t *args,
+                                  uint32_t num_slots)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_amo_t *amo;
@@ -387,9 +376,9 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
     }
 
     amo->ep        = ep;
-    amo->user_comp = comp;
-    amo->result    = result;
-    amo->rkey      = rkey;
+    amo->user_comp = args->comp;
+    amo->result    = args->result;
+    amo->rkey      = args->rkey;
     amo->sn        = ++ep->amo.sn;
     amo->is_ready  = 0;
     amo->is_told   = 0;
@@ -404,17 +393,17 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
         ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
-    uct_varuna_amo_sm_start(&amo->sm, op, width, remote_addr, compare, value,
-                            (iface->md->atomic_mode ==
-                             UCT_VARUNA_ATOMIC_EXTENDED) ?
-                            UCT_VARUNA_SLOTS_MAX : 0);
+    uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
+                            args->remote_addr, args->compare, args->value,
+                            num_slots);
     ucs_list_add_tail(&ep->amo.all, &amo->all);
     ++ep->hot.num_amos;
     ++ep->amo.undecided;
     ++ep->amo.stats.started;
     ++uct_varuna_requester(iface)->outstanding;
     uct_varuna_amo_set_ready(amo);
-    return UCS_OK;
+    return (args->type == UCT_VARUNA_REQ_ATOMIC_POST) ? UCS_OK :
+           UCS_INPROGRESS;
 }
 
 void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
@@ -427,117 +416,7 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 }
 
-/* --- Opening and closing --- */
-
-void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
-                               uint32_t epoch)
+size_t uct_varuna_amo_size(void)
 {
-    if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
-        ep->amo.home_epoch = epoch;
-        ep->amo.home_nic   = nic;
-    }
-}
-
-static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,
-                                            uct_rkey_bundle_t *bundle)
-{
-    ucs_status_t status;
-
-    status = uct_rkey_unpack(&uct_varuna_component, *tail_p, bundle);
-    *tail_p += uct_varuna_rkey_length(*tail_p);
-    return status;
-}
-
-/* The message was checked: its keys are whole. */
-static ucs_status_t
-uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
-                          const uct_varuna_ctl_open_rep_t *rep)
-{
-    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
-    ucs_status_t status;
-
-    status = uct_varuna_amo_take_key(&tail, &arena->read);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_varuna_amo_take_key(&tail, &arena->mark);
-    if (status != UCS_OK) {
-        goto err_release_read;
-    }
-
-    if (rep->num_slots > 0) {
-        status = uct_varuna_amo_take_key(&tail, &arena->write);
-        if (status != UCS_OK) {
-            goto err_release_mark;
-        }
-    }
-
-    arena->slots_addr = rep->slots_addr;
-    arena->marks_addr = rep->marks_addr;
-    arena->num_slots  = rep->arena_slots;
-    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail);
-    return UCS_OK;
-
-err_release_mark:
-    uct_rkey_release(&uct_varuna_component, &arena->mark);
-err_release_read:
-    uct_rkey_release(&uct_varuna_component, &arena->read);
-    return status;
-}
-
-ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
-                                 const uct_varuna_ctl_open_rep_t *rep)
-{
-    ep->amo.mode = rep->atomic_mode;
-    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    return (rep->arena_slots == 0) ? UCS_OK :
-           uct_varuna_amo_open_arena(
-                   ep, UCS_PTR_BYTE_OFFSET(rep + 1,
-                                           rep->rkey_len + rep->addr_len), rep);
-}
-
-void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep)
-{
-    ep->amo.random = (uint32_t)ucs_get_time();
-    ep->amo.home_nic = UCT_VARUNA_HOME_NONE;
-    ucs_list_head_init(&ep->amo.all);
-    ucs_list_head_init(&ep->amo.ready);
-    ucs_queue_head_init(&ep->amo.flushes);
-}
-
-void uct_varuna_amo_ep_cleanup(uct_varuna_ep_t *ep)
-{
-    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
-
-    if (arena->num_slots == 0) {
-        return;
-    }
-
-    uct_rkey_release(&uct_varuna_component, &arena->read);
-    uct_rkey_release(&uct_varuna_component, &arena->mark);
-    if (ep->amo.slots.num > 0) {
-        uct_rkey_release(&uct_varuna_component, &arena->write);
-    }
-}
-
-static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
-    .chunk_alloc   = ucs_mpool_chunk_malloc,
-    .chunk_release = ucs_mpool_chunk_free,
-    .obj_init      = NULL,
-    .obj_cleanup   = NULL,
-    .obj_str       = NULL
-};
-
-ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface)
-{
-    return uct_varuna_compat_mpool_init(&uct_varuna_requester(iface)->amo_mp,
-                                        sizeof(uct_varuna_amo_t), 64,
-                                        &uct_varuna_amo_mpool_ops,
-                                        "varuna_amo");
-}
-
-void uct_varuna_amo_iface_cleanup(uct_varuna_iface_t *iface)
-{
-    ucs_mpool_cleanup(&uct_varuna_requester(iface)->amo_mp, 1);
+    return sizeof(uct_varuna_amo_t);
 }

@@ -9,27 +9,17 @@
 #define UCT_VARUNA_AMO_H_
 
 #include <uct/ib/varuna/requester/varuna_ep.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 /**
- * Take a new atomic: UCT's semantics, in the mode of the interface.
+ * Take a new atomic.
  *
- * @param [in] op       uct_atomic_op_t.
- * @param [in] width    Bytes of the target, 4 or 8.
- * @param [in] result   Where the old value goes, NULL if nobody wants it.
- * @param [in] comp     NULL if nobody waits for it.
+ * @param [in] num_slots  Of an arena whose UIDs the target may hold, 0: none.
  *
- * @return UCS_OK if it is taken, UCS_ERR_NO_RESOURCE to try again.
+ * @return As UCT's operations do; UCS_ERR_NO_RESOURCE to try again.
  */
-ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, unsigned op,
-                                  unsigned width, uint64_t compare,
-                                  uint64_t value, uint64_t remote_addr,
-                                  uct_rkey_t rkey, void *result,
-                                  uct_completion_t *comp);
-
-/** What the peer told when the endpoint was opened. */
-ucs_status_t uct_varuna_amo_open(uct_varuna_ep_t *ep,
-                                 const uct_varuna_ctl_open_rep_t *rep);
+ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
+                                  const uct_varuna_amo_args_t *args,
+                                  uint32_t num_slots);
 
 /** The peer has named its home NIC. */
 void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
@@ -38,16 +28,6 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
 /** Post the next actions of all atomics which have one. @return Nonzero if some
  *  wait for resources, so that the endpoint must stay in the work list. */
 int uct_varuna_amo_progress(uct_varuna_ep_t *ep);
-
-/** @return How many atomics a flush has to wait for. Rule 9: those which are
- *  decided, but not confirmed yet, as well. */
-static inline unsigned uct_varuna_amo_num_to_flush(const uct_varuna_ep_t *ep)
-{
-    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided : ep->hot.num_amos;
-}
-
-/** Complete @a flush (a FLUSH request) behind all unfinished atomics. */
-void uct_varuna_amo_add_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush);
 
 /** A request of an atomic is finished: take over what it gave. */
 void uct_varuna_amo_collect(const uct_varuna_req_t *req);
@@ -60,10 +40,7 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
 void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
                                      const uct_varuna_ctl_proxy_rep_t *rep);
 
-/** Initialize and clean up what belongs to atomics in an endpoint, interface. */
-void uct_varuna_amo_ep_init(uct_varuna_ep_t *ep);
-void uct_varuna_amo_ep_cleanup(uct_varuna_ep_t *ep);
-ucs_status_t uct_varuna_amo_iface_init(uct_varuna_iface_t *iface);
-void uct_varuna_amo_iface_cleanup(uct_varuna_iface_t *iface);
+/** @return Bytes of an atomic, for the requester's pool. */
+size_t uct_varuna_amo_size(void);
 
 #endif

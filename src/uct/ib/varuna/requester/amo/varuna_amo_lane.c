@@ -45,8 +45,7 @@ void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
  * lane that can be fenced: on DC, too, atomics go by proxy. */
 int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
-    return (ep->amo.mode == UCT_VARUNA_ATOMIC_EXTENDED) &&
-           (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
+    return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
            (uct_varuna_mutate(AMO_ANY_NIC) ||
             (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic));
 }

@@ -3,7 +3,7 @@
  *
  * One atomic as its driver keeps it, and what the driver's files need of each
  * other: varuna_amo.c takes, paces and finishes atomics, varuna_amo_lane.c posts
- * their actions on the lane, varuna_amo_proxy.c sends them to the peer's proxy.
+ * their actions on the lane, varuna_amo_home.c sends them to the peer's proxy.
  */
 #ifndef UCT_VARUNA_AMO_PRIV_H_
 #define UCT_VARUNA_AMO_PRIV_H_

@@ -1,15 +1,20 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics of the endpoint: passed through natively, or given to varuna_amo.c, as
- * UCX_RC_VARUNA_ATOMIC_MODE says.
+ * Atomics of the endpoint, as UCT calls them: checked, and given to the mode that
+ * UCX_RC_VARUNA_ATOMIC_MODE names.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/requester/varuna.inl>
+#include "varuna_atomics.h"
 #include "varuna_amo.h"
+#include "varuna_amo_modes.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/requester/varuna_answers.h>
+#include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <inttypes.h>
 
@@ -35,72 +40,34 @@ uct_varuna_ep_check_atomic_mode(const uct_varuna_iface_t *iface,
 /* A NIC refuses what is not aligned, and its queue pair fails. Here it is refused before
  * anybody else is told of it, so nothing but this operation fails. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_ep_check_atomic(uct_varuna_req_type_t type, unsigned opcode,
-                           size_t width, uint64_t remote_addr)
+uct_varuna_ep_check_atomic(const uct_varuna_amo_args_t *args)
 {
-    if (ucs_unlikely((remote_addr & (width - 1)) != 0)) {
+    if (ucs_unlikely((args->remote_addr & (args->width - 1)) != 0)) {
         ucs_error("atomic variable must be naturally aligned (remote address "
-                  "0x%" PRIx64 ", size %zu)", remote_addr, width);
+                  "0x%" PRIx64 ", size %u)", args->remote_addr, args->width);
         return UCS_ERR_INVALID_PARAM;
-    }
-
-    if (ucs_unlikely((type != UCT_VARUNA_REQ_CSWAP) &&
-                     (opcode > UCT_ATOMIC_OP_SWAP))) {
-        ucs_error("no atomic operation to post or fetch: %u", opcode);
-        return UCS_ERR_UNSUPPORTED;
     }
 
     return UCS_OK;
 }
 
 static ucs_status_t
-uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
-                     unsigned opcode, uint64_t compare, uint64_t value,
-                     uint64_t remote_addr, uct_rkey_t rkey, void *result,
-                     uct_completion_t *comp)
+uct_varuna_ep_atomic(uct_ep_h tl_ep, const uct_varuna_amo_args_t *args)
 {
-    size_t width = (flags & UCT_VARUNA_REQ_FLAG_64) ? sizeof(uint64_t) :
-                   sizeof(uint32_t);
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
-    uct_varuna_req_t *req;
     ucs_status_t status;
 
-    status = uct_varuna_ep_check_atomic(type, opcode, width, remote_addr);
+    status = uct_varuna_ep_check_atomic(args);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
 
-    status = uct_varuna_ep_check_atomic_mode(iface, rkey);
+    status = uct_varuna_ep_check_atomic_mode(iface, args->rkey);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
 
-    if ((iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ||
-        (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_PROXY)) {
-        status = uct_varuna_amo_start(ep, opcode, width, compare, value,
-                                      remote_addr, rkey, result, comp);
-        if (status == UCS_OK) {
-            UCT_TL_EP_STAT_ATOMIC(&ep->super);
-        }
-        return ((status == UCS_OK) && (type != UCT_VARUNA_REQ_ATOMIC_POST)) ?
-               UCS_INPROGRESS : status;
-    }
-
-    req = uct_varuna_req_get(iface, ep, type, comp);
-    if (ucs_unlikely(req == NULL)) {
-        return uct_varuna_ep_unavailable(ep);
-    }
-
-    uct_varuna_req_set_remote(req, remote_addr, rkey);
-    req->flags          |= flags;
-    req->opcode          = opcode;
-    req->length          = width;
-    req->atomic.compare  = compare;
-    req->atomic.value    = value;
-    req->atomic.result   = result;
-    status = (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
-             uct_varuna_req_start(iface, ep, req) :
-             uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_requester(iface)->amo->start(ep, args);
     if (!UCS_STATUS_IS_ERR(status)) {
         UCT_TL_EP_STAT_ATOMIC(&ep->super);
     }
@@ -108,14 +75,61 @@ uct_varuna_ep_atomic(uct_ep_h tl_ep, uct_varuna_req_type_t type, unsigned flags,
     return status;
 }
 
+static ucs_status_t uct_varuna_ep_cswap(uct_ep_h tl_ep, unsigned width,
+                                        uint64_t compare, uint64_t swap,
+                                        uint64_t remote_addr, uct_rkey_t rkey,
+                                        void *result, uct_completion_t *comp)
+{
+    const uct_varuna_amo_args_t args = {
+        .type        = UCT_VARUNA_REQ_CSWAP,
+        .op          = UCT_ATOMIC_OP_CSWAP,
+        .width       = width,
+        .compare     = compare,
+        .value       = swap,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    return uct_varuna_ep_atomic(tl_ep, &args);
+}
+
+static ucs_status_t uct_varuna_ep_atomic_op(uct_ep_h tl_ep,
+                                            uct_varuna_req_type_t type,
+                                            unsigned opcode, unsigned width,
+                                            uint64_t value,
+                                            uint64_t remote_addr,
+                                            uct_rkey_t rkey, void *result,
+                                            uct_completion_t *comp)
+{
+    const uct_varuna_amo_args_t args = {
+        .type        = type,
+        .op          = opcode,
+        .width       = width,
+        .value       = value,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .comp        = comp
+    };
+
+    /* Before it is narrowed */
+    if (ucs_unlikely(opcode > UCT_ATOMIC_OP_SWAP)) {
+        ucs_error("no atomic operation to post or fetch: %u", opcode);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return uct_varuna_ep_atomic(tl_ep, &args);
+}
+
 ucs_status_t uct_varuna_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,
                                           uint64_t swap, uint64_t remote_addr,
                                           uct_rkey_t rkey, uint64_t *result,
                                           uct_completion_t *comp)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_CSWAP,
-                                UCT_VARUNA_REQ_FLAG_64, UCT_ATOMIC_OP_CSWAP,
-                                compare, swap, remote_addr, rkey, result, comp);
+    return uct_varuna_ep_cswap(tl_ep, sizeof(uint64_t), compare, swap,
+                               remote_addr, rkey, result, comp);
 }
 
 ucs_status_t uct_varuna_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare,
@@ -123,26 +137,26 @@ ucs_status_t uct_varuna_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare,
                                           uct_rkey_t rkey, uint32_t *result,
                                           uct_completion_t *comp)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_CSWAP, 0,
-                                UCT_ATOMIC_OP_CSWAP, compare, swap, remote_addr,
-                                rkey, result, comp);
+    return uct_varuna_ep_cswap(tl_ep, sizeof(uint32_t), compare, swap,
+                               remote_addr, rkey, result, comp);
 }
 
 ucs_status_t uct_varuna_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode,
                                          uint64_t value, uint64_t remote_addr,
                                          uct_rkey_t rkey)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_ATOMIC_POST,
-                                UCT_VARUNA_REQ_FLAG_64, opcode, 0, value,
-                                remote_addr, rkey, NULL, NULL);
+    return uct_varuna_ep_atomic_op(tl_ep, UCT_VARUNA_REQ_ATOMIC_POST, opcode,
+                                   sizeof(uint64_t), value, remote_addr, rkey,
+                                   NULL, NULL);
 }
 
 ucs_status_t uct_varuna_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode,
                                          uint32_t value, uint64_t remote_addr,
                                          uct_rkey_t rkey)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_ATOMIC_POST, 0, opcode, 0,
-                                value, remote_addr, rkey, NULL, NULL);
+    return uct_varuna_ep_atomic_op(tl_ep, UCT_VARUNA_REQ_ATOMIC_POST, opcode,
+                                   sizeof(uint32_t), value, remote_addr, rkey,
+                                   NULL, NULL);
 }
 
 ucs_status_t uct_varuna_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode,
@@ -150,9 +164,9 @@ ucs_status_t uct_varuna_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode,
                                           uint64_t remote_addr, uct_rkey_t rkey,
                                           uct_completion_t *comp)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_ATOMIC_FETCH,
-                                UCT_VARUNA_REQ_FLAG_64, opcode, 0, value,
-                                remote_addr, rkey, result, comp);
+    return uct_varuna_ep_atomic_op(tl_ep, UCT_VARUNA_REQ_ATOMIC_FETCH, opcode,
+                                   sizeof(uint64_t), value, remote_addr, rkey,
+                                   result, comp);
 }
 
 ucs_status_t uct_varuna_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode,
@@ -160,6 +174,77 @@ ucs_status_t uct_varuna_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode,
                                           uint64_t remote_addr, uct_rkey_t rkey,
                                           uct_completion_t *comp)
 {
-    return uct_varuna_ep_atomic(tl_ep, UCT_VARUNA_REQ_ATOMIC_FETCH, 0, opcode,
-                                0, value, remote_addr, rkey, result, comp);
+    return uct_varuna_ep_atomic_op(tl_ep, UCT_VARUNA_REQ_ATOMIC_FETCH, opcode,
+                                   sizeof(uint32_t), value, remote_addr, rkey,
+                                   result, comp);
+}
+
+/* --- Choosing the mode --- */
+
+void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr)
+{
+    const uint64_t ops = UCS_BIT(UCT_ATOMIC_OP_ADD) | UCS_BIT(UCT_ATOMIC_OP_AND) |
+                         UCS_BIT(UCT_ATOMIC_OP_OR) | UCS_BIT(UCT_ATOMIC_OP_XOR);
+    const uint64_t fops = ops | UCS_BIT(UCT_ATOMIC_OP_SWAP) |
+                          UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+
+    if (attr->cap.atomic32.fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP)) {
+        attr->cap.atomic32.op_flags  = ops;
+        attr->cap.atomic32.fop_flags = fops;
+    }
+
+    if (attr->cap.atomic64.fop_flags & UCS_BIT(UCT_ATOMIC_OP_CSWAP)) {
+        attr->cap.atomic64.op_flags  = ops;
+        attr->cap.atomic64.fop_flags = fops;
+    }
+}
+
+static void uct_varuna_atomics_answer(void *arg, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_amo_handle_proxy_rep(ep, body);
+    }
+}
+
+void uct_varuna_atomics_listen(uct_varuna_requester_t *requester)
+{
+    static const uct_varuna_bus_reg_t rows[] = {
+        {UCT_VARUNA_CTL_PROXY_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer}
+    };
+
+    uct_varuna_bus_register(&requester->super.ctl->bus, rows,
+                            ucs_static_array_size(rows), &requester->super);
+}
+
+static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
+    .chunk_alloc   = ucs_mpool_chunk_malloc,
+    .chunk_release = ucs_mpool_chunk_free,
+    .obj_init      = NULL,
+    .obj_cleanup   = NULL,
+    .obj_str       = NULL
+};
+
+ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester)
+{
+    static const uct_varuna_amo_ops_t *modes[] = {
+        [UCT_VARUNA_ATOMIC_NATIVE]   = &uct_varuna_amo_native_ops,
+        [UCT_VARUNA_ATOMIC_PROXY]    = &uct_varuna_amo_proxy_ops,
+        [UCT_VARUNA_ATOMIC_REREAD]   = &uct_varuna_amo_reread_ops,
+        [UCT_VARUNA_ATOMIC_EXTENDED] = &uct_varuna_amo_extended_ops
+    };
+
+    requester->amo = modes[requester->super.md->atomic_mode];
+    return uct_varuna_compat_mpool_init(&requester->amo_mp,
+                                        uct_varuna_amo_size(), 64,
+                                        &uct_varuna_amo_mpool_ops,
+                                        "varuna_amo");
+}
+
+void uct_varuna_atomics_cleanup(uct_varuna_requester_t *requester)
+{
+    ucs_mpool_cleanup(&requester->amo_mp, 1);
 }

@@ -1,0 +1,108 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Mode extended: two stages, occupy and confirm, on a lane to the peer's home NIC, by the
+ * slots of an arena in the peer's memory (docs/ATOMICS.md). varuna_amo.c drives them.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_amo_modes.h"
+#include "varuna_amo_priv.h"
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/md/varuna_component.h>
+
+
+static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,
+                                            uct_rkey_bundle_t *bundle)
+{
+    ucs_status_t status;
+
+    status = uct_rkey_unpack(&uct_varuna_component, *tail_p, bundle);
+    *tail_p += uct_varuna_rkey_length(*tail_p);
+    return status;
+}
+
+/* The message was checked: its keys are whole. */
+static ucs_status_t
+uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
+                          const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    ucs_status_t status;
+
+    status = uct_varuna_amo_take_key(&tail, &arena->read);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_amo_take_key(&tail, &arena->mark);
+    if (status != UCS_OK) {
+        goto err_release_read;
+    }
+
+    if (rep->num_slots > 0) {
+        status = uct_varuna_amo_take_key(&tail, &arena->write);
+        if (status != UCS_OK) {
+            goto err_release_mark;
+        }
+    }
+
+    arena->slots_addr = rep->slots_addr;
+    arena->marks_addr = rep->marks_addr;
+    arena->num_slots  = rep->arena_slots;
+    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail);
+    return UCS_OK;
+
+err_release_mark:
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+err_release_read:
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    return status;
+}
+
+static ucs_status_t
+uct_varuna_amo_extended_open(uct_varuna_ep_t *ep,
+                             const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    return (rep->arena_slots == 0) ? UCS_OK :
+           uct_varuna_amo_open_arena(
+                   ep, UCS_PTR_BYTE_OFFSET(rep + 1,
+                                           rep->rkey_len + rep->addr_len), rep);
+}
+
+static void uct_varuna_amo_extended_close(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+
+    if (arena->num_slots == 0) {
+        return;
+    }
+
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+    if (ep->amo.slots.num > 0) {
+        uct_rkey_release(&uct_varuna_component, &arena->write);
+    }
+}
+
+static ucs_status_t
+uct_varuna_amo_extended_start(uct_varuna_ep_t *ep,
+                              const uct_varuna_amo_args_t *args)
+{
+    return uct_varuna_amo_start(ep, args, UCT_VARUNA_SLOTS_MAX);
+}
+
+const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
+    .start      = uct_varuna_amo_extended_start,
+    .open       = uct_varuna_amo_extended_open,
+    .close      = uct_varuna_amo_extended_close,
+    .learn_home = uct_varuna_amo_learn_home,
+    .progress   = uct_varuna_amo_progress,
+    .collect    = uct_varuna_amo_collect,
+    .executed   = uct_varuna_amo_native_executed,
+    .fail_all   = uct_varuna_amo_fail_all,
+    .query      = uct_varuna_amo_query_all_ops
+};

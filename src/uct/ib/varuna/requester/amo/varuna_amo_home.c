@@ -1,0 +1,140 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The requester's side of the peer's proxy (rule 12): one atomic, or one access of
+ * it, at a time is sent to the peer's home NIC, until it is answered. Main thread
+ * only; varuna_proxy.c is the peer's side.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_amo_priv.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+
+#include <ucs/debug/log.h>
+
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
+                               uint32_t epoch)
+{
+    if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
+        ep->amo.home_epoch = epoch;
+        ep->amo.home_nic   = nic;
+    }
+}
+
+static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_amo_t *amo     = ep->amo.proxied;
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    uct_varuna_ctl_proxy_req_t req  = {0};
+    uint8_t link                    = uct_varuna_ep_select_link(ep);
+    unsigned map                    = ep->peer->link_map;
+    unsigned nic;
+
+    if ((link == UCT_VARUNA_LINK_NONE) || (ep->amo.proxy_sent != 0)) {
+        /* The first one over the best link, then round robin */
+        link = (link == UCT_VARUNA_LINK_NONE) ? 0 : ep->amo.proxy_link;
+        do {
+            link = (link + 1) % UCT_VARUNA_MAX_LINKS;
+        } while (!(map & UCS_BIT(link)));
+    }
+
+    req.seq       = ep->amo.proxy_seq;
+    req.addr      = amo->sm.addr;
+    req.compare   = act->compare;
+    req.swap      = act->swap;
+    req.mark_from = act->mark_from;
+    req.mark_to   = act->mark_to;
+    req.slot      = act->slot;
+    req.type      = act->type;
+    req.width     = amo->sm.width;
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        req.type    = UCT_VARUNA_AMO_ACT_EXECUTE;
+        req.slot    = amo->sm.op;
+        req.compare = amo->sm.compare;
+        req.swap    = amo->sm.value;
+    }
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        req.rkeys[nic] = uct_varuna_rkey_inner(amo->rkey, nic);
+    }
+
+    ep->amo.proxy_link = link;
+    ep->amo.proxy_sent = ucs_get_time();
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,
+                           sizeof(req));
+}
+
+/* Rule 12: exactly once, since the peer remembers the answer to its number. */
+ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
+                                       uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+
+    if (ep->amo.proxied != NULL) {
+        return UCS_ERR_BUSY; /* Comes again when that one is answered */
+    }
+
+    ep->amo.proxied     = amo;
+    ep->amo.proxy_sent  = 0;
+    ep->amo.proxy_since = uct_varuna_requester(iface)->scan.clock;
+    ++ep->amo.proxy_seq;
+    ++ep->amo.stats.proxied;
+    uct_varuna_amo_send_proxy(ep);
+    return UCS_OK;
+}
+
+/* Ask again. */
+void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
+                                uct_varuna_ep_t *ep)
+{
+    ucs_time_t now = ucs_get_time();
+    ucs_time_t age = uct_varuna_requester(iface)->scan.clock - ep->amo.proxy_since;
+
+    if (now - ep->amo.proxy_sent < iface->config.ctl_timeout) {
+        return;
+    }
+
+    if (age > iface->config.give_up) {
+        ucs_diag("ep %p: vQP %u: no answer of the peer's proxy for %.1f s: "
+                 "giving up", ep, ep->id,
+                 ucs_time_to_sec(age));
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        return;
+    }
+
+    uct_varuna_amo_send_proxy(ep);
+}
+
+void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
+                                     const uct_varuna_ctl_proxy_rep_t *rep)
+{
+    uct_varuna_amo_t *amo = ep->amo.proxied;
+
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    if ((amo == NULL) || (rep->seq != ep->amo.proxy_seq)) {
+        return; /* A repeated answer */
+    }
+
+    ep->amo.proxied = NULL;
+    if (rep->status != UCS_OK) {
+        ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "
+                 "0x%lx: %s", ep, amo->sm.addr,
+                 ucs_status_string((ucs_status_t)rep->status));
+        uct_varuna_ep_raise_fatal(ep, (ucs_status_t)rep->status);
+        return;
+    }
+
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        uct_varuna_amo_sm_executed(&amo->sm, rep->value);
+    } else {
+        uct_varuna_amo_sm_done(&amo->sm, rep->value, NULL);
+    }
+
+    uct_varuna_amo_advance(amo);
+    uct_varuna_amo_progress(ep);
+    uct_varuna_ep_finish_done(ep);
+}

@@ -1,0 +1,90 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Mode native: the NIC's own atomics. One that was executed when its lane failed has lost
+ * its result with it.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_amo_modes.h"
+#include <uct/ib/varuna/requester/varuna.inl>
+
+
+ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
+                                         const uct_varuna_amo_args_t *args)
+{
+    uct_varuna_iface_t *iface   = uct_varuna_ep_iface(ep);
+    uct_varuna_req_type_t type  = (uct_varuna_req_type_t)args->type;
+    uct_varuna_req_t *req;
+
+    req = uct_varuna_req_get(iface, ep, type, args->comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, args->remote_addr, args->rkey);
+    req->flags          |= (args->width == sizeof(uint64_t)) ?
+                           UCT_VARUNA_REQ_FLAG_64 : 0;
+    req->opcode          = args->op;
+    req->length          = args->width;
+    req->atomic.compare  = args->compare;
+    req->atomic.value    = args->value;
+    req->atomic.result   = args->result;
+    return (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
+           uct_varuna_req_start(iface, ep, req) :
+           uct_varuna_req_start_inprogress(iface, ep, req);
+}
+
+ucs_status_t uct_varuna_amo_native_executed(uct_varuna_ep_t *ep,
+                                            uct_varuna_req_t *req)
+{
+    ucs_error("ep %p: an atomic was executed, but its value is lost with the "
+              "link", ep);
+    return UCS_ERR_CONNECTION_RESET;
+}
+
+ucs_status_t uct_varuna_amo_native_open(uct_varuna_ep_t *ep,
+                                        const uct_varuna_ctl_open_rep_t *rep)
+{
+    return UCS_OK;
+}
+
+void uct_varuna_amo_native_close(uct_varuna_ep_t *ep)
+{
+}
+
+void uct_varuna_amo_native_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
+                                      uint32_t epoch)
+{
+}
+
+int uct_varuna_amo_native_progress(uct_varuna_ep_t *ep)
+{
+    return 0;
+}
+
+void uct_varuna_amo_native_collect(const uct_varuna_req_t *req)
+{
+}
+
+void uct_varuna_amo_native_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+}
+
+void uct_varuna_amo_native_query(uct_iface_attr_t *attr)
+{
+}
+
+const uct_varuna_amo_ops_t uct_varuna_amo_native_ops = {
+    .start      = uct_varuna_amo_native_start,
+    .open       = uct_varuna_amo_native_open,
+    .close      = uct_varuna_amo_native_close,
+    .learn_home = uct_varuna_amo_native_learn_home,
+    .progress   = uct_varuna_amo_native_progress,
+    .collect    = uct_varuna_amo_native_collect,
+    .executed   = uct_varuna_amo_native_executed,
+    .fail_all   = uct_varuna_amo_native_fail_all,
+    .query      = uct_varuna_amo_native_query
+};

@@ -1,0 +1,65 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Mode reread (paper): native, and a compare and swap that was executed when its lane
+ * failed reads its target. If the value is unique, or there is no other writer, the target
+ * shows whether it succeeded.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_amo_modes.h"
+
+#include <string.h>
+
+
+/* What a compare and swap keeps when it becomes a read of its target */
+typedef struct uct_varuna_reread {
+    uint64_t                   compare;
+    uint64_t                   swap;
+    void                       *result;
+    size_t                     width;
+} uct_varuna_reread_t;
+
+static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
+{
+    const uct_varuna_reread_t *reread = arg;
+    const void *old                   =
+            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
+            data;
+
+    memcpy(reread->result, old, reread->width);
+}
+
+static ucs_status_t uct_varuna_amo_reread_executed(uct_varuna_ep_t *ep,
+                                                   uct_varuna_req_t *req)
+{
+    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
+
+    if (req->type != UCT_VARUNA_REQ_CSWAP) {
+        return uct_varuna_amo_native_executed(ep, req);
+    }
+
+    reread->compare = req->atomic.compare;
+    reread->swap    = req->atomic.value;
+    reread->result  = req->atomic.result;
+    reread->width   = req->length;
+    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
+    req->get.cb     = uct_varuna_reread_unpack;
+    req->get.arg    = reread;
+    ++ep->hot.num_reads;
+    return UCS_INPROGRESS;
+}
+
+const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops = {
+    .start      = uct_varuna_amo_native_start,
+    .open       = uct_varuna_amo_native_open,
+    .close      = uct_varuna_amo_native_close,
+    .learn_home = uct_varuna_amo_native_learn_home,
+    .progress   = uct_varuna_amo_native_progress,
+    .collect    = uct_varuna_amo_native_collect,
+    .executed   = uct_varuna_amo_reread_executed,
+    .fail_all   = uct_varuna_amo_native_fail_all,
+    .query      = uct_varuna_amo_native_query
+};
