@@ -2,38 +2,35 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/bench/run.sh [-n ITERATIONS] [-r REPEATS] [-t TRANSPORT]...
-#                             [-q] [-s] [-k]
+# usage: contrib/bench/run.sh [-c] [-i | -t] [-n ITERATIONS] [-r REPEATS] [-s] [-k]
 #
-# What rc_varuna costs, beside UCX's own rc_mlx5 and dc_mlx5, on emulated NICs:
-# for 8-byte and 4 KB puts, gets and active messages
+# What rc_varuna costs, relative to UCX's own rc_mlx5, on emulated NICs. Prints
 #
-#   instr      instructions per operation in the client, post and completion,
-#              by callgrind, in batches of 16; the emulator's own are told apart
-#   doorbells  and wire messages (work requests), packets per operation, counted
-#              by the emulator
-#   latency    in microseconds and rate in thousand operations a second, by
-#              ucx_perftest; the emulator's time is in both, so only the
-#              differences between transports mean something
+#   1. instructions of an operation in both processes, by callgrind, and their ratio:
+#      post, completion, the receiver's handler, and one flush for 32 operations. Both
+#      transports make the same number of progress calls, and have the same inner
+#      settings. The emulator and the benchmark itself are not counted.
+#   2. the same with UCX's defaults;
+#   3. doorbells, wire messages (work requests) and packets of an operation, counted by
+#      the emulator; latency in microseconds and rate in thousand operations a second
+#      by ucx_perftest. The emulator's time is in both, so only differences between
+#      transports of one run mean something.
 #
-# Instructions and counts are those of src/tools/bench/varuna_cost, which never
-# polls in vain, so they repeat on a busy machine. Latency and rate need two idle
-# processors.
-#
+#   -c             check: the first table for four operations, and doorbells and messages
+#                  of a put; fail if a ratio exceeds the limit in contrib/bench/limits
+#   -i             instructions only: tables 1 and 2
+#   -t             the third table only, without callgrind
 #   -n ITERATIONS  of each latency and rate test (20000)
 #   -r REPEATS     best of so many latency and rate tests (3): waiting for a peer
 #                  that has no processor costs time
-#   -t TRANSPORT   rc_mlx5, dc_mlx5 or rc_varuna; may be repeated (all three)
-#   -q             quick: no callgrind
-#   -s             short: one case, and so few operations that its figures mean
-#                  nothing; to see whether all works
-#   -k             keep the logs
+#   -s             short: few operations, and one case in the third table; to see
+#                  whether all works
+#   -k             keep the logs and profiles
 #
 # Doorbells are stores of 8 bytes. By default UCX copies a request to the NIC's
-# register with the CPU's longest stores, which valgrind does not show to who traps
-# them, as the emulator does.
+# register with the CPU's longest stores, which valgrind does not show to the emulator.
 #
-# A benchmark, not a test: its exit status tells only whether everything ran.
+# Counted figures repeat on a busy machine. Latency and rate need two idle processors.
 
 set -euo pipefail
 prog=bench
@@ -41,17 +38,19 @@ prog=bench
 
 iterations=20000
 repeats=3
-transports=()
-quick=no
+instructions=yes
+times=yes
+check=no
 short=no
 keep=no
 [ "${1:-}" != --help ] || set -- -h
-while getopts n:r:t:qskh opt; do
+while getopts cin:r:tskh opt; do
     case $opt in
+    c) check=yes times=no ;;
+    i) times=no ;;
+    t) instructions=no ;;
     n) iterations=$OPTARG ;;
     r) repeats=$OPTARG ;;
-    t) transports+=("$OPTARG") ;;
-    q) quick=yes ;;
     s) short=yes ;;
     k) keep=yes ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
@@ -61,22 +60,25 @@ done
 [ $OPTIND -gt $# ] || die "unexpected \"${!OPTIND}\" (-h shows the usage)"
 [[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is no number"
 [[ $repeats =~ ^[1-9][0-9]*$ ]] || die "-r $repeats is no number"
-[ ${#transports[@]} -gt 0 ] || transports=(rc_mlx5 dc_mlx5 rc_varuna)
-for transport in "${transports[@]}"; do
-    case $transport in
-    rc_mlx5 | dc_mlx5 | rc_varuna) ;;
-    *) die "-t $transport is neither rc_mlx5 nor dc_mlx5 nor rc_varuna" ;;
-    esac
-done
-[ $quick = yes ] || [ -n "$(command -v valgrind)" ] ||
-    die "valgrind is missing: install it (apt-get install valgrind), or give -q"
+[ $instructions = no ] || [ -n "$(command -v valgrind)" ] ||
+    die "valgrind is missing: install it (apt-get install valgrind), or give -t"
 
-# Two runs of different lengths: their difference is the cost of the operations
-# alone, without starting, warming up and ending.
-few=1000
-many=11000
+# Of the first tables: name, operation of varuna_cost, layout, size
+loads=(
+    "put_short|put|short|8"
+    "put_bcopy|put|bcopy|2048"
+    "put_zcopy|put|zcopy|4096"
+    "get_bcopy|get|bcopy|8"
+    "get_zcopy|get|zcopy|4096"
+    "am_short|message|short|8"
+    "am_bcopy|message|bcopy|1024"
+    "am_zcopy|message|zcopy|4096"
+    "idle|idle|short|8"
+)
+operations=2048
 
-# operation of varuna_cost, perftest's test for latency, for rate, size, layout
+# Of the third table: operation of varuna_cost, perftest's test for latency, for rate,
+# size, layout
 cases=(
     "put|put_lat|put_bw|8|short"
     "get|get|get|8|bcopy"
@@ -85,14 +87,26 @@ cases=(
     "get|get|get|4096|zcopy"
     "message|am_lat|am_bw|4096|zcopy"
 )
+transports=(rc_mlx5 dc_mlx5 rc_varuna)
 
-if [ $short = yes ]; then
-    few=20 many=120 iterations=50 repeats=1
+# Two runs of different lengths: their difference is the cost of the operations
+# alone, without starting, warming up and ending.
+few=1000
+many=11000
+
+[ $check = no ] ||
+    loads=("${loads[0]}" "${loads[2]}" "${loads[3]}" "${loads[5]}" "${loads[8]}")
+if [ $short = yes ] || [ $check = yes ]; then
+    operations=512 few=20 many=340 iterations=50 repeats=1
     cases=("${cases[0]}")
 fi
 
 unset "${!UCX_@}"
 export UCX_RC_MLX5_MMIO_MODE=db UCX_DC_MLX5_MMIO_MODE=db
+
+# What rc_varuna sets for its lanes, so that the first table compares like with like
+alike=(UCX_IB_PCI_RELAXED_ORDERING=off)
+
 if [ -z "${RCV_PREFIX:-}" ]; then
     ensure_built
     RCV_PREFIX=$prefix RCV_BUILD=$build_dir
@@ -133,24 +147,23 @@ await_server() {
 }
 
 # pair TRANSPORT LABEL SERVER-COMMAND... -- CLIENT-COMMAND...: runs both, on host
-# 0 and 1; the client's output is in $dir/log. What starts with "@" becomes the
-# transport's launcher, if it has one.
+# 0 and 1; the client's output is in $dir/log. "@" is replaced by the transport's
+# launcher, if it has one.
 pair() {
-    local transport=$1 label=$2 status=0 word start=() first=() second=()
+    local transport=$1 label=$2 status=0 word start=() first=() second=() where=first
     shift 2
     [ "$transport" != rc_varuna ] || start=("$launcher")
-    while [ "$1" != -- ]; do
-        first+=("$1")
-        shift
-    done
-    shift
     for word in "$@"; do
-        if [ "$word" = @ ]; then second+=("${start[@]}"); else second+=("$word"); fi
+        case $word in
+        --) where=second ;;
+        @) if [ $where = first ]; then first+=("${start[@]}")
+           else second+=("${start[@]}"); fi ;;
+        *) if [ $where = first ]; then first+=("$word"); else second+=("$word"); fi ;;
+        esac
     done
 
     rm -f "$dir/socket"
-    timeout 600 "$emu" exec -n "$fabric" 0 -- "${start[@]}" "${first[@]}" \
-        >"$dir/server.log" 2>&1 &
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "${first[@]}" >"$dir/server.log" 2>&1 &
     server=$!
     await_server "$label over $transport"
     timeout 600 "$emu" exec -n "$fabric" 1 -- "${second[@]}" >"$dir/log" 2>&1 ||
@@ -174,16 +187,31 @@ device() {
 perftest() {
     # Another port each time: the last one may not be free yet
     port=$((port + 1))
-    pair "$1" "$2" ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 -p $port \
+    pair "$1" "$2" @ ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 -p $port \
         -f -v -d "$(device "$1")" -x "$1" -t "$2" -s "$3" -D "$4" -n "$5" -w 100
 }
 
-# cost TRANSPORT OPERATION SIZE LAYOUT COUNT [WRAPPER...]
+# cost TRANSPORT LOAD...
 cost() {
-    local args=("$1" "$(device "$1")" "$2" "$4" "$3" "$5") transport=$1 label=$2
-    shift 5
-    pair "$transport" "$label" "$coster" server "$dir/socket" "${args[@]}" -- \
-        @ "$@" "$coster" client "$dir/socket" "${args[@]}"
+    local args=("$1" "$(device "$1")" "${@:2}")
+    pair "$1" "$2" @ "$coster" server "$dir/socket" "${args[@]}" -- \
+        @ "$coster" client "$dir/socket" "${args[@]}"
+}
+
+# profile TRANSPORT LOAD...: leaves a profile of each load and process in
+# $dir/TRANSPORT. Collects in the measured functions only; a signal handler, where the
+# emulator works, is none of them.
+profile() {
+    local args=("$1" "$(device "$1")" "${@:2}") out=$dir/$1
+    local tool=(valgrind --tool=callgrind --vex-iropt-level=0
+        --vex-iropt-register-updates=allregs-at-mem-access
+        "--toggle-collect=cost_measured_*" --dump-after=cost_phase_ended)
+    rm -rf "$out"
+    mkdir "$out"
+    pair "$1" "callgrind" @ "${tool[@]}" "--callgrind-out-file=$out/server" \
+        "$coster" server "$dir/socket" "${args[@]}" -- \
+        @ "${tool[@]}" "--callgrind-out-file=$out/client" \
+        "$coster" client "$dir/socket" "${args[@]}"
 }
 
 # The functions from here on leave what they found in "result": in a subshell
@@ -207,14 +235,37 @@ best() {
         END { for (i = 1; i <= n; ++i) printf format " ", least[i] }'
 }
 
-# instructions TRANSPORT OPERATION SIZE LAYOUT COUNT: REST EMULATOR, altogether
-instructions() {
-    rm -f "$dir"/callgrind.out.*
-    cost "$@" valgrind --tool=callgrind --vex-iropt-level=0 \
-        --vex-iropt-register-updates=allregs-at-mem-access \
-        --callgrind-out-file="$dir/callgrind.out.%p"
-    result=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
-             "$dir"/callgrind.out.*)
+# instructions_of TRANSPORT INDEX: of an operation, in both processes
+instructions_of() {
+    local sum
+    sum=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
+          "$dir/$1/client.$2" "$dir/$1/server.$2")
+    result=$(awk -v sum="$sum" -v n=$operations 'BEGIN { printf "%.1f", sum / n }')
+}
+
+# ratios: profiles all loads, prints their table, and writes "NAME RATIO" to $dir/ratios
+ratios() {
+    local args=() load name operation layout size index=0 plain ours ratio
+    for load in "${loads[@]}"; do
+        IFS='|' read -r name operation layout size <<<"$load"
+        args+=("$operation:$layout:$size:$operations")
+    done
+    profile rc_mlx5 "${args[@]}"
+    profile rc_varuna "${args[@]}"
+    : >"$dir/ratios"
+    printf '%-18s %9s %9s %7s\n' "instructions" rc_mlx5 rc_varuna ratio
+    for load in "${loads[@]}"; do
+        IFS='|' read -r name operation layout size <<<"$load"
+        index=$((index + 1))
+        instructions_of rc_mlx5 $index
+        plain=$result
+        instructions_of rc_varuna $index
+        ours=$result
+        ratio=$(awk -v a="$ours" -v b="$plain" 'BEGIN { printf "%.2f", a / b }')
+        echo "$name $ratio" >>"$dir/ratios"
+        [ "$name" = idle ] || name+=" $size B"
+        printf '%-18s %9.0f %9.0f %7s\n' "$name" "$plain" "$ours" "$ratio"
+    done
 }
 
 # differences FROM TO DIVISOR FORMAT: of two lists of numbers
@@ -227,31 +278,20 @@ differences() {
     }'
 }
 
-# counted TRANSPORT OPERATION SIZE LAYOUT: doorbells, requests, packets per operation
+# counted TRANSPORT OPERATION LAYOUT SIZE: doorbells, requests, packets per operation
 counted() {
     local first second third
     counters
     first=$result
-    cost "$@" $few
+    cost "$1" "$2:$3:$4:$few"
     counters
     second=$result
-    cost "$@" $many
+    cost "$1" "$2:$3:$4:$many"
     counters
     third=$result
     first=$(differences "$first" "$second" 1 %d)
     second=$(differences "$second" "$third" 1 %d)
     result=$(differences "$first" "$second" $((many - few)) %.2f)
-}
-
-# profiled TRANSPORT OPERATION SIZE LAYOUT: instructions per operation
-profiled() {
-    local first
-    result="- -"
-    [ $quick = no ] || return 0
-    instructions "$@" $few
-    first=$result
-    instructions "$@" $many
-    result=$(differences "$first" "$result" $((many - few)) %.0f)
 }
 
 # timed TRANSPORT LATENCY-TEST RATE-TEST SIZE LAYOUT: microseconds, thousand/s
@@ -273,27 +313,72 @@ timed() {
                        awk '{ printf "%.1f", 1000 / $1 }')"
 }
 
+# third_table
+third_table() {
+    local case operation latency_test rate_test size layout name transport row
+    printf '%-14s %-10s %10s %9s %8s %9s %9s\n' \
+        "" "" doorbells messages packets latency rate
+    printf '%-14s %-10s %10s %9s %8s %9s %9s\n' \
+        operation transport /op /op /op us "k op/s"
+    for case in "${cases[@]}"; do
+        IFS='|' read -r operation latency_test rate_test size layout <<<"$case"
+        name="$operation $size B"
+        for transport in "${transports[@]}"; do
+            say "$operation of $size bytes ($layout) over $transport"
+            counted "$transport" "$operation" "$layout" "$size"
+            row=$result
+            timed "$transport" "$latency_test" "$rate_test" "$size" "$layout"
+            row+=" $result"
+            # shellcheck disable=SC2086
+            printf '%-14s %-10s %10s %9s %8s %9s %9s\n' "$name" "$transport" $row
+            name=
+        done
+    done
+}
+
+# check_limits: compares what was found, "NAME FIGURE", with the limits
+check_limits() {
+    local doorbells messages rest
+    counted rc_varuna put short 8
+    read -r doorbells messages rest <<<"$result"
+    printf 'a put of 8 bytes: %s doorbells, %s wire messages\n' "$doorbells" "$messages"
+    printf 'doorbells %s\nmessages %s\n' "$doorbells" "$messages" >>"$dir/ratios"
+    awk '
+        /^#/ || NF == 0 { next }
+        FNR == NR { goal[$1] = $2; limit[$1] = $3; next }
+        !($1 in goal) { print $1 ": no limit is known"; bad = 1; next }
+        {
+            highest = goal[$1] * 1.1
+            if (limit[$1] > highest)
+                highest = limit[$1]
+            if ($2 > highest + 0.005) {
+                printf "%s: %.2f exceeds %.2f\n", $1, $2, highest
+                bad = 1
+            }
+            if (limit[$1] > goal[$1] * 1.1 && $2 < limit[$1] * 0.85) {
+                printf "%s: %.2f is well below the limit of %.2f: lower it\n", \
+                       $1, $2, limit[$1]
+                bad = 1
+            }
+        }
+        END { exit bad }' "$top/contrib/bench/limits" "$dir/ratios" >"$dir/wrong" ||
+        { cat "$dir/wrong"; exit 1; }
+}
+
 "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 0
 
-# Progress goes to stderr, the table to stdout as it grows
-printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
-    "" "" "instr" "instr" doorbells messages packets latency rate
-printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' \
-    operation transport "UCX" "emulator" /op /op /op us "k op/s"
-for case in "${cases[@]}"; do
-    IFS='|' read -r operation latency_test rate_test size layout <<<"$case"
-    name="$operation $size B"
-    for transport in "${transports[@]}"; do
-        say "$operation of $size bytes ($layout) over $transport"
-        profiled "$transport" "$operation" "$size" "$layout"
-        row=$result
-        counted "$transport" "$operation" "$size" "$layout"
-        row+=" $result"
-        timed "$transport" "$latency_test" "$rate_test" "$size" "$layout"
-        row+=" $result"
-        # shellcheck disable=SC2086
-        printf '%-14s %-10s %9s %9s %10s %9s %8s %9s %9s\n' "$name" \
-            "$transport" $row
-        name=
-    done
-done
+# Progress goes to stderr, the tables to stdout as they grow
+if [ $instructions = yes ]; then
+    say "instructions with the same inner settings"
+    export "${alike[@]}"
+    ratios
+    [ $check = no ] || check_limits
+    unset "${alike[@]%%=*}"
+    if [ $check = no ]; then
+        say "instructions with UCX's defaults"
+        echo
+        echo "With UCX's defaults:"
+        ratios
+    fi
+fi
+[ $times = no ] || third_table

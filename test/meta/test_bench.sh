@@ -22,20 +22,33 @@ table() {
         }' rows >wrong || fail "$(cat wrong): $(cat out)"
 }
 
-# Under valgrind as well
+# All tables, of figures that mean nothing
 test_run() {
-    timeout 300 "$bench/run.sh" -s -t rc_varuna >out 2>err || fail "$(tail -n 5 err)"
-    grep '^put 8 B' out | sed 's/^put 8 B *[a-z_0-9]*//' >rows
-    [ "$(wc -w <rows)" -eq 7 ] || fail "figures are missing: $(cat out)"
-    table 1 1
+    timeout 300 "$bench/run.sh" -s >out 2>err || fail "$(tail -n 5 err)"
+    grep -E '^(put|get|am)_[a-z]* [0-9]+ B |^idle ' out |
+        sed 's/^[a-z_]* *\([0-9]* B\)*//' >rows
+    table 18 3
+    grep -oE '(rc|dc)_(mlx5|varuna) +[0-9]+\.[0-9 .]*$' out >rows
+    table 3 6
 }
 
-test_run_quick() {
-    timeout 300 "$bench/run.sh" -s -q -t rc_mlx5 -t dc_mlx5 >out 2>err ||
-        fail "$(tail -n 5 err)"
-    grep -oE '(rc|dc)_mlx5 .*' out | sed 's/ - / 0 /g' >rows
-    [ "$(wc -w <rows)" -eq 16 ] || fail "figures are missing: $(cat out)"
-    table 2 2
+# No operation costs more than its limit
+test_limits() {
+    timeout 300 "$bench/run.sh" -c >out 2>err || fail "$(tail -n 5 err): $(cat out)"
+    sed 's/^/# /' out
+}
+
+# The check finds what is too expensive, and what has become cheaper than its limit
+test_limits_are_checked() {
+    local edit
+    mkdir -p contrib/bench
+    cp -r "$top"/contrib/*.sh contrib/
+    cp "$bench"/* contrib/bench/
+    for edit in 's/^idle .*/idle 0.5 0.5/' 's/^idle .*/idle 1.5 90/'; do
+        sed -i "$edit" contrib/bench/limits
+        ! timeout 300 contrib/bench/run.sh -c >out 2>err || fail "$edit: it passes"
+        grep -q '^idle: .* \(exceeds\|is well below\)' out || fail "$edit: $(cat out err)"
+    done
 }
 
 test_atomics() {
@@ -59,8 +72,8 @@ test_all_scripts_are_run() {
 cost() {
     UCX_RC_MLX5_MMIO_MODE=bf_post UCX_LOG_LEVEL=fatal UCX_HANDLE_ERRORS=none \
         timeout 120 "$emu" exec -n "$fabric" 0 -- valgrind -q --tool=none \
-        "$RCV_BUILD/src/tools/bench/varuna_cost" "$1" socket rc_mlx5 mlx5_0:1 put \
-        short 8 10
+        "$RCV_BUILD/src/tools/bench/varuna_cost" "$1" socket rc_mlx5 mlx5_0:1 \
+        put:short:8:10
 }
 
 # valgrind shows no vector registers to who traps a doorbell. A program that stores one

@@ -5,7 +5,11 @@
  *
  * What has to be waited for is either there at the first look (the emulated
  * NIC executes an operation while its doorbell is rung), or is awaited in a
- * blocking read. So the instructions do not depend on who gets the processor.
+ * blocking read. Every batch has the same number of progress calls, whatever the
+ * transport. So the instructions do not depend on the machine's load.
+ *
+ * A profiler collects in the functions cost_measured_* only, and writes a profile
+ * whenever cost_phase_ended() returns: one for each load, in both processes.
  */
 #include "cost_load.h"
 #include "cost_oob.h"
@@ -15,8 +19,12 @@
 #include <unistd.h>
 
 
-/* Less than the receive buffers of any transport, and a power of two */
-#define COST_BATCH 16
+/* Operations before a flush; less than the receive buffers of any transport */
+#define COST_BATCH 32
+
+/* Progress calls after a batch: a transport polls one completion in each call,
+ * and some calls more find the flush's, and what the peer sent */
+#define COST_BATCH_CALLS (COST_BATCH + 8)
 
 /* A transport may connect in the background: it is given as much time, and as
  * many calls, in every run. The server sleeps meanwhile.
@@ -24,8 +32,11 @@
 #define COST_WARMUP_CALLS    100
 #define COST_WARMUP_SLEEP_US 5000
 
-/* In place of a number of messages: the client is done */
+/* In place of a number of messages: the client is done with the load */
 #define COST_LOAD_END        UINT64_MAX
+
+/* A profiler finds it by its name, and no copy of it under another one */
+#define COST_PROFILED __attribute__((noinline, noclone, used))
 
 
 typedef struct {
@@ -122,31 +133,46 @@ static ucs_status_t cost_load_post(cost_uct_t *uct, const cost_load_t *load,
     }
 }
 
-static void cost_load_wait(cost_uct_t *uct, cost_completion_t *comp)
+void cost_measured_calls(cost_uct_t *uct, unsigned long count);
+int cost_measured_batch(cost_uct_t *uct, const cost_load_t *load, unsigned count,
+                        cost_completion_t *comp);
+void cost_phase_ended(void);
+
+static void cost_calls(cost_uct_t *uct, unsigned long count)
 {
-    while (comp->pending) {
+    unsigned long i;
+
+    for (i = 0; i < count; ++i) {
         uct_worker_progress(uct->worker);
     }
 }
 
-static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
-                           unsigned count)
+void COST_PROFILED cost_measured_calls(cost_uct_t *uct, unsigned long count)
 {
-    cost_completion_t comp = {
-        .super   = {.func = cost_load_completed, .count = 1},
-        .pending = 1
-    };
+    cost_calls(uct, count);
+}
+
+void COST_PROFILED cost_phase_ended(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+static int cost_batch(cost_uct_t *uct, const cost_load_t *load, unsigned count,
+                      cost_completion_t *comp)
+{
+    unsigned calls = COST_BATCH_CALLS;
     ucs_status_t status;
     unsigned i;
 
     for (i = 0; i < count; ++i) {
-        while ((status = cost_load_post(uct, load, &comp.super)) ==
+        while ((status = cost_load_post(uct, load, &comp->super)) ==
                UCS_ERR_NO_RESOURCE) {
             uct_worker_progress(uct->worker);
+            calls -= (calls > 0);
         }
 
         if (status == UCS_INPROGRESS) {
-            ++comp.super.count;
+            ++comp->super.count;
         } else if (status != UCS_OK) {
             fprintf(stderr, "an operation could not be posted: %s\n",
                     ucs_status_string(status));
@@ -154,20 +180,47 @@ static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
         }
     }
 
-    while ((status = uct_ep_flush(uct->ep, 0, &comp.super)) ==
+    while ((status = uct_ep_flush(uct->ep, 0, &comp->super)) ==
            UCS_ERR_NO_RESOURCE) {
         uct_worker_progress(uct->worker);
+        calls -= (calls > 0);
     }
 
     if (status == UCS_OK) {
         /* Nobody else takes away the flush's share */
-        comp.pending = (--comp.super.count > 0);
+        comp->pending = (--comp->super.count > 0);
     } else if (status != UCS_INPROGRESS) {
         fprintf(stderr, "flush: %s\n", ucs_status_string(status));
         return -1;
     }
 
-    cost_load_wait(uct, &comp);
+    cost_calls(uct, calls);
+    return 0;
+}
+
+int COST_PROFILED cost_measured_batch(cost_uct_t *uct, const cost_load_t *load,
+                                      unsigned count, cost_completion_t *comp)
+{
+    return cost_batch(uct, load, count, comp);
+}
+
+static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
+                           unsigned count, int measured)
+{
+    cost_completion_t comp = {
+        .super   = {.func = cost_load_completed, .count = 1},
+        .pending = 1
+    };
+
+    if ((measured ? cost_measured_batch(uct, load, count, &comp) :
+                    cost_batch(uct, load, count, &comp)) != 0) {
+        return -1;
+    }
+
+    while (comp.pending) {
+        uct_worker_progress(uct->worker);
+    }
+
     if (comp.super.status != UCS_OK) {
         fprintf(stderr, "an operation failed: %s\n",
                 ucs_status_string(comp.super.status));
@@ -184,89 +237,136 @@ static int cost_load_barrier(int fd, uint64_t messages)
            cost_oob_recv(fd, &messages, sizeof(messages)) : -1;
 }
 
-static void cost_load_warm_up(cost_uct_t *uct)
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client)
 {
+    static const cost_load_t load = {
+        .op     = COST_OP_PUT,
+        .layout = COST_LAYOUT_SHORT,
+        .size   = 8
+    };
+    uint64_t ready = 0;
     int i;
+
+    if (!is_client) {
+        return cost_oob_recv(fd, &ready, sizeof(ready));
+    }
+
+    if (cost_load_batch(uct, &load, COST_BATCH, 0) != 0) {
+        return -1;
+    }
 
     for (i = 0; i < COST_WARMUP_CALLS; ++i) {
         uct_worker_progress(uct->worker);
         usleep(COST_WARMUP_SLEEP_US);
     }
+
+    return cost_oob_send(fd, &ready, sizeof(ready));
 }
 
-int cost_load_client(cost_uct_t *uct, const cost_load_t *load, int fd)
+/* The first batch is not measured: pools grow, caches of keys and address handles
+ * are filled */
+static int cost_load_batches(cost_uct_t *uct, const cost_load_t *load, int fd)
 {
-    int messages       = (load->op == COST_OP_MESSAGE);
-    unsigned long done = 0;
+    unsigned long count = load->count + COST_BATCH;
+    unsigned long done  = 0;
     unsigned long batch;
 
-    if (cost_load_batch(uct, load, COST_BATCH) != 0) {
-        return -1;
-    }
-
-    cost_load_warm_up(uct);
-    while (done < load->count) {
-        batch = load->count - done;
+    while (done < count) {
+        batch = count - done;
         batch = (batch < COST_BATCH) ? batch : COST_BATCH;
-        if (cost_load_batch(uct, load, batch) != 0) {
+        if (cost_load_batch(uct, load, batch, done > 0) != 0) {
             return -1;
         }
 
         done += batch;
-        if (messages && (cost_load_barrier(fd, done + COST_BATCH) != 0)) {
+        if ((load->op == COST_OP_MESSAGE) &&
+            (cost_load_barrier(fd, uct->messages + done) != 0)) {
             return -1;
         }
     }
 
-    return cost_load_barrier(fd, COST_LOAD_END);
+    uct->messages += (load->op == COST_OP_MESSAGE) ? done : 0;
+    return 0;
 }
 
-int cost_load_server(cost_uct_t *uct, int fd)
+int cost_load_client(cost_uct_t *uct, const cost_load_t *load, int fd)
 {
+    int ret = 0;
+
+    if (load->op == COST_OP_IDLE) {
+        cost_measured_calls(uct, load->count);
+    } else {
+        ret = cost_load_batches(uct, load, fd);
+    }
+
+    cost_phase_ended();
+    return (ret == 0) ? cost_load_barrier(fd, COST_LOAD_END) : -1;
+}
+
+int cost_load_server(cost_uct_t *uct, const cost_load_t *load, int fd)
+{
+    int measured = 0;
     uint64_t messages;
 
-    do {
+    for (;; measured = 1) {
         if (cost_oob_recv(fd, &messages, sizeof(messages)) != 0) {
             return -1;
         }
 
-        while ((messages != COST_LOAD_END) && (uct->messages < messages)) {
+        if (messages == COST_LOAD_END) {
+            break;
+        }
+
+        if (measured) {
+            cost_measured_calls(uct, COST_BATCH_CALLS);
+        }
+
+        while (uct->messages < messages) {
             uct_worker_progress(uct->worker);
         }
 
         if (cost_oob_send(fd, &messages, sizeof(messages)) != 0) {
             return -1;
         }
-    } while (messages != COST_LOAD_END);
+    }
 
-    return 0;
+    cost_phase_ended();
+    return cost_oob_send(fd, &messages, sizeof(messages));
 }
 
-int cost_load_parse(cost_load_t *load, const char *op, const char *layout)
+static unsigned cost_load_find(const char *const *names, unsigned count,
+                               const char *name)
 {
-    static const char *ops[COST_OP_LAST]         = {"put", "get", "message"};
+    unsigned i;
+
+    for (i = 0; (i < count) && (strcmp(names[i], name) != 0); ++i);
+    return i;
+}
+
+int cost_load_parse(cost_load_t *load, const char *text)
+{
+    static const char *ops[COST_OP_LAST]         = {"put", "get", "message",
+                                                    "idle"};
     static const char *layouts[COST_LAYOUT_LAST] = {"short", "bcopy", "zcopy"};
+    char op[16], layout[16], end;
 
-    for (load->op = 0; load->op < COST_OP_LAST; ++load->op) {
-        if (strcmp(ops[load->op], op) == 0) {
-            break;
-        }
-    }
-
-    for (load->layout = 0; load->layout < COST_LAYOUT_LAST; ++load->layout) {
-        if (strcmp(layouts[load->layout], layout) == 0) {
-            break;
-        }
-    }
-
-    if ((load->op == COST_OP_LAST) || (load->layout == COST_LAYOUT_LAST)) {
-        fprintf(stderr, "\"%s %s\": unknown operation or layout\n", op,
-                layout);
+    if (sscanf(text, "%15[a-z]:%15[a-z]:%zu:%lu%c", op, layout, &load->size,
+               &load->count, &end) != 4) {
+        fprintf(stderr, "\"%s\" is not OPERATION:LAYOUT:SIZE:COUNT\n", text);
         return -1;
     }
 
-    if ((load->op == COST_OP_GET) && (load->layout == COST_LAYOUT_SHORT)) {
-        fprintf(stderr, "there is no short get\n");
+    load->op     = cost_load_find(ops, COST_OP_LAST, op);
+    load->layout = cost_load_find(layouts, COST_LAYOUT_LAST, layout);
+    if ((load->op == COST_OP_LAST) || (load->layout == COST_LAYOUT_LAST) ||
+        ((load->op == COST_OP_GET) && (load->layout == COST_LAYOUT_SHORT))) {
+        fprintf(stderr, "\"%s\": unknown operation or layout\n", text);
+        return -1;
+    }
+
+    /* A message has an 8-byte header in its short form */
+    if ((load->size < 8) || (load->size > COST_SIZE_MAX) || (load->count < 1)) {
+        fprintf(stderr, "\"%s\": size or number is out of range\n", text);
         return -1;
     }
 

@@ -9,10 +9,15 @@
 #include "cost_uct.h"
 
 
+/* Bytes of an operation */
+#define COST_SIZE_MAX (1ul << 30)
+
+
 typedef enum {
     COST_OP_PUT,
     COST_OP_GET,
     COST_OP_MESSAGE,
+    COST_OP_IDLE,    /* A call of progress with nothing to do */
     COST_OP_LAST
 } cost_op_t;
 
@@ -34,22 +39,25 @@ typedef struct {
 
 
 /**
- * Find a load by its names, as "put" and "short".
+ * Parse a load, as "put:short:8:1024": operation, layout, bytes, number.
  *
- * @return 0, or -1 if a name is unknown or UCT has no such operation.
+ * @return 0, or -1 with the reason on stderr.
  */
-int cost_load_parse(cost_load_t *load, const char *op, const char *layout);
+int cost_load_parse(cost_load_t *load, const char *text);
+
+/** Connect and warm up, once before the first load. */
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client);
 
 /**
  * Do the load as the client: batches of operations, each of them completed
- * before the next. Behind a batch of messages the server is waited for, so that
+ * before the next. After a batch of messages the server is waited for, so that
  * it always has buffers.
  *
  * @return 0, or -1 with the reason on stderr.
  */
 int cost_load_client(cost_uct_t *uct, const cost_load_t *load, int fd);
 
-/** Serve cost_load_client() of the other process until it has ended. */
-int cost_load_server(cost_uct_t *uct, int fd);
+/** Serve cost_load_client() of the other process until the load has ended. */
+int cost_load_server(cost_uct_t *uct, const cost_load_t *load, int fd);
 
 #endif

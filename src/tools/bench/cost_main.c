@@ -1,12 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * usage: varuna_cost server|client SOCKET TL DEVICE OPERATION LAYOUT SIZE COUNT
+ * usage: varuna_cost server|client SOCKET TL DEVICE LOAD...
  *
- * Does COUNT operations from the client to the server, both of which are given
- * the same arguments: OPERATION is put, get or message, LAYOUT is short, bcopy
- * or zcopy, SOCKET is a path. Exit status 0 if all of them completed. It prints
- * nothing: a profiler or the NIC counts (contrib/bench/run.sh).
+ * Does the loads from the client to the server, one after the other; both are given
+ * the same arguments. LOAD is OPERATION:LAYOUT:SIZE:COUNT, where OPERATION is put,
+ * get, message or idle, LAYOUT is short, bcopy or zcopy. SOCKET is a path. Exit
+ * status 0 if all operations completed. It prints nothing: a profiler or the NIC
+ * counts (contrib/bench/run.sh).
  */
 #include "cost_load.h"
 #include "cost_oob.h"
@@ -22,39 +23,19 @@ enum {
     COST_ARG_SOCKET,
     COST_ARG_TL,
     COST_ARG_DEVICE,
-    COST_ARG_OP,
-    COST_ARG_LAYOUT,
-    COST_ARG_SIZE,
-    COST_ARG_COUNT,
-    COST_ARG_LAST
+    COST_ARG_LOADS
 };
 
 
-/* A message carries an 8-byte header in its short form */
-#define COST_SIZE_MIN 8
-#define COST_SIZE_MAX (1ul << 30)
+#define COST_LOADS_MAX 32
 
 
-static int cost_number(const char *text, unsigned long min, unsigned long max,
-                       unsigned long *value_p)
+static int cost_run(char **argv, int is_client, const cost_load_t *loads,
+                    int num_loads, size_t size)
 {
-    char *end;
-
-    *value_p = strtoul(text, &end, 10);
-    if ((*text < '0') || (*text > '9') || (*end != '\0') || (*value_p < min) ||
-        (*value_p > max)) {
-        fprintf(stderr, "\"%s\": expected a number from %lu to %lu\n", text,
-                min, max);
-        return -1;
-    }
-
-    return 0;
-}
-
-static int cost_run(char **argv, int is_client, const cost_load_t *load)
-{
+    int ret = 0;
     cost_uct_t uct;
-    int fd, ret;
+    int fd, i;
 
     fd = is_client ? cost_oob_connect(argv[COST_ARG_SOCKET]) :
                      cost_oob_accept(argv[COST_ARG_SOCKET]);
@@ -62,13 +43,17 @@ static int cost_run(char **argv, int is_client, const cost_load_t *load)
         return -1;
     }
 
-    if (cost_uct_open(&uct, argv[COST_ARG_TL], argv[COST_ARG_DEVICE],
-                      load->size, fd, is_client) != 0) {
+    if ((cost_uct_open(&uct, argv[COST_ARG_TL], argv[COST_ARG_DEVICE], size, fd,
+                       is_client) != 0) ||
+        (cost_load_prepare(&uct, fd, is_client) != 0)) {
         return -1; /* The process ends, and takes everything along */
     }
 
-    ret = is_client ? cost_load_client(&uct, load, fd) :
-                      cost_load_server(&uct, fd);
+    for (i = 0; (ret == 0) && (i < num_loads); ++i) {
+        ret = is_client ? cost_load_client(&uct, &loads[i], fd) :
+                          cost_load_server(&uct, &loads[i], fd);
+    }
+
     cost_uct_close(&uct);
     close(fd);
     return ret;
@@ -76,13 +61,14 @@ static int cost_run(char **argv, int is_client, const cost_load_t *load)
 
 int main(int argc, char **argv)
 {
-    unsigned long size;
-    cost_load_t load;
-    int is_client;
+    int num_loads = argc - COST_ARG_LOADS;
+    size_t size   = 0;
+    cost_load_t loads[COST_LOADS_MAX];
+    int is_client, i;
 
-    if (argc != COST_ARG_LAST) {
-        fprintf(stderr, "usage: %s server|client SOCKET TL DEVICE "
-                "put|get|message short|bcopy|zcopy SIZE COUNT\n", argv[0]);
+    if ((num_loads < 1) || (num_loads > COST_LOADS_MAX)) {
+        fprintf(stderr, "usage: %s server|client SOCKET TL DEVICE LOAD...\n",
+                argv[0]);
         return EXIT_FAILURE;
     }
 
@@ -93,15 +79,14 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
 
-    if ((cost_load_parse(&load, argv[COST_ARG_OP],
-                         argv[COST_ARG_LAYOUT]) != 0) ||
-        (cost_number(argv[COST_ARG_SIZE], COST_SIZE_MIN, COST_SIZE_MAX,
-                     &size) != 0) ||
-        (cost_number(argv[COST_ARG_COUNT], 1, 1ul << 40, &load.count) != 0)) {
-        return EXIT_FAILURE;
+    for (i = 0; i < num_loads; ++i) {
+        if (cost_load_parse(&loads[i], argv[COST_ARG_LOADS + i]) != 0) {
+            return EXIT_FAILURE;
+        }
+
+        size = (loads[i].size > size) ? loads[i].size : size;
     }
 
-    load.size = size;
-    return (cost_run(argv, is_client, &load) == 0) ? EXIT_SUCCESS :
-                                                     EXIT_FAILURE;
+    return (cost_run(argv, is_client, loads, num_loads, size) == 0) ?
+           EXIT_SUCCESS : EXIT_FAILURE;
 }
