@@ -21,7 +21,7 @@ static void ft_objects_add_target(ft_objects_t *objects, uct_varuna_target_t *ta
 
     objects->held += target->held.num;
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-        objects->rc += (uct_varuna_target_impl(target)->qps[i].ep != NULL);
+        objects->rc += (target->qps[i].ep != NULL);
     }
 }
 

@@ -10,7 +10,7 @@
  *   varuna_ctl_progress   progress, receiving, dispatch in the main thread
  *   varuna_bus            rows: who handles a message, and the inbox
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
- *   varuna_refuse         REJECT to peers and to strangers
+ *   varuna_stranger       REJECT to peers and to strangers
  *   varuna_ports          PORTS: the state of our ports, for those who send to us
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
  *   varuna_path           paths to peers, judged by all of that

@@ -106,7 +106,6 @@ static int uct_varuna_leave_has_posters(const uct_varuna_responder_t *resp)
 static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic)
 {
     unsigned count = 0;
-    uct_varuna_target_impl_t *impl;
     const uct_varuna_target_qp_t *qp, *newest;
     uct_varuna_target_t *target;
     unsigned i;
@@ -116,10 +115,9 @@ static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic
     }
 
     kh_foreach_value(&resp->targets.by_name, target, {
-        impl   = uct_varuna_target_impl(target);
         newest = NULL;
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-            qp = &impl->qps[i];
+            qp = &target->qps[i];
             if ((qp->ep != NULL) && !(qp->flags & UCT_VARUNA_FENCE_FLAG_QP) &&
                 ((newest == NULL) || (qp->epoch > newest->epoch))) {
                 newest = qp;
@@ -155,7 +153,7 @@ static int uct_varuna_leave_fence(uct_varuna_responder_t *resp, unsigned link)
 
     kh_foreach(&table->rc_eps, key, target, {
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-            qp = &uct_varuna_target_impl(target)->qps[i];
+            qp = &target->qps[i];
             if (((uintptr_t)qp->ep == key) && (qp->link == link)) {
                 uct_varuna_target_fence_qp(target, qp);
                 fenced &= !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);
@@ -310,7 +308,7 @@ static void uct_varuna_leave_handle_proxy_req(void *arg, unsigned link,
         return;
     }
 
-    uct_varuna_proxy_request(resp->proxy, &uct_varuna_target_impl(target)->client,
+    uct_varuna_proxy_request(resp->proxy, &target->client,
                              link, hdr, body);
 }
 

@@ -142,12 +142,12 @@ void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 
 static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_impl_t *oldest;
+    uct_varuna_target_t *oldest;
 
-    oldest = ucs_list_extract_head(&resp->targets.orphans,
-                                   uct_varuna_target_impl_t, list);
+    oldest = ucs_list_extract_head(&resp->targets.orphans, uct_varuna_target_t,
+                                   list);
     --resp->iface->target_stats.orphans;
-    uct_varuna_target_destroy(resp, &oldest->super);
+    uct_varuna_target_destroy(resp, oldest);
 }
 
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
@@ -158,11 +158,9 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
      * what it has left is swept, and its slots serve others */
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_proxy_close_client(resp->proxy,
-                                  &uct_varuna_target_impl(target)->client);
+    uct_varuna_proxy_close_client(resp->proxy, &target->client);
     uct_varuna_ctl_unlock(resp->ctl);
-    ucs_list_add_tail(&resp->targets.orphans,
-                      &uct_varuna_target_impl(target)->list);
+    ucs_list_add_tail(&resp->targets.orphans, &target->list);
     if (++resp->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
         uct_varuna_orphan_destroy_oldest(resp);
     }

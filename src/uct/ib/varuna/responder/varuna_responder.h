@@ -36,25 +36,30 @@
 #define UCT_VARUNA_TARGET_LOG_BYTES \
     (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
 
+/*
+ * RC end of one incarnation, and what it left. There is one for each ring: while
+ * a planned change is on its way, the new incarnation is connected and the old
+ * one still works. Its evidence is kept until its ring is due for another.
+ * Attached, detached and fenced with the lock held.
+ */
+typedef struct uct_varuna_target_qp {
+    uct_ep_h                   ep;         /* NULL if it was never made, or is
+                                              destroyed */
+    uint32_t                   epoch;      /* 0: none */
+    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
+    uint32_t                   epsn;
+    uint8_t                    link;       /* Local link index */
+    ucs_time_t                 attached_at;
+} uct_varuna_target_qp_t;
+
 /* Responder's side of one vQP. */
 struct uct_varuna_target {
-    uct_varuna_peer_t          *peer;     /* The requester's interface */
-    uint32_t                   vqp;       /* The requester's id */
-    uint32_t                   instance;  /* Of that id */
-    uint64_t                   opening;   /* Tells it from all others that ever
-                                             were here; random, never 0 */
-    uint32_t                   id;        /* Ours, of its logs */
-    uint64_t                   *logs;     /* LOG_COUNT rings, registered */
-    uint32_t                   fenced;    /* Incarnations <= this are fenced */
-    uint8_t                    is_used;   /* Its requester knows of it */
-    uint8_t                    reminders; /* OPEN_REPs that nobody asked for, */
-    ucs_time_t                 remind_at; /* and when the next one is due */
     /* Receive side, main thread only */
     uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
-    uct_varuna_held_t          held;      /* Messages after the next one */
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
+    uct_varuna_held_t          held;      /* Messages after the next one */
     struct {
         ucs_list_link_t        list;      /* In iface->received.gaps, if watched */
         uint8_t                watched;
@@ -64,7 +69,29 @@ struct uct_varuna_target {
         uint32_t               next;      /* What was missing at the last look */
         ucs_time_t             since;
     } gap;
+
+    ucs_list_link_t            list;      /* In one of the table's lists */
+    uct_varuna_peer_t          *peer;     /* The requester's interface */
+    uint32_t                   vqp;       /* The requester's id */
+    uint32_t                   instance;  /* Of that id */
+    uint64_t                   opening;   /* Tells it from all others that ever
+                                             were here; random, never 0 */
+    uint32_t                   id;        /* Ours, of its logs */
+    uint64_t                   *logs;     /* LOG_COUNT rings, registered */
+    uint32_t                   fenced;    /* Incarnations <= this are fenced */
+    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
+    uct_varuna_client_t        client;    /* Of the proxy */
+    uint8_t                    is_used;   /* Its requester knows of it */
+    uint8_t                    reminders; /* OPEN_REPs that nobody asked for, */
+    ucs_time_t                 remind_at; /* and when the next one is due */
 };
+
+/* Of its ring: the end of incarnation @a epoch. */
+static inline uct_varuna_target_qp_t *
+uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
+{
+    return &target->qps[epoch % UCT_VARUNA_LOG_COUNT];
+}
 
 /* Names of targets. With the secret, nobody is in anybody's way. */
 typedef struct uct_varuna_target_key {
@@ -87,40 +114,6 @@ static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
 KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
            uct_varuna_target_key_hash, uct_varuna_target_key_equal)
 KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
-/*
- * RC end of one incarnation, and what it left. There is one for each ring: while
- * a planned change is on its way, the new incarnation is connected and the old
- * one still works. Its evidence is kept until its ring is due for another.
- * Attached, detached and fenced with the lock held.
- */
-typedef struct uct_varuna_target_qp {
-    uct_ep_h                   ep;         /* NULL if it was never made, or is
-                                              destroyed */
-    uint32_t                   epoch;      /* 0: none */
-    uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
-    uint32_t                   epsn;
-    uint8_t                    link;       /* Local link index */
-    ucs_time_t                 attached_at;
-} uct_varuna_target_qp_t;
-
-typedef struct uct_varuna_target_impl {
-    uct_varuna_target_t        super;
-    ucs_list_link_t            list;       /* In one of the table's lists */
-    uct_varuna_client_t        client;     /* Of the proxy */
-    uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
-} uct_varuna_target_impl_t;
-
-static inline uct_varuna_target_impl_t *
-uct_varuna_target_impl(uct_varuna_target_t *target)
-{
-    return ucs_derived_of(target, uct_varuna_target_impl_t);
-}
-
-static inline uct_varuna_target_qp_t *
-uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
-{
-    return &uct_varuna_target_impl(target)->qps[epoch % UCT_VARUNA_LOG_COUNT];
-}
 
 /* A chunk of the logs of targets, which are found by the target's id. */
 typedef struct uct_varuna_target_chunk {
@@ -151,10 +144,9 @@ typedef struct uct_varuna_target_table {
                                               wait for the main thread */
     khash_t(uct_varuna_targets) by_name;   /* Open targets */
     khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
-    ucs_list_link_t            closed;     /* uct_varuna_target_impl_t, which the
-                                              main thread is to destroy; lock */
-    ucs_list_link_t            orphans;    /* uct_varuna_target_impl_t, oldest
-                                              first; main thread */
+    ucs_list_link_t            closed;     /* uct_varuna_target_t, which the main
+                                              thread is to destroy; lock */
+    ucs_list_link_t            orphans;    /* uct_varuna_target_t, oldest first; main thread */
 } uct_varuna_target_table_t;
 
 /* An RC endpoint which the main thread is to destroy. */

@@ -39,7 +39,7 @@ static void uct_varuna_responder_poll_lanes(uct_varuna_responder_t *resp)
 
 void uct_varuna_responder_progress(uct_varuna_responder_t *resp)
 {
-    uct_varuna_target_impl_t *impl;
+    uct_varuna_target_t *target;
     ucs_list_link_t closed;
 
     uct_varuna_spares_progress(resp);
@@ -56,11 +56,11 @@ void uct_varuna_responder_progress(uct_varuna_responder_t *resp)
 
     uct_varuna_responder_poll_lanes(resp);
     while (!ucs_list_is_empty(&closed)) {
-        impl = ucs_list_extract_head(&closed, uct_varuna_target_impl_t, list);
-        if (impl->super.orphan) {
-            uct_varuna_orphan_keep(resp, &impl->super);
+        target = ucs_list_extract_head(&closed, uct_varuna_target_t, list);
+        if (target->orphan) {
+            uct_varuna_orphan_keep(resp, target);
         } else {
-            uct_varuna_target_destroy(resp, &impl->super);
+            uct_varuna_target_destroy(resp, target);
         }
     }
 }

@@ -86,7 +86,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     uint32_t id;
     int ret;
 
-    target = ucs_calloc(1, sizeof(uct_varuna_target_impl_t), "varuna_target");
+    target = ucs_calloc(1, sizeof(*target), "varuna_target");
     if (target == NULL) {
         status = UCS_ERR_NO_MEMORY;
         goto err;
@@ -113,7 +113,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     target->instance = instance;
     target->id       = id;
     target->logs     = uct_varuna_target_log(resp, id);
-    uct_varuna_client_init(&uct_varuna_target_impl(target)->client, peer);
+    uct_varuna_client_init(&target->client, peer);
     uct_varuna_held_init(&target->held, &peer->num_held,
                          &resp->iface->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
@@ -178,9 +178,7 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                                         body + length,
                                                         sizeof(body) - length);
     length        += rep->addr_len;
-    length        += uct_varuna_proxy_fill_open(resp->proxy,
-                                                &uct_varuna_target_impl(target)->client,
-                                                rep,
+    length        += uct_varuna_proxy_fill_open(resp->proxy, &target->client, rep,
                                                 body + length);
 
     whose         = *hdr;
@@ -333,7 +331,7 @@ static void uct_varuna_target_handle_fence(void *arg, unsigned link,
     }
 
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-        qp = &uct_varuna_target_impl(target)->qps[i];
+        qp = &target->qps[i];
         if (qp->epoch <= target->fenced) {
             uct_varuna_target_fence_qp(target, qp);
         }
@@ -390,8 +388,7 @@ void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter)
     --target->peer->orphan.targets;
     --resp->iface->target_stats.open;
     kh_del(uct_varuna_targets, &resp->targets.by_name, iter);
-    ucs_list_add_tail(&resp->targets.closed,
-                      &uct_varuna_target_impl(target)->list);
+    ucs_list_add_tail(&resp->targets.closed, &target->list);
     uct_varuna_ctl_notify(resp->ctl);
 }
 
@@ -448,7 +445,7 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
 
     /* Its name is gone, so the async context doesn't find it any more */
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-        qp = &uct_varuna_target_impl(target)->qps[i];
+        qp = &target->qps[i];
         if (qp->ep != NULL) {
             uct_varuna_spare_destroy_ep(resp, qp->ep);
             qp->ep = NULL;
@@ -467,8 +464,7 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
     uct_varuna_target_disconnect(resp, target);
 
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_proxy_close_client(resp->proxy,
-                                  &uct_varuna_target_impl(target)->client);
+    uct_varuna_proxy_close_client(resp->proxy, &target->client);
     uct_varuna_target_id_put(resp, target->id);
     uct_varuna_peer_put(resp->ctl, target->peer);
     --resp->targets.count;
@@ -511,16 +507,14 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp)
 void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp)
 {
     uct_varuna_target_table_t *table = &resp->targets;
-    uct_varuna_target_impl_t *impl;
     uct_varuna_target_t *target;
 
     kh_foreach_value(&table->by_name, target, {
         uct_varuna_target_destroy(resp, target);
     });
     while (!ucs_list_is_empty(&table->closed)) {
-        impl = ucs_list_extract_head(&table->closed, uct_varuna_target_impl_t,
-                                     list);
-        uct_varuna_target_destroy(resp, &impl->super);
+        target = ucs_list_extract_head(&table->closed, uct_varuna_target_t, list);
+        uct_varuna_target_destroy(resp, target);
     }
     kh_destroy_inplace(uct_varuna_targets, &table->by_name);
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
