@@ -10,7 +10,7 @@
 #include "varuna_responder_open.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_connect.h"
-#include "varuna_leave.h"
+#include "varuna_home_move.h"
 #include "varuna_orphan.h"
 #include "varuna_unused.h"
 #include "varuna_spare.h"
@@ -96,7 +96,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
     }
 
     uct_varuna_connect_init(resp);
-    uct_varuna_leave_init(resp);
+    uct_varuna_home_move_init(resp);
     uct_varuna_orphan_start(resp);
     uct_varuna_unused_start(resp);
     *resp_p = resp;

@@ -9,7 +9,7 @@
  *   PROXY_REQ -> varuna_proxy.c -> varuna_job.c -> loopback -> varuna_job.c -> REP
  *   timer     -> varuna_worker.c ------^
  *
- * varuna_leave.c drives it, and moves the home NIC, which ends connections of targets.
+ * varuna_home_move.c drives it, and moves the home NIC, which ends connections of targets.
  */
 #ifndef UCT_VARUNA_PROXY_H_
 #define UCT_VARUNA_PROXY_H_

@@ -4,12 +4,12 @@
  * Drives the proxy of atomics, and moves the home NIC when it fails: what the targets'
  * connections have to do with it.
  */
-#ifndef UCT_VARUNA_LEAVE_H_
-#define UCT_VARUNA_LEAVE_H_
+#ifndef UCT_VARUNA_HOME_MOVE_H_
+#define UCT_VARUNA_HOME_MOVE_H_
 
 #include "varuna_responder.h"
 
 /** Register the rows of the bus, and the job of the clock. */
-void uct_varuna_leave_init(uct_varuna_responder_t *resp);
+void uct_varuna_home_move_init(uct_varuna_responder_t *resp);
 
 #endif

@@ -22,27 +22,28 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_leave.h"
+#include "varuna_home_move.h"
 #include "varuna_target.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
 /* Seconds between two calls of the timer */
-#define UCT_VARUNA_LEAVE_PERIOD      0.05
+#define UCT_VARUNA_HOME_MOVE_PERIOD  0.05
 
 /* Seconds: how long an access may take before the device is asked how it is; how
  * long a NIC is avoided whose loopback fails; how long the first NIC must have
  * worked before the home returns to it */
-#define UCT_VARUNA_LEAVE_CHECK       0.1
-#define UCT_VARUNA_LEAVE_AVOID       1.0
-#define UCT_VARUNA_LEAVE_RETURN      1.0
+#define UCT_VARUNA_HOME_MOVE_CHECK   0.1
+#define UCT_VARUNA_HOME_MOVE_AVOID   1.0
+#define UCT_VARUNA_HOME_MOVE_RETURN  1.0
 
 /* Failures of a loopback in a row, with a port that says that it is up */
-#define UCT_VARUNA_LEAVE_MAX_FAILS   3
+#define UCT_VARUNA_HOME_MOVE_MAX_FAILS 3
 
 
-static int uct_varuna_leave_is_gone(uct_varuna_responder_t *resp, unsigned link)
+static int uct_varuna_home_move_is_gone(uct_varuna_responder_t *resp,
+                                        unsigned link)
 {
     uct_varuna_loopback_t *loopback = &resp->proxy->loopbacks[link];
 
@@ -54,7 +55,7 @@ static int uct_varuna_leave_is_gone(uct_varuna_responder_t *resp, unsigned link)
     return loopback->gone_at != 0;
 }
 
-static uint8_t uct_varuna_leave_good_map(uct_varuna_responder_t *resp)
+static uint8_t uct_varuna_home_move_good_map(uct_varuna_responder_t *resp)
 {
     const uct_varuna_iface_t *iface = resp->iface;
     ucs_time_t now                  = ucs_get_time();
@@ -64,14 +65,14 @@ static uint8_t uct_varuna_leave_good_map(uct_varuna_responder_t *resp)
 
     for (link = 0; link < iface->num_links; ++link) {
         loopback = &resp->proxy->loopbacks[link];
-        if (loopback->fails >= UCT_VARUNA_LEAVE_MAX_FAILS) {
+        if (loopback->fails >= UCT_VARUNA_HOME_MOVE_MAX_FAILS) {
             loopback->fails     = 0;
             loopback->bad_until = now +
-                                  ucs_time_from_sec(UCT_VARUNA_LEAVE_AVOID);
+                                  ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_AVOID);
         }
 
         if (!(resp->ctl->ports_down & UCS_BIT(link)) &&
-            !uct_varuna_leave_is_gone(resp, link) &&
+            !uct_varuna_home_move_is_gone(resp, link) &&
             (now >= loopback->bad_until)) {
             map |= UCS_BIT(iface->links[link].nic);
         }
@@ -81,13 +82,13 @@ static uint8_t uct_varuna_leave_good_map(uct_varuna_responder_t *resp)
 }
 
 /* An access that takes long: perhaps an event was lost, or there is none. */
-static void uct_varuna_leave_check_device(uct_varuna_responder_t *resp)
+static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
 {
     uct_varuna_ctl_t *ctl = resp->ctl;
 
     if (resp->proxy->running && (ctl->detector != NULL) &&
         ((ucs_get_time() - resp->proxy->running_at) >
-         ucs_time_from_sec(UCT_VARUNA_LEAVE_CHECK))) {
+         ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_CHECK))) {
         uct_varuna_detector_check(ctl->detector, resp->proxy->running_on,
                                   !(ctl->ports_down &
                                     UCS_BIT(resp->proxy->running_on)));
@@ -96,21 +97,23 @@ static void uct_varuna_leave_check_device(uct_varuna_responder_t *resp)
 
 /* @return Nonzero if requesters have slots of ours, which they need for atomics on
  * connections of theirs. */
-static int uct_varuna_leave_has_posters(const uct_varuna_responder_t *resp)
+static int
+uct_varuna_home_move_has_posters(const uct_varuna_responder_t *resp)
 {
     return resp->proxy->arena.slots != NULL;
 }
 
 /* Connections in use on a NIC: the newest one of a target there, or one that is
  * just being replaced. */
-static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic)
+static unsigned uct_varuna_home_move_count(uct_varuna_responder_t *resp,
+                                           uint8_t nic)
 {
     unsigned count = 0;
     const uct_varuna_target_qp_t *qp, *newest;
     uct_varuna_target_t *target;
     unsigned i;
 
-    if (!uct_varuna_leave_has_posters(resp)) {
+    if (!uct_varuna_home_move_has_posters(resp)) {
         return 0;
     }
 
@@ -127,7 +130,7 @@ static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic
         if ((newest != NULL) &&
             ((resp->iface->links[newest->link].nic == nic) ||
              ((ucs_get_time() - newest->attached_at) <
-              ucs_time_from_sec(UCT_VARUNA_LEAVE_RETURN)))) {
+              ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_RETURN)))) {
             ++count;
         }
     });
@@ -137,7 +140,8 @@ static unsigned uct_varuna_leave_count(uct_varuna_responder_t *resp, uint8_t nic
 
 /* Move what may carry atomics over @a link to ERR. @return Nonzero if all of it is
  * there. */
-static int uct_varuna_leave_fence(uct_varuna_responder_t *resp, unsigned link)
+static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
+                                      unsigned link)
 {
     uct_varuna_target_table_t *table = &resp->targets;
     int fenced                       = 1;
@@ -146,7 +150,7 @@ static int uct_varuna_leave_fence(uct_varuna_responder_t *resp, unsigned link)
     uint64_t key;
     unsigned i;
 
-    if (!uct_varuna_leave_has_posters(resp) ||
+    if (!uct_varuna_home_move_has_posters(resp) ||
         uct_varuna_mutate(AMO_MOVE_UNFENCED)) {
         return 1;
     }
@@ -165,7 +169,8 @@ static int uct_varuna_leave_fence(uct_varuna_responder_t *resp, unsigned link)
 }
 
 /* The access that a NIC took along. */
-static void uct_varuna_leave_abandon(uct_varuna_responder_t *resp, unsigned link)
+static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
+                                         unsigned link)
 {
     uct_varuna_access_t *access;
     uct_varuna_job_t *job;
@@ -188,19 +193,19 @@ static void uct_varuna_leave_abandon(uct_varuna_responder_t *resp, unsigned link
 }
 
 /* @return Nonzero if nothing on @a link is executed any more. */
-static int uct_varuna_leave_is_at_rest(uct_varuna_responder_t *resp,
-                                       unsigned link)
+static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
+                                           unsigned link)
 {
     uct_varuna_loopback_t *loopback = &resp->proxy->loopbacks[link];
     ucs_time_t now                  = ucs_get_time();
-    int fenced                      = uct_varuna_leave_fence(resp, link);
+    int fenced                      = uct_varuna_home_move_fence(resp, link);
 
-    if (uct_varuna_leave_is_gone(resp, link)) {
+    if (uct_varuna_home_move_is_gone(resp, link)) {
         if ((now - loopback->gone_at) <
             resp->iface->config.packet_lifetime) {
             return 0;
         }
-        uct_varuna_leave_abandon(resp, link);
+        uct_varuna_home_move_abandon(resp, link);
         return 1;
     }
 
@@ -224,7 +229,7 @@ static int uct_varuna_leave_is_at_rest(uct_varuna_responder_t *resp,
     return now >= resp->proxy->rest_at;
 }
 
-static void uct_varuna_leave_step(uct_varuna_responder_t *resp)
+static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
 {
     const uct_varuna_iface_t *iface = resp->iface;
     uct_varuna_home_name_t name;
@@ -236,16 +241,17 @@ static void uct_varuna_leave_step(uct_varuna_responder_t *resp)
         return;
     }
 
-    uct_varuna_leave_check_device(resp);
+    uct_varuna_home_move_check_device(resp);
     uct_varuna_home_get(&name);
     in_use = ((name.nic == UCT_VARUNA_HOME_NONE) ||
               (name.nic == name.first)) ? 0 :
-             uct_varuna_leave_count(resp, name.nic);
+             uct_varuna_home_move_count(resp, name.nic);
     delay  = !iface->link_table.return_to_primary ? 0 :
-             (ucs_time_from_sec(UCT_VARUNA_LEAVE_RETURN) +
+             (ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_RETURN) +
               iface->link_table.return_delay);
-    if (uct_varuna_home_report(&resp->proxy->home, uct_varuna_leave_good_map(resp),
-                               in_use, delay)) {
+    if (uct_varuna_home_report(&resp->proxy->home,
+                               uct_varuna_home_move_good_map(resp), in_use,
+                               delay)) {
         uct_varuna_home_get(&name);
         ucs_info("rc_varuna: atomics on memory of this process move from %s to "
                  "%s", iface->md->nics[name.from].dev_name,
@@ -260,7 +266,7 @@ static void uct_varuna_leave_step(uct_varuna_responder_t *resp)
 
     link = uct_varuna_proxy_find_link(resp->proxy, name.from);
     if (((link == UCT_VARUNA_LINK_NONE) ||
-         uct_varuna_leave_is_at_rest(resp, link)) &&
+         uct_varuna_home_move_is_at_rest(resp, link)) &&
         uct_varuna_home_rest(&resp->proxy->home)) {
         ucs_debug("nothing is executed on %s any more: the home NIC is %s",
                   iface->md->nics[name.from].dev_name,
@@ -272,14 +278,14 @@ static void uct_varuna_leave_step(uct_varuna_responder_t *resp)
 /* --- Rows of the bus, and the clock --- */
 
 /* The control plane has polled its inner interfaces, including the loopbacks'. */
-static void uct_varuna_leave_progressed(void *arg, unsigned link,
-                                        const uct_varuna_ctl_hdr_t *hdr,
-                                        const void *body)
+static void uct_varuna_home_move_progressed(void *arg, unsigned link,
+                                            const uct_varuna_ctl_hdr_t *hdr,
+                                            const void *body)
 {
     uct_varuna_responder_t *resp = arg;
 
     if (!uct_varuna_home_is_at_rest(&resp->proxy->home)) {
-        uct_varuna_leave_step(resp);
+        uct_varuna_home_move_step(resp);
     }
 
     if (!ucs_list_is_empty(&resp->proxy->jobs)) {
@@ -287,16 +293,16 @@ static void uct_varuna_leave_progressed(void *arg, unsigned link,
     }
 }
 
-static void uct_varuna_leave_port_changed(void *arg, unsigned link,
-                                          const uct_varuna_ctl_hdr_t *hdr,
-                                          const void *body)
-{
-    uct_varuna_leave_step(arg);
-}
-
-static void uct_varuna_leave_handle_proxy_req(void *arg, unsigned link,
+static void uct_varuna_home_move_port_changed(void *arg, unsigned link,
                                               const uct_varuna_ctl_hdr_t *hdr,
                                               const void *body)
+{
+    uct_varuna_home_move_step(arg);
+}
+
+static void uct_varuna_home_move_handle_proxy_req(void *arg, unsigned link,
+                                                  const uct_varuna_ctl_hdr_t *hdr,
+                                                  const void *body)
 {
     uct_varuna_responder_t *resp = arg;
     uct_varuna_target_t *target;
@@ -312,30 +318,31 @@ static void uct_varuna_leave_handle_proxy_req(void *arg, unsigned link,
                              link, hdr, body);
 }
 
-static void uct_varuna_leave_timer(void *arg)
+static void uct_varuna_home_move_timer(void *arg)
 {
     uct_varuna_responder_t *resp = arg;
 
     uct_varuna_worker_step(resp->proxy);
-    uct_varuna_leave_step(resp);
+    uct_varuna_home_move_step(resp);
     uct_varuna_proxy_run(resp->proxy);
     /* The loopback's completions come here as well */
     uct_varuna_ctl_progress(resp->ctl);
 }
 
-static const uct_varuna_bus_reg_t uct_varuna_leave_rows[] = {
+static const uct_varuna_bus_reg_t uct_varuna_home_move_rows[] = {
     {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC,
-     uct_varuna_leave_handle_proxy_req},
-    {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC, uct_varuna_leave_progressed},
+     uct_varuna_home_move_handle_proxy_req},
+    {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC,
+     uct_varuna_home_move_progressed},
     {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
-     uct_varuna_leave_port_changed}
+     uct_varuna_home_move_port_changed}
 };
 
-void uct_varuna_leave_init(uct_varuna_responder_t *resp)
+void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 {
-    uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_leave_rows,
-                            ucs_static_array_size(uct_varuna_leave_rows), resp);
+    uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,
+                            ucs_static_array_size(uct_varuna_home_move_rows), resp);
     uct_varuna_clock_add(&resp->ctl->clock,
-                         ucs_time_from_sec(UCT_VARUNA_LEAVE_PERIOD),
-                         uct_varuna_leave_timer, resp);
+                         ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_PERIOD),
+                         uct_varuna_home_move_timer, resp);
 }
