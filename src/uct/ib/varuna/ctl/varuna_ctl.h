@@ -165,8 +165,17 @@ struct uct_varuna_ctl {
         khash_t(uct_varuna_ports) ports;   /* Hashes of device addresses */
         uct_varuna_pace_t      pace;       /* Of answers */
     } strangers;                           /* varuna_stranger.c */
-    ucs_time_t                 warned_at;  /* Rate limit of complaints */
-    unsigned                   unwarned;
+    struct {
+        ucs_time_t             warned_at;
+        unsigned               unwarned;
+    } complaints;                          /* Their rate limit. varuna_peer.c */
+    struct {
+        uint32_t               stale;      /* Requests meant for others */
+        uint32_t               mismatched; /* Of unknown secret or opening; counted
+                                              by the rooms above, too */
+        uint32_t               answered;   /* To strangers */
+        uint32_t               ignored;    /* Of strangers */
+    } stats;                               /* Shown in the VFS tree */
 };
 
 /* Pings and atomics by proxy come and go all the time: the log of what happens to

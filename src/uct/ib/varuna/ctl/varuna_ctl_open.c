@@ -190,7 +190,7 @@ static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl,
 
     status = uct_varuna_foreign_drop(link->inner, UCT_VARUNA_AM_ID_CTL,
                                      UCT_CB_FLAG_ASYNC,
-                                     &iface->target_stats.foreign);
+                                     &iface->foreign);
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -97,7 +97,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
         !uct_varuna_ctl_is_own_secret(ctl, hdr, body)) {
         ucs_debug("dropped %s of 0x%lx, which nobody here has asked",
                   uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
-        ++ctl->iface->target_stats.mismatched;
+        ++ctl->stats.mismatched;
         return;
     }
 
@@ -126,7 +126,7 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
 
     status = uct_varuna_bus_check(&ctl->bus, data, length, &reason);
     if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
-        ++ctl->iface->target_stats.stale;
+        ++ctl->stats.stale;
         uct_varuna_stranger_refuse(ctl, link->index, hdr, UCS_ERR_CONNECTION_RESET);
         return UCS_OK;
     } else if (status == UCS_OK) {

@@ -51,18 +51,18 @@ void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
 {
     ucs_time_t now = ucs_get_time();
 
-    if ((ctl->warned_at != 0) &&
-        (now < (ctl->warned_at +
+    if ((ctl->complaints.warned_at != 0) &&
+        (now < (ctl->complaints.warned_at +
                 ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
-        ++ctl->unwarned;
+        ++ctl->complaints.unwarned;
         ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
         return;
     }
 
     ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
-             "warning)", what, uuid, reason, ctl->unwarned);
-    ctl->warned_at = now;
-    ctl->unwarned  = 0;
+             "warning)", what, uuid, reason, ctl->complaints.unwarned);
+    ctl->complaints.warned_at = now;
+    ctl->complaints.unwarned  = 0;
 }
 
 /* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both

@@ -168,12 +168,12 @@ static void uct_varuna_stranger_tell(uct_varuna_ctl_t *ctl, unsigned link,
 {
     if ((remote != NULL) &&
         uct_varuna_stranger_answer(ctl, link, remote, hdr, status)) {
-        ++ctl->iface->target_stats.answered;
+        ++ctl->stats.answered;
         ucs_debug("rc_varuna: refused %s vqp=%u epoch=%u of stranger 0x%lx: %s",
                   uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
                   hdr->uuid, ucs_status_string(status));
     } else {
-        ++ctl->iface->target_stats.ignored;
+        ++ctl->stats.ignored;
         ucs_debug("rc_varuna: dropped %s vqp=%u of stranger 0x%lx",
                   uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->uuid);
     }

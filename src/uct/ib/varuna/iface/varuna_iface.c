@@ -240,7 +240,6 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    base->received.release_desc.cb = uct_varuna_am_release;
     uct_varuna_iface_set_config(base, config);
     uct_varuna_pace_init(&self->super.rebuild_pace, config->rebuild_rate);
     uct_varuna_iface_init_pace(self);

@@ -98,7 +98,7 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
     }
 
     uct_varuna_requester_progress(requester, now);
-    uct_varuna_gap_progress(base);
+    uct_varuna_gap_progress(base->responder);
     if (ucs_unlikely(!ucs_list_is_empty(&base->graveyard))) {
         uct_varuna_graves_progress(base);
     }

@@ -19,6 +19,7 @@
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 
 #include <ucs/vfs/base/vfs_cb.h>
 #include <ucs/vfs/base/vfs_obj.h>
@@ -207,34 +208,34 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
     }
 
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.open, UCS_VFS_TYPE_U32,
+                            &iface->responder->stats.open, UCS_VFS_TYPE_U32,
                             "target/open");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.orphans, UCS_VFS_TYPE_U32,
+                            &iface->responder->stats.orphans, UCS_VFS_TYPE_U32,
                             "target/orphans");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.given_up, UCS_VFS_TYPE_U32,
+                            &iface->responder->stats.given_up, UCS_VFS_TYPE_U32,
                             "target/given_up");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.stale, UCS_VFS_TYPE_U32,
+                            &iface->ctl->stats.stale, UCS_VFS_TYPE_U32,
                             "target/stale");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.mismatched,
+                            &iface->ctl->stats.mismatched,
                             UCS_VFS_TYPE_U32, "target/mismatched");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.foreign, UCS_VFS_TYPE_U32,
+                            &iface->foreign, UCS_VFS_TYPE_U32,
                             "target/foreign");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.unexpected, UCS_VFS_TYPE_U32,
+                            &iface->responder->stats.unexpected, UCS_VFS_TYPE_U32,
                             "target/unexpected");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.answered, UCS_VFS_TYPE_U32,
+                            &iface->ctl->stats.answered, UCS_VFS_TYPE_U32,
                             "target/strangers_answered");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.ignored, UCS_VFS_TYPE_U32,
+                            &iface->ctl->stats.ignored, UCS_VFS_TYPE_U32,
                             "target/strangers_ignored");
     ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->target_stats.late_opens,
+                            &uct_varuna_requester(iface)->late_opens,
                             UCS_VFS_TYPE_U32, "late_opens");
 
     pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);

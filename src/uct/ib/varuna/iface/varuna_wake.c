@@ -9,6 +9,7 @@
 
 #include "varuna_wake.h"
 #include <uct/ib/varuna/requester/varuna_scan.h>
+#include <uct/ib/varuna/responder/varuna_gap.h>
 
 #include <string.h>
 #include <sys/timerfd.h>
@@ -61,7 +62,7 @@ static double uct_varuna_wake_sleep_time(uct_varuna_tl_iface_t *iface)
 
     if (!ucs_list_is_empty(&requester->work) ||
         !ucs_list_is_empty(&base->graveyard) ||
-        !ucs_list_is_empty(&base->received.gaps) ||
+        uct_varuna_gap_is_watching(base->responder) ||
         uct_varuna_scan_is_behind(requester)) {
         return (iface->wake.fast_wakes++ < UCT_VARUNA_WAKE_FAST_COUNT) ?
                UCT_VARUNA_WAKE_FAST : UCT_VARUNA_WAKE_SLOW;

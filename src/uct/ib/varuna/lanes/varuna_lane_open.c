@@ -223,7 +223,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     }
 
     status = uct_varuna_foreign_drop(lane->inner, UCT_VARUNA_AM_ID_DATA, 0,
-                                     &iface->target_stats.foreign);
+                                     &iface->foreign);
     if (status != UCS_OK) {
         goto err_close;
     }

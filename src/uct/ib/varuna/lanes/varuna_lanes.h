@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The interface as all rooms know it: the inner interfaces of all links, the states of
- * the links, identity and options. The requester's part (varuna_requester.h) and the
+ * the links, identity and options, each part with one owner. The requester's part (varuna_requester.h) and the
  * transport's (iface/varuna_tl_iface.h) derive from it.
  */
 #ifndef UCT_VARUNA_LANES_H_
@@ -63,43 +63,39 @@ typedef struct uct_varuna_lane_handlers {
 struct uct_varuna_iface {
     uct_base_iface_t           super;
     uct_varuna_md_t            *md;
+    uct_varuna_ctl_t           *ctl;          /* NULL while it is not open */
+    uct_varuna_responder_t     *responder;    /* NULL while it is not open */
+
+    /* Who we are. Owner: varuna_lanes.c, which chooses them */
     uint64_t                   uuid;          /* Random, in our address */
     uct_varuna_secret_key_t    secret_key;    /* Of our secrets for peers */
+
+    /* The inner interfaces. Owner: varuna_lane_open.c */
     unsigned                   num_links;
     uct_varuna_link_t          links[UCT_VARUNA_MAX_LINKS]; /* By priority */
+    uct_iface_attr_t           attr;          /* Minimum over all lanes */
+    size_t                     rx_headroom;   /* The user's, before AM descriptors */
+    uint32_t                   foreign;       /* AMs of other ids; atomic */
+
+    /* The states of the links. Owner: varuna_link_event.c */
     uct_varuna_link_table_t    link_table;
     unsigned                   failures;      /* Of links and paths so far: the
                                                  background scan looks at all
                                                  endpoints after each */
-    uct_varuna_ctl_t           *ctl;          /* NULL while it is not open */
-    uct_varuna_responder_t     *responder;    /* NULL while it is not open */
-    uct_iface_attr_t           attr;          /* Minimum over all lanes */
-    ucs_list_link_t            graveyard;     /* uct_varuna_grave_t */
-    int                        want_dry;      /* Some lane must be polled dry */
+
+    /* What must be polled */
+    ucs_list_link_t            graveyard;     /* uct_varuna_grave_t. Owner:
+                                                 varuna_grave.c */
+    int                        want_dry;      /* Some lane must be polled dry. Owner:
+                                                 varuna_lanes.c; whoever needs that
+                                                 sets it */
     uint32_t                   app_beat;      /* Increases when the application
                                                  calls progress: atomic, for
-                                                 answers to pings */
-    struct {
-        size_t                 rx_headroom;
-        uct_recv_desc_t        release_desc;  /* Of kept AM descriptors */
-        ucs_list_link_t        gaps;          /* Targets, see varuna_gap.c */
-        unsigned               num_held;      /* Messages, see varuna_held.h */
-    } received;                               /* Of active messages */
-    struct {
-        uint32_t               open;
-        uint32_t               orphans;       /* Given up, kept for a while */
-        uint32_t               given_up;
-        uint32_t               stale;         /* Requests meant for others */
-        uint32_t               mismatched;    /* Of unknown secret or opening */
-        uint32_t               foreign;       /* AMs of other ids; atomic */
-        uint32_t               unexpected;    /* AMs to no vQP, or far from its next
-                                                 number; main thread */
-        uint32_t               answered;      /* To strangers */
-        uint32_t               ignored;       /* Of strangers */
-        uint32_t               late_opens;    /* Of our closed endpoints */
-    } target_stats;                           /* Shown in the VFS tree */
+                                                 answers to pings. Owner:
+                                                 iface/varuna_progress.c */
 
-    struct {
+    struct {                                  /* Options. Owner: varuna_config.c, they
+                                                 do not change after opening */
         unsigned               dc_num_dci;
         unsigned               standby_rx_queue_len;
         unsigned               spare_qps;

@@ -48,7 +48,7 @@ uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
 
     ucs_debug("ep %p: vQP %u: dropped %s for another opening", ep, ep->id,
               uct_varuna_ctl_type_name(hdr->type));
-    ++iface->target_stats.mismatched;
+    ++iface->ctl->stats.mismatched;
     return NULL;
 }
 

@@ -46,6 +46,8 @@ typedef struct uct_varuna_requester {
     uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     uint32_t                   ep_instances;  /* Endpoints made so far */
+    uint32_t                   late_opens;    /* Of our closed endpoints; shown in the
+                                                 VFS tree. Owner: varuna_stale.c */
     struct {
         unsigned               next;          /* Position */
         unsigned               failures;      /* Those of the interface that it has

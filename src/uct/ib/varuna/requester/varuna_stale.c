@@ -66,7 +66,7 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
         return;
     }
 
-    ++ctl->iface->target_stats.late_opens;
+    ++uct_varuna_requester(ctl->iface)->late_opens;
     uct_varuna_ctl_lock(ctl);
     if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
         uct_varuna_farewell_say(uct_varuna_requester(ctl->iface), peer,

@@ -26,21 +26,29 @@
 #include <ucs/sys/math.h>
 #include <ucs/debug/memtrack_int.h>
 
-void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
+/* Of descriptors which the user kept */
+static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
     uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
                                                -(ptrdiff_t)
                                                sizeof(uct_varuna_am_hdr_t)));
 }
 
+void uct_varuna_am_init(uct_varuna_responder_t *resp)
+{
+    resp->received.release_desc.cb = uct_varuna_am_release;
+    ucs_list_head_init(&resp->received.gaps);
+}
+
 /* The vQP that holds most of the peer that holds most, so that many vQPs do not hide
  * what they hold together: all that hold some are watched. */
 static uct_varuna_target_t *
-uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
+uct_varuna_am_greediest(const uct_varuna_responder_t *resp,
+                        uct_varuna_target_t *target)
 {
     uct_varuna_target_t *other;
 
-    ucs_list_for_each(other, &iface->received.gaps, gap.list) {
+    ucs_list_for_each(other, &resp->received.gaps, gap.list) {
         if ((other->peer == target->peer) ?
             (other->held.num > target->held.num) :
             (other->peer->num_held > target->peer->num_held)) {
@@ -51,7 +59,7 @@ uct_varuna_am_greediest(uct_varuna_iface_t *iface, uct_varuna_target_t *target)
     return target;
 }
 
-static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
+static void uct_varuna_am_hold(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target, uint32_t seq,
                                uint8_t am_id, const void *data, size_t length)
 {
@@ -60,7 +68,7 @@ static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
 
     status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
     if (status == UCS_ERR_NO_RESOURCE) {
-        uct_varuna_gap_break(iface, uct_varuna_am_greediest(iface, target),
+        uct_varuna_gap_break(resp, uct_varuna_am_greediest(resp, target),
                              no_room);
         if (target->broken) {
             return;
@@ -70,9 +78,9 @@ static void uct_varuna_am_hold(uct_varuna_iface_t *iface,
     }
 
     if (status == UCS_OK) {
-        uct_varuna_gap_watch(iface, target, seq);
+        uct_varuna_gap_watch(resp, target, seq);
     } else if (status != UCS_ERR_ALREADY_EXISTS) {
-        uct_varuna_gap_break(iface, target, no_room);
+        uct_varuna_gap_break(resp, target, no_room);
     }
 }
 
@@ -86,16 +94,16 @@ uct_varuna_am_target(const uct_varuna_responder_t *resp, uint32_t number)
     return (am == NULL) ? NULL : ucs_container_of(am, uct_varuna_target_t, am);
 }
 
-static void uct_varuna_am_unordered(uct_varuna_iface_t *iface,
+static void uct_varuna_am_unordered(uct_varuna_responder_t *resp,
                                     uct_varuna_target_t *target, uint32_t seq,
                                     uint8_t am_id, const void *data, size_t length)
 {
     switch (uct_varuna_am_seq_judge(seq, target->next_seq)) {
     case UCT_VARUNA_AM_SEQ_LATER:
-        uct_varuna_am_hold(iface, target, seq, am_id, data, length);
+        uct_varuna_am_hold(resp, target, seq, am_id, data, length);
         break;
     case UCT_VARUNA_AM_SEQ_FOREIGN:
-        ++iface->target_stats.unexpected;
+        ++resp->stats.unexpected;
         ucs_debug("rc_varuna: vQP %u of peer 0x%" PRIx64 ": dropped message %u, as "
                   "%u is the next", target->vqp, target->peer->uuid, seq,
                   target->next_seq);
@@ -105,7 +113,7 @@ static void uct_varuna_am_unordered(uct_varuna_iface_t *iface,
     }
 }
 
-static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
+static void uct_varuna_am_deliver_held(uct_varuna_responder_t *resp,
                                        uct_varuna_target_t *target)
 {
     uct_varuna_held_am_t *am;
@@ -113,7 +121,8 @@ static void uct_varuna_am_deliver_held(uct_varuna_iface_t *iface,
     while ((am = uct_varuna_held_take(&target->held, target->next_seq)) !=
            NULL) {
         ++target->next_seq;
-        uct_iface_invoke_am(&iface->super, am->am_id, am + 1, am->length, 0);
+        uct_iface_invoke_am(&resp->iface->super, am->am_id, am + 1, am->length,
+                            0);
         ucs_free(am);
     }
 }
@@ -123,6 +132,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
 {
     uct_varuna_lane_iface_t *lane  = arg;
     uct_varuna_iface_t *iface      = lane->iface;
+    uct_varuna_responder_t *resp   = iface->responder;
     const uct_varuna_am_hdr_t *hdr = data;
     uct_varuna_target_t *target;
     ucs_status_t status;
@@ -135,14 +145,13 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return UCS_OK;
     }
 
-    if (ucs_unlikely(iface->responder == NULL)) {
+    if (ucs_unlikely(resp == NULL)) {
         return UCS_OK; /* The interface is being closed */
     }
 
-    target = uct_varuna_am_target(iface->responder,
-                                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
+    target = uct_varuna_am_target(resp, hdr->target >> UCT_VARUNA_AM_ID_BITS);
     if (ucs_unlikely(target == NULL)) {
-        ++iface->target_stats.unexpected;
+        ++resp->stats.unexpected;
         ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
                   hdr->target >> UCT_VARUNA_AM_ID_BITS);
         return UCS_OK;
@@ -154,7 +163,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     length -= sizeof(*hdr);
     if (ucs_unlikely(target->broken)) {
         if (target->orphan) {
-            uct_varuna_orphan_message(iface, target);
+            uct_varuna_orphan_message(resp, target);
         }
         return UCS_OK;
     }
@@ -173,7 +182,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
             uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
             target->next_seq = seq + 1;
         } else {
-            uct_varuna_am_unordered(iface, target, seq, am_id, data, length);
+            uct_varuna_am_unordered(resp, target, seq, am_id, data, length);
         }
         return UCS_OK;
     }
@@ -182,12 +191,12 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
     if (status == UCS_INPROGRESS) {
         desc                = UCS_PTR_BYTE_OFFSET(data,
-                                                  -(ptrdiff_t)iface->received.rx_headroom);
-        uct_recv_desc(desc) = &iface->received.release_desc;
+                                                  -(ptrdiff_t)iface->rx_headroom);
+        uct_recv_desc(desc) = &resp->received.release_desc;
     }
 
     if (ucs_unlikely(target->held.num > 0)) {
-        uct_varuna_am_deliver_held(iface, target);
+        uct_varuna_am_deliver_held(resp, target);
     }
 
     return status;

@@ -8,11 +8,11 @@
 
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
+/** Nothing was received so far. */
+void uct_varuna_am_init(uct_varuna_responder_t *resp);
+
 /** AM handler of every inner data interface; @a arg is its lane_iface. */
 ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
                                    unsigned flags);
-
-/** Release callback of descriptors which the user kept. */
-void uct_varuna_am_release(uct_recv_desc_t *self, void *desc);
 
 #endif

@@ -30,7 +30,7 @@
  * it is gone. */
 #define UCT_VARUNA_GAP_MAX_REJECTS   64
 
-void uct_varuna_gap_watch(uct_varuna_iface_t *iface,
+void uct_varuna_gap_watch(uct_varuna_responder_t *resp,
                           uct_varuna_target_t *target, uint32_t end)
 {
     if (target->broken || UCS_CIRCULAR_COMPARE32(end, <=, target->next_seq)) {
@@ -42,7 +42,7 @@ void uct_varuna_gap_watch(uct_varuna_iface_t *iface,
         target->gap.end     = end;
         target->gap.next    = target->next_seq;
         target->gap.since   = ucs_get_time();
-        ucs_list_add_tail(&iface->received.gaps, &target->gap.list);
+        ucs_list_add_tail(&resp->received.gaps, &target->gap.list);
     } else if (UCS_CIRCULAR_COMPARE32(end, >, target->gap.end)) {
         target->gap.end = end;
     }
@@ -56,16 +56,16 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target)
     }
 }
 
-void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
+void uct_varuna_gap_tell(uct_varuna_responder_t *resp,
                          uct_varuna_target_t *target, ucs_time_t now)
 {
     const uct_varuna_retry_policy_t policy = {
-        .interval  = iface->config.ctl_timeout,
+        .interval  = resp->iface->config.ctl_timeout,
         .max_tries = UCT_VARUNA_GAP_MAX_REJECTS
     };
     uct_varuna_ctl_hdr_t hdr = {
         .type    = UCT_VARUNA_CTL_FENCE_REQ,
-        .dest    = iface->uuid,
+        .dest    = resp->iface->uuid,
         .uuid    = target->peer->uuid,
         .secret  = target->peer->secret,
         .opening = target->opening,
@@ -84,20 +84,20 @@ void uct_varuna_gap_tell(uct_varuna_iface_t *iface,
     }
 
     link = uct_varuna_retry_next(&target->gap.retry, &policy, 0,
-                                 UCS_MASK(iface->num_links), now);
-    uct_varuna_ctl_lock(iface->ctl);
-    uct_varuna_ctl_reject(iface->ctl, link, &hdr, UCS_ERR_CONNECTION_RESET);
-    uct_varuna_ctl_unlock(iface->ctl);
+                                 UCS_MASK(resp->iface->num_links), now);
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_ctl_reject(resp->ctl, link, &hdr, UCS_ERR_CONNECTION_RESET);
+    uct_varuna_ctl_unlock(resp->ctl);
 }
 
-void uct_varuna_gap_break(uct_varuna_iface_t *iface,
+void uct_varuna_gap_break(uct_varuna_responder_t *resp,
                           uct_varuna_target_t *target, const char *reason)
 {
     if (target->broken) {
         return;
     }
 
-    ucs_log(iface->super.config.failure_level,
+    ucs_log(resp->iface->super.config.failure_level,
             "rc_varuna: vQP %u of peer 0x%" PRIx64 " fails: message %u %s, %u "
             "later ones are dropped", target->vqp, target->peer->uuid,
             target->next_seq - uct_varuna_am_seq_first(target->opening), reason,
@@ -106,45 +106,50 @@ void uct_varuna_gap_break(uct_varuna_iface_t *iface,
     target->broken = 1;
     if (!target->gap.watched) {
         target->gap.watched = 1;
-        ucs_list_add_tail(&iface->received.gaps, &target->gap.list);
+        ucs_list_add_tail(&resp->received.gaps, &target->gap.list);
     }
 
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
-    uct_varuna_gap_tell(iface, target, ucs_get_time());
+    uct_varuna_gap_tell(resp, target, ucs_get_time());
 }
 
-static void uct_varuna_gap_check(uct_varuna_iface_t *iface,
+static void uct_varuna_gap_check(uct_varuna_responder_t *resp,
                                  uct_varuna_target_t *target, ucs_time_t now,
                                  int is_dry)
 {
     if (target->broken) {
-        uct_varuna_gap_tell(iface, target, now);
+        uct_varuna_gap_tell(resp, target, now);
     } else if (UCS_CIRCULAR_COMPARE32(target->gap.end, <=, target->next_seq)) {
         uct_varuna_gap_forget(target);
     } else if (target->gap.next != target->next_seq) {
         target->gap.next  = target->next_seq;
         target->gap.since = now;
     } else if (is_dry &&
-               (now - target->gap.since > iface->config.packet_lifetime)) {
-        uct_varuna_gap_break(iface, target,
+               (now - target->gap.since > resp->iface->config.packet_lifetime)) {
+        uct_varuna_gap_break(resp, target,
                              "was acknowledged, but did not come");
     }
 }
 
-void uct_varuna_gap_progress(uct_varuna_iface_t *iface)
+void uct_varuna_gap_progress(uct_varuna_responder_t *resp)
 {
     ucs_time_t now;
     uct_varuna_target_t *target, *tmp;
     int is_dry;
 
-    if (ucs_list_is_empty(&iface->received.gaps)) {
+    if (ucs_list_is_empty(&resp->received.gaps)) {
         return;
     }
 
     /* In this order: what comes before the clock is read is taken */
     now    = ucs_get_time();
-    is_dry = (uct_varuna_lanes_progress(iface) == 0);
-    ucs_list_for_each_safe(target, tmp, &iface->received.gaps, gap.list) {
-        uct_varuna_gap_check(iface, target, now, is_dry);
+    is_dry = (uct_varuna_lanes_progress(resp->iface) == 0);
+    ucs_list_for_each_safe(target, tmp, &resp->received.gaps, gap.list) {
+        uct_varuna_gap_check(resp, target, now, is_dry);
     }
+}
+
+int uct_varuna_gap_is_watching(uct_varuna_responder_t *resp)
+{
+    return !ucs_list_is_empty(&resp->received.gaps);
 }

@@ -69,7 +69,7 @@ static void uct_varuna_orphan_give_up(uct_varuna_responder_t *resp,
         target = kh_val(targets, iter);
         if (target->peer == peer) {
             target->orphan = 1;
-            ++resp->iface->target_stats.given_up;
+            ++resp->stats.given_up;
             uct_varuna_target_drop(resp, iter);
         }
     }
@@ -120,9 +120,9 @@ static void uct_varuna_orphan_timer(void *arg)
 
     /* Who had no CPU can't say that others were quiet */
     now                   = ucs_get_time();
-    is_late               = (now - resp->orphan_ticked_at) >
+    is_late               = (now - resp->orphan.ticked_at) >
                             (2 * uct_varuna_orphan_period(resp));
-    resp->orphan_ticked_at = now;
+    resp->orphan.ticked_at = now;
     kh_foreach_value(&resp->ctl->peers, peer, {
         if (is_late) {
             uct_varuna_peer_heard(peer, now);
@@ -133,7 +133,7 @@ static void uct_varuna_orphan_timer(void *arg)
 
 void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
-    resp->orphan_ticked_at = ucs_get_time();
+    resp->orphan.ticked_at = ucs_get_time();
     uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_orphan_period(resp),
                          uct_varuna_orphan_timer, resp);
 }
@@ -146,7 +146,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 
     oldest = ucs_list_extract_head(&resp->targets.orphans, uct_varuna_target_t,
                                    list);
-    --resp->iface->target_stats.orphans;
+    --resp->stats.orphans;
     uct_varuna_target_destroy(resp, oldest);
 }
 
@@ -161,15 +161,15 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     uct_varuna_proxy_close_client(resp->proxy, &target->client);
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_list_add_tail(&resp->targets.orphans, &target->list);
-    if (++resp->iface->target_stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
+    if (++resp->stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
         uct_varuna_orphan_destroy_oldest(resp);
     }
 }
 
-void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
+void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target)
 {
-    uct_varuna_gap_tell(iface, target, ucs_get_time());
+    uct_varuna_gap_tell(resp, target, ucs_get_time());
 }
 
 void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)

@@ -18,7 +18,7 @@ void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
 
 /** Main thread, lock not held: its requester lives, and sends messages. */
-void uct_varuna_orphan_message(uct_varuna_iface_t *iface,
+void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target);
 
 /** Main thread: destroy those which are kept. */

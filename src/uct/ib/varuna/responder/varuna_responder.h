@@ -61,7 +61,7 @@ struct uct_varuna_target {
     uint8_t                    orphan;    /* The requester was given up */
     uct_varuna_held_t          held;      /* Messages after the next one */
     struct {
-        ucs_list_link_t        list;      /* In iface->received.gaps, if watched */
+        ucs_list_link_t        list;      /* In resp->received.gaps, if watched */
         uint8_t                watched;
         uint8_t                mutated;   /* A message was lost on purpose */
         uct_varuna_retry_t     retry;     /* The report that it is broken */
@@ -169,9 +169,25 @@ struct uct_varuna_responder {
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
     uct_varuna_proxy_t         *proxy;
-    ucs_time_t                 orphan_ticked_at; /* varuna_orphan.c */
-    unsigned                   num_unused; /* Targets at most, at the last look;
-                                              varuna_unused.c */
+    struct {                               /* Active messages. Main thread. Owner:
+                                              varuna_am.c */
+        uct_recv_desc_t        release_desc; /* Of descriptors the user keeps */
+        ucs_list_link_t        gaps;       /* Targets. Owner: varuna_gap.c */
+        unsigned               num_held;   /* Messages, see varuna_held.h */
+    } received;
+    struct {                               /* Owner: varuna_orphan.c */
+        ucs_time_t             ticked_at;
+    } orphan;
+    struct {                               /* Owner: varuna_unused.c */
+        unsigned               num;        /* Targets at most, at the last look */
+    } unused;
+    struct {
+        uint32_t               open;       /* Targets */
+        uint32_t               orphans;    /* Given up, kept for a while */
+        uint32_t               given_up;
+        uint32_t               unexpected; /* AMs to no vQP, or far from its next
+                                              number; main thread */
+    } stats;                               /* Shown in the VFS tree */
 };
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "varuna_responder_open.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include "varuna_am.h"
 #include "varuna_connect.h"
 #include "varuna_home_move.h"
 #include "varuna_orphan.h"
@@ -80,6 +81,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
 
     resp->iface = iface;
     resp->ctl   = ctl;
+    uct_varuna_am_init(resp);
     status      = uct_varuna_targets_init(resp);
     if (status != UCS_OK) {
         goto err_free;

@@ -59,7 +59,7 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
 
     if ((target == NULL) || ((target->opening != hdr->opening) &&
                              !uct_varuna_mutate(ANY_OPENING))) {
-        ++resp->iface->target_stats.mismatched;
+        ++resp->ctl->stats.mismatched;
         return NULL;
     }
 
@@ -115,7 +115,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     target->logs     = uct_varuna_target_log(resp, id);
     uct_varuna_client_init(&target->client, peer);
     uct_varuna_held_init(&target->held, &peer->num_held,
-                         &resp->iface->received.num_held);
+                         &resp->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
     target->next_seq = uct_varuna_am_seq_first(target->opening);
@@ -125,9 +125,9 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     }
 
     kh_val(&resp->targets.by_name, iter) = target;
-    ++resp->iface->target_stats.open;
+    ++resp->stats.open;
     ++resp->targets.count;
-    ++resp->num_unused;
+    ++resp->unused.num;
     ++peer->orphan.targets;
     uct_varuna_peer_heard(peer, ucs_get_time());
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
@@ -374,7 +374,7 @@ static void uct_varuna_target_handle_acked(void *arg, unsigned link,
     target = uct_varuna_target_of(resp, hdr, &iter);
     uct_varuna_ctl_unlock(resp->ctl);
     if (target != NULL) {
-        uct_varuna_gap_watch(resp->iface, target, req->am_acked);
+        uct_varuna_gap_watch(resp, target, req->am_acked);
     }
 }
 
@@ -386,7 +386,7 @@ void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter)
     uct_varuna_target_t *target = kh_val(&resp->targets.by_name, iter);
 
     --target->peer->orphan.targets;
-    --resp->iface->target_stats.open;
+    --resp->stats.open;
     kh_del(uct_varuna_targets, &resp->targets.by_name, iter);
     ucs_list_add_tail(&resp->targets.closed, &target->list);
     uct_varuna_ctl_notify(resp->ctl);
@@ -414,7 +414,7 @@ static void uct_varuna_target_handle_close(void *arg, unsigned link,
 
     target = uct_varuna_target_by_name(resp, hdr, &iter);
     if ((target != NULL) && !uct_varuna_target_is_closed_by(target, hdr)) {
-        ++resp->iface->target_stats.mismatched;
+        ++resp->ctl->stats.mismatched;
         return;
     }
 
@@ -426,7 +426,7 @@ static void uct_varuna_target_handle_close(void *arg, unsigned link,
         uct_varuna_ctl_reply(resp->ctl, peer, link, hdr, UCT_VARUNA_CTL_CLOSE_REP,
                              NULL, 0);
     } else {
-        ++resp->iface->target_stats.mismatched;
+        ++resp->ctl->stats.mismatched;
     }
 
     if (target != NULL) {

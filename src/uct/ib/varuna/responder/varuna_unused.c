@@ -68,18 +68,18 @@ static void uct_varuna_unused_timer(void *arg)
     uct_varuna_target_t *target;
 
     /* All that were ever opened since have proved that they are used */
-    if (resp->num_unused == 0) {
+    if (resp->unused.num == 0) {
         return;
     }
 
-    resp->num_unused = 0;
+    resp->unused.num = 0;
     kh_foreach_value(&resp->targets.by_name, target, {
         if (uct_varuna_unused_is_used(target) ||
             (target->reminders >= UCT_VARUNA_UNUSED_TRIES)) {
             continue;
         }
 
-        ++resp->num_unused;
+        ++resp->unused.num;
         if (target->remind_at == 0) {
             target->remind_at = now +
                                 ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD);
