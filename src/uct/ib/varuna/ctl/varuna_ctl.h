@@ -131,6 +131,7 @@ struct uct_varuna_ctl {
     unsigned                   queue_pass;  /* Times it was gone through */
 
     khash_t(uct_varuna_peers)  peers;      /* By name */
+    size_t                     peer_size;  /* With the parts of the rooms above */
 
     uct_varuna_bus_t           bus;
     uint8_t                    down_map;   /* Link events for the main thread, */

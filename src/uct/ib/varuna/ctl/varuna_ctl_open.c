@@ -358,7 +358,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
-    kh_init_inplace(uct_varuna_peers, &ctl->peers);
+    uct_varuna_peers_init(ctl);
     uct_varuna_strangers_init(ctl);
 
     status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);

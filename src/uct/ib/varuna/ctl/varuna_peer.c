@@ -21,6 +21,7 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <string.h>
 
@@ -284,6 +285,15 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     ucs_free(peer);
 }
 
+size_t uct_varuna_peer_add_part(uct_varuna_ctl_t *ctl, size_t size)
+{
+    size_t part = ctl->peer_size;
+
+    ucs_assert(kh_size(&ctl->peers) == 0);
+    ctl->peer_size += ucs_align_up(size, sizeof(uint64_t));
+    return part;
+}
+
 static uct_varuna_peer_key_t uct_varuna_peer_key(const uct_varuna_peer_t *peer)
 {
     uct_varuna_peer_key_t key = {
@@ -304,7 +314,7 @@ uct_varuna_peer_create(uct_varuna_ctl_t *ctl,
     khiter_t iter;
     int ret;
 
-    peer = ucs_calloc(1, sizeof(*peer), "varuna_peer");
+    peer = ucs_calloc(1, ctl->peer_size, "varuna_peer");
     if (peer == NULL) {
         ucs_error("failed to allocate a peer");
         return UCS_ERR_NO_MEMORY;
@@ -475,6 +485,12 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
 
     uct_varuna_peer_pair(iface, &parsed, 0, &pairing);
     return pairing.map != 0;
+}
+
+void uct_varuna_peers_init(uct_varuna_ctl_t *ctl)
+{
+    kh_init_inplace(uct_varuna_peers, &ctl->peers);
+    ctl->peer_size = ucs_align_up(sizeof(uct_varuna_peer_t), sizeof(uint64_t));
 }
 
 void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl)

@@ -37,7 +37,6 @@ typedef struct uct_varuna_path {
                                               transition; 0: not yet */
     ucs_time_t                 probed_at;  /* ... when the PING was sent; 0: it was
                                               not */
-    ucs_time_t                 asked_at;   /* About requests which may hang */
     const char                 *reason;    /* Of the last failure */
 } uct_varuna_path_t;
 
@@ -59,10 +58,6 @@ struct uct_varuna_peer {
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
                                               over ctl->queue, no resources */
-    unsigned                   asking;     /* Endpoints which ask and are not
-                                              answered; main thread */
-    unsigned                   connecting; /* Endpoints whose CONNECT_REQ is not
-                                              answered; main thread */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
     uint8_t                    doubtful;  /* Links on which the last message to
                                              it failed */
@@ -88,18 +83,12 @@ struct uct_varuna_peer {
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
         uint32_t               app_beat;  /* Of its last answer; atomic */
     } hb;                                 /* Heartbeat: under the lock */
-    unsigned                   num_held;  /* Messages of all its vQPs, see
-                                             varuna_held.h; main thread */
     ucs_time_t                 heard_at;  /* Last message of it */
     uint8_t                    failed;    /* Links on which messages to it failed since
                                              then */
-    struct {
-        unsigned               targets;   /* Open ones */
-        unsigned               asked;     /* How often since asked_since */
-        ucs_time_t             asked_since;
-    } orphan;                             /* varuna_orphan.c: under the lock */
     void                       *addr;     /* Copy, which links[] points into */
     uct_device_addr_t          *dev_addr; /* Copy of the primary's, or NULL */
+    /* What the rooms above keep of it follows, see uct_varuna_peer_add_part() */
 };
 
 /**
@@ -117,6 +106,20 @@ ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
                                  uct_varuna_peer_t **peer_p);
 
 void uct_varuna_peer_put(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
+/**
+ * Let each peer have room for what a room above keeps of it. To be called before there
+ * is any peer. A part is zero at first, and is released with its peer.
+ *
+ * @return Where it is, for uct_varuna_peer_part().
+ */
+size_t uct_varuna_peer_add_part(uct_varuna_ctl_t *ctl, size_t size);
+
+/** @return A part of the peer, which only its owner knows. */
+static inline void *uct_varuna_peer_part(const uct_varuna_peer_t *peer, size_t part)
+{
+    return UCS_PTR_BYTE_OFFSET(peer, part);
+}
 
 /** @return nonzero if any of our links reaches the address; used by
  *  iface_is_reachable, so it must not log errors. */
@@ -155,6 +158,9 @@ int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
 /** Local link over which to answer: @a link if it reaches the peer. */
 unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
                                     unsigned link);
+
+/** There is none at first. */
+void uct_varuna_peers_init(uct_varuna_ctl_t *ctl);
 
 void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
 

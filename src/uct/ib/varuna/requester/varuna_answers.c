@@ -126,7 +126,11 @@ static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
 
 void uct_varuna_answers_init(uct_varuna_iface_t *iface)
 {
-    uct_varuna_farewell_start(uct_varuna_requester(iface));
+    uct_varuna_requester_t *requester = uct_varuna_requester(iface);
+
+    requester->peer_part =
+            uct_varuna_peer_add_part(iface->ctl, sizeof(uct_varuna_requester_peer_t));
+    uct_varuna_farewell_start(requester);
     uct_varuna_bus_register(&iface->ctl->bus, uct_varuna_answer_rows,
                             ucs_static_array_size(uct_varuna_answer_rows), iface);
 }

@@ -188,7 +188,7 @@ struct uct_varuna_ep {
                                                answered. Owner: varuna_ep_ctl.c */
         ucs_time_t             sent;        /* Last time, 0: not yet */
         uint8_t                link;        /* Where it was sent */
-        uint8_t                counted;     /* 1: in peer->asking */
+        uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
     struct {                                /* Owner: varuna_lane.c */
@@ -205,7 +205,7 @@ struct uct_varuna_ep {
         uint8_t                spare;       /* It is in reserve: no planned swap */
         uint8_t                failed;      /* It is destroyed in the next step */
         uint8_t                tries;       /* Unanswered CONNECT_REQs */
-        uint8_t                counted;     /* 1: in peer->connecting */
+        uint8_t                counted;     /* 1: in the peer's connecting */
         uint8_t                swap_read;   /* The flushing read was posted */
     } next;
 

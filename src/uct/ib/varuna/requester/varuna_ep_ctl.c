@@ -70,15 +70,17 @@ ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
 
 void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
 {
-    ep->peer->asking -= ep->ask.counted;
-    ep->ask.counted        = 0;
+    uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->asking -=
+            ep->ask.counted;
+    ep->ask.counted = 0;
 }
 
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,
                                const void *body, size_t length)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
+    uct_varuna_requester_peer_t *peer = uct_varuna_requester_peer(iface, ep->peer);
     unsigned link;
 
     if ((ep->ask.sent != 0) &&
@@ -87,12 +89,12 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     }
 
     if (!ep->ask.counted) {
-        if (ep->peer->asking >= UCT_VARUNA_MAX_ASKING) {
+        if (peer->asking >= UCT_VARUNA_MAX_ASKING) {
             return; /* Its turn comes */
         }
 
         ep->ask.counted = 1;
-        ++ep->peer->asking;
+        ++peer->asking;
     }
 
     link = uct_varuna_ep_next_ctl_link(ep);

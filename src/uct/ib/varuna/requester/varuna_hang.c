@@ -79,22 +79,21 @@ static void uct_varuna_hang_wait(uct_varuna_ep_t *ep)
 static void uct_varuna_hang_ask(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_path_t *path;
+    ucs_time_t *asked_at      = uct_varuna_requester_peer(iface, ep->peer)->asked_at;
     unsigned link;
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        path = &ep->peer->paths[link];
-        if (((now - path->asked_at) >= iface->config.ctl_timeout) &&
+        if (((now - asked_at[link]) >= iface->config.ctl_timeout) &&
             (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_UP) &&
             uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link)) {
-            path->asked_at = now;
+            asked_at[link] = now;
         }
     }
 
-    path = &ep->peer->paths[ep->lane.link];
+    link = ep->lane.link;
     if ((ep->hang.asked_at == 0) &&
-        ((now - path->asked_at) < iface->config.ctl_timeout)) {
-        ep->hang.asked_at    = path->asked_at;
+        ((now - asked_at[link]) < iface->config.ctl_timeout)) {
+        ep->hang.asked_at    = asked_at[link];
         ep->hang.asked_clock = uct_varuna_requester(iface)->scan.clock;
     }
 }

@@ -175,8 +175,9 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
 
 void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep)
 {
-    ep->peer->connecting -= ep->next.counted;
-    ep->next.counted        = 0;
+    uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting -=
+            ep->next.counted;
+    ep->next.counted = 0;
 }
 
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)

@@ -7,6 +7,7 @@
 #define UCT_VARUNA_REQUESTER_H_
 
 #include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 #include <ucs/datastruct/khash.h>
@@ -23,6 +24,16 @@ typedef struct uct_varuna_baseline uct_varuna_baseline_t;
 typedef void (*uct_varuna_ep_raise_func_t)(uct_varuna_ep_t *ep,
                                            unsigned event, const char *reason,
                                            ucs_status_t status);
+
+/* What the requester keeps of each peer. Main thread only. */
+typedef struct uct_varuna_requester_peer {
+    unsigned                   asking;        /* Endpoints which ask and are not
+                                                 answered. Owner: varuna_ep_ctl.c */
+    unsigned                   connecting;    /* Endpoints whose CONNECT_REQ is not
+                                                 answered. Owner: varuna_swap.c */
+    ucs_time_t                 asked_at[UCT_VARUNA_MAX_LINKS]; /* About requests which
+                                                 may hang. Owner: varuna_hang.c */
+} uct_varuna_requester_peer_t;
 
 typedef struct uct_varuna_requester {
     uct_varuna_iface_t         super;
@@ -43,6 +54,7 @@ typedef struct uct_varuna_requester {
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
                                                  control plane */
+    size_t                     peer_part;     /* uct_varuna_requester_peer_t, of peers */
     uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     uint32_t                   ep_instances;  /* Endpoints made so far */
@@ -77,6 +89,14 @@ static inline uct_varuna_requester_t *
 uct_varuna_requester(const uct_varuna_iface_t *iface)
 {
     return ucs_derived_of(iface, uct_varuna_requester_t);
+}
+
+static inline uct_varuna_requester_peer_t *
+uct_varuna_requester_peer(const uct_varuna_iface_t *iface,
+                          const uct_varuna_peer_t *peer)
+{
+    return (uct_varuna_requester_peer_t*)
+           uct_varuna_peer_part(peer, uct_varuna_requester(iface)->peer_part);
 }
 
 /** Create the pools of requests and buffers. The lanes are open, their attributes are

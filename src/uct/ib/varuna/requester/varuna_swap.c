@@ -118,7 +118,7 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
     if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next.lane) ==
         UCS_OK) {
         ep->next.counted = 1;
-        ++ep->peer->connecting;
+        ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
         uct_varuna_ep_send_connect(ep);
     }
 }
@@ -162,7 +162,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    if ((ep->peer->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
+    if ((uct_varuna_requester_peer(iface, ep->peer)->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
         !uct_varuna_pace_take(&uct_varuna_requester(iface)->rebuild_pace, now)) {
         return; /* Its turn comes */
     }

@@ -51,7 +51,8 @@ uct_varuna_am_greediest(const uct_varuna_responder_t *resp,
     ucs_list_for_each(other, &resp->received.gaps, gap.list) {
         if ((other->peer == target->peer) ?
             (other->held.num > target->held.num) :
-            (other->peer->num_held > target->peer->num_held)) {
+            (uct_varuna_responder_peer(resp, other->peer)->num_held >
+             uct_varuna_responder_peer(resp, target->peer)->num_held)) {
             target = other;
         }
     }

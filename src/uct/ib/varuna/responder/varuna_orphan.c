@@ -60,7 +60,7 @@ static void uct_varuna_orphan_give_up(uct_varuna_responder_t *resp,
     ucs_info("rc_varuna: peer 0x%" PRIx64 " has not answered on any link for %.1f "
              "s: freed the queue pairs of %u endpoints of it", peer->uuid,
              ucs_time_to_sec(now - peer->heard_at),
-             peer->orphan.targets);
+             uct_varuna_responder_peer(resp, peer)->targets);
     for (iter = kh_begin(targets); iter != kh_end(targets); ++iter) {
         if (!kh_exist(targets, iter)) {
             continue;
@@ -78,12 +78,13 @@ static void uct_varuna_orphan_give_up(uct_varuna_responder_t *resp,
 static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
                                     uct_varuna_peer_t *peer, ucs_time_t now)
 {
-    ucs_time_t quiet = now - peer->heard_at;
-    unsigned usable  = peer->link_map & ~resp->ctl->ports_down;
+    uct_varuna_responder_peer_t *own = uct_varuna_responder_peer(resp, peer);
+    ucs_time_t quiet                 = now - peer->heard_at;
+    unsigned usable                  = peer->link_map & ~resp->ctl->ports_down;
     unsigned link;
 
     /* With all ports down here it is us who are cut off */
-    if ((peer->orphan.targets == 0) || (usable == 0) ||
+    if ((own->targets == 0) || (usable == 0) ||
         (quiet < (2 * uct_varuna_orphan_period(resp)))) {
         return;
     }
@@ -94,14 +95,14 @@ static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
         return;
     }
 
-    if (peer->orphan.asked_since != peer->heard_at) {
-        peer->orphan.asked_since = peer->heard_at;
-        peer->orphan.asked       = 0;
+    if (own->orphan.since != peer->heard_at) {
+        own->orphan.since = peer->heard_at;
+        own->orphan.asked = 0;
     }
 
-    ++peer->orphan.asked;
-    if ((peer->orphan.asked <= UCT_VARUNA_ORPHAN_EAGER) ||
-        ((peer->orphan.asked % 16) == 0)) {
+    ++own->orphan.asked;
+    if ((own->orphan.asked <= UCT_VARUNA_ORPHAN_EAGER) ||
+        ((own->orphan.asked % 16) == 0)) {
         ucs_for_each_bit(link, usable) {
             uct_varuna_heartbeat_probe(resp->ctl, peer, link);
         }

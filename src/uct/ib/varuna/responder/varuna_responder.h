@@ -20,6 +20,7 @@
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
@@ -163,9 +164,21 @@ typedef struct uct_varuna_spares {
     ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
 } uct_varuna_spares_t;
 
+/* What the responder keeps of each peer. */
+typedef struct uct_varuna_responder_peer {
+    unsigned                   targets;    /* Open ones */
+    unsigned                   num_held;   /* Messages of all its vQPs, see
+                                              varuna_held.h; main thread */
+    struct {                               /* Owner: varuna_orphan.c */
+        unsigned               asked;      /* How often, since then */
+        ucs_time_t             since;
+    } orphan;
+} uct_varuna_responder_peer_t;
+
 struct uct_varuna_responder {
     uct_varuna_iface_t         *iface;
     uct_varuna_ctl_t           *ctl;
+    size_t                     peer_part;  /* uct_varuna_responder_peer_t, of peers */
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
     uct_varuna_proxy_t         *proxy;
@@ -189,5 +202,11 @@ struct uct_varuna_responder {
                                               number; main thread */
     } stats;                               /* Shown in the VFS tree */
 };
+
+static inline uct_varuna_responder_peer_t *
+uct_varuna_responder_peer(const uct_varuna_responder_t *resp, const uct_varuna_peer_t *peer)
+{
+    return (uct_varuna_responder_peer_t*)uct_varuna_peer_part(peer, resp->peer_part);
+}
 
 #endif

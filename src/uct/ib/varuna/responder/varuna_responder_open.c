@@ -79,10 +79,13 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
         return UCS_ERR_NO_MEMORY;
     }
 
-    resp->iface = iface;
-    resp->ctl   = ctl;
+    resp->iface     = iface;
+    resp->ctl       = ctl;
+    resp->peer_part = uct_varuna_peer_add_part(ctl,
+                                               sizeof(uct_varuna_responder_peer_t));
     uct_varuna_am_init(resp);
-    status      = uct_varuna_targets_init(resp);
+
+    status = uct_varuna_targets_init(resp);
     if (status != UCS_OK) {
         goto err_free;
     }

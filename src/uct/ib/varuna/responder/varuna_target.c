@@ -114,7 +114,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     target->id       = id;
     target->logs     = uct_varuna_target_log(resp, id);
     uct_varuna_client_init(&target->client, peer);
-    uct_varuna_held_init(&target->held, &peer->num_held,
+    uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
                          &resp->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
 
@@ -128,7 +128,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     ++resp->stats.open;
     ++resp->targets.count;
     ++resp->unused.num;
-    ++peer->orphan.targets;
+    ++uct_varuna_responder_peer(resp, peer)->targets;
     uct_varuna_peer_heard(peer, ucs_get_time());
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
               peer->uuid);
@@ -153,7 +153,8 @@ static int uct_varuna_target_may_open(const uct_varuna_responder_t *resp,
 
     return (resp->targets.count < iface->config.max_targets) &&
            ((peer == NULL) ||
-            (peer->orphan.targets < iface->config.max_peer_targets));
+            (uct_varuna_responder_peer(resp, peer)->targets <
+             iface->config.max_peer_targets));
 }
 
 void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
@@ -385,7 +386,7 @@ void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter)
 {
     uct_varuna_target_t *target = kh_val(&resp->targets.by_name, iter);
 
-    --target->peer->orphan.targets;
+    --uct_varuna_responder_peer(resp, target->peer)->targets;
     --resp->stats.open;
     kh_del(uct_varuna_targets, &resp->targets.by_name, iter);
     ucs_list_add_tail(&resp->targets.closed, &target->list);

@@ -45,7 +45,7 @@ protected:
         ucs_list_head_init(&ctl()->queue);
         ucs_list_head_init(&ctl()->dead_eps);
         kh_init_inplace(uct_varuna_ctl_eps, &ctl()->eps);
-        kh_init_inplace(uct_varuna_peers, &ctl()->peers);
+        uct_varuna_peers_init(ctl());
     }
 
     virtual void cleanup()
