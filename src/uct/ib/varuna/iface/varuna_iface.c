@@ -23,9 +23,11 @@
 #include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/requester/amo/varuna_atomics.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
-#include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/requester/varuna_ep_life.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
+#include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_farewell.h>
+#include <uct/ib/varuna/requester/varuna_pending.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/responder/varuna_am.h>
 #include <uct/ib/varuna/responder/varuna_connect.h>

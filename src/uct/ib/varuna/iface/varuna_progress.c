@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_gap.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>

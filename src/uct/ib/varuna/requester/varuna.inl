@@ -7,92 +7,14 @@
 #ifndef UCT_VARUNA_INL_
 #define UCT_VARUNA_INL_
 
-#include "varuna_ep_ops.h"
+#include "varuna_completion.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/core/varuna_mutate.h>
-#include "varuna_ep_event.h"
+#include "varuna_gate.h"
+#include "varuna_post.h"
 #include "varuna_req.h"
 
 #include <uct/base/uct_iov.inl>
-
-#define UCT_VARUNA_EP_DECL(_tl_ep, _iface, _ep) \
-    uct_varuna_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_varuna_ep_t); \
-    uct_varuna_iface_t *_iface = ucs_derived_of((_tl_ep)->iface, \
-                                                uct_varuna_iface_t)
-
-/* A registered packing buffer. */
-typedef struct uct_varuna_bcopy {
-    uct_mem_h                  memh;
-} uct_varuna_bcopy_t;
-
-/* Whether a fence stands before the next request. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
-                        const uct_varuna_ep_t *ep)
-{
-    return ep->hot.fence_next ||
-           (ep->hot.fence_beat != uct_varuna_requester(iface)->fence_beat);
-}
-
-/* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
- * before the next request, or before an atomic that waits for what came before it. */
-static inline int
-uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
-                            const uct_varuna_ep_t *ep)
-{
-    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
-            !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
-           (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
-}
-
-/* Whether a request may be posted as far as the vQP is concerned; the inner lane may
- * still have no resources. 'now': it may not be kept for later either. The caller passes
- * the answer to uct_varuna_ep_raise_post(). */
-static UCS_F_ALWAYS_INLINE uct_varuna_post_t
-uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
-                       int now)
-{
-    if (ucs_unlikely((ep->hot.num_amos > 0) &&
-                     uct_varuna_ep_amo_is_in_way(iface, ep))) {
-        return UCT_VARUNA_POST_ATOMICS;
-    }
-
-    if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
-        if (uct_varuna_mutate(NO_GATE) && uct_varuna_ep_leaks(ep)) {
-            return ((ep->hot.owed == NULL) &&
-                    !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
-                   UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
-        }
-
-        return (!now && uct_varuna_ep_takes(ep)) ? UCT_VARUNA_POST_OK :
-               UCT_VARUNA_POST_STATE;
-    }
-
-    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
-        return UCT_VARUNA_POST_LANE_FAILED;
-    }
-
-    /* A read is complete when its data has come, not when the responder has
-     * sent it. If a fenced operation were executed while that data got lost,
-     * reading again would see too new a value; and UCX's fence modes do not
-     * always make the NIC wait. */
-    if (ucs_unlikely((ep->hot.num_reads > 0) &&
-                     uct_varuna_ep_is_fenced(iface, ep))) {
-        return UCT_VARUNA_POST_READS;
-    }
-
-    return ((ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
-            !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
-           UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
-}
-
-/* Whether requests wait which came first: nothing may pass them, or a fence
- * would not hold between the two */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
-{
-    return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
-}
 
 /* Nobody flushes behind messages: who sends one without a completion, and waits by
  * events, may take it for sent, and call progress no more until something comes. So
@@ -151,14 +73,6 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     return req;
-}
-
-static inline void uct_varuna_req_release(uct_varuna_req_t *req)
-{
-    if (req->bcopy != NULL) {
-        ucs_mpool_put_inline(req->bcopy);
-    }
-    ucs_mpool_put_inline(req);
 }
 
 static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,

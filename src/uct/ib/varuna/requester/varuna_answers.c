@@ -13,9 +13,10 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_farewell.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_ep_table.h"
 #include "varuna_verdict.h"
 #include "varuna_stale.h"
-#include "varuna_swap.h"
+#include "varuna_rebuild.h"
 
 #include <ucs/debug/log.h>
 

@@ -8,7 +8,7 @@
 #ifndef UCT_VARUNA_BASELINE_H_
 #define UCT_VARUNA_BASELINE_H_
 
-#include "varuna_lane.h"
+#include "varuna_ep.h"
 
 struct uct_varuna_baseline {
     uint8_t                    is_fatal;  /* A failed lane is the endpoint's end */
@@ -22,9 +22,6 @@ struct uct_varuna_baseline {
     /* @return The link on which a spare lane is wanted, or UCT_VARUNA_LINK_NONE. */
     uint8_t                    (*spare_link)(const uct_varuna_ep_t *ep);
 };
-
-/** @return The baseline of this mode, NULL if it is none. */
-const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode);
 
 static inline const uct_varuna_baseline_t *
 uct_varuna_ep_baseline(const uct_varuna_ep_t *ep)

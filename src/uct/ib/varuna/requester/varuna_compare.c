@@ -21,9 +21,10 @@
 #endif
 
 #include "varuna_compare.h"
-#include "varuna_ep_ops.h"
+#include "varuna_ep_event.h"
+#include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_memtype.h>
-#include "varuna_recovery.h"
+#include "varuna_post.h"
 #include "varuna_req.h"
 
 /* Compare bytes of the request's payload, wherever they are kept. */
@@ -132,20 +133,12 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     read->comp.func   = uct_varuna_compare_completion;
     read->comp.count  = 1;
     read->comp.status = UCS_OK;
-    status            = uct_varuna_req_info(read)->post(read, &read->comp);
+    status            = uct_varuna_req_post_apart(read);
     if (UCS_STATUS_IS_ERR(status)) {
         ucs_mpool_put_inline(read);
         return status;
     }
 
-    if (ep->lane.mtu != 0) {
-        uct_varuna_lane_advance_psn(&ep->lane,
-                                    ucs_div_round_up(read->length,
-                                                     ep->lane.mtu));
-    }
-
-    /* What was posted silently stays so: the read is not one of the endpoint's
-     * requests, and its completion finishes none of them */
     ep->compare.read = read;
     return UCS_OK;
 }

@@ -264,10 +264,28 @@ struct uct_varuna_ep {
     uint64_t                   log_ring[UCT_VARUNA_LOG_SIZE]; /* Of hot.oplog */
 };
 
-UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
-UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);
+#define UCT_VARUNA_EP_DECL(_tl_ep, _iface, _ep) \
+    uct_varuna_ep_t *_ep       = ucs_derived_of(_tl_ep, uct_varuna_ep_t); \
+    uct_varuna_iface_t *_iface = ucs_derived_of((_tl_ep)->iface, \
+                                                uct_varuna_iface_t)
 
-/** @return The endpoint with this vQP id, NULL if it is gone. */
-uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id);
+static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
+}
+
+static inline uct_varuna_requester_t *
+uct_varuna_ep_requester(const uct_varuna_ep_t *ep)
+{
+    return ucs_derived_of(ep->super.super.iface, uct_varuna_requester_t);
+}
+
+/** Address of the ring of an incarnation. */
+static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
+                                               uint32_t epoch)
+{
+    return ep->remote.logs_addr + (uct_varuna_log_ring(epoch) *
+                            UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
+}
 
 #endif

@@ -16,6 +16,7 @@
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
+#include "varuna_lane.h"
 #include "varuna_req.h"
 
 

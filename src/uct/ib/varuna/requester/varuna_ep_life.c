@@ -7,14 +7,16 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ep.h"
+#include "varuna_ep_life.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include "varuna_compare.h"
-#include "varuna_ep_ops.h"
+#include "varuna_completion.h"
+#include "varuna_ep_table.h"
 #include "varuna_farewell.h"
 #include "varuna_lane.h"
+#include "varuna_pending.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
@@ -23,53 +25,6 @@
 #include "varuna_stat.h"
 
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/vfs/base/vfs_obj.h>
-
-/* An id is a slot of uct_varuna_requester(iface)->eps and a salt, so that a late answer to a destroyed
- * endpoint does not reach its slot's next owner. */
-#define UCT_VARUNA_EP_SLOT_BITS      20
-
-uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
-{
-    void *ptr;
-
-    if (!ucs_ptr_array_lookup(&uct_varuna_requester(iface)->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
-                              ptr)) {
-        return NULL;
-    }
-
-    return (((uct_varuna_ep_t*)ptr)->id == id) ? ptr : NULL;
-}
-
-/* Give the endpoint an id by which it is found. */
-static ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface,
-                                      uct_varuna_ep_t *ep)
-{
-    ucs_status_t status = UCS_OK;
-    unsigned slot;
-
-    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
-    slot = ucs_ptr_array_insert(&uct_varuna_requester(iface)->eps, ep);
-    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
-        ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps, slot);
-        status = UCS_ERR_EXCEEDS_LIMIT;
-    } else {
-        ep->id = slot | (uct_varuna_requester(iface)->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
-    }
-    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
-    return status;
-}
-
-/* Nobody finds it any more, in no thread. */
-static void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
-{
-    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
-    ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps,
-                         ep->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
-    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
-    /* UCX has done this before it called us, but it may have been listed since */
-    ucs_vfs_obj_remove(ep);
-}
 
 static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
 {

@@ -11,15 +11,11 @@
 #  include "config.h"
 #endif
 
+#include "varuna_ep_ops.h"
 #include "varuna.inl"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
-
-void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
-{
-    ((uct_varuna_bcopy_t*)obj)->memh = memh;
-}
 
 ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                      unsigned length, uint64_t remote_addr,
@@ -152,36 +148,6 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
-}
-
-ucs_status_t uct_varuna_ep_get_bcopy_internal(uct_varuna_ep_t *ep,
-                                              uct_unpack_callback_t unpack_cb,
-                                              size_t length,
-                                              uint64_t remote_addr,
-                                              uct_rkey_t rkey)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
-    uct_varuna_req_t *req     = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
-    ucs_status_t status;
-
-    if (req == NULL) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
-    uct_varuna_req_set_remote(req, remote_addr, rkey);
-    req->length  = length;
-    req->get.cb  = unpack_cb;
-    req->get.arg = NULL;
-    status       = uct_varuna_req_post(req, 1);
-    if (status != UCS_OK) {
-        uct_varuna_req_release(req);
-        return status;
-    }
-
-    uct_varuna_req_push(iface, ep, req);
-    return UCS_OK;
 }
 
 static UCS_F_ALWAYS_INLINE void
@@ -331,149 +297,6 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
                                  header_length + uct_iov_total_length(iov, iovcnt));
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
-}
-
-ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
-{
-    uct_varuna_req_t *req = ep->hot.last_silent;
-    ucs_status_t status;
-
-    ep->hot.want_signal = 1;
-    if ((ep->hot.silent == 0) || (ep->hot.owed != NULL)) {
-        ep->hot.want_signal = (ep->hot.owed != NULL);
-        return UCS_INPROGRESS;
-    }
-
-    /* It has no completion of its own under way: lend it to an inner flush,
-     * which covers all before it */
-    uct_varuna_req_init_comp(req);
-    status = uct_ep_flush(ep->lane.ep, 0, &req->comp);
-    if (ucs_likely(status == UCS_INPROGRESS)) {
-        ep->hot.silent      = 0;
-        ep->hot.want_signal = 0;
-    } else if ((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE)) {
-        /* Asked again, or told to the users, by the next step: the caller may
-         * stand in a user's callback */
-        uct_varuna_ep_add_work(ep);
-    } else {
-        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
-    }
-
-    return status;
-}
-
-void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
-    uct_varuna_req_t *req;
-    uct_completion_t *comp;
-
-    req  = ucs_queue_pull_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
-    comp = req->user_comp;
-    --ep->hot.num_reqs;
-    --uct_varuna_requester(iface)->outstanding;
-    ep->hot.num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
-    if (req == ep->hot.last_silent) {
-        ep->hot.last_silent = NULL;
-        ep->hot.silent      = 0;
-    }
-
-    if (uct_varuna_req_info(req)->logged &&
-        (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
-        if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
-            ep->hot.owed = NULL; /* Complete: it needs no log entry any more */
-        }
-    }
-
-    if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {
-        ++ep->stats.resumed;
-        ep->stats.resume_usec += ucs_time_to_usec(ucs_get_time() -
-                                                  ep->recovery.noticed_at);
-        ep->recovery.noticed_at         = 0;
-    }
-
-    if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
-        uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->collect(req);
-    }
-
-    uct_varuna_req_release(req);
-    if (comp != NULL) {
-        uct_invoke_completion(comp, status);
-    }
-}
-
-int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_req_t *req;
-
-    /* All before the first other request are done */
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
-        if (req->type != UCT_VARUNA_REQ_FLUSH) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
-    uct_varuna_req_t *req;
-
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
-        req->ep = NULL;
-    }
-
-    uct_varuna_requester(iface)->outstanding -= ep->hot.num_reqs;
-    ep->hot.num_reqs        = 0;
-    ep->hot.num_reads       = 0;
-}
-
-void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs)
-{
-    uct_varuna_req_t *req;
-    uct_completion_t *comp;
-
-    ucs_queue_for_each(req, reqs, queue) {
-        comp           = req->user_comp;
-        req->user_comp = NULL;
-        if (comp != NULL) {
-            uct_invoke_completion(comp, UCS_ERR_CANCELED);
-        }
-    }
-}
-
-void uct_varuna_reqs_release(ucs_queue_head_t *reqs)
-{
-    uct_varuna_req_t *req;
-
-    while (!ucs_queue_is_empty(reqs)) {
-        req = ucs_queue_pull_elem_non_empty(reqs, uct_varuna_req_t, queue);
-        uct_varuna_req_release(req);
-    }
-}
-
-void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
-{
-    uct_varuna_req_t *head;
-
-    while (!ucs_queue_is_empty(&ep->hot.reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
-                                             queue);
-        if ((head->type != UCT_VARUNA_REQ_FLUSH) &&
-            !(head->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
-            break;
-        }
-        uct_varuna_ep_finish_head(ep, UCS_OK);
-    }
-
-    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pend.queue))) {
-        uct_varuna_ep_dispatch_pending(ep);
-    }
 }
 
 /* How many atomics a flush has to wait for. Rule 9 of docs/ATOMICS.md: those that are

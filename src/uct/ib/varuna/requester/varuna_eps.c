@@ -8,9 +8,11 @@
 #  include "config.h"
 #endif
 
-#include "varuna_requester.h"
-#include "varuna_ep.h"
-#include "varuna_ep_ops.h"
+#include "varuna_eps.h"
+#include "varuna_completion.h"
+#include "varuna_ep_event.h"
+#include "varuna_lane.h"
+#include "varuna_req.h"
 #include "varuna_sm.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
@@ -94,6 +96,11 @@ ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
     ++requester->fence_beat;
     UCT_TL_IFACE_STAT_FENCE(&requester->super.super);
     return UCS_OK;
+}
+
+static void uct_varuna_bcopy_init(uct_iface_h tl_iface, void *obj, uct_mem_h memh)
+{
+    ((uct_varuna_bcopy_t*)obj)->memh = memh;
 }
 
 static ucs_mpool_ops_t uct_varuna_req_mpool_ops = {

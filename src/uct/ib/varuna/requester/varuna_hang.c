@@ -24,7 +24,6 @@
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_lane.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_req.h"
 

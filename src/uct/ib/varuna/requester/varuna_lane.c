@@ -10,7 +10,6 @@
 
 #include "varuna_lane.h"
 #include "varuna_ep_event.h"
-#include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
@@ -208,16 +207,6 @@ int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
 
     uct_varuna_ep_set_lane(ep, &lane);
     return 1;
-}
-
-const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
-    const uct_varuna_link_entry_t *link =
-            &iface->link_table.links[ep->lane.link];
-
-    return (link->generation != ep->lane.link_gen) ? link->reason :
-           ep->peer->paths[ep->lane.link].reason;
 }
 
 void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)

@@ -10,17 +10,6 @@
 #include "varuna_ep.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 
-static inline uct_varuna_iface_t *uct_varuna_ep_iface(const uct_varuna_ep_t *ep)
-{
-    return ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
-}
-
-static inline uct_varuna_requester_t *
-uct_varuna_ep_requester(const uct_varuna_ep_t *ep)
-{
-    return ucs_derived_of(ep->super.super.iface, uct_varuna_requester_t);
-}
-
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
 
@@ -53,9 +42,6 @@ void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep);
 /** Take the best lane which can be had at once, DC. @return 0 if there is none. */
 int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
 
-/** @return Why the active lane's link or path has failed. */
-const char *uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep);
-
 /** Requests on @a lane ran out of retries: its path failed, unless it has failed since
  *  the lane was made. */
 void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
@@ -63,22 +49,5 @@ void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 /** An inner endpoint of ours reported an error. */
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status);
-
-/** @return whether the active lane's link or path has failed since the lane was made:
- *  one store in another place, which every endpoint sees here. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
-                            const uct_varuna_ep_t *ep)
-{
-    unsigned link = ep->lane.link;
-
-    if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
-               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
-    }
-
-    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
-           (ep->peer->paths[link].generation != ep->lane.path_gen);
-}
 
 #endif

@@ -12,7 +12,14 @@
 #  include "config.h"
 #endif
 
-#include "varuna.inl"
+#include "varuna_pending.h"
+#include "varuna_gate.h"
+
+static inline uct_pending_req_priv_queue_t *
+uct_varuna_pending_priv(uct_pending_req_t *req)
+{
+    return (uct_pending_req_priv_queue_t*)req->priv;
+}
 
 static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
 {

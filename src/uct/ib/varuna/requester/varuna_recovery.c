@@ -11,12 +11,15 @@
 #endif
 
 #include "varuna_recovery.h"
+#include "varuna_completion.h"
+#include "varuna_lane.h"
+#include "varuna_pending.h"
+#include "varuna_post.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_baseline.h"
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_drain.h"
-#include "varuna_ep_ops.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_req.h"
 #include "varuna_stat.h"

@@ -99,26 +99,4 @@ uct_varuna_requester_peer(const uct_varuna_iface_t *iface,
            uct_varuna_peer_part(peer, uct_varuna_requester(iface)->peer_part);
 }
 
-/** Create the pools of requests and buffers. The lanes are open, their attributes are
- *  known. */
-ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester);
-
-void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester);
-
-/** An inner endpoint of a requester has failed. @return 0 if it belongs to no endpoint
- *  of ours. */
-int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
-                                    uct_ep_h inner, ucs_status_t status);
-
-/** Let some endpoints that have work take a step, and the others in the next calls. */
-void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
-                                   ucs_time_t now);
-
-/** As uct_iface_flush(). */
-ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
-                                    uct_completion_t *comp);
-
-/** As uct_iface_fence(). */
-ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags);
-
 #endif

@@ -9,10 +9,11 @@
 #  include "config.h"
 #endif
 
-#include "varuna_baseline.h"
+#include "varuna_resend.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
+#include "varuna_lane.h"
 #include "varuna_req.h"
-#include "varuna_swap.h"
+#include "varuna_rebuild.h"
 
 static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {

@@ -12,9 +12,9 @@
 #include "varuna_hang.h"
 #include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_stat.h"
-#include "varuna_swap.h"
 
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
 

@@ -10,8 +10,10 @@
 
 #include "varuna_sm.h"
 #include "varuna_baseline.h"
+#include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_recovery.h"
+#include "varuna_resend.h"
 #include "varuna_swap.h"
 #include "varuna_verdict.h"
 

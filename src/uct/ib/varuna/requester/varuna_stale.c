@@ -12,9 +12,9 @@
 #include "varuna_stale.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_ep.h"
+#include "varuna_ep_event.h"
+#include "varuna_ep_table.h"
 #include "varuna_farewell.h"
-#include "varuna_recovery.h"
 
 #include <ucs/debug/log.h>
 

@@ -9,7 +9,6 @@
 #endif
 
 #include "varuna_stat.h"
-#include "varuna_lane.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/stats/stats.h>

@@ -1,228 +1,46 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Background connection of RC, and planned changes of the lane: DC to RC, and back
- * to a better link. Nothing here knows of failures but to leave them to
- * varuna_recovery.c.
+ * Planned changes of the lane: from DC to RC, and back to a better link. Failures are
+ * left to varuna_recovery.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ctl/varuna_path.h>
-#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_swap.h"
-#include "varuna_ep_ops.h"
+#include "varuna.inl"
+#include "varuna_lane.h"
+#include "varuna_pending.h"
+#include "varuna_rebuild.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/lanes/varuna_rc_addr.h>
-#include "varuna_ep_ctl.h"
-#include "varuna_req.h"
-#include "varuna_baseline.h"
 
-/* The time between CONNECT_REQs doubles so often at most. */
-#define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
-
-/* So many CONNECT_REQs to one peer may be unanswered at once. */
-#define UCT_VARUNA_MAX_CONNECTING    64
-
-/* The link on which RC is wanted: the present one, or a better one which has been good
- * for long enough. */
-static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
-
-    if (usable & UCS_BIT(ep->lane.link)) {
-        usable = UCS_BIT(ep->lane.link) |
-                 uct_varuna_peer_returnable_links(iface, ep->peer, now);
-    }
-
-    return uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
-}
-
-/* @return whether the lane that is being made is of no use: its link or path has failed
- * since. */
-static int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_path_t *path       = &ep->peer->paths[ep->next.lane.link];
-    const uct_varuna_link_entry_t *link =
-            &uct_varuna_ep_iface(ep)->link_table.links[ep->next.lane.link];
-
-    return (path->damp.state != UCT_VARUNA_DAMP_UP) ||
-           (path->generation != ep->next.lane.path_gen) ||
-           (link->generation != ep->next.lane.link_gen);
-}
-
-static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
-    const uct_varuna_link_t *link = &iface->links[ep->next.lane.link];
-    size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
-    struct {
-        uct_varuna_ctl_connect_t msg;
-        uint8_t                  addr[256];
-    } UCS_S_PACKED body;
-
-    if (link->device_addr_len + ep_len > sizeof(body.addr)) {
-        ep->next.failed = 1;
-        return;
-    }
-
-    body.msg.link       = ep->peer->links[ep->next.lane.link].nic;
-    body.msg.status     = 0;
-    body.msg.device_len = link->device_addr_len;
-    body.msg.ep_len     = ep_len;
-    body.msg.home_epoch = 0;
-    body.msg.home_nic   = 0;
-    memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
-    memcpy(body.addr, link->device_addr, link->device_addr_len);
-    if (uct_ep_get_address(ep->next.lane.ep,
-                           (uct_ep_addr_t*)(body.addr + link->device_addr_len))
-        != UCS_OK) {
-        ep->next.failed = 1;
-        return;
-    }
-
-    /* Over the very link: the answer proves that the path is good */
-    uct_varuna_ep_ctl_send(ep, ep->next.lane.link, UCT_VARUNA_CTL_CONNECT_REQ,
-                           ep->next.lane.epoch, &body,
-                           sizeof(body.msg) + body.msg.device_len + ep_len);
-}
-
-/* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
- * left, answers when its application calls progress. So that is no failure of the
- * path. */
-void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+/* Post a read of ours in any state that has a lane. @return UCS_OK if it is posted. */
+static ucs_status_t
+uct_varuna_swap_post_get(uct_varuna_ep_t *ep, uct_unpack_callback_t unpack_cb,
+                         size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-
-    if (uct_varuna_ep_is_next_stale(ep)) {
-        ep->next.failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    ep->next.tries = ucs_min(ep->next.tries + 1,
-                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
-    ep->next.try_at      = now + ((4 * iface->config.ctl_timeout) <<
-                               ep->next.tries);
-    uct_varuna_ep_send_connect(ep);
-}
-
-void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
-                              ucs_time_t now)
-{
-    ep->next.tries = 0;
-    ep->next.since    = now;
-    ep->next.try_at      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
-    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next.lane) ==
-        UCS_OK) {
-        ep->next.counted = 1;
-        ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
-        uct_varuna_ep_send_connect(ep);
-    }
-}
-
-void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
-    uct_varuna_iface_t *iface             = uct_varuna_ep_iface(ep);
-    uint8_t link;
-
-    uct_varuna_peer_probe_paths(iface, ep->peer, now);
-    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next.try_at)) {
-        return;
-    }
-
-    if (uct_varuna_ep_lane_is_stale(iface, ep)) {
-        uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
-        return;
-    }
-
-    if (ep->next.lane.ep != NULL) {
-        if (uct_varuna_ep_is_next_stale(ep)) {
-            ep->next.failed = 1;
-            uct_varuna_ep_add_work(ep);
-        } else if (!ep->next.ready) {
-            uct_varuna_ep_connect_again(ep, now);
-        }
-        return;
-    }
-
-    link = uct_varuna_ep_rc_link(ep, now);
-    if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
-        link           = (baseline == NULL) ? UCT_VARUNA_LINK_NONE :
-                         baseline->spare_link(ep);
-        ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
-    } else {
-        ep->next.spare = 0;
-    }
-
-    if (link == UCT_VARUNA_LINK_NONE) {
-        return;
-    }
-
-    if ((uct_varuna_requester_peer(iface, ep->peer)->connecting >= UCT_VARUNA_MAX_CONNECTING) ||
-        !uct_varuna_pace_take(&uct_varuna_requester(iface)->rebuild_pace, now)) {
-        return; /* Its turn comes */
-    }
-
-    uct_varuna_ep_connect_rc(ep, link, now);
-    uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
-}
-
-void
-uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
-                                 const uct_varuna_ctl_hdr_t *hdr,
-                                 const uct_varuna_ctl_connect_t *rep)
-{
-    const uct_varuna_link_t *link;
+    uct_varuna_req_t *req     = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
     ucs_status_t status;
 
-    if ((ep->next.lane.ep == NULL) || (hdr->epoch != ep->next.lane.epoch) ||
-        ep->next.ready || ep->next.failed) {
-        return;
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
     }
 
-    uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->learn_home(
-            ep, rep->home_nic, rep->home_epoch);
-    link = &uct_varuna_ep_iface(ep)->links[ep->next.lane.link];
-    if ((rep->status == 0) &&
-        ((rep->device_len == 0) ||
-         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
-        ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
-                 " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
-        ep->next.failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    req->length  = length;
+    req->get.cb  = unpack_cb;
+    req->get.arg = NULL;
+    status       = uct_varuna_req_post(req, 1);
+    if (status != UCS_OK) {
+        uct_varuna_req_release(req);
+        return status;
     }
 
-    if (rep->status == 0) {
-        status = uct_varuna_rc_connect(link, ep->next.lane.ep, rep);
-        if (status == UCS_OK) {
-            status = uct_varuna_mlx5_ep_query_sq(ep->next.lane.ep, &ep->next.lane.psn,
-                                                 &ep->next.lane.mtu);
-            if (status != UCS_OK) {
-                ep->next.lane.mtu = 0; /* No PSN: the log alone decides */
-                status       = UCS_OK;
-            }
-        }
-    } else {
-        ucs_debug("ep %p: the peer cannot connect: %s", ep,
-                  ucs_status_string(-(int)rep->status));
-        status = UCS_ERR_UNREACHABLE;
-    }
-
-    if ((status != UCS_OK) || uct_varuna_ep_is_next_stale(ep)) {
-        ep->next.failed = 1;
-        uct_varuna_ep_add_work(ep);
-        return;
-    }
-
-    ep->next.ready = 1;
-    uct_varuna_ep_connect_ended(ep);
-    uct_varuna_heartbeat_renew(ep->peer, ep->next.lane.link);
-    uct_varuna_ep_add_work(ep);
+    uct_varuna_req_push(iface, ep, req);
+    return UCS_OK;
 }
 
 static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
@@ -246,9 +64,8 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
         return;
     }
 
-    status = uct_varuna_ep_get_bcopy_internal(ep, uct_varuna_ep_swap_unpack,
-                                              sizeof(uint64_t), ep->hot.log_addr,
-                                              ep->hot.log_rkey);
+    status = uct_varuna_swap_post_get(ep, uct_varuna_ep_swap_unpack, sizeof(uint64_t),
+                                      ep->hot.log_addr, ep->hot.log_rkey);
     if (status == UCS_OK) {
         ep->next.swap_read = 1;
     } else if (status != UCS_ERR_NO_RESOURCE) {

@@ -1,27 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Background connection of RC, and planned changes of the lane. Main thread only.
+ * Planned changes of the lane. Main thread only.
  */
 #ifndef UCT_VARUNA_SWAP_H_
 #define UCT_VARUNA_SWAP_H_
 
-#include "varuna_lane.h"
-
-/** Start connecting RC in the background if a better lane may be had. */
-void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now);
-
-/** Begin to connect RC on a link. */
-void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
-                              ucs_time_t now);
-
-/** Ask once more. */
-void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
-
-/** CONNECT_REP: the peer has made its end. The body's lengths were checked. */
-void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const uct_varuna_ctl_connect_t *rep);
+#include "varuna_ep.h"
 
 /** State SWAP. @return nonzero to be called again. */
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now);

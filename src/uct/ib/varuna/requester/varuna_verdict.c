@@ -15,6 +15,7 @@
 #include "varuna_compare.h"
 #include "varuna_drain.h"
 #include <uct/ib/varuna/core/varuna_mutate.h>
+#include "varuna_lane.h"
 #include "varuna_req.h"
 
 

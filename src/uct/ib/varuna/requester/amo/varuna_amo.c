@@ -18,6 +18,7 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 /* --- Choosing a way --- */

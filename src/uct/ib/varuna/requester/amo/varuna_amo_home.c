@@ -12,6 +12,7 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
 
 #include <ucs/debug/log.h>

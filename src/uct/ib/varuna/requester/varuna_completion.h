@@ -1,0 +1,47 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Completion of requests, in order. Main thread.
+ */
+#ifndef UCT_VARUNA_COMPLETION_H_
+#define UCT_VARUNA_COMPLETION_H_
+
+#include "varuna_req.h"
+
+/** Completion callback of all saved requests. */
+void uct_varuna_req_completion(uct_completion_t *comp);
+
+/** Make the request's own completion ready to be given to the lane. */
+static inline void uct_varuna_req_init_comp(uct_varuna_req_t *req)
+{
+    req->comp.func   = uct_varuna_req_completion;
+    req->comp.count  = 1;
+    req->comp.status = UCS_OK;
+}
+
+/** Ask the lane to tell when all which was posted silently is complete. */
+ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
+
+/** Finish the request at the head of the queue with @a status: call the user,
+ *  free it. */
+void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
+
+/** @return Whether a request is unfinished which a flush has to wait for. Other
+ *  flushes are none: their users are being told, and may flush once more. */
+int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
+
+/** Finish all requests at the head which are DONE, and markers behind them. */
+void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
+
+/** Take the endpoint's unfinished requests from it: their completions reach
+ *  nobody any more. */
+void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);
+
+/** Tell the users of detached requests that they were canceled. No lane may
+ *  still touch the users' buffers. */
+void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs);
+
+/** Free requests which no lane knows of any more. */
+void uct_varuna_reqs_release(ucs_queue_head_t *reqs);
+
+#endif

@@ -1,0 +1,127 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Whether a request may be posted now. Nothing here has side effects: the caller
+ * reports the reason (varuna_ep_event.h).
+ */
+#ifndef UCT_VARUNA_GATE_H_
+#define UCT_VARUNA_GATE_H_
+
+#include "varuna_ep_event.h"
+#include <uct/ib/varuna/core/varuna_mutate.h>
+
+/** Whether requests are taken that are posted later: by a new endpoint, which has no
+ *  lane yet, and by one that is changing its lane as planned. Of the latter no
+ *  request can be behind what is taken: the read that ends the old lane comes first.
+ *  After a failure none is taken before the lost ones are on the lane again. */
+static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
+{
+    switch (ep->hot.state) {
+    case UCT_VARUNA_EP_OPENING:
+        break;
+    case UCT_VARUNA_EP_SWAP:
+        if (!ep->next.swap_read) {
+            return 0;
+        }
+        break;
+    case UCT_VARUNA_EP_BACKLOG:
+        break;
+    default:
+        return 0;
+    }
+
+    return ep->hot.num_reqs < UCT_VARUNA_LOG_SIZE;
+}
+
+/** Mutation: whether new requests are posted before lost ones. So it is until one has
+ *  been, however long the application takes to post it. */
+static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    return uct_varuna_mutate(NO_GATE) && (ep->hot.state == UCT_VARUNA_EP_REPEAT) &&
+           (ep->lane.ep != NULL) && (ep->mutate.leaks > 0);
+#else
+    return 0;
+#endif
+}
+
+/** Mutation: a request was posted while the gate was open. */
+static inline void uct_varuna_ep_leaked(uct_varuna_ep_t *ep)
+{
+#ifdef UCT_VARUNA_MUTATIONS
+    if (uct_varuna_ep_leaks(ep)) {
+        ep->mutate.leaks = 0;
+    }
+#endif
+}
+
+/* Whether a fence stands before the next request. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
+                        const uct_varuna_ep_t *ep)
+{
+    return ep->hot.fence_next ||
+           (ep->hot.fence_beat != uct_varuna_requester(iface)->fence_beat);
+}
+
+/* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
+ * before the next request, or before an atomic that waits for what came before it. */
+static inline int
+uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
+            !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
+           (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
+}
+
+/* Whether a request may be posted as far as the vQP is concerned; the inner lane may
+ * still have no resources. 'now': it may not be kept for later either. The caller passes
+ * the answer to uct_varuna_ep_raise_post(). */
+static UCS_F_ALWAYS_INLINE uct_varuna_post_t
+uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                       int now)
+{
+    if (ucs_unlikely((ep->hot.num_amos > 0) &&
+                     uct_varuna_ep_amo_is_in_way(iface, ep))) {
+        return UCT_VARUNA_POST_ATOMICS;
+    }
+
+    if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
+        if (uct_varuna_mutate(NO_GATE) && uct_varuna_ep_leaks(ep)) {
+            return ((ep->hot.owed == NULL) &&
+                    !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
+                   UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
+        }
+
+        return (!now && uct_varuna_ep_takes(ep)) ? UCT_VARUNA_POST_OK :
+               UCT_VARUNA_POST_STATE;
+    }
+
+    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
+        return UCT_VARUNA_POST_LANE_FAILED;
+    }
+
+    /* A read is complete when its data has come, not when the responder has
+     * sent it. If a fenced operation were executed while that data got lost,
+     * reading again would see too new a value; and UCX's fence modes do not
+     * always make the NIC wait. */
+    if (ucs_unlikely((ep->hot.num_reads > 0) &&
+                     uct_varuna_ep_is_fenced(iface, ep))) {
+        return UCT_VARUNA_POST_READS;
+    }
+
+    return ((ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
+            !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
+           UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
+}
+
+/* Whether requests wait which came first: nothing may pass them, or a fence
+ * would not hold between the two */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
+{
+    return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
+}
+
+#endif

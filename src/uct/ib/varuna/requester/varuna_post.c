@@ -1,0 +1,382 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Posts saved requests on the inner lanes.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_post.h"
+#include "varuna_completion.h"
+#include "varuna_ep_event.h"
+#include "varuna_req.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/core/varuna_mutate.h>
+
+/* NIC index of this host and of the peer on the active lane's link. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_varuna_req_local_nic(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+
+    return iface->links[ep->lane.link].nic;
+}
+
+static UCS_F_ALWAYS_INLINE uct_rkey_t
+uct_varuna_req_rkey(const uct_varuna_req_t *req)
+{
+    const uct_varuna_ep_t *ep = req->ep;
+
+    return uct_varuna_rkey_inner(req->rkey,
+                                 ep->peer->links[ep->lane.link].nic);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
+{
+    unsigned nic = uct_varuna_req_local_nic(req->ep);
+    unsigned i;
+
+    for (i = 0; i < req->iovcnt; ++i) {
+        iov[i]      = req->iov[i];
+        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
+    }
+}
+
+static ucs_status_t
+uct_varuna_req_post_put_short(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    return uct_ep_put_short(req->ep->lane.ep, req->data, req->length,
+                            req->remote_addr, uct_varuna_req_rkey(req));
+}
+
+static ucs_status_t
+uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+
+    uct_varuna_req_fill_iov(req, iov);
+    return uct_ep_put_zcopy(req->ep->lane.ep, iov, req->iovcnt,
+                            req->remote_addr, uct_varuna_req_rkey(req), comp);
+}
+
+/* The data of a read whose endpoint is gone is for nobody: its user was told that
+ * it is canceled. */
+static void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
+{
+    uct_varuna_req_t *req = arg;
+
+    if (ucs_likely(req->ep != NULL)) {
+        req->get.cb(req->get.arg, data, length);
+    }
+}
+
+static ucs_status_t
+uct_varuna_req_post_get_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    return uct_ep_get_bcopy(req->ep->lane.ep, uct_varuna_req_unpack, req,
+                            req->length, req->remote_addr,
+                            uct_varuna_req_rkey(req), comp);
+}
+
+static ucs_status_t
+uct_varuna_req_post_get_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+
+    uct_varuna_req_fill_iov(req, iov);
+    return uct_ep_get_zcopy(req->ep->lane.ep, iov, req->iovcnt,
+                            req->remote_addr, uct_varuna_req_rkey(req), comp);
+}
+
+static ucs_status_t
+uct_varuna_req_post_am_short(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    return uct_ep_am_short(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                           req->am.hdr.u64, req->data, req->length);
+}
+
+static ucs_status_t
+uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+
+    /* The user's header stands behind ours, which the data buffer begins
+     * with: both are inline in the WQE */
+    uct_varuna_req_fill_iov(req, iov);
+    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA, req->data,
+                           req->header_length, iov, req->iovcnt, req->opcode, comp);
+}
+
+/* Atomics of mode native, which are the NIC's own. One that is known to be executed
+ * is never repeated, but the value which it fetched is lost with the link, and its
+ * caller gets an error. The other modes build theirs of steps (varuna_amo.c). */
+static ucs_status_t
+uct_varuna_req_post_atomic_post(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_rkey_t rkey = uct_varuna_req_rkey(req);
+    uct_ep_h ep     = req->ep->lane.ep;
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
+        return uct_ep_atomic64_post(ep, (uct_atomic_op_t)req->opcode,
+                                    req->atomic.value, req->remote_addr, rkey);
+    }
+
+    return uct_ep_atomic32_post(ep, (uct_atomic_op_t)req->opcode,
+                                req->atomic.value, req->remote_addr, rkey);
+}
+
+static ucs_status_t
+uct_varuna_req_post_atomic_fetch(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_rkey_t rkey = uct_varuna_req_rkey(req);
+    uct_ep_h ep     = req->ep->lane.ep;
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
+        return uct_ep_atomic64_fetch(ep, (uct_atomic_op_t)req->opcode,
+                                     req->atomic.value, req->atomic.result,
+                                     req->remote_addr, rkey, comp);
+    }
+
+    return uct_ep_atomic32_fetch(ep, (uct_atomic_op_t)req->opcode,
+                                 req->atomic.value, req->atomic.result,
+                                 req->remote_addr, rkey, comp);
+}
+
+static ucs_status_t
+uct_varuna_req_post_cswap(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_rkey_t rkey = uct_varuna_req_rkey(req);
+    uct_ep_h ep     = req->ep->lane.ep;
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
+        return uct_ep_atomic_cswap64(ep, req->atomic.compare, req->atomic.value,
+                                     req->remote_addr, rkey, req->atomic.result,
+                                     comp);
+    }
+
+    return uct_ep_atomic_cswap32(ep, req->atomic.compare, req->atomic.value,
+                                 req->remote_addr, rkey, req->atomic.result,
+                                 comp);
+}
+
+/* By type; there is none of a flush, which is never posted. */
+typedef ucs_status_t (*uct_varuna_req_post_func_t)(uct_varuna_req_t *req,
+                                                   uct_completion_t *comp);
+
+static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
+    [UCT_VARUNA_REQ_PUT_SHORT]    = uct_varuna_req_post_put_short,
+    [UCT_VARUNA_REQ_PUT_ZCOPY]    = uct_varuna_req_post_put_zcopy,
+    [UCT_VARUNA_REQ_GET_BCOPY]    = uct_varuna_req_post_get_bcopy,
+    [UCT_VARUNA_REQ_GET_ZCOPY]    = uct_varuna_req_post_get_zcopy,
+    [UCT_VARUNA_REQ_AM_SHORT]     = uct_varuna_req_post_am_short,
+    [UCT_VARUNA_REQ_AM_ZCOPY]     = uct_varuna_req_post_am_zcopy,
+    [UCT_VARUNA_REQ_ATOMIC_POST]  = uct_varuna_req_post_atomic_post,
+    [UCT_VARUNA_REQ_ATOMIC_FETCH] = uct_varuna_req_post_atomic_fetch,
+    [UCT_VARUNA_REQ_CSWAP]        = uct_varuna_req_post_cswap,
+    [UCT_VARUNA_REQ_AMO_BODY]     = uct_varuna_req_post_put_short,
+    [UCT_VARUNA_REQ_AMO_CAS]      = uct_varuna_req_post_cswap,
+    [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
+};
+
+/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
+ * many as its response has, an atomic one. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
+{
+    size_t length;
+
+    switch (uct_varuna_req_info(req)->kind) {
+    case UCT_VARUNA_OP_ATOMIC:
+        return 1;
+    case UCT_VARUNA_OP_AM:
+        length = uct_varuna_mlx5_am_overhead() + req->length +
+                 ((req->type == UCT_VARUNA_REQ_AM_SHORT) ?
+                  sizeof(req->am.hdr) : req->header_length);
+        break;
+    default:
+        length = req->length;
+        break;
+    }
+
+    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
+}
+
+/* Write the newest log entry behind what was posted. Inline, so it needs no local
+ * key and no buffer. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
+{
+    unsigned slot = uct_varuna_log_slot(sn);
+    uct_rkey_t rkey;
+    ucs_status_t status;
+
+    rkey   = uct_varuna_rkey_inner(ep->hot.log_rkey,
+                                   ep->peer->links[ep->lane.link].nic);
+    status = uct_ep_put_short(ep->lane.ep, &ep->log_ring[slot],
+                              sizeof(uint64_t),
+                              ep->hot.log_addr + (slot * sizeof(uint64_t)), rkey);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_lane_advance_psn(&ep->lane, 1);
+    }
+
+    return status;
+}
+
+/* On the same QP, right behind the operation: if it is there, the operation was
+ * executed. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    ucs_status_t status = uct_varuna_ep_put_log(ep, req->log_sn);
+
+    if (ucs_likely(status == UCS_OK)) {
+        req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
+        ++ep->stats.logged;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = uct_varuna_ep_put_log(ep, ep->hot.oplog.head - 1);
+
+    return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
+}
+
+int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = uct_varuna_req_post_log(ep, ep->hot.owed);
+
+    if (status == UCS_ERR_NO_RESOURCE) {
+        return 0;
+    }
+
+    ep->hot.owed = NULL;
+    if (status != UCS_OK) {
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+    }
+
+    return 1;
+}
+
+/* Mutation: the log entry proves that the operation will be executed. */
+static ucs_status_t uct_varuna_req_post_log_first(uct_varuna_req_t *req,
+                                                  uct_completion_t *comp)
+{
+    uct_varuna_ep_t *ep = req->ep;
+    ucs_status_t status;
+
+    req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
+    status      = uct_varuna_req_post_log(ep, req);
+    if (status == UCS_OK) {
+        status = uct_varuna_req_posts[req->type](req, comp);
+    }
+
+    if (UCS_STATUS_IS_ERR(status)) {
+        req->flags &= ~UCT_VARUNA_REQ_FLAG_LOGGED;
+        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
+        return status;
+    }
+
+    req->flags      |= UCT_VARUNA_REQ_FLAG_POSTED;
+    ep->hot.last_silent  = req;
+    ++ep->hot.silent;
+    if (ep->lane.mtu != 0) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
+        req->end_psn = ep->lane.psn;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
+{
+    uct_varuna_lane_t *lane = &req->ep->lane;
+    ucs_status_t status     = uct_varuna_req_posts[req->type](req, &req->comp);
+
+    if (!UCS_STATUS_IS_ERR(status) && (lane->mtu != 0)) {
+        uct_varuna_lane_advance_psn(lane, uct_varuna_req_num_psns(req, lane->mtu));
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
+{
+    uct_varuna_ep_t *ep               = req->ep;
+    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
+    uct_completion_t *comp            = NULL;
+    uct_varuna_mlx5_bell_t bell;
+    ucs_status_t status;
+    int fused;
+
+    if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FENCE)) {
+        status = uct_ep_fence(ep->lane.ep, 0);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (!info->silent && (signal || (req->user_comp != NULL) ||
+                          (info->kind == UCT_VARUNA_OP_GET))) {
+        uct_varuna_req_init_comp(req);
+        comp = &req->comp;
+    }
+
+    if (uct_varuna_mutate(LOG_BEFORE_DATA) && info->logged) {
+        return uct_varuna_req_post_log_first(req, comp);
+    }
+
+    /* The operation and its log entry share one doorbell */
+    fused = info->logged && (ep->lane.kind == UCT_VARUNA_LANE_RC);
+    if (fused) {
+        uct_varuna_mlx5_bell_hold(ep->lane.ep, &bell);
+    }
+
+    status = uct_varuna_req_posts[req->type](req, comp);
+    if (ucs_unlikely(UCS_STATUS_IS_ERR(status))) {
+        if (fused) {
+            uct_varuna_mlx5_bell_restore(&bell, 0);
+        }
+        return status;
+    }
+
+    req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
+    if (comp == NULL) {
+        ep->hot.last_silent = req;
+        ++ep->hot.silent;
+    } else {
+        ep->hot.silent      = 0; /* Its completion covers those before */
+    }
+
+    if (ep->lane.mtu != 0) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
+        req->end_psn = ep->lane.psn;
+    }
+
+    if (info->logged) {
+        if (fused) {
+            uct_varuna_mlx5_bell_join(&bell);
+        }
+
+        req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
+        status      = uct_varuna_req_post_log(ep, req);
+        if (fused) {
+            uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
+        }
+
+        if (ucs_unlikely(status != UCS_OK)) {
+            ep->hot.owed = req; /* Posted by the next step, or recovered */
+            uct_varuna_ep_add_work(ep);
+        }
+    }
+
+    return UCS_OK;
+}

@@ -1,0 +1,30 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Connects RC in the background: the lane that the vQP changes to. Main thread only.
+ */
+#ifndef UCT_VARUNA_REBUILD_H_
+#define UCT_VARUNA_REBUILD_H_
+
+#include "varuna_ep.h"
+
+/** Start connecting RC in the background if a better lane may be had. */
+void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** Begin to connect RC on a link. */
+void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
+                              ucs_time_t now);
+
+/** Ask once more. */
+void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** CONNECT_REP: the peer has made its end. The body's lengths were checked. */
+void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
+                                      const uct_varuna_ctl_hdr_t *hdr,
+                                      const uct_varuna_ctl_connect_t *rep);
+
+/** @return Whether the lane that is being made is of no use: its link or path has failed
+ *  since. */
+int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep);
+
+#endif
