@@ -14,10 +14,16 @@
 #include <ucs/sys/math.h>
 #include <string.h>
 
+static ucs_time_t uct_varuna_clock_read(void)
+{
+    return ucs_get_time();
+}
+
 void uct_varuna_clock_init(uct_varuna_clock_t *clock)
 {
     memset(clock, 0, sizeof(*clock));
     clock->timer_id = -1;
+    clock->read     = uct_varuna_clock_read;
 }
 
 void uct_varuna_clock_add(uct_varuna_clock_t *clock, ucs_time_t period,
@@ -29,7 +35,7 @@ void uct_varuna_clock_add(uct_varuna_clock_t *clock, ucs_time_t period,
     job->func   = func;
     job->arg    = arg;
     job->period = period;
-    job->due    = ucs_get_time() + period;
+    job->due    = uct_varuna_clock_now(clock) + period;
     if ((period != 0) && ((clock->tick == 0) || (period < clock->tick))) {
         clock->tick = period;
     }
@@ -58,9 +64,11 @@ void uct_varuna_clock_tick(uct_varuna_clock_t *clock, ucs_time_t now)
 static void uct_varuna_clock_timer(int id, ucs_event_set_types_t events,
                                    void *arg)
 {
+    uct_varuna_clock_t *clock = arg;
+
     (void)id;
     (void)events;
-    uct_varuna_clock_tick(arg, ucs_get_time());
+    uct_varuna_clock_tick(clock, uct_varuna_clock_now(clock));
 }
 
 ucs_status_t uct_varuna_clock_start(uct_varuna_clock_t *clock,

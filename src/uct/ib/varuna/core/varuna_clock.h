@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One timer of UCS's for all that an interface does periodically: the timers of a
- * process' interfaces share one queue, and UCX 1.13 ends a process in which there
- * are more than 300 (ucs_async_dispatch_timerq). Started and stopped by
+ * The time, and one timer of UCS's for all that an interface does periodically: the
+ * timers of a process' interfaces share one queue, and UCX 1.13 ends a process in which
+ * there are more than 300 (ucs_async_dispatch_timerq). Started and stopped by
  * varuna_ctl_open.c; the periodic jobs are added by their own files.
  */
 #ifndef UCT_VARUNA_CLOCK_H_
@@ -27,7 +27,11 @@ typedef struct uct_varuna_clock_job {
     ucs_time_t                 due;
 } uct_varuna_clock_job_t;
 
+/** Reads the time. */
+typedef ucs_time_t (*uct_varuna_clock_read_t)(void);
+
 typedef struct uct_varuna_clock {
+    uct_varuna_clock_read_t    read;      /* UCX's clock, unless a test brings its own */
     int                        timer_id;  /* -1: not started */
     ucs_time_t                 tick;      /* Period of the timer */
     unsigned                   num_jobs;
@@ -35,6 +39,12 @@ typedef struct uct_varuna_clock {
 } uct_varuna_clock_t;
 
 void uct_varuna_clock_init(uct_varuna_clock_t *clock);
+
+/** @return The time now. */
+static inline ucs_time_t uct_varuna_clock_now(const uct_varuna_clock_t *clock)
+{
+    return clock->read();
+}
 
 /** Add a job, before the start. @a period 0: never. */
 void uct_varuna_clock_add(uct_varuna_clock_t *clock, ucs_time_t period,

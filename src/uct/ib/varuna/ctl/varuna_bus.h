@@ -4,7 +4,7 @@
  * The message bus: one table with a row for each type of control message (name, check
  * of the body, thread, handler), and the inbox of what waits for the main thread.
  * It knows the form of messages (varuna_msg.h) and nothing of what they do: the
- * requester, the responder, its proxy and the heartbeat register the rows. A handler is
+ * rooms above and the heartbeat register the rows. A handler is
  * called in one of two threads; a type may have one in each.
  *
  *   received --> check --> handler of the async context --(defer)--+

@@ -7,13 +7,15 @@
  * with its bus. This header has its structure and no functions of its own:
  *
  *   varuna_ctl_open       opens, closes, listens
- *   varuna_ctl_progress   progress, receiving, dispatch in the main thread
+ *   varuna_ctl_progress   progress in the async context
+ *   varuna_ctl_receive    receiving, dispatch in the main thread
  *   varuna_bus            rows: who handles a message, and the inbox
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
  *   varuna_stranger       REJECT to peers and to strangers
  *   varuna_ports          PORTS: the state of our ports, for those who send to us
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
  *   varuna_path           paths to peers, judged by all of that
+ *   varuna_peer_event     what the async context found, applied in the main thread
  *   varuna_peer           remote interfaces
  *   varuna_ctl_ep         inner endpoints; varuna_doubt limits those that may fail
  *   varuna_notify         wakes the main thread
@@ -179,8 +181,8 @@ struct uct_varuna_ctl {
     } stats;                               /* Shown in the VFS tree */
 };
 
-/* Pings and atomics by proxy come and go all the time: the log of what happens to
- * endpoints is without them. */
+/* Some messages come and go all the time: the log of what happens to endpoints is
+ * without them. */
 static inline ucs_log_level_t uct_varuna_ctl_log_level(unsigned type)
 {
     return uct_varuna_msg_has(type, UCT_VARUNA_MSG_FLAG_FREQUENT) ?
@@ -193,6 +195,12 @@ uct_varuna_ctl_link_addr(const uct_varuna_ctl_t *ctl, unsigned link, size_t *len
 {
     *length_p = ctl->links[link].attr.iface_addr_len;
     return ctl->links[link].addr;
+}
+
+/** @return The time now, for all that the control plane and the rooms above do. */
+static inline ucs_time_t uct_varuna_ctl_now(const uct_varuna_ctl_t *ctl)
+{
+    return uct_varuna_clock_now(&ctl->clock);
 }
 
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)

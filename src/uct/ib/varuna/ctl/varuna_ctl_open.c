@@ -11,6 +11,7 @@
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
+#include "varuna_ctl_receive.h"
 #include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
 #include "varuna_notify.h"
@@ -338,6 +339,23 @@ static ucs_status_t uct_varuna_ctl_eventfd_create(int *fd_p)
     return UCS_OK;
 }
 
+void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface)
+{
+    memset(ctl, 0, sizeof(*ctl));
+    ctl->iface    = iface;
+    ctl->async    = iface->super.worker->async;
+    ctl->event_fd = -1;
+    ctl->kick_fd  = -1;
+    ucs_list_head_init(&ctl->dead_eps);
+    ucs_list_head_init(&ctl->queue);
+    uct_varuna_bus_init(&ctl->bus);
+    ucs_list_head_init(&ctl->hb.events);
+    uct_varuna_clock_init(&ctl->clock);
+    kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    uct_varuna_peers_init(ctl);
+    uct_varuna_strangers_init(ctl);
+}
+
 ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
                                    uct_varuna_ctl_t **ctl_p)
 {
@@ -350,17 +368,7 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
         return UCS_ERR_NO_MEMORY;
     }
 
-    ctl->iface = iface;
-    ctl->async = iface->super.worker->async;
-    ucs_list_head_init(&ctl->dead_eps);
-    ucs_list_head_init(&ctl->queue);
-    uct_varuna_bus_init(&ctl->bus);
-    ucs_list_head_init(&ctl->hb.events);
-    uct_varuna_clock_init(&ctl->clock);
-    kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
-    uct_varuna_peers_init(ctl);
-    uct_varuna_strangers_init(ctl);
-
+    uct_varuna_ctl_init(ctl, iface);
     status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);
     if (status != UCS_OK) {
         goto err_free;
@@ -417,27 +425,28 @@ void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_unlock(ctl);
 }
 
-static void uct_varuna_ctl_purge(uct_varuna_ctl_t *ctl)
+void uct_varuna_ctl_cleanup(uct_varuna_ctl_t *ctl)
 {
+    uct_varuna_ctl_lock(ctl);
     while (!ucs_list_is_empty(&ctl->queue)) {
         uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue,
                                                    uct_varuna_ctl_msg_t, list));
     }
 
     uct_varuna_bus_cleanup(&ctl->bus);
+    uct_varuna_peers_cleanup(ctl);
+    uct_varuna_strangers_cleanup(ctl);
+    uct_varuna_ctl_reap_eps(ctl, 1);
+    kh_destroy_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    /* Interfaces that are being closed may report errors: there is nothing to find */
+    kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
+    uct_varuna_ctl_unlock(ctl);
 }
 
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
 {
-    uct_varuna_ctl_lock(ctl);
-    uct_varuna_ctl_purge(ctl);
-    uct_varuna_peers_cleanup(ctl);
-    uct_varuna_strangers_cleanup(ctl);
-    uct_varuna_ctl_reap_eps(ctl, 1);
-    uct_varuna_ctl_unlock(ctl);
-
+    uct_varuna_ctl_cleanup(ctl);
     uct_varuna_ctl_links_cleanup(ctl);
-    kh_destroy_inplace(uct_varuna_ctl_eps, &ctl->eps);
     uct_worker_destroy(ctl->worker);
     close(ctl->kick_fd);
     close(ctl->event_fd);

@@ -15,6 +15,12 @@
 ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
                                    uct_varuna_ctl_t **ctl_p);
 
+/** The part of that which opens nothing: no links, no peers, no rows. */
+void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface);
+
+/** Its counterpart: releases messages, peers and endpoints. Lock not held. */
+void uct_varuna_ctl_cleanup(uct_varuna_ctl_t *ctl);
+
 /** Start calls from the async context. Lock held. */
 ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl);
 

@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Control plane: progress of the inner interfaces in the async context, receiving
- * of control messages, which the bus delivers, and the main thread's part of both.
- * varuna_ctl_send.c sends.
+ * Control plane: progress of the inner interfaces in the async context, and what a port
+ * event does at once. varuna_ctl_receive.c receives.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -13,138 +12,16 @@
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_send.h"
-#include "varuna_heartbeat.h"
 #include "varuna_notify.h"
-#include "varuna_peer.h"
 #include "varuna_ports.h"
-#include "varuna_stranger.h"
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 #include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
-#include <string.h>
 
 /* Rounds of progress before others get the lock; the handler calls itself again
  * then. */
 #define UCT_VARUNA_CTL_MAX_ROUNDS    256
 
-/* --- Receiving --- */
-
-/* @param [in] status  Of the bus: what became of a message. */
-static void uct_varuna_ctl_deferred(uct_varuna_ctl_t *ctl,
-                                    const uct_varuna_ctl_hdr_t *hdr,
-                                    ucs_status_t status)
-{
-    switch (status) {
-    case UCS_OK:
-        break;
-    case UCS_INPROGRESS:
-        uct_varuna_ctl_notify(ctl);
-        break;
-    case UCS_ERR_NO_RESOURCE:
-        uct_varuna_ctl_complain(ctl, hdr->uuid, "a control message",
-                                "too many wait for this process to call its "
-                                "progress function");
-        break;
-    default:
-        ucs_error("failed to keep a received control message: %s",
-                  ucs_status_string(status));
-        break;
-    }
-}
-
-void uct_varuna_ctl_defer(uct_varuna_ctl_t *ctl, unsigned link,
-                          const uct_varuna_ctl_hdr_t *hdr, const void *body)
-{
-    uct_varuna_ctl_deferred(ctl, hdr,
-                            uct_varuna_bus_defer(&ctl->bus, link, hdr, body));
-}
-
-/* An answer is accepted only from the peer that was asked, since only that peer knows
- * the secret. A REJECT names that peer in its body. Guests send no answers but PONG. */
-static int uct_varuna_ctl_is_own_secret(uct_varuna_ctl_t *ctl,
-                                        const uct_varuna_ctl_hdr_t *hdr,
-                                        const void *body)
-{
-    const uct_varuna_ctl_reject_t *rej = body;
-    uint64_t uuid                      = (hdr->type == UCT_VARUNA_CTL_REJECT) ?
-                                         rej->dest : hdr->uuid;
-
-    if (((hdr->type == UCT_VARUNA_CTL_PONG) &&
-         (uct_varuna_peer_find(ctl, uuid, hdr->secret) != NULL))) {
-        return 1;
-    }
-
-    return (hdr->secret == uct_varuna_secret_of(&ctl->iface->secret_key, uuid)) &&
-           ((hdr->type != UCT_VARUNA_CTL_REJECT) ||
-            (rej->type != UCT_VARUNA_CTL_PING) ||
-            uct_varuna_heartbeat_has_asked(ctl, rej->dest, hdr));
-}
-
-static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const void *body)
-{
-    uct_varuna_peer_t *peer;
-
-    ucs_log(uct_varuna_ctl_log_level(hdr->type),
-            "rc_varuna: received %s vqp=%u epoch=%u of 0x%lx on %s",
-            uct_varuna_ctl_type_name(hdr->type), hdr->vqp, hdr->epoch,
-            hdr->uuid, uct_varuna_link_name(ctl->iface, link));
-
-    if (uct_varuna_msg_has(hdr->type, UCT_VARUNA_MSG_FLAG_ANSWER) &&
-        !uct_varuna_ctl_is_own_secret(ctl, hdr, body)) {
-        ucs_debug("dropped %s of 0x%lx, which nobody here has asked",
-                  uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
-        ++ctl->stats.mismatched;
-        return;
-    }
-
-    peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
-    if (peer != NULL) {
-        uct_varuna_peer_heard(peer, ucs_get_time());
-    }
-
-    uct_varuna_ctl_deferred(ctl, hdr,
-                            uct_varuna_bus_deliver(&ctl->bus, link, hdr, body));
-}
-
-ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
-                                       size_t length, unsigned flags)
-{
-    uct_varuna_ctl_link_t *link     = arg;
-    uct_varuna_ctl_t *ctl           = link->ctl;
-    const uct_varuna_ctl_hdr_t *hdr = data;
-    const char *reason;
-    ucs_status_t status;
-
-    (void)flags;
-    if (ctl->iface->ctl != ctl) {
-        return UCS_OK; /* We are not open yet, so it is not for us */
-    }
-
-    status = uct_varuna_bus_check(&ctl->bus, data, length, &reason);
-    if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
-        ++ctl->stats.stale;
-        uct_varuna_stranger_refuse(ctl, link->index, hdr, UCS_ERR_CONNECTION_RESET);
-        return UCS_OK;
-    } else if (status == UCS_OK) {
-        uct_varuna_ctl_handle_msg(ctl, link->index, hdr, hdr + 1);
-        return UCS_OK;
-    }
-
-    uct_varuna_ctl_complain(ctl, (length >= sizeof(*hdr)) ? hdr->uuid : 0,
-                            "a control message", reason);
-    if (status == UCS_ERR_UNSUPPORTED) {
-        uct_varuna_stranger_refuse_old(ctl, link->index, data, length);
-    }
-
-    return UCS_OK;
-}
-
-
-/* --- Progress, async context --- */
 
 unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
 {
@@ -241,7 +118,7 @@ int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
            uct_varuna_detector_is_gone(ctl->detector, link);
 }
 
-/* Port event: inform peers, the proxy and the main thread. */
+/* Port event: inform peers, the rooms above and the main thread. */
 void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
 {
     uct_varuna_ctl_t *ctl = arg;
@@ -258,57 +135,4 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
     uct_varuna_ports_changed(ctl, port);
     uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED);
     uct_varuna_ctl_notify(ctl);
-}
-
-
-/* --- Dispatch, main thread --- */
-
-static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
-                                              unsigned down_map,
-                                              unsigned up_map)
-{
-    unsigned count = 0;
-    unsigned i;
-
-    for (i = 0; i < ctl->num_links; ++i) {
-        if (down_map & UCS_BIT(i)) {
-            uct_varuna_link_down(ctl->iface, i,
-                                       UCT_VARUNA_LINK_CAUSE_PORT,
-                                       "port event");
-            ++count;
-        }
-        if (up_map & UCS_BIT(i)) {
-            uct_varuna_link_up(ctl->iface, i,
-                                     UCT_VARUNA_LINK_CAUSE_PORT);
-            ++count;
-        }
-    }
-
-    return count;
-}
-
-unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
-{
-    unsigned count, down_map, up_map;
-    ucs_list_link_t items;
-
-    ucs_list_head_init(&items);
-    uct_varuna_ctl_lock(ctl);
-
-    /* On a busy machine we are here long before the async thread gets a CPU */
-    uct_varuna_ctl_progress(ctl);
-
-    __atomic_store_n(&ctl->poked, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&ctl->has_events, 0, __ATOMIC_SEQ_CST);
-
-    uct_varuna_bus_take(&ctl->bus, &items);
-    down_map      = ctl->down_map;
-    up_map        = ctl->up_map;
-    ctl->down_map = 0;
-    ctl->up_map   = 0;
-    uct_varuna_ctl_unlock(ctl);
-
-    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map) +
-            uct_varuna_heartbeat_dispatch(ctl);
-    return count + uct_varuna_bus_run(&ctl->bus, &items);
 }

@@ -21,11 +21,9 @@
 #include "varuna_ctl_progress.h"
 #include "varuna_ctl_send.h"
 #include "varuna_notify.h"
-#include "varuna_path.h"
 #include "varuna_peer.h"
 #include "varuna_ports.h"
 #include "varuna_witness.h"
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -102,7 +100,7 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     int asked;
 
     uct_varuna_ctl_lock(ctl);
-    asked = uct_varuna_heartbeat_ping(ctl, peer, link, ucs_get_time());
+    asked = uct_varuna_heartbeat_ping(ctl, peer, link, uct_varuna_ctl_now(ctl));
     uct_varuna_ctl_reap_eps(ctl, 0);
     uct_varuna_ctl_unlock(ctl);
     return asked;
@@ -321,7 +319,7 @@ static void uct_varuna_heartbeat_timer(void *arg)
     uct_varuna_ctl_progress(ctl);
 
     /* Whoever had no CPU can't say that others were silent */
-    now              = ucs_get_time();
+    now              = uct_varuna_ctl_now(ctl);
     is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
     ctl->hb.ticked_at = now;
     ctl->hb.missing   = 0;
@@ -395,7 +393,7 @@ static void uct_varuna_heartbeat_handle_pong(void *arg, unsigned came_over,
     /* Before its time: whoever sees the time sees the beat of then, or a newer */
     __atomic_store_n(&peer->hb.app_beat, pong->beat, __ATOMIC_RELAXED);
     if (!uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
-                               ucs_get_time())) {
+                               uct_varuna_ctl_now(ctl))) {
         ucs_debug("dropped PONG %u of 0x%lx, which was not asked for",
                   hdr->epoch, hdr->uuid);
         return;
@@ -413,101 +411,10 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
 {
     ctl->hb.interval   = ctl->iface->config.heartbeat_interval;
     ctl->hb.max_misses = ctl->iface->config.heartbeat_misses;
-    ctl->hb.ticked_at  = ucs_get_time();
+    ctl->hb.ticked_at  = uct_varuna_ctl_now(ctl);
     uct_varuna_bus_register(&ctl->bus, uct_varuna_heartbeat_rows,
                             ucs_static_array_size(uct_varuna_heartbeat_rows), ctl);
     uct_varuna_ports_init(ctl);
     uct_varuna_clock_add(&ctl->clock, ctl->hb.interval, uct_varuna_heartbeat_timer,
                          ctl);
-}
-
-/* --- Main thread --- */
-
-typedef struct uct_varuna_heartbeat_event {
-    unsigned                   dead;      /* Paths */
-    unsigned                   told_down; /* ... by their owner */
-    unsigned                   told_up;
-} uct_varuna_heartbeat_event_t;
-
-/* Take one peer's event. @return NULL if there is none, else a reference. */
-static uct_varuna_peer_t *
-uct_varuna_heartbeat_next(uct_varuna_ctl_t *ctl,
-                          uct_varuna_heartbeat_event_t *event)
-{
-    uct_varuna_peer_t *peer = NULL;
-
-    uct_varuna_ctl_lock(ctl);
-    if (!ucs_list_is_empty(&ctl->hb.events)) {
-        peer               = ucs_list_extract_head(&ctl->hb.events,
-                                                   uct_varuna_peer_t, hb.list);
-        event->dead        = peer->hb.dead;
-        event->told_down   = peer->hb.told_down;
-        event->told_up     = peer->hb.told_up;
-        peer->hb.queued    = 0;
-        peer->hb.dead      = 0;
-        peer->hb.told_down = 0;
-        peer->hb.told_up   = 0;
-        ++peer->refcount;
-    }
-    uct_varuna_ctl_unlock(ctl);
-    return peer;
-}
-
-static void
-uct_varuna_heartbeat_handle_event(uct_varuna_iface_t *iface,
-                                  uct_varuna_peer_t *peer,
-                                  const uct_varuna_heartbeat_event_t *event)
-{
-    unsigned link;
-
-    ucs_for_each_bit(link, event->dead) {
-        uct_varuna_peer_path_down(iface, peer, link, "heartbeat lost");
-    }
-
-    /* Where there is no other path, nothing is better than to wait on this one */
-    ucs_for_each_bit(link, event->told_down) {
-        if (uct_varuna_peer_usable_links(peer) & ~UCS_BIT(link)) {
-            uct_varuna_peer_path_down(iface, peer, link,
-                                      "the peer's port is down");
-        }
-    }
-
-    ucs_for_each_bit(link, event->told_up) {
-        uct_varuna_peer_path_good(iface, peer, link);
-    }
-}
-
-unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl)
-{
-    unsigned count = 0;
-    uct_varuna_heartbeat_event_t event;
-    unsigned link, down_map, up_map;
-    uct_varuna_peer_t *peer;
-
-    while ((peer = uct_varuna_heartbeat_next(ctl, &event)) != NULL) {
-        uct_varuna_heartbeat_handle_event(ctl->iface, peer, &event);
-        uct_varuna_peer_put(ctl, peer);
-        ++count;
-    }
-
-    uct_varuna_ctl_lock(ctl);
-    down_map         = ctl->hb.down_map;
-    up_map           = ctl->hb.up_map;
-    ctl->hb.down_map = 0;
-    ctl->hb.up_map   = 0;
-    uct_varuna_ctl_unlock(ctl);
-
-    ucs_for_each_bit(link, down_map) {
-        uct_varuna_link_down(ctl->iface, link,
-                                   UCT_VARUNA_LINK_CAUSE_HEARTBEAT,
-                                   "nobody answers on it");
-        ++count;
-    }
-    ucs_for_each_bit(link, up_map) {
-        uct_varuna_link_up(ctl->iface, link,
-                                 UCT_VARUNA_LINK_CAUSE_HEARTBEAT);
-        ++count;
-    }
-
-    return count;
 }

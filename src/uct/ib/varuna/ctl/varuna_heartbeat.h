@@ -20,9 +20,6 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl);
 int uct_varuna_heartbeat_has_asked(uct_varuna_ctl_t *ctl, uint64_t uuid,
                                    const uct_varuna_ctl_hdr_t *hdr);
 
-/** Main thread: apply what was found. Lock not held. @return number of events. */
-unsigned uct_varuna_heartbeat_dispatch(uct_varuna_ctl_t *ctl);
-
 /** Main thread: ask once, now. @return nonzero if that was possible: silence is an
  *  answer then. */
 int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_path.h"
+#include "varuna_ctl.h"
 #include "varuna_heartbeat.h"
 #include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
@@ -29,7 +30,7 @@ void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,
 {
     const uct_varuna_damp_times_t *times = &iface->link_table.times;
     uct_varuna_path_t *path              = &peer->paths[link];
-    ucs_time_t now                       = ucs_get_time();
+    ucs_time_t now                       = uct_varuna_ctl_now(iface->ctl);
 
     if (uct_varuna_damp_fail(&path->damp, times, now)) {
         path->reason    = reason;
@@ -50,7 +51,7 @@ void uct_varuna_peer_path_good(uct_varuna_iface_t *iface,
     uct_varuna_path_t *path = &peer->paths[link];
 
     if (uct_varuna_damp_good(&path->damp, &iface->link_table.times,
-                             ucs_get_time())) {
+                             uct_varuna_ctl_now(iface->ctl))) {
         path->probed_at = 0;
         path->tried_at  = 0;
         path->misses    = 0;

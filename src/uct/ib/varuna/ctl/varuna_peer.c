@@ -50,7 +50,7 @@ typedef struct uct_varuna_pairing {
 void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
                              const char *what, const char *reason)
 {
-    ucs_time_t now = ucs_get_time();
+    ucs_time_t now = uct_varuna_ctl_now(ctl);
 
     if ((ctl->complaints.warned_at != 0) &&
         (now < (ctl->complaints.warned_at +

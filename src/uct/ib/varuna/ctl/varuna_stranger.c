@@ -11,7 +11,7 @@
  * doubtful peers; it goes to another one only when the last answer has left; and answers
  * are limited in rate, and in the time that they take. The answer is the message's own
  * header, so it tells nothing of us, and nobody believes it but who has sent that.
- * Called by varuna_ctl_progress.c.
+ * Called by varuna_ctl_receive.c.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -118,7 +118,7 @@ uct_varuna_stranger_ep(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     uct_varuna_pace_spent(&ctl->strangers.pace, UCT_VARUNA_STRANGER_SHARE *
-                          (ucs_get_time() - now));
+                          (uct_varuna_ctl_now(ctl) - now));
     *stranger = wanted;
     return stranger->ep;
 }
@@ -132,7 +132,7 @@ static int uct_varuna_stranger_answer(uct_varuna_ctl_t *ctl, unsigned link,
         uct_varuna_ctl_hdr_t    hdr;
         uct_varuna_ctl_reject_t body;
     } UCS_S_PACKED msg;
-    ucs_time_t now = ucs_get_time();
+    ucs_time_t now = uct_varuna_ctl_now(ctl);
     uct_varuna_ctl_ep_t *ep;
 
     if (!uct_varuna_pace_take(&ctl->strangers.pace, now)) {

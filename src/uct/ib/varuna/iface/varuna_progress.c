@@ -9,7 +9,7 @@
 #endif
 
 #include "varuna_admin_iface.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>

@@ -13,7 +13,7 @@
 
 #include "varuna_connect.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_reach.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
@@ -131,7 +131,7 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     qp->flags                          = 0;
     qp->epsn                           = 0;
     qp->link                           = link;
-    qp->attached_at                    = ucs_get_time();
+    qp->attached_at                    = uct_varuna_ctl_now(resp->ctl);
     ucs_debug("rc_varuna: target %u: connected epoch=%u on %s", target->id,
               epoch, uct_varuna_link_name(resp->iface, link));
     return UCS_OK;

@@ -41,7 +41,7 @@ void uct_varuna_gap_watch(uct_varuna_responder_t *resp,
         target->gap.watched = 1;
         target->gap.end     = end;
         target->gap.next    = target->next_seq;
-        target->gap.since   = ucs_get_time();
+        target->gap.since   = uct_varuna_ctl_now(resp->ctl);
         ucs_list_add_tail(&resp->received.gaps, &target->gap.list);
     } else if (UCS_CIRCULAR_COMPARE32(end, >, target->gap.end)) {
         target->gap.end = end;
@@ -110,7 +110,7 @@ void uct_varuna_gap_break(uct_varuna_responder_t *resp,
     }
 
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
-    uct_varuna_gap_tell(resp, target, ucs_get_time());
+    uct_varuna_gap_tell(resp, target, uct_varuna_ctl_now(resp->ctl));
 }
 
 static void uct_varuna_gap_check(uct_varuna_responder_t *resp,
@@ -142,7 +142,7 @@ void uct_varuna_gap_progress(uct_varuna_responder_t *resp)
     }
 
     /* In this order: what comes before the clock is read is taken */
-    now    = ucs_get_time();
+    now    = uct_varuna_ctl_now(resp->ctl);
     is_dry = (uct_varuna_lanes_progress(resp->iface) == 0);
     ucs_list_for_each_safe(target, tmp, &resp->received.gaps, gap.list) {
         uct_varuna_gap_check(resp, target, now, is_dry);

@@ -49,7 +49,7 @@ static int uct_varuna_home_move_is_gone(uct_varuna_responder_t *resp,
 
     if ((loopback->gone_at == 0) &&
         uct_varuna_ctl_is_nic_gone(resp->ctl, link)) {
-        loopback->gone_at = ucs_get_time();
+        loopback->gone_at = uct_varuna_ctl_now(resp->ctl);
     }
 
     return loopback->gone_at != 0;
@@ -58,7 +58,7 @@ static int uct_varuna_home_move_is_gone(uct_varuna_responder_t *resp,
 static uint8_t uct_varuna_home_move_good_map(uct_varuna_responder_t *resp)
 {
     const uct_varuna_iface_t *iface = resp->iface;
-    ucs_time_t now                  = ucs_get_time();
+    ucs_time_t now                  = uct_varuna_ctl_now(resp->ctl);
     uint8_t map                     = 0;
     uct_varuna_loopback_t *loopback;
     unsigned link;
@@ -87,7 +87,7 @@ static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
     uct_varuna_ctl_t *ctl = resp->ctl;
 
     if (resp->proxy->running && (ctl->detector != NULL) &&
-        ((ucs_get_time() - resp->proxy->running_at) >
+        ((uct_varuna_ctl_now(resp->ctl) - resp->proxy->running_at) >
          ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_CHECK))) {
         uct_varuna_detector_check(ctl->detector, resp->proxy->running_on,
                                   !(ctl->ports_down &
@@ -129,7 +129,7 @@ static unsigned uct_varuna_home_move_count(uct_varuna_responder_t *resp,
 
         if ((newest != NULL) &&
             ((resp->iface->links[newest->link].nic == nic) ||
-             ((ucs_get_time() - newest->attached_at) <
+             ((uct_varuna_ctl_now(resp->ctl) - newest->attached_at) <
               ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_RETURN)))) {
             ++count;
         }
@@ -197,7 +197,7 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
                                            unsigned link)
 {
     uct_varuna_loopback_t *loopback = &resp->proxy->loopbacks[link];
-    ucs_time_t now                  = ucs_get_time();
+    ucs_time_t now                  = uct_varuna_ctl_now(resp->ctl);
     int fenced                      = uct_varuna_home_move_fence(resp, link);
 
     if (uct_varuna_home_move_is_gone(resp, link)) {

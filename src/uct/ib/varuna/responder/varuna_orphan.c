@@ -120,7 +120,7 @@ static void uct_varuna_orphan_timer(void *arg)
     uct_varuna_ctl_progress(resp->ctl);
 
     /* Who had no CPU can't say that others were quiet */
-    now                   = ucs_get_time();
+    now                   = uct_varuna_ctl_now(resp->ctl);
     is_late               = (now - resp->orphan.ticked_at) >
                             (2 * uct_varuna_orphan_period(resp));
     resp->orphan.ticked_at = now;
@@ -134,7 +134,7 @@ static void uct_varuna_orphan_timer(void *arg)
 
 void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
-    resp->orphan.ticked_at = ucs_get_time();
+    resp->orphan.ticked_at = uct_varuna_ctl_now(resp->ctl);
     uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_orphan_period(resp),
                          uct_varuna_orphan_timer, resp);
 }
@@ -170,7 +170,7 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
 void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target)
 {
-    uct_varuna_gap_tell(resp, target, ucs_get_time());
+    uct_varuna_gap_tell(resp, target, uct_varuna_ctl_now(resp->ctl));
 }
 
 void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)

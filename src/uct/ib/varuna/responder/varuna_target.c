@@ -16,7 +16,7 @@
 
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -129,7 +129,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     ++resp->targets.count;
     ++resp->unused.num;
     ++uct_varuna_responder_peer(resp, peer)->targets;
-    uct_varuna_peer_heard(peer, ucs_get_time());
+    uct_varuna_peer_heard(peer, uct_varuna_ctl_now(resp->ctl));
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
               peer->uuid);
     *target_p = target;

@@ -168,7 +168,7 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
     if (id != UCT_VARUNA_TARGET_ID_NONE) {
         chunk = uct_varuna_target_chunk(table, id);
         if ((chunk->freed_at[uct_varuna_target_slot(id)] +
-             resp->iface->config.packet_lifetime) < ucs_get_time()) {
+             resp->iface->config.packet_lifetime) < uct_varuna_ctl_now(resp->ctl)) {
             *id_p = uct_varuna_target_ids_pop(table, &table->freed);
             return UCS_OK;
         }
@@ -238,7 +238,7 @@ void uct_varuna_target_id_put(uct_varuna_responder_t *resp, uint32_t id)
     uct_varuna_target_table_t *table = &resp->targets;
 
     uct_varuna_target_chunk(table, id)->freed_at[uct_varuna_target_slot(id)] =
-            ucs_get_time();
+            uct_varuna_ctl_now(resp->ctl);
     uct_varuna_target_ids_push(table, &table->freed, id);
 }
 

@@ -63,7 +63,7 @@ static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
 static void uct_varuna_unused_timer(void *arg)
 {
     uct_varuna_responder_t *resp = arg;
-    ucs_time_t now               = ucs_get_time();
+    ucs_time_t now               = uct_varuna_ctl_now(resp->ctl);
     unsigned burst               = UCT_VARUNA_UNUSED_BURST;
     uct_varuna_target_t *target;
 

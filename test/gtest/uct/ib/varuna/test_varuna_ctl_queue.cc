@@ -10,12 +10,6 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <ucs/debug/memtrack_int.h>
-
-/* What the control plane meets and a queue does not need */
-int uct_varuna_mlx5_is_drained(uct_ep_h, unsigned)
-{
-    return 1;
-}
 }
 
 #include <vector>

@@ -1,58 +1,56 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Paths to peers: when they are probed, with a heartbeat that can be made to refuse.
+ * Paths to peers: when they are probed, held down and used again.
  */
+#include "fake_host.h"
+
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
-#include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/lanes/varuna_lanes.h>
-}
-
-#include <vector>
-
-namespace {
-struct {
-    unsigned probes;
-    int      refuses;
-} heartbeat;
-}
-
-extern "C" {
-int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *, uct_varuna_peer_t *, unsigned)
-{
-    ++heartbeat.probes;
-    return !heartbeat.refuses;
-}
 }
 
 class test_varuna_path : public ucs::test {
 protected:
+    static constexpr double INTERVAL = 0.05;
+
     virtual void init()
     {
         ucs::test::init();
-        memset(&heartbeat, 0, sizeof(heartbeat));
-        memset(&m_peer, 0, sizeof(m_peer));
-        m_iface.resize(sizeof(uct_varuna_iface_t));
-        m_interval                             = ucs_time_from_msec(50);
-        m_now                                  = ucs_get_time();
-        m_peer.link_map                        = 1;
-        iface()->config.ctl_timeout            = m_interval;
-        iface()->link_table.times.hold_min     = 4 * m_interval;
-        iface()->link_table.times.hold_max     = 4 * m_interval;
+        host.reset(new fake_host(1));
+        host->iface()->config.ctl_timeout        = ucs_time_from_sec(INTERVAL);
+        host->iface()->link_table.times.hold_min = ucs_time_from_sec(4 * INTERVAL);
+        host->iface()->link_table.times.hold_max = ucs_time_from_sec(16 * INTERVAL);
+        peer = host->know({0xb0b, 1, 0});
+    }
+
+    virtual void cleanup()
+    {
+        host->drop(peer);
+        host.reset();
+        ucs::test::cleanup();
     }
 
     uct_varuna_iface_t *iface()
     {
-        return (uct_varuna_iface_t*)m_iface.data();
+        return host->iface();
     }
 
     uct_varuna_path_t &path()
     {
-        return m_peer.paths[0];
+        return peer->paths[0];
+    }
+
+    /* The NIC takes no PING */
+    void refuse()
+    {
+        host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    }
+
+    unsigned probes()
+    {
+        return peer->hb.alive.paths[0].seq - m_first;
     }
 
     /* As if the path had just changed to this state */
@@ -60,33 +58,41 @@ protected:
     {
         path()                = uct_varuna_path_t();
         path().damp.state     = state;
-        path().damp.changed   = m_now;
-        path().damp.usable_at = m_now + iface()->link_table.times.hold_min;
-        heartbeat.probes      = 0;
+        path().damp.changed   = host->now();
+        path().damp.usable_at = host->now() + iface()->link_table.times.hold_min;
+        m_first               = peer->hb.alive.paths[0].seq;
     }
 
     /* A hundred scans in each interval */
     void scan(unsigned intervals)
     {
         for (unsigned i = 0; i < (intervals * 100); ++i) {
-            m_now += m_interval / 100;
-            uct_varuna_peer_probe_paths(iface(), &m_peer, m_now);
+            host->advance(INTERVAL / 100);
+            uct_varuna_peer_probe_paths(iface(), peer, host->now());
         }
     }
 
-    std::vector<uint8_t> m_iface;
-    uct_varuna_peer_t    m_peer;
-    ucs_time_t           m_interval, m_now;
+    /* The peer answers the newest probe */
+    void answer()
+    {
+        peer->hb.alive.paths[0].answered_at = host->now();
+    }
+
+    std::unique_ptr<fake_host> host;
+    uct_varuna_peer_t          *peer;
+
+private:
+    uint32_t                   m_first;
 };
 
 /* A NIC that hangs refuses each PING */
 UCS_TEST_F(test_varuna_path, refused_probe_takes_its_interval) {
-    heartbeat.refuses = 1;
+    refuse();
     for (auto state : {UCT_VARUNA_DAMP_DOWN, UCT_VARUNA_DAMP_HOLD}) {
         enter(state);
         scan(10);
-        EXPECT_GE(heartbeat.probes, 4u) << "state " << state;
-        EXPECT_LE(heartbeat.probes, 11u) << "state " << state;
+        EXPECT_GE(probes(), 4u) << "state " << state;
+        EXPECT_LE(probes(), 11u) << "state " << state;
         EXPECT_EQ(state, path().damp.state);
         EXPECT_EQ(0u, path().probed_at);
     }
@@ -96,7 +102,7 @@ UCS_TEST_F(test_varuna_path, refused_probe_takes_its_interval) {
 UCS_TEST_F(test_varuna_path, refused_probe_is_not_missed) {
     ucs_time_t usable_at;
 
-    heartbeat.refuses = 1;
+    refuse();
     enter(UCT_VARUNA_DAMP_HOLD);
     usable_at = path().damp.usable_at;
     scan(10);
@@ -118,16 +124,87 @@ UCS_TEST_F(test_varuna_path, missed_probes_begin_hold_anew) {
 
 UCS_TEST_F(test_varuna_path, answers_lead_to_hold_and_up) {
     enter(UCT_VARUNA_DAMP_DOWN);
-    m_peer.hb.alive.paths[0].answered_at = UINT64_MAX;
-    scan(3);
+    for (unsigned i = 0; (i < 100) && (path().damp.state == UCT_VARUNA_DAMP_DOWN); ++i) {
+        scan(1);
+        answer();
+    }
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, path().damp.state);
-    /* path_good() reads the real clock */
-    path().damp.usable_at = m_now + m_interval;
-    scan(4);
+
+    /* Good all the time until the hold-down is over */
+    for (unsigned i = 0; i < 3; ++i) {
+        scan(1);
+        answer();
+        EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, path().damp.state);
+    }
+    scan(2);
+    answer();
+    scan(1);
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path().damp.state);
-    heartbeat.probes = 0;
+
+    enter(UCT_VARUNA_DAMP_UP);
     scan(3);
-    EXPECT_EQ(0u, heartbeat.probes) << "a good path is probed";
+    EXPECT_EQ(0u, probes()) << "a good path is probed";
+}
+
+/* Only what was asked in this state is an answer */
+UCS_TEST_F(test_varuna_path, answer_from_before_the_failure) {
+    answer();
+    enter(UCT_VARUNA_DAMP_DOWN);
+    scan(10);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path().damp.state);
+}
+
+/* A path that is down for long is asked less often */
+UCS_TEST_F(test_varuna_path, patience) {
+    unsigned early, late;
+
+    iface()->link_table.times.hold_max = ucs_time_from_sec(1000 * INTERVAL);
+    enter(UCT_VARUNA_DAMP_DOWN);
+    scan(20);
+    early = probes();
+    scan(400);
+    late = probes();
+    scan(20);
+    late = probes() - late;
+    EXPECT_GE(early, 8u);
+    EXPECT_LE(late, 1u);
+}
+
+/* One failure moves all endpoints, by the generation; the next one of a path that is down
+ * is no news */
+UCS_TEST_F(test_varuna_path, failure_is_one_generation) {
+    unsigned failures = iface()->failures;
+
+    uct_varuna_peer_path_down(iface(), peer, 0, "test");
+    EXPECT_EQ(1u, path().generation);
+    EXPECT_EQ(failures + 1, iface()->failures);
+    uct_varuna_peer_path_down(iface(), peer, 0, "test");
+    EXPECT_EQ(1u, path().generation);
+    EXPECT_EQ(failures + 1, iface()->failures);
+    EXPECT_EQ(0u, uct_varuna_peer_usable_links(peer));
+    EXPECT_GT(path().retry_at, host->now());
+}
+
+/* Flapping is damped: each hold-down is twice as long, up to a limit */
+UCS_TEST_F(test_varuna_path, hold_down_doubles) {
+    for (unsigned factor : {4, 8, 16, 16}) {
+        uct_varuna_peer_path_down(iface(), peer, 0, "test");
+        uct_varuna_peer_path_good(iface(), peer, 0);
+        EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, path().damp.state);
+        EXPECT_NEAR(factor * INTERVAL,
+                    ucs_time_to_sec(path().damp.usable_at - host->now()), 1e-6);
+    }
+}
+
+/* Traffic returns only to a path that is good for RETURN_DELAY */
+UCS_TEST_F(test_varuna_path, return_delay) {
+    iface()->link_table.return_delay = ucs_time_from_sec(1);
+    enter(UCT_VARUNA_DAMP_UP);
+    host->advance(0.9);
+    EXPECT_EQ(1u, uct_varuna_peer_usable_links(peer));
+    EXPECT_EQ(0u, uct_varuna_peer_returnable_links(iface(), peer, host->now()));
+    host->advance(0.2);
+    EXPECT_EQ(1u, uct_varuna_peer_returnable_links(iface(), peer, host->now()));
 }
 
 /* While our own link is down there is no news of the path */
@@ -135,5 +212,5 @@ UCS_TEST_F(test_varuna_path, own_link_is_down) {
     enter(UCT_VARUNA_DAMP_DOWN);
     iface()->link_table.links[0].damp.state = UCT_VARUNA_DAMP_DOWN;
     scan(3);
-    EXPECT_EQ(0u, heartbeat.probes);
+    EXPECT_EQ(0u, probes());
 }

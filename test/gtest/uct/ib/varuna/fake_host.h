@@ -1,0 +1,142 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * An interface of rc_varuna on fake lanes: its control plane, and if a test wants it its
+ * responder, are the real ones. The test plays all peers: what they send is received, and
+ * what they would receive is in sent(). Time moves only by advance().
+ */
+#ifndef FAKE_HOST_H_
+#define FAKE_HOST_H_
+
+#include "fake_lanes.h"
+
+extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
+}
+
+#include <memory>
+#include <string>
+#include <vector>
+
+/* Another process, which the test plays */
+struct fake_peer {
+    uint64_t uuid;
+    unsigned host;           /* Processes of one host have the same ports */
+    uint64_t secret;         /* In its requests; 0: ours for it is known to it */
+};
+
+class fake_host {
+public:
+    /* A control message that was sent */
+    struct message {
+        unsigned             link;
+        uct_varuna_ctl_hdr_t hdr;
+        std::string          body;
+
+        template<typename T> const T &as() const
+        {
+            return *reinterpret_cast<const T*>(body.data());
+        }
+    };
+
+    static constexpr uint64_t UUID = 0x1111;
+
+    explicit fake_host(unsigned num_links);
+
+    ~fake_host();
+
+    /* The rooms above the bus. Options are to be set before. */
+    void start_heartbeat();
+    void start_responder();
+
+    uct_varuna_requester_t *requester()
+    {
+        return m_requester.get();
+    }
+
+    uct_varuna_iface_t *iface()
+    {
+        return &m_requester->super;
+    }
+
+    uct_varuna_ctl_t *ctl()
+    {
+        return &m_ctl;
+    }
+
+    uct_varuna_responder_t *responder()
+    {
+        return iface()->responder;
+    }
+
+    fake_lane &ctl_lane(unsigned link)
+    {
+        return *m_ctl_lanes[link];
+    }
+
+    fake_lane &lane(unsigned link, uct_varuna_lane_kind_t kind)
+    {
+        return *m_lanes[kind][link];
+    }
+
+    static ucs_time_t now();
+
+    static constexpr double MSEC = 1e-3;
+
+    /* Let time pass, and call the jobs of the clock that are due */
+    void advance(double seconds);
+
+    /* The full interface address of a peer */
+    std::string address(const fake_peer &peer) const;
+
+    /* Make it known, as an endpoint does; drop() is the counterpart */
+    uct_varuna_peer_t *know(const fake_peer &peer);
+    void drop(uct_varuna_peer_t *peer);
+
+    /* A header of a message that the peer sends to us */
+    uct_varuna_ctl_hdr_t header(const fake_peer &peer, unsigned type, uint32_t vqp,
+                                uint32_t epoch, uint64_t opening = 0);
+
+    /* Receive a message. Requests name their sender's address. */
+    void receive(const fake_peer &peer, unsigned link, uct_varuna_ctl_hdr_t hdr,
+                 const std::string &body = "");
+
+    template<typename T>
+    void receive(const fake_peer &peer, unsigned link, const uct_varuna_ctl_hdr_t &hdr,
+                 const T &body)
+    {
+        receive(peer, link, hdr,
+                std::string(reinterpret_cast<const char*>(&body), sizeof(body)));
+    }
+
+    /* All that was sent since the last call */
+    std::vector<message> sent();
+
+    /* The last of these of a type; a test fails if there is none */
+    message last_sent(unsigned type);
+
+    /* What the main thread does in progress */
+    void dispatch();
+
+    /* Messages on a link to that peer fail from now on: its endpoint reports an error */
+    void fail_ctl(uct_varuna_peer_t *peer, unsigned link);
+
+private:
+    fake_host(const fake_host&);
+
+    static ucs_time_t                       s_now;
+
+    std::unique_ptr<uct_varuna_requester_t> m_requester;
+    std::unique_ptr<uct_varuna_md_t>        m_md;
+    uct_varuna_ctl_t                        m_ctl;
+    uct_worker_h                            m_worker;
+    ucs_async_context_t                     *m_async;
+    std::vector<std::unique_ptr<fake_lane>> m_ctl_lanes;
+    std::vector<std::unique_ptr<fake_lane>> m_lanes[UCT_VARUNA_LANE_LAST];
+    std::vector<std::string>                m_addrs;
+};
+
+#endif

@@ -1,0 +1,229 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Inner interfaces for tests that need no NIC.
+ */
+#include "fake_lanes.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+}
+
+#include <algorithm>
+#include <cstring>
+
+unsigned fake_lane::num_mrs       = 0;
+ucs_status_t fake_lane::mr_status = UCS_OK;
+
+static fake_lane::ep *fake_ep(uct_ep_h tl_ep)
+{
+    return reinterpret_cast<fake_lane::ep*>(tl_ep);
+}
+
+static uint16_t fake_lid(const void *device_addr)
+{
+    uint16_t lid;
+
+    memcpy(&lid, UCS_PTR_BYTE_OFFSET(device_addr, 1), sizeof(lid));
+    return lid;
+}
+
+static ucs_status_t fake_ep_invalidate_any(uct_ep_h tl_ep)
+{
+    fake_lane::ep *ep = fake_ep(tl_ep);
+
+    ep->in_err |= (ep->lane->invalidate_status == UCS_OK);
+    return ep->lane->invalidate_status;
+}
+
+UCT_VARUNA_COMPAT_EP_INVALIDATE(fake_ep_invalidate, fake_ep_invalidate_any)
+
+fake_lane *fake_lane::of(uct_iface_h iface)
+{
+    return reinterpret_cast<inner*>(iface)->self;
+}
+
+ucs_status_t fake_lane::create_ep(const uct_ep_params_t *params, uct_ep_h *ep_p)
+{
+    fake_lane *lane = of(params->iface);
+    ep *self;
+
+    if (lane->create_status != UCS_OK) {
+        return lane->create_status;
+    }
+
+    self              = new ep();
+    self->super.iface = params->iface;
+    self->lane        = lane;
+    self->lid         = (params->field_mask & UCT_EP_PARAM_FIELD_DEV_ADDR) ?
+                        fake_lid(params->dev_addr) : 0;
+    self->in_err      = false;
+    lane->eps.push_back(self);
+    ++lane->num_created;
+    *ep_p = &self->super;
+    return UCS_OK;
+}
+
+void fake_lane::destroy_ep(uct_ep_h tl_ep)
+{
+    ep *self               = fake_ep(tl_ep);
+    std::vector<ep*> &eps = self->lane->eps;
+    auto place             = std::find(eps.begin(), eps.end(), self);
+
+    ASSERT_NE(eps.end(), place) << "an endpoint is destroyed twice";
+    eps.erase(place);
+    delete self;
+}
+
+ssize_t fake_lane::am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack,
+                            void *arg, unsigned flags)
+{
+    ep *self = fake_ep(tl_ep);
+    char data[8192];
+    size_t length;
+
+    if (self->lane->post_status != UCS_OK) {
+        return self->lane->post_status;
+    }
+
+    length = pack(data, arg);
+    self->lane->sent.push_back({id, self->lid, std::string(data, length)});
+    return length;
+}
+
+std::string fake_lane::device_addr(uint16_t lid)
+{
+    std::string addr(DEVICE_LEN, 0);
+
+    memcpy(&addr[1], &lid, sizeof(lid));
+    return addr;
+}
+
+void fake_lane::attr(uct_iface_attr_t *attr) const
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->iface_addr_len  = ADDR_LEN;
+    attr->device_addr_len = DEVICE_LEN;
+    attr->ep_addr_len     = EP_LEN;
+}
+
+fake_lane::fake_lane(unsigned plane) :
+    num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
+    post_status(UCS_OK), flush_status(UCS_OK), invalidate_status(UCS_OK),
+    is_drained(true), epsn_status(UCS_OK), epsn(0), has_work(false), mark(0),
+    m_plane(plane)
+{
+    static uct_iface_internal_ops_t internal_ops;
+    uct_iface_ops_t *ops = &m_inner.base.super.ops;
+
+    memset(&m_inner, 0, sizeof(m_inner));
+    internal_ops.ep_invalidate = fake_ep_invalidate;
+    m_inner.base.internal_ops  = &internal_ops;
+    m_inner.self               = this;
+    ops->ep_create             = create_ep;
+    ops->ep_destroy            = destroy_ep;
+    ops->ep_am_bcopy           = am_bcopy;
+    ops->ep_flush              = [](uct_ep_h ep, unsigned, uct_completion_t*) {
+        return fake_ep(ep)->lane->flush_status;
+    };
+    ops->ep_get_address        = [](uct_ep_h, uct_ep_addr_t *addr) {
+        memset(addr, 0xe, EP_LEN);
+        return UCS_OK;
+    };
+    ops->ep_connect_to_ep      = [](uct_ep_h tl_ep, const uct_device_addr_t *device,
+                                    const uct_ep_addr_t*) {
+        ep *self = fake_ep(tl_ep);
+
+        if (self->lane->connect_status == UCS_OK) {
+            self->lid = fake_lid(device);
+        }
+        return self->lane->connect_status;
+    };
+    ops->iface_is_reachable    = [](const uct_iface_h iface,
+                                    const uct_device_addr_t *device,
+                                    const uct_iface_addr_t*) -> int {
+        return ((fake_lid(device) - 1u) % UCT_VARUNA_MAX_LINKS) == of(iface)->m_plane;
+    };
+    ops->iface_get_address     = [](uct_iface_h, uct_iface_addr_t *addr) {
+        memset(addr, 0xa, ADDR_LEN);
+        return UCS_OK;
+    };
+    ops->iface_progress        = [](uct_iface_h iface) -> unsigned {
+        ++of(iface)->num_polled;
+        return of(iface)->on_poll ? of(iface)->on_poll() : 0;
+    };
+}
+
+fake_lane::~fake_lane()
+{
+    EXPECT_EQ(0u, eps.size()) << "endpoints are left";
+}
+
+
+/* --- In place of ucx/ --- */
+
+int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind)
+{
+    return fake_ep(ep)->lane->is_drained;
+}
+
+int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind)
+{
+    return fake_ep(ep)->lane->is_drained;
+}
+
+int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
+{
+    *mark_p = fake_ep(ep)->lane->mark;
+    return fake_ep(ep)->lane->has_work;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
+{
+    EXPECT_TRUE(fake_ep(ep)->in_err) << "the PSN may still move";
+    *epsn_p = fake_ep(ep)->lane->epsn;
+    return fake_ep(ep)->lane->epsn_status;
+}
+
+int uct_varuna_mlx5_has_completions(uct_iface_h iface)
+{
+    return 0;
+}
+
+int uct_varuna_mlx5_is_md_dead(uct_md_h md)
+{
+    return 0;
+}
+
+void uct_varuna_mlx5_guard_dc(uct_iface_h iface)
+{
+}
+
+ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
+{
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
+                                    unsigned rights, void **mr_p, uint64_t *key_p)
+{
+    static uint64_t keys = 0;
+
+    if (fake_lane::mr_status != UCS_OK) {
+        return fake_lane::mr_status;
+    }
+
+    ++fake_lane::num_mrs;
+    *key_p = ++keys;
+    *mr_p  = address;
+    return UCS_OK;
+}
+
+void uct_varuna_mlx5_mr_dereg(void *mr)
+{
+    --fake_lane::num_mrs;
+}

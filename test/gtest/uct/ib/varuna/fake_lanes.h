@@ -1,0 +1,103 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Inner interfaces for tests that need no NIC. A lane keeps what is posted, and its
+ * members choose what its operations return. The file also takes the place of ucx/, which
+ * asks the same lanes about their queue pairs.
+ */
+#ifndef FAKE_LANES_H_
+#define FAKE_LANES_H_
+
+extern "C" {
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
+}
+
+#include <functional>
+#include <string>
+#include <vector>
+
+class fake_lane {
+public:
+    /* An inner endpoint: a queue pair for RC, an address for DC */
+    struct ep {
+        uct_ep_t    super;
+        fake_lane   *lane;
+        uint16_t    lid;            /* Where it leads, 0: not connected */
+        bool        in_err;         /* It was moved to ERR */
+    };
+
+    struct message {
+        uint8_t     am_id;
+        uint16_t    lid;
+        std::string data;
+    };
+
+    /* Addresses of a lane: that of its port, and its own behind it */
+    static constexpr size_t DEVICE_LEN = 3;
+    static constexpr size_t ADDR_LEN   = 5;
+    static constexpr size_t EP_LEN     = 6;
+
+    /* Ports of the same plane reach each other; a host has one on each. Our own host is
+     * number 0. */
+    static uint16_t lid(unsigned host, unsigned plane)
+    {
+        return (host * UCT_VARUNA_MAX_LINKS) + plane + 1;
+    }
+
+    static std::string device_addr(uint16_t lid);
+
+    explicit fake_lane(unsigned plane);
+
+    ~fake_lane();
+
+    uct_iface_h iface()
+    {
+        return &m_inner.base.super;
+    }
+
+    void attr(uct_iface_attr_t *attr) const;
+
+    /* What was done */
+    std::vector<message>      sent;
+    std::vector<ep*>          eps;          /* There are, oldest first */
+    unsigned                  num_created;
+    unsigned                  num_polled;
+
+    /* What its operations return */
+    ucs_status_t              create_status;
+    ucs_status_t              connect_status;
+    ucs_status_t              post_status;
+    ucs_status_t              flush_status;
+    ucs_status_t              invalidate_status;
+    std::function<unsigned()> on_poll;      /* Called by progress */
+
+    /* What ucx/ says of its queue pairs */
+    bool                      is_drained;
+    ucs_status_t              epsn_status;
+    uint32_t                  epsn;
+    bool                      has_work;
+    uint16_t                  mark;         /* Changes when something completes */
+
+    /* Registrations of our own memory, on all NICs */
+    static unsigned           num_mrs;
+    static ucs_status_t       mr_status;
+
+private:
+    struct inner {
+        uct_base_iface_t base;
+        fake_lane        *self;
+    };
+
+    fake_lane(const fake_lane&);
+
+    static fake_lane *of(uct_iface_h iface);
+    static ucs_status_t create_ep(const uct_ep_params_t *params, uct_ep_h *ep_p);
+    static void destroy_ep(uct_ep_h tl_ep);
+    static ssize_t am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack,
+                            void *arg, unsigned flags);
+
+    unsigned m_plane;
+    inner    m_inner;
+};
+
+#endif
