@@ -2,18 +2,16 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The tests are tested: the plugin is built with deliberate mistakes (mutant.sh), and
-# the sweep has to find each of them. The same runs without a mistake, of the same build,
-# find nothing. Each run is one in which the mistake shows whatever the speed of the
-# machine: what has to come in between is held until it does, or is what the rule itself
-# waits for.
+# The tests are tested: the plugin is built with each deliberate mistake of
+# test/mutations (mutant.sh), and the sweep has to find it. The same runs of the plugin
+# without a mistake find nothing. Each run is one in which the mistake shows whatever the
+# speed of the machine: what has to come in between is held until it does, or is what the
+# rule itself waits for.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
 
 export UCX_RC_VARUNA_RETURN_PRIMARY=n
-
-plugin=$RCV_BUILD/mutant/lib/ucx/libuct_varuna.so.0
 
 # Of each mistake, the options of a short sweep which finds it, and what that says
 finds_blind_resend='-s put_short -f mute -n 2'
@@ -39,17 +37,14 @@ hold_no_generation=60s
 finds_no_generation='-w 5 -q -L 1 -s put_short -f mute -n 1'
 shows_no_generation='the final flush did not end'
 
-# locked NAME COMMAND...: tests run beside each other, and build one after the other
-locked() {
-    local name=$1
-    shift
-    flock "$RCV_BUILD/$name.lock" "$@"
-}
-
-# made: the build, once for all tests
+# made MISTAKE: builds it, once for all tests; sets launcher and plugin, which are empty
+# without a mistake
 made() {
-    locked mutant "$top/test/e2e/lib/mutant.sh" >make.out 2>&1 ||
-        fail "make: $(tail -n 5 make.out)"
+    launcher=
+    plugin=
+    [ "$1" != none ] || return 0
+    launcher=$(check "$top/test/e2e/lib/mutant.sh" "$1")
+    plugin=${launcher%/bin/*}/lib/ucx/libuct_varuna.so.0
 }
 
 # sweep MISTAKE OPTIONS...: into ./out
@@ -57,7 +52,7 @@ sweep() {
     local status=0 mistake=$1
     shift
     UCX_RC_VARUNA_HOLD_MIN=${hold:-2ms} UCX_RC_VARUNA_HOLD_MAX=${hold:-10ms} \
-    UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_sweep" -p rc -P "$plugin" \
+    timeout 300 "$apps/ft_sweep" -p rc ${plugin:+-P "$plugin"} \
         -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
     return $status
 }
@@ -66,7 +61,7 @@ sweep() {
 found() {
     local options=finds_$1 shows=shows_$1 hold=hold_$1
     hold=${!hold:-}
-    made
+    made "$1"
     # shellcheck disable=SC2086 # words
     if sweep "$1" ${!options}; then
         fail "$1 was not found by: ${!options}: $(tail -n 1 out)"
@@ -94,10 +89,9 @@ flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow -n 10 -d 500'
 sweep_atoms() {
     local mistake=$1
     shift
-    made
+    made "$mistake"
     UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_ATOMIC_MODE=extended \
-        UCX_RC_VARUNA_MUTATE=$mistake timeout 300 "$apps/ft_atom_sweep" \
-        -P "$plugin" -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
+        timeout 300 "$apps/ft_atom_sweep" ${plugin:+-P "$plugin"} -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
 # found_by_atoms PATTERN MISTAKE OPTIONS...: it says PATTERN
@@ -109,19 +103,18 @@ found_by_atoms() {
         fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
 }
 
-# unit MISTAKE TEST: into ./out
+# unit PROGRAM TEST: into ./out
 unit() {
-    locked gtest make -s -C "$RCV_BUILD/test/gtest" gtest_varuna_mutants \
-        >make.out 2>&1 || fail "make: $(tail -n 5 make.out)"
-    UCX_RC_VARUNA_MUTATE=$1 timeout 120 \
-        "$RCV_BUILD/test/gtest/gtest_varuna_mutants" \
-        --gtest_filter="test_varuna_$2" >out 2>&1
+    timeout 120 "$1" --gtest_filter="test_varuna_$2" >out 2>&1
 }
 
 # found_by_unit MISTAKE TEST
 found_by_unit() {
-    unit none "$2" || fail "$2 fails without a mistake: $(tail -n 3 out)"
-    ! unit "$1" "$2" || fail "$1 was not found by $2"
+    local program
+    unit "$RCV_BUILD/test/gtest/gtest_varuna" "$2" ||
+        fail "$2 fails without a mistake: $(tail -n 3 out)"
+    program=$(check "$top/test/e2e/lib/mutant.sh" -g "$1")
+    ! unit "$program" "$2" || fail "$1 was not found by $2"
     grep -q 'FAILED  \] test_varuna_' out ||
         fail "$1: $2 failed otherwise: $(tail -n 3 out)"
 }
@@ -130,11 +123,7 @@ found_by_unit() {
 # compare and swaps take long between their read and their write. HOW is lose, or leave
 contend() {
     . "$top/test/e2e/atomics/ft_amo.sh"
-    mkdir -p mutant/bin mutant/lib/ucx
-    cp "$plugin" mutant/lib/ucx/
-    cp "$RCV_PREFIX/bin/rc_varuna_run" mutant/bin/
-    run=$PWD/mutant/bin/rc_varuna_run
-    export UCX_RC_VARUNA_MUTATE=$1
+    run=$launcher
     case $2 in
     lose)
         lose_home extended 8 0.2 3ms
@@ -147,7 +136,7 @@ contend() {
 
 # found_by_contention MISTAKE HOW: results are lost or doubled
 found_by_contention() {
-    made
+    made "$1"
     ! (contend "$@") >out 2>&1 || fail "$1 was not found"
     grep -m 1 -E '^# (fetch-and-add|add|compare-and-swap|swap):|our bit was' \
         out | cut -c 1-200 || fail "$1: it failed otherwise: $(tail -n 3 out)"
@@ -177,8 +166,8 @@ test_amo_not_flushed() {
 
 # fenced MISTAKE: of test_atomics_rules.sh
 fenced() {
-    made
-    UCX_RC_VARUNA_MUTATE=$1 timeout 300 "$apps/ft_atom_bench" -P "$plugin" -n 300 \
+    made "$1"
+    timeout 300 "$apps/ft_atom_bench" ${plugin:+-P "$plugin"} -n 300 \
         -N "mutant-$1" fenced extended "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
@@ -196,12 +185,12 @@ test_atomics_without_a_mistake() {
 
 # by_peers MISTAKE TEST: of test_peers.sh, into ./out
 by_peers() {
+    made "$1"
     mkdir -p "$1/bin"
     ln -sf "$RCV_PREFIX/bin/mlx5emu" "$1/bin/"
     cat >"$1/bin/rc_varuna_run" <<EOF
 #!/bin/sh
-export UCX_RC_VARUNA_MUTATE=$1
-exec "$RCV_PREFIX/bin/rc_varuna_run" -l "$plugin" "\$@"
+exec "$RCV_PREFIX/bin/rc_varuna_run" ${plugin:+-l "$plugin"} "\$@"
 EOF
     chmod +x "$1/bin/rc_varuna_run"
     RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 300 bash \
@@ -210,21 +199,49 @@ EOF
 
 test_doubt_nobody() {
     local name=test_messages_to_the_dead_hang
-    made
     by_peers none $name || fail "without a mistake: $(grep '^#' out)"
     ! FT_DEAD_WAIT=60 by_peers doubt_nobody $name || fail "doubt_nobody was not found"
     grep '^# the dead have taken all' out || fail "it failed otherwise: $(tail out)"
 }
 
 test_without_a_mistake_nothing_is_found() {
-    local options hold
-    made
+    local options hold plugin=
     for options in "${!finds_@}"; do
         hold=hold_${options#finds_}
         hold=${!hold:-}
         # shellcheck disable=SC2086 # words
         sweep none ${!options} || fail "${!options}: $(head -n 3 out)"
     done
+}
+
+# What no test names proves nothing
+test_each_mistake_is_tested() {
+    local patch
+    for patch in "$top"/test/mutations/*.patch; do
+        patch=$(basename "$patch" .patch)
+        grep -qrE "\\b$patch\\b" "$top"/test/meta/test_mutations.sh "$top"/test/e2e/*/test_*.sh ||
+            fail "no test uses the mistake $patch"
+    done
+}
+
+# A patch whose place is gone must not be skipped, nor one be applied by guessing
+test_patch_that_does_not_apply() {
+    local mistakes=$top/test/mutations
+    mkdir -p tree/test/e2e tree/src
+    cp -a "$top/test/e2e/lib" tree/test/e2e/
+    ln -s "$top"/{aclocal.m4,config,configure,configure.ac,Makefile.am,Makefile.in} tree/
+    cp -a "$top/src/uct" tree/src/
+    mkdir tree/test/mutations
+    sed 's/^-    return epoch .*/-    return epoch;/' "$mistakes/one_log.patch" \
+        >tree/test/mutations/gone.patch
+    sed 's/^     *return .*/     return 1;/; s/^ static inline/ static/' \
+        "$mistakes/one_log.patch" >tree/test/mutations/fuzzy.patch
+    fails 1 "the patch no longer applies" \
+        env RCV_BUILD="$RCV_BUILD" bash tree/test/e2e/lib/mutant.sh gone
+    fails 1 "the code around the patch has changed" \
+        env RCV_BUILD="$RCV_BUILD" bash tree/test/e2e/lib/mutant.sh fuzzy
+    fails 1 "there is no mistake" env RCV_BUILD="$RCV_BUILD" \
+        bash tree/test/e2e/lib/mutant.sh nonsense
 }
 
 run_tests 3

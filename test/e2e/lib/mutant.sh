@@ -2,25 +2,99 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: test/e2e/lib/mutant.sh
+# usage: test/e2e/lib/mutant.sh [-g] NAME
 #
-# Builds the plugin with deliberate mistakes in it (varuna_mutate.h), and lays it
-# out with its launcher in mutant/ of the build directory. Prints the launcher's
-# path: what it runs takes UCX_RC_VARUNA_MUTATE. Called by tests; RCV_BUILD is the
-# build directory.
+# Builds the plugin with the deliberate mistake test/mutations/NAME.patch, in copies of
+# the sources and of the build directory (mutants/NAME there), so that only what the
+# patch changes is compiled. Prints the path of a launcher that loads this plugin; -g:
+# the path of gtest_varuna with the mistake. Called by tests; RCV_BUILD is the build
+# directory.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-build=${RCV_BUILD:-$top/_build}
-plugin=$build/src/uct/ib/varuna
-prefix=$build/mutant
+build=$(cd "${RCV_BUILD:-$top/_build}" && pwd)
 
-make -s -C "$plugin" -j2 CFLAGS="-g -O1" mutant/libuct_varuna.la \
-    >"$build/mutant.log" 2>&1 || {
-    tail -n 20 "$build/mutant.log" >&2
+goal=plugin
+[ "${1:-}" != -g ] || {
+    goal=gtest
+    shift
+}
+name=${1:?which mistake}
+patch=$top/test/mutations/$name.patch
+[ -e "$patch" ] || {
+    echo "there is no mistake $name in test/mutations" >&2
     exit 1
 }
-mkdir -p "$prefix/bin" "$prefix/lib/ucx"
-cp -u "$plugin/mutant/.libs/libuct_varuna.so.0" "$prefix/lib/ucx/"
-cp -u "$build/src/tools/rc_varuna_run/rc_varuna_run" "$prefix/bin/"
-echo "$prefix/bin/rc_varuna_run"
+copy=$build/mutants/$name
+varuna=src/uct/ib/varuna
+
+# fail WHAT LOG
+fail() {
+    echo "$name: $1" >&2
+    tail -n 20 "$2" >&2
+    exit 1
+}
+
+# copy_tree FROM TO PATH...: with their times, by which make decides
+copy_tree() {
+    local from=$1 to=$2
+    shift 2
+    mkdir -p "$to"
+    tar -C "$from" -cf - "$@" | tar -C "$to" -xf -
+}
+
+# copy_all: the copies, with the mistake in them
+copy_all() {
+    local tests=() headers log=$copy/patch.log
+
+    mapfile -t headers < <(cd "$build" &&
+                           find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
+    [ $goal = plugin ] || tests=(test/gtest)
+    copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \
+        Makefile.in $varuna "${tests[@]}"
+    copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
+        "${tests[@]}" "${headers[@]}"
+    # What objects depend on is in the copy
+    find "$copy/_build" \( -name '*.Plo' -o -name '*.Po' \) \
+        -exec sed -i "s|$top/\(src\|test\)/|$copy/\1/|g" {} +
+    patch -d "$copy" -p1 --no-backup-if-mismatch <"$patch" >"$log" 2>&1 ||
+        fail "the patch no longer applies. Put the mistake where the rule is now" "$log"
+    ! grep -q fuzz "$log" ||
+        fail "the code around the patch has changed. Check the mistake and renew it" "$log"
+}
+
+# make_in DIRECTORY TARGET
+make_in() {
+    make -s -C "$copy/_build/$1" -j2 abs_top_srcdir="$copy" top_srcdir="$copy" \
+        abs_srcdir="$copy/$1" srcdir="$copy/$1" VPATH="$copy/$1" "$2" \
+        >"$copy/make.log" 2>&1 || fail "it does not build" "$copy/make.log"
+}
+
+# is_new PROGRAM OF: it was made from the present plugin and patch
+is_new() {
+    [ "$1" -nt "$2" ] && [ "$1" -nt "$patch" ]
+}
+
+mkdir -p "$build/mutants"
+exec 8>"$build/mutants/$name.lock"
+flock 8
+if [ $goal = gtest ]; then
+    made=$copy/_build/test/gtest/gtest_varuna
+    is_new "$made" "$build/test/gtest/gtest_varuna" || {
+        rm -rf "$copy"
+        copy_all
+        make_in $varuna libuct_varuna.la
+        make_in test/gtest gtest_varuna
+    }
+else
+    made=$copy/bin/rc_varuna_run
+    is_new "$made" "$build/$varuna/libuct_varuna.la" || {
+        rm -rf "$copy"
+        copy_all
+        make_in $varuna libuct_varuna.la
+        mkdir -p "$copy/bin" "$copy/lib/ucx"
+        cp "$copy/_build/$varuna/.libs/libuct_varuna.so.0" "$copy/lib/ucx/"
+        cp "$build/src/tools/rc_varuna_run/rc_varuna_run" "$copy/bin/"
+    }
+fi
+echo "$made"

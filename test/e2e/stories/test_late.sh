@@ -74,8 +74,7 @@ test_late_requests_do_nothing() {
 }
 
 test_they_would_if_their_opening_was_ignored() {
-    launcher=$(RCV_BUILD=$RCV_BUILD "$top/test/e2e/lib/mutant.sh")
-    export UCX_RC_VARUNA_MUTATE=any_opening
+    launcher=$("$top/test/e2e/lib/mutant.sh" any_opening)
     close_before_arrival
     [ "$answer" = "ft: ok 2" ] || fail "nothing was found: $answer"
     jobs_stop

@@ -3,8 +3,8 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # A message that was acknowledged and then lost, as when a NIC dies with messages
-# in its completion queue: message 100 of the client vanishes in the server (mutant.sh,
-# "lose_message"). No process may hang, and both sides must report what happened.
+# in its completion queue: message 100 of the client vanishes in the server, whose plugin
+# is that of test/mutations/lose_message.patch. No process may hang, and both sides must report what happened.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -13,18 +13,26 @@ unset "${!UCX_@}"
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info UCX_WARN_UNUSED_ENV_VARS=n
 nic_gives_up 10ms 2
 
+# The launchers of both sides
+server_run=$run
+client_run=$run
+
+# mutate SIDE NAME: with this patch
+mutate() {
+    declare -g "${1}_run=$(check "$top/test/e2e/lib/mutant.sh" "$2")"
+}
+
 # pair TEST: starts both sides of a ucx_perftest in $fabric, the client's process is
 # $client. With the fault ${rule[@]}
 pair() {
-    run=$("$top/test/e2e/lib/mutant.sh")
     fabric_up
     [ -z "${rule[*]-}" ] || fault "${rule[@]}"
-    UCX_RC_VARUNA_MUTATE=$mutation timeout 60 stdbuf -oL \
-        "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" \
+    timeout 60 stdbuf -oL \
+        "$emu" exec -n "$fabric" 0 -- "$server_run" ucx_perftest -p "$port" \
         >server.log 2>&1 &
     server=$!
     await_listener "$port" "$server"
-    timeout 60 stdbuf -oL "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest \
+    timeout 60 stdbuf -oL "$emu" exec -n "$fabric" 1 -- "$client_run" ucx_perftest \
         127.0.0.1 -p "$port" "$@" >client.log 2>&1 &
     client=$!
 }
@@ -38,7 +46,6 @@ down() {
 port=$((20000 + ($$ + RANDOM) % 20000))
 
 test_nothing_is_lost_without_a_fault() {
-    mutation=none
     pair -t tag_bw -s 64 -n 20000 -w 100
     wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
     ! grep -q 'did not come' client.log server.log || fail "a gap is seen"
@@ -47,7 +54,7 @@ test_nothing_is_lost_without_a_fault() {
 
 # Later messages come, and are held
 test_later_messages_tell() {
-    mutation=lose_message
+    mutate server lose_message
     pair -t tag_bw -s 64 -n 20000 -w 10
     # Which of the two comes first depends on how fast the others arrive
     await 50 server.log 'message 100 (was acknowledged, but did not come|is missing)'
@@ -59,7 +66,7 @@ test_later_messages_tell() {
 # requester, which knows that it was acknowledged, tells at the fence
 test_fence_tells() {
     export UCX_ZCOPY_THRESH=0
-    mutation=lose_message
+    mutate server lose_message
     pair -t tag_lat -s 1024 -n 2000 -w 10
     await 50 server.log 'message 100 of vQP . is lost'
     sleep 1
@@ -75,8 +82,8 @@ test_fence_tells() {
 # they wrap around
 test_numbers_wrap_around() {
     local nth rule
-    mutation=am_wrap
-    export UCX_RC_VARUNA_MUTATE=am_wrap # The client, too
+    mutate server am_wrap
+    mutate client am_wrap
     for nth in 140 150 160; do
         rule=(ack host=1 op=send size=1024-2047 "nth=$nth" silent=1:0)
         pair -t tag_bw -s 1024 -n 20000 -w 10

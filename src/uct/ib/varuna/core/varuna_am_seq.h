@@ -8,7 +8,7 @@
 #ifndef UCT_VARUNA_AM_SEQ_H_
 #define UCT_VARUNA_AM_SEQ_H_
 
-#include "varuna_mutate.h"
+#include "varuna_def.h"
 
 #include <ucs/sys/math.h>
 
@@ -32,8 +32,7 @@ typedef enum {
 /** @return The first number of the vQP whose opening (varuna_secret.h) this is. */
 static inline uint32_t uct_varuna_am_seq_first(uint64_t opening)
 {
-    return uct_varuna_mutate(AM_WRAP) ? -(uint32_t)UCT_VARUNA_MUTATE_WRAP_AT :
-           (uint32_t)(opening ^ (opening >> 32));
+    return (uint32_t)(opening ^ (opening >> 32));
 }
 
 /** What is @a seq, if @a next is the first number that has not been delivered? */

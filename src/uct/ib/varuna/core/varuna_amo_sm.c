@@ -6,7 +6,6 @@
  * driver, one action at a time.
  */
 #include "varuna_amo_sm.h"
-#include "varuna_mutate.h"
 
 #include <ucs/debug/assert.h>
 #include <string.h>
@@ -187,7 +186,6 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
 static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
 {
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
-        !uct_varuna_mutate(AMO_NO_HELP) &&
         uct_varuna_uid_parse(value, sm->width, sm->num_slots, &sm->seen_slot)) {
         /* Rule 4, and rule 5: a *failed* CAS comes here as well, so what it saw
          * is marked before anybody hears of its value */
@@ -207,11 +205,6 @@ static void uct_varuna_amo_not_uid(uct_varuna_amo_sm_t *sm)
         /* The user's compare is data like any other */
         sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
         uct_varuna_amo_occupy(sm, sm->compare, sm->value);
-        return;
-    }
-
-    if (uct_varuna_mutate(AMO_ONE_LOOK)) {
-        uct_varuna_amo_got_value(sm, sm->seen);
         return;
     }
 
@@ -246,24 +239,6 @@ static void uct_varuna_amo_mark_seen(uct_varuna_amo_sm_t *sm)
                             uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE));
 }
 
-/* Deliberate mistakes: @return whether one of them was made. */
-static int uct_varuna_amo_skips_mark(uct_varuna_amo_sm_t *sm)
-{
-    uint64_t value = sm->body.swap & uct_varuna_amo_mask(sm);
-
-    if (uct_varuna_mutate(AMO_MARK_LATE)) {
-        uct_varuna_amo_help(sm, 0);
-        return 1;
-    } else if (uct_varuna_mutate(AMO_FAIL_UNMARKED) &&
-               uct_varuna_amo_is_cswap(sm) && (value != sm->compare)) {
-        uct_varuna_amo_decide(sm, value);
-        uct_varuna_amo_finish(sm);
-        return 1;
-    }
-
-    return 0;
-}
-
 static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
                                     const uct_varuna_slot_t *slot)
 {
@@ -279,7 +254,7 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
 
     if (!uct_varuna_uid_is_of(sm->seen, sm->width, sm->addr, slot)) {
         uct_varuna_amo_not_uid(sm);
-    } else if (!uct_varuna_amo_skips_mark(sm)) {
+    } else {
         uct_varuna_amo_mark_seen(sm);
     }
 }
@@ -304,9 +279,7 @@ static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
 /* Rule 4: the value counts only if the target still held the UID. */
 static void uct_varuna_amo_helped(uct_varuna_amo_sm_t *sm, uint64_t old)
 {
-    if (uct_varuna_mutate(AMO_MARK_LATE) && (old == sm->seen)) {
-        uct_varuna_amo_mark_seen(sm);
-    } else if (old == sm->seen) {
+    if (old == sm->seen) {
         uct_varuna_amo_got_value(sm, sm->act.swap);
     } else {
         ++sm->retries;
@@ -407,11 +380,6 @@ static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
         return;
     }
 
-    if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
-        return;
-    }
-
     /* Rule 6: undo the target once more. What could still come has died by now:
      * a lane is only given up after its fence or the packets' lifetime. */
     uct_varuna_amo_act_cas(sm, UCT_VARUNA_AMO_LOST_UNDO, uct_varuna_amo_uid(sm),
@@ -421,12 +389,6 @@ static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
 {
     ucs_assert(sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY);
-    if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-        /* Only looks at the mark */
-        uct_varuna_amo_lost_abort(sm);
-        sm->act.mark_to = sm->act.mark_from;
-        return;
-    }
 
     /* Rule 6: the target first, awaited, and only then the mark: whoever takes
      * our UID out of the target has marked it before */
@@ -551,9 +513,6 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
     case UCT_VARUNA_AMO_LOST_READ:
         if (value == uct_varuna_amo_uid(sm)) {
             uct_varuna_amo_recovered(sm);
-        } else if (uct_varuna_mutate(AMO_MARK_FIRST)) {
-            uct_varuna_amo_renew(sm, uct_varuna_mark(
-                    sm->gen, UCT_VARUNA_MARK_PENDING));
         } else {
             uct_varuna_amo_lost_abort(sm);
         }

@@ -97,4 +97,10 @@ static inline unsigned uct_varuna_log_slot(uint32_t sn)
 int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
                                 uint32_t sn, uint32_t newest);
 
+/** @return The ring of an incarnation. */
+static inline unsigned uct_varuna_log_ring(uint32_t epoch)
+{
+    return epoch % UCT_VARUNA_LOG_COUNT;
+}
+
 #endif

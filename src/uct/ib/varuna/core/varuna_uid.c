@@ -5,7 +5,6 @@
  * of an atomic and by the responder's worker.
  */
 #include "varuna_uid.h"
-#include "varuna_mutate.h"
 
 #include <ucs/debug/assert.h>
 
@@ -67,14 +66,13 @@ int uct_varuna_uid_is_of(uint64_t value, unsigned width, uint64_t addr,
     return (slot->gen_head == slot->gen_tail) && (slot->addr == addr) &&
            (!!(slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ==
             (width == sizeof(uint32_t))) &&
-           (((gen & gen_mask) == uct_varuna_uid_gen_bits(value, width)) ||
-            uct_varuna_mutate(AMO_NO_GEN));
+           ((gen & gen_mask) == uct_varuna_uid_gen_bits(value, width));
 }
 
 uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen)
 {
     /* Rule 4: what has been confirmed is over, and its body is a leftover */
-    if ((uct_varuna_mark_gen(mark) != gen) && !uct_varuna_mutate(AMO_NO_GEN)) {
+    if (uct_varuna_mark_gen(mark) != gen) {
         return UCT_VARUNA_UID_FOREIGN;
     }
 

@@ -18,7 +18,7 @@
 #ifndef UCT_VARUNA_UID_H_
 #define UCT_VARUNA_UID_H_
 
-#include "varuna_mutate.h"
+#include "varuna_def.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/sys/compiler_def.h>
@@ -101,8 +101,7 @@ static inline unsigned uct_varuna_mark_state(uint64_t mark)
 /** @return The generation after @a gen. */
 static inline uint64_t uct_varuna_gen_next(uint64_t gen)
 {
-    return (gen + 1) & (uct_varuna_mutate(AMO_GEN_16) ? UINT16_MAX :
-                        UCT_VARUNA_UID_GEN_MASK);
+    return (gen + 1) & UCT_VARUNA_UID_GEN_MASK;
 }
 
 /**

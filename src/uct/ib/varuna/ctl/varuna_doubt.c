@@ -15,7 +15,6 @@
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 
 /* Free the places of messages which have left, and believe in those peers again. */
@@ -123,9 +122,7 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
 void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link)
 {
-    if (!uct_varuna_mutate(DOUBT_NOBODY)) {
-        peer->doubtful |= UCS_BIT(link);
-    }
+    peer->doubtful |= UCS_BIT(link);
 }
 
 void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)

@@ -9,7 +9,6 @@
 #endif
 
 #include "varuna_config.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 static const char *uct_varuna_recovery_names[] = {
     [UCT_VARUNA_RECOVERY_VARUNA]       = "varuna",
@@ -191,13 +190,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "compared with their target.",
    ucs_offsetof(uct_varuna_iface_config_t, psn), UCS_CONFIG_TYPE_BOOL},
 
-#ifdef UCT_VARUNA_MUTATIONS
-  {"MUTATE", "none",
-   "Make a deliberate mistake, for testing the tests: see varuna_mutate.h.",
-   ucs_offsetof(uct_varuna_iface_config_t, mutation),
-   UCS_CONFIG_TYPE_ENUM(uct_varuna_mutation_names)},
-#endif
-
   {NULL}
 };
 
@@ -226,9 +218,6 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
-#ifdef UCT_VARUNA_MUTATIONS
-    uct_varuna_mutation           = config->mutation;
-#endif
 }
 
 void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,

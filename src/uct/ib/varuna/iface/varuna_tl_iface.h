@@ -38,9 +38,6 @@ typedef struct uct_varuna_iface_config {
     int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        psn;            /* Ask for it */
-#ifdef UCT_VARUNA_MUTATIONS
-    int                        mutation;       /* uct_varuna_mutation_t */
-#endif
 } uct_varuna_iface_config_t;
 
 typedef struct uct_varuna_tl_iface {

@@ -9,7 +9,6 @@
 
 #include "varuna_completion.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_gate.h"
 #include "varuna_post.h"
 #include "varuna_req.h"
@@ -113,8 +112,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 {
     ucs_status_t status;
 
-    status = ucs_likely((ep->hot.state == UCT_VARUNA_EP_ACTIVE) ||
-                        uct_varuna_ep_leaks(ep)) ?
+    status = ucs_likely(ep->hot.state == UCT_VARUNA_EP_ACTIVE) ?
              uct_varuna_req_post(req, 0) : UCS_OK;
     if (ucs_unlikely(status != UCS_OK)) {
         uct_varuna_req_release(req);
@@ -129,7 +127,6 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
-    uct_varuna_ep_leaked(ep);
     uct_varuna_req_push(iface, ep, req);
     ++ep->stats.posted;
     if (ucs_unlikely(ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD)) {

@@ -9,7 +9,6 @@
 #endif
 
 #include "varuna_completion.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_amo_ops.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
@@ -171,9 +170,6 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     if (ucs_unlikely(comp->status != UCS_OK)) {
         /* Decided by the evidence, not by UCX's word for it: requests before
          * and after the failing one get statuses which they do not deserve */
-        if (uct_varuna_mutate(BELIEVE_STATUS)) {
-            req->flags |= UCT_VARUNA_REQ_FLAG_ERROR;
-        }
         uct_varuna_ep_lane_error(ep, ep->lane.ep, comp->status);
         return;
     }

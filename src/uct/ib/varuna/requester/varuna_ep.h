@@ -47,7 +47,6 @@ enum {
     UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
     UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Nobody knows whether it was
                                                   executed: to be compared */
-    UCT_VARUNA_REQ_FLAG_ERROR    = UCS_BIT(6), /* Only for a mutation */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
     UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* AMO_xx: left to its atomic */
     UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9)  /* Its completion is the first of
@@ -253,13 +252,6 @@ struct uct_varuna_ep {
                                                contains already */
         UCS_STATS_NODE_DECLARE(node)
     } report;
-
-#ifdef UCT_VARUNA_MUTATIONS
-    struct {
-        uint8_t                old_error;
-        uint16_t               leaks;       /* Steps in which the gate is open */
-    } mutate;
-#endif
 
     uint64_t                   log_ring[UCT_VARUNA_LOG_SIZE]; /* Of hot.oplog */
 };

@@ -303,8 +303,7 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
  * decided, but not confirmed yet, as well. */
 static unsigned uct_varuna_ep_num_amos_to_flush(const uct_varuna_ep_t *ep)
 {
-    return uct_varuna_mutate(AMO_NOT_FLUSHED) ? ep->amo.undecided :
-           ep->hot.num_amos;
+    return ep->hot.num_amos;
 }
 
 ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,

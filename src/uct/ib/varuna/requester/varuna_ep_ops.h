@@ -8,7 +8,6 @@
 #define UCT_VARUNA_EP_OPS_H_
 
 #include "varuna_ep.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                      unsigned length, uint64_t remote_addr,

@@ -8,7 +8,6 @@
 #define UCT_VARUNA_GATE_H_
 
 #include "varuna_ep_event.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 /** Whether requests are taken that are posted later: by a new endpoint, which has no
  *  lane yet, and by one that is changing its lane as planned. Of the latter no
@@ -33,28 +32,6 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
     return ep->hot.num_reqs < UCT_VARUNA_LOG_SIZE;
 }
 
-/** Mutation: whether new requests are posted before lost ones. So it is until one has
- *  been, however long the application takes to post it. */
-static inline int uct_varuna_ep_leaks(const uct_varuna_ep_t *ep)
-{
-#ifdef UCT_VARUNA_MUTATIONS
-    return uct_varuna_mutate(NO_GATE) && (ep->hot.state == UCT_VARUNA_EP_REPEAT) &&
-           (ep->lane.ep != NULL) && (ep->mutate.leaks > 0);
-#else
-    return 0;
-#endif
-}
-
-/** Mutation: a request was posted while the gate was open. */
-static inline void uct_varuna_ep_leaked(uct_varuna_ep_t *ep)
-{
-#ifdef UCT_VARUNA_MUTATIONS
-    if (uct_varuna_ep_leaks(ep)) {
-        ep->mutate.leaks = 0;
-    }
-#endif
-}
-
 /* Whether a fence stands before the next request. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
@@ -70,8 +47,7 @@ static inline int
 uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
                             const uct_varuna_ep_t *ep)
 {
-    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep) &&
-            !uct_varuna_mutate(AMO_FENCE_PASSED)) ||
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep)) ||
            (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
 }
 
@@ -88,12 +64,6 @@ uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *e
     }
 
     if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
-        if (uct_varuna_mutate(NO_GATE) && uct_varuna_ep_leaks(ep)) {
-            return ((ep->hot.owed == NULL) &&
-                    !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
-                   UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
-        }
-
         return (!now && uct_varuna_ep_takes(ep)) ? UCT_VARUNA_POST_OK :
                UCT_VARUNA_POST_STATE;
     }

@@ -10,7 +10,6 @@
 
 #include "varuna_lane.h"
 #include "varuna_ep_event.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -220,9 +219,6 @@ void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status)
 {
-#ifdef UCT_VARUNA_MUTATIONS
-    ep->mutate.old_error |= (inner == NULL) || (inner == ep->recovery.dead.ep);
-#endif
     if (inner == NULL) {
         return; /* Of an old incarnation */
     }

@@ -8,7 +8,6 @@
 
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);

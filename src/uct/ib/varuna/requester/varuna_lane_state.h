@@ -7,7 +7,6 @@
 #define UCT_VARUNA_LANE_STATE_H_
 
 #include "varuna_ep.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 
 /** @return whether the active lane's link or path has failed since the lane was made:
@@ -17,11 +16,6 @@ uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
                             const uct_varuna_ep_t *ep)
 {
     unsigned link = ep->lane.link;
-
-    if (uct_varuna_mutate(NO_GENERATION)) {
-        return (iface->link_table.links[link].damp.state != UCT_VARUNA_DAMP_UP) ||
-               (ep->peer->paths[link].damp.state != UCT_VARUNA_DAMP_UP);
-    }
 
     return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
            (ep->peer->paths[link].generation != ep->lane.path_gen);

@@ -13,7 +13,6 @@
 #include "varuna_req.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 /* NIC index of this host and of the peer on the active lane's link. */
 static UCS_F_ALWAYS_INLINE unsigned
@@ -264,37 +263,6 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
     return 1;
 }
 
-/* Mutation: the log entry proves that the operation will be executed. */
-static ucs_status_t uct_varuna_req_post_log_first(uct_varuna_req_t *req,
-                                                  uct_completion_t *comp)
-{
-    uct_varuna_ep_t *ep = req->ep;
-    ucs_status_t status;
-
-    req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
-    status      = uct_varuna_req_post_log(ep, req);
-    if (status == UCS_OK) {
-        status = uct_varuna_req_posts[req->type](req, comp);
-    }
-
-    if (UCS_STATUS_IS_ERR(status)) {
-        req->flags &= ~UCT_VARUNA_REQ_FLAG_LOGGED;
-        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
-        return status;
-    }
-
-    req->flags      |= UCT_VARUNA_REQ_FLAG_POSTED;
-    ep->hot.last_silent  = req;
-    ++ep->hot.silent;
-    if (ep->lane.mtu != 0) {
-        uct_varuna_lane_advance_psn(&ep->lane,
-                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
-        req->end_psn = ep->lane.psn;
-    }
-
-    return UCS_OK;
-}
-
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
 {
     uct_varuna_lane_t *lane = &req->ep->lane;
@@ -327,10 +295,6 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
                           (info->kind == UCT_VARUNA_OP_GET))) {
         uct_varuna_req_init_comp(req);
         comp = &req->comp;
-    }
-
-    if (uct_varuna_mutate(LOG_BEFORE_DATA) && info->logged) {
-        return uct_varuna_req_post_log_first(req, comp);
     }
 
     /* The operation and its log entry share one doorbell */

@@ -20,7 +20,6 @@
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_drain.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_req.h"
 #include "varuna_stat.h"
 
@@ -200,14 +199,6 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-#ifdef UCT_VARUNA_MUTATIONS
-    if (uct_varuna_ep_leaks(ep)) {
-        --ep->mutate.leaks;
-        uct_varuna_ep_dispatch_pending(ep);
-        return 1;
-    }
-#endif
-
     if (!uct_varuna_ep_catch_up(ep)) {
         return 1;
     }
@@ -215,13 +206,6 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_stat_switched(ep);
     ep->recovery.start = 0;
     ep->next.try_at    = now;
-#ifdef UCT_VARUNA_MUTATIONS
-    if (uct_varuna_mutate(OLD_ERRORS) && ep->mutate.old_error) {
-        ep->mutate.old_error = 0;
-        uct_varuna_ep_path_down(ep, &ep->lane);
-        uct_varuna_ep_raise_lane_failed(ep, "error of an old lane");
-    }
-#endif
     uct_varuna_ep_finish_done(ep);
     return 1;
 }

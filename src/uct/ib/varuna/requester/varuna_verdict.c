@@ -14,7 +14,6 @@
 #include "varuna_ep_ctl.h"
 #include "varuna_compare.h"
 #include "varuna_drain.h"
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_lane.h"
 #include "varuna_req.h"
 
@@ -42,8 +41,7 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
      * after the longest packet lifetime, and only then does the log count */
     req.newest = ep->lanes.epoch;
     req.round  = (now >= (ep->sm.since + iface->config.packet_lifetime));
-    if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round &&
-        !uct_varuna_mutate(NO_FENCE)) {
+    if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
         return 1;
     }
 
@@ -161,29 +159,6 @@ static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
     ep->stats.ambiguous           += result->ambiguous;
 }
 
-/* Verdicts which are wrong on purpose. */
-static void uct_varuna_ep_mutate_plan(uct_varuna_plan_op_t *ops,
-                                      unsigned num_ops)
-{
-    const uct_varuna_req_t *req;
-    unsigned i;
-
-    for (i = 0; i < num_ops; ++i) {
-        req = ops[i].req;
-        if (uct_varuna_mutate(BLIND_RESEND) ||
-            (uct_varuna_mutate(NO_PSN) &&
-             (ops[i].verdict == UCT_VARUNA_VERDICT_AMBIGUOUS))) {
-            ops[i].verdict = UCT_VARUNA_VERDICT_REPEAT;
-        } else if (uct_varuna_mutate(BELIEVE_STATUS) && ops[i].posted &&
-                   (ops[i].kind != UCT_VARUNA_OP_FLUSH)) {
-            /* What has told no error was executed */
-            ops[i].verdict = (req->flags & UCT_VARUNA_REQ_FLAG_ERROR) ?
-                             UCT_VARUNA_VERDICT_REPEAT :
-                             UCT_VARUNA_VERDICT_EXECUTED;
-        }
-    }
-}
-
 /* @return whether a lane that was not flushed has come to rest otherwise. */
 static int
 uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
@@ -228,8 +203,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     /* The responder could not stop its QP (its NIC is dead?): only time can.
      * The request goes out again, and the log counts if it was read after the
      * time was over: an answer may have been under way for long */
-    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0) &&
-        !uct_varuna_mutate(NO_FENCE)) {
+    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP) && (rep->round == 0)) {
         return;
     }
 
@@ -242,12 +216,10 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     evidence.log     = ring;
     evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
                        (ep->recovery.dead.mtu != 0) &&
-                       uct_varuna_ep_iface(ep)->config.psn &&
-                       !uct_varuna_mutate(NO_PSN);
+                       uct_varuna_ep_iface(ep)->config.psn;
     evidence.epsn    = rep->epsn;
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
-    uct_varuna_ep_mutate_plan(ops, ep->hot.num_reqs);
     ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
               "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
               "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
@@ -267,8 +239,5 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_lane_destroy(ep, &ep->recovery.dead);
     uct_varuna_compare_abort(ep);
     ep->recovery.stuck = 0;
-#ifdef UCT_VARUNA_MUTATIONS
-    ep->mutate.leaks = UCT_VARUNA_MUTATE_LEAKS;
-#endif
     uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_DECIDED);
 }

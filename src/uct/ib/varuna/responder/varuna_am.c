@@ -19,7 +19,6 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_gap.h"
 #include <uct/ib/varuna/core/varuna_am_seq.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_orphan.h"
 #include "varuna_target_log.h"
 
@@ -169,22 +168,8 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return UCS_OK;
     }
 
-    if (uct_varuna_mutate(LOSE_MESSAGE) && !target->gap.mutated &&
-        (seq - uct_varuna_am_seq_first(target->opening) ==
-         UCT_VARUNA_MUTATE_LOST_SEQ)) {
-        target->gap.mutated = 1;
-        ucs_info("mutation: message %u of vQP %u is lost",
-                 UCT_VARUNA_MUTATE_LOST_SEQ, target->vqp);
-        return UCS_OK;
-    }
-
     if (ucs_unlikely(seq != target->next_seq)) {
-        if (uct_varuna_mutate(AM_UNORDERED)) {
-            uct_iface_invoke_am(&iface->super, am_id, data, length, 0);
-            target->next_seq = seq + 1;
-        } else {
-            uct_varuna_am_unordered(resp, target, seq, am_id, data, length);
-        }
+        uct_varuna_am_unordered(resp, target, seq, am_id, data, length);
         return UCS_OK;
     }
 

@@ -21,7 +21,6 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include "varuna_home_move.h"
 #include "varuna_target.h"
 
@@ -150,8 +149,7 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
     uint64_t key;
     unsigned i;
 
-    if (!uct_varuna_home_move_has_posters(resp) ||
-        uct_varuna_mutate(AMO_MOVE_UNFENCED)) {
+    if (!uct_varuna_home_move_has_posters(resp)) {
         return 1;
     }
 

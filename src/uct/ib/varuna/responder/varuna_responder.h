@@ -64,7 +64,6 @@ struct uct_varuna_target {
     struct {
         ucs_list_link_t        list;      /* In resp->received.gaps, if watched */
         uint8_t                watched;
-        uint8_t                mutated;   /* A message was lost on purpose */
         uct_varuna_retry_t     retry;     /* The report that it is broken */
         uint32_t               end;       /* All before it must come */
         uint32_t               next;      /* What was missing at the last look */

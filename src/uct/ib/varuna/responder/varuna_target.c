@@ -19,6 +19,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -28,7 +29,6 @@
 #include "varuna_gap.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -57,8 +57,7 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
 {
     uct_varuna_target_t *target = uct_varuna_target_by_name(resp, hdr, iter_p);
 
-    if ((target == NULL) || ((target->opening != hdr->opening) &&
-                             !uct_varuna_mutate(ANY_OPENING))) {
+    if ((target == NULL) || (target->opening != hdr->opening)) {
         ++resp->ctl->stats.mismatched;
         return NULL;
     }
@@ -271,8 +270,7 @@ void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
         return; /* Once */
     }
 
-    status = uct_varuna_mutate(NO_FENCE) ? UCS_OK :
-             uct_varuna_compat_ep_invalidate(qp->ep);
+    status = uct_varuna_compat_ep_invalidate(qp->ep);
     if (status != UCS_OK) {
         ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
                  qp->epoch, ucs_status_string(status));
@@ -398,8 +396,7 @@ static int uct_varuna_target_is_closed_by(const uct_varuna_target_t *target,
                                           const uct_varuna_ctl_hdr_t *hdr)
 {
     return (hdr->opening == 0) ? (target->instance == hdr->epoch) :
-           ((target->opening == hdr->opening) ||
-            uct_varuna_mutate(ANY_OPENING));
+           (target->opening == hdr->opening);
 }
 
 /* Take the target out of the table of names, and answer that it is gone, now or since

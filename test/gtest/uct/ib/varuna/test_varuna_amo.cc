@@ -11,7 +11,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/responder/proxy/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
 #include <ucs/sys/sys.h>
@@ -222,16 +221,6 @@ protected:
     virtual void init()
     {
         ucs::test::init();
-#ifdef UCT_VARUNA_MUTATIONS
-        /* gtest_varuna_mutants, see test/meta/test_mutations.sh */
-        const char *name = getenv("UCX_RC_VARUNA_MUTATE");
-
-        for (int i = 0; (name != NULL) && (i < UCT_VARUNA_MUTATE_LAST); ++i) {
-            if (!strcmp(name, uct_varuna_mutation_names[i])) {
-                uct_varuna_mutation = i;
-            }
-        }
-#endif
         reset(8);
     }
 

@@ -20,16 +20,6 @@ protected:
     virtual void init()
     {
         ucs::test::init();
-#ifdef UCT_VARUNA_MUTATIONS
-        /* gtest_varuna_mutants, see test/meta/test_mutations.sh */
-        const char *name = getenv("UCX_RC_VARUNA_MUTATE");
-
-        for (int i = 0; (name != NULL) && (i < UCT_VARUNA_MUTATE_LAST); ++i) {
-            if (!strcmp(name, uct_varuna_mutation_names[i])) {
-                uct_varuna_mutation = i;
-            }
-        }
-#endif
         m_target = 0;
         memset(m_slots, 0, sizeof(m_slots));
         for (unsigned i = 0; i < SLOTS; ++i) {

@@ -12,7 +12,6 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/core/varuna_mutate.h>
 
 /* --- Slots --- */
 
@@ -46,8 +45,7 @@ void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
 int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
     return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
-           (uct_varuna_mutate(AMO_ANY_NIC) ||
-            (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic));
+           (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic);
 }
 
 uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,

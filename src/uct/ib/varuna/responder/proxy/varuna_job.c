@@ -16,7 +16,6 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/core/varuna_mutate.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_proxy.h"
 
@@ -282,37 +281,12 @@ static void uct_varuna_job_unpack(void *arg, const void *data, size_t length)
     memcpy(&access->word, data, length);
 }
 
-/* A deliberate mistake: the CPU, whose atomics are not atomic with the NIC's. */
-static ucs_status_t uct_varuna_job_cas_cpu(uct_varuna_access_t *access,
-                                           uint64_t addr, unsigned width,
-                                           uint64_t compare, uint64_t swap)
-{
-    uint32_t compare32 = compare;
-
-    if (width == sizeof(uint64_t)) {
-        __atomic_compare_exchange_n((uint64_t*)addr, &compare, swap, 0,
-                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        access->word = compare;
-    } else {
-        __atomic_compare_exchange_n((uint32_t*)addr, &compare32,
-                                    (uint32_t)swap, 0, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
-        access->word = compare32;
-    }
-
-    return UCS_OK;
-}
-
 static ucs_status_t uct_varuna_job_cas(uct_varuna_access_t *access,
                                        uct_ep_h ep, uint64_t addr,
                                        uct_rkey_t rkey, unsigned width,
                                        uint64_t compare, uint64_t swap)
 {
     access->word = 0;
-    if (uct_varuna_mutate(AMO_CPU)) {
-        return uct_varuna_job_cas_cpu(access, addr, width, compare, swap);
-    }
-
     return (width == sizeof(uint64_t)) ?
            uct_ep_atomic_cswap64(ep, compare, swap, addr, rkey, &access->word,
                                  &access->comp) :
