@@ -11,7 +11,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
 
-export UCX_RC_VARUNA_RETURN_PRIMARY=n
+export UCX_RC_VARUNA_RETURN_DELAY=inf
 
 # Of each mistake, the options of a short sweep which finds it, and what that says
 finds_blind_resend='-s put_short -f mute -n 2'
@@ -90,7 +90,7 @@ sweep_atoms() {
     local mistake=$1
     shift
     made "$mistake"
-    UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_ATOMIC_MODE=extended \
+    UCX_RC_VARUNA_RETURN_DELAY=0 UCX_RC_VARUNA_ATOMIC_MODE=extended \
         timeout 300 "$apps/ft_atom_sweep" ${plugin:+-P "$plugin"} -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 

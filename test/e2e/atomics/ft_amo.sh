@@ -217,7 +217,7 @@ moved() {
 leave_home() {
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
-    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
     lose_home "$1" "$2" "${@:4}"
     fault packet host=0 op=send size=62 count=all \
         drop

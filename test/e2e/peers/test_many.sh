@@ -141,7 +141,7 @@ switch_of() {
 
     # Nothing is asked twice, and nobody is pinged: messages can be counted
     export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
-    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
     names=()
     fabric_up --hosts 3
     servers 0 many

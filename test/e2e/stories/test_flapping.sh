@@ -112,7 +112,7 @@ test_both_hosts_are_damped() {
 # Where traffic stays on the link that it was moved to, it is moved once. Host 1 can know
 # by host 0's word alone: there is no heartbeat
 test_nobody_returns() {
-    export UCX_RC_VARUNA_RETURN_PRIMARY=n UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     start_jobs
     flap 6
     few_switches 1

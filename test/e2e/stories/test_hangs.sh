@@ -10,7 +10,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
-export UCX_RC_VARUNA_RETURN_PRIMARY=n UCX_RC_VARUNA_HANG_TIMEOUT=200ms
+export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HANG_TIMEOUT=200ms
 
 # Only puts are unfinished; messages are, and the peer's application works
 test_queue_pair_hangs() {

@@ -17,7 +17,7 @@ export UCX_LOG_LEVEL=debug
 export UCX_RC_VARUNA_LINKS=mlx5_0:1,mlx5_1:1
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
 export UCX_RC_VARUNA_ATOMIC_MODE=proxy
-export UCX_RC_VARUNA_RETURN_PRIMARY=n # Who has left link 0 says CLOSE on link 1
+export UCX_RC_VARUNA_RETURN_DELAY=inf # Who has left link 0 says CLOSE on link 1
 job=ft_atom_job
 
 # lines ROLE PATTERN: how many there are

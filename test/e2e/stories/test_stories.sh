@@ -204,7 +204,7 @@ test_an_endpoint_waits_for_its_first_link() {
 # traffic stays where it is. Otherwise it would be the last choice: the third link
 # would be taken.
 test_path_returns_while_another_works() {
-    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
     fabric_up --links 3
     jobs_start
     wait_for_rc
@@ -243,7 +243,7 @@ test_links_file() {
 test_links_file_says_not_to_return() {
     printf '%s\n' 'backup all' 'primary mlx5_1:1' 'return no' >links.conf
     export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
-    export UCX_RC_VARUNA_RETURN_PRIMARY=y
+    export UCX_RC_VARUNA_RETURN_DELAY=0
     fabric_up
     jobs_start
     wait_for_rc
@@ -341,7 +341,7 @@ test_responder_leaves_connections_with_atomics() {
 # The requester leaves at once, recovers, and is long on the other link when the
 # responder hears of it: it sees no port event, and its queue pair no error.
 test_requester_notices_first() {
-    export UCX_RC_VARUNA_RETURN_PRIMARY=n
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
     fabric_up
     jobs_start
     wait_for_rc

@@ -18,7 +18,7 @@
 full=${RC_VARUNA_SWEEP:-}
 
 # The fault is for the lane that was seen in use
-export UCX_RC_VARUNA_RETURN_PRIMARY=n
+export UCX_RC_VARUNA_RETURN_DELAY=inf
 
 plans=put_short,put_bcopy,put_zcopy,put_large,get_bcopy,get_zcopy,get_large
 plans+=,am_short,am_bcopy,am_zcopy,flush,fence
@@ -84,7 +84,7 @@ test_fails_again_at_each_step() {
 
 # ... and of the planned return to the first link, when that is up again.
 test_fails_again_while_returning() {
-    export UCX_RC_VARUNA_RETURN_PRIMARY=y UCX_RC_VARUNA_RETURN_DELAY=10ms
+    export UCX_RC_VARUNA_RETURN_DELAY=10ms
     if [ "$full" = full ]; then
         sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy \
             -f silent,exec_silent,down -n 3 \

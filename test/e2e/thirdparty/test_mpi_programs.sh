@@ -16,7 +16,7 @@ scalapack=/usr/lib/$(gcc -print-multiarch)/scalapack/openmpi-tests
 inputs=/usr/share/scalapack
 
 # Traffic stays where it is, until that link is cut as well
-export UCX_RC_VARUNA_RETURN_PRIMARY=n
+export UCX_RC_VARUNA_RETURN_DELAY=inf
 mpi_timeout=300
 cuts=0
 switches=0

@@ -22,7 +22,7 @@ of_data=
 
 export UCX_TLS=rc_varuna UCX_RC_VARUNA_ATOMIC_MODE=extended
 # The second cut wants the traffic to stay where it is
-export UCX_RC_VARUNA_RETURN_PRIMARY=n
+export UCX_RC_VARUNA_RETURN_DELAY=inf
 
 uct_tests=(am_lat put_lat add_lat get fadd swap cswap am_bw put_bw add_mr)
 ucp_tests=(tag_lat tag_bw tag_sync_lat tag_sync_bw ucp_put_lat ucp_put_bw

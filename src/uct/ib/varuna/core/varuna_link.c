@@ -16,7 +16,7 @@ static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
               "a link has the number of no link");
 
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
-                                unsigned num_links, int return_to_primary,
+                                unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max)
 {
     unsigned link;
@@ -25,10 +25,10 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                 "num_links=%u", num_links);
 
     memset(table, 0, sizeof(*table));
-    table->num_links         = num_links;
-    table->return_to_primary = !!return_to_primary;
-    table->times.hold_min    = hold_min;
-    table->times.hold_max    = hold_max;
+    table->num_links      = num_links;
+    table->return_delay   = return_delay;
+    table->times.hold_min = hold_min;
+    table->times.hold_max = hold_max;
     for (link = 0; link < num_links; ++link) {
         table->links[link].returnable = 1;
         table->links[link].reason     = "link down";
@@ -160,7 +160,7 @@ uint8_t uct_varuna_link_select(const uct_varuna_link_table_t *table,
         return ucs_ffs64(good);
     }
 
-    if (!table->return_to_primary) {
+    if (table->return_delay == UCS_TIME_INFINITY) {
         return current;
     }
 

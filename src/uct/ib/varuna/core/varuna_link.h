@@ -32,15 +32,15 @@ typedef struct uct_varuna_link_entry {
 
 typedef struct uct_varuna_link_table {
     unsigned                   num_links;
-    uint8_t                    return_to_primary; /* Policy */
     uct_varuna_damp_times_t    times;       /* Of paths, too */
     ucs_time_t                 return_delay;/* Link must be UP for so long before
-                                               traffic returns to it */
+                                               traffic returns to it;
+                                               UCS_TIME_INFINITY: never */
     uct_varuna_link_entry_t    links[UCT_VARUNA_MAX_LINKS]; /* By priority */
 } uct_varuna_link_table_t;
 
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
-                                unsigned num_links, int return_to_primary,
+                                unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max);
 
 /** A link failed. One which had been UP for longer than hold_max starts with a

@@ -65,12 +65,11 @@ static ucs_status_t uct_varuna_links_parse_return(
     }
 
     file->has_return   = 1;
-    file->does_return  = 1;
     file->return_delay = 0;
     if ((num_words == 2) && !strcmp(words[1], "yes")) {
         return UCS_OK;
     } else if ((num_words == 2) && !strcmp(words[1], "no")) {
-        file->does_return = 0;
+        file->return_delay = INFINITY;
         return UCS_OK;
     } else if ((num_words == 2) && isdigit((unsigned char)words[1][0])) {
         value = strtod(words[1], &end);

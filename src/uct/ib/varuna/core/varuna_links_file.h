@@ -43,8 +43,7 @@ typedef struct uct_varuna_links_file {
     unsigned                   num_entries;
     uct_varuna_links_entry_t   entries[UCT_VARUNA_LINKS_FILE_MAX];
     uint8_t                    has_return;     /* There is a "return" */
-    uint8_t                    does_return;
-    double                     return_delay;   /* Seconds */
+    double                     return_delay;   /* Seconds; INFINITY: never */
 } uct_varuna_links_file_t;
 
 /**

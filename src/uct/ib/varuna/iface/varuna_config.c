@@ -77,15 +77,12 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, drain_timeout),
    UCS_CONFIG_TYPE_TIME},
 
-  {"RETURN_PRIMARY", "y",
-   "Move the traffic back to a link of higher priority when it works again.",
-   ucs_offsetof(uct_varuna_iface_config_t, return_primary),
-   UCS_CONFIG_TYPE_BOOL},
-
   {"RETURN_DELAY", "0",
-   "Move the traffic back to a link of higher priority only after that link\n"
-   "has worked for this time in addition to its hold-down.",
-   ucs_offsetof(uct_varuna_iface_config_t, return_delay), UCS_CONFIG_TYPE_TIME},
+   "Move the traffic back to a link of higher priority after that link has\n"
+   "worked for this time in addition to its hold-down. inf leaves it on a link\n"
+   "until that link fails.",
+   ucs_offsetof(uct_varuna_iface_config_t, return_delay),
+   UCS_CONFIG_TYPE_TIME_UNITS},
 
   {"STANDBY_RX_QUEUE_LEN", "512",
    "Number of receive buffers of each lane except RC on the primary link.\n"
@@ -224,14 +221,11 @@ void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
                                       const uct_varuna_iface_config_t *config)
 {
     const uct_varuna_md_t *md = iface->md;
-    int is_set                = md->return_policy.is_set;
+    ucs_time_t delay          = md->return_policy.is_set ?
+                                md->return_policy.delay : config->return_delay;
 
     uct_varuna_link_table_init(&iface->link_table, iface->num_links,
-                               is_set ? md->return_policy.does_return :
-                               config->return_primary,
+                               (delay == UCS_TIME_AUTO) ? 0 : delay,
                                ucs_time_from_sec(config->hold_min),
                                ucs_time_from_sec(config->hold_max));
-    iface->link_table.return_delay =
-            ucs_time_from_sec(is_set ? md->return_policy.delay :
-                              config->return_delay);
 }

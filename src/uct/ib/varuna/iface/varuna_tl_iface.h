@@ -23,8 +23,7 @@ typedef struct uct_varuna_iface_config {
     double                     packet_lifetime;/* Unfenced lanes wait it out */
     double                     peer_timeout;
     double                     drain_timeout;
-    int                        return_primary;
-    double                     return_delay;
+    ucs_time_t                 return_delay;
     int                        port_events;    /* Listen to port events */
     double                     heartbeat_interval;
     unsigned                   heartbeat_misses;

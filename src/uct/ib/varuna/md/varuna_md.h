@@ -43,9 +43,8 @@ struct uct_varuna_md {
     unsigned                   num_primaries; /* The first of them are shown as
                                                  devices of the transport */
     struct {
-        uint8_t                is_set;    /* Over RETURN_PRIMARY */
-        uint8_t                does_return;
-        double                 delay;     /* Seconds */
+        uint8_t                is_set;    /* Over RETURN_DELAY */
+        ucs_time_t             delay;     /* UCS_TIME_INFINITY: never */
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */

@@ -20,7 +20,10 @@
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
+#include <ucs/time/time.h>
 #include <ucs/type/param.h>
+
+#include <math.h>
 
 ucs_config_field_t uct_varuna_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),
@@ -233,9 +236,9 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
         }
     }
 
-    md->return_policy.is_set      = file.has_return;
-    md->return_policy.does_return = file.does_return;
-    md->return_policy.delay       = file.return_delay;
+    md->return_policy.is_set = file.has_return;
+    md->return_policy.delay  = isinf(file.return_delay) ? UCS_TIME_INFINITY :
+                               ucs_time_from_sec(file.return_delay);
     return uct_varuna_nics_select(nics, num_nics, names, num_names, wheres,
                                   links, num_links_p);
 }

@@ -244,7 +244,7 @@ static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
     in_use = ((name.nic == UCT_VARUNA_HOME_NONE) ||
               (name.nic == name.first)) ? 0 :
              uct_varuna_home_move_count(resp, name.nic);
-    delay  = !iface->link_table.return_to_primary ? 0 :
+    delay  = (iface->link_table.return_delay == UCS_TIME_INFINITY) ? 0 :
              (ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_RETURN) +
               iface->link_table.return_delay);
     if (uct_varuna_home_report(&resp->proxy->home,

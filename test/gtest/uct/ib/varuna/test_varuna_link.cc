@@ -18,13 +18,13 @@ protected:
     {
         ucs::test::init();
         m_now = 1000000;
-        setup(3, 1);
+        setup(3, 0);
     }
 
-    void setup(unsigned num_links, int return_to_primary,
+    void setup(unsigned num_links, ucs_time_t return_delay,
                ucs_time_t hold_min = HOLD_MIN, ucs_time_t hold_max = HOLD_MAX)
     {
-        uct_varuna_link_table_init(&m_table, num_links, return_to_primary,
+        uct_varuna_link_table_init(&m_table, num_links, return_delay,
                                    hold_min, hold_max);
     }
 
@@ -233,16 +233,16 @@ UCS_TEST_F(test_varuna_link, select_usable) {
     EXPECT_EQ(UCT_VARUNA_LINK_NONE, select(0, UCS_BIT(1)));
 }
 
-UCS_TEST_F(test_varuna_link, select_return_to_primary) {
-    for (int return_to_primary : {0, 1}) {
-        setup(3, return_to_primary);
+UCS_TEST_F(test_varuna_link, select_return) {
+    for (ucs_time_t return_delay : {ucs_time_t(0), ucs_time_t(UCS_TIME_INFINITY)}) {
+        setup(3, return_delay);
         down(0);
         EXPECT_EQ(1, select(0));
         up(0);
         EXPECT_EQ(1, select(1)) << "damped";
         m_now += HOLD_MIN;
         tick();
-        EXPECT_EQ(return_to_primary ? 0 : 1, select(1));
+        EXPECT_EQ((return_delay == 0) ? 0 : 1, select(1));
         EXPECT_EQ(0, select(UCT_VARUNA_LINK_NONE));
 
         /* Who stays is moved once its own link fails */

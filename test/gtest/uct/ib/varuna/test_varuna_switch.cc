@@ -45,7 +45,7 @@ protected:
                 mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
                      0);
         EXPECT_NE(MAP_FAILED, (void*)requester->eps.start);
-        uct_varuna_link_table_init(&iface->link_table, 2, 1, 1, 1);
+        uct_varuna_link_table_init(&iface->link_table, 2, 0, 1, 1);
         EXPECT_FALSE(uct_varuna_scan_is_behind(requester.get()));
 
         memcpy(before.data(), (void*)requester.get(), words * sizeof(uint64_t));
