@@ -9,6 +9,7 @@
 
 #include "varuna_amo_ops.h"
 #include "varuna_requester.h"
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
@@ -185,8 +186,7 @@ struct uct_varuna_ep {
 
     struct {                                /* The control request which is to be
                                                answered. Owner: varuna_ep_ctl.c */
-        ucs_time_t             sent;        /* Last time, 0: not yet */
-        uint8_t                link;        /* Where it was sent */
+        uct_varuna_retry_t     retry;
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
@@ -196,14 +196,13 @@ struct uct_varuna_ep {
     } lanes;
 
     struct {                                /* Connecting RC and swapping it in.
-                                               Owner: varuna_swap.c */
+                                               Owner: varuna_rebuild.c */
         uct_varuna_lane_t      lane;        /* RC being connected, if ep != NULL */
-        ucs_time_t             since;       /* First CONNECT_REQ */
-        ucs_time_t             try_at;      /* Next try to connect */
+        uct_varuna_retry_t     retry;       /* CONNECT_REQ; the next lane waits until
+                                               it is due */
         uint8_t                ready;       /* The lane is connected */
         uint8_t                spare;       /* It is in reserve: no planned swap */
         uint8_t                failed;      /* It is destroyed in the next step */
-        uint8_t                tries;       /* Unanswered CONNECT_REQs */
         uint8_t                counted;     /* 1: in the peer's connecting */
         uint8_t                swap_read;   /* The flushing read was posted */
     } next;

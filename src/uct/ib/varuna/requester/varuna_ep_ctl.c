@@ -24,33 +24,21 @@
  * messages wait in a queue, others are dropped): when a link fails, thousands ask. */
 #define UCT_VARUNA_MAX_ASKING        256
 
-/* The link for a control request: the chosen one first, then round robin over
- * all which reach the peer and whose port is up, since silence may mean that the link
- * is dead. */
-static unsigned uct_varuna_ep_next_ctl_link(uct_varuna_ep_t *ep)
+/* The links for a control request: all that reach the peer and whose port is up. What
+ * cannot leave would only keep the control plane busy. */
+static unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uint8_t link                    = uct_varuna_ep_select_link(ep);
     unsigned map                    = 0;
-    unsigned i;
+    unsigned link;
 
-    /* What nobody can receive would only keep the control plane busy */
-    ucs_for_each_bit(i, ep->peer->link_map) {
-        if (!(iface->link_table.links[i].causes & UCT_VARUNA_LINK_CAUSE_PORT)) {
-            map |= UCS_BIT(i);
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        if (!(iface->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_PORT)) {
+            map |= UCS_BIT(link);
         }
     }
-    map = (map == 0) ? ep->peer->link_map : map;
 
-    if (ep->ask.sent == 0) {
-        return (link == UCT_VARUNA_LINK_NONE) ? ucs_ffs64(map) : link;
-    }
-
-    link = ep->ask.link;
-    do {
-        link = (link + 1) % UCT_VARUNA_MAX_LINKS;
-    } while (!(map & UCS_BIT(link)));
-    return link;
+    return (map == 0) ? ep->peer->link_map : map;
 }
 
 ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
@@ -74,18 +62,26 @@ void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
     uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->asking -=
             ep->ask.counted;
     ep->ask.counted = 0;
+    uct_varuna_retry_stop(&ep->ask.retry);
 }
 
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,
                                const void *body, size_t length)
 {
-    uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
-    uct_varuna_requester_peer_t *peer = uct_varuna_requester_peer(iface, ep->peer);
+    uct_varuna_iface_t *iface              = uct_varuna_ep_iface(ep);
+    uct_varuna_requester_peer_t *peer      = uct_varuna_requester_peer(iface, ep->peer);
+    uct_varuna_retry_t *retry              = &ep->ask.retry;
+    const uct_varuna_retry_t last          = *retry;
+    const uct_varuna_retry_policy_t policy = {
+        .interval = iface->config.ctl_timeout
+    };
     unsigned link;
 
-    if ((ep->ask.sent != 0) &&
-        (now - ep->ask.sent < iface->config.ctl_timeout)) {
+    if (!retry->is_active) {
+        uct_varuna_retry_start(retry, 0, 0);
+    } else if (uct_varuna_retry_check(retry, &policy, now, 0) !=
+               UCT_VARUNA_RETRY_SEND) {
         return;
     }
 
@@ -98,18 +94,17 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
         ++peer->asking;
     }
 
-    link = uct_varuna_ep_next_ctl_link(ep);
-    if (ep->ask.sent != 0) {
+    link = uct_varuna_retry_next(retry, &policy, uct_varuna_ep_select_link(ep),
+                                 uct_varuna_ep_ctl_links(ep), now);
+    if (retry->tries > 1) {
         ucs_debug("rc_varuna: ep %p vqp=%u: no answer on %s for %.3f s: asking "
                   "again on %s", ep, ep->id,
-                  uct_varuna_link_name(iface, ep->ask.link),
-                  ucs_time_to_sec(now - ep->ask.sent),
+                  uct_varuna_link_name(iface, last.link),
+                  ucs_time_to_sec(now - last.sent_at),
                   uct_varuna_link_name(iface, link));
     }
 
-    ep->ask.link = link;
-    ep->ask.sent = now;
-    uct_varuna_ep_ctl_send(ep, ep->ask.link, type, epoch, body, length);
+    uct_varuna_ep_ctl_send(ep, link, type, epoch, body, length);
 }
 
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -119,8 +114,8 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* Where it is asked, it must answer; the link that was left may be down at our
      * end, and tells nothing then */
-    if (ep->ask.sent != 0) {
-        uct_varuna_heartbeat_use(ep->peer, ep->ask.link, now);
+    if (ep->ask.retry.tries > 0) {
+        uct_varuna_heartbeat_use(ep->peer, ep->ask.retry.link, now);
     } else if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
     }

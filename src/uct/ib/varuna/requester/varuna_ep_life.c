@@ -147,7 +147,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     }
 
     uct_varuna_requester(iface)->amo->close(self);
-    if ((self->remote.logs_addr != 0) || (self->ask.sent != 0)) {
+    if ((self->remote.logs_addr != 0) || (self->ask.retry.tries > 0)) {
         uct_varuna_ep_say_farewell(self, &lane);
     }
 

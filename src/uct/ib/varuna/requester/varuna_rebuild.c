@@ -86,32 +86,38 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
                            sizeof(body.msg) + body.msg.device_len + ep_len);
 }
 
+/* Over the same link each time: if that is dead, the lane is of no use. */
+static void uct_varuna_rebuild_count_try(uct_varuna_ep_t *ep, unsigned link,
+                                         ucs_time_t now)
+{
+    const uct_varuna_retry_policy_t policy = {
+        .interval = 4 * uct_varuna_ep_iface(ep)->config.ctl_timeout,
+        .backoff  = UCT_VARUNA_MAX_CONNECT_BACKOFF
+    };
+
+    uct_varuna_retry_next(&ep->next.retry, &policy, link, UCS_BIT(link), now);
+}
+
 /* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
  * left, answers when its application calls progress. So that is no failure of the
  * path. */
 void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-
     if (uct_varuna_ep_is_next_stale(ep)) {
         ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
     }
 
-    ep->next.tries = ucs_min(ep->next.tries + 1,
-                                UCT_VARUNA_MAX_CONNECT_BACKOFF);
-    ep->next.try_at      = now + ((4 * iface->config.ctl_timeout) <<
-                               ep->next.tries);
+    uct_varuna_rebuild_count_try(ep, ep->next.lane.link, now);
     uct_varuna_ep_send_connect(ep);
 }
 
 void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
                               ucs_time_t now)
 {
-    ep->next.tries = 0;
-    ep->next.since    = now;
-    ep->next.try_at      = now + (4 * uct_varuna_ep_iface(ep)->config.ctl_timeout);
+    uct_varuna_retry_start(&ep->next.retry, now, now);
+    uct_varuna_rebuild_count_try(ep, link, now);
     if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next.lane) ==
         UCS_OK) {
         ep->next.counted = 1;
@@ -127,7 +133,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     uint8_t link;
 
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
-    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (now < ep->next.try_at)) {
+    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {
         return;
     }
 

@@ -23,6 +23,19 @@ void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const uct_varuna_ctl_connect_t *rep);
 
+/** @return Whether RC may be connected, or CONNECT_REQ be sent again. */
+static inline int
+uct_varuna_rebuild_is_due(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    return now >= ep->next.retry.due;
+}
+
+/** Connect RC as soon as possible. */
+static inline void uct_varuna_rebuild_at_once(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    ep->next.retry.due = now;
+}
+
 /** @return Whether the lane that is being made is of no use: its link or path has failed
  *  since. */
 int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep);

@@ -20,6 +20,7 @@
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_drain.h"
+#include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_stat.h"
 
@@ -205,7 +206,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 
     uct_varuna_stat_switched(ep);
     ep->recovery.start = 0;
-    ep->next.try_at    = now;
+    uct_varuna_rebuild_at_once(ep, now);
     uct_varuna_ep_finish_done(ep);
     return 1;
 }

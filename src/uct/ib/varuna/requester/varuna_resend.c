@@ -51,7 +51,7 @@ static int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
             ep->next.ready = 0;
             ep->next.spare = 0;
             return 1;
-        } else if (now >= ep->next.try_at) {
+        } else if (uct_varuna_rebuild_is_due(ep, now)) {
             uct_varuna_ep_connect_again(ep, now);
         }
         return 0;

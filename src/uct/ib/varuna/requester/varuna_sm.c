@@ -84,10 +84,6 @@ static void uct_varuna_sm_raise(uct_varuna_ep_t *ep, unsigned event,
         ep->next.swap_read = 0;
         uct_varuna_sm_enter(ep, to);
         break;
-    case UCT_VARUNA_EP_FENCE:
-        ep->ask.sent = 0;
-        uct_varuna_sm_enter(ep, to);
-        break;
     default:
         uct_varuna_sm_enter(ep, to);
         break;

@@ -128,7 +128,7 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
     ep->next.lane.ep    = NULL;
     ep->next.ready = 0;
     ++ep->stats.rebuilds;
-    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next.since);
+    ep->stats.rebuild_usec += ucs_time_to_usec(now - ep->next.retry.since);
     uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_SWAPPED);
     return 1;
 }
