@@ -63,8 +63,8 @@ void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
 uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
                                ucs_time_t now);
 
-/** What was sent can't have arrived, or nobody had the time to listen: it is not
- *  missed. */
+/** The last ping cannot have arrived, or its answer could not be received: it does not
+ *  count as missed. */
 void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link);
 
 /** A path is used again: what was before counts no more. */

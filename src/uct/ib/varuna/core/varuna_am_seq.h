@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Sequence numbers of a vQP's active messages: 32 bits, which wrap around. They start
- * with a number that only the vQP's two ends know, so that nobody else can send a message
- * in the requester's name. Pure. Used by both ends.
+ * with a number that only the vQP's two ends know, so that no other process can send a
+ * message in the requester's name. Pure. Used by both ends.
  */
 #ifndef UCT_VARUNA_AM_SEQ_H_
 #define UCT_VARUNA_AM_SEQ_H_

@@ -227,9 +227,9 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
 }
 
-/* Rule 5: not used, returned or replaced before its mark is DONE. The CAS also shows
- * whether that generation is over, or is ABORTED; see uct_varuna_slot_t for why it comes
- * behind the body. */
+/* Rule 5: a UID is not used, returned or replaced before its mark is DONE. The CAS also
+ * shows whether that generation is over, or ABORTED; uct_varuna_slot_t explains why it
+ * follows the read of the body. */
 static void uct_varuna_amo_mark_seen(uct_varuna_amo_sm_t *sm)
 {
     uint64_t gen = uct_varuna_slot_gen(&sm->body);
@@ -246,7 +246,7 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_SLOT) &&
         (sm->seen == uct_varuna_amo_uid(sm))) {
         /* Rule 4: our own is nowhere, as it was not written or that was undone,
-         * so it is the user's data. Nobody is to take it for ours any longer. */
+         * so it is the user's data. Renew ours, so that no client confuses the two. */
         uct_varuna_amo_renew(sm, uct_varuna_mark(sm->gen,
                                                  UCT_VARUNA_MARK_PENDING));
         return;
@@ -324,8 +324,8 @@ static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
         uct_varuna_uid_parse(sm->compare, sm->width, sm->num_slots,
                              &sm->seen_slot)) {
-        /* Rule 8: a compare which is itself a UID is resolved first, or our
-         * CAS would replace one that nobody has marked */
+        /* Rule 8: a compare value that is itself a UID is resolved first: our CAS
+         * must not replace a UID without a mark */
         sm->seen   = sm->compare;
         sm->flags |= UCT_VARUNA_AMO_FLAG_CMP_UID;
         uct_varuna_amo_act_body(sm, sm->seen_slot);
@@ -335,8 +335,8 @@ static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
     uct_varuna_amo_occupy(sm, sm->compare, sm->value);
 }
 
-/* Our CAS of the mark gave @a mark. If it did not move on, somebody has marked it
- * DONE before. */
+/* Our CAS of the mark returned @a mark. If it did not change the mark, another client
+ * has set it to DONE. */
 static int uct_varuna_amo_is_next(const uct_varuna_amo_sm_t *sm, uint64_t mark)
 {
     return (mark == sm->act.mark_from) || (mark == sm->act.mark_to);

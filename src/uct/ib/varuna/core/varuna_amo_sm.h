@@ -25,7 +25,7 @@ typedef enum {
     UCT_VARUNA_AMO_OCCUPY,       /* Write the body, CAS target -> UID; or the
                                     plain CAS of one which has no slot */
     UCT_VARUNA_AMO_CONFIRM,      /* CAS UID -> value, advance the mark */
-    UCT_VARUNA_AMO_ADVANCE,      /* Advance a mark which somebody set DONE */
+    UCT_VARUNA_AMO_ADVANCE,      /* Advance a mark that a client set to DONE */
     UCT_VARUNA_AMO_BODY,         /* Met a UID: read its slot's body */
     UCT_VARUNA_AMO_REREAD,       /* ... it was none: look again at the target */
     UCT_VARUNA_AMO_MARK,         /* ... mark it DONE, if it is not over */
@@ -87,8 +87,8 @@ typedef struct uct_varuna_amo_sm {
     uint32_t                   helped;     /* Foreign UIDs which we resolved */
     uint64_t                   addr;
     uint64_t                   gen;        /* Of our slot */
-    uint64_t                   compare;    /* The user's; if that is a UID, what
-                                              it stands for */
+    uint64_t                   compare;    /* The user's; if that is a UID, the
+                                              value that it resolves to */
     uint64_t                   user_compare; /* As the user gave it */
     uint64_t                   value;      /* The user's operand or swap */
     uint64_t                   expect;     /* Of the current OCCUPY */
@@ -130,11 +130,11 @@ void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
 void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
                             uct_varuna_slot_t *slot);
 
-/** Somebody else has executed all of it, exactly once. Not after an OCCUPY. */
+/** The peer's process has executed all of it, exactly once. Not after an OCCUPY. */
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
 
 /** @return Nonzero if no OCCUPY of it is in flight or decided: it may be started
- *  again, and be executed by somebody else. */
+ *  again, and be executed by the peer's process. */
 int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm);
 
 /**
@@ -147,8 +147,8 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
                             const uct_varuna_slot_t *slot);
 
 /**
- * The lane failed while an OCCUPY was on it, and nobody knows whether it was
- * executed. Actions of other types are simply carried out again.
+ * The lane failed while an OCCUPY was on it, which may have been executed. Actions of
+ * other types are simply carried out again.
  *
  */
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm);

@@ -39,8 +39,8 @@ typedef enum {
 /* Entries of a completion log; a power of two, < 2^14 (timestamp window). */
 #define UCT_VARUNA_LOG_SIZE          64
 
-/* Short operations that are confirmed together if nobody waits for them: a completion
- * costs a NOP, and their log entries are in use until it has come. */
+/* Short operations that share one completion if the user waits for none of them: a
+ * completion costs a NOP, and their log entries are in use until it has come. */
 #define UCT_VARUNA_SIGNAL_PERIOD     (UCT_VARUNA_LOG_SIZE / 4)
 
 /* Completion logs of a vQP: one for the active lane incarnation, one for the

@@ -35,7 +35,7 @@ size_t uct_varuna_delta_write(const void *base, size_t base_len,
                               size_t max);
 
 /**
- * Read what uct_varuna_delta_write() has written, by somebody we don't trust.
+ * Read what uct_varuna_delta_write() of a peer has written, which is not trusted.
  *
  * @param [in]  base      What the writer called so.
  * @param [in]  base_len  Its length.

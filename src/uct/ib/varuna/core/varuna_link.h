@@ -17,7 +17,7 @@
 /* Detectors that report a link as down. It is good if none does. */
 enum {
     UCT_VARUNA_LINK_CAUSE_PORT      = 1 << 0, /* Port event */
-    UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* Nobody answers on it */
+    UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* No peer answers on it */
     UCT_VARUNA_LINK_CAUSE_ADMIN     = 1 << 2, /* Marked from outside */
     UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3  /* Failover forced from outside */
 };

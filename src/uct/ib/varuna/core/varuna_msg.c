@@ -249,7 +249,7 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST] = {
                                     UCT_VARUNA_MSG_FLAG_EPOCH |
                                     UCT_VARUNA_MSG_FLAG_ANSWER |
                                     UCT_VARUNA_MSG_FLAG_FREQUENT},
-    /* Nobody has asked for it, but only those may send it that could have */
+    /* It answers no question, but only peers that know our secret may send it */
     [UCT_VARUNA_CTL_PORTS]       = {"PORTS", uct_varuna_check_ports,
                                     UCT_VARUNA_MSG_FLAG_ANSWER},
     [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req,

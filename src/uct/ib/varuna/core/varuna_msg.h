@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The form of control messages: the name of each type, the check of its body, and what
- * else can be said of it without knowing what it does. The bus (varuna_bus.h) adds who
- * handles it. Pure.
+ * The form of control messages: the name of each type, the check of its body, and other
+ * facts that do not depend on what the message does. The bus (varuna_bus.h) adds the
+ * handlers. Pure.
  */
 #ifndef UCT_VARUNA_MSG_H_
 #define UCT_VARUNA_MSG_H_
@@ -52,7 +52,7 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
  * @param [in]  data    Message.
  * @param [out] parsed  A short address with one link.
  *
- * @return UCS_ERR_NO_ELEM if the message does not tell.
+ * @return UCS_ERR_NO_ELEM if the message has no address.
  */
 ucs_status_t uct_varuna_parse_ctl_from(const void *data,
                                        uct_varuna_parsed_addr_t *parsed);
@@ -64,7 +64,7 @@ ucs_status_t uct_varuna_parse_ctl_from(const void *data,
  * @param [out] hdr_p   Its header; what it did not have then is 0.
  * @param [out] parsed  A short address with one link.
  *
- * @return UCS_ERR_INVALID_PARAM if it isn't one, or does not tell.
+ * @return UCS_ERR_INVALID_PARAM if it is not such a message, or has no address.
  */
 ucs_status_t uct_varuna_parse_ctl_old(const void *data, size_t length,
                                       uct_varuna_ctl_hdr_t *hdr_p,

@@ -81,13 +81,12 @@ static inline unsigned uct_varuna_log_slot(uint32_t sn)
 }
 
 /**
- * Tell whether a responder's completion log proves that the operation @a sn of
- * @a req was executed: the slot holds this very entry, or a later lap's
- * timestamp (a slot is overwritten only after its request finished, and one
- * lane executes in order). An all-zero slot proves nothing, nor does what was
- * never written on this lane. A left-over of an earlier use of the ring can be
- * told from that except for one of exactly 2^15 numbers before, hence a ring
- * must be cleared before another incarnation uses it.
+ * Check whether a responder's completion log proves that the operation @a sn of
+ * @a req was executed: the slot contains this very entry, or a timestamp of a later
+ * lap (a slot is overwritten only after its request finished, and one lane executes in
+ * order). A slot of zeros proves nothing. An entry of an earlier use of the ring looks
+ * like a present one if it is exactly 2^15 numbers older, so a ring must be cleared
+ * before another incarnation uses it.
  *
  * @param [in] ring   UCT_VARUNA_LOG_SIZE entries as read from the responder.
  * @param [in] req    Saved request.

@@ -22,8 +22,8 @@ typedef enum {
 typedef enum {
     UCT_VARUNA_VERDICT_REPEAT,     /* Lost, or harmless to repeat */
     UCT_VARUNA_VERDICT_EXECUTED,   /* Complete it, never repeat it */
-    UCT_VARUNA_VERDICT_AMBIGUOUS,  /* Nobody can say: the target may, else it
-                                      is up to the user's policy */
+    UCT_VARUNA_VERDICT_AMBIGUOUS,  /* Undecided: compare the target, then apply
+                                      the user's policy */
     UCT_VARUNA_VERDICT_LOST_DATA   /* Evidence contradicts itself: fail loud */
 } uct_varuna_verdict_t;
 

@@ -16,7 +16,7 @@
 #define UCT_VARUNA_REASON_MAGIC \
     "it is not of rc_varuna, or of a host of the other byte order"
 
-/* A cursor over bytes which somebody else wrote. */
+/* A cursor over bytes that are not trusted. */
 typedef struct uct_varuna_reader {
     const char                 *pos;
     size_t                     left;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Numbers that nobody can guess: whoever knows one was given it. An interface has its
- * uuid, which is in its address; for each remote interface a secret, which proves
+ * Numbers that cannot be guessed: a process that knows one was given it. An interface
+ * has a uuid, which is in its address; a secret for each remote interface, which proves
  * that a message is from one of the two; and one for each opening of a vQP.
  *
  * Secrets are not stored but computed from a key that never leaves the interface

@@ -45,8 +45,8 @@ typedef struct uct_varuna_addr {
     uint16_t                   magic;
     uint8_t                    version;
     uint8_t                    num_links;  /* Entries which follow; or _SHORT */
-    uint64_t                   uuid;       /* Identifies the interface. Random: who
-                                              knows it was given this address */
+    uint64_t                   uuid;       /* Identifies the interface. Random: a process
+                                              that knows it was given this address */
 } UCS_S_PACKED uct_varuna_addr_t;
 
 /* In uct_varuna_addr_t::num_links: it is a short address */
@@ -96,7 +96,7 @@ typedef enum {
     UCT_VARUNA_CTL_CONNECT_REQ = 3,  /* Make an RC QP for this incarnation   */
     UCT_VARUNA_CTL_CONNECT_REP = 4,
     UCT_VARUNA_CTL_FENCE_REQ   = 5,  /* Stop all up to this incarnation and
-                                        tell what was executed              */
+                                        report what was executed            */
     UCT_VARUNA_CTL_FENCE_REP   = 6,
     UCT_VARUNA_CTL_CLOSE       = 7,  /* The vQP is gone                      */
     UCT_VARUNA_CTL_REJECT      = 8,  /* Not for this process, or unknown vQP, or
@@ -104,8 +104,8 @@ typedef enum {
     UCT_VARUNA_CTL_PING        = 9,  /* Are you there, on this link? vqp is the
                                         asker's link, epoch the ping's number */
     UCT_VARUNA_CTL_PONG        = 10,
-    UCT_VARUNA_CTL_PORTS       = 11, /* Ports of ours went down, or came back: to
-                                        those who send to us, once        */
+    UCT_VARUNA_CTL_PORTS       = 11, /* Ports of ours went down, or came back:
+                                        once, to the peers that send to us */
     UCT_VARUNA_CTL_CLOSE_REP   = 12, /* The vQP is not there any more        */
     UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
     UCT_VARUNA_CTL_PROXY_REP   = 17,
@@ -119,27 +119,29 @@ typedef struct uct_varuna_ctl_hdr {
     uint32_t                   length;     /* Of the body, bytes */
     uint64_t                   dest;       /* The receiver's interface. A queue pair
                                               number may be another process's by
-                                              now, see varuna_stranger.c; and who
-                                              doesn't know it has no address of ours */
+                                              now, see varuna_stranger.c; a sender
+                                              that doesn't know it has no address of
+                                              ours */
     uint64_t                   uuid;       /* The sender's interface */
     uint64_t                   secret;     /* The requester's for the responder, in
-                                              requests and in answers: nobody else
-                                              knows it (varuna_secret.h) */
-    uint64_t                   opening;    /* Of the responder's target: random, told
-                                              in OPEN_REP and repeated in all that is
-                                              said of it later. Paths are not in
-                                              order: what was sent before CLOSE
-                                              may open the vQP once more, but what
-                                              else comes late was not meant for
-                                              that. 0: not opened yet; in
-                                              CLOSE, OPEN_REP has not come, and the
-                                              instance names the target */
+                                              requests and in answers: only these two
+                                              know it (varuna_secret.h) */
+    uint64_t                   opening;    /* Of the responder's target: random, sent
+                                              in OPEN_REP and repeated in all later
+                                              messages about it. Messages on
+                                              different paths may pass each other:
+                                              one from before CLOSE may open the vQP
+                                              once more, and other late ones must
+                                              not be taken for the new target. 0: not
+                                              opened yet; in CLOSE: OPEN_REP has not
+                                              come, and the instance names the
+                                              target */
     uint32_t                   vqp;        /* The requester's endpoint */
     uint32_t                   epoch;      /* Lane incarnation, from 1. OPEN_REQ
                                               and CLOSE: the endpoint's instance,
                                               as an id is used again */
-    /* Requests but OPEN_REQ and CLOSE: where an answer reaches the requester, behind
-     * the body, for one who does not know it */
+    /* All requests but OPEN_REQ and CLOSE end with the requester's address, for a
+     * receiver that does not know it */
     uint8_t                    from_device_len; /* 0: absent */
     uint8_t                    from_ctl_len;
     uint8_t                    from_nic;

@@ -101,7 +101,7 @@ uct_varuna_iface_lane_error(void *arg, uct_ep_h inner, ucs_status_t status)
         uct_varuna_target_ep_failed(iface->responder, inner);
     }
 
-    return UCS_OK; /* Ours to repair: nobody else needs to know */
+    return UCS_OK; /* Repaired here: the user is not notified */
 }
 
 /* The links, and what endpoints take from the interface. */
@@ -272,7 +272,7 @@ err_wake:
     return status;
 }
 
-/* What peers were told last leaves before anything that they use is closed. */
+/* The last messages to peers leave before anything that they use is closed. */
 static void uct_varuna_iface_close_ctl(uct_varuna_iface_t *iface)
 {
     uct_varuna_ctl_unlisten(iface->ctl);

@@ -7,9 +7,9 @@
  *                                       target/...
  *                                       vqp/<id>/...
  *
- * Called by UCX when somebody lists an interface's directory or reads a file, in any
- * thread. An endpoint's files know its id and not its address: it is looked up, and kept
- * from being destroyed, under uct_varuna_requester(iface)->eps_lock. The numbers are read as they are.
+ * Called by UCX when an interface's directory is listed or a file is read, in any
+ * thread. An endpoint's files have its id and not its address: it is looked up, and kept
+ * from being destroyed, under the requester's eps_lock. Counters are read without a lock.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -64,7 +64,7 @@ static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface
 }
 
 /* A standby lane: by default each would keep 32 MB of receive
- * buffers. UCX allocates, and pins, 1024 of them at least unless told otherwise. */
+ * buffers. By default UCX allocates, and pins, 1024 of them at least. */
 static ucs_status_t
 uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
                                   uct_iface_config_t *config)

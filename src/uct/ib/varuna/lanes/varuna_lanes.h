@@ -27,7 +27,7 @@ typedef enum {
     UCT_VARUNA_RECOVERY_LAST
 } uct_varuna_recovery_mode_t;
 
-/* What becomes of a request of which nobody knows whether it was executed. */
+/* What becomes of a request that may or may not have been executed. */
 typedef enum {
     UCT_VARUNA_AMBIGUOUS_REPEAT,
     UCT_VARUNA_AMBIGUOUS_FAIL,
@@ -156,10 +156,10 @@ void uct_varuna_lanes_progress_enable(uct_varuna_iface_t *iface, unsigned flags)
 void uct_varuna_lanes_progress_disable(uct_varuna_iface_t *iface, unsigned flags);
 
 /**
- * Poll the lanes that somebody wants to be polled dry (want_dry). A lane that is not
- * flushed in time hangs, unless its completions wait for us: with thousands of
- * endpoints, or after the application was away, they do. Users' callbacks may be
- * called.
+ * Poll the lanes with want_dry set until they have no completions. A lane that is not
+ * flushed in time hangs, unless its completions were only not polled: with thousands of
+ * endpoints, or after the application has computed, that is usual. Users' callbacks may
+ * be called.
  */
 void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface);
 

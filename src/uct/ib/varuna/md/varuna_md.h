@@ -33,8 +33,8 @@ struct uct_varuna_md {
     uct_component_h            ib;        /* Inner component */
     unsigned                   num_nics;
     /* In canonical order (by device name), so that NIC k of one host is NIC k of
-     * another, whatever links each was told to use. Two ports of one device have
-     * two entries which share the md handle. */
+     * another, whatever links each uses. Two ports of one device have two entries
+     * that share the md handle. */
     uct_varuna_nic_t           nics[UCT_VARUNA_MAX_LINKS];
     /* NIC indices by priority: the configured order, else canonical. Only
      * these NICs have an open md. */

@@ -191,7 +191,7 @@ uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
     }
 
     if (result != UCS_OK) {
-        inv->comp = NULL; /* Those which are on their way are for nobody */
+        inv->comp = NULL; /* Keys that are on their way are dropped */
     }
 
     uct_varuna_invalidation_put(inv);
@@ -233,7 +233,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
         inv = NULL;
     }
 
-    (void)uct_varuna_md_unshare(md, mem); /* Nobody finds it any more */
+    (void)uct_varuna_md_unshare(md, mem); /* No thread finds it any more */
     if (inv != NULL) {
         result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
     } else {

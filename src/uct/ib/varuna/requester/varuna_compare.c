@@ -1,20 +1,21 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Where neither the log nor a PSN tells whether a put was executed (the one in the
- * gap of a lane that has no PSN, see varuna_plan.c), its target does, in part:
+ * Compares ambiguous puts with their target. A put is ambiguous if neither the log nor
+ * a PSN proves whether it was executed: the last one on a lane without a PSN, see
+ * varuna_plan.c. The target then shows:
  *
- *   equal      It counts as executed. If it was, that is the truth. If it was not,
- *              then executing it at this moment would have changed nothing.
- *   different  It was not executed, or somebody else has written there since.
- *              Nobody can tell the two apart: the user's policy decides.
+ *   equal      The put counts as executed. If it was not, executing it at this moment
+ *              would change nothing.
+ *   different  It was not executed, or the memory was written again since. These cases
+ *              look the same, so the user's policy decides.
  *
- * So it does at once if the CPU cannot read the data: a GPU's memory.
+ * If the CPU cannot read the data, because it is a GPU's memory, the policy decides at
+ * once.
  *
- * The target is read in chunks, one at a time, right where the request stands among
- * those which are repeated, so that the read is behind all that comes before it.
- * A chunk that was equal need not be read again when the lane fails meanwhile:
- * each byte has its own moment.
+ * The target is read in chunks, one at a time, at the request's place among the
+ * repeated ones: the reads follow all earlier requests. A chunk that was equal is not
+ * read again if the lane fails in between.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -143,7 +144,7 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     return UCS_OK;
 }
 
-/* Nobody knows: as the user wishes. */
+/* Undecided: apply the user's policy. */
 static ucs_status_t uct_varuna_compare_undecided(uct_varuna_ep_t *ep,
                                                  uct_varuna_req_t *req)
 {

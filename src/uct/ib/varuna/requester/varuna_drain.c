@@ -31,9 +31,9 @@ static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
     return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->recovery.dead.link);
 }
 
-/* @return whether the lane's completions have been polled until there was none, at
- * @a since or later. If not, they will be; but messages may come faster than they
- * are polled, so this cannot be waited for for ever. */
+/* @return Whether the lane's completion queue was polled until it was empty, at @a since
+ * or later. If not, ask for that. Messages may arrive faster than they are polled, so
+ * the caller must limit how long it waits. */
 static int uct_varuna_drain_is_dry(uct_varuna_iface_t *iface,
                                    const uct_varuna_lane_t *dead,
                                    ucs_time_t since)
@@ -62,7 +62,7 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     is_gone  = uct_varuna_drain_is_nic_gone(ep);
-    /* While the application computed, nobody has looked for what was flushed */
+    /* While the application computed, flushed requests were not polled */
     deadline = now - (uct_varuna_requester(iface)->scan.clock - ep->sm.clock) +
                (is_gone ? 0 : timeout);
     if ((now < deadline) ||

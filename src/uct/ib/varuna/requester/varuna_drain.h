@@ -15,7 +15,7 @@ typedef enum uct_varuna_drain {
     UCT_VARUNA_DRAIN_DONE,      /* At rest: confirmed by its own completions */
     UCT_VARUNA_DRAIN_STUCK,     /* Not at rest in DRAIN_TIMEOUT; the responder's
                                    fence can confirm it, or time: the NIC is gone */
-    UCT_VARUNA_DRAIN_HOPELESS   /* Nobody can ever confirm it */
+    UCT_VARUNA_DRAIN_HOPELESS   /* It can never be confirmed */
 } uct_varuna_drain_t;
 
 /** What has become of ep->recovery.dead, which was put into the error state when the
@@ -23,9 +23,9 @@ typedef enum uct_varuna_drain {
 uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /**
- * An answer to FENCE_REQ has come for a lane that is not at rest itself. It is, as
- * far as anybody can tell, when the responder has stopped its end, so that nothing
- * more is executed or answered, *and* what was answered before has died out.
+ * An answer to FENCE_REQ has come for a lane that was not flushed. The lane counts as
+ * at rest when the responder has stopped its end, so that nothing more is executed or
+ * answered, *and* earlier answers have left the network.
  *
  * @param [in] is_fenced  The responder has stopped its queue pair.
  * @param [in] is_late    The packet lifetime was over when it read the log.

@@ -46,8 +46,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_LOGGED   = UCS_BIT(2), /* Its log write is posted */
     UCT_VARUNA_REQ_FLAG_DONE     = UCS_BIT(3), /* Finished, waits for its turn */
     UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
-    UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Nobody knows whether it was
-                                                  executed: to be compared */
+    UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Perhaps executed: compare it
+                                                  with its target */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
     UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* AMO_xx: left to its atomic */
     UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9)  /* Its completion is the first of

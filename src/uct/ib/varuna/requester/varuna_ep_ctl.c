@@ -112,8 +112,8 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_time_t age            = uct_varuna_requester(iface)->scan.clock - ep->sm.clock;
 
-    /* Where it is asked, it must answer; the link that was left may be down at our
-     * end, and tells nothing then */
+    /* Watch the link over which it was asked. The link that was left may be down at
+     * our end, and then its silence proves nothing */
     if (ep->ask.retry.tries > 0) {
         uct_varuna_heartbeat_use(ep->peer, ep->ask.retry.link, now);
     } else if (ep->lane.link != UCT_VARUNA_LINK_NONE) {

@@ -136,7 +136,7 @@ static void uct_varuna_farewell_timer(void *arg)
         return;
     }
 
-    /* Answers which have come, but found nobody awake */
+    /* Answers that arrived while no thread was awake */
     uct_varuna_ctl_progress(ctl);
     now = ucs_get_time();
     ucs_list_for_each_safe(farewell, tmp, &requester->farewells, list) {

@@ -1,11 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is left of a destroyed endpoint until its peer has closed the target: the
- * link over which CLOSE is sent may be the one that has just failed, and a peer that
- * lives on would keep the target, its queue pair and its log rings for ever. So CLOSE
- * is sent again, over one link after the other, until it is answered. Used by
- * varuna_ep.c, varuna_stale.c and varuna_answers.c.
+ * Repeats CLOSE for a destroyed endpoint, over one link after the other, until it is
+ * answered. The link of the first CLOSE may have just failed, and without CLOSE the peer
+ * would keep the target, its queue pair and its log rings.
  */
 #ifndef UCT_VARUNA_FAREWELL_H_
 #define UCT_VARUNA_FAREWELL_H_

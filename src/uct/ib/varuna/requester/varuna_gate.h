@@ -9,10 +9,9 @@
 
 #include "varuna_ep_event.h"
 
-/** Whether requests are taken that are posted later: by a new endpoint, which has no
- *  lane yet, and by one that is changing its lane as planned. Of the latter no
- *  request can be behind what is taken: the read that ends the old lane comes first.
- *  After a failure none is taken before the lost ones are on the lane again. */
+/** Whether requests are queued to be posted later: by a new endpoint, which has no lane
+ *  yet, and during a planned change of the lane, once the read that ends the old lane
+ *  is posted. After a failure none is queued until the lost ones are posted again. */
 static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
 {
     switch (ep->hot.state) {
@@ -32,7 +31,7 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
     return ep->hot.num_reqs < UCT_VARUNA_LOG_SIZE;
 }
 
-/* Whether a fence stands before the next request. */
+/* Whether the next request is fenced. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
                         const uct_varuna_ep_t *ep)
@@ -41,8 +40,8 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
            (ep->hot.fence_beat != uct_varuna_requester(iface)->fence_beat);
 }
 
-/* Rule 9: a fence holds later posts until earlier atomics are decided. It may stand
- * before the next request, or before an atomic that waits for what came before it. */
+/* Rule 9: a fence holds later posts until earlier atomics are decided. It may be before
+ * the next request, or before an atomic that is still waiting. */
 static inline int
 uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
                             const uct_varuna_ep_t *ep)

@@ -3,17 +3,16 @@
  *
  * Finds queue pairs that hang.
  *
- *   A lane hangs if its queue pair holds work of this vQP, and has completed none
+ *   A lane hangs if its queue pair holds work of this vQP and has completed none of it
  *   for HANG_TIMEOUT.
  *
- * How old a request is says nothing. It may wait for its turn: thousands of vQPs may
- * share one DCI, and one at a time has it. Who waits is not judged; who has the DCI
- * is, as any other, and gives it back in the end. Nor does it hang if
+ * The age of a request proves nothing: thousands of vQPs may share one DCI, which one of
+ * them uses at a time. Only the vQP that has the DCI is judged. A lane does not hang if
  *
- *   the application does not call progress     the watch's clock stands still
- *   what has completed is not polled yet       the queue is polled dry first
- *   the peer can't be asked, or nobody hears   it is asked on all links; silence
- *   it on any link                             counts if another one brings answers
+ *   the application does not call progress     the clock of the watch pauses
+ *   completions are not polled yet             the queue is polled until it is empty
+ *   the peer is silent on all links            silence on one link counts only if
+ *                                              the peer answers on another one
  *   the peer has no receive buffers            it answers, and does not progress
  */
 #ifdef HAVE_CONFIG_H
@@ -142,9 +141,8 @@ static void uct_varuna_hang_beat(uct_varuna_ep_t *ep)
 
 /* --- Verdict --- */
 
-/* What has completed may wait to be polled: thousands of vQPs share a completion
- * queue. But messages may come faster than they are polled, so that is not waited
- * for for ever. */
+/* Completions may not be polled yet: thousands of vQPs share a completion queue. But
+ * messages may arrive faster than they are polled, so the wait is limited. */
 static int uct_varuna_hang_is_polled(uct_varuna_ep_t *ep, ucs_time_t age,
                                      ucs_time_t now)
 {
@@ -166,9 +164,9 @@ static int uct_varuna_hang_is_polled(uct_varuna_ep_t *ep, ucs_time_t age,
 }
 
 /*
- * The peer answers on the link of the lane. @return why that is a failure
- * nevertheless, or NULL: messages wait for receive buffers of a peer whose
- * application computes, and everything else waits behind them.
+ * The peer answers on the link of the lane. @return Why the lane has failed
+ * nevertheless, or NULL: messages may wait for receive buffers of a peer whose
+ * application computes, and later requests wait for these messages.
  */
 static const char *uct_varuna_hang_reason(const uct_varuna_ep_t *ep)
 {

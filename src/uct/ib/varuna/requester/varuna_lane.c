@@ -33,11 +33,10 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
     return uct_varuna_link_select(table, ep->lane.link, usable);
 }
 
-/* When no path is known to be good: of those which failed, on a link that is up, one
- * that was seen to be good since, whatever is left of its hold-down; else the one that
- * was left alone for the longest time. Without a lane only a new attempt can tell
- * whether a path came back, so each must have its turn, or a dead one could be tried for
- * ever while another has come back. */
+/* No path is known to be good. Choose among the failed ones on links that are up: a path
+ * that was good since, although it is held down; otherwise the one that was not tried
+ * for the longest time. Without a lane only a new attempt shows whether a path works
+ * again, so each must have its turn. */
 static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_path_t *paths = ep->peer->paths;
@@ -99,7 +98,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     params.path_index = ep->lanes.path_index % ucs_max(on->attr.dev_num_paths, 1);
     if (kind == UCT_VARUNA_LANE_DC) {
         if (far->dc_addr == NULL) {
-            return UCS_ERR_UNREACHABLE; /* Its owner has not told it */
+            return UCS_ERR_UNREACHABLE; /* The peer has not sent it yet */
         }
 
         params.field_mask |= UCT_EP_PARAM_FIELD_DEV_ADDR |

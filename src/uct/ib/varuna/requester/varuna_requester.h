@@ -68,7 +68,7 @@ typedef struct uct_varuna_requester {
                                                  the last failure */
         ucs_time_t             at;            /* Next scan */
         ucs_time_t             scanned_at;    /* Last one */
-        ucs_time_t             clock;         /* Pauses while nobody scans */
+        ucs_time_t             clock;         /* Pauses while there is no scan */
     } scan;                                   /* Background scan, varuna_scan.c */
     struct {
         uint64_t               posted;        /* By lanes which are gone */

@@ -18,12 +18,12 @@
 
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
 
-/* Silent requests that are still the oldest after this time are given a completion:
- * without one nobody can find out that they hang */
+/* Requests without a completion that are still the oldest after this time are given one:
+ * without it, a hanging request is not found */
 #define UCT_VARUNA_SCAN_SIGNAL       0.1  /* seconds */
 
-/* Between two scans the clock of requests advances by this at most: while the
- * application does not call progress, nobody looks for completions either */
+/* Between two scans the clock of requests advances by this at most: while the application
+ * does not call progress, completions are not polled either */
 #define UCT_VARUNA_SCAN_STEP         0.2  /* seconds */
 
 /* Called for each endpoint now and then; the requests themselves bear no timer. */

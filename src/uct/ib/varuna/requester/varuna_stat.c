@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is counted and told when an endpoint has switched, and the counters of an
+ * Counts and reports the switches of endpoints, and shows the counters of an
  * endpoint as UCX's statistics. See varuna_stat.h.
  */
 #ifdef HAVE_CONFIG_H

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is counted and told when an endpoint has switched, and the counters of an
+ * Counts and reports the switches of endpoints, and shows the counters of an
  * endpoint as UCX's statistics, where UCX is built with them. varuna_vfs.c shows the
- * same in the VFS tree. Called by varuna_recovery.c, varuna_ep.c and varuna_scan.c.
+ * same in the VFS tree.
  */
 #ifndef UCT_VARUNA_STAT_H_
 #define UCT_VARUNA_STAT_H_

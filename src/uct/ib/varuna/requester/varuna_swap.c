@@ -49,10 +49,9 @@ static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
 }
 
 /*
- * A read of the peer's memory behind all that was posted: when it has come back,
- * that is complete, and in memory, so a write over another NIC cannot be overtaken
- * by it. It is a request as any other, so it is repeated if the lane fails. It is
- * posted before anything is taken for the new lane, and nothing behind it.
+ * The last request on the old lane is a read of the peer's memory. When its data has
+ * come, all earlier writes are in memory, so they cannot overtake a write over another
+ * NIC. It is repeated like any other request if the lane fails.
  *
  * While the lane has no resources for it, it has none for the user either.
  */
@@ -73,8 +72,8 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
     }
 }
 
-/* @return whether the old lane still has something to do. What was posted stands
- * before what was taken for the new lane. */
+/* @return Whether the old lane still has work. Requests that were posted precede those
+ * that wait for the new lane. */
 static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_req_t *head;

@@ -1,10 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * State FENCE: asks the responder for what a dead lane has left behind, and gives
- * each unfinished request its verdict. What the evidence means is decided in
- * varuna_plan.c; this file collects it and acts on it. Called by varuna_recovery.c,
- * and by varuna_ep_ctl.c when the answer is there.
+ * State FENCE: asks the responder for the evidence of a dead lane, and gives each
+ * unfinished request its verdict. varuna_plan.c decides what the evidence means; this
+ * file collects it and acts on it.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

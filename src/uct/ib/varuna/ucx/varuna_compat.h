@@ -47,9 +47,9 @@
 #endif
 
 
-/* What a memory domain which invalidates keys says. Newer series tell keys for
- * reads and writes from keys for atomics, and UCP uses neither with error handling
- * unless they can be invalidated. */
+/* Flags of a memory domain that invalidates keys. Newer series have one for keys of reads
+ * and writes and one for keys of atomics, and UCP uses neither with error handling
+ * unless it can be invalidated. */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
 #  define UCT_VARUNA_COMPAT_INVALIDATE \
     (UCT_MD_FLAG_INVALIDATE | UCT_MD_FLAG_INVALIDATE_RMA | \
@@ -59,8 +59,8 @@
 #endif
 
 
-/** Attributes of an inner memory domain, with the flags which only the newer form
- * of the query tells. */
+/** Attributes of an inner memory domain, with the flags that only the newer form of the
+ * query returns. */
 static inline ucs_status_t
 uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
 {

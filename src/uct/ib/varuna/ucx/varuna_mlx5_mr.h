@@ -38,7 +38,7 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
                                     unsigned rights, void **mr_p,
                                     uint64_t *key_p);
 
-/** Deregister. From the return on nobody can access the memory with its key. */
+/** Deregister. When it returns, the key gives no access to the memory any more. */
 void uct_varuna_mlx5_mr_dereg(void *mr);
 
 #endif
