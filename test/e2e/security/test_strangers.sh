@@ -59,7 +59,7 @@ test_endpoints_of_guests_are_bounded() {
 }
 
 test_endpoints_of_one_peer_are_bounded() {
-    server_up UCX_RC_VARUNA_MAX_PEER_TARGETS=5 UCX_LOG_LEVEL=error
+    server_up UCX_RC_VARUNA_MAX_TARGETS=50 UCX_LOG_LEVEL=error
     say vqps 12
     check grep -q '^ft: opened 5 refused 7' say.log
     server_down

@@ -137,14 +137,9 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
 
   {"MAX_TARGETS", "1000000",
    "Maximum number of endpoints that all peers may have to this interface,\n"
-   "including closed ones until the application calls progress.",
+   "including closed ones until the application calls progress. One interface\n"
+   "of a peer may have a tenth of them open.",
    ucs_offsetof(uct_varuna_iface_config_t, max_targets), UCS_CONFIG_TYPE_UINT},
-
-  {"MAX_PEER_TARGETS", "100000",
-   "Maximum number of open endpoints that one interface of a peer may have to\n"
-   "this interface.",
-   ucs_offsetof(uct_varuna_iface_config_t, max_peer_targets),
-   UCS_CONFIG_TYPE_UINT},
 
   {"REBUILD_RATE", "1000",
    "Largest number of RC connections that are begun in a second, at first use\n"
@@ -209,7 +204,6 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.heartbeat_idle     = config->heartbeat_idle;
     iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
     iface->config.max_targets        = config->max_targets;
-    iface->config.max_peer_targets   = config->max_peer_targets;
     iface->config.orphan_timeout     = ucs_time_from_sec(
                                                config->orphan_timeout);
     iface->config.recovery        = config->recovery;

@@ -110,7 +110,6 @@ struct uct_varuna_iface {
         ucs_time_t             hang_timeout;       /* 0: never */
         ucs_time_t             orphan_timeout;     /* 0: never */
         unsigned               max_targets;
-        unsigned               max_peer_targets;
         uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         int                    psn;

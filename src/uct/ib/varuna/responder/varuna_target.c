@@ -144,16 +144,19 @@ err:
     return status;
 }
 
+/* One peer may have this part of MAX_TARGETS, so that it leaves some to others. */
+#define UCT_VARUNA_TARGET_PEER_SHARE 10
+
 /* @param [in] peer  The requester, NULL if it is not known yet. */
 static int uct_varuna_target_may_open(const uct_varuna_responder_t *resp,
                                       const uct_varuna_peer_t *peer)
 {
-    const uct_varuna_iface_t *iface = resp->iface;
+    unsigned max      = resp->iface->config.max_targets;
+    unsigned peer_max = ucs_max(1, max / UCT_VARUNA_TARGET_PEER_SHARE);
 
-    return (resp->targets.count < iface->config.max_targets) &&
+    return (resp->targets.count < max) &&
            ((peer == NULL) ||
-            (uct_varuna_responder_peer(resp, peer)->targets <
-             iface->config.max_peer_targets));
+            (uct_varuna_responder_peer(resp, peer)->targets < peer_max));
 }
 
 void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
@@ -230,7 +233,7 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
     if (!uct_varuna_target_may_open(resp, uct_varuna_peer_find(resp->ctl, hdr->uuid,
                                                               hdr->secret))) {
         uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
-                                "MAX_TARGETS or MAX_PEER_TARGETS are open");
+                                "MAX_TARGETS are open, or a tenth of them by one peer");
         uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_EXCEEDS_LIMIT);
         return;
     }

@@ -54,8 +54,7 @@ fake_host::fake_host(unsigned num_links) :
     iface()->config.heartbeat_misses   = 3;
     iface()->config.hang_timeout       = ucs_time_from_msec(1000);
     iface()->config.orphan_timeout     = ucs_time_from_msec(800);
-    iface()->config.max_targets        = 8;
-    iface()->config.max_peer_targets   = 4;
+    iface()->config.max_targets        = 40;
     iface()->config.spare_qps          = 2;
 
     uct_varuna_ctl_init(&m_ctl, iface());

@@ -137,15 +137,17 @@ UCS_TEST_F(test_varuna_target, address_of_another_peer) {
 UCS_TEST_F(test_varuna_target, limit_of_a_peer_and_of_all) {
     scoped_log_handler slh(hide_warns_logger);
 
-    for (unsigned i = 0; i < host->iface()->config.max_peer_targets; ++i) {
+    const unsigned max      = host->iface()->config.max_targets;
+    const unsigned peer_max = max / 10;
+
+    for (unsigned i = 0; i < peer_max; ++i) {
         open(alice, VQP + i);
     }
     send_open(alice, 1);
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, rejected());
 
-    for (unsigned i = host->iface()->config.max_peer_targets;
-         i < host->iface()->config.max_targets; ++i) {
-        open(bob, VQP + i);
+    for (unsigned i = peer_max; i < max; ++i) {
+        open({0x10 + i, 3, 3}, 1);
     }
     send_open({0xc, 3, 3}, 1);
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, rejected());
