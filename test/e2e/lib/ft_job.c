@@ -12,6 +12,7 @@
  *            open                   a new endpoint
  *            warm NUMBER            one put outside of the plans' memory, flushed
  *            run NUMBER PLAN FLAGS  a plan, see ft_plan.c and FT_RUN_...
+ *            check                  the endpoint, as UCX's keepalive does
  *            idle SECONDS           progress
  *            server INDEX ADDRESS   of the chaos test
  *            chaos CLIENT CLIENTS SERVERS SEED SECONDS FILE   see ft_registers.c
@@ -197,6 +198,19 @@ static void ft_client_add_server(const char *text)
     }
 }
 
+static int ft_client_check(ft_client_t *client)
+{
+    ucs_status_t status = uct_ep_check(client->ep, 0, NULL);
+
+    if (status != UCS_OK) {
+        snprintf(client->error, sizeof(client->error), "check: %s",
+                 ucs_status_string(status));
+        return -1;
+    }
+
+    return 0;
+}
+
 static void ft_client_command(ft_client_t *client, const char *line)
 {
     ft_regs_params_t load;
@@ -215,6 +229,8 @@ static void ft_client_command(ft_client_t *client, const char *line)
         ret = ft_client_warm(client, number);
     } else if (sscanf(line, "run %u %63s %u", &number, plan, &flags) == 3) {
         ret = ft_client_run(client, number, plan, flags);
+    } else if (!strcmp(line, "check")) {
+        ret = ft_client_check(client);
     } else if (sscanf(line, "idle %lf", &seconds) == 1) {
         ft_client_idle(client, seconds);
     } else if (!strncmp(line, "server ", 7)) {

@@ -75,6 +75,7 @@ restart() {
     jobs_start
     wait_for_rc
     ask client "run 1 put_short 0"
+    ask client "idle ${quiet:-0}"
     server_kill
     before=$(accesses)
     [ "$before" -gt 0 ] || fail "the trace is empty"
@@ -100,10 +101,13 @@ test_a_restarted_peer_refuses_what_is_not_for_it() {
     works_anew
 }
 
-# Nothing is under way, nor posted: the heartbeat tells
+# Nothing is under way, and UCX's keepalive checks the endpoint: the heartbeat reports it
 test_an_idle_endpoint_hears_that_its_peer_was_restarted() {
-    export UCX_RC_VARUNA_HEARTBEAT_IDLE=y
+    quiet=1.5 # The heartbeat has ended
     restart --reuse-qpns
+    ask client "idle 0.5"
+    [ "$(errors)" -eq 0 ] || fail "it was found without a check"
+    ask client check
     await_error "Connection reset by remote peer" 0
     refused PING
     is_untouched

@@ -58,7 +58,6 @@ in_order() {
 # What an operator reads of a failover at level "debug", "grep rc_varuna:" of the log
 test_log_tells_the_story() {
     local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
-    export UCX_RC_VARUNA_HEARTBEAT_IDLE=y
     fabric_up
     jobs_start
     wait_for_rc

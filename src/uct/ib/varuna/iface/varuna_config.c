@@ -115,11 +115,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, heartbeat_misses),
    UCS_CONFIG_TYPE_UINT},
 
-  {"HEARTBEAT_IDLE", "n",
-   "Ask on links without unfinished requests, too.",
-   ucs_offsetof(uct_varuna_iface_config_t, heartbeat_idle),
-   UCS_CONFIG_TYPE_BOOL},
-
   {"HANG_TIMEOUT", "10s",
    "The path has failed if a queue pair has completed no request of an\n"
    "endpoint for this time, and the peer answers on another link only, or\n"
@@ -201,7 +196,6 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.heartbeat_interval = ucs_time_from_sec(
                                                config->heartbeat_interval);
     iface->config.heartbeat_misses   = ucs_max(1, config->heartbeat_misses);
-    iface->config.heartbeat_idle     = config->heartbeat_idle;
     iface->config.hang_timeout       = ucs_time_from_sec(config->hang_timeout);
     iface->config.max_targets        = config->max_targets;
     iface->config.orphan_timeout     = ucs_time_from_sec(

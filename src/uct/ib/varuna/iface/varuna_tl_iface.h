@@ -27,7 +27,6 @@ typedef struct uct_varuna_iface_config {
     int                        port_events;    /* Listen to port events */
     double                     heartbeat_interval;
     unsigned                   heartbeat_misses;
-    int                        heartbeat_idle; /* Without traffic, too */
     double                     hang_timeout;
     double                     orphan_timeout; /* 0: never */
     unsigned                   max_targets;

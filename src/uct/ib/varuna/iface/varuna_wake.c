@@ -69,8 +69,8 @@ static double uct_varuna_wake_sleep_time(uct_varuna_tl_iface_t *iface)
     }
 
     iface->wake.fast_wakes = 0;
-    return ((requester->outstanding > 0) || uct_varuna_wake_has_hold(base) ||
-            base->config.heartbeat_idle) ? UCT_VARUNA_WAKE_WATCH : 0;
+    return ((requester->outstanding > 0) || uct_varuna_wake_has_hold(base)) ?
+           UCT_VARUNA_WAKE_WATCH : 0;
 }
 
 ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface)

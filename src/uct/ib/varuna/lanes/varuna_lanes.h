@@ -106,7 +106,6 @@ struct uct_varuna_iface {
         ucs_time_t             drain_timeout;
         ucs_time_t             heartbeat_interval; /* 0: on demand only */
         unsigned               heartbeat_misses;
-        int                    heartbeat_idle;
         ucs_time_t             hang_timeout;       /* 0: never */
         ucs_time_t             orphan_timeout;     /* 0: never */
         unsigned               max_targets;

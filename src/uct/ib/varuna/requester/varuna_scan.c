@@ -29,17 +29,9 @@
 /* Called for each endpoint now and then; the requests themselves bear no timer. */
 static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_req_t *head;
 
-    if (ep->lane.ep == NULL) {
-        return;
-    }
-
-    if (ucs_queue_is_empty(&ep->hot.reqs)) {
-        if (iface->config.heartbeat_idle) {
-            uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
-        }
+    if ((ep->lane.ep == NULL) || ucs_queue_is_empty(&ep->hot.reqs)) {
         return;
     }
 
