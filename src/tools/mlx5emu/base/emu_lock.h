@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Robust locks in shared memory. A process that dies inside one wedges nobody:
- * the next owner is told, and makes what the lock protects consistent.
+ * Robust locks in shared memory. If a process dies while it holds a lock, the next owner
+ * is notified, and repairs what the lock protects.
  *
  * Order: requester half of a queue pair -> responder half of its peer -> HCA
  * (atomics) -> SRQ -> CQ -> tables -> heap. Never two of a kind.
@@ -32,8 +32,8 @@ void emu_unlock(emu_lock_t *lock);
  */
 int emu_lock_owner_died(const emu_lock_t *lock);
 
-/** Take a lock if nobody has it. @return 1 taken, 2 taken from a dead owner,
- *  0 if somebody has it. */
+/** Take a lock if it is free. @return 1 if it was taken, 2 if it was taken from a dead
+ *  owner, 0 if it is not free. */
 int emu_trylock(emu_lock_t *lock);
 
 #endif

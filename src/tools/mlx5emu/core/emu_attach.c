@@ -133,7 +133,7 @@ static void emu_proc_fill(emu_proc_t *proc, unsigned host)
     emu_lock_init(&proc->life);
 }
 
-/* table_lock is held: who else holds a starting slot has died at it */
+/* table_lock is held: any other process with a starting slot has died */
 static void emu_proc_free_stillborn(void)
 {
     unsigned i;

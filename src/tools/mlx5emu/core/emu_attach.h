@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Joining a fabric, leaving it, and cleaning up after those who died in it.
+ * Joining a fabric, leaving it, and cleaning up after processes that died in it.
  *
  * Called by: verbs/ (on the first ibv call), ctl/ (reaping dead processes).
  */
@@ -19,14 +19,14 @@
 int emu_proc_attach(const char *fabric, unsigned host, char *err,
                     size_t err_max);
 
-/** Leave: releases all that is still open. Called at exit by a destructor, if
- *  nobody else can be in the midst of anything (@ref emu_proc_is_alone). */
+/** Leave: releases all that is still open. Called at exit by a destructor, if no other
+ *  thread can be using the fabric (@ref emu_proc_is_alone). */
 void emu_proc_detach(void);
 
 /** Whether this process has no threads but the caller and the service thread. */
 int emu_proc_is_alone(void);
 
-/** Release what dead processes left behind. @return how many there were. */
+/** Release the objects of dead processes. @return The number of these processes. */
 int emu_proc_reap(void);
 
 #endif

@@ -104,8 +104,8 @@ void emu_chan_post(emu_chan_t *chan, uint32_t type, uint32_t num,
         return;
     }
 
-    /* Opened each time: events are rare, and a descriptor that is kept could
-     * be closed behind our back by a program that closes all it finds */
+    /* Opened each time: events are rare, and some programs close all descriptors
+     * that they find */
     emu_chan_path(chan, path, sizeof(path));
     fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {

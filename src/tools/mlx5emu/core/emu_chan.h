@@ -3,7 +3,7 @@
  *
  * Event channels.
  *
- * Called by: verbs/ and devx/ (channels of programs), and whoever has an event.
+ * Called by: verbs/ and devx/ (channels of programs), and all code that raises events.
  */
 
 #ifndef EMU_CHAN_H_

@@ -261,8 +261,8 @@ int emu_cq_resize(emu_cq_t *cq, unsigned cqe, uint32_t ci)
     return ret;
 }
 
-/* Whether an entry that was not read yet would be overwritten. The consumer
- * tells in the doorbell record how far it is. */
+/* Whether an entry that was not read yet would be overwritten. The consumer writes its
+ * position to the doorbell record. */
 static int emu_cq_is_full(const emu_cq_t *cq)
 {
     return !cq->ignore_overrun &&

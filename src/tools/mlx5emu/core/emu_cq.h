@@ -27,7 +27,7 @@ struct emu_cq {
     uint8_t           *buf;
     volatile uint32_t *dbrec;
     emu_chan_t        *chan;      /* NULL: no completion channel */
-    emu_chan_t        *async;     /* of its error; NULL: nobody listens */
+    emu_chan_t        *async;     /* of its error; NULL: none */
     uint32_t          user_mem;   /* buf and dbrec are the program's */
     uint64_t          cookie;
     uint64_t          refs;       /* queue pairs; atomic */
@@ -40,11 +40,11 @@ struct emu_cq {
     uint32_t          pi;         /* entries ever written */
     uint32_t          resizing;   /* the ring and its size do not fit together */
     uint32_t          armed;      /* 0, 1: next, 2: next solicited or error */
-    uint32_t          sol_pi;     /* pi behind the last that is solicited */
+    uint32_t          sol_pi;     /* pi after the last solicited one */
     uint32_t          ignore_overrun; /* the program promises not to, and need
-                                         not tell how far it has read */
+                                         not report how far it has read */
     uint32_t          failed;     /* overrun: nothing is written any more */
-    uint32_t          spread;     /* ... and its queue pairs are told; atomic */
+    uint32_t          spread;     /* ... and its queue pairs are notified; atomic */
 };
 
 /** A queue which the program brought along (DEVX), in memory that all processes
@@ -68,8 +68,8 @@ typedef struct emu_cq_user_attr {
 int emu_cq_create(emu_ctx_t *ctx, unsigned cqe, unsigned cqe_size,
                   emu_chan_t *chan, uint64_t cookie, emu_cq_t **cq_p);
 
-/** Create a completion queue in the program's memory. Nobody gets its events
- *  before @ref emu_cq_set_chans. */
+/** Create a completion queue in the program's memory. It has no events before
+ *  @ref emu_cq_set_chans. */
 int emu_cq_create_user(emu_ctx_t *ctx, const emu_cq_user_attr_t *attr,
                        uint64_t cookie, emu_cq_t **cq_p);
 

@@ -182,8 +182,8 @@ void emu_late_serve(void)
     }
 }
 
-/* late_lock is held. @return an entry that is free, or NULL; when the queue
- * pair's last one is due; whether somebody comes for it anyway */
+/* late_lock is held. @return A free entry, or NULL; when the queue pair's last one is
+ * due; whether it will be handled anyway */
 static emu_late_t *emu_late_find_room(uint32_t qpn, uint64_t *due_p,
                                       int *is_served_p)
 {

@@ -62,8 +62,8 @@ int emu_late_add(const emu_late_t *what, const struct iovec *src,
 /** Place all that a queue pair has accepted; it is in memory on return. */
 void emu_late_flush_qp(uint32_t qpn);
 
-/** A queue pair reads memory, or will write a completion: place what its NIC may
- *  not let pass, which is what came to the port, or to this queue pair alone. */
+/** A queue pair reads memory, or will write a completion: first place the data that its
+ *  NIC must not reorder with that, which came to the port, or to this queue pair. */
 void emu_late_flush_before(uint32_t port, uint32_t qpn);
 
 /** Place all that waits for some memory of a process. */

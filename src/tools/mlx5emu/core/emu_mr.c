@@ -190,7 +190,7 @@ static int emu_mr_is_held(const emu_mr_t *mr)
     return 0;
 }
 
-/* Until those who began an access before a change have ended it */
+/* Wait until accesses that began before a change have ended */
 static void emu_mr_wait(const emu_mr_t *mr)
 {
     struct timespec pause = { .tv_nsec = 20000 };
@@ -208,16 +208,16 @@ static void emu_mr_wait(const emu_mr_t *mr)
     }
 }
 
-/* Whoever begins an access after this sees it, and gives up; those who began
- * earlier are waited for */
+/* An access that begins after this sees it and gives up; earlier ones are waited
+ * for */
 static void emu_mr_stop(emu_mr_t *mr)
 {
     __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
     emu_mr_wait(mr);
 }
 
-/* Windows into a region that goes away lead nowhere from now on; their slots
- * stay with who made them */
+/* Windows of a region that is deregistered become invalid; their slots still belong to
+ * the process that made them */
 static void emu_mr_stop_windows(const emu_mr_t *parent)
 {
     emu_mr_t *mr;

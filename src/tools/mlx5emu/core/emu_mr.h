@@ -71,7 +71,7 @@ int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
  */
 int emu_mr_change(emu_mr_t *mr, emu_pd_t *pd, unsigned access);
 
-/** Deregister: waits until nobody is in the middle of an access. */
+/** Deregister: waits until no access is in progress. */
 void emu_mr_dereg(emu_mr_t *mr);
 
 /**

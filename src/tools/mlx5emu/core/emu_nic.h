@@ -18,11 +18,11 @@
 int emu_nic_open(unsigned link, emu_ctx_t **ctx_p);
 
 /**
- * Kill or revive the NIC that a port belongs to: with one NIC for all links of
- * a host, all of them. Whatever was made on it before never works again;
- * devices that are opened after a revival do.
+ * Kill or revive the NIC that a port belongs to: all ports, if one NIC has all links of a
+ * host. Objects that were made on it before never work again; devices that are opened
+ * after a revival do.
  *
- * @param [in] event  Whether IBV_EVENT_DEVICE_FATAL tells the programs.
+ * @param [in] event  Whether programs get IBV_EVENT_DEVICE_FATAL.
  * @return 0, or -EALREADY if it is dead (or alive) already.
  */
 int emu_nic_kill(unsigned host, unsigned link, int event);
@@ -42,8 +42,8 @@ int emu_nic_command(uint32_t port, uint32_t gen);
  * The same for a transition of a queue pair to RESET or ERR, which quirk
  * fatal-writes may answer for the device.
  *
- * @param [out] is_done_p  Nonzero if the program is to be told that it is done,
- *                         whatever the device does.
+ * @param [out] is_done_p  Nonzero if success is reported to the program, whatever the
+ *                         device does.
  */
 int emu_nic_command_end(uint32_t port, uint32_t gen, uint32_t qpn, int *is_done_p);
 

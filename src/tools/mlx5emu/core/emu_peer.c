@@ -1,20 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Short accesses to the memory of other processes, by /proc/PID/mem, which is kept
- * open: whose memory it is and whether we may was settled when it was opened.
- * process_vm_writev() settles it each time, and takes a quarter longer for some
- * bytes. What does not work this way is left to the caller. The kernel lets this
- * file be used for pages that their owner may not access, as debuggers do.
+ * Short accesses to the memory of other processes by /proc/PID/mem, which is kept open:
+ * the permission is checked once, when it is opened. process_vm_writev() checks it each
+ * time, and takes a quarter longer for some bytes. If this way fails, the caller uses
+ * that one. Through this file, pages that their owner may not access can be accessed, as
+ * debuggers do.
  *
- * The descriptors are above those of the program. If it closes them all the same, an
+ * The descriptors are above those of the program. If it closes them nevertheless, an
  * access fails, and that process is not accessed this way again.
  *
- * A slot of the table of processes gets another owner while a thread may still be
- * about to write to the old one's memory. So a user says that it is one, and looks
- * whose descriptor it is after that; the descriptor is closed by who has taken the
- * owner away and sees no user. A forked child closes them all: it has no threads
- * that use them.
+ * A slot of the table of processes may get another owner while a thread is about to write
+ * to the old one's memory. So a user first registers, and then checks whose descriptor it
+ * is; the thread that removes the owner closes the descriptor once it has no users. A
+ * forked child closes them all: it has no threads that use them.
  */
 
 #include "emu_peer.h"
@@ -110,7 +109,7 @@ static void emu_peer_sweep(void)
     }
 }
 
-/* Who comes at the same time does without */
+/* Another thread is opening it: do without */
 static void emu_peer_open(emu_peer_t *peer, const emu_proc_t *proc,
                           uint64_t owner)
 {

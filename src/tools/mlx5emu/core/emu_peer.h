@@ -21,9 +21,8 @@
  * @param [in] index   Of the process.
  * @param [in] is_put  To that process; from it otherwise.
  *
- * @return Nonzero if they are copied. 0 if some of them may not be:
- *         process_vm_writev() or process_vm_readv() has to be tried, which tells
- *         why.
+ * @return Nonzero if they are copied. 0 if some of them may not be: try
+ *         process_vm_writev() or process_vm_readv(), which return the reason.
  */
 int emu_peer_access(uint32_t index, int is_put, void *local, uint64_t remote,
                     size_t length);

@@ -342,7 +342,7 @@ static void emu_link_get_addr(emu_port_t *port)
         return;
     }
 
-    /* Whoever configures the interface waits for the link */
+    /* Configuring the interface includes waiting for the link */
     emu_port_raise(port, IBV_EVENT_PORT_ACTIVE);
     if (moves || had_no_ip) {
         emu_port_raise(port, IBV_EVENT_GID_CHANGE);

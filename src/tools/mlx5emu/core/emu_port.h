@@ -20,7 +20,7 @@
 typedef enum emu_link_state {
     EMU_LINK_UP,
     EMU_LINK_DOWN,    /* packets are lost both ways; events were raised */
-    EMU_LINK_SILENT,  /* packets are lost both ways; nothing tells */
+    EMU_LINK_SILENT,  /* packets are lost both ways, without an event */
     EMU_LINK_LAST
 } emu_link_state_t;
 
@@ -44,7 +44,7 @@ typedef enum emu_counter {
     EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
     EMU_CNT_DROPS_LINK,    /* packets lost since a link was not up */
     EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
-    EMU_CNT_DROPS_DEST,    /* packets to nobody, or refused in silence */
+    EMU_CNT_DROPS_DEST,    /* packets without a receiver, or dropped */
     EMU_CNT_CQES,          /* completions written */
     EMU_CNT_LAST
 } emu_counter_t;
@@ -179,9 +179,9 @@ int emu_port_is_mlx5(const emu_port_t *port);
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
 
 /**
- * Have a link go down and up until emu_link_set() ends it. It goes down at
- * once. All processes of the fabric keep the time, so that events come when
- * they should, whoever lives.
+ * Make a link go down and up until emu_link_set() ends it. It goes down at once. All
+ * processes of the fabric keep the time, so that events come in time even if some of
+ * them die.
  *
  * @param [in] period_ns  Of down and up together.
  * @param [in] up_ppm     The part of it that the link is up.

@@ -24,7 +24,7 @@ struct emu_proc {
     emu_lock_t life;
     uint32_t   kick;       /* futex: the service thread sleeps while it is the
                               same; atomic, so are the next two */
-    uint32_t   sleeping;   /* whether somebody waits for that */
+    uint32_t   sleeping;   /* whether a thread waits for that */
     uint32_t   nudged;     /* other processes have news for the thread */
     char       comm[EMU_COMM_MAX];
     /* Memory regions (indices) that its threads access now; 0: free. Others read

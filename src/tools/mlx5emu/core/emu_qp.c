@@ -278,8 +278,8 @@ void emu_qp_destroy(emu_qp_t *qp)
     emu_unlock(&qp->resp_lock);
     emu_unlock(&qp->req_lock);
 
-    /* From here on nobody touches the queues: all look at "used" or at the
-     * states with a lock held */
+    /* From here on no thread touches the queues: all check "used" or the states
+     * with a lock held */
     if (is_first) {
         emu_heap_free(qp->mem, emu_qp_mem_size(qp));
         emu_qp_ref(qp, -1);

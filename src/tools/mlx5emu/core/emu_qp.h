@@ -116,7 +116,7 @@ struct emu_qp {
     emu_sqe_t           *sqes;       /* sq_bb_cnt of them */
     void                *mem;        /* what the engine allocated of these */
     uint32_t            user_mem;    /* queues and dbrec are the program's */
-    emu_chan_t          *async;      /* of events; NULL: nobody listens */
+    emu_chan_t          *async;      /* of events; NULL: none */
     uint64_t            dc_key;
     uint64_t            cookie;
     uint32_t            known_rq_psn;/* what a driver knows that caches PSNs: */
@@ -141,7 +141,7 @@ struct emu_qp {
     uint32_t            req_max;     /* all PSNs below were sent before */
     uint32_t            req_rd_out;  /* reads and atomics in flight */
     uint8_t             req_retry;   /* tries left */
-    uint8_t             req_rnr;     /* RNR tries left; 7: for ever */
+    uint8_t             req_rnr;     /* RNR tries left; 7: no limit */
     uint8_t             req_waiting; /* RNR wait: nothing is sent */
     uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
     uint8_t             req_hung;    /* a fault has stopped it until it leaves

@@ -76,7 +76,7 @@ static int emu_quirk_selects(const emu_quirk_rule_t *rule, uint32_t port)
            ((rule->link == EMU_QUIRK_ANY) || (rule->link == port % links));
 }
 
-/* quirk_lock is held. Values first: who finds the quirk on reads them. */
+/* quirk_lock is held. Values first: a reader that finds the quirk on reads them. */
 static void emu_quirk_set_port(emu_quirk_port_t *port,
                                const emu_quirk_rule_t *rule)
 {

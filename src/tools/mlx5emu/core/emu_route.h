@@ -56,8 +56,8 @@ int emu_route_find_gid(const emu_port_t *port, const union ibv_gid *gid,
 
 /**
  * RoCE: find the MAC address for a GID, as the host's kernel does by ARP or neighbor
- * discovery. What was found is known until the link goes down. Blocks for a second
- * (scaled) if nobody answers.
+ * discovery. The result is valid until the link goes down. Blocks for a second (scaled)
+ * if there is no answer.
  *
  * @return 0, -EINVAL or -ENODATA (no such GID of our own), -ETIMEDOUT.
  */

@@ -216,8 +216,8 @@ const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p)
         *index_p = srq->returned[--srq->num_returned];
         entry    = emu_srq_entry(srq, *index_p);
     } else if (posted != 0) {
-        /* Counted first: who dies in between makes the queue shorter by one,
-         * instead of handing out an entry that nobody posted */
+        /* Counted first: if a process dies in between, the queue is shorter by one
+         * entry, instead of handing out one that was not posted */
         srq->taken++;
         *index_p  = srq->cyclic ? srq->next : (srq->next & (srq->wqe_cnt - 1));
         entry     = emu_srq_entry(srq, *index_p);

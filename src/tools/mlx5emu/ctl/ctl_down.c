@@ -193,8 +193,8 @@ static int ctl_down_run(int argc, char **argv)
         return ctl_fail("there is no fabric \"%s\"", ctl_fabric_name());
     }
 
-    /* A file that cannot be opened (half made, another version's) is removed
-     * too, but only by force: nobody can tell who uses it */
+    /* A file that cannot be opened (half made, another version's) is removed, too,
+     * but only by force: its users are unknown */
     if (emu_fabric_open(ctl_fabric_name(), err, sizeof(err)) == 0) {
         status = ctl_down_empty(&args);
         emu_fabric_close();

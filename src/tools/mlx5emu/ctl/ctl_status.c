@@ -409,7 +409,7 @@ static int ctl_status_show(int json, int with_qps)
         return ctl_fail("out of memory");
     }
 
-    /* What the dead left behind is no part of the state */
+    /* Objects of dead processes are not part of the state */
     (void)emu_proc_reap();
     ctl_status_copy(status);
     if (json) {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The judge of the trace ("trace --check"): what a reliable transport promises
- * of each work request, whatever was lost on the way:
+ * The judge of the trace ("trace --check"). It checks what a reliable transport promises
+ * for each work request, whatever was lost on the way:
  *
  *   - it is executed once at most, as a whole and each part of it;
  *   - its parts follow each other without a gap or an overlap;
@@ -11,14 +11,13 @@
  *
  * Of parts that were placed out of order (quirk ooo) only the bytes are counted.
  *
- * It knows requests by their number, which no two of a fabric share. What a
- * program posts twice are two requests: the judge of that is who knows the
- * program. Called by ctl_trace.c.
+ * Requests are identified by their number, which is unique in a fabric. If a program
+ * posts the same operation twice, these are two requests; only a test of that program
+ * can judge that. Called by ctl_trace.c.
  *
- * Where entries are missing, what is behind them can be judged but for a request which
- * may have begun, or been executed, in the gap. As a queue pair executes one request
- * after the other, that is the first one which it executes behind the gap, and those
- * before that one.
+ * If entries are missing, requests that may have begun or been executed in the gap cannot
+ * be judged: since a queue pair executes one request after the other, these are the first
+ * one that it executes after the gap, and those before it.
  */
 
 #include "ctl_trace_check.h"
@@ -36,7 +35,7 @@
 typedef struct ctl_check_item {
     uint64_t key;         /* 0: free */
     uint64_t done;        /* bytes executed; queue pair: newest request */
-    uint64_t end;         /* address behind them; queue pair: first request behind
+    uint64_t end;         /* address after them; queue pair: first request after
                              the last gap */
     uint32_t gaps;        /* of the trace, when it was seen last */
     uint8_t  whole;
@@ -62,7 +61,7 @@ struct ctl_check {
     uint64_t        unjudged;    /* requests */
     uint64_t        missing;     /* entries */
     uint32_t        gaps;
-    int             lost;        /* some are missing, and nobody wanted that */
+    int             lost;        /* some are missing although none was to be dropped */
     int             no_memory;
 };
 

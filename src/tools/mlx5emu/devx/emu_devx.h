@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * DEVX: programs hand commands to the device in its own format, and bring along
- * the memory of the queues that those create.
+ * DEVX: programs pass commands to the device in its own format, and supply the memory of
+ * the queues that they create.
  *
  *   program --> mlx5dv_devx_general_cmd, ..._obj_create/modify/query
  *                    |
@@ -12,10 +12,9 @@
  *                    |
  *               core/            the same objects that verbs/ makes
  *
- * Handlers of commands return a status of the device (EMU_CMD_ST_x), which the
- * program finds in the command's output while the call returns EREMOTEIO, as
- * the kernel does it. Commands that the kernel doesn't let pass fail with
- * EINVAL and no status.
+ * Handlers of commands return a status of the device (EMU_CMD_ST_x), which the program
+ * finds in the command's output while the call returns EREMOTEIO, as from the kernel.
+ * Commands that the kernel refuses fail with EINVAL and have no status.
  */
 
 #ifndef EMU_DEVX_H_

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * What the device can do, as it tells by commands. Only what is modelled is
+ * The commands that report the device's capabilities. Only what is modelled is
  * announced. Called by emu_devx_cmd.c.
  */
 
@@ -96,7 +96,7 @@ int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
         return EMU_CMD_ST_BAD_OUTP_LEN;
     }
 
-    /* The lowest bit tells maximal from present ones, which are the same */
+    /* The lowest bit selects maximal or present ones, which are the same */
     switch (emu_ifc_get(cmd->in, EMU_CMD_OP_MOD) >> 1) {
     case EMU_CAP_TYPE_GENERAL:
         emu_devx_fill_general(cap);
@@ -122,8 +122,8 @@ int emu_devx_query_vport(const emu_devx_cmd_t *cmd)
     emu_addr_t addr;
     uint64_t guid;
 
-    /* Those of other functions are for who manages the device, and Ethernet ports have
-     * a context of another kind */
+    /* Only the manager of the device may query other functions, and Ethernet ports have
+     * another kind of context */
     if (emu_port_is_roce(port) ||
         (emu_ifc_get(cmd->in, EMU_VPORT_IN_PORT_NUM) != 1) ||
         (emu_ifc_get(cmd->in, EMU_VPORT_IN_OTHER) != 0) ||

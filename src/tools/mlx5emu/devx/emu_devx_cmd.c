@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Syndromes tell firmware's checks apart; here they name the emulator's */
+/* Syndromes identify checks of the firmware; here, those of the emulator */
 #define EMU_DEVX_SYNDROME 0xe30000u
 
 
@@ -91,8 +91,8 @@ static int emu_devx_is_answered(const emu_devx_cmd_t *cmd, const emu_ctx_t *ctx)
            emu_nic_lies(ctx->port, ctx->nic_gen);
 }
 
-/* What the kernel checks of every command before the device sees it. NULL with
- * errno set if it doesn't let it pass. */
+/* What the kernel checks of every command before the device sees it. @return NULL with
+ * errno set if the command is refused. */
 static const emu_devx_op_t *
 emu_devx_check(const emu_devx_cmd_t *cmd, emu_devx_how_t how)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define EMU_DEVX_EVENT_NONE UINT32_MAX /* Nobody can subscribe to it */
+#define EMU_DEVX_EVENT_NONE UINT32_MAX /* Programs cannot subscribe to it */
 
 
 typedef struct emu_devx_chan {

@@ -88,9 +88,9 @@ static int emu_umem_protect(void *addr, size_t size, int prot)
     return syscall(SYS_mprotect, addr, size, prot);
 }
 
-/* To the heap (SYS_pwrite64) or from it (SYS_pread64). The kernel does it, as
- * whole pages hold neighbours of the umem, too, and tools like an address
- * sanitizer watch who reads these. */
+/* To the heap (SYS_pwrite64) or from it (SYS_pread64). The kernel copies, because whole
+ * pages contain neighbours of the umem, too, and an address sanitizer would report reads
+ * of these. */
 static int
 emu_umem_copy(int syscall_nr, uint8_t *memory, uint8_t *heap, size_t size)
 {

@@ -236,8 +236,7 @@ static int emu_qp_is_dead(const emu_qp_t *qp)
            ((state == IBV_QPS_RESET) || (state == IBV_QPS_ERR));
 }
 
-/* All queue pairs of a completion queue that is dead: whatever they do, they
- * could not tell */
+/* All queue pairs of a dead completion queue: they can no longer report completions */
 static void emu_run_deferred_cq(uint32_t cqn)
 {
     const emu_cq_t *cq = emu_cq_find(cqn);

@@ -6,9 +6,9 @@
  *     sent        1 2 3 4 5        2 is held until 3 and 4 have passed, or until
  *     arriving    1 3 4 2 5        its time is up
  *
- * Only writes are held. All else travels behind what was sent before it: the
- * responder executes it in the order of its PSN, and would wait for the others.
- * Retransmitted packets are not held either.
+ * Only writes are held. All other packets stay in order: the responder executes them in
+ * the order of their PSNs, and would wait for the held ones. Retransmitted packets are
+ * not held either.
  */
 
 #include "emu_ooo.h"

@@ -1,14 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The transport protocol: packets, responses, and who handles them.
+ * The transport protocol: packets, responses, and the code that handles them.
  *
  *   doorbell -> requester --packet--> wire --> responder
  *                  ^                             |
  *               completer <--response-- wire <---+
  *
- * All of it runs in the requester's process, in the call of the doorbell, or
- * in its service thread for what was delayed or must be repeated.
+ * All of it runs in the requester's process: in the call of the doorbell, or in its
+ * service thread for delayed and repeated packets.
  *
  * Private to proto/; emu_engine.h is what others call.
  */

@@ -1,10 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder: takes a request through a table of steps, each of which lets
- * it pass, drops it, or answers. PSNs move only behind the last step, so that
- * whoever dies in the middle leaves a request that was not executed as far as
- * the protocol is concerned.
+ * The responder: takes a request through a table of steps. Each step passes it on, drops
+ * it, or answers it. PSNs advance after the last step only: if a process dies in between,
+ * the request counts as not executed.
  */
 
 #include "emu_resp_ooo.h"
@@ -292,7 +291,7 @@ static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
         !emu_nic_works(rx.qp->port, rx.qp->nic_gen) ||
         !emu_proc_alive(&emu_fabric->procs[rx.qp->proc])) {
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_DROPS_DEST, 1);
-        /* On another plane, somebody else may have the address */
+        /* On another plane, another port may have this address */
         emu_quirk_hits(pkt->src_port, EMU_QUIRK_MISWIRED, pkt->src_qpn, pkt->op,
                        pkt->dst_port);
         return 0;

@@ -184,7 +184,7 @@ static void emu_rx_trace(const emu_rx_t *rx, uint64_t value)
     rx->rsp->trace_seq = emu_trace_add(emu_fabric->trace, &entry);
 }
 
-/* A copy failed: the owner is gone (nobody answers then), or its memory is */
+/* A copy failed: either the owner is gone, and there is no answer, or its memory is */
 static emu_rx_verdict_t emu_rx_memory_failed(emu_rx_t *rx, int error)
 {
     return (error == -ESRCH) ? EMU_RX_DROP : emu_rx_nak(rx, EMU_RSP_NAK_OP);

@@ -184,7 +184,7 @@ typedef struct emu_fault_rule {
     uint64_t prev_min;   /**< As the two above, of the request before */
     uint64_t prev_max;
     uint64_t nth;        /**< First match that fires, from 1 */
-    uint64_t count;      /**< Times it fires at most; UINT64_MAX: for ever */
+    uint64_t count;      /**< Times it fires at most; UINT64_MAX: no limit */
     uint64_t value_ns;   /**< Of DELAY and DUP; of FLAP: the period */
     emu_fault_wait_t wait; /**< Of DELAY and DUP */
     uint32_t flap_ppm;   /**< Of FLAP: the part of a period that it is up */
@@ -230,8 +230,8 @@ int emu_fault_rule_fits(const emu_fault_rule_t *rule,
 
 
 /**
- * Show an event to a rule: count it if it fits, and tell whether the rule
- * fires. The caller serializes calls for one rule.
+ * Show an event to a rule: count it if it fits, and decide whether the rule fires. The
+ * caller serializes calls for one rule.
  */
 int emu_fault_rule_match(emu_fault_rule_t *rule,
                          const emu_fault_event_t *event);

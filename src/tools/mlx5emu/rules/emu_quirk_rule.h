@@ -84,7 +84,7 @@ typedef struct emu_quirk_info {
     emu_quirk_value_t values[EMU_QUIRK_MAX_VALUES];
     const char        *what;      /**< What it does, one line */
     const char        *real;      /**< Where reality does that */
-    const char        *source;    /**< ... and who says so */
+    const char        *source;    /**< ... and its source */
 } emu_quirk_info_t;
 
 

@@ -31,16 +31,16 @@ const char *emu_trace_ack_names[EMU_TRACE_ACK_LAST] = {
     [EMU_TRACE_ACK_DELAYED] = "delayed"
 };
 
-/* What became of the acknowledgement stands above an entry's number, in one word:
- * it is known later, and by then the slot may be another entry's */
+/* One word contains an entry's number and, above it, the fate of its acknowledgement.
+ * The latter is known later, when the slot may already be another entry's */
 #define EMU_TRACE_SEQ_BITS 56
 #define EMU_TRACE_SEQ_MASK ((1ul << EMU_TRACE_SEQ_BITS) - 1)
 
 _Static_assert((sizeof(emu_trace_entry_t) % sizeof(uint64_t)) == 0,
                "entries are copied by words");
 
-/* A slot may be read, or be overtaken by a writer one lap later, while it is
- * written. Its number tells then; the words themselves are never torn. */
+/* A slot may be read, or be overtaken by a writer one lap later, while it is written.
+ * Its number shows that; the words themselves are never torn. */
 static void emu_trace_copy(void *dst, const void *src)
 {
     uint64_t *to         = dst;

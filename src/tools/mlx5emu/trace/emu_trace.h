@@ -32,10 +32,10 @@ extern const char *emu_trace_op_names[EMU_TRACE_LAST];
                                        length bytes at addr */
 #define EMU_TRACE_FLAG_LAST    0x04 /* the last part of a partly traced one */
 #define EMU_TRACE_FLAG_INLINE  0x08 /* payload was in the WQE */
-#define EMU_TRACE_FLAG_OOO     0x10 /* placed before a predecessor, or behind a
+#define EMU_TRACE_FLAG_OOO     0x10 /* placed before a predecessor, or after a
                                        successor */
 
-/** What became of the answer to what an entry tells. */
+/** The fate of the answer to the request of an entry. */
 typedef enum emu_trace_ack {
     EMU_TRACE_ACK_NONE,    /* there is none: not the end of a message, UD */
     EMU_TRACE_ACK_SENT,    /* it reached the requester's port */

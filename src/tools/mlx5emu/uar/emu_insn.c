@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * Decoding of the machine instruction which stored to a doorbell register.
- * See emu_insn.h for who calls it.
+ * Decoding of the machine instruction that stored to a doorbell register. See
+ * emu_insn.h.
  *
  * A program rings from a handful of code addresses, so what an address decodes
  * to is remembered per thread. The instruction's bytes are compared on every
@@ -187,8 +187,8 @@ static void emu_insn_set_address(emu_insn_entry_t *entry,
     entry->has_addr  = 1;
 }
 
-/* Decode the instruction at ip, which is mapped: it was just being executed. A
- * page behind it need not be, so that is looked at only if it must be. */
+/* Decode the instruction at ip, which is mapped: it was just being executed. The next
+ * page may not be mapped, so it is read only if the instruction extends into it. */
 static ZyanStatus emu_insn_decode_raw(uintptr_t ip,
                                       ZydisDecodedInstruction *insn,
                                       ZydisDecodedOperand *operands)
@@ -305,9 +305,9 @@ static int emu_insn_has_xsave(void)
     return value > 0;
 }
 
-/* Whether the signal frame has vector registers. A kernel tells by a flag, unless it
- * knows no XSAVE: then they are always there. In a frame that valgrind makes they are
- * not, though it has room for them. */
+/* Whether the signal frame has vector registers. The kernel sets a flag, unless it does
+ * not use XSAVE: then the registers are always there. A frame made by valgrind has room
+ * for them, but does not contain them. */
 static int emu_insn_has_vec(const ucontext_t *uc)
 {
     return (uc->uc_mcontext.fpregs != NULL) &&

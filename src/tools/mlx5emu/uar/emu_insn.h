@@ -42,16 +42,16 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p);
 
 
 /**
- * Decode the instruction which @a uc continues with, after @ref emu_insn_skip,
- * if that is a store.
+ * Decode the instruction at which @a uc continues, after @ref emu_insn_skip, if that is
+ * a store.
  *
  * @param [in]  uc      Interrupted context.
  * @param [in]  store   The store before it, which was skipped.
  * @param [out] addr_p  Address it stores to.
  * @param [out] next_p  What it stores.
  *
- * @return 0 on success, -1 if it is something else, or can't be told. Outputs
- *         are set on success only.
+ * @return 0 on success, -1 if it is not a store, or an unknown one. Outputs are set on
+ *         success only.
  */
 int emu_insn_decode_next(const ucontext_t *uc, const emu_insn_store_t *store,
                          uintptr_t *addr_p, emu_insn_store_t *next_p);

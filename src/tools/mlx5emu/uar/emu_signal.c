@@ -88,8 +88,8 @@ static int emu_signal_is_active(void)
     return __atomic_load_n(&emu_signal_fault_func, __ATOMIC_ACQUIRE) != NULL;
 }
 
-/* The kernel's default action is wanted: let the instruction fault again, or
- * send an asynchronous signal again, with nobody in the way. */
+/* The kernel's default action is wanted: let the instruction fault again, or send an
+ * asynchronous signal again, without a handler. */
 static void emu_signal_default(const siginfo_t *info)
 {
     struct sigaction act;

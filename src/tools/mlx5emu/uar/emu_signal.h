@@ -33,10 +33,10 @@ int emu_signal_init(emu_signal_fault_func_t func);
 
 
 /**
- * Until @ref emu_signal_pause_end, other threads that fault wait, then execute
- * their instruction once more: for memory which cannot be accessed meanwhile.
- * Not to be nested, and not by two threads at once. No lock may be taken in
- * between, for those who wait may hold it.
+ * Until @ref emu_signal_pause_end, other threads that fault wait, and then execute their
+ * instruction again: for memory that cannot be accessed in between. Must not be nested,
+ * or called by two threads at once. Take no lock in between: a waiting thread may hold
+ * it.
  */
 void emu_signal_pause_begin(void);
 

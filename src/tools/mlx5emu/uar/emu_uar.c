@@ -46,9 +46,8 @@ static emu_uar_page_t emu_uar_pages[EMU_UAR_MAX_PAGES];
 static EMU_UAR_TLS emu_uar_word_t emu_uar_word;
 
 
-/* A store which a NIC would see, and the emulator can't tell what it is: a line
- * on stderr by means that are safe in a signal handler, then the program's own
- * handler takes over. */
+/* A NIC would see this store, but the emulator cannot decode it. Print a line to stderr,
+ * by functions that are safe in a signal handler, and call the program's own handler. */
 static void emu_uar_complain(const ucontext_t *uc, int reason)
 {
     static const char no_store[] =

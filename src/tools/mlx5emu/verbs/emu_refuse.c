@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * See emu_refuse.h. Programs ask for what they can do without, so nothing is told
- * unless it is wanted.
+ * See emu_refuse.h. Programs try features that they can do without, so a refusal is
+ * printed on request only.
  */
 
 #include "emu_refuse.h"

@@ -8,8 +8,8 @@
 #define EMU_REFUSE_H_
 
 /**
- * Set errno to EOPNOTSUPP. If MLX5EMU_EXPLAIN is in the environment, a line on
- * stderr tells what was asked for.
+ * Set errno to EOPNOTSUPP. If MLX5EMU_EXPLAIN is in the environment, also print what
+ * was refused to stderr.
  *
  * @param [in] func  Entry point.
  * @param [in] what  What is not modelled; NULL: the entry point as such.
@@ -18,7 +18,7 @@
  */
 int emu_refuse(const char *func, const char *what);
 
-/** The same for who returns an object. @return NULL. */
+/** The same for functions that return an object. @return NULL. */
 void *emu_refuse_object(const char *func, const char *what);
 
 #endif

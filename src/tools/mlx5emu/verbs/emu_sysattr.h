@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * What sysfs says of a port: its LID, state, GIDs. As in the kernel, the text of a file
- * is made when somebody reads it, since addresses and links change.
+ * The sysfs files of a port: its LID, state, GIDs. As in the kernel, the text of a file
+ * is made when it is read, since addresses and links change.
  *
  * Programs find these files below ibv_device.ibdev_path, or below the path that they
  * have on a real system, /sys/class/infiniband/DEVICE.

@@ -132,8 +132,8 @@ static void emu_sysfs_eui64(uint64_t value, char str[EMU_SYSFS_EUI64_LEN])
              (unsigned)(value >> 16) & 0xffff, (unsigned)value & 0xffff);
 }
 
-/* Of the attributes of a port, whoever lists the directories sees the files. Their
- * contents are made when they are opened (emu_sysattr.h). */
+/* The files of a port's attributes are created empty, for programs that list the
+ * directories. Their contents are made when they are opened (emu_sysattr.h). */
 static int emu_sysfs_create_port(const char *ibdev, const emu_port_t *port)
 {
     static const char *names[] = {"lid", "link_layer", "rate", "gids/0"};
@@ -201,8 +201,8 @@ static int emu_sysfs_create_ibdev(const char *ibdev, const emu_port_t *port)
     return emu_sysfs_create_port(ibdev, port);
 }
 
-/* Programs know what a NIC can do from who made it: nobody they know made one that
- * is no mlx5 */
+/* Programs infer features from the vendor: a device that is not an mlx5 has a vendor that
+ * they do not know */
 static int emu_sysfs_create_pci(const char *pci, const emu_port_t *port)
 {
     static const char unknown[] = "0x0000\n";

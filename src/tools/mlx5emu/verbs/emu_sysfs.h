@@ -10,7 +10,7 @@
  *   DIR/host0/0000:a1:00.0/infiniband/mlx5_0/ports/1/{lid,link_layer,...}
  *   DIR/host0/0000:a1:00.0/infiniband_verbs/uverbs0/{ibdev,abi_version}
  *
- * Created by whoever first wants a device list (verbs/), below the fabric's own
+ * Created when a device list is first requested (verbs/), below the fabric's own
  * directory, and removed together with that.
  */
 

@@ -22,7 +22,7 @@
 #define EMU_VDEVICE_DB_WORD1(_value) be32toh((uint32_t)((_value) >> 32))
 
 
-/* Protects attaching, and what is told of devices */
+/* Protects attaching, and the list of devices */
 static pthread_mutex_t emu_vdevice_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* By link. libibverbs has one structure for each device that the kernel has, in all

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms (BSD-3-Clause). */
 
 /*
- * Objects behind the pointers which programs get from ibv_* and mlx5dv_*
+ * Objects behind the pointers that programs get from ibv_* and mlx5dv_*
  * functions. Private to verbs/ and mlx5dv/: each starts with, or contains, the
  * public structure, and refers to the engine's object.
  *
@@ -113,7 +113,7 @@ typedef struct emu_vcq {
     int             direct;      /* The program polls it by itself */
     unsigned        comp_events; /* Events given out by ibv_get_cq_event() */
     unsigned        async_events;
-    struct ibv_wc   wc;          /* Entry which ibv_next_poll() stands at */
+    struct ibv_wc   wc;          /* Present entry of ibv_next_poll() */
 } emu_vcq_t;
 
 

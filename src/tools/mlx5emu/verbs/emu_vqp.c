@@ -151,8 +151,8 @@ static int emu_vqp_check_attr(struct ibv_context *context,
     return 0;
 }
 
-/* Received data which fit in a CQE are put there, unless a program of direct
- * verbs forbids it; others can't tell the difference, and are spared it */
+/* Received data that fit in a CQE are put there, unless a program that uses direct verbs
+ * forbids it. For other programs the result is the same, so it is not done for them */
 static int emu_vqp_scatter_cqe(emu_qp_type_t type,
                                const struct mlx5dv_qp_init_attr *dv_attr)
 {
@@ -470,8 +470,8 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
     attr->cap  = vqp->init.cap;
     *init_attr = vqp->init;
     if (attr_mask & IBV_QP_STATE) {
-        /* libibverbs shows the state to who asked for it, and to nobody else:
-         * without that the program goes by the last state that it set */
+        /* libibverbs returns the state only if the mask asks for it; otherwise the
+         * program sees the last state that it set */
         qp->state = attr->qp_state;
     }
     return 0;

@@ -90,7 +90,7 @@ typedef struct emu_rsp {
     uint8_t  type;             /* emu_rsp_type_t */
     uint8_t  rnr_timer;
     uint8_t  executed;         /* a whole operation was executed just now */
-    uint8_t  has_gap;          /* reads: packets behind these came, and show
+    uint8_t  has_gap;          /* reads: later packets came, which shows
                                   that some are missing */
     uint32_t psn;
     uint32_t num_psn;          /* reads */
@@ -100,7 +100,7 @@ typedef struct emu_rsp {
     uint32_t length;
     emu_mr_t *mr;              /* ... which this keeps registered */
     void     *copy;            /* or: our own copy of the data */
-    uint64_t trace_seq;        /* entry of the trace that tells of it, or 0 */
+    uint64_t trace_seq;        /* its entry in the trace, or 0 */
 } emu_rsp_t;
 
 /** Give back what a response holds. */

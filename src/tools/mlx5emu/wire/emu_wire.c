@@ -77,7 +77,7 @@ static int emu_wire_is_alive(const emu_port_t *port)
                                            __ATOMIC_ACQUIRE) - 1);
 }
 
-/* A link that flaps is looked at before it is decided who carries packets */
+/* Update a flapping link before the path of a packet is chosen */
 static emu_port_t *emu_wire_carrier(emu_port_t *port)
 {
     if (emu_unlikely(emu_port_is_bond(port))) {

@@ -15,7 +15,7 @@
 #include "../rules/emu_fault_rule.h"
 #include "emu_pkt.h"
 
-/** Who is at the ends of the wire. */
+/** The two ends of the wire. */
 typedef struct emu_wire_ends {
     /** A request arrived. @return whether there is a response. */
     int  (*request)(emu_pkt_t *pkt, emu_rsp_t *rsp_p);
