@@ -139,7 +139,7 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
   {"REBUILD_RATE", "1000",
    "Largest number of RC connections that are begun in a second, at first use\n"
    "as well as after a failure, so that thousands of them do not stall the\n"
-   "traffic. Meanwhile endpoints use DC. 0 stands for no limit.",
+   "traffic. Meanwhile endpoints use DC. 0: no limit.",
    ucs_offsetof(uct_varuna_iface_config_t, rebuild_rate),
    UCS_CONFIG_TYPE_DOUBLE},
 
