@@ -319,6 +319,17 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
                                           .width = 8 };
     uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
+    struct {
+        uct_varuna_ctl_atomic_req_t req;
+        uct_varuna_ctl_atomic_op_t  ops[2];
+    } UCS_S_PACKED atomic_req         = {
+        .req = { .first = 5, .acked = 4, .count = 2 },
+        .ops = { { .addr = 0x1000, .width = 8 }, { .addr = 0x1004, .width = 4 } }
+    };
+    struct {
+        uct_varuna_ctl_atomic_rep_t    rep;
+        uct_varuna_ctl_atomic_result_t results[2];
+    } UCS_S_PACKED atomic_rep         = { .rep = { .first = 5, .count = 2 } };
     size_t length;
     unsigned i;
 
@@ -350,6 +361,8 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_PORTS, &pong.ports, sizeof(pong.ports));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
+    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REQ, &atomic_req, sizeof(atomic_req));
+    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REP, &atomic_rep, sizeof(atomic_rep));
     con->device_len = 3;
     con->ep_len     = 7;
     seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);

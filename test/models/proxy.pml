@@ -4,264 +4,218 @@
  * Atomics in mode proxy (docs/ATOMICS.md), for spin. All interleavings are searched;
  * test/models/test_models.sh does that.
  *
- * Two clients ask two proxies of one process, each its own, to work on one word: the
- * first does two FADDs of 1, the second a CSWAP from 1 to 0, which makes the old value
- * return, or fails. Somebody puts a 3, or a 0 (PUT_VALUE). Requests and answers are
- * repeated and get lost; a link that fails is no more than that, since a client asks
- * again over another one.
+ * A client asks a target for OPS fetch-and-adds of one word, of which at most WINDOW are under
+ * way. A message names the first number, how many, and the number before which the client has
+ * all results. The network keeps everything that was ever sent and delivers it at any
+ * time, in any order, any number of times, or never: so a link that fails is no more than
+ * that. The target's CPU changes the word as well, once. Once, the target and the client
+ * begin anew, with a new opening and numbers from 1, while all old messages are still there.
  *
- *     proxy: claim the word | read it | CAS it | answer, and remember the answer
+ *     target: not this opening: refuse | discarded, or beyond the window: refuse
+ *             | executed: its kept result | the next one: execute and keep | later: wait
  *
- * Each proxy's loopback may fail once at its CAS, which then is executed, or not, or
- * later, until what was on the loopback is dead (the packet lifetime). The proxy waits
- * for that and looks at the word: another value than before means that it was executed.
- *
- * Asserted, when all is done: there is an order of the operations which agrees with what
- * they returned, with the word, and with which of them had returned before another was
- * called. An operation executed twice, or lost, fits in no such order.
- *
- * Left out: readers. While a put writes the old value just when a loopback fails, they
- * may see the new value twice (docs/ATOMICS.md, Limits).
+ * Asserted: a number is executed once, after the one before it, and only for a message of its own
+ * opening; the client gets the result of that execution; no result is discarded that the
+ * client does not have.
  *
  * Each of these macros breaks one rule, and must make the search fail:
- *   NO_CACHE         a request that comes again is executed again
- *   NO_CLAIM         proxies do not take turns on the word
- *   NO_LIFETIME      the proxy looks before its CAS is dead
- *   BLIND_REPEAT     ... does not look
- *   NO_LOOK_FIRST    ... has not read the word before its first CAS
+ *   NO_KEEP          a request that comes again is executed again
+ *   NO_ORDER         a request is executed before those before it have come
+ *   NO_WINDOW        neither side limits what is under way, so a kept result is overwritten
+ *   FORGETFUL        the target does not remember what it has discarded
+ *   EARLY_ACK        the client acknowledges what it has sent
+ *   ANY_OPENING      the target does not look for whom a message is meant
  */
 
-#ifndef PUT_VALUE
-#  define PUT_VALUE 3
+#ifndef OPS
+#  define OPS     3
+#endif
+#ifndef WINDOW
+#  define WINDOW  2
 #endif
 
-#define OPS      4              /* 0 and 1: first client, 2: second, 3: the put */
-#define CSWAP    2
-#define PUT      3
-#define NO_OP    255
-#define NOBODY   2
+#ifdef NO_WINDOW
+#  define IN_WINDOW(_number, _oldest) true
+#else
+#  define IN_WINDOW(_number, _oldest) ((_number) < (_oldest) + WINDOW)
+#endif
+#ifdef ANY_OPENING
+#  define IS_MINE(_o) true
+#else
+#  define IS_MINE(_o) ((_o) == opening)
+#endif
+#ifdef EARLY_ACK
+#  define ACK(_first) (_first)
+#else
+#  define ACK(_first) oldest
+#endif
+#ifdef FORGETFUL
+#  define WHEN_DISCARDED(_number, _o) execute(_number, _o)
+#else
+#  define WHEN_DISCARDED(_number, _o) skip
+#endif
+#ifdef NO_KEEP
+#  define WHEN_EXECUTED(_number, _o) execute(_number, _o)
+#else
+#  define WHEN_EXECUTED(_number, _o) skip
+#endif
+#ifdef NO_ORDER
+#  define WHEN_LATER(_number, _o) execute(_number, _o)
+#else
+#  define WHEN_LATER(_number, _o) skip
+#endif
 
+#define OPENINGS  2
+#define MOST      2             /* Requests in a message */
+#define NUMBERS   (OPS + 2)
+
+/* A message: opening, first number, count and acknowledgement */
+#define MSG(_o, _f, _c, _a) \
+    (((((_o) * NUMBERS) + (_f)) * (MOST + 1) + (_c)) * NUMBERS + (_a))
+#define MSGS      (OPENINGS * NUMBERS * (MOST + 1) * NUMBERS)
+
+bit  sent[MSGS];
+byte answer[OPENINGS * NUMBERS];   /* Result + 1 of each number, 0: none was sent */
+
+byte opening;                   /* Of the target */
 byte word;
+byte next = 1;                  /* The target's */
+byte acked = 1;
+byte kept[WINDOW];
 
-/* The CAS of a proxy that failed, and is still under way */
-bit  late[2];
-byte late_from[2], late_to[2];
+/* The client's */
+byte asked = 1;                 /* Numbers before this one were sent */
+byte oldest = 1;                /* It has all results before this one */
+bit  got[NUMBERS];
 
-byte claim = NOBODY;
-byte finished;
+/* What was really executed in this opening */
+byte truth[NUMBERS];
+bit  done[NUMBERS];
 
-chan request[2] = [1] of { byte };          /* Operation */
-chan answer[2]  = [4] of { byte, byte };    /* Operation, result */
-byte repeats = 1;               /* How often all clients ask again */
-
-typedef op_t {
-    byte result;
-    byte before;                /* operations that had returned when it began */
-};
-op_t ops[OPS];
-byte returned;                  /* one bit each */
-
-inline cas_word(_from, _to, _old)
+inline execute(_number, _meant_for)
 {
-    _old = word;
+    assert(!done[_number]);
+    assert(_number == 1 || done[_number - 1]);
+    assert(_meant_for == opening);
+    done[_number]          = 1;
+    truth[_number]         = word;
+    kept[(_number) % WINDOW] = word;
+    word                   = word + 1
+}
+
+inline reply(_number)
+{
+    answer[opening * NUMBERS + (_number)] = kept[(_number) % WINDOW] + 1
+}
+
+inline take(_number, _o)
+{
     if
-    :: word == _from -> word = _to
-    :: else
+    :: _number >= NUMBERS -> skip                   /* There is none */
+    :: _number < NUMBERS && _number < acked -> WHEN_DISCARDED(_number, _o)
+    :: _number < NUMBERS && _number >= acked && !IN_WINDOW(_number, acked) -> skip
+    :: _number < NUMBERS && _number >= acked && IN_WINDOW(_number, acked) ->
+       if
+       :: _number < next -> WHEN_EXECUTED(_number, _o); reply(_number)
+       :: _number == next -> execute(_number, _o); next = next + 1; reply(_number)
+       :: _number > next -> WHEN_LATER(_number, _o)
+       fi
     fi
 }
 
-proctype client(byte c)
+/* The network delivers any message */
+proctype target()
 {
-    byte op, got, value;
-
-    op = 2 * c;
-next:
-    atomic {
-        ops[op].before = returned;
-        request[c]!op
-    };
-wait:
-    if
-    :: atomic { answer[c]?got,value ->
-           if
-           :: got == op ->
-              ops[op].result = value;
-              returned = returned | (1 << op);
-              if
-              :: op == 0 -> op = 1; goto next
-              :: else -> goto over
-              fi
-           :: else -> goto wait /* To a request that was repeated */
-           fi }
-    :: atomic { repeats > 0 && nfull(request[c]) ->
-           repeats = repeats - 1;
-           request[c]!op };
-       goto wait
-    fi;
-over:
-    atomic {
-        got = 0; value = 0;
-        finished = finished + 1
-    }
-}
-
-proctype proxy(byte p)
-{
-    byte op, last, result, expect, next, old;
-    byte failures = 1;
-    bit done;
-
-    last = NO_OP;
-end:
-idle:
-    atomic {
-        request[p]?op;
-        old = 0; next = 0; expect = 0;
-        if
-#ifndef NO_CACHE
-        :: op == last && done -> goto reply
-#endif
-        :: last != NO_OP && op < last -> goto idle
-        :: else -> last = op; done = 0
-        fi
-    };
-
-#ifndef NO_CLAIM
-    atomic { claim == NOBODY -> claim = p };
-#endif
-#ifdef NO_LOOK_FIRST
-    atomic {
-        if
-        :: op == CSWAP -> expect = 1; goto post
-        :: else
-        fi
-    };
-#endif
-    expect = word;
-
-post:
-    atomic {
-        if
-        :: op == CSWAP && expect != 1 -> goto finish
-        :: op == CSWAP && expect == 1 -> next = 0
-        :: op != CSWAP -> next = expect + 1
-        fi
-    };
-    if
-    :: d_step { cas_word(expect, next, old) };
-       if
-       :: old == expect -> goto finish
-       :: else -> expect = old; goto post
-       fi
-    :: d_step { failures > 0 ->
-           failures     = 0;
-           late[p]      = 1;
-           late_from[p] = expect;
-           late_to[p]   = next }
-    fi;
-
-    /* Lost. When it is dead: has it been executed? */
-#ifndef NO_LIFETIME
-    late[p] = 0;
-#endif
-#ifdef BLIND_REPEAT
-    expect = word;
-    goto post;
-#endif
-    if
-    :: word != expect
-    :: word == expect -> goto post
-    fi;
-
-finish:
-    atomic {
-        result = expect;
-        done   = 1;
-#ifndef NO_CLAIM
-        claim  = NOBODY;
-#endif
-    };
-
-reply:
-    /* An answer is lost only if it is asked for again: nobody asks for ever here */
-    atomic {
-        if
-        :: answer[p]!op,result
-        :: nempty(request[p])
-        fi;
-        goto idle
-    }
-}
-
-/* The CAS of a loopback that failed is executed after all */
-proctype fabric()
-{
-    byte old;
+    byte o, first, count, ack, i;
 
 end:
     do
-    :: d_step { late[0] -> late[0] = 0; cas_word(late_from[0], late_to[0], old) }
-    :: d_step { late[1] -> late[1] = 0; cas_word(late_from[1], late_to[1], old) }
+    :: atomic {
+           select(o : 0 .. (OPENINGS - 1));
+           select(first : 1 .. OPS);
+           select(count : 1 .. MOST);
+           select(ack : 1 .. (OPS + 1));
+           if
+           :: sent[MSG(o, first, count, ack)] && IS_MINE(o) ->
+              if
+              :: ack > acked && ack <= next ->
+                 i = acked;
+                 do
+                 :: i < ack -> assert(got[i]); i = i + 1
+                 :: else -> break
+                 od;
+                 acked = ack
+              :: else
+              fi;
+              take(first, o);
+              if
+              :: count == 2 -> take(first + 1, o)
+              :: else
+              fi
+           :: else
+           fi;
+           o = 0; first = 0; count = 0; ack = 0; i = 0
+       }
     od
 }
 
-proctype putter()
+proctype client()
 {
-    d_step {
-        ops[PUT].before = returned;
-        word            = PUT_VALUE;
-        returned        = returned | (1 << PUT);
-        finished        = finished + 1
-    }
+    byte first, count, i;
+    bit again = 1;
+
+    do
+    :: atomic { asked <= OPS && IN_WINDOW(asked, oldest) -> asked = asked + 1 }
+    :: atomic { oldest < asked ->
+           select(first : 1 .. OPS);
+           select(count : 1 .. MOST);
+           if
+           :: first >= oldest && first + count <= asked ->
+              sent[MSG(opening, first, count, ACK(first))] = 1
+           :: else
+           fi;
+           first = 0; count = 0 }
+    :: d_step { oldest <= OPS && answer[opening * NUMBERS + oldest] && !got[oldest] ->
+           i      = oldest;
+           got[i] = 1;
+           assert(answer[opening * NUMBERS + i] == truth[i] + 1);
+           i = 0 }
+    :: d_step { oldest < OPS && answer[opening * NUMBERS + oldest + 1] &&
+                !got[oldest + 1] ->
+           i      = oldest + 1;
+           got[i] = 1;
+           assert(answer[opening * NUMBERS + i] == truth[i] + 1);
+           i = 0 }
+    :: d_step { oldest <= OPS && got[oldest] -> oldest = oldest + 1 }
+    :: atomic { oldest > OPS -> break }
+    :: atomic { again ->         /* Both begin anew */
+           again   = 0;
+           opening = 1;
+           next    = 1; acked = 1; asked = 1; oldest = 1;
+           i = 0;
+           do
+           :: i < WINDOW -> kept[i] = 0; i = i + 1
+           :: else -> break
+           od;
+           i = 0;
+           do
+           :: i < NUMBERS -> got[i] = 0; truth[i] = 0; done[i] = 0; i = i + 1
+           :: else -> break
+           od;
+           i = 0 }
+    od
 }
 
-/* --- The judge: is there an order that explains it all? ------------------- */
-
-inline apply(_op)
+proctype cpu()
 {
-    fits    = fits && !(ops[_op].before & ~applied);
-    applied = applied | (1 << _op);
-    if
-    :: _op == PUT -> v = PUT_VALUE
-    :: _op == CSWAP ->
-       fits = fits && ops[_op].result == v;
-       v = (v == 1 -> 0 : v)
-    :: else ->
-       fits = fits && ops[_op].result == v;
-       v = v + 1
-    fi
-}
-
-inline try(_a, _b, _c, _d)
-{
-    fits = 1; applied = 0; v = 0;
-    apply(_a);
-    apply(_b);
-    apply(_c);
-    apply(_d);
-    explained = explained || (fits && v == word)
+    word = word + 10
 }
 
 init
 {
-    byte v, applied;
-    bit fits, explained;
-
     atomic {
-        run client(0);
-        run client(1);
-        run proxy(0);
-        run proxy(1);
-        run fabric();
-        run putter()
-    };
-    /* Nothing of the proxies is under way: also what nobody waits for is executed */
-    finished == 3 && empty(request[0]) && empty(request[1]) && claim == NOBODY &&
-        !late[0] && !late[1];
-    d_step {
-        try(0, 1, 2, 3); try(0, 1, 3, 2); try(0, 2, 1, 3); try(0, 2, 3, 1);
-        try(0, 3, 1, 2); try(0, 3, 2, 1); try(2, 0, 1, 3); try(2, 0, 3, 1);
-        try(2, 3, 0, 1); try(3, 0, 1, 2); try(3, 0, 2, 1); try(3, 2, 0, 1);
-        assert(explained)
+        run target();
+        run client();
+        run cpu()
     }
 }

@@ -227,8 +227,8 @@ leave_home() {
     progressed "$3"
 }
 
-# judge_home MODE: ends all, and finds no result lost. In mode proxy there is
-# nothing on the lane that could fail
+# judge_home MODE: ends all, and finds no result lost. In mode proxy no NIC executes an
+# atomic that a rule could hit, and nothing is on the lane that could fail
 judge_home() {
     release
     finish
@@ -236,5 +236,5 @@ judge_home() {
     [ "$1" = proxy ] ||
         grep -q 'rc_varuna: switched' client.1.out client.1.err ||
         fail "client 1 has not lost its link"
-    stop_fabric fired
+    if [ "$1" = proxy ]; then stop_fabric; else stop_fabric fired; fi
 }

@@ -143,3 +143,10 @@ int ft_atoms_explain(ft_atom_t atoms[][FT_ATOM_MAX], const int *counts,
 
     return ft_atoms_search(atoms, counts, num, done, first, last, width);
 }
+
+int ft_atom_is_by_cpu(void)
+{
+    const char *mode = getenv("UCX_RC_VARUNA_ATOMIC_MODE");
+
+    return (mode == NULL) || !strcmp(mode, "proxy");
+}

@@ -42,4 +42,8 @@ int ft_atoms_explain(ft_atom_t atoms[][FT_ATOM_MAX], const int *counts,
                      unsigned num, uint64_t first, uint64_t last,
                      unsigned width);
 
+/** @return Whether UCX_RC_VARUNA_ATOMIC_MODE lets CPUs execute atomics, so that none is in
+ *  the emulator's trace. */
+int ft_atom_is_by_cpu(void);
+
 #endif

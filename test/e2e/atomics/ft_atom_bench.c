@@ -315,8 +315,9 @@ static void ft_fenced(ft_bench_t *bench)
 {
     unsigned width;
 
-    ft_fabric_do(&bench->driver.fabric, "fault",
-                 "add ack op=cas prob=0.1 count=all delay=1ms");
+    ft_fabric_do(&bench->driver.fabric, "fault", "add %s prob=0.1 count=all delay=1ms",
+                 strcmp(bench->mode, "proxy") ? "ack op=cas" :
+                 "packet host=1 op=send");
     for (width = 4; width <= 8; width += 4) {
         ft_driver_ask(&bench->driver, &bench->server, "set 0");
         ft_driver_ask(&bench->driver, &bench->client, "fenced %u %u", width,

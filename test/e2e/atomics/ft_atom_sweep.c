@@ -13,6 +13,7 @@
  *
  * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
  */
+#include "ft_atom.h"
 #include "ft_atom_chain.h"
 #include "ft_clock.h"
 #include "ft_atom_history.h"
@@ -175,7 +176,8 @@ static void ft_arm(ft_sweep_t *sweep, const ft_point_t *point, uint32_t qpn)
     }
 }
 
-/* The word is changed by one NIC only, and its changes are one chain. Nothing but the
+/* The word is changed by one NIC only, and its changes are one chain; or by the CPU, and
+ * by no NIC. Nothing but the
  * word is changed by a compare and swap in its page; on the wire its address may be
  * some bytes beside, as a key for atomics may have an origin of its own. */
 static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
@@ -203,7 +205,11 @@ static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
     }
 
     free(trace);
-    if (others > 0) {
+    if (ft_atom_is_by_cpu()) {
+        if ((others > 0) || (chain.num > 0)) {
+            ft_report(sweep, "trace: a NIC has changed the word");
+        }
+    } else if (others > 0) {
         ft_report(sweep, "trace: not the home NIC");
     } else if (chain.num == 0) {
         ft_report(sweep, "trace: nothing has changed the word");

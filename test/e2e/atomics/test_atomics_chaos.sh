@@ -46,20 +46,20 @@ test_proxy() {
     chaos proxy
 }
 
-# home_moves MODE: the server's links fail, too, and NICs of one link die, so its home
-# NIC moves, and back, while its words are worked on
-home_moves() {
+# The server's links fail, too, and NICs of one link die, so its home NIC moves, and back,
+# while its words are worked on
+test_extended_home_moves() {
     seed=$((seed + 1))
-    chaos "$1" -K
+    chaos extended -K
     grep -q ' [1-9][0-9]* moves' out || fail "the home NIC has not moved"
 }
 
-test_extended_home_moves() {
-    home_moves extended
-}
-
-test_proxy_home_moves() {
-    home_moves proxy
+# ... which mode proxy does not have: nothing moves
+test_proxy_target_loses_nics() {
+    seed=$((seed + 1))
+    chaos proxy -K
+    grep -q 'NICs of [1-9]' out || fail "no NIC died"
+    ! grep -q ' [1-9][0-9]* moves' out || fail "a home NIC has moved"
 }
 
 run_tests

@@ -30,8 +30,22 @@ test_extended_64() {
     there_and_back extended 8
 }
 
+# Mode proxy has no home NIC: the target's CPU goes on whatever its NICs do
 test_proxy_32() {
-    there_and_back proxy 4
+    start proxy 3
+    clients 3 4 0 4 fadd add cas swap bits
+    progressed 50
+    link 1:0 silent
+    progressed 100
+    link 0:0 down
+    progressed 100
+    link 0:0 up
+    link 1:0 up
+    progressed 100
+    check "$emu" nic -n "$fabric" 0:0 kill
+    progressed 100
+    ! grep -q 'atomics .* move from' server.out server.err || fail "a home NIC moved"
+    judge_home proxy
 }
 
 # Who is connected to a NIC that is no home any more must not work on there

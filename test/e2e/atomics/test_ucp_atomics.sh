@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# UCP takes rc_varuna, and nothing else, for its device atomics of 32 and 64 bits: as
-# ucx_info tells, and as a UCP program finds out whose target makes no progress
-# (test/e2e/atomics/ft_ucp_amo.c).
+# UCP takes rc_varuna, and nothing else, for its atomics of 32 and 64 bits, by devices in
+# mode extended and by CPUs in mode proxy: as ucx_info shows, and as a UCP program finds
+# out whose target makes no progress (test/e2e/atomics/ft_ucp_amo.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -13,7 +13,9 @@ app=$apps/ft_ucp_amo
 export UCX_TLS=rc_varuna
 
 # rc_varuna's mode and UCP's
-pairs=('extended device' 'proxy device' 'proxy guess')
+pairs=('extended device' 'extended guess' 'proxy cpu' 'proxy guess')
+
+declare -A domains=([extended]=device [proxy]=cpu)
 
 # use MODE UCP_MODE
 use() {
@@ -38,28 +40,34 @@ test_ucx_info_tells_all_operations() {
             [ "$(grep -c " atomic_$op: 32, 64 bit" out)" -eq 2 ] ||
                 fail "$mode: $op: $(grep " atomic_$op:" out)"
         done
-        [ "$(grep -c ' domain: device' out)" -eq 2 ] || fail "$mode: no device"
+        [ "$(grep -c " domain: ${domains[$mode]}" out)" -eq 2 ] ||
+            fail "$mode: $(grep domain: out)"
     done
     fabric_down
 }
 
-# selects RESULT: the worker's atomics, and the endpoint's lane for them
+# selects RESULT: the worker's atomics, of one device or of all CPUs, and the endpoint's
+# lane for them
 selects() {
     on 0 ucx_info -ew -u a >out 2>&1 || fail "$(tail -n 3 out)"
     grep -qE "atomics: $1\$" out || fail "$(grep atomics: out)"
 }
 
-test_ucp_selects_device_atomics() {
+test_ucp_selects_atomics() {
     local modes
     fabric_up
     for modes in "${pairs[@]}"; do
         use $modes
-        selects '[0-9]+:rc_varuna/varuna_mlx5_0:1'
+        selects '[0-9]+:rc_varuna/varuna_mlx5_0:1(, [0-9]+:rc_varuna/varuna_mlx5_1:1)?'
         grep -qE 'lane\[0\]: .*rc_varuna/varuna_mlx5_0:1.* amo#0' out ||
             fail "$modes: $(grep lane out)"
     done
     # ... and would tell if it did not
-    UCX_ATOMIC_MODE=cpu selects ' *'
+    use extended cpu
+    selects ' *'
+    ! grep -q 'amo#' out || fail "$(grep lane out)"
+    use proxy device
+    selects ' *'
     ! grep -q 'amo#' out || fail "$(grep lane out)"
     fabric_down
 }
@@ -82,7 +90,7 @@ works() {
     return $status
 }
 
-test_program_with_device_atomics() {
+test_program_with_atomics() {
     local modes
     fabric_up
     for modes in "${pairs[@]}"; do
@@ -98,7 +106,7 @@ test_program_with_device_atomics() {
 # above has had the other ones
 test_emulated_atomics_need_the_target() {
     fabric_up
-    export UCX_ATOMIC_MODE=cpu
+    use extended cpu
     ! works 2 || fail "done without the target: $(tail -n 3 client.out)"
     fabric_down
 }

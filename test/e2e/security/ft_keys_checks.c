@@ -150,6 +150,9 @@ static void ft_check_proxy(ft_client_t *client)
     place.addr = client->secret;
     place.rkey = (uct_rkey_t)&client->guessed;
     ft_atomic(client, "atomic, guessed key", &place);
+    client->guessed.token ^= 1;
+    place.addr             = client->server.base + sizeof(uint64_t);
+    ft_atomic(client, "atomic, wrong token", &place);
     uct_ep_destroy(&ep->super.super);
 }
 

@@ -88,13 +88,14 @@ test_slots_of_the_next() {
         "slot: intact"
 }
 
-# An atomic by proxy, with a key that the client has guessed: this process has given it
-# away to no peer, so the proxy does not use it, and logs that
+# An atomic by the target's CPU, at an address that the key's token does not cover, or with a
+# token that was never given away: the target refuses it, logs that, and goes on
 test_proxy_keeps_to_what_was_given() {
     access proxy
     says "atomic, given key: done" \
-        "atomic, guessed key: refused"
-    grep -q 'WARN.*no key of which was given away' server.log ||
+        "atomic, guessed key: refused" \
+        "atomic, wrong token: refused"
+    grep -q 'WARN.*is in no memory for which it has a key of atomics' server.log ||
         fail "no warning: $(tail -n 3 server.log)"
 }
 

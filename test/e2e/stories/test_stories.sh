@@ -312,7 +312,7 @@ responder_notices() {
     number=$(($(answers client) + 1))
     tell client "run $((++runs)) mixed2 0"
     await_log server 'link mlx5_0:1 is down: port event'
-    await_log server 'nothing is executed on mlx5_0:1 any more'
+    [ "$1" = proxy ] || await_log server 'nothing is executed on mlx5_0:1 any more'
     link 0:0 up
     await_answer client "$number"
     [[ $answer == "ft: ok"* ]] || fail "$answer"
@@ -322,7 +322,7 @@ responder_notices() {
     fabric_down
 }
 
-# In the default mode atomics are on the responder's own loopback, so leaving a NIC is
+# In the default mode no NIC of the responder executes atomics, so the port of one is
 # nothing to the requester's connections there: the requester notices nothing at all
 test_only_responder_notices() {
     responder_notices proxy

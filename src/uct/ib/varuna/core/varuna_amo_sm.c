@@ -426,13 +426,6 @@ void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value)
     }
 }
 
-void uct_varuna_amo_sm_look_first(uct_varuna_amo_sm_t *sm)
-{
-    if (sm->state == UCT_VARUNA_AMO_OCCUPY) {
-        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_READ);
-    }
-}
-
 void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
                                 uint64_t gen)
 {

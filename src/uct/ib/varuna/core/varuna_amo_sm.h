@@ -118,10 +118,6 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
  *  read. */
 void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value);
 
-/** Before the first action, of one that has no slot: read the target before anything
- *  else, so that its later value shows whether it was changed. */
-void uct_varuna_amo_sm_look_first(uct_varuna_amo_sm_t *sm);
-
 /** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
 void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
                                 uint64_t gen);

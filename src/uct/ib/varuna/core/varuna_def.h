@@ -57,7 +57,7 @@ typedef enum {
  * is part of packed keys and of OPEN_REP. */
 typedef enum {
     UCT_VARUNA_ATOMIC_NATIVE,    /* As the inner transport does */
-    UCT_VARUNA_ATOMIC_PROXY,     /* By the responder's home NIC on request */
+    UCT_VARUNA_ATOMIC_PROXY,     /* By the responder's CPU on request */
     UCT_VARUNA_ATOMIC_REREAD,    /* Native; a lost CAS is judged by its target */
     UCT_VARUNA_ATOMIC_EXTENDED,  /* Two stages, with extended status */
     UCT_VARUNA_ATOMIC_LAST
@@ -65,6 +65,10 @@ typedef enum {
 
 /* Unfinished atomics of one vQP which are not native. */
 #define UCT_VARUNA_MAX_AMOS          64
+
+/* Atomics of one vQP that a target's CPU may have executed without knowing that the
+ * result has come. */
+#define UCT_VARUNA_AMO_WINDOW        UCT_VARUNA_MAX_AMOS
 
 /* For file scope, where UCS_STATIC_ASSERT (a statement) is not allowed. */
 #ifdef __cplusplus

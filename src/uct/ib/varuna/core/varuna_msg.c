@@ -132,6 +132,55 @@ static ssize_t uct_varuna_check_proxy_rep(uct_varuna_reader_t *body)
             NULL) ? -1 : 0;
 }
 
+static ssize_t uct_varuna_check_atomic_req(uct_varuna_reader_t *body)
+{
+    uct_varuna_ctl_atomic_req_t req;
+    uct_varuna_ctl_atomic_op_t op;
+    const void *ptr;
+    unsigned i;
+
+    ptr = uct_varuna_reader_take(body, sizeof(req));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&req, ptr, sizeof(req));
+    if ((req.count == 0) || (req.count > UCT_VARUNA_AMO_WINDOW) ||
+        (req.acked == 0) || (req.first < req.acked)) {
+        return -1;
+    }
+
+    for (i = 0; i < req.count; ++i) {
+        ptr = uct_varuna_reader_take(body, sizeof(op));
+        if (ptr == NULL) {
+            return -1;
+        }
+
+        memcpy(&op, ptr, sizeof(op));
+        if (((op.width != 4) && (op.width != 8)) || (op.addr % op.width) ||
+            (op.op >= UCT_ATOMIC_OP_LAST)) {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+static ssize_t uct_varuna_check_atomic_rep(uct_varuna_reader_t *body)
+{
+    uct_varuna_ctl_atomic_rep_t rep;
+    const void *ptr;
+
+    ptr = uct_varuna_reader_take(body, sizeof(rep));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&rep, ptr, sizeof(rep));
+    return ((rep.count == 0) || (rep.count > UCT_VARUNA_AMO_WINDOW)) ? -1 :
+           (ssize_t)(rep.count * sizeof(uct_varuna_ctl_atomic_result_t));
+}
+
 static ssize_t uct_varuna_check_connect(uct_varuna_reader_t *body, int is_rep)
 {
     const void *ptr;
@@ -256,6 +305,12 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST] = {
                                     UCT_VARUNA_MSG_FLAG_FROM |
                                     UCT_VARUNA_MSG_FLAG_FREQUENT},
     [UCT_VARUNA_CTL_PROXY_REP]   = {"PROXY_REP", uct_varuna_check_proxy_rep,
+                                    UCT_VARUNA_MSG_FLAG_ANSWER |
+                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
+    [UCT_VARUNA_CTL_ATOMIC_REQ]  = {"ATOMIC_REQ", uct_varuna_check_atomic_req,
+                                    UCT_VARUNA_MSG_FLAG_FROM |
+                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
+    [UCT_VARUNA_CTL_ATOMIC_REP]  = {"ATOMIC_REP", uct_varuna_check_atomic_rep,
                                     UCT_VARUNA_MSG_FLAG_ANSWER |
                                     UCT_VARUNA_MSG_FLAG_FREQUENT}
 };

@@ -145,3 +145,41 @@ uct_varuna_regions_find(const uct_varuna_regions_t *regions, uint64_t first,
 
     return NULL;
 }
+
+static uct_varuna_region_t *
+uct_varuna_region_find_match(uct_varuna_region_t *node, uint64_t first,
+                             uint64_t last,
+                             uct_varuna_region_match_func_t match,
+                             const void *arg)
+{
+    uct_varuna_region_t *found;
+
+    while ((node != NULL) && (node->max_last >= last)) {
+        found = uct_varuna_region_find_match(node->left, first, last, match,
+                                             arg);
+        if (found != NULL) {
+            return found;
+        }
+
+        if (node->first > first) {
+            return NULL; /* So do all to the right of it */
+        }
+
+        if ((node->last >= last) && match(node, arg)) {
+            return node;
+        }
+
+        node = node->right;
+    }
+
+    return NULL;
+}
+
+uct_varuna_region_t *
+uct_varuna_regions_find_match(const uct_varuna_regions_t *regions,
+                              uint64_t first, uint64_t last,
+                              uct_varuna_region_match_func_t match,
+                              const void *arg)
+{
+    return uct_varuna_region_find_match(regions->root, first, last, match, arg);
+}

@@ -41,4 +41,16 @@ uct_varuna_region_t *
 uct_varuna_regions_find(const uct_varuna_regions_t *regions, uint64_t first,
                         uint64_t last);
 
+/** Whether a region is the one that is looked for */
+typedef int (*uct_varuna_region_match_func_t)(const uct_varuna_region_t *region,
+                                              const void *arg);
+
+/** As above, for a region that @a match accepts. Regions that overlap there are all
+ *  looked at. */
+uct_varuna_region_t *
+uct_varuna_regions_find_match(const uct_varuna_regions_t *regions,
+                              uint64_t first, uint64_t last,
+                              uct_varuna_region_match_func_t match,
+                              const void *arg);
+
 #endif

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      12
+#define UCT_VARUNA_WIRE_VERSION      13
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -109,6 +109,8 @@ typedef enum {
     UCT_VARUNA_CTL_CLOSE_REP   = 12, /* The vQP is not there any more        */
     UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
     UCT_VARUNA_CTL_PROXY_REP   = 17,
+    UCT_VARUNA_CTL_ATOMIC_REQ  = 18, /* Atomics for the target's CPU             */
+    UCT_VARUNA_CTL_ATOMIC_REP  = 19,
     UCT_VARUNA_CTL_LAST
 } uct_varuna_ctl_type_t;
 
@@ -268,6 +270,39 @@ typedef struct uct_varuna_ctl_proxy_rep {
     uint8_t                    reserved;
 } UCS_S_PACKED uct_varuna_ctl_proxy_rep_t;
 
+/* ATOMIC_REQ: atomics with consecutive numbers, from 1 for each opening of the target,
+ * which executes them in order and keeps their results until they are acknowledged.
+ * Followed by count times uct_varuna_ctl_atomic_op_t. */
+typedef struct uct_varuna_ctl_atomic_req {
+    uint64_t                   first;      /* Number of the first one */
+    uint64_t                   acked;      /* The requester has all results before */
+    uint16_t                   count;      /* 1..AMO_WINDOW */
+    uint16_t                   reserved[3];
+} UCS_S_PACKED uct_varuna_ctl_atomic_req_t;
+
+typedef struct uct_varuna_ctl_atomic_op {
+    uint64_t                   addr;
+    uint64_t                   token;      /* From the packed key */
+    uint64_t                   compare;
+    uint64_t                   value;      /* Operand, or the new value */
+    uint8_t                    op;         /* uct_atomic_op_t */
+    uint8_t                    width;      /* 4 or 8 */
+    uint8_t                    reserved[6];
+} UCS_S_PACKED uct_varuna_ctl_atomic_op_t;
+
+/* ATOMIC_REP: followed by count times uct_varuna_ctl_atomic_result_t. */
+typedef struct uct_varuna_ctl_atomic_rep {
+    uint64_t                   first;      /* Number of the first result */
+    uint16_t                   count;      /* 1..AMO_WINDOW */
+    uint16_t                   reserved[3];
+} UCS_S_PACKED uct_varuna_ctl_atomic_rep_t;
+
+typedef struct uct_varuna_ctl_atomic_result {
+    uint64_t                   value;      /* Of the word before */
+    int16_t                    status;     /* ucs_status_t: not executed */
+    uint16_t                   reserved[3];
+} UCS_S_PACKED uct_varuna_ctl_atomic_result_t;
+
 /* Packed key of a memory region: one key for each NIC which is a link of its
  * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
  * only the component. */
@@ -280,6 +315,9 @@ typedef struct uct_varuna_packed_rkey {
                                               bits are set as there are keys */
     uint8_t                    atomic_mode;/* Of the responder */
     uint8_t                    reserved;   /* Zero */
+    uint64_t                   token;      /* Names the region to the responder's
+                                              proxy; nobody else knows it. 0: no
+                                              atomics by the CPU */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
@@ -296,7 +334,11 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_ports_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 12);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_req_t) == 24);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_op_t) == 40);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_rep_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_result_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "varuna_nic.h"
 #include <uct/ib/varuna/core/varuna_regions.h>
+#include <uct/ib/varuna/core/varuna_secret.h>
 #include "varuna_rkey.h"
 
 #include <pthread.h>
@@ -23,6 +24,8 @@ struct uct_varuna_mem {
     size_t                     length;
     uct_varuna_region_t        region;    /* In md->shared, if is_shared */
     int                        is_shared; /* A key of it was packed */
+    int                        is_atomic; /* Registered for remote atomics */
+    uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */
     unsigned                   num_nics;
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
                                                                is no link */
@@ -53,6 +56,8 @@ struct uct_varuna_md {
                                              making spares */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_md_share.c */
+    uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */
+    uint64_t                   num_tokens;
     uct_md_attr_t              attr;      /* What all links can do */
 };
 

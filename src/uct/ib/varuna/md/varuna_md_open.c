@@ -53,8 +53,9 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      " - native   - By the NIC, as rc_mlx5 does. A result that a failure loses\n"
      "              is not recovered, and atomics of two NICs are not atomic\n"
      "              with each other.\n"
-     " - proxy    - By the target's process on request: exactly once, slower;\n"
-     "              UIDs are never visible.\n"
+     " - proxy    - By the CPU of the target's process, on request: exactly\n"
+     "              once, and atomic with the target's own instructions. Memory\n"
+     "              must be host memory.\n"
      " - reread   - As native; a compare and swap whose result was lost is\n"
      "              judged by the value of its target. For unique values only.\n"
      " - extended - In two stages with extended status: exactly once, with the\n"
@@ -341,15 +342,25 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     md->super.component = component;
     md->ib              = ib;
     md->atomic_mode     = (uct_varuna_atomic_mode_t)config->atomic_mode;
-    status              = uct_varuna_md_open_nics(md, config);
+    status              = uct_varuna_secret_random(&md->token_key,
+                                                   sizeof(md->token_key));
     if (status != UCS_OK) {
-        ucs_free(md);
-        return status;
+        goto err_free;
+    }
+
+    status = uct_varuna_md_open_nics(md, config);
+    if (status != UCS_OK) {
+        goto err_free;
     }
 
     uct_varuna_md_init_attr(md);
     *md_p = &md->super;
     return UCS_OK;
+
+err_free:
+    pthread_mutex_destroy(&md->lock);
+    ucs_free(md);
+    return status;
 }
 
 ucs_status_t uct_varuna_query_devices(uct_md_h tl_md,

@@ -11,6 +11,19 @@
 
 #include "varuna_md_share.h"
 #include "varuna_md_dead.h"
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
+
+/* A token names one registration, and is never used again. Lock held */
+static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
+{
+    if (!uct_varuna_atomic_modes[md->atomic_mode].by_cpu || !mem->is_atomic) {
+        return;
+    }
+
+    while (mem->token == 0) {
+        mem->token = uct_varuna_secret_hash(&md->token_key, ++md->num_tokens);
+    }
+}
 
 void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
@@ -23,6 +36,7 @@ void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
         mem->is_shared    = 1;
         mem->region.first = (uintptr_t)mem->address;
         mem->region.last  = mem->region.first + (mem->length - 1);
+        uct_varuna_md_make_token(md, mem);
         uct_varuna_regions_insert(&md->shared, &mem->region);
     }
     pthread_mutex_unlock(&md->lock);
@@ -90,4 +104,38 @@ int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
     }
     pthread_mutex_unlock(&md->lock);
     return found;
+}
+
+static int uct_varuna_md_token_matches(const uct_varuna_region_t *region,
+                                       const void *arg)
+{
+    const uct_varuna_mem_t *mem = ucs_container_of(region, uct_varuna_mem_t,
+                                                   region);
+
+    return mem->token == *(const uint64_t*)arg;
+}
+
+int uct_varuna_md_hold(uct_varuna_md_t *md, uint64_t token, uint64_t address,
+                       size_t length)
+{
+    uint64_t last = address + (length - 1);
+
+    if ((token == 0) || (length == 0) || (last < address)) {
+        return 0;
+    }
+
+    pthread_mutex_lock(&md->lock);
+    if (uct_varuna_regions_find_match(&md->shared, address, last,
+                                      uct_varuna_md_token_matches,
+                                      &token) != NULL) {
+        return 1;
+    }
+
+    pthread_mutex_unlock(&md->lock);
+    return 0;
+}
+
+void uct_varuna_md_release(uct_varuna_md_t *md)
+{
+    pthread_mutex_unlock(&md->lock);
 }

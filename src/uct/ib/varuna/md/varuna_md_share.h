@@ -20,6 +20,21 @@ int uct_varuna_md_is_shared(uct_varuna_md_t *md, uint64_t address,
                             size_t length);
 
 /**
+ * Keep a region from being deregistered while the CPU accesses it for a peer: a
+ * deregistration waits. The caller accesses it and releases it, nothing else: it must
+ * not allocate, log, or take another lock.
+ *
+ * @param [in] token  Of a key that was packed.
+ *
+ * @return Nonzero if a region with this token, registered for remote atomics, contains
+ *         all these bytes; then uct_varuna_md_release() is to be called.
+ */
+int uct_varuna_md_hold(uct_varuna_md_t *md, uint64_t token, uint64_t address,
+                       size_t length);
+
+void uct_varuna_md_release(uct_varuna_md_t *md);
+
+/**
  * Find a key of ours by which a NIC may access what is shared.
  *
  * @param [in]  nic     NIC index, a link.

@@ -99,6 +99,7 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
 
     mem->address = address;
     mem->length  = length;
+    mem->is_atomic = uct_varuna_compat_reg_is_atomic(arg);
     *memh_p = mem;
     return UCS_OK;
 
@@ -297,7 +298,9 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
     }
 
     memset(buffer, 0, md->attr.rkey_packed_size);
-    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, buffer);
+    uct_varuna_md_share(md, memh);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
+                                      ((uct_varuna_mem_t*)memh)->token, buffer);
     for (nic = 0; nic < md->num_nics; ++nic) {
         if (!(nic_map & UCS_BIT(nic))) {
             continue;
@@ -315,6 +318,5 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         key += sizeof(inner_key);
     }
 
-    uct_varuna_md_share(md, memh);
     return UCS_OK;
 }

@@ -38,7 +38,7 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys)
 }
 
 void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
-                                  void *buffer)
+                                  uint64_t token, void *buffer)
 {
     uct_varuna_packed_rkey_t *packed = buffer;
 
@@ -48,7 +48,8 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
         .num_keys    = ucs_popcount(nic_map),
         .key_size    = UCT_VARUNA_INNER_KEY_SIZE,
         .nic_map     = nic_map,
-        .atomic_mode = atomic_mode
+        .atomic_mode = atomic_mode,
+        .token       = token
     };
     return packed + 1;
 }
@@ -107,6 +108,7 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
 
     rkey->num_keys    = ucs_ilog2(packed->nic_map) + 1;
     rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
+    rkey->token       = packed->token;
     for (nic = 0; nic < rkey->num_keys; ++nic) {
         rkey->inner[nic].rkey   = UCT_INVALID_RKEY;
         rkey->inner[nic].handle = NULL;

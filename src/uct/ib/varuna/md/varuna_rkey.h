@@ -19,6 +19,7 @@ extern const char *uct_varuna_atomic_mode_names[];
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
+    uint64_t                   token;     /* Of the region, for its proxy */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
 };
 
@@ -30,12 +31,13 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys);
  *
  * @param [in]  nic_map      NICs whose inner keys follow.
  * @param [in]  atomic_mode  uct_varuna_atomic_mode_t of this host.
+ * @param [in]  token        Of the region, 0: no atomics by the CPU.
  * @param [out] buffer       Packed key.
  *
  * @return Place of the first inner key; each takes UCT_VARUNA_INNER_KEY_SIZE.
  */
 void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
-                                  void *buffer);
+                                  uint64_t token, void *buffer);
 
 /**
  * Unpack a key which a peer gave. Its length isn't known: everything which is

@@ -92,12 +92,21 @@ typedef struct uct_varuna_ep_amo {
     uint8_t                    home_nic;
     uint8_t                    mode;       /* Of the peer */
     uint32_t                   home_epoch;
-    /* The access which is with the peer's proxy; one at a time */
+    /* Mode extended: the access which is with the peer's proxy; one at a time */
     uct_varuna_amo_t           *proxied;
-    uint64_t                   proxy_seq;
+    uint64_t                   proxy_seq;  /* Newest number given */
     ucs_time_t                 proxy_sent;
     ucs_time_t                 proxy_since;
     uint8_t                    proxy_link;
+    /* Mode proxy */
+    uint8_t                    holding;    /* New ones wait for each other */
+    uint8_t                    num_sent;   /* Not answered yet */
+    struct {                               /* Counts of posted requests: */
+        uint64_t               flushed;    /* those behind a flush or a fence, */
+        uint64_t               reading;    /* behind a read under way, 0: none, */
+        uint64_t               placed;     /* and those in memory for certain */
+        uint32_t               flush_beat; /* Of the requester, last seen */
+    } order;
     struct {
         uint64_t               started, helped, recovered, proxied, retries,
                                backoffs;

@@ -321,6 +321,8 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
+    ep->amo.order.flushed = ep->stats.posted;
+
     if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;

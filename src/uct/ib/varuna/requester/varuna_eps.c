@@ -71,6 +71,7 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     }
 
+    ++requester->flush_beat;
     /* Other transports have pending requests only while something is outstanding,
      * and UCP relies on that: here they also wait for a connection or a swap */
     if ((requester->outstanding == 0) && (requester->num_pending == 0)) {

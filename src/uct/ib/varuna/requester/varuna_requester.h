@@ -46,6 +46,7 @@ typedef struct uct_varuna_requester {
     unsigned                   outstanding;   /* Unfinished requests of all */
     unsigned                   num_pending;   /* Pending requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
+    uint32_t                   flush_beat;    /* Bumped by iface_flush */
     uint8_t                    uses_events;   /* The user asked for event_fd */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
                                                  main thread alone, and with */

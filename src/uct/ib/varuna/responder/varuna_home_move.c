@@ -7,9 +7,8 @@
  * loopback; or the NIC is gone. What may be on its way then gets its time.
  *
  * Requesters post compare and swaps on RC only, and the loopback's DC target has no
- * other user, so there is nothing else that the old NIC could execute. In mode proxy
- * requesters post none at all: their connections have nothing to do with the home
- * NIC, and stay as they are.
+ * other user, so there is nothing else that the old NIC could execute. Only mode
+ * extended has a home NIC.
  *
  * Async context, lock held.
  */
@@ -94,14 +93,6 @@ static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
     }
 }
 
-/* @return Nonzero if requesters have slots of ours, which they need for atomics on
- * connections of theirs. */
-static int
-uct_varuna_home_move_has_posters(const uct_varuna_responder_t *resp)
-{
-    return resp->proxy->arena.slots != NULL;
-}
-
 /* Connections in use on a NIC: the newest one of a target there, or one that is
  * just being replaced. */
 static unsigned uct_varuna_home_move_count(uct_varuna_responder_t *resp,
@@ -111,10 +102,6 @@ static unsigned uct_varuna_home_move_count(uct_varuna_responder_t *resp,
     const uct_varuna_target_qp_t *qp, *newest;
     uct_varuna_target_t *target;
     unsigned i;
-
-    if (!uct_varuna_home_move_has_posters(resp)) {
-        return 0;
-    }
 
     kh_foreach_value(&resp->targets.by_name, target, {
         newest = NULL;
@@ -148,10 +135,6 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
     uct_varuna_target_qp_t *qp;
     uint64_t key;
     unsigned i;
-
-    if (!uct_varuna_home_move_has_posters(resp)) {
-        return 1;
-    }
 
     kh_foreach(&table->rc_eps, key, target, {
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
@@ -234,10 +217,6 @@ static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
     unsigned in_use;
     ucs_time_t delay;
     uint8_t link;
-
-    if (!resp->proxy->joined) {
-        return;
-    }
 
     uct_varuna_home_move_check_device(resp);
     uct_varuna_home_get(&name);
@@ -338,6 +317,10 @@ static const uct_varuna_bus_reg_t uct_varuna_home_move_rows[] = {
 
 void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 {
+    if (!resp->proxy->joined) {
+        return; /* There is no home */
+    }
+
     uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,
                             ucs_static_array_size(uct_varuna_home_move_rows), resp);
     uct_varuna_clock_add(&resp->ctl->clock,

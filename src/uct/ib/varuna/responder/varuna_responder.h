@@ -23,6 +23,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
+#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
 /* Targets: chunks of 256, since one chunk's logs are 256 KB. */
@@ -80,7 +81,8 @@ struct uct_varuna_target {
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
-    uct_varuna_client_t        client;    /* Of the proxy */
+    uct_varuna_client_t        client;    /* Mode extended: of the proxy */
+    uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */
     uint8_t                    reminders; /* OPEN_REPs that nobody asked for, */
     ucs_time_t                 remind_at; /* and when the next one is due */

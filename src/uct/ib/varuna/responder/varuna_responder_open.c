@@ -7,6 +7,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_atomic_req.h"
 #include "varuna_responder_open.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_am.h"
@@ -102,6 +103,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
 
     uct_varuna_connect_init(resp);
     uct_varuna_home_move_init(resp);
+    uct_varuna_atomic_req_init(resp);
     uct_varuna_orphan_start(resp);
     uct_varuna_unused_start(resp);
     *resp_p = resp;

@@ -113,6 +113,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     target->id       = id;
     target->logs     = uct_varuna_target_log(resp, id);
     uct_varuna_client_init(&target->client, peer);
+    uct_varuna_cpu_client_init(&target->cpu, peer);
     uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
                          &resp->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
@@ -466,6 +467,7 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
 
     uct_varuna_ctl_lock(resp->ctl);
     uct_varuna_proxy_close_client(resp->proxy, &target->client);
+    uct_varuna_cpu_client_cleanup(&target->cpu);
     uct_varuna_target_id_put(resp, target->id);
     uct_varuna_peer_put(resp->ctl, target->peer);
     --resp->targets.count;

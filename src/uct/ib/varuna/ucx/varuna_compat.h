@@ -260,6 +260,17 @@ uct_varuna_compat_mem_reg(uct_md_h md, void *address, size_t length,
 #endif
 }
 
+/** @return Whether memory is registered for remote atomics. */
+static inline int uct_varuna_compat_reg_is_atomic(uct_varuna_reg_arg_t arg)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    return !!(UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, arg, flags, FLAGS, 0) &
+              UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
+#else
+    return !!(arg & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
+#endif
+}
+
 /** @return Log level for a failed registration. */
 static inline ucs_log_level_t
 uct_varuna_compat_reg_log_level(uct_varuna_reg_arg_t arg)

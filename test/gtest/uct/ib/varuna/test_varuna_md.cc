@@ -6,6 +6,9 @@
  */
 #include <common/test.h>
 
+#include <set>
+#include <thread>
+
 #include "fake_ib.h"
 
 extern "C" {
@@ -73,6 +76,7 @@ protected:
         }
         config.links.names = pointers.data();
         config.links.count = pointers.size();
+        config.atomic_mode = m_atomic_mode;
 
         ucs_status_t status = uct_varuna_md_create(&m_component,
                                                    m_ib.component(), &config,
@@ -194,7 +198,7 @@ protected:
     uct_varuna_packed_rkey_t *make_key(uint8_t nic_map, void *buffer)
     {
         uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(
-                nic_map, UCT_VARUNA_ATOMIC_NATIVE, buffer);
+                nic_map, UCT_VARUNA_ATOMIC_NATIVE, 0, buffer);
         uint64_t value;
 
         for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
@@ -221,6 +225,7 @@ protected:
     fake_ib          m_ib;
     uct_component_t  m_component = {};
     uct_varuna_md_t  *m_md;
+    unsigned         m_atomic_mode = UCT_VARUNA_ATOMIC_NATIVE;
     char             m_buffer[4096];
 };
 
@@ -835,4 +840,128 @@ UCS_TEST_F(test_varuna_md, rkey_unpack_reads_no_further) {
     }
 
     munmap(pages, 2 * page);
+}
+
+/* --- Tokens of regions, for atomics by the CPU ----------------------------- */
+
+class test_varuna_md_token : public test_varuna_md {
+protected:
+    virtual void init()
+    {
+        test_varuna_md::init();
+        m_atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+        add_many(2);
+        open();
+    }
+
+    /* @return The token in the key of a new region. */
+    uint64_t reg_part(size_t offset, size_t length, uct_mem_h *memh_p,
+                      unsigned flags = UCT_MD_MEM_ACCESS_ALL)
+    {
+        char key[UINT8_MAX];
+
+        EXPECT_UCS_OK(uct_md_mem_reg(&m_md->super, m_buffer + offset, length,
+                                     flags, memh_p));
+        EXPECT_UCS_OK(pack(*memh_p, key));
+        return ((const uct_varuna_packed_rkey_t*)key)->token;
+    }
+
+    bool holds(uint64_t token, size_t offset, size_t length = 8)
+    {
+        if (!uct_varuna_md_hold(m_md, token, (uintptr_t)m_buffer + offset,
+                                length)) {
+            return false;
+        }
+        uct_varuna_md_release(m_md);
+        return true;
+    }
+};
+
+UCS_TEST_F(test_varuna_md_token, covers_its_region) {
+    uct_mem_h memh;
+    uint64_t token = reg_part(64, 128, &memh);
+
+    EXPECT_NE(0u, token);
+    EXPECT_TRUE(holds(token, 64));
+    EXPECT_TRUE(holds(token, 64 + 120));
+    EXPECT_TRUE(holds(token, 64 + 124, 4));
+    EXPECT_FALSE(holds(token, 63));
+    EXPECT_FALSE(holds(token, 64 + 121));
+    EXPECT_FALSE(holds(token, 64 + 128));
+    EXPECT_FALSE(holds(token ^ 1, 64));
+    EXPECT_FALSE(holds(0, 64));
+    EXPECT_FALSE(uct_varuna_md_hold(m_md, token, UINT64_MAX - 3, 8));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_FALSE(holds(token, 64));
+}
+
+/* Many regions lie over each other; each token finds its own */
+UCS_TEST_F(test_varuna_md_token, overlapping_regions) {
+    std::vector<uct_mem_h> memhs(50);
+    std::vector<uint64_t> tokens;
+
+    for (size_t i = 0; i < memhs.size(); ++i) {
+        tokens.push_back(reg_part(8 * (i % 10), 256 - (8 * (i / 10)), &memhs[i]));
+    }
+    for (size_t i = 0; i < memhs.size(); ++i) {
+        size_t first = 8 * (i % 10), length = 256 - (8 * (i / 10));
+
+        EXPECT_TRUE(holds(tokens[i], first)) << i;
+        EXPECT_TRUE(holds(tokens[i], first + length - 8)) << i;
+        EXPECT_FALSE(holds(tokens[i], first + length - 7)) << i;
+        EXPECT_FALSE((first > 0) && holds(tokens[i], first - 8)) << i;
+    }
+    for (uct_mem_h memh : memhs) {
+        ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    }
+    for (uint64_t token : tokens) {
+        EXPECT_FALSE(holds(token, 128));
+    }
+}
+
+UCS_TEST_F(test_varuna_md_token, none_without_the_right) {
+    uct_mem_h memh;
+
+    EXPECT_EQ(0u, reg_part(0, 64, &memh, UCT_MD_MEM_ACCESS_RMA));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+UCS_TEST_F(test_varuna_md_token, none_in_other_modes) {
+    uct_mem_h memh;
+
+    m_atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
+    open();
+    EXPECT_EQ(0u, reg_part(0, 64, &memh));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* The same memory again is another region: what was given away for the first is void */
+UCS_TEST_F(test_varuna_md_token, is_never_used_again) {
+    std::set<uint64_t> tokens;
+
+    for (unsigned i = 0; i < 1000; ++i) {
+        uct_mem_h memh;
+
+        EXPECT_TRUE(tokens.insert(reg_part(0, 64, &memh)).second);
+        ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    }
+}
+
+/* Deregistration waits for the access, and no longer */
+UCS_TEST_F(test_varuna_md_token, deregistration_waits) {
+    volatile bool is_gone = false;
+    uct_mem_h memh;
+    uint64_t token = reg_part(0, 64, &memh);
+
+    ASSERT_TRUE(uct_varuna_md_hold(m_md, token, (uintptr_t)m_buffer, 8));
+    std::thread other([&] {
+        EXPECT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+        is_gone = true;
+    });
+    usleep(20000);
+    EXPECT_FALSE(is_gone);
+    uct_varuna_md_release(m_md);
+    other.join();
+    EXPECT_TRUE(is_gone);
+    EXPECT_FALSE(holds(token, 0));
 }

@@ -235,6 +235,38 @@ protected:
         return msg(UCT_VARUNA_CTL_REJECT, 2, bytes(body));
     }
 
+    static std::string atomic_req(unsigned count, uint64_t first = 5,
+                                  uint64_t acked = 3, uint8_t op = 0,
+                                  uint8_t width = 8, uint64_t addr = 0x1008)
+    {
+        uct_varuna_ctl_atomic_req_t req      = {};
+        uct_varuna_ctl_atomic_op_t operation = {};
+        std::string body;
+
+        req.first       = first;
+        req.acked       = acked;
+        req.count       = count;
+        operation.addr  = addr;
+        operation.op    = op;
+        operation.width = width;
+        body            = bytes(req);
+        for (unsigned i = 0; i < count; ++i) {
+            body += bytes(operation);
+        }
+        return msg(UCT_VARUNA_CTL_ATOMIC_REQ, 1, body);
+    }
+
+    static std::string atomic_rep(unsigned count)
+    {
+        uct_varuna_ctl_atomic_rep_t rep = {};
+
+        rep.first = 5;
+        rep.count = count;
+        return msg(UCT_VARUNA_CTL_ATOMIC_REP, 1,
+                   bytes(rep) +
+                   fill(count * sizeof(uct_varuna_ctl_atomic_result_t), 'r'));
+    }
+
     static std::vector<std::string> all_msgs()
     {
         return {open_req(),
@@ -251,6 +283,10 @@ protected:
                     std::string(sizeof(uct_varuna_ctl_pong_t), 0)),
                 msg(UCT_VARUNA_CTL_PORTS, 0,
                     std::string(sizeof(uct_varuna_ctl_ports_t), 0)),
+                atomic_req(1),
+                atomic_req(UCT_VARUNA_AMO_WINDOW),
+                atomic_rep(1),
+                atomic_rep(UCT_VARUNA_AMO_WINDOW),
                 reject(UCS_ERR_NO_ELEM)};
     }
 
@@ -726,4 +762,23 @@ UCS_TEST_F(test_varuna_parse, nonsense) {
 
     /* Else this has tested nothing but the magic */
     EXPECT_GT(accepted, 100u);
+}
+
+UCS_TEST_F(test_varuna_parse, ctl_atomic_out_of_range) {
+    EXPECT_UCS_OK(parse_ctl(atomic_req(1)));
+    EXPECT_UCS_OK(parse_ctl(atomic_req(1, 5, 5)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(atomic_req(0)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              parse_ctl(atomic_req(UCT_VARUNA_AMO_WINDOW + 1)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(atomic_req(1, 5, 6)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(atomic_req(1, 5, 0)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              parse_ctl(atomic_req(1, 5, 3, UCT_ATOMIC_OP_LAST)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(atomic_req(1, 5, 3, 0, 2)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              parse_ctl(atomic_req(1, 5, 3, 0, 8, 0x1004)));
+    EXPECT_UCS_OK(parse_ctl(atomic_req(1, 5, 3, 0, 4, 0x1004)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(atomic_rep(0)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM,
+              parse_ctl(atomic_rep(UCT_VARUNA_AMO_WINDOW + 1)));
 }

@@ -23,8 +23,7 @@
 
 /* --- Choosing a way --- */
 
-/* It is behind its fence, and others may follow; or it has failed. */
-static void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
+void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
 {
     amo->ep->amo.fences -= amo->fence;
     amo->fence           = 0;
@@ -171,7 +170,7 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
         ucs_list_add_tail(&amo->ep->amo.ready, &amo->ready);
     }
 
-    if (uct_varuna_amo_progress(amo->ep)) {
+    if (uct_varuna_ep_requester(amo->ep)->amo->progress(amo->ep)) {
         uct_varuna_ep_add_work(amo->ep);
     }
 }
@@ -272,6 +271,21 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
     if (!ucs_list_is_empty(&ep->amo.ready)) {
         uct_varuna_ep_add_work(ep); /* A slot, or the proxy, is free */
     }
+}
+
+void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+
+    ucs_diag("ep %p: the peer has not executed an atomic at 0x%lx: %s", ep,
+             amo->sm.addr, ucs_status_string(status));
+    if (amo->user_comp == NULL) {
+        uct_varuna_ep_raise_fatal(ep, status);
+        return; /* It is finished with all others */
+    }
+
+    uct_varuna_amo_tell(amo, status);
+    uct_varuna_amo_finish(amo, UCS_OK);
 }
 
 /* Rule 10: who lost several races lets the others finish, for a random time. A
@@ -388,6 +402,14 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     amo->races     = 0;
     amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
+    if ((ep->amo.order.flush_beat != uct_varuna_requester(iface)->flush_beat) ||
+        amo->fence) {
+        ep->amo.order.flush_beat = uct_varuna_requester(iface)->flush_beat;
+        ep->amo.order.flushed    = ep->stats.posted;
+    }
+
+    amo->number    = 0;
+    amo->order     = ep->amo.order.flushed;
     if (amo->fence) {
         ++ep->amo.fences;
         ep->hot.fence_next = 0;

@@ -36,7 +36,11 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req);
  *  requests must be finished already. */
 void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
 
-/** Answer of the responder's proxy. */
+/** Mode proxy: results of atomics that the responder's CPU has executed. */
+void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
+                                   const uct_varuna_ctl_atomic_rep_t *rep);
+
+/** Mode extended: answer of the responder's proxy. */
 void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
                                      const uct_varuna_ctl_proxy_rep_t *rep);
 

@@ -26,22 +26,31 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     }
 }
 
-static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
+uint8_t uct_varuna_amo_choose_link(uct_varuna_ep_t *ep, int is_repeat)
 {
-    const uct_varuna_amo_t *amo     = ep->amo.proxied;
-    const uct_varuna_amo_act_t *act = &amo->sm.act;
-    uct_varuna_ctl_proxy_req_t req  = {0};
-    uint8_t link                    = uct_varuna_ep_select_link(ep);
-    unsigned map                    = ep->peer->link_map;
-    unsigned nic;
+    uint8_t link = uct_varuna_ep_select_link(ep);
+    unsigned map = ep->peer->link_map;
 
-    if ((link == UCT_VARUNA_LINK_NONE) || (ep->amo.proxy_sent != 0)) {
+    if ((link == UCT_VARUNA_LINK_NONE) || is_repeat) {
         /* The first one over the best link, then round robin */
         link = (link == UCT_VARUNA_LINK_NONE) ? 0 : ep->amo.proxy_link;
         do {
             link = (link + 1) % UCT_VARUNA_MAX_LINKS;
         } while (!(map & UCS_BIT(link)));
     }
+
+    ep->amo.proxy_link = link;
+    return link;
+}
+
+static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_amo_t *amo     = ep->amo.proxied;
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    uct_varuna_ctl_proxy_req_t req  = {0};
+    uint8_t link                    =
+            uct_varuna_amo_choose_link(ep, ep->amo.proxy_sent != 0);
+    unsigned nic;
 
     req.seq       = ep->amo.proxy_seq;
     req.addr      = amo->sm.addr;
@@ -63,7 +72,6 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
         req.rkeys[nic] = uct_varuna_rkey_inner(amo->rkey, nic);
     }
 
-    ep->amo.proxy_link = link;
     ep->amo.proxy_sent = ucs_get_time();
     uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,
                            sizeof(req));

@@ -27,6 +27,9 @@ struct uct_varuna_amo {
                                              fence, and so do all that came later */
     uint8_t                    lost;      /* The lane failed with its action */
     uint8_t                    begun;     /* Its first action may be posted */
+    uint64_t                   number;    /* Mode proxy: 0 until it is sent */
+    uint64_t                   order;     /* ... requests before it that must be in
+                                             memory, see ep->amo.order */
     uint32_t                   races;     /* Lost ones, when last looked at */
     ucs_time_t                 not_before; /* Backs off until then, or 0 */
     uint64_t                   value;     /* What the action gave */
@@ -69,5 +72,16 @@ void uct_varuna_amo_advance(uct_varuna_amo_t *amo);
 
 /** Completion of an action on the lane. */
 void uct_varuna_amo_step_completion(uct_completion_t *comp);
+
+/** It is behind its fence, and others may follow; or it has failed. */
+void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo);
+
+/** The peer has refused to execute it, and nothing else fails: the user gets @a status.
+ *  If nobody waits for it, the endpoint fails. */
+void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status);
+
+/** @return The link for a message to the peer's proxy: the best one, or the next one
+ *  if the message was sent before. */
+uint8_t uct_varuna_amo_choose_link(uct_varuna_ep_t *ep, int is_repeat);
 
 #endif

@@ -1,8 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Mode proxy: each atomic is a request to the peer's proxy as a whole.
- * varuna_amo.c drives it.
+ * Mode proxy: the peer's CPU executes atomics (varuna_cpu.c). They are numbered when
+ * they are sent, several in a message if several wait, and the peer executes them in
+ * the order of their numbers and keeps the results of a window of them. What is not
+ * answered is sent again, over another link.
+ *
+ *       all:    | sent, not answered     | not sent yet (ready) |
+ *               ^ acknowledged before    ^ proxy_seq + 1
+ *
+ * An atomic after a flush or a fence waits until what was posted before is in the
+ * peer's memory. The acknowledgement of a write does not prove that, and the atomic
+ * does not come over the same queue pair: a read on the lane does.
+ *
+ * Main thread only.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -10,30 +21,381 @@
 
 #include "varuna_amo_modes.h"
 #include "varuna_amo_priv.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+
+#include <ucs/debug/log.h>
+
+/* While others are under way, new ones wait for an answer, unless there are so many */
+#define UCT_VARUNA_AMO_BATCH         16
+
+typedef struct uct_varuna_amo_msg {
+    uct_varuna_ctl_atomic_req_t req;
+    uct_varuna_ctl_atomic_op_t  ops[UCT_VARUNA_AMO_WINDOW];
+} uct_varuna_amo_msg_t;
+
+UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_amo_msg_t) +
+                          sizeof(uct_varuna_ctl_hdr_t) +
+                          UCT_VARUNA_CTL_MAX_FROM) <= UCT_VARUNA_CTL_MAX_MSG);
 
 
-static ucs_status_t uct_varuna_amo_proxy_start(uct_varuna_ep_t *ep,
-                                               const uct_varuna_amo_args_t *args)
+/* --- Order after what was posted on the lane --- */
+
+static void uct_varuna_amo_proxy_unpack(void *arg, const void *data,
+                                        size_t length)
+{
+}
+
+static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
+{
+    uct_varuna_amo_t *amo = ucs_container_of(comp, uct_varuna_amo_t, comp);
+    uct_varuna_ep_t *ep   = amo->ep;
+
+    if (comp->status == UCS_OK) {
+        ep->amo.order.placed = ep->amo.order.reading;
+    }
+
+    ep->amo.order.reading = 0;
+    uct_varuna_ep_add_work(ep);
+}
+
+/* All that was posted is placed when this read is complete: on one queue pair a read is
+ * executed after the writes before it, and its data passes none of theirs. */
+static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
+                                              uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    amo->comp.func   = uct_varuna_amo_proxy_read_completion;
+    amo->comp.count  = 1;
+    amo->comp.status = UCS_OK;
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, &amo->comp);
+    uct_varuna_req_set_remote(req, ep->remote.logs_addr, ep->hot.log_rkey);
+    req->length  = sizeof(uint64_t);
+    req->get.cb  = uct_varuna_amo_proxy_unpack;
+    req->get.arg = NULL;
+    status       = uct_varuna_req_post(req, 1);
+    if (status != UCS_OK) {
+        uct_varuna_req_release(req);
+        return status;
+    }
+
+    ep->amo.order.reading = ep->stats.posted;
+    uct_varuna_req_push(iface, ep, req);
+    return UCS_OK;
+}
+
+/* @return UCS_OK if it may be sent, UCS_ERR_BUSY if it is told when to look again,
+ *         UCS_ERR_NO_RESOURCE to look again; otherwise the lane failed. */
+static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
+                                               uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    ucs_status_t status;
+
+    /* A fence is passed when all atomics before it are decided: posts that come after it
+     * wait only for that */
+    if (amo->fence && (&amo->all != ep->amo.all.next)) {
+        return UCS_ERR_BUSY;
+    }
+
+    if (amo->order > ep->amo.order.placed) {
+        if (ep->amo.order.reading != 0) {
+            return UCS_ERR_BUSY;
+        }
+
+        status = uct_varuna_amo_proxy_read(iface, amo);
+        return (status == UCS_OK) ? UCS_ERR_BUSY : status;
+    }
+
+    if (amo->fence && (ep->hot.num_reqs > 0)) {
+        uct_varuna_ep_signal(ep); /* What is in the way may be silent */
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_varuna_amo_pass_fence(amo);
+    return UCS_OK;
+}
+
+
+/* --- Sending --- */
+
+/* All results before this number have come. */
+static uint64_t uct_varuna_amo_proxy_acked(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_amo_t *oldest;
+
+    if (ep->amo.num_sent == 0) {
+        return ep->amo.proxy_seq + 1;
+    }
+
+    oldest = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
+    ucs_assert(oldest->number != 0);
+    return oldest->number;
+}
+
+static void uct_varuna_amo_proxy_add_op(uct_varuna_amo_msg_t *msg,
+                                        const uct_varuna_amo_t *amo)
+{
+    uct_varuna_ctl_atomic_op_t *op = &msg->ops[msg->req.count];
+
+    if (msg->req.count == 0) {
+        msg->req.first = amo->number;
+    }
+
+    ucs_assert(amo->number == (msg->req.first + msg->req.count));
+    memset(op, 0, sizeof(*op));
+    op->addr    = amo->sm.addr;
+    op->token   = ((const uct_varuna_rkey_t*)amo->rkey)->token;
+    op->compare = amo->sm.compare;
+    op->value   = amo->sm.value;
+    op->op      = amo->sm.op;
+    op->width   = amo->sm.width;
+    ++msg->req.count;
+}
+
+static void uct_varuna_amo_proxy_post(uct_varuna_ep_t *ep,
+                                      uct_varuna_amo_msg_t *msg, uint64_t acked,
+                                      uint8_t link)
+{
+    if (msg->req.count == 0) {
+        return;
+    }
+
+    msg->req.acked = acked;
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_ATOMIC_REQ, ep->lanes.epoch,
+                           msg, sizeof(msg->req) +
+                           (msg->req.count * sizeof(*msg->ops)));
+    msg->req.count = 0;
+}
+
+static int uct_varuna_amo_proxy_may_send(const uct_varuna_ep_t *ep)
+{
+    unsigned num_ready = ep->hot.num_amos - ep->amo.num_sent;
+
+    return !ep->amo.holding &&
+           ((ep->amo.num_sent == 0) || (num_ready >= UCT_VARUNA_AMO_BATCH));
+}
+
+/* @return As uct_varuna_amo_proxy_check(), of the first that is not sent. */
+static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
+                                              uct_varuna_ep_t *ep)
+{
+    uint64_t acked      = uct_varuna_amo_proxy_acked(ep);
+    ucs_status_t status = UCS_OK;
+    uct_varuna_amo_msg_t msg;
+    uct_varuna_amo_t *amo;
+
+    memset(&msg.req, 0, sizeof(msg.req));
+    while (!ucs_list_is_empty(&ep->amo.ready) && (status == UCS_OK)) {
+        amo = ucs_list_head(&ep->amo.ready, uct_varuna_amo_t, ready);
+        if ((ep->amo.proxy_seq + 1) >= (acked + UCT_VARUNA_AMO_WINDOW)) {
+            break; /* The peer keeps no more results */
+        }
+
+        status = uct_varuna_amo_proxy_check(iface, amo);
+        if (status != UCS_OK) {
+            break;
+        }
+
+        if (ep->amo.num_sent == 0) {
+            ep->amo.proxy_sent  = ucs_get_time();
+            ep->amo.proxy_since = uct_varuna_requester(iface)->scan.clock;
+        }
+
+        ucs_list_del(&amo->ready);
+        amo->is_ready = 0;
+        amo->number   = ++ep->amo.proxy_seq;
+        ++ep->amo.num_sent;
+        ++ep->amo.stats.proxied;
+        uct_varuna_amo_proxy_add_op(&msg, amo);
+    }
+
+    uct_varuna_amo_proxy_post(ep, &msg, acked, uct_varuna_amo_choose_link(ep, 0));
+    return status;
+}
+
+/* What is answered in between is not sent again: its numbers are missing. */
+static void uct_varuna_amo_proxy_repeat(uct_varuna_iface_t *iface,
+                                        uct_varuna_ep_t *ep)
+{
+    ucs_time_t now  = ucs_get_time();
+    ucs_time_t age  = uct_varuna_requester(iface)->scan.clock -
+                      ep->amo.proxy_since;
+    uint64_t acked  = uct_varuna_amo_proxy_acked(ep);
+    uint64_t number = 0;
+    uct_varuna_amo_msg_t msg;
+    uct_varuna_amo_t *amo;
+    uint8_t link;
+
+    if ((now - ep->amo.proxy_sent) < iface->config.ctl_timeout) {
+        return;
+    }
+
+    if (age > iface->config.give_up) {
+        ucs_diag("ep %p: vQP %u: the peer has not executed an atomic for %.1f s: "
+                 "giving up", ep, ep->id, ucs_time_to_sec(age));
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        return;
+    }
+
+    ep->amo.proxy_sent = now;
+    link               = uct_varuna_amo_choose_link(ep, 1);
+    memset(&msg.req, 0, sizeof(msg.req));
+    ucs_list_for_each(amo, &ep->amo.all, all) {
+        if (amo->number == 0) {
+            break;
+        }
+
+        if (amo->number != (number + 1)) {
+            uct_varuna_amo_proxy_post(ep, &msg, acked, link);
+        }
+
+        uct_varuna_amo_proxy_add_op(&msg, amo);
+        number = amo->number;
+    }
+
+    uct_varuna_amo_proxy_post(ep, &msg, acked, link);
+}
+
+static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_status_t status       = UCS_OK;
+    uct_varuna_post_t why;
+
+    if (!ucs_list_is_empty(&ep->amo.ready) && uct_varuna_amo_proxy_may_send(ep)) {
+        why = uct_varuna_amo_lane_check(iface, ep);
+        if (why == UCT_VARUNA_POST_OK) {
+            status = uct_varuna_amo_proxy_send(iface, ep);
+        } else {
+            uct_varuna_ep_raise_post(ep, why);
+            status = UCS_ERR_NO_RESOURCE;
+        }
+
+        if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE) &&
+            (status != UCS_ERR_BUSY)) {
+            uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+        }
+    }
+
+    if (ep->amo.num_sent > 0) {
+        uct_varuna_amo_proxy_repeat(iface, ep);
+        return 1;
+    }
+
+    return status == UCS_ERR_NO_RESOURCE;
+}
+
+
+/* --- Results --- */
+
+static uct_varuna_amo_t *uct_varuna_amo_proxy_find(const uct_varuna_ep_t *ep,
+                                                   uint64_t number)
+{
+    uct_varuna_amo_t *amo;
+
+    ucs_list_for_each(amo, &ep->amo.all, all) {
+        if ((amo->number == number) || (amo->number == 0)) {
+            return (amo->number == 0) ? NULL : amo;
+        }
+    }
+
+    return NULL;
+}
+
+static void
+uct_varuna_amo_proxy_result(uct_varuna_ep_t *ep, uct_varuna_amo_t *amo,
+                            const uct_varuna_ctl_atomic_result_t *result)
+{
+    ucs_status_t status = (ucs_status_t)result->status;
+
+    if (status != UCS_OK) {
+        uct_varuna_amo_refused(amo, (status < 0) ? status : UCS_ERR_IO_ERROR);
+        return;
+    }
+
+    uct_varuna_amo_sm_executed(&amo->sm, result->value);
+    uct_varuna_amo_advance(amo);
+}
+
+void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
+                                   const uct_varuna_ctl_atomic_rep_t *rep)
+{
+    const uct_varuna_ctl_atomic_result_t *results =
+            (const uct_varuna_ctl_atomic_result_t*)(rep + 1);
+    uct_varuna_amo_t *amo;
+    unsigned i;
+
+    /* What users post in their callbacks goes in one message */
+    ep->amo.holding = 1;
+    for (i = 0; (i < rep->count) && (ep->hot.state != UCT_VARUNA_EP_FAILED); ++i) {
+        amo = uct_varuna_amo_proxy_find(ep, rep->first + i);
+        if (amo == NULL) {
+            continue; /* A repeated answer */
+        }
+
+        --ep->amo.num_sent;
+        uct_varuna_amo_proxy_result(ep, amo, &results[i]);
+    }
+
+    ep->amo.holding = 0;
+    if (ep->hot.state == UCT_VARUNA_EP_FAILED) {
+        return;
+    }
+
+    ep->amo.proxy_sent  = ucs_get_time();
+    ep->amo.proxy_since = uct_varuna_ep_requester(ep)->scan.clock;
+    if (uct_varuna_amo_proxy_progress(ep)) {
+        uct_varuna_ep_add_work(ep);
+    }
+    uct_varuna_ep_finish_done(ep);
+}
+
+static void uct_varuna_amo_proxy_fail_all(uct_varuna_ep_t *ep,
+                                          ucs_status_t status)
+{
+    ep->amo.num_sent = 0;
+    uct_varuna_amo_fail_all(ep, status);
+}
+
+
+/* --- The table --- */
+
+static ucs_status_t
+uct_varuna_amo_proxy_start(uct_varuna_ep_t *ep,
+                           const uct_varuna_amo_args_t *args)
 {
     return uct_varuna_amo_start(ep, args, 0);
 }
 
-static ucs_status_t
-uct_varuna_amo_proxy_open(uct_varuna_ep_t *ep,
-                          const uct_varuna_ctl_open_rep_t *rep)
+static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
 {
-    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    return UCS_OK;
+    /* By CPUs, whatever the NICs can do */
+    attr->cap.atomic32.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    attr->cap.atomic64.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
+    uct_varuna_amo_query_all_ops(attr);
+    attr->cap.flags &= ~UCT_IFACE_FLAG_ATOMIC_DEVICE;
+    attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_CPU;
 }
 
 const uct_varuna_amo_ops_t uct_varuna_amo_proxy_ops = {
     .start      = uct_varuna_amo_proxy_start,
-    .open       = uct_varuna_amo_proxy_open,
+    .open       = uct_varuna_amo_native_open,
     .close      = uct_varuna_amo_native_close,
-    .learn_home = uct_varuna_amo_learn_home,
-    .progress   = uct_varuna_amo_progress,
-    .collect    = uct_varuna_amo_collect,
+    .learn_home = uct_varuna_amo_native_learn_home,
+    .progress   = uct_varuna_amo_proxy_progress,
+    .collect    = uct_varuna_amo_native_collect,
     .executed   = uct_varuna_amo_native_executed,
-    .fail_all   = uct_varuna_amo_fail_all,
-    .query      = uct_varuna_amo_query_all_ops
+    .fail_all   = uct_varuna_amo_proxy_fail_all,
+    .query      = uct_varuna_amo_proxy_query
 };

@@ -210,10 +210,22 @@ static void uct_varuna_atomics_answer(void *arg, unsigned link,
     }
 }
 
+static void uct_varuna_atomics_results(void *arg, unsigned link,
+                                       const uct_varuna_ctl_hdr_t *hdr,
+                                       const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_amo_handle_results(ep, body);
+    }
+}
+
 void uct_varuna_atomics_listen(uct_varuna_requester_t *requester)
 {
     static const uct_varuna_bus_reg_t rows[] = {
-        {UCT_VARUNA_CTL_PROXY_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer}
+        {UCT_VARUNA_CTL_PROXY_REP,  UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer},
+        {UCT_VARUNA_CTL_ATOMIC_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_results}
     };
 
     uct_varuna_bus_register(&requester->super.ctl->bus, rows,

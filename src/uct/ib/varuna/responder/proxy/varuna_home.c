@@ -80,9 +80,7 @@ void uct_varuna_home_join(uct_varuna_home_member_t *member, uint8_t nic,
     member->kick_fd = kick_fd;
     member->nic_map = nic_map;
     member->at_rest = 1; /* It has nothing yet */
-    member->waits   = 0;
     member->in_use  = 0;
-    member->claim   = 0;
 
     pthread_mutex_lock(&uct_varuna_home.lock);
     if (ucs_list_is_empty(&uct_varuna_home.members)) {
@@ -100,7 +98,6 @@ void uct_varuna_home_leave(uct_varuna_home_member_t *member)
     pthread_mutex_lock(&uct_varuna_home.lock);
     ucs_list_del(&member->list);
     uct_varuna_home_check_rest();
-    uct_varuna_home_kick_all(); /* Its claim, too, is over */
     pthread_mutex_unlock(&uct_varuna_home.lock);
 }
 
@@ -203,38 +200,4 @@ int uct_varuna_home_rest(uct_varuna_home_member_t *member)
     }
     pthread_mutex_unlock(&uct_varuna_home.lock);
     return settled;
-}
-
-int uct_varuna_home_claim(uct_varuna_home_member_t *member, uint64_t addr)
-{
-    uint64_t word = addr & ~UCS_MASK(3);
-    int is_free   = 1;
-    uct_varuna_home_member_t *other;
-
-    pthread_mutex_lock(&uct_varuna_home.lock);
-    ucs_list_for_each(other, &uct_varuna_home.members, list) {
-        if ((other != member) && (other->claim == word)) {
-            is_free = 0;
-        }
-    }
-
-    member->claim = is_free ? word : 0;
-    member->waits = !is_free;
-    pthread_mutex_unlock(&uct_varuna_home.lock);
-    return is_free;
-}
-
-void uct_varuna_home_unclaim(uct_varuna_home_member_t *member)
-{
-    uct_varuna_home_member_t *other;
-
-    pthread_mutex_lock(&uct_varuna_home.lock);
-    member->claim = 0;
-    ucs_list_for_each(other, &uct_varuna_home.members, list) {
-        if (other->waits) {
-            other->waits = 0;
-            uct_varuna_home_kick(other);
-        }
-    }
-    pthread_mutex_unlock(&uct_varuna_home.lock);
 }

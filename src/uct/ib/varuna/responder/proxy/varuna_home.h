@@ -25,9 +25,7 @@ typedef struct uct_varuna_home_member {
     int                        kick_fd;   /* Written to when it has to act */
     uint8_t                    nic_map;   /* NICs which it has */
     uint8_t                    at_rest;   /* Has left the old NIC */
-    uint8_t                    waits;     /* For another one's claim */
     unsigned                   in_use;    /* Connections which use the home NIC */
-    uint64_t                   claim;     /* Word which it changes, 0: none */
 } uct_varuna_home_member_t;
 
 typedef struct uct_varuna_home_name {
@@ -78,11 +76,5 @@ uct_varuna_home_is_at_rest(const uct_varuna_home_member_t *member)
 {
     return __atomic_load_n(&member->at_rest, __ATOMIC_RELAXED);
 }
-
-/** Be the only one of the process which changes the word at @a addr by a plain
- *  compare and swap. @return Nonzero if it is; otherwise it is kicked later. */
-int uct_varuna_home_claim(uct_varuna_home_member_t *member, uint64_t addr);
-
-void uct_varuna_home_unclaim(uct_varuna_home_member_t *member);
 
 #endif

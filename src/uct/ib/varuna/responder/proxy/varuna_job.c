@@ -4,11 +4,8 @@
  * Carries out the jobs of the proxy: single accesses of requesters, whole atomics
  * of theirs, and the worker's looks at targets. An access whose loopback fails is
  * either repeated, where that changes nothing, or found out about, when nothing of
- * it can be executed any more:
- *
- *   mode extended  a slot of our own and two stages, as any client (rule 6)
- *   mode proxy     nobody but the proxies of this process changes words by atomics,
- *                  and they take turns on one word, so the word tells
+ * it can be executed any more: a whole atomic has a slot of our own and two stages, as that
+ * of any client (rule 6).
  *
  * Lock held in all of it.
  */
@@ -25,7 +22,7 @@
 #include <string.h>
 
 
-/* --- Slots and claims --- */
+/* --- Slots --- */
 
 static int uct_varuna_job_has_slot(const uct_varuna_job_t *job)
 {
@@ -54,14 +51,7 @@ static int uct_varuna_job_begin(uct_varuna_proxy_t *proxy,
         return 1;
     }
 
-    if (proxy->arena.slots == NULL) {
-        if (!uct_varuna_home_claim(&proxy->home, job->addr)) {
-            return 0;
-        }
-        /* What the word held before our CAS tells what the CAS has done */
-        uct_varuna_amo_sm_look_first(&job->sm);
-    } else if ((proxy->own.num > 0) &&
-               !uct_varuna_job_take_slot(proxy, job)) {
+    if ((proxy->own.num > 0) && !uct_varuna_job_take_slot(proxy, job)) {
         return 0;
     }
 
@@ -75,8 +65,6 @@ static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
     ucs_list_del(&job->list);
     if (uct_varuna_job_has_slot(job)) {
         uct_varuna_slots_give(&proxy->own, job->sm.slot, job->sm.gen);
-    } else if (job->is_whole && job->begun && (proxy->arena.slots == NULL)) {
-        uct_varuna_home_unclaim(&proxy->home);
     }
 
     if (job->is_sweep) {
@@ -115,7 +103,7 @@ void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
     ucs_debug("an access on the home NIC failed: %s",
               ucs_status_string(status));
     if (!uct_varuna_job_may_come_late(status) ||
-        (uct_varuna_job_is_plain_cas(job) && (proxy->arena.slots != NULL))) {
+        uct_varuna_job_is_plain_cas(job)) {
         /* Wrong memory; or a plain CAS among those of others */
         uct_varuna_job_finish(proxy, job, status);
         return;
@@ -134,8 +122,6 @@ static void uct_varuna_job_find_out(uct_varuna_proxy_t *proxy,
         uct_varuna_amo_sm_lost(&job->sm);
         job->act = job->sm.act;
         ++proxy->stats.recovered;
-    } else if (uct_varuna_job_is_plain_cas(job)) {
-        job->looks = 1;
     }
 }
 
@@ -153,18 +139,6 @@ int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job)
     }
 
     return 1;
-}
-
-/* The word, behind a lost CAS of ours. It held what we expected before, so if it
- * holds anything else now, the CAS was executed, whatever else a put has written
- * there since; and if it does not, then it may be executed. @return whether it was
- * executed. */
-static int uct_varuna_job_looked(uct_varuna_proxy_t *proxy,
-                                 uct_varuna_job_t *job, uint64_t word)
-{
-    job->looks = 0;
-    ++proxy->stats.recovered;
-    return word != job->sm.expect;
 }
 
 
@@ -196,13 +170,6 @@ void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
 {
     if ((job->width == sizeof(uint32_t)) && !uct_varuna_job_is_mark(job)) {
         word &= UINT32_MAX;
-    }
-
-    if (job->looks) {
-        if (!uct_varuna_job_looked(proxy, job, word)) {
-            return; /* Again */
-        }
-        word = job->sm.expect;
     }
 
     job->value = word;
@@ -319,7 +286,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
     access->comp.func   = uct_varuna_job_completion;
     access->comp.count  = 1;
     access->comp.status = UCS_OK;
-    switch (job->looks ? UCT_VARUNA_AMO_ACT_READ : act->type) {
+    switch (act->type) {
     case UCT_VARUNA_AMO_ACT_READ:
         return uct_ep_get_bcopy(ep, uct_varuna_job_unpack, access, job->width,
                                 job->addr, job->rkeys[nic], &access->comp);

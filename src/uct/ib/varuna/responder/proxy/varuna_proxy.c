@@ -13,6 +13,7 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
@@ -182,18 +183,16 @@ uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy)
     return job;
 }
 
-static int uct_varuna_proxy_is_allowed(const uct_varuna_proxy_t *proxy,
-                                       const uct_varuna_ctl_proxy_req_t *req)
+static int uct_varuna_proxy_is_allowed(const uct_varuna_ctl_proxy_req_t *req)
 {
     switch (req->type) {
     case UCT_VARUNA_AMO_ACT_READ:
     case UCT_VARUNA_AMO_ACT_CAS:
+    case UCT_VARUNA_AMO_ACT_CAS_MARK:
+    case UCT_VARUNA_AMO_ACT_CONFIRM:
         return 1;
     case UCT_VARUNA_AMO_ACT_EXECUTE:
         return req->slot <= UCT_ATOMIC_OP_CSWAP;
-    case UCT_VARUNA_AMO_ACT_CAS_MARK:
-    case UCT_VARUNA_AMO_ACT_CONFIRM:
-        return proxy->arena.slots != NULL;
     default:
         return 0;
     }
@@ -244,7 +243,7 @@ void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
 {
     uct_varuna_job_t *job;
 
-    if (!uct_varuna_proxy_is_allowed(proxy, req)) {
+    if (!uct_varuna_proxy_is_allowed(req)) {
         uct_varuna_ctl_reject(proxy->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;
     }
@@ -290,8 +289,7 @@ void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
         job->is_whole = 1;
         uct_varuna_amo_sm_start(&job->sm, req->slot, req->width, req->addr,
                                 req->compare, req->swap,
-                                (proxy->arena.slots != NULL) ?
-                                UCT_VARUNA_SLOTS_MAX : 0);
+                                UCT_VARUNA_SLOTS_MAX);
     }
 
     uct_varuna_proxy_run(proxy);
@@ -305,11 +303,6 @@ static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
     const uct_varuna_iface_t *iface = proxy->ctl->iface;
     uint8_t map                     = 0;
     unsigned link;
-
-    if ((iface->md->atomic_mode != UCT_VARUNA_ATOMIC_EXTENDED) &&
-        (iface->md->atomic_mode != UCT_VARUNA_ATOMIC_PROXY)) {
-        return; /* There is no home */
-    }
 
     for (link = 0; link < iface->num_links; ++link) {
         map |= UCS_BIT(iface->links[link].nic);
@@ -342,14 +335,15 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
         goto err_destroy;
     }
 
-    if (ctl->iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) {
+    if (uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].has_slots) {
         status = uct_varuna_blocks_init(proxy);
         if (status != UCS_OK) {
             goto err_destroy;
         }
+
+        uct_varuna_proxy_join(proxy);
     }
 
-    uct_varuna_proxy_join(proxy);
     *proxy_p = proxy;
     return UCS_OK;
 

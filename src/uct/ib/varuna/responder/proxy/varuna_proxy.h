@@ -50,10 +50,9 @@ typedef struct uct_varuna_job {
     uint8_t                    second;    /* CONFIRM: at the mark now */
     uint8_t                    is_sweep;
     uint8_t                    is_whole;  /* A whole operation: sm */
-    uint8_t                    begun;     /* It has what it needs: slot, claim */
+    uint8_t                    begun;     /* It has a slot, if it needs one */
     uint8_t                    lost;      /* Nobody knows whether the access was
                                              executed; it is at rest now */
-    uint8_t                    looks;     /* Reads what a lost CAS has left */
     uint8_t                    link;      /* Over which it was asked for */
     uint64_t                   value;
     uct_varuna_slot_t          slot;
@@ -88,7 +87,7 @@ typedef struct uct_varuna_loopback {
 
 typedef struct uct_varuna_proxy {
     uct_varuna_ctl_t           *ctl;
-    uct_varuna_arena_t         arena;     /* Mode extended */
+    uct_varuna_arena_t         arena;
     uct_varuna_own_t           read_own;  /* For peers: all bodies */
     uct_varuna_own_t           mark_own;  /* ... all marks */
     uct_rkey_bundle_t          mark;      /* The same, unpacked */
@@ -170,8 +169,7 @@ void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
 void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                            ucs_status_t status);
 
-/** Before its next access: get a slot, or the claim on its word; decide what a lost
- *  access was. @return Zero if it has to wait. */
+/** Before its next access: get a slot, and decide what a lost access was. @return Zero if it has to wait. */
 int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job);
 
 /** Send the answer of the target's last access, or a first one. */

@@ -1,0 +1,166 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Executes atomics of peers. See varuna_cpu.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_cpu.h"
+#include "varuna_cpu_op.h"
+#include "varuna_fault.h"
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include <uct/ib/varuna/md/varuna_md_share.h>
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
+#include <string.h>
+
+
+void uct_varuna_cpu_client_init(uct_varuna_cpu_client_t *client,
+                                uct_varuna_peer_t *peer)
+{
+    client->peer = peer;
+    client->kept = NULL;
+}
+
+void uct_varuna_cpu_client_cleanup(uct_varuna_cpu_client_t *client)
+{
+    ucs_free(client->kept);
+    client->kept = NULL;
+}
+
+static int uct_varuna_cpu_client_start(uct_varuna_cpu_client_t *client)
+{
+    if (client->kept != NULL) {
+        return 1;
+    }
+
+    client->kept = ucs_malloc(sizeof(*client->kept), "varuna_amo_kept");
+    if (client->kept == NULL) {
+        return 0; /* It asks again */
+    }
+
+    uct_varuna_amo_kept_init(client->kept);
+    return 1;
+}
+
+/* While the region is held, nothing is done but the access. */
+static ucs_status_t
+uct_varuna_cpu_execute(uct_varuna_ctl_t *ctl,
+                       const uct_varuna_ctl_atomic_op_t *op, uint64_t *value_p)
+{
+    uct_varuna_md_t *md = ctl->iface->md;
+    ucs_status_t status;
+
+    if (!uct_varuna_md_hold(md, op->token, op->addr, op->width)) {
+        return UCS_ERR_REJECTED;
+    }
+
+    status = uct_varuna_cpu_op(op, value_p);
+    uct_varuna_md_release(md);
+    return status;
+}
+
+static void uct_varuna_cpu_complain(uct_varuna_ctl_t *ctl,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_atomic_op_t *op,
+                                    ucs_status_t status)
+{
+    char reason[128];
+
+    ucs_snprintf_safe(reason, sizeof(reason),
+                      (status == UCS_ERR_REJECTED) ?
+                      "0x%lx is in no memory for which it has a key of atomics" :
+                      "0x%lx is not mapped, or cannot be written", op->addr);
+    uct_varuna_ctl_complain(ctl, hdr->uuid, "an atomic", reason);
+}
+
+static void uct_varuna_cpu_run_next(uct_varuna_ctl_t *ctl,
+                                    uct_varuna_amo_kept_t *kept,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_atomic_op_t *op)
+{
+    uct_varuna_ctl_atomic_result_t result;
+    ucs_status_t status;
+    uint64_t value = 0;
+
+    memset(&result, 0, sizeof(result));
+    status = uct_varuna_cpu_execute(ctl, op, &value);
+    if (status != UCS_OK) {
+        uct_varuna_cpu_complain(ctl, hdr, op, status);
+    }
+
+    result.value  = value;
+    result.status = status;
+    uct_varuna_amo_kept_add(kept, &result);
+}
+
+/* @return How many of the requests have results now, which are put at @a results. */
+static unsigned uct_varuna_cpu_run(uct_varuna_ctl_t *ctl,
+                                   uct_varuna_amo_kept_t *kept,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const uct_varuna_ctl_atomic_req_t *req,
+                                   uct_varuna_ctl_atomic_result_t *results)
+{
+    const uct_varuna_ctl_atomic_op_t *ops =
+            (const uct_varuna_ctl_atomic_op_t*)(req + 1);
+    uct_varuna_amo_kept_verdict_t verdict;
+    unsigned i;
+
+    for (i = 0; i < req->count; ++i) {
+        verdict = uct_varuna_amo_kept_check(kept, req->first + i);
+        if (verdict == UCT_VARUNA_AMO_KEPT_NEXT) {
+            uct_varuna_cpu_run_next(ctl, kept, hdr, &ops[i]);
+        } else if (verdict != UCT_VARUNA_AMO_KEPT_RESULT) {
+            ucs_debug("peer 0x%lx: an atomic is out of the window: number %lu, "
+                      "next is %lu, acknowledged before %lu", hdr->uuid,
+                      req->first + i, kept->next, kept->acked);
+            break;
+        }
+
+        results[i] = *uct_varuna_amo_kept_result(kept, req->first + i);
+    }
+
+    return i;
+}
+
+void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
+                            uct_varuna_cpu_client_t *client, unsigned link,
+                            const uct_varuna_ctl_hdr_t *hdr,
+                            const uct_varuna_ctl_atomic_req_t *req)
+{
+    struct {
+        uct_varuna_ctl_atomic_rep_t    rep;
+        uct_varuna_ctl_atomic_result_t results[UCT_VARUNA_AMO_WINDOW];
+    } body;
+
+    if (!uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].by_cpu ||
+        (uct_varuna_fault_init() != UCS_OK)) {
+        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_UNSUPPORTED);
+        return;
+    }
+
+    if (!uct_varuna_cpu_client_start(client)) {
+        return;
+    }
+
+    uct_varuna_amo_kept_ack(client->kept, req->acked);
+    memset(&body.rep, 0, sizeof(body.rep));
+    body.rep.first = req->first;
+    body.rep.count = uct_varuna_cpu_run(ctl, client->kept, hdr, req,
+                                        body.results);
+    if (body.rep.count == 0) {
+        return;
+    }
+
+    uct_varuna_ctl_reply(ctl, client->peer, link, hdr, UCT_VARUNA_CTL_ATOMIC_REP,
+                         &body, sizeof(body.rep) +
+                         (body.rep.count * sizeof(*body.results)));
+}

@@ -1,0 +1,278 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics by the CPU: what they do to a word, and that memory which is not there fails the atomic
+ * and nothing else, whatever other handlers of signals there are.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/responder/proxy/varuna_cpu_op.h>
+#include <uct/ib/varuna/responder/proxy/varuna_fault.h>
+}
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+class test_varuna_cpu : public ucs::test {
+protected:
+    virtual void init()
+    {
+        ucs::test::init();
+        ASSERT_UCS_OK(uct_varuna_fault_init());
+    }
+
+    static ucs_status_t run(unsigned op, unsigned width, volatile void *word,
+                            uint64_t compare, uint64_t value, uint64_t *result_p)
+    {
+        uct_varuna_ctl_atomic_op_t request = {};
+
+        request.addr    = (uintptr_t)word;
+        request.op      = op;
+        request.width   = width;
+        request.compare = compare;
+        request.value   = value;
+        return uct_varuna_cpu_op(&request, result_p);
+    }
+
+    void expect(unsigned op, uint64_t before, uint64_t compare, uint64_t value,
+                uint64_t after)
+    {
+        uint64_t word   = before;
+        uint64_t result = 0;
+
+        EXPECT_UCS_OK(run(op, 8, &word, compare, value, &result));
+        EXPECT_EQ(before, result);
+        EXPECT_EQ(after, word);
+
+        /* Of 4 bytes; the other half stays as it is */
+        word = (before & UINT32_MAX) | (7ul << 32);
+        EXPECT_UCS_OK(run(op, 4, &word, compare, value, &result));
+        EXPECT_EQ(before & UINT32_MAX, result);
+        EXPECT_EQ((after & UINT32_MAX) | (7ul << 32), word);
+    }
+
+    static void *map(size_t size, int prot)
+    {
+        void *ptr = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        EXPECT_NE(MAP_FAILED, ptr);
+        return ptr;
+    }
+
+    static void expect_fault(void *word)
+    {
+        uint64_t result = 5;
+
+        for (unsigned op = 0; op < UCT_ATOMIC_OP_LAST; ++op) {
+            EXPECT_EQ(UCS_ERR_INVALID_ADDR, run(op, 8, word, 0, 1, &result));
+            EXPECT_EQ(UCS_ERR_INVALID_ADDR, run(op, 4, word, 0, 1, &result));
+        }
+        EXPECT_EQ(5u, result);
+    }
+
+    /* A child that dies by its own fault, and not by ours. @return its status */
+    template<typename F> static int in_child(const F &func)
+    {
+        int status = 0;
+        pid_t pid  = fork();
+
+        if (pid == 0) {
+            func();
+            _exit(0);
+        }
+
+        waitpid(pid, &status, 0);
+        return status;
+    }
+
+    static void handler(int signum, siginfo_t *info, void *context)
+    {
+        _exit((signum == SIGSEGV) ? 42 : 43);
+    }
+
+    /* As a library has it that was there before: goes on with the one before it */
+    static void chain_handler(int signum, siginfo_t *info, void *context)
+    {
+        if (++num_chained > 10) {
+            _exit(1); /* In a circle */
+        }
+        if (chained.sa_flags & SA_SIGINFO) {
+            chained.sa_sigaction(signum, info, context);
+        } else {
+            _exit(44);
+        }
+    }
+
+    static void set_handler(void (*func)(int, siginfo_t*, void*),
+                            struct sigaction *old)
+    {
+        struct sigaction act;
+
+        memset(&act, 0, sizeof(act));
+        act.sa_sigaction = func;
+        act.sa_flags     = SA_SIGINFO;
+        sigaction(SIGSEGV, &act, old);
+    }
+
+    static struct sigaction chained;
+    static unsigned num_chained;
+};
+
+struct sigaction test_varuna_cpu::chained;
+unsigned test_varuna_cpu::num_chained;
+
+UCS_TEST_F(test_varuna_cpu, operations) {
+    expect(UCT_ATOMIC_OP_ADD, 0xfffffffffffffff0ul, 0, 0x20, 0x10);
+    expect(UCT_ATOMIC_OP_AND, 0xf0f0f0f0f0f0f0f0ul, 0, 0x8181818181818181ul,
+           0x8080808080808080ul);
+    expect(UCT_ATOMIC_OP_OR, 0x80000000f0000001ul, 0, 0x0a0a0a0a0a0a0a0aul,
+           0x8a0a0a0afa0a0a0bul);
+    expect(UCT_ATOMIC_OP_XOR, 0x123456789abcdef0ul, 0, UINT64_MAX,
+           0xedcba9876543210ful);
+    expect(UCT_ATOMIC_OP_SWAP, 5, 0, 0x8877665594433221ul, 0x8877665594433221ul);
+    expect(UCT_ATOMIC_OP_CSWAP, 7, 7, 8, 8);
+    expect(UCT_ATOMIC_OP_CSWAP, 7, 6, 8, 7);
+}
+
+UCS_TEST_F(test_varuna_cpu, atomic_with_threads) {
+    static const unsigned count = 100000;
+    uint64_t word               = 0;
+
+    std::thread other([&] {
+        for (unsigned i = 0; i < count; ++i) {
+            __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+        }
+    });
+    for (unsigned i = 0; i < count; ++i) {
+        uint64_t result;
+
+        ASSERT_UCS_OK(run(UCT_ATOMIC_OP_ADD, 8, &word, 0, 1, &result));
+    }
+    other.join();
+    EXPECT_EQ(2ul * count, word);
+}
+
+UCS_TEST_F(test_varuna_cpu, unmapped) {
+    void *page = map(4096, PROT_READ | PROT_WRITE);
+
+    munmap(page, 4096);
+    expect_fault(page);
+}
+
+UCS_TEST_F(test_varuna_cpu, protected_memory) {
+    void *page = map(4096, PROT_NONE);
+
+    expect_fault(page);
+    ASSERT_EQ(0, mprotect(page, 4096, PROT_READ));
+    expect_fault(page);
+    ASSERT_EQ(0, mprotect(page, 4096, PROT_READ | PROT_WRITE));
+    uint64_t result;
+    EXPECT_UCS_OK(run(UCT_ATOMIC_OP_ADD, 8, page, 0, 1, &result));
+    munmap(page, 4096);
+}
+
+UCS_TEST_F(test_varuna_cpu, truncated_file) {
+    char name[] = "/tmp/test_varuna_cpu.XXXXXX";
+    int fd      = mkstemp(name);
+
+    ASSERT_GE(fd, 0);
+    unlink(name);
+    ASSERT_EQ(0, ftruncate(fd, 4096));
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_NE(MAP_FAILED, page);
+    ASSERT_EQ(0, ftruncate(fd, 0));
+    expect_fault(page); /* SIGBUS */
+    munmap(page, 4096);
+    close(fd);
+}
+
+/* Another thread takes the page away and gives it back, all the time */
+UCS_TEST_F(test_varuna_cpu, protected_while_accessed) {
+    uint64_t *page = (uint64_t*)map(4096, PROT_READ | PROT_WRITE);
+    unsigned faults = 0, done = 0;
+    volatile bool stop = false;
+
+    std::thread other([&] {
+        while (!stop) {
+            mprotect(page, 4096, PROT_NONE);
+            mprotect(page, 4096, PROT_READ | PROT_WRITE);
+        }
+    });
+    for (unsigned i = 0; (i < 1000000) && ((faults < 100) || (done < 100)); ++i) {
+        uint64_t result;
+
+        ++((run(UCT_ATOMIC_OP_ADD, 8, page, 0, 1, &result) == UCS_OK) ? done :
+           faults);
+    }
+    stop = true;
+    other.join();
+    EXPECT_GE(faults, 100u);
+    EXPECT_EQ(done, *page);
+    munmap(page, 4096);
+}
+
+/* A fault that is not ours kills the process, as it would without us */
+UCS_TEST_F(test_varuna_cpu, other_faults_are_fatal) {
+    int status = in_child([] {
+        signal(SIGSEGV, SIG_DFL);
+        uct_varuna_fault_init();
+        *(volatile int*)NULL = 1;
+    });
+
+    EXPECT_TRUE(WIFSIGNALED(status) || (WEXITSTATUS(status) != 0)) << status;
+}
+
+UCS_TEST_F(test_varuna_cpu, other_faults_go_to_the_handler_before) {
+    int status = in_child([] {
+        void *page = map(4096, PROT_NONE);
+
+        set_handler(handler, NULL);
+        if (uct_varuna_fault_init() != UCS_OK) {
+            _exit(2);
+        }
+        expect_fault(page); /* Ours */
+        *(volatile int*)page = 1;
+    });
+
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(42, WEXITSTATUS(status));
+}
+
+/* A handler that was installed after ours: ours is there again when the next message comes,
+ * and the other faults go round in no circle */
+UCS_TEST_F(test_varuna_cpu, handler_after_ours) {
+    int status = in_child([] {
+        void *page = map(4096, PROT_NONE);
+
+        set_handler(handler, NULL);
+        uct_varuna_fault_init();
+        num_chained = 0;
+        set_handler(chain_handler, &chained);
+        uct_varuna_fault_init();
+        expect_fault(page);
+        if (num_chained != 0) {
+            _exit(3);
+        }
+        *(volatile int*)page = 1;
+    });
+
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(42, WEXITSTATUS(status));
+}
+
+/* A signal that somebody has sent is not taken for a fault */
+UCS_TEST_F(test_varuna_cpu, sent_signal_goes_to_the_handler_before) {
+    int status = in_child([] {
+        set_handler(handler, NULL);
+        uct_varuna_fault_init();
+        raise(SIGSEGV);
+    });
+
+    EXPECT_EQ(42, WEXITSTATUS(status));
+}
