@@ -93,7 +93,7 @@ static void uct_varuna_amo_act_body(uct_varuna_amo_sm_t *sm, uint32_t slot)
     sm->act.slot = slot;
 }
 
-static void uct_varuna_amo_finish(uct_varuna_amo_sm_t *sm)
+static void uct_varuna_amo_sm_end(uct_varuna_amo_sm_t *sm)
 {
     uct_varuna_amo_act(sm, UCT_VARUNA_AMO_FINISHED, UCT_VARUNA_AMO_ACT_NONE);
 }
@@ -175,7 +175,7 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
         /* Rule 8, and its like: nothing would change, so the moment at which
          * the value was there is that of the operation */
         uct_varuna_amo_decide(sm, value);
-        uct_varuna_amo_finish(sm);
+        uct_varuna_amo_sm_end(sm);
         return;
     }
 
@@ -293,7 +293,7 @@ static void uct_varuna_amo_succeeded(uct_varuna_amo_sm_t *sm)
 {
     uct_varuna_amo_decide(sm, sm->expect);
     if (sm->act.type == UCT_VARUNA_AMO_ACT_CAS) {
-        uct_varuna_amo_finish(sm); /* A plain one */
+        uct_varuna_amo_sm_end(sm); /* A plain one */
     } else {
         uct_varuna_amo_confirm(sm);
     }
@@ -348,7 +348,7 @@ static void uct_varuna_amo_advanced(uct_varuna_amo_sm_t *sm, uint64_t mark)
 {
     if (uct_varuna_amo_is_next(sm, mark)) {
         sm->gen = uct_varuna_gen_next(sm->gen);
-        uct_varuna_amo_finish(sm);
+        uct_varuna_amo_sm_end(sm);
         return;
     }
 
@@ -469,7 +469,7 @@ void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result)
 {
     ucs_assert(uct_varuna_amo_sm_is_free(sm));
     uct_varuna_amo_decide(sm, result & uct_varuna_amo_mask(sm));
-    uct_varuna_amo_finish(sm);
+    uct_varuna_amo_sm_end(sm);
 }
 
 void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
