@@ -84,8 +84,7 @@ struct uct_varuna_target {
     uct_varuna_client_t        client;    /* Mode extended: of the proxy */
     uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */
-    uint8_t                    reminders; /* OPEN_REPs that nobody asked for, */
-    ucs_time_t                 remind_at; /* and when the next one is due */
+    uct_varuna_retry_t         reminder;  /* OPEN_REP that nobody asked for */
 };
 
 /* Of its ring: the end of incarnation @a epoch. */

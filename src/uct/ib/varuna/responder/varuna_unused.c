@@ -20,10 +20,21 @@
 
 #include <ucs/debug/log.h>
 
-#define UCT_VARUNA_UNUSED_PERIOD   1.0 /* Seconds between looks */
+#define UCT_VARUNA_UNUSED_PERIOD   1.0 /* Seconds between looks, and before the first */
 #define UCT_VARUNA_UNUSED_TRIES    12  /* The last one after an hour and 8 minutes */
 #define UCT_VARUNA_UNUSED_BURST    64  /* At one look */
 
+
+static uct_varuna_retry_policy_t uct_varuna_unused_policy(void)
+{
+    uct_varuna_retry_policy_t policy = {
+        .interval  = ucs_time_from_sec(2 * UCT_VARUNA_UNUSED_PERIOD),
+        .backoff   = UCT_VARUNA_UNUSED_TRIES,
+        .max_tries = UCT_VARUNA_UNUSED_TRIES
+    };
+
+    return policy;
+}
 
 static int uct_varuna_unused_is_used(const uct_varuna_target_t *target)
 {
@@ -32,9 +43,11 @@ static int uct_varuna_unused_is_used(const uct_varuna_target_t *target)
 }
 
 static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
-                                     uct_varuna_target_t *target, ucs_time_t now)
+                                     uct_varuna_target_t *target,
+                                     const uct_varuna_retry_policy_t *policy,
+                                     ucs_time_t now)
 {
-    unsigned usable = target->peer->link_map & ~resp->ctl->ports_down;
+    unsigned usable          = target->peer->link_map & ~resp->ctl->ports_down;
     uct_varuna_ctl_hdr_t hdr = {
         .type   = UCT_VARUNA_CTL_OPEN_REQ,
         .dest   = resp->iface->uuid,
@@ -45,18 +58,41 @@ static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
     };
     unsigned link;
 
-    ++target->reminders;
-    target->remind_at = now + ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD *
-                                                UCS_BIT(target->reminders));
     if (usable == 0) {
-        return;
+        return; /* Its turn comes when a port is up */
     }
 
-    /* Every second time over the last usable link instead of the first one */
-    link = (target->reminders % 2) ? ucs_ffs64(usable) : ucs_ilog2(usable);
+    link = uct_varuna_retry_next(&target->reminder, policy, UCT_VARUNA_LINK_NONE,
+                                 usable, now);
     ucs_debug("rc_varuna: target %u for vqp=%u of peer 0x%" PRIx64 " is not used: "
               "sent OPEN_REP again", target->id, target->vqp, target->peer->uuid);
     uct_varuna_target_reply_open(resp, link, &hdr, target);
+}
+
+/* @return Whether a reminder was due. */
+static int uct_varuna_unused_look(uct_varuna_responder_t *resp,
+                                  uct_varuna_target_t *target, ucs_time_t now,
+                                  int has_room)
+{
+    uct_varuna_retry_policy_t policy = uct_varuna_unused_policy();
+    uct_varuna_retry_t *reminder     = &target->reminder;
+
+    if (!reminder->is_active) {
+        uct_varuna_retry_start(reminder, now + (policy.interval / 2), now);
+    }
+
+    switch (uct_varuna_retry_check(reminder, &policy, now, now)) {
+    case UCT_VARUNA_RETRY_WAIT:
+        return 0;
+    case UCT_VARUNA_RETRY_SEND:
+        if (has_room) {
+            uct_varuna_unused_remind(resp, target, &policy, now);
+        }
+        return 1;
+    default:
+        target->is_used = 1; /* As far as we can know */
+        return 0;
+    }
 }
 
 /* Async context, lock held */
@@ -64,7 +100,7 @@ static void uct_varuna_unused_timer(void *arg)
 {
     uct_varuna_responder_t *resp = arg;
     ucs_time_t now               = uct_varuna_ctl_now(resp->ctl);
-    unsigned burst               = UCT_VARUNA_UNUSED_BURST;
+    unsigned due                 = 0;
     uct_varuna_target_t *target;
 
     /* All that were ever opened since have proved that they are used */
@@ -74,19 +110,13 @@ static void uct_varuna_unused_timer(void *arg)
 
     resp->unused.num = 0;
     kh_foreach_value(&resp->targets.by_name, target, {
-        if (uct_varuna_unused_is_used(target) ||
-            (target->reminders >= UCT_VARUNA_UNUSED_TRIES)) {
+        if (uct_varuna_unused_is_used(target)) {
             continue;
         }
 
         ++resp->unused.num;
-        if (target->remind_at == 0) {
-            target->remind_at = now +
-                                ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD);
-        } else if ((now >= target->remind_at) && (burst > 0)) {
-            --burst;
-            uct_varuna_unused_remind(resp, target, now);
-        }
+        due += uct_varuna_unused_look(resp, target, now,
+                                      due < UCT_VARUNA_UNUSED_BURST);
     });
 }
 

@@ -137,6 +137,11 @@ void fake_host::advance(double seconds)
     s_now = end;
 }
 
+void fake_host::sleep(double seconds)
+{
+    s_now += ucs_time_from_sec(seconds);
+}
+
 std::string fake_host::address(const fake_peer &peer) const
 {
     uct_varuna_addr_t addr = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION, 0,

@@ -89,6 +89,9 @@ public:
     /* Let time pass, and call the jobs of the clock that are due */
     void advance(double seconds);
 
+    /* Let time pass in which we have no CPU: no job is called */
+    void sleep(double seconds);
+
     /* The full interface address of a peer */
     std::string address(const fake_peer &peer) const;
 

@@ -10,6 +10,8 @@
 
 #include <common/test.h>
 
+#include <algorithm>
+
 class fake_target_test : public ucs::test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
@@ -19,7 +21,9 @@ protected:
     {
         ucs::test::init();
         host.reset(new fake_host(NUM_LINKS));
+        host->iface()->config.heartbeat_interval = 0; /* It only answers */
         configure();
+        host->start_heartbeat();
         host->start_responder();
     }
 
