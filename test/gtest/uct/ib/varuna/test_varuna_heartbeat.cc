@@ -1,0 +1,524 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The heartbeat: whom it asks, and what it concludes from answers that come and answers
+ * that don't. Peers are played by the test, each answers on the links that it says.
+ */
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
+}
+
+#include <algorithm>
+#include <cstring>
+
+class test_varuna_heartbeat : public ucs::test {
+protected:
+    static constexpr unsigned NUM_LINKS = 2;
+    static constexpr unsigned MISSES    = 3;
+    static constexpr double INTERVAL    = 0.01;
+
+    /* A process, how it answers, and what it says then */
+    struct process {
+        fake_peer             name;
+        uct_varuna_peer_t     *peer;
+        unsigned              used;     /* Links with traffic */
+        unsigned              answers;  /* Links on which it answers */
+        uct_varuna_ctl_pong_t pong;
+    };
+
+    virtual void init()
+    {
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        host->iface()->config.heartbeat_interval = ucs_time_from_sec(INTERVAL);
+        host->iface()->config.heartbeat_misses   = MISSES;
+        host->start_heartbeat();
+    }
+
+    virtual void cleanup()
+    {
+        for (process &proc : m_processes) {
+            host->drop(proc.peer);
+        }
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    /* Its endpoints use link 0 unless the test says otherwise. A reference is good until
+     * the next one is added. */
+    process &add(unsigned host_number, unsigned used = 1, unsigned answers = 3)
+    {
+        fake_peer name = {0x100 + m_processes.size(), host_number, 0};
+
+        m_processes.push_back({name, host->know(name), used, answers, {}});
+        return m_processes.back();
+    }
+
+    process &proc(unsigned index)
+    {
+        return m_processes[index];
+    }
+
+    void answer(const process &proc, unsigned link, uint32_t number)
+    {
+        host->receive(proc.name, link,
+                      host->header(proc.name, UCT_VARUNA_CTL_PONG, link, number),
+                      proc.pong);
+    }
+
+    /* One interval. @return The pings that were sent */
+    std::vector<fake_host::message> tick()
+    {
+        std::vector<fake_host::message> pings;
+
+        for (process &proc : m_processes) {
+            for (unsigned link = 0; link < NUM_LINKS; ++link) {
+                if (proc.used & UCS_BIT(link)) {
+                    uct_varuna_heartbeat_use(proc.peer, link, host->now());
+                }
+            }
+        }
+
+        host->advance(INTERVAL);
+        for (const fake_host::message &msg : host->sent()) {
+            if (msg.hdr.type != UCT_VARUNA_CTL_PING) {
+                continue;
+            }
+            pings.push_back(msg);
+            for (const process &proc : m_processes) {
+                if ((proc.name.uuid == msg.hdr.dest) &&
+                    (proc.answers & UCS_BIT(msg.link))) {
+                    answer(proc, msg.link, msg.hdr.epoch);
+                }
+            }
+        }
+        host->dispatch();
+        return pings;
+    }
+
+    void ticks(unsigned num)
+    {
+        while (num-- > 0) {
+            tick();
+        }
+    }
+
+    uct_varuna_damp_state_t path(unsigned index, unsigned link)
+    {
+        return (uct_varuna_damp_state_t)proc(index).peer->paths[link].damp.state;
+    }
+
+    uct_varuna_damp_state_t link_state(unsigned link)
+    {
+        return (uct_varuna_damp_state_t)host->iface()->link_table.links[link].damp.state;
+    }
+
+    std::unique_ptr<fake_host> host;
+
+private:
+    std::vector<process>       m_processes;
+};
+
+
+/* --- Whom it asks --- */
+
+UCS_TEST_F(test_varuna_heartbeat, idle_paths_are_not_asked) {
+    add(1, 0);
+    for (unsigned i = 0; i < 100; ++i) {
+        EXPECT_EQ(0u, tick().size());
+    }
+}
+
+UCS_TEST_F(test_varuna_heartbeat, path_in_use_is_asked_in_each_interval) {
+    std::vector<fake_host::message> pings;
+
+    add(1);
+    tick();
+    for (unsigned i = 0; i < 100; ++i) {
+        pings = tick();
+        ASSERT_EQ(1u, pings.size());
+        EXPECT_EQ(0u, pings[0].link);
+        EXPECT_EQ(0u, pings[0].hdr.vqp);
+        EXPECT_EQ(proc(0).name.uuid, pings[0].hdr.dest);
+    }
+
+    /* For a second after the last traffic: the background scan may be slow */
+    proc(0).used = 0;
+    ticks(90);
+    EXPECT_EQ(1u, tick().size());
+    ticks(20);
+    EXPECT_EQ(0u, tick().size());
+}
+
+/* While a path misses answers the others are asked, as witnesses */
+UCS_TEST_F(test_varuna_heartbeat, witnesses_are_called) {
+    add(1, 1, 0);
+    ticks(2);
+    EXPECT_EQ(2u, tick().size());
+}
+
+/* ... and other peers on that link: a few of many, others each time */
+UCS_TEST_F(test_varuna_heartbeat, other_peers_are_witnesses) {
+    std::vector<uint64_t> asked;
+
+    add(1, 1, 2);
+    for (unsigned i = 2; i < 22; ++i) {
+        add(i, 0);
+    }
+    ticks(2);
+    for (unsigned i = 0; i < 40; ++i) {
+        unsigned num = 0;
+        for (const fake_host::message &msg : tick()) {
+            if ((msg.hdr.dest != proc(0).name.uuid) && (msg.link == 0)) {
+                asked.push_back(msg.hdr.dest);
+                ++num;
+            }
+        }
+        EXPECT_LE(num, 4u);
+    }
+    std::sort(asked.begin(), asked.end());
+    EXPECT_GE(std::unique(asked.begin(), asked.end()) - asked.begin(), 15);
+}
+
+
+/* --- What it concludes --- */
+
+UCS_TEST_F(test_varuna_heartbeat, silent_path_beside_a_good_one_is_dead) {
+    add(1, 1, 2);
+    ticks(MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0)) << "one interval is too few";
+    ticks(3);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 1));
+    EXPECT_EQ(1u, proc(0).peer->paths[0].generation);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0)) << "others may use it";
+}
+
+UCS_TEST_F(test_varuna_heartbeat, answered_path_is_alive) {
+    add(1);
+    ticks(100);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+    EXPECT_EQ(0u, proc(0).peer->hb.alive.paths[0].misses);
+}
+
+/* Fewer misses in a row than MISSES are forgotten with the next answer */
+UCS_TEST_F(test_varuna_heartbeat, misses_count_in_a_row) {
+    add(1, 1, 2);
+    for (unsigned i = 0; i < 20; ++i) {
+        proc(0).answers = 2;
+        ticks(MISSES - 1);
+        proc(0).answers = 3;
+        ticks(1);
+    }
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+}
+
+/* It is dead, stopped, or has no CPU: no path of ours is better than another */
+UCS_TEST_F(test_varuna_heartbeat, silent_peer_condemns_nothing) {
+    add(1, 3, 0);
+    ticks(100);
+    EXPECT_TRUE(proc(0).peer->hb.alive.silent);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 1));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0));
+    proc(0).answers = 3;
+    ticks(3);
+    EXPECT_FALSE(proc(0).peer->hb.alive.silent);
+}
+
+/* Whoever had no CPU can't say that others were silent */
+UCS_TEST_F(test_varuna_heartbeat, we_slept) {
+    add(1, 1, 2);
+    ticks(MISSES);
+    host->sleep(1);
+    ticks(1);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+    ticks(MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+}
+
+/* What could not be sent is not missed */
+UCS_TEST_F(test_varuna_heartbeat, no_resources_for_pings) {
+    add(1, 1, 2);
+    host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    ticks(20);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+}
+
+/* A path that was not used for long is judged anew: it has its time, and can die again */
+UCS_TEST_F(test_varuna_heartbeat, path_that_is_used_again) {
+    add(1, 1, 2);
+    ticks(2 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    proc(0).used = 0;
+    ticks(150);
+    proc(0).peer->paths[0].damp.state = UCT_VARUNA_DAMP_UP;
+    proc(0).used                      = 1;
+    ticks(MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+    ticks(3);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+}
+
+/* The same after its hold-down, though it was used all the time */
+UCS_TEST_F(test_varuna_heartbeat, path_that_was_proved_to_be_good) {
+    add(1, 1, 2);
+    ticks(2 * MISSES);
+    proc(0).peer->paths[0].damp.state = UCT_VARUNA_DAMP_UP;
+    ticks(100);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0)) << "it was reported";
+    uct_varuna_heartbeat_renew(proc(0).peer, 0);
+    ticks(2 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+}
+
+
+/* --- Links --- */
+
+UCS_TEST_F(test_varuna_heartbeat, link_on_which_several_ports_are_silent) {
+    add(1, 1, 2);
+    add(2, 1, 2);
+    ticks(2 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(1));
+
+    /* One that answers is enough to believe in it again, after a hold-down */
+    proc(0).answers = 3;
+    ticks(3);
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link_state(0));
+}
+
+/* Somebody answers on it: it is the way to the others */
+UCS_TEST_F(test_varuna_heartbeat, link_on_which_somebody_answers) {
+    add(1, 1, 2);
+    add(2, 1, 2);
+    add(3, 1, 3);
+    ticks(100);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(1, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(2, 0));
+}
+
+/* Processes behind one port: it may be at fault itself */
+UCS_TEST_F(test_varuna_heartbeat, link_on_which_one_port_is_silent) {
+    add(1, 1, 2);
+    add(1, 1, 2);
+    ticks(100);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0));
+}
+
+/* What turns back inside our NIC says nothing about the cable: neither if it answers... */
+UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_witness) {
+    add(1, 1, 2);
+    add(2, 1, 2);
+    add(0, 1, 3);
+    ticks(2 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
+}
+
+/* ... nor if it is silent */
+UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_suspect) {
+    add(1, 1, 2);
+    add(0, 1, 2);
+    ticks(100);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0));
+}
+
+
+/* --- Processes that are gone --- */
+
+UCS_TEST_F(test_varuna_heartbeat, process_is_gone_beside_its_neighbour) {
+    ucs_time_t timeout = ucs_time_from_sec(0.5);
+
+    add(1, 1, 0);
+    add(1, 0, 3);
+    ticks(30);
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, timeout));
+    ticks(50);
+    EXPECT_TRUE(uct_varuna_heartbeat_is_gone(proc(0).peer, timeout));
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, 0)) << "0 is for ever";
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(1).peer, timeout));
+    proc(0).answers = 1;
+    ticks(3);
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, timeout));
+}
+
+/* What it answered long ago says nothing about now */
+UCS_TEST_F(test_varuna_heartbeat, process_whose_neighbour_has_answered_before) {
+    add(1, 1, 0);
+    add(1, 1, 3);
+    ticks(10);
+    proc(1).answers = 0;
+    ticks(100);
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, ucs_time_from_sec(0.5)));
+}
+
+/* Alone on its host, it may as well be cut off */
+UCS_TEST_F(test_varuna_heartbeat, process_without_neighbours) {
+    add(1, 1, 0);
+    add(2, 1, 3);
+    ticks(100);
+    EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, ucs_time_from_sec(0.5)));
+}
+
+
+/* --- PING, PONG and PORTS --- */
+
+UCS_TEST_F(test_varuna_heartbeat, ping_is_answered_on_its_link) {
+    fake_host::message pong;
+
+    add(1);
+    host->iface()->app_beat = 5;
+    host->ctl()->ports_down = 1;
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PING, 1, 99));
+    pong = host->last_sent(UCT_VARUNA_CTL_PONG);
+    EXPECT_EQ(1u, pong.link);
+    EXPECT_EQ(1u, pong.hdr.vqp);
+    EXPECT_EQ(99u, pong.hdr.epoch);
+    EXPECT_EQ(5u, pong.as<uct_varuna_ctl_pong_t>().beat);
+    EXPECT_EQ(1u, pong.as<uct_varuna_ctl_pong_t>().ports.down);
+}
+
+UCS_TEST_F(test_varuna_heartbeat, ping_of_somebody_unknown) {
+    host->receive({7, 7, 7}, 0, host->header({7, 7, 7}, UCT_VARUNA_CTL_PING, 0, 1));
+    EXPECT_EQ(0u, host->sent().size());
+}
+
+/* The answer could not come back to where it was asked */
+UCS_TEST_F(test_varuna_heartbeat, ping_on_a_link_that_does_not_reach_the_peer) {
+    add(1);
+    proc(0).peer->link_map = 1;
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PING, 1, 99));
+    EXPECT_EQ(0u, host->sent().size());
+}
+
+/* An answer to no question of ours proves nothing */
+UCS_TEST_F(test_varuna_heartbeat, pong_that_nobody_asked_for) {
+    fake_peer liar;
+
+    add(1);
+    tick();
+    tick();
+    host->advance(1);
+    host->sent();
+
+    ucs_time_t answered_at = uct_varuna_heartbeat_answered_at(proc(0).peer, 0);
+    EXPECT_NE(0u, answered_at);
+    answer(proc(0), 0, 1000000);
+    host->receive(proc(0).name, 0, /* No link of ours */
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PONG, 100000000, 1),
+                  proc(0).pong);
+    liar        = proc(0).name;
+    liar.secret = 0xbad;
+    host->receive(liar, 0, host->header(liar, UCT_VARUNA_CTL_PONG, 0, 1),
+                  proc(0).pong);
+    EXPECT_EQ(answered_at, uct_varuna_heartbeat_answered_at(proc(0).peer, 0));
+    EXPECT_EQ(1u, host->ctl()->stats.mismatched);
+}
+
+UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_application) {
+    add(1).pong.beat = 12;
+    ticks(2);
+    EXPECT_EQ(12u, uct_varuna_heartbeat_app_beat(proc(0).peer));
+}
+
+/* The peer says that a port of its is down: no need to find out */
+UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
+    add(1);
+    proc(0).pong.ports = {1, 1, {}};
+    proc(0).answers    = 2;
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0),
+                  proc(0).pong.ports);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+
+    /* What was overtaken is old */
+    uct_varuna_ctl_ports_t old = {0, 0, {}};
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), old);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+
+    uct_varuna_ctl_ports_t up = {2, 0, {}};
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), up);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, path(0, 0));
+}
+
+/* The link over which it says so works */
+UCS_TEST_F(test_varuna_heartbeat, port_that_is_down_cannot_say_so) {
+    uct_varuna_ctl_ports_t ports = {1, 3, {}};
+
+    add(1);
+    host->receive(proc(0).name, 0,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), ports);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 1));
+}
+
+/* PORTS is sent once, so PONG says it as well */
+UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_ports) {
+    add(1, 2, 2).pong.ports = {1, 1, {}};
+    ticks(2);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+}
+
+/* Nothing is better than to wait on the only path */
+UCS_TEST_F(test_varuna_heartbeat, last_path_whose_far_port_is_down) {
+    uct_varuna_ctl_ports_t ports = {1, 1, {}};
+
+    add(1);
+    proc(0).peer->paths[1].damp.state = UCT_VARUNA_DAMP_DOWN;
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), ports);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
+}
+
+/* Those who send to us are told, over another link, and once */
+UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
+    fake_peer guest = {0x9, 1, 0x9999};
+    std::string addr = host->address(guest);
+    uct_varuna_parsed_addr_t parsed;
+    std::vector<fake_host::message> messages;
+    uct_varuna_peer_t *peer;
+    const char *reason;
+
+    add(2, 0);
+    ASSERT_EQ(UCS_OK, uct_varuna_parse_addr(NULL, addr.data(), addr.size(), &parsed,
+                                            &reason));
+    ASSERT_EQ(UCS_OK, uct_varuna_peer_open(host->ctl(), &parsed, guest.secret, &peer));
+
+    uct_varuna_ctl_port_event(host->ctl(), 0, 0);
+    messages = host->sent();
+    ASSERT_EQ(1u, messages.size()) << "whoever is no guest does not send to us";
+    EXPECT_EQ(UCT_VARUNA_CTL_PORTS, messages[0].hdr.type);
+    EXPECT_EQ(1u, messages[0].link);
+    EXPECT_EQ(guest.uuid, messages[0].hdr.dest);
+    EXPECT_EQ(guest.secret, messages[0].hdr.secret);
+    EXPECT_EQ(1u, messages[0].as<uct_varuna_ctl_ports_t>().down);
+
+    uct_varuna_ports_announce(host->ctl());
+    EXPECT_EQ(0u, host->sent().size()) << "it knows that";
+
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
+    uct_varuna_ctl_port_event(host->ctl(), 0, 1);
+    EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_PORTS)
+                  .as<uct_varuna_ctl_ports_t>().down);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link_state(0));
+    host->drop(peer);
+}

@@ -1,0 +1,367 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Peers, and what is done with a control message before the bus has it: who is known, who
+ * may answer, and who is a stranger.
+ */
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_doubt.h>
+}
+
+#include <algorithm>
+#include <cstring>
+
+class test_varuna_peer : public ucs::test {
+protected:
+    static constexpr unsigned NUM_LINKS = 2;
+
+    virtual void init()
+    {
+        /* All messages go to the test itself */
+        static const uct_varuna_bus_reg_t rows[] = {
+            {UCT_VARUNA_CTL_OPEN_REQ,  UCT_VARUNA_BUS_ASYNC, handle},
+            {UCT_VARUNA_CTL_FENCE_REQ, UCT_VARUNA_BUS_ASYNC, handle},
+            {UCT_VARUNA_CTL_CLOSE,     UCT_VARUNA_BUS_ASYNC, handle},
+            {UCT_VARUNA_CTL_CLOSE_REP, UCT_VARUNA_BUS_MAIN,  handle},
+            {UCT_VARUNA_CTL_REJECT,    UCT_VARUNA_BUS_MAIN,  handle}
+        };
+
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        host->iface()->config.heartbeat_interval = 0;
+        host->start_heartbeat();
+        uct_varuna_bus_register(&host->ctl()->bus, rows,
+                                ucs_static_array_size(rows), this);
+    }
+
+    virtual void cleanup()
+    {
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    static void handle(void *arg, unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                       const void *body)
+    {
+        ((test_varuna_peer*)arg)->handled.push_back(hdr->type);
+    }
+
+    uct_varuna_peer_t *open_guest(const fake_peer &peer)
+    {
+        std::string addr = host->address(peer);
+        uct_varuna_parsed_addr_t parsed;
+        uct_varuna_peer_t *self = NULL;
+        const char *reason;
+
+        EXPECT_EQ(UCS_OK, uct_varuna_parse_addr(NULL, addr.data(), addr.size(), &parsed,
+                                                &reason));
+        EXPECT_EQ(UCS_OK, uct_varuna_peer_open(host->ctl(), &parsed, peer.secret, &self));
+        return self;
+    }
+
+    ucs_status_t send(uct_varuna_peer_t *peer, unsigned link, unsigned type)
+    {
+        uct_varuna_ctl_hdr_t whose = {};
+
+        whose.secret = peer->secret;
+        return uct_varuna_ctl_send(host->ctl(), peer, link, (uct_varuna_ctl_type_t)type,
+                                   &whose, NULL, 0);
+    }
+
+    void receive(const fake_peer &peer, unsigned type)
+    {
+        uct_varuna_ctl_fence_req_t body = {1, 0, 0};
+
+        if (type == UCT_VARUNA_CTL_FENCE_REQ) {
+            host->receive(peer, 0, host->header(peer, type, 1, 1), body);
+        } else {
+            host->receive(peer, 0, host->header(peer, type, 1, 1));
+        }
+        host->dispatch();
+    }
+
+    std::unique_ptr<fake_host> host;
+    std::vector<unsigned>      handled;
+    const fake_peer            server = {0x5e, 1, 0};     /* We send to it */
+    const fake_peer            guest  = {0x6e, 2, 0x666}; /* It sends to us */
+};
+
+
+/* --- Who is known --- */
+
+UCS_TEST_F(test_varuna_peer, one_object_for_all_endpoints) {
+    uct_varuna_peer_t *first = host->know(server);
+
+    EXPECT_EQ(first, host->know(server));
+    EXPECT_EQ(2u, first->refcount);
+    host->drop(first);
+    EXPECT_EQ(1u, kh_size(&host->ctl()->peers));
+    host->drop(first);
+    EXPECT_EQ(0u, kh_size(&host->ctl()->peers));
+}
+
+/* A guest says who it is itself, and may lie */
+UCS_TEST_F(test_varuna_peer, guest_is_never_taken_for_a_known_peer) {
+    fake_peer liar             = {server.uuid, 5, 0x777};
+    uct_varuna_peer_t *known   = host->know(server);
+    uct_varuna_peer_t *claimed = open_guest(liar);
+
+    EXPECT_NE(known, claimed);
+    EXPECT_EQ(known, uct_varuna_peer_find(host->ctl(), server.uuid, known->secret));
+    EXPECT_EQ(claimed, uct_varuna_peer_find(host->ctl(), server.uuid, 0x777));
+    EXPECT_TRUE(uct_varuna_peer_find(host->ctl(), server.uuid, 0x778) == NULL);
+    EXPECT_NE(known->links[0].device_addr, claimed->links[0].device_addr);
+    host->drop(claimed);
+    host->drop(known);
+}
+
+UCS_TEST_F(test_varuna_peer, secrets_differ) {
+    uct_varuna_peer_t *first  = host->know(server);
+    uct_varuna_peer_t *second = host->know({0x5f, 1, 0});
+
+    EXPECT_NE(0u, first->secret);
+    EXPECT_NE(first->secret, second->secret);
+    host->drop(first);
+    host->drop(second);
+}
+
+UCS_TEST_F(test_varuna_peer, links_are_paired_by_what_they_reach) {
+    uct_varuna_peer_t *peer = host->know(server);
+
+    EXPECT_EQ(3u, peer->link_map);
+    for (unsigned link = 0; link < NUM_LINKS; ++link) {
+        EXPECT_EQ(link, peer->links[link].nic);
+        EXPECT_EQ(0, memcmp(peer->links[link].device_addr,
+                            fake_lane::device_addr(fake_lane::lid(1, link)).data(),
+                            fake_lane::DEVICE_LEN));
+    }
+    host->drop(peer);
+}
+
+UCS_TEST_F(test_varuna_peer, answer_goes_where_the_peer_is_reached) {
+    uct_varuna_peer_t *peer = host->know(server);
+
+    EXPECT_EQ(1u, uct_varuna_peer_reply_link(peer, 1));
+    peer->link_map = 1;
+    EXPECT_EQ(0u, uct_varuna_peer_reply_link(peer, 1));
+    EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
+    host->drop(peer);
+}
+
+/* What the rooms above keep of it begins with zeros, and they do not meet */
+UCS_TEST_F(test_varuna_peer, parts_of_the_rooms_above) {
+    size_t first  = uct_varuna_peer_add_part(host->ctl(), 5);
+    size_t second = uct_varuna_peer_add_part(host->ctl(), 64);
+    uct_varuna_peer_t *peer;
+    uint8_t *part;
+
+    EXPECT_GE(first, sizeof(uct_varuna_peer_t));
+    EXPECT_GE(second, first + 5);
+    EXPECT_EQ(0u, second % sizeof(uint64_t));
+    peer = host->know(server);
+    part = (uint8_t*)uct_varuna_peer_part(peer, second);
+    EXPECT_EQ(64, std::count(part, part + 64, 0));
+    memset(part, 0xff, 64);
+    EXPECT_EQ(0, *(uint8_t*)uct_varuna_peer_part(peer, first));
+    host->drop(peer);
+}
+
+
+/* --- Sending --- */
+
+UCS_TEST_F(test_varuna_peer, message_names_both_ends) {
+    uct_varuna_peer_t *peer = host->know(server);
+    fake_host::message msg;
+
+    EXPECT_EQ(UCS_OK, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
+    msg = host->last_sent(UCT_VARUNA_CTL_CLOSE);
+    EXPECT_EQ(1u, msg.link);
+    EXPECT_EQ(server.uuid, msg.hdr.dest);
+    EXPECT_EQ(host->iface()->uuid, msg.hdr.uuid);
+    EXPECT_EQ(peer->secret, msg.hdr.secret);
+    EXPECT_EQ(UCT_VARUNA_WIRE_VERSION, msg.hdr.version);
+    host->drop(peer);
+}
+
+/* What finds no resources waits, in order, and leaves when there are some */
+UCS_TEST_F(test_varuna_peer, messages_wait_for_resources_in_order) {
+    uct_varuna_peer_t *peer = host->know(server);
+    std::vector<fake_host::message> messages;
+
+    host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    EXPECT_EQ(UCS_OK, send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    host->ctl_lane(0).post_status = UCS_OK;
+    EXPECT_EQ(UCS_OK, send(peer, 0, UCT_VARUNA_CTL_CLOSE_REP));
+    messages = host->sent();
+    ASSERT_EQ(2u, messages.size());
+    EXPECT_EQ(UCT_VARUNA_CTL_CLOSE, messages[0].hdr.type);
+    EXPECT_EQ(0u, host->ctl()->queue_len);
+    host->drop(peer);
+}
+
+/* An endpoint that failed is replaced with the next message */
+UCS_TEST_F(test_varuna_peer, message_after_a_failure) {
+    uct_varuna_peer_t *peer = host->know(server);
+    unsigned created;
+
+    send(peer, 0, UCT_VARUNA_CTL_CLOSE);
+    created = host->ctl_lane(0).num_created;
+    host->fail_ctl(peer, 0);
+    EXPECT_TRUE(peer->ctl_eps[0] == NULL);
+    EXPECT_EQ(1u, peer->failed);
+    send(peer, 0, UCT_VARUNA_CTL_CLOSE);
+    EXPECT_EQ(created + 1, host->ctl_lane(0).num_created);
+    EXPECT_EQ(2u, host->sent().size());
+    host->drop(peer);
+}
+
+/* Peers that are probably dead occupy two DCIs of a link at most */
+UCS_TEST_F(test_varuna_peer, doubtful_peers_share_few_places) {
+    std::vector<uct_varuna_peer_t*> peers;
+    unsigned sent = 0;
+
+    for (unsigned i = 0; i < 5; ++i) {
+        peers.push_back(host->know({0x700 + i, i + 1, 0}));
+        send(peers[i], 0, UCT_VARUNA_CTL_CLOSE);
+        host->fail_ctl(peers[i], 0);
+    }
+
+    host->ctl_lane(0).is_drained = false; /* Nothing leaves */
+    for (uct_varuna_peer_t *peer : peers) {
+        sent += (send(peer, 0, UCT_VARUNA_CTL_CLOSE) == UCS_OK);
+        EXPECT_EQ(UCS_OK, send(peer, 1, UCT_VARUNA_CTL_CLOSE)) << "of this link only";
+    }
+    EXPECT_EQ((unsigned)UCT_VARUNA_CTL_MAX_DOUBTFUL, sent);
+
+    /* When they have left without an error, those peers are believed in again */
+    host->ctl_lane(0).is_drained = true;
+    EXPECT_EQ(UCS_OK, send(peers[4], 0, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_EQ(0u, peers[0]->doubtful);
+    for (uct_varuna_peer_t *peer : peers) {
+        host->drop(peer);
+    }
+}
+
+
+/* --- Receiving --- */
+
+UCS_TEST_F(test_varuna_peer, message_of_a_guest_is_delivered) {
+    uct_varuna_peer_t *peer = open_guest(guest);
+
+    host->advance(1);
+    peer->failed = 3;
+    receive(guest, UCT_VARUNA_CTL_FENCE_REQ);
+    EXPECT_EQ(std::vector<unsigned>({UCT_VARUNA_CTL_FENCE_REQ}), handled);
+    EXPECT_EQ(host->now(), peer->heard_at);
+    EXPECT_EQ(0u, peer->failed);
+    host->drop(peer);
+}
+
+/* Only the peer that was asked knows the secret for it */
+UCS_TEST_F(test_varuna_peer, answer_of_the_peer_that_was_asked) {
+    fake_peer liar = {server.uuid, 1, 0xbad};
+
+    receive(server, UCT_VARUNA_CTL_CLOSE_REP);
+    EXPECT_EQ(1u, handled.size());
+    receive(liar, UCT_VARUNA_CTL_CLOSE_REP);
+    EXPECT_EQ(1u, handled.size());
+    EXPECT_EQ(1u, host->ctl()->stats.mismatched);
+}
+
+/* A REJECT names whom we have asked, since it may be another process that answers */
+UCS_TEST_F(test_varuna_peer, reject_for_the_peer_that_was_asked) {
+    uct_varuna_ctl_reject_t body = {};
+    uct_varuna_ctl_hdr_t hdr     = host->header(server, UCT_VARUNA_CTL_REJECT, 1, 1);
+
+    body.dest   = server.uuid;
+    body.type   = UCT_VARUNA_CTL_FENCE_REQ;
+    body.status = UCS_ERR_CONNECTION_RESET;
+    hdr.uuid    = 0xabcdef;
+    host->receive(server, 0, hdr, body);
+    host->dispatch();
+    EXPECT_EQ(1u, handled.size());
+
+    body.dest = server.uuid + 1;
+    host->receive(server, 0, hdr, body);
+    host->dispatch();
+    EXPECT_EQ(1u, handled.size());
+
+    /* Of a PING only if that was sent not long ago */
+    body.dest = server.uuid;
+    body.type = UCT_VARUNA_CTL_PING;
+    host->receive(server, 0, hdr, body);
+    host->dispatch();
+    EXPECT_EQ(1u, handled.size());
+}
+
+/* The queue pair was another process's before: its peers must learn that, and nothing else
+ * is done */
+UCS_TEST_F(test_varuna_peer, message_for_a_process_that_was_here_before) {
+    uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_FENCE_REQ, 7, 3);
+    uct_varuna_ctl_fence_req_t body = {3, 0, 0};
+    fake_host::message msg;
+
+    hdr.dest = 0xdead;
+    host->receive(guest, 1, hdr, body);
+    EXPECT_EQ(0u, handled.size());
+    EXPECT_EQ(0u, kh_size(&host->ctl()->peers));
+    EXPECT_EQ(1u, host->ctl()->stats.stale);
+    EXPECT_EQ(1u, host->ctl()->stats.answered);
+    msg = host->last_sent(UCT_VARUNA_CTL_REJECT);
+    EXPECT_EQ(1u, msg.link);
+    EXPECT_EQ(0xdeadu, msg.hdr.uuid) << "who we are is not for everybody";
+    EXPECT_EQ(guest.uuid, msg.hdr.dest);
+    EXPECT_EQ(7u, msg.hdr.vqp);
+    EXPECT_EQ(UCS_ERR_CONNECTION_RESET, msg.as<uct_varuna_ctl_reject_t>().status);
+}
+
+/* A burst of them is answered at a limited rate */
+UCS_TEST_F(test_varuna_peer, answers_to_strangers_are_limited) {
+    uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_FENCE_REQ, 7, 3);
+    uct_varuna_ctl_fence_req_t body = {3, 0, 0};
+
+    hdr.dest = 0xdead;
+    for (unsigned i = 0; i < 5000; ++i) {
+        host->receive(guest, 1, hdr, body);
+    }
+    EXPECT_LT(host->ctl()->stats.answered, 4000u);
+    EXPECT_EQ(5000u, host->ctl()->stats.answered + host->ctl()->stats.ignored);
+    EXPECT_EQ(5000u, host->ctl()->stats.stale);
+}
+
+/* Nobody may make us send to where we cannot reach */
+UCS_TEST_F(test_varuna_peer, stranger_that_is_not_on_this_link) {
+    uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_OPEN_REQ, 7, 3);
+
+    hdr.dest = 0xdead;
+    host->receive(guest, 1, hdr, std::string(4, 0));
+    EXPECT_EQ(0u, host->sent().size());
+}
+
+UCS_TEST_F(test_varuna_peer, malformed_messages_do_nothing) {
+    uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_FENCE_REQ, 7, 3);
+    uct_varuna_ctl_fence_req_t body = {3, 0, 0};
+    scoped_log_handler slh(hide_warns_logger);
+    uct_varuna_ctl_hdr_t wrong;
+
+    (wrong = hdr).magic = 1;
+    host->receive(guest, 0, wrong, body);
+    (wrong = hdr).type = UCT_VARUNA_CTL_LAST;
+    host->receive(guest, 0, wrong, body);
+    (wrong = hdr).type = UCT_VARUNA_CTL_PROXY_REQ; /* Nobody handles it here */
+    host->receive(guest, 0, wrong, body);
+    (wrong = hdr).secret = 0;
+    host->receive(guest, 0, wrong, body);
+    (wrong = hdr).epoch = 0;
+    host->receive(guest, 0, wrong, body);
+    host->receive(guest, 0, hdr, std::string("short"));
+    EXPECT_EQ(0u, handled.size());
+    EXPECT_EQ(0u, host->sent().size());
+    EXPECT_EQ(5u, host->ctl()->complaints.unwarned) << "one warning in a while";
+}
