@@ -58,6 +58,8 @@ fake_host::fake_host(unsigned num_links) :
     iface()->config.spare_qps          = 2;
 
     uct_varuna_ctl_init(&m_ctl, iface());
+    requester()->peer_part = uct_varuna_peer_add_part(
+            &m_ctl, sizeof(uct_varuna_requester_peer_t));
     m_ctl.worker      = m_worker;
     m_ctl.clock.read  = now;
     m_ctl.num_links   = num_links;
