@@ -15,9 +15,10 @@ many=${RC_VARUNA_MANY:-64}
 # many endpoints on DC the slowest may have no turn for a long time
 column=9
 
-# RC for the 16 endpoints of the first burst; all others stay on DC
+# RC for the 16 endpoints of the first burst; all others stay on DC. Both sides have this
+# plugin
 stay_on_dc() {
-    export UCX_RC_VARUNA_REBUILD_RATE=0.001
+    run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
 }
 
 # Each operation takes 20 ms, and 84 endpoints take turns: some of them wait for several

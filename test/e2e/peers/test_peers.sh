@@ -272,7 +272,8 @@ test_local_nic_dies_in_silence() {
 # On DC nobody can stop what the silent NIC may still do: that is told, and nothing
 # is repeated
 test_local_nic_dies_in_silence_on_dc() {
-    export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms UCX_RC_VARUNA_REBUILD_RATE=0.001
+    export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+    run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
     fabric_up
     servers 0 warm one
     # The pace lets a burst of 16 through at first

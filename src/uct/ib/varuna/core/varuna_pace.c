@@ -10,18 +10,13 @@
 void uct_varuna_pace_init(uct_varuna_pace_t *pace, double rate)
 {
     pace->free_at = 0;
-    pace->period  = (rate > 0) ? ucs_max(1, ucs_time_from_sec(1.0 / rate)) : 0;
+    pace->period  = ucs_max(1, ucs_time_from_sec(1.0 / rate));
 }
 
 int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now)
 {
-    ucs_time_t free_at;
+    ucs_time_t free_at = ucs_max(pace->free_at, now);
 
-    if (pace->period == 0) {
-        return 1;
-    }
-
-    free_at = ucs_max(pace->free_at, now);
     if ((free_at - now) > ((UCT_VARUNA_PACE_BURST - 1) * pace->period)) {
         return 0;
     }
@@ -32,7 +27,5 @@ int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now)
 
 void uct_varuna_pace_spent(uct_varuna_pace_t *pace, ucs_time_t time)
 {
-    if (pace->period != 0) {
-        pace->free_at += UCT_VARUNA_PACE_SHARE * time;
-    }
+    pace->free_at += UCT_VARUNA_PACE_SHARE * time;
 }

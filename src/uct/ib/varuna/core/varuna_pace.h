@@ -18,11 +18,11 @@
 #define UCT_VARUNA_PACE_SHARE        5
 
 typedef struct uct_varuna_pace {
-    ucs_time_t                 period;     /* Of one; 0: no limit */
+    ucs_time_t                 period;     /* Of one */
     ucs_time_t                 free_at;    /* When the bucket is full */
 } uct_varuna_pace_t;
 
-/** @param [in] rate  So many a second; 0 or less: no limit. */
+/** @param [in] rate  So many a second. */
 void uct_varuna_pace_init(uct_varuna_pace_t *pace, double rate);
 
 /** @return nonzero if one more may be done now. */

@@ -136,13 +136,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "of a peer may have a tenth of them open.",
    ucs_offsetof(uct_varuna_iface_config_t, max_targets), UCS_CONFIG_TYPE_UINT},
 
-  {"REBUILD_RATE", "1000",
-   "Largest number of RC connections that are begun in a second, at first use\n"
-   "as well as after a failure, so that thousands of them do not stall the\n"
-   "traffic. Meanwhile endpoints use DC. 0: no limit.",
-   ucs_offsetof(uct_varuna_iface_config_t, rebuild_rate),
-   UCS_CONFIG_TYPE_DOUBLE},
-
   {"CTL_DIR", "auto",
    "Directory of the socket that rc_varuna_ctl connects to.\n"
    " - auto - $XDG_RUNTIME_DIR/rc_varuna, or /tmp/rc_varuna-<user id>.\n"

@@ -30,7 +30,6 @@ typedef struct uct_varuna_iface_config {
     double                     hang_timeout;
     double                     orphan_timeout; /* 0: never */
     unsigned                   max_targets;
-    double                     rebuild_rate;   /* RC connections a second */
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */

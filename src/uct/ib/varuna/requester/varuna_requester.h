@@ -15,6 +15,10 @@
 #include <ucs/datastruct/ptr_array.h>
 #include <pthread.h>
 
+/* So many RC connections are begun in a second at most, at first use as well as after a
+ * failure: thousands of them must not stall the traffic. Meanwhile endpoints use DC. */
+#define UCT_VARUNA_REBUILD_RATE      1000
+
 /* Inner endpoint -> outer endpoint, for errors */
 KHASH_MAP_INIT_INT64(uct_varuna_inner_eps, uct_varuna_ep_t*)
 
@@ -56,7 +60,7 @@ typedef struct uct_varuna_requester {
     ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
                                                  control plane */
     size_t                     peer_part;     /* uct_varuna_requester_peer_t, of peers */
-    uct_varuna_pace_t          rebuild_pace;  /* Of new RC connections */
+    uct_varuna_pace_t          rebuild_pace;  /* UCT_VARUNA_REBUILD_RATE */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     uint32_t                   ep_instances;  /* Endpoints made so far */
     uint32_t                   late_opens;    /* Of our closed endpoints; shown in the

@@ -252,15 +252,6 @@ UCS_TEST_F(test_varuna_diagnosis, each_fault_has_a_name) {
 class test_varuna_pace : public ucs::test {
 };
 
-UCS_TEST_F(test_varuna_pace, no_limit) {
-    uct_varuna_pace_t pace;
-
-    uct_varuna_pace_init(&pace, 0);
-    for (unsigned i = 0; i < 100000; ++i) {
-        EXPECT_TRUE(uct_varuna_pace_take(&pace, 1));
-    }
-}
-
 /* 4,096 endpoints want a connection at once: a burst, then the rate */
 UCS_TEST_F(test_varuna_pace, burst_then_rate) {
     static const unsigned eps = 4096, rate = 1000;
