@@ -29,7 +29,8 @@ ucs_time_t fake_host::now()
 fake_host::fake_host(unsigned num_links) :
     m_requester(new uct_varuna_requester_t()), m_md(new uct_varuna_md_t())
 {
-    s_now = ucs_get_time();
+    s_now       = ucs_get_time();
+    m_ticked_at = s_now;
     memset((void*)m_requester.get(), 0, sizeof(*m_requester));
     memset((void*)m_md.get(), 0, sizeof(*m_md));
     EXPECT_EQ(UCS_OK, ucs_async_context_create(UCS_ASYNC_MODE_POLL, &m_async));
@@ -132,8 +133,9 @@ void fake_host::advance(double seconds)
     ucs_time_t end  = s_now + ucs_time_from_sec(seconds);
     ucs_time_t tick = m_ctl.clock.tick;
 
-    while ((tick != 0) && ((s_now + tick) <= end)) {
-        s_now += tick;
+    while ((tick != 0) && ((m_ticked_at + tick) <= end)) {
+        m_ticked_at += tick;
+        s_now        = m_ticked_at;
         uct_varuna_clock_tick(&m_ctl.clock, s_now);
     }
     s_now = end;
@@ -141,7 +143,8 @@ void fake_host::advance(double seconds)
 
 void fake_host::sleep(double seconds)
 {
-    s_now += ucs_time_from_sec(seconds);
+    s_now      += ucs_time_from_sec(seconds);
+    m_ticked_at = s_now;
 }
 
 std::string fake_host::address(const fake_peer &peer) const

@@ -131,6 +131,7 @@ private:
     fake_host(const fake_host&);
 
     static ucs_time_t                       s_now;
+    ucs_time_t                              m_ticked_at; /* Last tick of the clock */
 
     std::unique_ptr<uct_varuna_requester_t> m_requester;
     std::unique_ptr<uct_varuna_md_t>        m_md;

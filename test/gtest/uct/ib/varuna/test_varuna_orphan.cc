@@ -61,11 +61,12 @@ protected:
 UCS_TEST_F(test_varuna_orphan, quiet_peer_is_asked_on_all_links) {
     std::vector<fake_host::message> messages;
 
-    host->advance(0.19);
+    host->advance(0.15);
     EXPECT_EQ(0u, count(host->sent(), UCT_VARUNA_CTL_PING)) << "it was heard just now";
-    host->advance(0.12);
+    host->advance(0.2);
     messages = host->sent();
-    EXPECT_EQ(2u * NUM_LINKS, count(messages, UCT_VARUNA_CTL_PING));
+    EXPECT_GE(count(messages, UCT_VARUNA_CTL_PING), 1u * NUM_LINKS);
+    EXPECT_LE(count(messages, UCT_VARUNA_CTL_PING), 2u * NUM_LINKS);
     EXPECT_NE(messages.front().link, messages.back().link);
 }
 
