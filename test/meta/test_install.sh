@@ -22,6 +22,7 @@ installed() {
 test_install_and_uninstall() {
     sort >wanted <<'END'
 bin/mlx5emu
+bin/rc_varuna_check
 bin/rc_varuna_ctl
 bin/rc_varuna_run
 include/rc_varuna.h
@@ -30,6 +31,7 @@ lib/pkgconfig/rc_varuna.pc
 lib/ucx/libuct_varuna.so
 lib/ucx/libuct_varuna.so.0
 share/man/man1/mlx5emu.1
+share/man/man1/rc_varuna_check.1
 share/man/man1/rc_varuna_ctl.1
 share/man/man1/rc_varuna_run.1
 share/man/man7/rc_varuna.7

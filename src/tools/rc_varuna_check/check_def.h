@@ -1,0 +1,108 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What both hosts have: results, the context of a run, and the table of checks.
+ */
+#ifndef CHECK_DEF_H_
+#define CHECK_DEF_H_
+
+#include "check_nic.h"
+#include "check_proto.h"
+
+#define CHECK_PROGRAM  "rc_varuna_check"
+#define CHECK_MAX_ROWS 192
+
+
+/** What a check has found. */
+typedef enum check_status {
+    CHECK_OK,
+    CHECK_NOTE,     /**< A fact, neither good nor bad */
+    CHECK_WARN,     /**< rc_varuna copes with it; the text says at what price */
+    CHECK_UNTESTED, /**< Not known: rc_varuna can't be trusted on it */
+    CHECK_FAIL
+} check_status_t;
+
+/** What the program ends with. */
+enum {
+    CHECK_EXIT_OK,
+    CHECK_EXIT_FAIL,
+    CHECK_EXIT_USAGE,
+    CHECK_EXIT_UNTESTED
+};
+
+/** Command line. */
+typedef struct check_opts {
+    const char *host;     /**< NULL: this is the server */
+    const char *bind;     /**< Address that the server listens on, NULL: all */
+    const char *tcp_port;
+    const char *devices;  /**< Comma separated, in the order of links; NULL: all */
+    const char *only;     /**< Comma separated names of checks; NULL: all */
+    const char *cut;
+    const char *restore;
+    const char *kill;
+    int        link;      /**< That those commands affect; -1: the last one */
+    int        is_quick;
+    int        is_json;
+} check_opts_t;
+
+typedef struct check_run {
+    check_opts_t     opts;
+    check_nics_t     nics;
+    int              fd;    /**< To the other host */
+    check_hello_t    peer;  /**< Its ports */
+    unsigned         links; /**< Ports that both have */
+    check_wire_row_t rows[CHECK_MAX_ROWS];
+    unsigned         num_rows;
+    int              lost;  /**< The other host is gone */
+} check_run_t;
+
+/** A check: a row of the table. */
+typedef struct check_entry {
+    const char *name;
+    int        is_local;  /**< Both hosts run it, each for itself */
+    void       (*run)(check_run_t *run);
+    const char *means;    /**< What a failure means */
+    const char *advice;   /**< What to change */
+} check_entry_t;
+
+
+/** The table, which ends with an entry without a name. */
+extern const check_entry_t check_table[];
+
+/** @return the entry of a name, or NULL. */
+const check_entry_t *check_find(const char *name);
+
+/** Whether a list has nothing but names of checks that run by themselves. */
+int check_only_ok(const char *list);
+
+/** Run all local checks, or all others. */
+void check_run_all(check_run_t *run, int is_local);
+
+/** Add a result. @a where names a port or a pair of ports. */
+void check_row(check_run_t *run, const char *name, check_status_t status,
+               const char *where, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/** Print all results. @return the status for exit(). */
+int check_report(const check_run_t *run);
+
+/** The address of the other host's port in the format of ours. */
+const check_wire_port_t *check_peer_port(const check_run_t *run, unsigned port);
+
+/* The checks, by file */
+void check_inventory(check_run_t *run);
+void check_order_mask(check_run_t *run);
+void check_limits(check_run_t *run);
+void check_flush(check_run_t *run);
+void check_last_wqe(check_run_t *run);
+void check_commands(check_run_t *run);
+void check_links(check_run_t *run);
+void check_gids(check_run_t *run);
+void check_psn(check_run_t *run);
+void check_order(check_run_t *run);
+void check_fence(check_run_t *run);
+void check_fused(check_run_t *run);
+void check_cut(check_run_t *run);
+void check_kill(check_run_t *run);
+
+#endif

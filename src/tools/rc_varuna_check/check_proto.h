@@ -1,0 +1,112 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What the two hosts send each other over TCP: requests of the client, each of which
+ * the server answers. A host of the other byte order sees a wrong magic number.
+ */
+#ifndef CHECK_PROTO_H_
+#define CHECK_PROTO_H_
+
+#include <stdint.h>
+
+#define CHECK_MAGIC     0x72637663u
+#define CHECK_VERSION   1
+#define CHECK_MAX_PORTS 8
+#define CHECK_MAX_BODY  32768
+#define CHECK_TCP_PORT  "18520"
+#define CHECK_MEM_SIZE  (1u << 20) /* Of the server, per port */
+#define CHECK_LOG       (CHECK_MEM_SIZE - 8192) /* Where the log entries are */
+#define CHECK_LOG_LEN   1024       /* Entries */
+
+typedef enum check_msg {
+    CHECK_MSG_HELLO,  /* check_hello_t */
+    CHECK_MSG_ROWS,   /* Answer: check_wire_row_t, as many as there are */
+    CHECK_MSG_OPEN,   /* check_open_t */
+    CHECK_MSG_QUERY,  /* Answer: check_psn_t */
+    CHECK_MSG_FENCE,  /* The same, once the queue pair is in ERR */
+    CHECK_MSG_RESET,  /* Answer: check_reply_t */
+    CHECK_MSG_SCAN,   /* check_scan_t */
+    CHECK_MSG_WATCH,  /* check_scan_t; the server watches until the next request */
+    CHECK_MSG_SEEN,   /* Answer: check_seen_t */
+    CHECK_MSG_LAST
+} check_msg_t;
+
+typedef struct check_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type;
+    uint32_t length; /* Of the body */
+    int32_t  error;  /* In answers: 0 or errno; then there is no body */
+} check_head_t;
+
+typedef struct check_wire_port {
+    char     name[64];
+    uint8_t  gid[16];
+    uint16_t lid;
+    uint8_t  link_layer; /* IBV_LINK_LAYER_x */
+    uint8_t  mtu;        /* enum ibv_mtu */
+    uint8_t  is_active;
+    uint8_t  pad[3];
+} check_wire_port_t;
+
+typedef struct check_hello {
+    uint32_t          num_ports;
+    uint32_t          is_quick;
+    check_wire_port_t ports[CHECK_MAX_PORTS];
+} check_hello_t;
+
+typedef struct check_wire_row {
+    char    name[24];
+    char    where[72];
+    char    text[240];
+    uint8_t status;
+    uint8_t is_remote;
+    uint8_t pad[6];
+} check_wire_row_t;
+
+typedef struct check_open {
+    uint32_t port;      /* Of the server */
+    uint32_t peer_port; /* Of the client */
+    uint32_t qpn;
+    uint32_t psn;
+} check_open_t;
+
+typedef struct check_opened {
+    uint64_t addr;
+    uint32_t rkey;
+    uint32_t qpn;
+} check_opened_t;
+
+typedef struct check_psn {
+    int32_t  verbs_error;
+    int32_t  devx_error;
+    uint32_t verbs;
+    uint32_t devx;
+    uint64_t hash;  /* Of the memory, right after ERR */
+} check_psn_t;
+
+/* Slots of size bytes, from the start of the memory; slot i holds base + i in all its
+ * words once it is written */
+typedef struct check_scan {
+    uint32_t count;
+    uint32_t size;
+    uint64_t base;
+} check_scan_t;
+
+typedef struct check_scanned {
+    uint32_t whole;   /* Slots that are written */
+    uint32_t prefix;  /* ... before the first one that is not */
+    uint64_t hash;    /* Of all of them */
+} check_scanned_t;
+
+typedef struct check_seen {
+    uint32_t entries; /* Log entries that appeared */
+    uint32_t early;   /* ... before all of their data */
+} check_seen_t;
+
+typedef struct check_reply {
+    int32_t error;
+    int32_t pad;
+} check_reply_t;
+
+#endif

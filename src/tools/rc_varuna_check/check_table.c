@@ -1,0 +1,178 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The table of checks, in the order in which they run. A function that gives results
+ * of several names is in the row of the first one.
+ */
+#include "check_def.h"
+
+#include <string.h>
+
+
+const check_entry_t check_table[] = {
+    {"port", 1, check_inventory,
+     "rc_varuna needs two active ports on each host.",
+     "Connect the port and load its driver; name the ports to use in "
+     "UCX_RC_VARUNA_LINKS."},
+    {"mlx5", 1, NULL,
+     "rc_varuna drives ConnectX NICs with rc_mlx5 and dc_mlx5. Without DC no lane "
+     "continues at once; without DEVX some facts are unknown.",
+     "Use ConnectX-4 or later with a firmware that has DC (over a bond: lag_dct), and "
+     "a kernel with DEVX. Leave other devices out of UCX_RC_VARUNA_LINKS."},
+    {"bond", 1, NULL,
+     "A bond is one link: losing both of its ports loses the link, and its change-over "
+     "is the driver's.",
+     "Take a second NIC as another link, or dissolve the bond and name its ports in "
+     "UCX_RC_VARUNA_LINKS."},
+    {"vf", 1, NULL,
+     "A virtual function may report its port as active while the link is down.",
+     "Keep UCX_RC_VARUNA_HEARTBEAT_INTERVAL on; set the port's state to follow the "
+     "link (ip link set DEV vf N state auto)."},
+    {"ucx-device", 1, NULL,
+     "UCX may not know this device, and then guesses what it can do.",
+     "See UCX_IB_DEVICE_SPECS, or use a newer UCX."},
+    {"ooo-sl-mask", 1, check_order_mask,
+     "Adaptive routing may place a log entry before its data, so on DC an entry proves "
+     "nothing.",
+     "Take a service level in order: UCX_IB_SL or UCX_IB_AR_ENABLE=n. If all levels are "
+     "out of order, take one out of ar_sl_mask in the subnet manager. Keep "
+     "UCX_RC_VARUNA_PSN=y, and set UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
+    {"memlock", 1, check_limits,
+     "Memory is registered on every link, which a limit of locked memory may refuse.",
+     "ulimit -l unlimited, or memlock in /etc/security/limits.conf."},
+    {"files", 1, NULL,
+     "Each link opens files; a process with few descriptors cannot open all.",
+     "ulimit -n 65536."},
+    {"relaxed-ordering", 1, NULL,
+     "With relaxed ordering a log entry may come into memory before its data.",
+     "UCX_IB_PCI_RELAXED_ORDERING=off."},
+    {"flush", 1, check_flush,
+     "Requests of a stopped queue pair do not all complete, in order and with the "
+     "status of a flush; a drain would wait in vain or free a buffer in use.",
+     "Update firmware and driver. UCX_RC_VARUNA_DRAIN_TIMEOUT bounds the wait."},
+    {"last-wqe", 1, check_last_wqe,
+     "LAST_WQE_REACHED is missing, so a fence cannot wait for it.",
+     "UCX_RC_VARUNA_PACKET_LIFETIME must then cover what is on its way: set it to 2s."},
+    {"commands", 1, check_commands,
+     "Commands to the NIC fail or are slow; each recovery needs some.",
+     "Update firmware and driver; lower UCX_RC_VARUNA_REBUILD_RATE."},
+    {"links", 0, check_links,
+     "Port k of each host must reach port k of the other.",
+     "Correct the cables, or name the ports of each host in the order of their networks "
+     "in UCX_RC_VARUNA_LINKS."},
+    {"planes", 0, NULL,
+     "Ports of different links share a network. On RoCE, an ARP answer may name the "
+     "wrong port (ARP flux).",
+     "Give each link a network of its own, or set arp_ignore=1 and arp_announce=2."},
+    {"gids", 1, check_gids,
+     "Addresses do not tell which ports can talk, so a wrong order of ports is not "
+     "noticed.",
+     "Give each subnet its own prefix (subnet_prefix of OpenSM; an IP network per link), "
+     "or name the ports in UCX_RC_VARUNA_LINKS on every host."},
+    {"psn", 0, check_psn,
+     "The driver does not return the next expected PSN of a responder, so a recovery "
+     "cannot use it as evidence.",
+     "UCX_RC_VARUNA_PSN=n, or update the driver."},
+    {"order", 0, check_order,
+     "A log entry was in memory before its data: it does not prove that the data was "
+     "placed.",
+     "UCX_IB_AR_ENABLE=n, or another service level (UCX_IB_SL); "
+     "UCX_IB_PCI_RELAXED_ORDERING=off. Keep UCX_RC_VARUNA_PSN=y."},
+    {"fence-err", 0, check_fence,
+     "Writes that were accepted before ERR come into memory after it, so whoever reads "
+     "log or data at once sees too little.",
+     "Raise UCX_RC_VARUNA_PACKET_LIFETIME above the time shown; keep "
+     "UCX_RC_VARUNA_PSN=y."},
+    {"fence-reset", 0, NULL,
+     "Memory changes after the responder was reset: nothing can be concluded from it.",
+     "Do not use rc_varuna on this NIC; report it to the vendor."},
+    {"psn-memory", 0, NULL,
+     "The PSN does not tell which writes were executed.",
+     "UCX_RC_VARUNA_PSN=n if the PSN is wrong; see also order."},
+    {"fused-post", 0, check_fused,
+     "Posting a write and its log entry failed.",
+     "Update firmware and driver."},
+    {"cut-psn", 0, check_cut,
+     "After a cut, PSN and memory must agree, or a recovery decides wrongly.",
+     "Run with --cut CMD and --restore CMD. If it failed: UCX_RC_VARUNA_PSN=n, and see "
+     "order."},
+    {"port-event", 0, NULL,
+     "Nobody tells this host that its link is down.",
+     "Keep the heartbeat on (UCX_RC_VARUNA_HEARTBEAT_INTERVAL), which then finds it."},
+    {"loopback", 0, NULL, "", ""},
+    {"addresses", 0, NULL,
+     "After a restored link, the port has other addresses than connections use.",
+     "Make them permanent (a static IP address, a persistent LID), or restart the job "
+     "after a flap; UCX_IB_GID_INDEX fixes an index."},
+    {"dead-commands", 0, check_kill,
+     "A command to a dead NIC keeps its thread for that long.",
+     "Raise UCX_RC_VARUNA_GIVE_UP and UCX_RC_VARUNA_PEER_TIMEOUT above it."},
+    {"dead-writes", 0, NULL,
+     "A NIC that is reported dead still writes.",
+     "Set UCX_RC_VARUNA_PACKET_LIFETIME longer than the time shown."},
+    {NULL, 0, NULL, NULL, NULL}
+};
+
+
+const check_entry_t *check_find(const char *name)
+{
+    const check_entry_t *entry;
+
+    for (entry = check_table; entry->name != NULL; ++entry) {
+        if (!strcmp(entry->name, name)) {
+            return entry;
+        }
+    }
+
+    return NULL;
+}
+
+/* @return the length of the first name in a list */
+static size_t check_name_length(const char *list)
+{
+    return strcspn(list, ",");
+}
+
+static int check_is_in(const char *list, const char *name)
+{
+    size_t length;
+
+    for (; *list != '\0'; list += length + (list[length] == ',')) {
+        length = check_name_length(list);
+        if ((strlen(name) == length) && !strncmp(list, name, length)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+int check_only_ok(const char *list)
+{
+    const check_entry_t *entry;
+    const char *p;
+    unsigned names = 1, found = 0;
+
+    for (p = list; *p != '\0'; ++p) {
+        names += (*p == ',');
+    }
+
+    for (entry = check_table; entry->name != NULL; ++entry) {
+        found += (entry->run != NULL) && check_is_in(list, entry->name);
+    }
+
+    return found == names;
+}
+
+void check_run_all(check_run_t *run, int is_local)
+{
+    const check_entry_t *entry;
+
+    for (entry = check_table; entry->name != NULL; ++entry) {
+        if ((entry->run != NULL) && (entry->is_local == is_local) && !run->lost &&
+            ((run->opts.only == NULL) ||
+             check_is_in(run->opts.only, entry->name))) {
+            entry->run(run);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Which port reaches which, and what their addresses say of it.
+ */
+#include "check_pair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK_REACH_WAIT 5 /* Seconds; the retries of the NIC take less */
+
+
+/* @return 0 if a write arrives in the memory of the very port that it is meant for,
+ * otherwise errno */
+static int check_reach(check_run_t *run, unsigned port, unsigned peer_port)
+{
+    check_scan_t scan = {.count = 1, .size = 64,
+                         .base  = 0x1000 + (port * 16) + peer_port};
+    check_scanned_t scanned;
+    check_psn_t psn;
+    check_qp_t qp;
+    int ret;
+
+    ret = check_pair_open(run, port, peer_port, &qp);
+    if (ret != 0) {
+        return ret;
+    }
+
+    check_nic_fill(qp.nic, &scan);
+    ret = check_pair_write_slots(&qp, &scan, 0, 1);
+    if (ret == 0) {
+        ret = check_qp_wait(&qp, CHECK_REACH_WAIT);
+    }
+
+    /* What is accepted may still be on its way to memory: RESET is the barrier */
+    if ((ret == 0) &&
+        ((check_ask(run, CHECK_MSG_FENCE, NULL, 0, &psn, sizeof(psn)) != 0) ||
+         (check_ask(run, CHECK_MSG_RESET, NULL, 0, &(check_reply_t){0},
+                    sizeof(check_reply_t)) != 0) ||
+         (check_ask(run, CHECK_MSG_SCAN, &scan, sizeof(scan), &scanned,
+                    sizeof(scanned)) != 0) || (scanned.whole != 1))) {
+        ret = EXDEV;
+    }
+
+    check_qp_destroy(&qp);
+    return ret;
+}
+
+void check_links(check_run_t *run)
+{
+    unsigned ours   = run->nics.count;
+    unsigned theirs = run->peer.num_ports;
+    unsigned i, j, cross = 0, reached = 0;
+    int errors[CHECK_MAX_PORTS][CHECK_MAX_PORTS];
+
+    for (i = 0; i < ours; ++i) {
+        for (j = 0; j < theirs; ++j) {
+            errors[i][j] = (run->nics.nic[i].wire.is_active &&
+                            run->peer.ports[j].is_active) ?
+                           check_reach(run, i, j) : ENETDOWN;
+        }
+    }
+
+    if (ours != theirs) {
+        check_row(run, "links", CHECK_FAIL, "hosts", "%u ports here, %u there", ours,
+                  theirs);
+    }
+
+    for (i = 0; i < run->links; ++i) {
+        if (errors[i][i] == 0) {
+            ++reached;
+            check_row(run, "links", CHECK_OK, check_pair_name(run, i, i),
+                      "link %u reaches its counterpart", i);
+            continue;
+        }
+
+        for (j = 0; (j < theirs) && (errors[i][j] != 0); ++j) {
+        }
+        if (j < theirs) {
+            check_row(run, "links", CHECK_FAIL, check_pair_name(run, i, i),
+                      "wrong cabling: %s reaches %s instead",
+                      run->nics.nic[i].wire.name, run->peer.ports[j].name);
+        } else {
+            check_row(run, "links", CHECK_FAIL, check_pair_name(run, i, i),
+                      "nothing arrives, on no other port either: %s",
+                      strerror(errors[i][i]));
+        }
+    }
+
+    for (i = 0; i < ours; ++i) {
+        for (j = 0; j < theirs; ++j) {
+            cross += (i != j) && (errors[i][j] == 0);
+        }
+    }
+
+    if ((cross > 0) && (reached == run->links)) {
+        check_row(run, "planes", (run->nics.nic[0].wire.link_layer ==
+                                  IBV_LINK_LAYER_ETHERNET) ? CHECK_WARN : CHECK_NOTE,
+                  "hosts", "%u pairs of ports of different links reach each other: "
+                  "the links share a network", cross);
+    } else {
+        check_row(run, "planes", CHECK_OK, "hosts", "%u pairs of ports of different"
+                  " links reach each other", cross);
+    }
+}
+
+/* The part of an address that UCX compares to see whether two ports can talk: the
+ * prefix of the subnet, on RoCE taken as /24 of IPv4 or /64 of IPv6 */
+static int check_gid_same_net(const check_wire_port_t *a, const check_wire_port_t *b)
+{
+    static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+
+    if (a->link_layer != b->link_layer) {
+        return 0;
+    }
+
+    return (!memcmp(a->gid, ipv4, sizeof(ipv4)) &&
+            (a->link_layer == IBV_LINK_LAYER_ETHERNET)) ?
+           !memcmp(a->gid, b->gid, 15) : !memcmp(a->gid, b->gid, 8);
+}
+
+void check_gids(check_run_t *run)
+{
+    unsigned i, j;
+    int same = 0;
+
+    for (i = 0; i < run->nics.count; ++i) {
+        for (j = i + 1; j < run->nics.count; ++j) {
+            if (check_gid_same_net(&run->nics.nic[i].wire,
+                                   &run->nics.nic[j].wire)) {
+                same = 1;
+                check_row(run, "gids", CHECK_WARN, "host",
+                          "%s and %s have one prefix: addresses do not tell the links"
+                          " apart", run->nics.nic[i].wire.name,
+                          run->nics.nic[j].wire.name);
+            }
+        }
+    }
+
+    if (!same) {
+        check_row(run, "gids", CHECK_OK, "host", "each link has a prefix of its own");
+    }
+}

@@ -1,0 +1,351 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What a recovery relies on: the PSN, the order of log and data, and memory that does
+ * not change any more once the responder is fenced.
+ */
+#include "check_pair.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK_WRITES       50
+#define CHECK_ORDER_SIZE   8192
+#define CHECK_ORDER_COUNT  100
+#define CHECK_ORDER_ROUNDS 12
+#define CHECK_FENCE_SIZE   2048
+#define CHECK_FENCE_COUNT  200
+#define CHECK_WAIT         10
+
+
+/* Compare what the server says with what was sent. */
+static void check_psn_compare(check_run_t *run, unsigned link, const char *when,
+                              const check_psn_t *psn, uint32_t expected)
+{
+    const char *where = check_pair_name(run, link, link);
+
+    if ((psn->verbs_error != 0) || (psn->verbs != expected)) {
+        check_row(run, "psn", CHECK_FAIL, where, "%s, ibv_query_qp: 0x%x instead of "
+                  "0x%x (%s)", when, psn->verbs, expected,
+                  (psn->verbs_error != 0) ? strerror(psn->verbs_error) :
+                  (psn->verbs == 0) ? "lost" : "stale");
+    } else {
+        check_row(run, "psn", CHECK_OK, where, "%s, ibv_query_qp: 0x%x", when,
+                  psn->verbs);
+    }
+
+    if (psn->devx_error == EOPNOTSUPP) {
+        check_row(run, "psn", CHECK_NOTE, where, "%s: no DEVX", when);
+    } else if ((psn->devx_error != 0) || (psn->devx != expected)) {
+        check_row(run, "psn", CHECK_FAIL, where, "%s, DEVX: 0x%x instead of 0x%x%s%s",
+                  when, psn->devx, expected, (psn->devx_error != 0) ? ": " : "",
+                  (psn->devx_error != 0) ? strerror(psn->devx_error) : "");
+    } else {
+        check_row(run, "psn", CHECK_OK, where, "%s, DEVX: 0x%x", when, psn->devx);
+    }
+}
+
+/* Nobody asks for the PSN before ERR but once before the writes, so a driver that
+ * remembers an answer is found out */
+static void check_psn_link(check_run_t *run, unsigned link, check_msg_t how)
+{
+    static const uint32_t sizes[] = {8, 64, 4096, 16384, 5000 & ~7u};
+    const char *when              = (how == CHECK_MSG_FENCE) ? "after ERR" :
+                                                               "in RTS";
+    uint32_t i, size, packets     = 0;
+    check_qp_t qp;
+    check_psn_t psn;
+    int ret;
+
+    ret = check_pair_open(run, link, link, &qp);
+    if (ret == 0) {
+        ret = check_ask(run, CHECK_MSG_QUERY, NULL, 0, &psn, sizeof(psn));
+        for (i = 0; (i < CHECK_WRITES) && (ret == 0); ++i) {
+            size     = sizes[i % (sizeof(sizes) / sizeof(sizes[0]))];
+            packets += check_pair_packets(&qp, size);
+            ret      = check_qp_write(&qp, 0, size, 0);
+        }
+
+        if (ret == 0) {
+            ret = check_qp_wait(&qp, CHECK_WAIT);
+        }
+
+        if (ret == 0) {
+            ret = check_ask(run, how, NULL, 0, &psn, sizeof(psn));
+        }
+
+        if (ret == 0) {
+            check_psn_compare(run, link, when, &psn,
+                              (qp.psn + packets) & 0xffffff);
+        }
+        check_qp_destroy(&qp);
+    }
+
+    if (ret != 0) {
+        check_row(run, "psn", CHECK_FAIL, check_pair_name(run, link, link),
+                  "%s: cannot be tested: %s", when, strerror(ret));
+    }
+}
+
+void check_psn(check_run_t *run)
+{
+    unsigned link;
+
+    for (link = 0; link < run->links; ++link) {
+        if (check_pair_is_up(run, link)) {
+            check_psn_link(run, link, CHECK_MSG_QUERY);
+            check_psn_link(run, link, CHECK_MSG_FENCE);
+        }
+    }
+}
+
+/* One round: data and an entry, again and again, while the server looks. */
+static int check_order_round(check_run_t *run, unsigned link, uint64_t base,
+                             check_seen_t *total)
+{
+    check_scan_t scan = {.count = CHECK_ORDER_COUNT, .size = CHECK_ORDER_SIZE,
+                         .base  = base};
+    check_seen_t seen;
+    check_qp_t qp;
+    uint32_t i;
+    int ret;
+
+    ret = check_pair_open(run, link, link, &qp);
+    if (ret != 0) {
+        return ret;
+    }
+
+    check_nic_fill(qp.nic, &scan);
+    ret = check_ask(run, CHECK_MSG_WATCH, &scan, sizeof(scan), NULL, 0);
+    for (i = 0; (i < scan.count) && (ret == 0); ++i) {
+        ret = check_qp_write(&qp, i * scan.size, scan.size, i * scan.size);
+        if (ret == 0) {
+            ret = check_qp_write(&qp, i * scan.size, 8, CHECK_LOG + (i * 8));
+        }
+    }
+
+    if (ret == 0) {
+        ret = check_qp_wait(&qp, CHECK_WAIT);
+    }
+
+    usleep(10000); /* What is accepted may come into memory later */
+    if (ret == 0) {
+        ret = check_ask(run, CHECK_MSG_SEEN, NULL, 0, &seen, sizeof(seen));
+    }
+
+    if (ret == 0) {
+        total->entries += seen.entries;
+        total->early   += seen.early;
+    }
+
+    check_qp_destroy(&qp);
+    return ret;
+}
+
+void check_order(check_run_t *run)
+{
+    unsigned rounds = CHECK_ORDER_ROUNDS * (run->opts.is_quick ? 1 : 40);
+    check_seen_t total;
+    unsigned link, i;
+    int ret;
+
+    for (link = 0; link < run->links; ++link) {
+        if (!check_pair_is_up(run, link)) {
+            continue;
+        }
+
+        memset(&total, 0, sizeof(total));
+        ret = 0;
+        for (i = 0; (i < rounds) && (ret == 0); ++i) {
+            ret = check_order_round(run, link, 0x6f72000000000000ull + (i << 16),
+                                    &total);
+        }
+
+        if (ret != 0) {
+            check_row(run, "order", CHECK_FAIL, check_pair_name(run, link, link),
+                      "cannot be tested: %s", strerror(ret));
+        } else if (total.entries < rounds * CHECK_ORDER_COUNT / 2) {
+            check_row(run, "order", CHECK_UNTESTED, check_pair_name(run, link, link),
+                      "only %u entries were seen", total.entries);
+        } else {
+            check_row(run, "order", (total.early > 0) ? CHECK_FAIL : CHECK_OK,
+                      check_pair_name(run, link, link),
+                      "%u of %u log entries appeared before their data",
+                      total.early, total.entries);
+        }
+    }
+}
+
+typedef struct check_fences {
+    unsigned rounds;
+    unsigned behind;  /* Rounds in which acknowledged writes were missing after ERR */
+    unsigned missing; /* ... after RESET */
+    unsigned changed; /* ... memory changed after RESET */
+    unsigned psn;     /* ... memory and the PSN differ */
+    double   latest;  /* Seconds from ERR to the last change that was seen */
+} check_fences_t;
+
+/* A fence while writes are on their way. */
+static int check_fence_round(check_run_t *run, check_qp_t *qp,
+                             const check_scan_t *scan, check_fences_t *fences)
+{
+    check_scanned_t at_reset, later;
+    check_reply_t reply;
+    check_psn_t psn;
+    uint32_t accepted;
+    double start;
+    int ret;
+
+    check_nic_fill(qp->nic, scan);
+    ret = check_pair_write_slots(qp, scan, 0, scan->count / 2);
+    if (ret == 0) {
+        ret = check_qp_wait(qp, CHECK_WAIT);
+    }
+    if (ret == 0) {
+        ret = check_pair_write_slots(qp, scan, scan->count / 2, scan->count / 2);
+    }
+    if (ret != 0) {
+        return ret;
+    }
+
+    start = check_now();
+    if ((ret = check_ask(run, CHECK_MSG_FENCE, NULL, 0, &psn, sizeof(psn))) ||
+        (ret = check_ask(run, CHECK_MSG_RESET, NULL, 0, &reply, sizeof(reply))) ||
+        (ret = reply.error) ||
+        (ret = check_ask(run, CHECK_MSG_SCAN, scan, sizeof(*scan), &at_reset,
+                         sizeof(at_reset)))) {
+        return ret;
+    }
+
+    if (psn.hash != at_reset.hash) {
+        fences->latest = (check_now() - start > fences->latest) ?
+                         check_now() - start : fences->latest;
+    }
+
+    usleep(run->opts.is_quick ? 20000 : 200000);
+    ret = check_ask(run, CHECK_MSG_SCAN, scan, sizeof(*scan), &later, sizeof(later));
+    if (ret != 0) {
+        return ret;
+    }
+
+    ++fences->rounds;
+    accepted         = ((psn.verbs - qp->psn) & 0xffffff) /
+                       check_pair_packets(qp, scan->size);
+    fences->behind  += psn.hash != at_reset.hash;
+    fences->missing += at_reset.prefix < scan->count / 2;
+    fences->changed += later.hash != at_reset.hash;
+    fences->psn     += accepted != at_reset.prefix;
+    return 0;
+}
+
+static void check_fence_report(check_run_t *run, unsigned link,
+                               const check_fences_t *fences)
+{
+    const char *where = check_pair_name(run, link, link);
+
+    check_row(run, "fence-err", (fences->behind > 0) ? CHECK_FAIL : CHECK_OK, where,
+              "memory still changed between ERR and RESET in %u of %u rounds, for up"
+              " to %.1f ms", fences->behind, fences->rounds, fences->latest * 1e3);
+    check_row(run, "fence-reset",
+              ((fences->missing > 0) || (fences->changed > 0)) ? CHECK_FAIL :
+                                                                 CHECK_OK, where,
+              "after RESET, acknowledged writes were missing in %u of %u rounds, and"
+              " memory changed in %u", fences->missing, fences->rounds,
+              fences->changed);
+    check_row(run, "psn-memory", (fences->psn > 0) ? CHECK_FAIL : CHECK_OK, where,
+              "the PSN and the writes in memory differed in %u of %u rounds",
+              fences->psn, fences->rounds);
+}
+
+void check_fence(check_run_t *run)
+{
+    unsigned rounds     = run->opts.is_quick ? 8 : 100;
+    check_scan_t scan   = {.count = CHECK_FENCE_COUNT, .size = CHECK_FENCE_SIZE};
+    check_fences_t fences;
+    unsigned link, i;
+    check_qp_t qp;
+    int ret;
+
+    for (link = 0; link < run->links; ++link) {
+        if (!check_pair_is_up(run, link)) {
+            continue;
+        }
+
+        memset(&fences, 0, sizeof(fences));
+        ret = 0;
+        for (i = 0; (i < rounds) && (ret == 0); ++i) {
+            scan.base = 0x6665000000000000ull + (i << 16);
+            ret       = check_pair_open(run, link, link, &qp);
+            if (ret == 0) {
+                ret = check_fence_round(run, &qp, &scan, &fences);
+                check_qp_destroy(&qp);
+            }
+        }
+
+        if (ret != 0) {
+            check_row(run, "fence-reset", CHECK_FAIL,
+                      check_pair_name(run, link, link), "cannot be tested: %s",
+                      strerror(ret));
+        } else {
+            check_fence_report(run, link, &fences);
+        }
+    }
+}
+
+/* Two writes in one list, or in two calls. @return microseconds per pair, -1 */
+static double check_fused_time(check_qp_t *qp, int is_fused)
+{
+    struct ibv_sge sge        = {.addr   = (uintptr_t)qp->nic->mem,
+                                 .length = 8,
+                                 .lkey   = qp->nic->mr->lkey};
+    struct ibv_send_wr wrs[2] = {{.sg_list = &sge, .num_sge = 1,
+                                  .opcode  = IBV_WR_RDMA_WRITE}};
+    struct ibv_send_wr *bad;
+    double start = check_now();
+    unsigned i;
+
+    wrs[0].wr.rdma.remote_addr = qp->remote_addr;
+    wrs[0].wr.rdma.rkey        = qp->rkey;
+    wrs[1]                     = wrs[0];
+    wrs[0].next                = is_fused ? &wrs[1] : NULL;
+    wrs[1].send_flags          = IBV_SEND_SIGNALED;
+    for (i = 0; i < 1000; ++i) {
+        if ((ibv_post_send(qp->qp, &wrs[0], &bad) != 0) ||
+            (!is_fused && (ibv_post_send(qp->qp, &wrs[1], &bad) != 0))) {
+            return -1;
+        }
+
+        ++qp->posted;
+        while (qp->posted - qp->done > CHECK_SQ_LEN / 4) {
+            if (check_qp_wait(qp, 0) == EIO) {
+                return -1;
+            }
+        }
+    }
+
+    return (check_qp_wait(qp, CHECK_WAIT) == 0) ? (check_now() - start) * 1e3 : -1;
+}
+
+void check_fused(check_run_t *run)
+{
+    double fused, two;
+    unsigned link;
+    check_qp_t qp;
+
+    for (link = 0; link < run->links; ++link) {
+        if (!check_pair_is_up(run, link) ||
+            (check_pair_open(run, link, link, &qp) != 0)) {
+            continue;
+        }
+
+        two   = check_fused_time(&qp, 0);
+        fused = check_fused_time(&qp, 1);
+        check_row(run, "fused-post", ((two < 0) || (fused < 0)) ? CHECK_FAIL :
+                  CHECK_NOTE, check_pair_name(run, link, link),
+                  "a write and its log entry: %.2f us in one post, %.2f us in two",
+                  fused, two);
+        check_qp_destroy(&qp);
+    }
+}

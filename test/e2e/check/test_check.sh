@@ -1,0 +1,277 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# rc_varuna_check: on kind NICs all is well; each quirk is found by the check that is
+# meant to find it, and by no failure of another one. And what it says to bad input.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
+
+check_program=$RCV_PREFIX/bin/rc_varuna_check
+
+# server_start [OPTION...]: on host 1
+server_start() {
+    port=$((20000 + RANDOM % 10000))
+    timeout 120 "$emu" exec -n "$fabric" 1 -- "$check_program" --bind 127.0.0.1 \
+        -p $port "$@" server >server.log 2>&1 &
+    server=$!
+    await_listener $port $server
+}
+
+# emu_command ARGUMENT...: a shell command for --cut and its like
+emu_command() {
+    echo "env -u LD_PRELOAD $emu $1 -n $fabric ${*:2} >/dev/null"
+}
+
+# run_check STATUS [OPTION...]: the client, on host 0, must end with that status
+run_check() {
+    local want=$1 status=0
+    shift
+    server_start
+    timeout 120 "$emu" exec -n "$fabric" 0 -- "$check_program" -p $port --quick "$@" \
+        127.0.0.1 >out 2>err </dev/null || status=$?
+    wait $server || fail "the server failed: $(cat server.log)"
+    [ $status -eq "$want" ] ||
+        fail "status $status instead of $want: $(grep -E 'FAILED|warning|untested' out) $(cat err)"
+}
+
+# result STATUS CHECK [PATTERN]: a result of a check
+result() {
+    grep -qE "^$2 +$1 .*${3:-}" out || fail "no \"$1\" of $2: $(grep "^$2" out)"
+    # What a failure means, and what to do
+    case $1 in
+    FAILED | warning) grep -A 1 "^$2: ." out | grep -qE '^  .{20}' || fail "$2 is not explained" ;;
+    esac
+}
+
+# no_other_fails CHECK...: nothing but these failed
+no_other_fails() {
+    local names
+    names=$(awk '$2 == "FAILED" { print $1 }' out | sort -u | grep -vxF "$(printf '%s\n' "$@")") || true
+    [ -z "$names" ] || fail "these failed, too: $names"
+}
+
+# quirk_found QUIRKS STATUS CHECK[,CHECK] RESULT ONLY [PATTERN]: and not without them
+quirk_found() {
+    local status=3
+    [ "$4" != FAILED ] || status=1
+    fabric_up --quirk "$1"
+    run_check $status --only "$3" "${options[@]}"
+    result "$4" "$2" "${5:-}"
+    check "$emu" quirk -n "$fabric" list --check >quirks
+    fabric_down
+}
+
+options=()
+
+cut_options() {
+    options=(--cut "$(emu_command link "${1:-0:1}" "${2:-down}")"
+             --restore "$(emu_command link "${1:-0:1}" up)")
+}
+
+test_kind_nics_pass() {
+    fabric_up
+    cut_options
+    run_check 0 "${options[@]}" --kill "$(emu_command nic 0:1 kill)"
+    ! grep -qE '^[a-z0-9-]+ +(warning|untested|FAILED)' out || fail "$(cat out)"
+    grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
+    # Each check has given a result
+    for name in port mlx5 bond ucx-device ooo-sl-mask memlock files relaxed-ordering \
+        flush last-wqe commands links planes gids psn order fence-err fence-reset \
+        psn-memory fused-post cut-psn port-event loopback addresses dead-commands \
+        dead-writes; do
+        grep -qE "^$name " out || fail "$name has not run"
+    done
+    fabric_down
+}
+
+# A cut that raises no event here: PSN and memory agree nevertheless
+test_silent_cut() {
+    fabric_up
+    cut_options 0:1 silent
+    run_check 3 --only cut-psn "${options[@]}"
+    result ok cut-psn
+    fabric_down
+}
+
+test_json() {
+    fabric_up --quirk psn-lost
+    run_check 1 --json --only psn,port
+    python3 -c '
+import json, sys
+d = json.load(open("out"))
+assert d["trusted"] is False
+bad = [r for r in d["results"] if r["status"] == "failed"]
+assert bad and all(r["check"] == "psn" and r["advice"] and r["means"] for r in bad)
+assert {r["host"] for r in d["results"]} == {"client", "server"}' || fail "$(cat out)"
+    fabric_down
+}
+
+test_nobody_cuts() {
+    fabric_up
+    run_check 3 --only cut-psn,dead-commands
+    result untested cut-psn
+    result untested dead-writes
+    fabric_down
+}
+
+test_psn_lost() { quirk_found psn-lost psn psn FAILED 'after ERR.*lost'; no_other_fails psn; }
+test_psn_stale() { quirk_found psn-stale psn psn FAILED 'after ERR.*stale'; }
+test_psn_always_stale() { quirk_found psn-stale:1 psn psn FAILED 'in RTS.*stale'; }
+test_ooo() { quirk_found ooo:8:2ms:50 order ooo-sl-mask,order FAILED; result warning ooo-sl-mask; }
+test_ooo_all() { quirk_found ooo-all:8:2ms:50 ooo-sl-mask ooo-sl-mask,order FAILED 0xffff; }
+test_late_write() { quirk_found late-write fence-err fence-err FAILED; no_other_fails fence-err; }
+test_no_last_wqe() { quirk_found no-last-wqe last-wqe last-wqe warning; }
+test_same_gid() { quirk_found same-gid gids gids,links warning; result ok links; }
+test_miswired() { quirk_found 1=miswired links links FAILED 'wrong cabling'; }
+test_roce() { quirk_found roce port port,links ok RoCE; result ok links; }
+test_bond() {
+    local quirk=bond
+    options=()
+    fabric_up --links 4 --quirk $quirk
+    run_check 3 --only port
+    result warning bond 'one link'
+    result ok mlx5
+    fabric_down
+}
+test_bond_without_dc() {
+    fabric_up --links 4 --quirk bond:10ms:0
+    run_check 1 --only port
+    result FAILED mlx5 lag_dct
+    fabric_down
+}
+test_no_mlx5dv() { quirk_found no-mlx5dv mlx5 port FAILED 'no rc_mlx5'; }
+test_no_devx() {
+    fabric_up --no-devx
+    run_check 3 --only port,psn,ooo-sl-mask
+    result untested mlx5
+    result warning ooo-sl-mask
+    fabric_down
+}
+test_fixed_port() { cut_options; quirk_found 0=fixed-port port-event cut-psn warning 'is active'; }
+test_gid_moves() { cut_options; quirk_found 0:1=gid-moves addresses cut-psn FAILED; }
+test_gid_moves_on_roce() {
+    cut_options
+    quirk_found roce,gid-moves addresses cut-psn FAILED 'GID index 3 became'
+}
+test_slow_cmd() {
+    options=(--kill "$(emu_command nic 0:1 kill --silent)")
+    quirk_found 0=slow-cmd dead-commands dead-commands warning ' 2[.0-9]* s'
+}
+test_fatal_writes() {
+    options=(--kill "$(emu_command nic 0:1 kill)")
+    quirk_found 0=fatal-writes:500ms dead-writes dead-commands warning 'goes on writing'
+}
+test_fatal_writes_with_lies() {
+    options=(--kill "$(emu_command nic 0:1 kill)")
+    quirk_found 0=fatal-writes:1s:1 dead-writes dead-commands warning 'goes on.*claims that ERR'
+}
+
+# Bad input
+test_wrong_command_line() {
+    fails 2 'say "server"' "$check_program"
+    fails 2 'say "server"' "$check_program" a b
+    fails 2 'names of checks' "$check_program" --only nonsense server
+    fails 2 'number below' "$check_program" --link x server
+    fails 2 'TCP port' "$check_program" -p 0 server
+    fails 0 '^rc_varuna_check [0-9]' "$check_program" --version
+    fails 0 'Exit status' "$check_program" --help
+}
+
+test_no_devices() {
+    # No emulator, so whatever this machine has does not have that name
+    fails 1 'no RDMA device called nothing_0|ports in "nothing_0" exist' \
+        "$check_program" -d nothing_0 server
+}
+
+test_unknown_host() {
+    fabric_up
+    fails 1 'no.such.host.invalid port 18520: ' "$emu" exec -n "$fabric" 0 -- \
+        "$check_program" no.such.host.invalid
+    fails 1 'cannot connect to 127.0.0.1 port 9: ' "$emu" exec -n "$fabric" 0 -- \
+        "$check_program" -p 9 127.0.0.1
+    fabric_down
+}
+
+# stranger PYTHON: a server that answers a hello with these bytes; "head" makes a header
+stranger() {
+    python3 -c '
+import socket, struct, sys
+s = socket.socket(); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen(1)
+def head(version=1, type=0, length=0, error=0, magic=0x72637663):
+    return struct.pack("=IHHIi", magic, version, type, length, error)
+c, _ = s.accept(); c.recv(65536)
+c.sendall(eval(sys.argv[2])); c.shutdown(socket.SHUT_WR)
+try:
+    c.recv(65536)
+except ConnectionError:
+    pass' "$port" "$1" &
+    await_listener $port $!
+}
+
+test_strange_servers() {
+    local answer pattern
+    fabric_up
+    while IFS='|' read -r pattern answer; do
+        port=$((20000 + RANDOM % 10000))
+        stranger "$answer"
+        fails 1 "$pattern" timeout 60 "$emu" exec -n "$fabric" 0 -- \
+            "$check_program" -p $port 127.0.0.1
+    done <<'END'
+has version 7 of the protocol|head(version=7)
+is no rc_varuna_check|b"HTTP/1.1 400 Bad Request\r\n\r\n"
+sends a wrong message|head(length=1 << 30)
+sends a wrong message|head(type=99)
+answer is wrong|head(type=1)
+went away|head(length=712)
+went away|b""
+ports make no sense|head(length=712) + b"\xff" * 712
+END
+    wait
+    fabric_down
+}
+
+# strange_client PYTHON PATTERN: the server ends, and says why
+strange_client() {
+    local status=0
+    server_start
+    python3 -c '
+import socket, struct, sys
+c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+def head(version=1, type=0, length=0, error=0):
+    return struct.pack("=IHHIi", 0x72637663, version, type, length, error)
+c.sendall(eval(sys.argv[2])); c.shutdown(socket.SHUT_WR); c.recv(65536)' "$port" "$1"
+    wait $server || status=$?
+    [ $status -eq 1 ] && grep -q "$2" server.log ||
+        fail "status $status, $(cat server.log), instead of $2"
+}
+
+test_strange_clients() {
+    fabric_up
+    strange_client 'head(version=0)' 'version 0 of the protocol'
+    strange_client 'head(type=2, length=5) + b"abcde"' 'wrong request'
+    strange_client 'head(length=712) + b"\xff" * 712' "client's ports make no sense"
+    # Before a hello, and before a queue pair: refused, and served on
+    strange_client 'head(type=2, length=16) + b"\xff" * 16 + head(type=6, length=16) + b"\xff" * 16 + head(version=3)' \
+        'version 3'
+    fabric_down
+}
+
+test_killed_server() {
+    fabric_up
+    server_start
+    timeout 120 "$emu" exec -n "$fabric" 0 -- "$check_program" -p $port \
+        --only order,psn 127.0.0.1 >out 2>err </dev/null &
+    client=$!
+    sleep 1
+    kill -9 "$(program_of $server)"
+    status=0
+    wait $client || status=$?
+    [ $status -eq 1 ] || fail "status $status: $(cat out err)"
+    grep -qE 'the other host|went away' err || fail "$(cat err)"
+    wait $server || true
+    fabric_down --force
+}
+
+run_tests 4
