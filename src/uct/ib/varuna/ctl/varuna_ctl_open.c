@@ -111,7 +111,8 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     params.err_handler          = uct_varuna_ctl_err_handler;
     params.err_handler_arg      = link;
     params.err_handler_flags    = UCT_CB_FLAG_ASYNC;
-    /* The loopback of the home NIC is one of its endpoints (varuna_proxy.c) */
+    /* Messages need AM only; a room above may have endpoints of its own here, for
+     * access to memory */
     params.features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
                                   UCT_IFACE_FEATURE_GET |
                                   UCT_IFACE_FEATURE_AMO32 |

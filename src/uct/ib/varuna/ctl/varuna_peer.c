@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Remote interfaces: their addresses, and which of their links ours reach.
- * Called by iface and ep (main thread) and by target (async context).
+ * Called by the rooms above, in the main thread and in the async context.
  *
  * The main thread reads peer->links without the lock. So only the main thread
  * adds links to a known peer, and a link is never changed once it is there, but for

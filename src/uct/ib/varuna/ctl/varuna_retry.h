@@ -3,8 +3,7 @@
  *
  * A request that is repeated, over one link after the other, until it is answered or
  * given up: when to send it, over which link, and when to stop. Pure; the caller
- * sends the message and brings the time. All requests of the plugin use it: opening
- * and fencing, connecting, closing, atomics by proxy, and the news of a gap.
+ * sends the message and brings the time.
  *
  *   start --> check: SEND --> next (a link) --> send --> check: WAIT ... SEND ...
  *                \                                          \
