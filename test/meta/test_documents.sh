@@ -150,6 +150,11 @@ test_broken_links_are_found() {
     check_links . document.md
 }
 
+# Here as well as in test_mutations, which takes a minute
+test_mutations_apply() {
+    check bash "$top/test/e2e/lib/mutant.sh" -n
+}
+
 test_wrong_invariants_are_found() {
     sed '/^| *| Test | Mutation/,/^$/s/test_rc_fails`/test_nothing`/' \
         "$top/docs/RECOVERY.md" >wrong.md
