@@ -135,6 +135,72 @@ test_walks() {
     check_walks "$top/CONTRIBUTING.md"
 }
 
+# hardware_rows DOCUMENT: of its table of assumptions
+hardware_rows() {
+    grep -E '^\| [0-9]+ \|' "$1"
+}
+
+# check_hardware DOCUMENT: the functions, checks and quirks that it names exist, and it has
+# all checks and quirks
+check_hardware() {
+    local rows file function word checks quirks wrong=0
+    local table=$top/src/tools/rc_varuna_check/check_table.c
+
+    rows=$(hardware_rows "$1")
+    [ "$(wc -l <<<"$rows")" -ge 10 ] || fail "the table has few rows"
+    while IFS=: read -r file function; do
+        grep -qw "$function" "$top/src/uct/ib/varuna/$file" 2>/dev/null || {
+            echo "# there is no $function in $file"
+            wrong=1
+        }
+    done < <(grep -oE '`[a-z/0-9_]+\.[ch]`: `[a-z0-9_]+`' <<<"$rows" | tr -d '` ')
+    sed -n 's/^    {"\([a-z0-9-]*\)",.*/\1/p' "$table" | sort >checks
+    sed -n 's/^| `\([a-z0-9-]*\)\(\[.*\)\{0,1\}` |.*/\1/p' <(sed -n '/^| Quirk | What/,/^$/p' "$top/docs/EMULATOR.md") | sort -u >quirks
+    awk -F '|' '{ print $6 }' <<<"$rows" | grep -oE '`[^`]+`' | tr -d '`' | sort -u >named.checks
+    awk -F '|' '{ print $7 }' <<<"$rows" | grep -oE '`[a-z0-9-]+`' | tr -d '`' | sort -u >named.quirks
+    for word in $(comm -13 checks named.checks); do
+        echo "# there is no check $word"
+        wrong=1
+    done
+    for word in $(comm -23 checks named.checks | grep -vx loopback); do # It decides nothing
+        echo "# no assumption has the check $word"
+        wrong=1
+    done
+    for word in $(comm -13 quirks named.quirks); do
+        echo "# there is no quirk $word"
+        wrong=1
+    done
+    for word in $(comm -23 quirks named.quirks); do
+        echo "# no assumption has the quirk $word"
+        wrong=1
+    done
+    for word in $(grep -ohE 'UCX_RC_VARUNA_[A-Z_]+' "$1" "$table" | sort -u); do
+        grep -q "$word" "$top/src/uct/ib/varuna/rc_varuna.7" || {
+            echo "# there is no option $word"
+            wrong=1
+        }
+    done
+    [ $wrong = 0 ] || fail "the table of assumptions is not true"
+}
+
+test_hardware() {
+    check_hardware "$top/docs/HARDWARE.md"
+}
+
+test_wrong_assumptions_are_found() {
+    local document=$top/docs/HARDWARE.md
+    sed 's/uct_varuna_plan_make/uct_varuna_plan_gone/' "$document" >wrong.md
+    fails 1 'no uct_varuna_plan_gone in core/varuna_plan.c' check_hardware wrong.md
+    sed 's/`flush`/`flash`/' "$document" >wrong.md
+    fails 1 'no check flash' check_hardware wrong.md
+    fails 1 'no assumption has the check flush' check_hardware wrong.md
+    sed 's/`late-write`/`later-write`/' "$document" >wrong.md
+    fails 1 'no quirk later-write' check_hardware wrong.md
+    fails 1 'no assumption has the quirk late-write' check_hardware wrong.md
+    sed 's/RC_VARUNA_PSN=n/RC_VARUNA_NONE=n/' "$document" >wrong.md
+    fails 1 'no option UCX_RC_VARUNA_NONE' check_hardware wrong.md
+}
+
 # The checks themselves
 test_stale_walk_is_found() {
     sed 's/uct_varuna_req_start/uct_varuna_req_gone/' "$top/CONTRIBUTING.md" >stale.md

@@ -55,7 +55,8 @@ const check_entry_t check_table[] = {
      "UCX_RC_VARUNA_PACKET_LIFETIME must then cover what is on its way: set it to 2s."},
     {"commands", 1, check_commands,
      "Commands to the NIC fail or are slow; each recovery needs some.",
-     "Update firmware and driver; lower UCX_RC_VARUNA_REBUILD_RATE."},
+     "Update firmware and driver. UCX_RC_VARUNA_GIVE_UP must be longer than a recovery "
+     "takes with such commands."},
     {"links", 0, check_links,
      "Port k of each host must reach port k of the other.",
      "Correct the cables, or name the ports of each host in the order of their networks "
@@ -81,8 +82,9 @@ const check_entry_t check_table[] = {
     {"fence-err", 0, check_fence,
      "Writes that were accepted before ERR come into memory after it, so whoever reads "
      "log or data at once sees too little.",
-     "Raise UCX_RC_VARUNA_PACKET_LIFETIME above the time shown; keep "
-     "UCX_RC_VARUNA_PSN=y."},
+     "No option helps: rc_varuna reads the log and repeats right after ERR. Keep "
+     "UCX_RC_VARUNA_PSN=y, which shows what was accepted, and don't use it where the time "
+     "shown is more than a fraction of a millisecond."},
     {"fence-reset", 0, NULL,
      "Memory changes after the responder was reset: nothing can be concluded from it.",
      "Do not use rc_varuna on this NIC; report it to the vendor."},
