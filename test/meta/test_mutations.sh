@@ -183,7 +183,7 @@ test_atomics_without_a_mistake() {
     sweep_atoms none $flush_options || fail "$(head -n 3 out)"
 }
 
-# by_peers MISTAKE TEST: of test_peers.sh, into ./out
+# by_peers MISTAKE TEST [SCRIPT]: of test_peers.sh, or of that, into ./out
 by_peers() {
     made "$1"
     mkdir -p "$1/bin"
@@ -194,7 +194,16 @@ exec "$RCV_PREFIX/bin/rc_varuna_run" ${plugin:+-l "$plugin"} "\$@"
 EOF
     chmod +x "$1/bin/rc_varuna_run"
     RCV_PREFIX=$PWD/$1 TAP_FILTER="^$2\$" timeout 300 bash \
-        "$top/test/e2e/peers/test_peers.sh" >out 2>&1
+        "$top/test/e2e/${3:-peers/test_peers.sh}" >out 2>&1
+}
+
+test_amo_forgetful() { found_by_unit amo_forgetful amo_kept.in_order; }
+
+test_amo_no_read() {
+    ! by_peers amo_no_read test_puts_are_placed_before_atomics \
+        atomics/test_atomics_order.sh || fail "amo_no_read was not found"
+    grep -m 1 -o 'after a .*, an atomic finds .*' out | sed 's/^/# /' ||
+        fail "it failed otherwise: $(tail -n 3 out)"
 }
 
 test_doubt_nobody() {

@@ -18,6 +18,8 @@
 
 typedef struct ft_order ft_order_t;
 
+#define FT_ORDER_PLACED 150  /* Rounds */
+
 typedef struct {
     uct_completion_t comp;
     ft_order_t       *order;
@@ -283,6 +285,45 @@ static void ft_order_puts(ft_order_t *order)
     ft_wait_for_flush(order);
 }
 
+/* An atomic after a fence or a flush finds what was put before, and is not overwritten by it */
+static void ft_order_placed(ft_order_t *order)
+{
+    double since = ft_now();
+    uint64_t i;
+
+    order->func = ft_count_done;
+    for (i = 1; i <= FT_ORDER_PLACED; ++i) {
+        while (!ft_put(order, 0, i * 2)) {
+            ft_progress(order, since);
+        }
+
+        if (i % 3 == 0) {
+            ft_fence(order);
+        } else if (i % 3 == 1) {
+            ft_wait_for_flush(order);
+        } else {
+            while (uct_iface_flush(order->load->uct->iface, 0, NULL) != UCS_OK) {
+                ft_progress(order, since);
+            }
+        }
+
+        ft_post_add(order, 0, 1);
+        ft_wait(order);
+        if (order->ops[0].result != (i * 2)) {
+            ft_die("after %s, an atomic finds %" PRIu64 " instead of %" PRIu64,
+                   (i % 3 == 0) ? "a fence" : "a flush", order->ops[0].result,
+                   i * 2);
+        }
+
+        ft_post_add(order, 0, 0);
+        ft_wait(order);
+        if (order->ops[0].result != ((i * 2) + 1)) {
+            ft_die("an atomic was overwritten: %" PRIu64 " instead of %" PRIu64,
+                   order->ops[0].result, (i * 2) + 1);
+        }
+    }
+}
+
 /* --- What is refused --- */
 
 static void ft_must_be(ucs_status_t status, ucs_status_t expected,
@@ -424,6 +465,8 @@ int ft_atom_order(const ft_atom_load_t *load, uint64_t addr, const char *name)
         ft_order_pending(&order);
     } else if (!strcmp(name, "puts")) {
         ft_order_puts(&order);
+    } else if (!strcmp(name, "placed")) {
+        ft_order_placed(&order);
     } else {
         return -1;
     }

@@ -90,6 +90,26 @@ test_fence_among_puts() {
     done
 }
 
+# placed MODE: puts are acknowledged before they are in memory, and only what comes over their
+# queue pair waits for them: so an atomic after a fence or a flush must not rely on the
+# acknowledgement. On RC, and on the other link after the first one has failed
+placed() {
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
+    fabric_up --quirk late-write:5ms:1
+    jobs_start
+    wait_for_rc
+    ask client "order 8 placed"
+    ask client "order 4 placed"
+    link 1:0 silent
+    ask client "order 8 placed"
+    check "$emu" quirk -n "$fabric" list --check >quirks
+    end
+}
+
+test_puts_are_placed_before_atomics() {
+    placed proxy
+}
+
 # What no NIC would execute fails when it is posted, and nothing else does
 test_refused_at_once() {
     local mode
