@@ -6,6 +6,7 @@
  */
 #include <common/test.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -15,6 +16,8 @@ extern "C" {
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/responder/proxy/varuna_cpu_op.h>
+#include <uct/ib/varuna/responder/proxy/varuna_fault.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/memory/memtype_cache.h>
@@ -964,4 +967,52 @@ UCS_TEST_F(test_varuna_md_token, deregistration_waits) {
     other.join();
     EXPECT_TRUE(is_gone);
     EXPECT_FALSE(holds(token, 0));
+}
+
+/* Memory is deregistered and unmapped in a loop while the CPU executes atomics there: what is
+ * held is there, so none of them faults */
+UCS_TEST_F(test_varuna_md_token, deregistered_under_load) {
+    std::atomic<uint64_t> token(0), address(0), executed(0);
+    std::atomic<bool> stop(false);
+    unsigned faults = 0;
+
+    ASSERT_UCS_OK(uct_varuna_fault_init());
+    std::thread other([&] {
+        while (!stop) {
+            uct_varuna_ctl_atomic_op_t op = {};
+            uint64_t now_token            = token, result;
+
+            op.addr  = address;
+            op.value = 1;
+            op.op    = UCT_ATOMIC_OP_ADD;
+            op.width = 8;
+            if (uct_varuna_md_hold(m_md, now_token, op.addr, op.width)) {
+                ucs_status_t status = uct_varuna_cpu_op(&op, &result);
+                uct_varuna_md_release(m_md);
+                faults += (status != UCS_OK);
+                ++executed;
+            }
+        }
+    });
+    for (unsigned i = 0; (i < 100000) && ((i < 500) || (executed < 500)); ++i) {
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char key[UINT8_MAX];
+        uct_mem_h memh;
+
+        ASSERT_UCS_OK(uct_md_mem_reg(&m_md->super, page, 4096,
+                                     UCT_MD_MEM_ACCESS_ALL, &memh));
+        ASSERT_UCS_OK(pack(memh, key));
+        address = (uintptr_t)page;
+        token   = ((const uct_varuna_packed_rkey_t*)key)->token;
+        if (i % 2) {
+            sched_yield();
+        }
+        ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+        munmap(page, 4096);
+    }
+    stop = true;
+    other.join();
+    EXPECT_EQ(0u, faults);
+    EXPECT_GE(executed, 500u);
 }
