@@ -95,6 +95,22 @@ ssize_t fake_lane::am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack
     return length;
 }
 
+void fake_lane::complete(const std::string &memory)
+{
+    uct_completion_t *comp;
+
+    for (size_t i = 0; i < posted.size(); ++i) {
+        comp           = posted[i].comp;
+        posted[i].comp = NULL;
+        if (comp != NULL) {
+            if (posted[i].unpack != NULL) {
+                posted[i].unpack(posted[i].arg, memory.data(), posted[i].length);
+            }
+            uct_invoke_completion(comp, UCS_OK);
+        }
+    }
+}
+
 std::string fake_lane::device_addr(uint16_t lid)
 {
     std::string addr(DEVICE_LEN, 0);
@@ -127,9 +143,40 @@ fake_lane::fake_lane(unsigned plane) :
     ops->ep_create             = create_ep;
     ops->ep_destroy            = destroy_ep;
     ops->ep_am_bcopy           = am_bcopy;
-    ops->ep_flush              = [](uct_ep_h ep, unsigned, uct_completion_t*) {
-        return fake_ep(ep)->lane->flush_status;
+    ops->ep_flush              = [](uct_ep_h ep, unsigned, uct_completion_t *comp) {
+        fake_lane *lane = fake_ep(ep)->lane;
+
+        if (lane->flush_status == UCS_INPROGRESS) {
+            lane->posted.push_back({"flush", 0, "", comp, NULL, NULL, 0});
+        }
+        return lane->flush_status;
     };
+    ops->ep_put_short          = [](uct_ep_h ep, const void *buffer, unsigned length,
+                                    uint64_t addr, uct_rkey_t) {
+        fake_lane *lane = fake_ep(ep)->lane;
+
+        if (lane->post_status == UCS_OK) {
+            lane->posted.push_back({"put", addr, std::string((const char*)buffer, length),
+                                    NULL, NULL, NULL, 0});
+        }
+        return lane->post_status;
+    };
+    ops->ep_get_bcopy          = [](uct_ep_h ep, uct_unpack_callback_t unpack, void *arg,
+                                    size_t length, uint64_t addr, uct_rkey_t,
+                                    uct_completion_t *comp) {
+        fake_lane *lane = fake_ep(ep)->lane;
+
+        if (lane->post_status != UCS_OK) {
+            return lane->post_status;
+        }
+        lane->posted.push_back({"get", addr, "", comp, unpack, arg, length});
+        return UCS_INPROGRESS;
+    };
+    ops->ep_fence              = [](uct_ep_h, unsigned) { return UCS_OK; };
+    ops->ep_pending_add        = [](uct_ep_h, uct_pending_req_t*, unsigned) {
+        return UCS_ERR_BUSY;
+    };
+    ops->ep_pending_purge      = [](uct_ep_h, uct_pending_purge_callback_t, void*) {};
     ops->ep_get_address        = [](uct_ep_h, uct_ep_addr_t *addr) {
         memset(addr, 0xe, EP_LEN);
         return UCS_OK;
@@ -187,6 +234,28 @@ ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
     EXPECT_TRUE(fake_ep(ep)->in_err) << "the PSN may still move";
     *epsn_p = fake_ep(ep)->lane->epsn;
     return fake_ep(ep)->lane->epsn_status;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *mtu_p)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell)
+{
+}
+
+void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
+{
+}
+
+void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
+{
+}
+
+unsigned uct_varuna_mlx5_am_overhead(void)
+{
+    return 1;
 }
 
 int uct_varuna_mlx5_has_completions(uct_iface_h iface)

@@ -32,6 +32,17 @@ public:
         std::string data;
     };
 
+    /* A put, a read or a flush */
+    struct post {
+        std::string      op;         /* "put", "get" or "flush" */
+        uint64_t         addr;
+        std::string      data;       /* Of a put */
+        uct_completion_t *comp;      /* NULL: none, or it was called */
+        uct_unpack_callback_t unpack; /* Of a read */
+        void             *arg;
+        size_t           length;
+    };
+
     /* Addresses of a lane: that of its port, and its own behind it */
     static constexpr size_t DEVICE_LEN = 3;
     static constexpr size_t ADDR_LEN   = 5;
@@ -59,9 +70,13 @@ public:
 
     /* What was done */
     std::vector<message>      sent;
+    std::vector<post>         posted;
     std::vector<ep*>          eps;          /* There are, oldest first */
     unsigned                  num_created;
     unsigned                  num_polled;
+
+    /* All that was posted completes now; reads find this in memory */
+    void complete(const std::string &memory = std::string(64, 0));
 
     /* What its operations return */
     ucs_status_t              create_status;

@@ -1,0 +1,502 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A vQP from its opening to its end: the steps of the recovery, the verdicts, and planned
+ * changes of the lane, on fake lanes. The test plays the responder.
+ */
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+#include <uct/ib/varuna/requester/varuna_ep_life.h>
+#include <uct/ib/varuna/requester/varuna_ep_ops.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+#include <uct/ib/varuna/requester/varuna_rebuild.h>
+#include <uct/ib/varuna/requester/varuna_req.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+}
+
+#include <cstring>
+
+class test_varuna_recovery : public ucs::test {
+protected:
+    static constexpr unsigned NUM_LINKS = 2;
+    static constexpr uint64_t OPENING   = 77;
+    static constexpr uint64_t LOGS      = 0x10000;
+    static constexpr uint64_t TARGET    = 0x20000;
+    static constexpr double LIFETIME    = 0.1;
+    static constexpr double GIVE_UP     = 10;
+
+    virtual void init()
+    {
+        static ucs_mpool_ops_t mpool_ops = {ucs_mpool_chunk_malloc,
+                                            ucs_mpool_chunk_free};
+        uct_varuna_requester_t *requester;
+        uct_ep_params_t params = {};
+        std::string addr;
+        uct_ep_h tl_ep;
+
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        requester         = host->requester();
+        requester->amo    = &amo_ops();
+        ucs_ptr_array_init(&requester->eps, "eps");
+        pthread_mutex_init(&requester->eps_lock, NULL);
+        kh_init_inplace(uct_varuna_inner_eps, &requester->inner_eps);
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->req_mp,
+                                                   sizeof(uct_varuna_req_t), 64,
+                                                   &mpool_ops, "req"));
+        host->iface()->attr.cap.put.max_short    = 64;
+        host->iface()->attr.cap.get.max_bcopy    = 64;
+        host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
+        host->iface()->config.psn                = 1;
+        host->iface()->config.ambiguous          = UCT_VARUNA_AMBIGUOUS_REPEAT;
+        host->iface()->config.drain_timeout      = ucs_time_from_sec(0.5);
+        uct_varuna_sm_init(requester);
+
+        addr              = host->address(name);
+        addr.reserve(addr.size() + 64);
+        params.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.iface      = &host->iface()->super.super;
+        params.dev_addr   = (const uct_device_addr_t*)addr.data();
+        params.iface_addr = (const uct_iface_addr_t*)addr.data();
+        ASSERT_UCS_OK(uct_varuna_ep_t_new(&params, &tl_ep));
+        ep = ucs_derived_of(tl_ep, uct_varuna_ep_t);
+
+        memset(&rkey, 0, sizeof(rkey));
+        rkey.num_keys = NUM_LINKS;
+        memset(ring, 0, sizeof(ring));
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_requester_t *requester = host->requester();
+
+        ep->remote.logs_addr = 0;
+        ep->ask.retry.tries  = 0; /* Nothing to close */
+        uct_varuna_ep_t_delete(&ep->super.super);
+        EXPECT_EQ(0u, requester->outstanding);
+        ucs_mpool_cleanup(&requester->req_mp, 1);
+        kh_destroy_inplace(uct_varuna_inner_eps, &requester->inner_eps);
+        pthread_mutex_destroy(&requester->eps_lock);
+        ucs_ptr_array_cleanup(&requester->eps, 0);
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    static const uct_varuna_amo_ops_t &amo_ops()
+    {
+        static uct_varuna_amo_ops_t ops;
+
+        ops.close      = [](uct_varuna_ep_t*) {};
+        ops.learn_home = [](uct_varuna_ep_t*, uint8_t, uint32_t) {};
+        ops.progress   = [](uct_varuna_ep_t*) { return 0; };
+        ops.fail_all   = [](uct_varuna_ep_t*, ucs_status_t) {};
+        return ops;
+    }
+
+    fake_lane &lane(unsigned link, uct_varuna_lane_kind_t kind = UCT_VARUNA_LANE_DC)
+    {
+        return host->lane(link, kind);
+    }
+
+    uct_varuna_ep_state_t state() const
+    {
+        return (uct_varuna_ep_state_t)ep->hot.state;
+    }
+
+    /* One step, as if so much time had passed */
+    int step(double seconds = 0)
+    {
+        host->requester()->scan.clock += ucs_time_from_sec(seconds);
+        return uct_varuna_sm_step(ep, ucs_get_time() + ucs_time_from_sec(seconds));
+    }
+
+    /* OPEN_REP has come */
+    void open()
+    {
+        ep->remote.logs_addr = LOGS;
+        ep->remote.opening   = OPENING;
+        ep->hot.log_rkey     = (uct_rkey_t)&rkey;
+        uct_varuna_ep_open_lane(ep);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+        host->sent();
+    }
+
+    ucs_status_t put(uint64_t value)
+    {
+        return uct_varuna_ep_put_short(&ep->super.super, &value, sizeof(value),
+                                       TARGET, (uct_rkey_t)&rkey);
+    }
+
+    /* The puts of data that were posted on a lane, without the log entries */
+    static std::vector<uint64_t> puts(fake_lane &lane)
+    {
+        std::vector<uint64_t> values;
+        uint64_t value;
+
+        for (const fake_lane::post &post : lane.posted) {
+            if ((post.op == "put") && (post.addr == TARGET)) {
+                memcpy(&value, post.data.data(), sizeof(value));
+                values.push_back(value);
+            }
+        }
+        return values;
+    }
+
+    /* The responder executes the log entries among the first posts of a lane */
+    void execute(const fake_lane &lane, size_t num_posts)
+    {
+        for (size_t i = 0; i < num_posts; ++i) {
+            const fake_lane::post &post = lane.posted[i];
+            if ((post.op == "put") && (post.addr != TARGET)) {
+                memcpy(&ring[((post.addr - LOGS) / sizeof(uint64_t)) %
+                             UCT_VARUNA_LOG_SIZE],
+                       post.data.data(), sizeof(uint64_t));
+            }
+        }
+    }
+
+    void link_down(unsigned link)
+    {
+        uct_varuna_link_down(host->iface(), link, UCT_VARUNA_LINK_CAUSE_PORT, "a test");
+    }
+
+    /* DRAIN and the packet lifetime are over: FENCE_REQ was sent */
+    void fail_link(unsigned link = 0)
+    {
+        link_down(link);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+        step(LIFETIME * 1.1);
+    }
+
+    /* FENCE_REP of an incarnation */
+    void answer_fence(uint32_t epoch, uint32_t flags = 0, uint32_t epsn = 0,
+                      uint32_t round = 1)
+    {
+        std::string body(sizeof(uct_varuna_ctl_fence_rep_t), 0);
+        uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)&body[0];
+        uct_varuna_ctl_hdr_t hdr        = {};
+
+        rep->flags    = flags;
+        rep->epsn     = epsn;
+        rep->log_size = UCT_VARUNA_LOG_SIZE;
+        rep->round    = round;
+        body.append((const char*)ring, sizeof(ring));
+        hdr.epoch     = epoch;
+        uct_varuna_ep_handle_fence_rep(ep, &hdr,
+                                       (const uct_varuna_ctl_fence_rep_t*)&body[0]);
+    }
+
+    /* The put in the gap is compared with its target, which contains a value */
+    void compare(fake_lane &lane, uint64_t value)
+    {
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+        ASSERT_EQ("get", lane.posted.back().op);
+        ASSERT_EQ(TARGET, lane.posted.back().addr);
+        lane.complete(std::string((const char*)&value, sizeof(value)));
+        step();
+    }
+
+    /* RC is connected on a link */
+    void connect_rc(unsigned link)
+    {
+        std::string body(sizeof(uct_varuna_ctl_connect_t), 0);
+        uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)&body[0];
+        uct_varuna_ctl_hdr_t hdr      = {};
+
+        uct_varuna_ep_connect_rc(ep, link, ucs_get_time());
+        ASSERT_TRUE(ep->next.lane.ep != NULL);
+        rep->link       = link;
+        rep->device_len = fake_lane::DEVICE_LEN;
+        rep->ep_len     = fake_lane::EP_LEN;
+        body += fake_lane::device_addr(fake_lane::lid(name.host, link)) +
+                std::string(fake_lane::EP_LEN + 64, 'e');
+        hdr.epoch       = ep->next.lane.epoch;
+        uct_varuna_ep_handle_connect_rep(ep, &hdr,
+                                         (const uct_varuna_ctl_connect_t*)&body[0]);
+        ASSERT_TRUE(ep->next.ready);
+    }
+
+    const fake_peer            name = {0x2222, 1, 0};
+    std::unique_ptr<fake_host> host;
+    uct_varuna_ep_t            *ep;
+    uct_varuna_rkey_t          rkey;
+    uint64_t                   ring[UCT_VARUNA_LOG_SIZE];
+};
+
+/* --- Opening --- */
+
+UCS_TEST_F(test_varuna_recovery, opening_asks_over_one_link_after_the_other) {
+    const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
+    fake_host::message first, second;
+
+    first = host->last_sent(UCT_VARUNA_CTL_OPEN_REQ);
+    step(interval / 2);
+    EXPECT_EQ(0u, host->sent().size());
+    step(interval * 1.1);
+    second = host->last_sent(UCT_VARUNA_CTL_OPEN_REQ);
+    EXPECT_NE(first.link, second.link);
+    EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
+}
+
+UCS_TEST_F(test_varuna_recovery, opening_gives_up) {
+    step(GIVE_UP * 1.1);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+}
+
+/* Puts of a new endpoint wait for its first lane, and keep their order */
+UCS_TEST_F(test_varuna_recovery, puts_wait_for_the_first_lane) {
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    EXPECT_EQ(0u, lane(0).posted.size());
+    open();
+    EXPECT_EQ((std::vector<uint64_t>{1, 2}), puts(lane(0)));
+}
+
+/* --- Recovery --- */
+
+/* The lane is left at once, and nothing more is posted until the verdict */
+UCS_TEST_F(test_varuna_recovery, nothing_is_posted_before_the_verdict) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    link_down(0);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(2));
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    EXPECT_TRUE(lane(0).eps[0]->in_err);
+    lane(0).is_drained = false;
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    lane(0).is_drained = true;
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(2));
+    EXPECT_EQ(0u, lane(1).posted.size());
+}
+
+/* Packets of DC cannot be stopped: the log counts when they have died out */
+UCS_TEST_F(test_varuna_recovery, dc_is_fenced_by_time) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    link_down(0);
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    step(LIFETIME / 2);
+    EXPECT_EQ(0u, host->sent().size());
+    step(LIFETIME * 1.1);
+    EXPECT_EQ(1u, host->last_sent(UCT_VARUNA_CTL_FENCE_REQ)
+                          .as<uct_varuna_ctl_fence_req_t>().round);
+}
+
+UCS_TEST_F(test_varuna_recovery, what_the_log_proves_is_not_repeated) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    ASSERT_UCS_OK(put(3));
+    ASSERT_UCS_OK(put(4));
+    fail_link();
+    execute(lane(0), 4); /* Two puts and their entries */
+    answer_fence(1);
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    EXPECT_EQ(0u, lane(0).eps.size()) << "the old lane is still there";
+    compare(lane(1), 0);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{3, 4}), puts(lane(1)));
+    EXPECT_EQ(2u, ep->stats.executed);
+    EXPECT_EQ(1u, ep->stats.compared_different);
+    EXPECT_EQ(2u, ep->hot.num_reqs);
+}
+
+/* The put in the gap was executed, as its target shows; the next one was not */
+UCS_TEST_F(test_varuna_recovery, what_the_target_shows_is_not_repeated) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    ASSERT_UCS_OK(put(3));
+    fail_link();
+    execute(lane(0), 2);
+    answer_fence(1);
+    compare(lane(1), 2);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
+    EXPECT_EQ(1u, ep->stats.compared_equal);
+}
+
+/* The policy for a put that nothing decides */
+UCS_TEST_F(test_varuna_recovery, ambiguous_put_fails_the_endpoint) {
+    host->iface()->config.ambiguous = UCT_VARUNA_AMBIGUOUS_FAIL;
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    answer_fence(1);
+    compare(lane(1), 0);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(0u, puts(lane(1)).size());
+}
+
+/* With everything executed there is nothing to repeat, and all requests are done */
+UCS_TEST_F(test_varuna_recovery, all_executed) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    execute(lane(0), lane(0).posted.size());
+    answer_fence(1);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(0u, puts(lane(1)).size());
+    EXPECT_EQ(0u, ep->hot.num_reqs);
+    ASSERT_UCS_OK(put(3));
+    EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
+}
+
+/* A late answer of another incarnation is no evidence of this one */
+UCS_TEST_F(test_varuna_recovery, answer_of_another_incarnation) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    answer_fence(2);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(1, 0, 0, 0); /* Read before the packets had died out */
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(1);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    answer_fence(1); /* Once more */
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+}
+
+UCS_TEST_F(test_varuna_recovery, fence_is_repeated_over_the_other_link) {
+    const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
+    fake_host::message first;
+
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    first = host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+    EXPECT_EQ(1u, first.link) << "the port of link 0 is down";
+    EXPECT_EQ(1u, first.hdr.epoch);
+    EXPECT_EQ(OPENING, first.hdr.opening);
+    step(LIFETIME + (2.2 * interval));
+    host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+}
+
+UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    step(GIVE_UP * 1.1);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+}
+
+/* The lane that takes over fails as well: the lost put is posted on a third incarnation,
+ * and the log of the second one decides */
+UCS_TEST_F(test_varuna_recovery, second_failure) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    answer_fence(1);
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_EQ((std::vector<uint64_t>{1}), puts(lane(1)));
+    EXPECT_EQ(2u, ep->lane.epoch);
+    host->sent();
+
+    fail_link(1);
+    memset(ring, 0, sizeof(ring));
+    execute(lane(1), lane(1).posted.size());
+    answer_fence(2);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state()) << "there is no link";
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(2));
+}
+
+/* A DC lane that its NIC does not flush can still write at any time */
+UCS_TEST_F(test_varuna_recovery, lane_that_never_comes_to_rest) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    lane(0).is_drained = false;
+    link_down(0);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    {
+        scoped_log_handler slh(hide_errors_logger);
+        step(1.1);
+    }
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+    lane(0).is_drained = true;
+}
+
+/* --- Planned changes --- */
+
+/* The read is the last on the old lane; what comes later waits for it, and is posted on
+ * the new one */
+UCS_TEST_F(test_varuna_recovery, swap_waits_for_its_read) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    connect_rc(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+    ASSERT_EQ("get", lane(0).posted.back().op);
+    ASSERT_UCS_OK(put(2));
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_SWAP, state());
+    EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
+    EXPECT_EQ(0u, lane(0, UCT_VARUNA_LANE_RC).posted.size());
+
+    lane(0).complete();
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+    EXPECT_EQ((std::vector<uint64_t>{2}), puts(lane(0, UCT_VARUNA_LANE_RC)));
+    EXPECT_EQ(0u, ep->stats.switches);
+}
+
+/* The old lane fails in between: a recovery, which repeats the read or forgets it, and the
+ * lane that was connected is given up */
+UCS_TEST_F(test_varuna_recovery, lane_fails_during_a_swap) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    connect_rc(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    EXPECT_TRUE(ep->next.lane.ep == NULL);
+    answer_fence(1);
+    compare(lane(1), 0);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{1, 2}), puts(lane(1)));
+    lane(1).complete();
+}
+
+/* The new lane fails in between: the vQP stays */
+UCS_TEST_F(test_varuna_recovery, new_lane_fails_during_a_swap) {
+    open();
+    connect_rc(1);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->next.lane.ep, UCS_ERR_CANCELED);
+    step();
+    EXPECT_EQ(UCT_VARUNA_LANE_DC, ep->lane.kind);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
+    EXPECT_EQ(0u, lane(1, UCT_VARUNA_LANE_RC).eps.size());
+    lane(0).complete();
+}
