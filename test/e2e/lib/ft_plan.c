@@ -16,7 +16,6 @@
 #define FT_MEDIUM_SIZE 1024
 #define FT_NUM_LARGE   4            /* Several packets */
 #define FT_LARGE_SIZE  (20 * 1024)
-#define FT_NUM_SLOTS   (FT_NUM_SMALL + FT_NUM_MEDIUM + FT_NUM_LARGE)
 #define FT_BATCH       64
 
 const ft_kind_info_t ft_kinds[FT_KIND_LAST] = {

@@ -183,7 +183,6 @@ struct emu_qp {
 #define EMU_SQE_SIGNALED  0x01  /* wants a completion */
 #define EMU_SQE_SOLICITED 0x02
 #define EMU_SQE_RD_ATOMIC 0x04  /* counts in req_rd_out */
-#define EMU_SQE_SENT      0x08  /* all of it was sent once */
 
 /** Create a queue pair in state RESET. */
 int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,

@@ -25,7 +25,6 @@
 #define EMU_UAR_OFFSET_CQ_ARM 0x20
 #define EMU_UAR_OFFSET_SQ     0x800
 #define EMU_UAR_SQ_REG_SIZE   0x100
-#define EMU_UAR_SQ_NUM_REGS   2
 
 
 /**

@@ -21,7 +21,7 @@
 #define UCT_VARUNA_LINKS_FILE_MAX_WEIGHT 1000
 #define UCT_VARUNA_LINKS_FILE_MAX_DELAY  86400.0 /* seconds: one day */
 
-const char *uct_varuna_link_role_names[] = {
+static const char *uct_varuna_link_role_names[] = {
     [UCT_VARUNA_LINK_ROLE_PRIMARY]  = "primary",
     [UCT_VARUNA_LINK_ROLE_BACKUP]   = "backup",
     [UCT_VARUNA_LINK_ROLE_DISABLED] = "disabled",

@@ -30,8 +30,6 @@ typedef enum {
     UCT_VARUNA_LINK_ROLE_LAST
 } uct_varuna_link_role_t;
 
-extern const char *uct_varuna_link_role_names[];
-
 typedef struct uct_varuna_links_entry {
     uct_varuna_link_role_t     role;
     unsigned                   weight;

@@ -20,7 +20,6 @@
  * are below this (asserted when the interface opens). */
 #define UCT_VARUNA_MAX_INLINE        256
 #define UCT_VARUNA_MAX_IOV           8
-#define UCT_VARUNA_MAX_HDR           160
 
 /* What kind of inner call posts (and posts again) the request. */
 typedef enum {

@@ -36,8 +36,8 @@
 #include <ucs/sys/sys.h>
 #include <string.h>
 
-
-uct_varuna_target_t *
+/* Lock held. @return The target of that name, maybe of another opening. */
+static uct_varuna_target_t *
 uct_varuna_target_by_name(uct_varuna_responder_t *resp,
                           const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p)
 {

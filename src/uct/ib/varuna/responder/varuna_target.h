@@ -13,13 +13,8 @@ ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp);
 /** Main thread, no other user is left. */
 void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp);
 
-/** Lock held. @return NULL if there is none. */
-uct_varuna_target_t *
-uct_varuna_target_by_name(uct_varuna_responder_t *resp,
-                          const uct_varuna_ctl_hdr_t *hdr, khiter_t *iter_p);
-
-/** The same, but only the target that the message was sent to: all but OPEN_REQ must
- * find theirs by this. */
+/** Lock held. @return The target that the message was sent to, NULL if there is none: all
+ * but OPEN_REQ must find theirs by this. */
 uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
                                           const uct_varuna_ctl_hdr_t *hdr,
                                           khiter_t *iter_p);
