@@ -18,6 +18,7 @@
 #define CHECK_FENCE_SIZE   2048
 #define CHECK_FENCE_COUNT  200
 #define CHECK_WAIT         10
+#define CHECK_SOAK         60 /* Seconds for all links; at least one round each */
 
 
 /* Compare what the server says with what was sent. */
@@ -149,6 +150,7 @@ void check_order(check_run_t *run)
     unsigned rounds = CHECK_ORDER_ROUNDS * (run->opts.is_quick ? 1 : 40);
     check_seen_t total;
     unsigned link, i;
+    double end;
     int ret;
 
     for (link = 0; link < run->links; ++link) {
@@ -158,7 +160,9 @@ void check_order(check_run_t *run)
 
         memset(&total, 0, sizeof(total));
         ret = 0;
-        for (i = 0; (i < rounds) && (ret == 0); ++i) {
+        end = check_now() + (CHECK_SOAK / run->links);
+        for (i = 0; (i < rounds) && (ret == 0) &&
+                    ((i == 0) || (check_now() < end)); ++i) {
             ret = check_order_round(run, link, 0x6f72000000000000ull + (i << 16),
                                     &total);
         }
@@ -166,7 +170,7 @@ void check_order(check_run_t *run)
         if (ret != 0) {
             check_row(run, "order", CHECK_FAIL, check_pair_name(run, link, link),
                       "cannot be tested: %s", strerror(ret));
-        } else if (total.entries < rounds * CHECK_ORDER_COUNT / 2) {
+        } else if (total.entries < i * CHECK_ORDER_COUNT / 2) {
             check_row(run, "order", CHECK_UNTESTED, check_pair_name(run, link, link),
                       "only %u entries were seen", total.entries);
         } else {
@@ -266,6 +270,7 @@ void check_fence(check_run_t *run)
     check_fences_t fences;
     unsigned link, i;
     check_qp_t qp;
+    double end;
     int ret;
 
     for (link = 0; link < run->links; ++link) {
@@ -275,7 +280,9 @@ void check_fence(check_run_t *run)
 
         memset(&fences, 0, sizeof(fences));
         ret = 0;
-        for (i = 0; (i < rounds) && (ret == 0); ++i) {
+        end = check_now() + (CHECK_SOAK / run->links);
+        for (i = 0; (i < rounds) && (ret == 0) &&
+                    ((i == 0) || (check_now() < end)); ++i) {
             scan.base = 0x6665000000000000ull + (i << 16);
             ret       = check_pair_open(run, link, link, &qp);
             if (ret == 0) {
