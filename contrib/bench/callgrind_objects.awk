@@ -2,9 +2,10 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # Sums up the instructions of callgrind profiles, except those of the emulator and of
-# the benchmark itself. Called by run.sh.
+# the benchmark itself, and of waiting for a lock that another thread has: valgrind runs
+# one thread at a time. Called by run.sh.
 #
-# Of the format: a name appears in full once, "ob=(3) /lib/libc.so.6", and as
+# Of the format, for objects (ob) as for functions (fn): a name appears in full once, "ob=(3) /lib/libc.so.6", and as
 # "ob=(3)" from then on, in each file anew; "cob=" is the object of a callee. The line
 # after "calls=" is the inclusive cost of calls.
 
@@ -17,12 +18,23 @@ function object(text, id)
     return names[FILENAME, id] ~ /\/libmlx5emu[.]so|\/varuna_cost$/
 }
 
+function function_waits(text, id)
+{
+    id = text
+    sub(/\).*/, ")", id)
+    if (text ~ /\) /)
+        functions[FILENAME, id] = text
+    return functions[FILENAME, id] ~ /pthread_spin_lock/
+}
+
 /^ob=/      { foreign = object(substr($0, 4)); next }
 /^cob=/     { object(substr($0, 5)); next }
+/^fn=/      { waits = function_waits(substr($0, 4)); next }
+/^cfn=/     { function_waits(substr($0, 5)); next }
 /^calls=/   { called = 1; next }
 
 /^[-+*0-9]/ {
-    if (!called && !foreign)
+    if (!called && !foreign && !waits)
         sum += $2
     called = 0
 }

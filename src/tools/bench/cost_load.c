@@ -27,7 +27,7 @@
 #define COST_BATCH_CALLS (COST_BATCH + 8)
 
 /* A transport may connect in the background: it is given as much time, and as
- * many calls, in every run. The server sleeps meanwhile.
+ * many calls, in every run.
  */
 #define COST_WARMUP_CALLS    100
 #define COST_WARMUP_SLEEP_US 5000
@@ -237,7 +237,7 @@ static int cost_load_barrier(int fd, uint64_t messages)
            cost_oob_recv(fd, &messages, sizeof(messages)) : -1;
 }
 
-int cost_load_prepare(cost_uct_t *uct, int fd, int is_client)
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses)
 {
     static const cost_load_t load = {
         .op     = COST_OP_PUT,
@@ -247,20 +247,17 @@ int cost_load_prepare(cost_uct_t *uct, int fd, int is_client)
     uint64_t ready = 0;
     int i;
 
-    if (!is_client) {
-        return cost_oob_recv(fd, &ready, sizeof(ready));
-    }
-
-    if (cost_load_batch(uct, &load, COST_BATCH, 0) != 0) {
+    if (is_client && (cost_load_batch(uct, &load, COST_BATCH, 0) != 0)) {
         return -1;
     }
 
-    for (i = 0; i < COST_WARMUP_CALLS; ++i) {
+    for (i = 0; progresses && (i < COST_WARMUP_CALLS); ++i) {
         uct_worker_progress(uct->worker);
         usleep(COST_WARMUP_SLEEP_US);
     }
 
-    return cost_oob_send(fd, &ready, sizeof(ready));
+    return is_client ? cost_oob_recv(fd, &ready, sizeof(ready)) :
+                       cost_oob_send(fd, &ready, sizeof(ready));
 }
 
 /* The first batch is not measured: pools grow, caches of keys and address handles

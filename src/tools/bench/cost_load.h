@@ -45,8 +45,9 @@ typedef struct {
  */
 int cost_load_parse(cost_load_t *load, const char *text);
 
-/** Connect and warm up, once before the first load. */
-int cost_load_prepare(cost_uct_t *uct, int fd, int is_client);
+/** Connect and warm up, once before the first load. A server that is to receive no
+ *  messages does not call progress. */
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses);
 
 /**
  * Do the load as the client: batches of operations, each of them completed

@@ -33,7 +33,8 @@ enum {
 static int cost_run(char **argv, int is_client, const cost_load_t *loads,
                     int num_loads, size_t size)
 {
-    int ret = 0;
+    int progresses = is_client;
+    int ret        = 0;
     cost_uct_t uct;
     int fd, i;
 
@@ -43,9 +44,13 @@ static int cost_run(char **argv, int is_client, const cost_load_t *loads,
         return -1;
     }
 
+    for (i = 0; i < num_loads; ++i) {
+        progresses |= (loads[i].op == COST_OP_MESSAGE);
+    }
+
     if ((cost_uct_open(&uct, argv[COST_ARG_TL], argv[COST_ARG_DEVICE], size, fd,
                        is_client) != 0) ||
-        (cost_load_prepare(&uct, fd, is_client) != 0)) {
+        (cost_load_prepare(&uct, fd, is_client, progresses) != 0)) {
         return -1; /* The process ends, and takes everything along */
     }
 

@@ -20,7 +20,7 @@ nic_gives_up 10ms 2
 # The client's log is in client.log.
 job() {
     local count=$1 server status=0
-    local args=(rc_varuna varuna_mlx5_0:1 put short 8 "$count")
+    local args=(rc_varuna varuna_mlx5_0:1 "put:short:8:$count")
     shift
     fabric_up
     [ $# -eq 0 ] || fault "$@"
