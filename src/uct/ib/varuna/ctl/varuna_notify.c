@@ -54,6 +54,7 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 {
     if (!ctl->has_events) {
         __atomic_store_n(&ctl->has_events, 1, __ATOMIC_SEQ_CST);
+        uct_varuna_iface_set_slow(ctl->iface);
         uct_varuna_ctl_wake(ctl);
     }
 }
@@ -69,6 +70,7 @@ int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
 void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl)
 {
     __atomic_store_n(&ctl->poked, 1, __ATOMIC_SEQ_CST);
+    uct_varuna_iface_set_slow(ctl->iface);
     uct_varuna_ctl_wake(ctl);
 }
 

@@ -68,18 +68,14 @@ static void uct_varuna_iface_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now)
 /* Everything beyond the inner interfaces' own progress. The result is never counted: a
  * count announces messages or completions of the caller, and UCP requires a new
  * interface to have none. */
-static unsigned uct_varuna_iface_progress_slow(void *arg)
+static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t *iface)
 {
-    uct_varuna_tl_iface_t *iface      = arg;
     uct_varuna_requester_t *requester = &iface->super;
     uct_varuna_iface_t *base          = &requester->super;
     ucs_time_t now;
 
-    if (ucs_likely(ucs_list_is_empty(&requester->work) &&
-                   !uct_varuna_ctl_has_events(base->ctl) &&
-                   (--iface->pace.countdown > 0))) {
-        return 0;
-    }
+    /* What is stored from now on sets it again */
+    __atomic_store_n(&base->has_slow, 0, __ATOMIC_SEQ_CST);
 
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
@@ -104,29 +100,48 @@ static unsigned uct_varuna_iface_progress_slow(void *arg)
         uct_varuna_graves_progress(base);
     }
 
-    return 0;
+    /* Nobody sets it when a control message arrives where there is no thread */
+    if (!ucs_list_is_empty(&requester->work) || uct_varuna_ctl_has_events(base->ctl)) {
+        uct_varuna_iface_set_slow(base);
+    }
+}
+
+/* In most calls: is there slow-path work, and has a lane something? */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_varuna_iface_progress_inline(uct_varuna_tl_iface_t *iface)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+    unsigned count           = 0;
+
+    if (ucs_unlikely(__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
+                     (--iface->pace.countdown == 0))) {
+        uct_varuna_iface_progress_slow(iface);
+        count = uct_varuna_lanes_progress(base);
+    }
+
+    return count + uct_varuna_lanes_poll(base);
+}
+
+static unsigned uct_varuna_iface_progress_cb(void *arg)
+{
+    return uct_varuna_iface_progress_inline(arg);
 }
 
 unsigned uct_varuna_iface_progress(uct_iface_h tl_iface)
 {
-    uct_varuna_tl_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_tl_iface_t);
-
-    return uct_varuna_iface_progress_slow(iface) +
-           uct_varuna_lanes_progress(&iface->super.super);
+    return uct_varuna_iface_progress_inline(ucs_derived_of(tl_iface,
+                                                           uct_varuna_tl_iface_t));
 }
 
+/* The callbacks of the inner interfaces are not registered: this one polls them. Their
+ * receives are posted since they were opened. */
 void uct_varuna_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
 {
-    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-
-    uct_base_iface_progress_enable_cb(&iface->super,
-                                      uct_varuna_iface_progress_slow, flags);
-    uct_varuna_lanes_progress_enable(iface, flags);
+    uct_base_iface_progress_enable_cb(ucs_derived_of(tl_iface, uct_base_iface_t),
+                                      uct_varuna_iface_progress_cb, flags);
 }
 
 void uct_varuna_iface_progress_disable(uct_iface_h tl_iface, unsigned flags)
 {
-    uct_varuna_lanes_progress_disable(ucs_derived_of(tl_iface, uct_varuna_iface_t),
-                                      flags);
     uct_base_iface_progress_disable(tl_iface, flags);
 }

@@ -306,6 +306,7 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
         }
     }
 
+    uct_varuna_lanes_poll_init(iface);
     return UCS_OK;
 
 err:

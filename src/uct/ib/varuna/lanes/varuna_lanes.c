@@ -11,11 +11,15 @@
 #include "varuna_lanes.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
+#include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
 #include <sys/epoll.h>
 
 #define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
 #define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
+#define UCT_VARUNA_IDLE_POLLS        64   /* without result, then a lane rests */
+#define UCT_VARUNA_STANDBY_POLLS     8    /* calls between looks at resting lanes */
 
 const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_RC]   = "rc",
@@ -74,22 +78,124 @@ unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface)
     return count;
 }
 
-void uct_varuna_lanes_progress_enable(uct_varuna_iface_t *iface, unsigned flags)
+static void uct_varuna_lanes_set_busy(uct_varuna_iface_t *iface, uint32_t busy)
+{
+    unsigned lane = ucs_ffs32(busy);
+
+    iface->poll.busy  = busy;
+    iface->poll.more  = busy & ~UCS_BIT(lane);
+    iface->poll.first = iface->poll.inner[lane];
+}
+
+static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
+{
+    uct_varuna_lanes_set_busy(iface, UCS_MASK(iface->poll.num_lanes));
+    memset(iface->poll.idle, 0, sizeof(iface->poll.idle));
+}
+
+void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
 {
     uct_varuna_lane_iface_t *lane;
 
+    UCS_STATIC_ASSERT(UCT_VARUNA_MAX_LANES < 32);
     uct_varuna_for_each_lane(lane, iface) {
-        uct_iface_progress_enable(lane->inner, flags);
+        iface->poll.inner[iface->poll.num_lanes++] = lane->inner;
+    }
+
+    uct_varuna_lanes_poll_all(iface);
+}
+
+/* Whether a lane may rest on which nothing was found for a while. The first one stays,
+ * unless another one has taken its traffic */
+static int uct_varuna_lanes_may_rest(const uct_varuna_iface_t *iface, unsigned lane)
+{
+    unsigned other;
+
+    if (iface->poll.more & UCS_BIT(lane)) {
+        return 1;
+    }
+
+    ucs_for_each_bit(other, iface->poll.more) {
+        if (iface->poll.idle[other] < (UCT_VARUNA_IDLE_POLLS / 2)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Note what was found on a lane */
+static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
+                                     unsigned found)
+{
+    uint32_t busy = iface->poll.busy;
+
+    if (found > 0) {
+        iface->poll.idle[lane] = 0;
+        busy                  |= UCS_BIT(lane);
+    } else if (++iface->poll.idle[lane] >= UCT_VARUNA_IDLE_POLLS) {
+        if (uct_varuna_lanes_may_rest(iface, lane)) {
+            busy &= ~UCS_BIT(lane);
+        }
+        iface->poll.idle[lane] = 0;
+    }
+
+    if (busy != iface->poll.busy) {
+        uct_varuna_lanes_set_busy(iface, busy);
     }
 }
 
-void uct_varuna_lanes_progress_disable(uct_varuna_iface_t *iface, unsigned flags)
+/* Several lanes carry traffic. Handlers of what is polled may end that */
+static UCS_F_NOINLINE unsigned
+uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
 {
-    uct_varuna_lane_iface_t *lane;
+    uint32_t more  = iface->poll.more;
+    unsigned count = 0;
+    unsigned lane;
 
-    uct_varuna_for_each_lane(lane, iface) {
-        uct_iface_progress_disable(lane->inner, flags);
+    uct_varuna_lanes_account(iface, ucs_ffs32(iface->poll.busy), found);
+    ucs_for_each_bit(lane, more) {
+        found  = uct_varuna_mlx5_poll(iface->poll.inner[lane]);
+        count += found;
+        uct_varuna_lanes_account(iface, lane, found);
     }
+
+    return count;
+}
+
+/* One of those that seem to carry no traffic */
+static UCS_F_NOINLINE unsigned
+uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
+{
+    unsigned lane = iface->poll.next;
+    unsigned found;
+
+    iface->poll.next = (lane + 1) % iface->poll.num_lanes;
+    if (iface->poll.busy & UCS_BIT(lane)) {
+        return 0;
+    }
+
+    found = uct_varuna_mlx5_poll(iface->poll.inner[lane]);
+    if (found > 0) {
+        uct_varuna_lanes_account(iface, lane, found);
+    }
+
+    return found;
+}
+
+unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface)
+{
+    unsigned count = uct_varuna_mlx5_poll(iface->poll.first);
+
+    if (ucs_unlikely(iface->poll.more != 0)) {
+        count += uct_varuna_lanes_poll_busy(iface, count);
+    }
+
+    if (ucs_unlikely((++iface->poll.calls % UCT_VARUNA_STANDBY_POLLS) == 0)) {
+        count += uct_varuna_lanes_poll_standby(iface);
+    }
+
+    return count;
 }
 
 ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
@@ -98,6 +204,7 @@ ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
     uct_varuna_lane_iface_t *lane;
     ucs_status_t status;
 
+    uct_varuna_lanes_poll_all(iface);
     uct_varuna_for_each_lane(lane, iface) {
         status = uct_varuna_mlx5_event_arm(lane->inner, events);
         if (status != UCS_OK) {

@@ -34,6 +34,8 @@ typedef enum {
     UCT_VARUNA_AMBIGUOUS_LAST
 } uct_varuna_ambiguous_t;
 
+#define UCT_VARUNA_MAX_LANES         (UCT_VARUNA_MAX_LINKS * UCT_VARUNA_LANE_LAST)
+
 /* One inner data interface; the argument of its handlers */
 typedef struct uct_varuna_lane_iface {
     uct_varuna_iface_t         *iface;
@@ -89,6 +91,20 @@ struct uct_varuna_iface {
     int                        want_dry;      /* Some lane must be polled dry. Owner:
                                                  varuna_lanes.c; whoever needs that
                                                  sets it */
+    int                        has_slow;      /* Progress has slow-path work: atomic,
+                                                 any thread sets it last of all */
+    struct {
+        uint32_t               busy;          /* Those that are polled in each call */
+        uint32_t               more;          /* Of these, all but the first */
+        uct_iface_h            first;
+        uint8_t                next;          /* Of the others, the next one */
+        uint8_t                num_lanes;
+        uint32_t               calls;
+        uint16_t               idle[UCT_VARUNA_MAX_LANES]; /* Calls in which nothing
+                                                 was found */
+        uct_iface_h            inner[UCT_VARUNA_MAX_LANES];
+    } poll;                                   /* Lanes by position. Owner:
+                                                 varuna_lanes.c */
     uint32_t                   app_beat;      /* Increases when the application
                                                  calls progress: atomic, for
                                                  answers to pings. Owner:
@@ -148,10 +164,24 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
 /** Progress all inner interfaces. @return Number of events. */
 unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
 
-/** Enable or disable the progress of all inner interfaces; @a flags as UCT's. */
-void uct_varuna_lanes_progress_enable(uct_varuna_iface_t *iface, unsigned flags);
+/**
+ * Progress the inner interfaces that carry traffic, and in every eighth call one of the
+ * others. One carries traffic from the call in which something is found on it. After
+ * uct_varuna_lanes_event_arm(), all count as such for some calls, so that whoever wakes
+ * up finds what woke it.
+ *
+ * @return Number of events.
+ */
+unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface);
 
-void uct_varuna_lanes_progress_disable(uct_varuna_iface_t *iface, unsigned flags);
+/** The lanes are open: poll all of them at first. */
+void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface);
+
+/** There is slow-path work. Any thread, after it has stored what there is to do. */
+static inline void uct_varuna_iface_set_slow(uct_varuna_iface_t *iface)
+{
+    __atomic_store_n(&iface->has_slow, 1, __ATOMIC_SEQ_CST);
+}
 
 /**
  * Poll the lanes with want_dry set until they have no completions. A lane that is not

@@ -63,6 +63,7 @@ static inline void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
     if (!ep->sm.on_work) {
         ep->sm.on_work = 1;
         ucs_list_add_tail(&uct_varuna_ep_requester(ep)->work, &ep->sm.work);
+        uct_varuna_iface_set_slow(uct_varuna_ep_iface(ep));
     }
 }
 

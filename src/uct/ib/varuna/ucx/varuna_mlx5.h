@@ -42,6 +42,11 @@ int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
  *          progress function does not count errors. */
 int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 
+/** As uct_iface_progress(), but at the price of two comparisons if there is nothing to
+ *  poll. Receive buffers that could not be posted for want of memory are not posted
+ *  then: call uct_iface_progress() now and then. */
+unsigned uct_varuna_mlx5_poll(uct_iface_h iface);
+
 /** Responder: PSN which the RC endpoint's QP expects next. Once the QP is in ERR
  *  it does not change any more, so that is when to ask. */
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p);

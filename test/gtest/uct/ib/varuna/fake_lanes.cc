@@ -263,6 +263,11 @@ int uct_varuna_mlx5_has_completions(uct_iface_h iface)
     return 0;
 }
 
+unsigned uct_varuna_mlx5_poll(uct_iface_h iface)
+{
+    return uct_iface_progress(iface);
+}
+
 int uct_varuna_mlx5_is_md_dead(uct_md_h md)
 {
     return 0;

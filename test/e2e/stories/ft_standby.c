@@ -1,0 +1,193 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Messages on a lane on which nothing has come for long: how many calls of progress
+ * find one? Sender and receiver are two interfaces of this process; the second link is
+ * the sender's first one. Run by test/e2e/stories/test_standby.sh:
+ *
+ *     ft_standby polling   the receiver calls progress all the time
+ *     ft_standby sleeping  it sleeps until its descriptor is readable
+ */
+#include "ft_uct.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FT_AM_ID     3
+#define FT_ROUNDS    40
+#define FT_IDLE      333    /* Calls without a message, no multiple of a period */
+#define FT_CONNECT   400    /* Calls in which the sender connects */
+#define FT_PAUSE_US  2000
+
+/* Two links have four lanes, and a lane at rest is polled in every eighth call */
+#define FT_MAX_CALLS (4 * 8)
+
+static struct {
+    ft_uct_t     sender;
+    ft_uct_t     receiver;
+    ft_address_t address;
+    uct_ep_h     ep;
+    uct_mem_h    memh;
+    unsigned     received;
+} ft;
+
+static ucs_status_t ft_received(void *arg, void *data, size_t length, unsigned flags)
+{
+    ++ft.received;
+    return UCS_OK;
+}
+
+static void ft_send(void)
+{
+    unsigned calls = 0;
+    ucs_status_t status;
+
+    while ((status = uct_ep_am_short(ft.ep, FT_AM_ID, 0, NULL, 0)) ==
+           UCS_ERR_NO_RESOURCE) {
+        uct_worker_progress(ft.sender.worker);
+        if (++calls > 1000000) {
+            ft_die("the message is not taken");
+        }
+    }
+
+    if (status != UCS_OK) {
+        ft_die("am_short: %s", ucs_status_string(status));
+    }
+}
+
+static void ft_open(void)
+{
+    static char memory[4096];
+    unsigned i;
+
+    ft_uct_open(&ft.receiver, "rc_varuna");
+    if (ft_uct_open_device(&ft.sender, "rc_varuna", "varuna_mlx5_1:1", NULL) != 0) {
+        ft_die("there is no second link");
+    }
+
+    uct_iface_set_am_handler(ft.receiver.iface, FT_AM_ID, ft_received, NULL, 0);
+    ft.memh = ft_uct_reg(&ft.receiver, memory, sizeof(memory));
+    ft_uct_own_address(&ft.receiver, ft.memh, memory, &ft.address);
+    ft.ep = ft_uct_connect(&ft.sender, &ft.address);
+    ft_send();
+    for (i = 0; i < FT_CONNECT; ++i) {
+        uct_worker_progress(ft.sender.worker);
+        uct_worker_progress(ft.receiver.worker);
+        usleep(FT_PAUSE_US);
+    }
+
+    if (ft.received != 1) {
+        ft_die("the first message has not arrived");
+    }
+}
+
+/* Calls of progress until the newest message is there */
+static unsigned ft_find(unsigned received)
+{
+    unsigned calls = 0;
+
+    while (ft.received < received) {
+        if (++calls > 10000) {
+            ft_die("message %u is not found", received);
+        }
+        uct_worker_progress(ft.receiver.worker);
+    }
+
+    return calls;
+}
+
+static void ft_idle(void)
+{
+    unsigned i;
+
+    for (i = 0; i < FT_IDLE; ++i) {
+        uct_worker_progress(ft.sender.worker);
+        uct_worker_progress(ft.receiver.worker);
+    }
+}
+
+static void ft_run_polling(void)
+{
+    unsigned worst = 0;
+    unsigned round, calls;
+
+    for (round = 0; round < FT_ROUNDS; ++round) {
+        ft_idle();
+        ft_send();
+        calls = ft_find(round + 2);
+        worst = (calls > worst) ? calls : worst;
+    }
+
+    printf("ft: found in %u calls at most\n", worst);
+    if (worst > FT_MAX_CALLS) {
+        ft_die("a message was found in call %u", worst);
+    } else if (worst < 2) {
+        ft_die("no lane has rested");
+    }
+}
+
+static void ft_arm(void)
+{
+    unsigned tries = 0;
+
+    while (uct_iface_event_arm(ft.receiver.iface, UCT_EVENT_RECV) != UCS_OK) {
+        uct_worker_progress(ft.receiver.worker);
+        if (++tries > 10000) {
+            ft_die("it cannot sleep");
+        }
+    }
+}
+
+static void ft_run_sleeping(void)
+{
+    struct pollfd pollfd = {.events = POLLIN};
+    unsigned round;
+
+    if (uct_iface_event_fd_get(ft.receiver.iface, &pollfd.fd) != UCS_OK) {
+        ft_die("there is no descriptor");
+    }
+
+    for (round = 0; round < FT_ROUNDS; ++round) {
+        ft_idle();
+        ft_arm();
+        ft_send();
+        /* Others than the message may wake it */
+        while (ft.received < round + 2) {
+            if (poll(&pollfd, 1, 5000) != 1) {
+                ft_die("message %u wakes nobody", round + 2);
+            }
+
+            uct_worker_progress(ft.receiver.worker);
+            if (ft.received < round + 2) {
+                ft_arm();
+            }
+        }
+    }
+}
+
+static void ft_close(void)
+{
+    uct_ep_destroy(ft.ep);
+    uct_md_mem_dereg(ft.receiver.md, ft.memh);
+    ft_uct_close(&ft.sender);
+    ft_uct_close(&ft.receiver);
+}
+
+int main(int argc, char **argv)
+{
+    if ((argc != 2) || (strcmp(argv[1], "polling") && strcmp(argv[1], "sleeping"))) {
+        ft_die("usage: ft_standby polling | sleeping");
+    }
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ft_open();
+    if (strcmp(argv[1], "polling")) {
+        ft_run_sleeping();
+    } else {
+        ft_run_polling();
+    }
+    ft_close();
+    return 0;
+}
