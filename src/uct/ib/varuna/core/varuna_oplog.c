@@ -7,12 +7,7 @@
  */
 #include "varuna_oplog.h"
 
-#include <ucs/debug/assert.h>
 #include <assert.h>
-
-#define UCT_VARUNA_LOG_TS_SHIFT      1
-#define UCT_VARUNA_LOG_REQ_SHIFT     (UCT_VARUNA_LOG_TS_SHIFT + \
-                                      UCT_VARUNA_LOG_TS_BITS)
 
 /* Half of the circle: what is nearer than this ahead of us is later. */
 #define UCT_VARUNA_LOG_TS_WINDOW     (1u << (UCT_VARUNA_LOG_TS_BITS - 1))
@@ -24,17 +19,6 @@ static_assert(UCT_VARUNA_LOG_SIZE < UCT_VARUNA_LOG_TS_WINDOW,
               "log does not fit in the timestamp's window");
 static_assert((UCT_VARUNA_LOG_REQ_SHIFT + UCT_VARUNA_LOG_ID_BITS) == 64,
               "an entry has not 64 bits");
-
-uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished)
-{
-    uint64_t id = uct_varuna_log_req_id(req);
-
-    ucs_assertv(id != 0, "req=%p", req);
-    return (id << UCT_VARUNA_LOG_REQ_SHIFT) |
-           ((uint64_t)(sn & UCT_VARUNA_LOG_TS_MASK) <<
-            UCT_VARUNA_LOG_TS_SHIFT) |
-           (finished ? UCT_VARUNA_LOG_FINISHED : 0);
-}
 
 uint64_t uct_varuna_log_entry_id(uint64_t entry)
 {
@@ -59,39 +43,6 @@ void uct_varuna_oplog_reset(uct_varuna_oplog_t *log, uint64_t *ring)
     log->tail = 1;
     for (slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
         ring[slot] = 0;
-    }
-}
-
-int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log)
-{
-    return (uint32_t)(log->head - log->tail) == UCT_VARUNA_LOG_SIZE;
-}
-
-uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, uint64_t *ring,
-                               const void *req)
-{
-    uint32_t sn = log->head;
-
-    ucs_assertv(!uct_varuna_oplog_is_full(log), "head=%u tail=%u", log->head,
-                log->tail);
-    ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(req, sn, 0);
-    log->head                     = sn + 1;
-    return sn;
-}
-
-void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint64_t *ring, uint32_t sn)
-{
-    uint64_t *entry = &ring[uct_varuna_log_slot(sn)];
-
-    ucs_assertv((uint32_t)(sn - log->tail) < (uint32_t)(log->head - log->tail),
-                "sn=%u head=%u tail=%u", sn, log->head, log->tail);
-    ucs_assertv(!(*entry & UCT_VARUNA_LOG_FINISHED), "sn=%u", sn);
-
-    *entry |= UCT_VARUNA_LOG_FINISHED;
-    while ((log->tail != log->head) &&
-           (ring[uct_varuna_log_slot(log->tail)] &
-            UCT_VARUNA_LOG_FINISHED)) {
-        ++log->tail;
     }
 }
 

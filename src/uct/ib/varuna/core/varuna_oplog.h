@@ -18,10 +18,22 @@
 
 #include "varuna_def.h"
 
+#include <ucs/debug/assert.h>
+#include <ucs/sys/compiler_def.h>
+
 #define UCT_VARUNA_LOG_TS_BITS       15
 #define UCT_VARUNA_LOG_TS_MASK       ((1u << UCT_VARUNA_LOG_TS_BITS) - 1)
+#define UCT_VARUNA_LOG_TS_SHIFT      1
+#define UCT_VARUNA_LOG_REQ_SHIFT     (UCT_VARUNA_LOG_TS_SHIFT + \
+                                      UCT_VARUNA_LOG_TS_BITS)
 #define UCT_VARUNA_LOG_FINISHED      1ul
 #define UCT_VARUNA_LOG_ID_BITS       48
+
+/** @return What entries have of a saved request's address. */
+static inline uint64_t uct_varuna_log_req_id(const void *req)
+{
+    return (uintptr_t)req & UCS_MASK(UCT_VARUNA_LOG_ID_BITS);
+}
 
 /**
  * Compose a log entry.
@@ -30,12 +42,12 @@
  * @param [in] sn        Log sequence number; its low 15 bits are the timestamp.
  * @param [in] finished  Nonzero in a request log once the request finished.
  */
-uint64_t uct_varuna_log_entry(const void *req, uint32_t sn, int finished);
-
-/** @return What entries have of a saved request's address. */
-static inline uint64_t uct_varuna_log_req_id(const void *req)
+static UCS_F_ALWAYS_INLINE uint64_t
+uct_varuna_log_entry(const void *req, uint32_t sn, int finished)
 {
-    return (uintptr_t)req & UCS_MASK(UCT_VARUNA_LOG_ID_BITS);
+    return (uct_varuna_log_req_id(req) << UCT_VARUNA_LOG_REQ_SHIFT) |
+           ((uint64_t)(sn & UCT_VARUNA_LOG_TS_MASK) << UCT_VARUNA_LOG_TS_SHIFT) |
+           (finished ? UCT_VARUNA_LOG_FINISHED : 0);
 }
 
 /** @return The same in @a entry, 0 if nothing was ever written there. */
@@ -64,20 +76,47 @@ typedef struct uct_varuna_oplog {
  *  fresh completion log has timestamp 0 and must match nothing. */
 void uct_varuna_oplog_reset(uct_varuna_oplog_t *log, uint64_t *ring);
 
-/** @return Nonzero if no entry can be added. */
-int uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log);
-
-/** Append an entry for @a req; the log must not be full. @return its sn. */
-uint32_t uct_varuna_oplog_push(uct_varuna_oplog_t *log, uint64_t *ring,
-                               const void *req);
-
-/** Mark @a sn finished, and advance the tail over finished entries. */
-void uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint64_t *ring, uint32_t sn);
-
 /** Slot of @a sn in its ring. */
 static inline unsigned uct_varuna_log_slot(uint32_t sn)
 {
     return sn & (UCT_VARUNA_LOG_SIZE - 1);
+}
+
+/** @return Nonzero if no entry can be added. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_oplog_is_full(const uct_varuna_oplog_t *log)
+{
+    return (uint32_t)(log->head - log->tail) == UCT_VARUNA_LOG_SIZE;
+}
+
+/** Append an entry for @a req; the log must not be full. @return its sn. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_oplog_push(uct_varuna_oplog_t *log, uint64_t *ring, const void *req)
+{
+    uint32_t sn = log->head;
+
+    ucs_assertv(!uct_varuna_oplog_is_full(log), "head=%u tail=%u", log->head,
+                log->tail);
+    ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(req, sn, 0);
+    log->head                     = sn + 1;
+    return sn;
+}
+
+/** Mark @a sn finished, and advance the tail over finished entries. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_oplog_finish(uct_varuna_oplog_t *log, uint64_t *ring, uint32_t sn)
+{
+    uint64_t *entry = &ring[uct_varuna_log_slot(sn)];
+
+    ucs_assertv((uint32_t)(sn - log->tail) < (uint32_t)(log->head - log->tail),
+                "sn=%u head=%u tail=%u", sn, log->head, log->tail);
+    ucs_assertv(!(*entry & UCT_VARUNA_LOG_FINISHED), "sn=%u", sn);
+
+    *entry |= UCT_VARUNA_LOG_FINISHED;
+    while ((log->tail != log->head) &&
+           (ring[uct_varuna_log_slot(log->tail)] & UCT_VARUNA_LOG_FINISHED)) {
+        ++log->tail;
+    }
 }
 
 /**

@@ -11,6 +11,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_gate.h"
 #include "varuna_post.h"
+#include "varuna_post.inl"
 #include "varuna_req.h"
 
 #include <uct/base/uct_iov.inl>
@@ -76,12 +77,14 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
 static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
                                        uct_varuna_ep_t *ep,
-                                       uct_varuna_req_t *req)
+                                       uct_varuna_req_t *req,
+                                       uct_varuna_req_type_t type)
 {
     ucs_queue_push(&ep->hot.reqs, &req->queue);
     ++ep->hot.num_reqs;
     ++uct_varuna_requester(iface)->outstanding;
-    ep->hot.num_reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+    ep->hot.num_reads += ((type == UCT_VARUNA_REQ_GET_BCOPY) ||
+                          (type == UCT_VARUNA_REQ_GET_ZCOPY));
 }
 
 /* In UCX's own statistics, where they are built */
@@ -108,9 +111,18 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
 /* Post a new request and queue it, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                     uct_varuna_req_t *req)
+                     uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
     ucs_status_t status;
+
+    if (ucs_likely((ep->hot.state == UCT_VARUNA_EP_ACTIVE) &&
+                   (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
+                   !(req->flags & UCT_VARUNA_REQ_FLAG_FENCE))) {
+        status = uct_varuna_req_post_rc(ep, req, type, 0);
+        if (ucs_likely(status == UCS_OK)) {
+            goto out_push;
+        }
+    }
 
     status = ucs_likely(ep->hot.state == UCT_VARUNA_EP_ACTIVE) ?
              uct_varuna_req_post(req, 0) : UCS_OK;
@@ -127,7 +139,8 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
     }
 
-    uct_varuna_req_push(iface, ep, req);
+out_push:
+    uct_varuna_req_push(iface, ep, req, type);
     ++ep->stats.posted;
     if (ucs_unlikely(ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD)) {
         uct_varuna_ep_signal(ep);
@@ -138,9 +151,9 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                uct_varuna_req_t *req)
+                                uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type);
 
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }

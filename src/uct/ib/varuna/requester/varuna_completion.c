@@ -43,25 +43,26 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
     return status;
 }
 
-void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
+    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
+    const uct_varuna_req_info_t *info;
     uct_varuna_req_t *req;
     uct_completion_t *comp;
 
     req  = ucs_queue_pull_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
+    info = uct_varuna_req_info(req);
     comp = req->user_comp;
     --ep->hot.num_reqs;
-    --uct_varuna_requester(iface)->outstanding;
-    ep->hot.num_reads -= (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+    --requester->outstanding;
+    ep->hot.num_reads -= (info->kind == UCT_VARUNA_OP_GET);
     if (req == ep->hot.last_silent) {
         ep->hot.last_silent = NULL;
         ep->hot.silent      = 0;
     }
 
-    if (uct_varuna_req_info(req)->logged &&
-        (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+    if (info->logged && (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
         uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
             ep->hot.owed = NULL; /* Complete: it needs no log entry any more */
@@ -76,13 +77,18 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
     }
 
     if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
-        uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->collect(req);
+        requester->amo->collect(req);
     }
 
     uct_varuna_req_release(req);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
+}
+
+void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+    uct_varuna_ep_retire_head(ep, status);
 }
 
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
@@ -178,8 +184,10 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     do {
         head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                              queue);
-        uct_varuna_ep_finish_head(ep, UCS_OK);
+        uct_varuna_ep_retire_head(ep, UCS_OK);
     } while (head != req);
 
-    uct_varuna_ep_finish_done(ep);
+    if (!ucs_queue_is_empty(&ep->hot.reqs) || !ucs_queue_is_empty(&ep->pend.queue)) {
+        uct_varuna_ep_finish_done(ep);
+    }
 }

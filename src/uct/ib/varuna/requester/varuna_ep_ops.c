@@ -35,7 +35,7 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     req->length = length;
     memcpy(req->data, buffer, length);
-    status = uct_varuna_req_start(iface, ep, req);
+    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
     return status;
 }
@@ -69,7 +69,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_bcopy_iov(req, length);
-    status = uct_varuna_req_start(iface, ep, req);
+    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
@@ -93,7 +93,7 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
@@ -119,7 +119,7 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     req->length  = length;
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
-    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
     return status;
 }
@@ -144,7 +144,7 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    status = uct_varuna_req_start_inprogress(iface, ep, req);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
@@ -161,9 +161,9 @@ uct_varuna_req_set_am(const uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* A sequence number is taken only by a message which was really posted. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                        uct_varuna_req_t *req)
+                        uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type);
 
     if (ucs_likely(status == UCS_OK)) {
         ++ep->hot.am_seq;
@@ -193,7 +193,7 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     if (length > 0) {
         memcpy(req->data + sizeof(header), payload, length);
     }
-    status = uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  length + sizeof(header));
     return status;
@@ -219,7 +219,7 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     ucs_iov_iter_init(&iter);
     req->length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data,
                                     sizeof(req->data));
-    status = uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
@@ -264,7 +264,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_set_am(ep, req, id);
     uct_varuna_req_set_am_header(req, NULL, 0);
     uct_varuna_req_set_bcopy_iov(req, length);
-    status = uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
@@ -293,7 +293,7 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_set_am(ep, req, id);
     uct_varuna_req_set_am_header(req, header, header_length);
     uct_varuna_req_set_iov(req, iov, iovcnt);
-    status = uct_varuna_req_start_am(iface, ep, req);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
                                  header_length + uct_iov_total_length(iov, iovcnt));
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
@@ -345,7 +345,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
             req->log_sn = ep->amo.sn; /* Complete it after all of these */
             ucs_queue_push(&ep->amo.flushes, &req->queue);
         } else {
-            uct_varuna_req_push(iface, ep, req);
+            uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_FLUSH);
         }
     }
 

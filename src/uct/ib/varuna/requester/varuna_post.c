@@ -11,39 +11,7 @@
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_req.h"
-#include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
-
-/* NIC index of this host and of the peer on the active lane's link. */
-static UCS_F_ALWAYS_INLINE unsigned
-uct_varuna_req_local_nic(const uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
-
-    return iface->links[ep->lane.link].nic;
-}
-
-static UCS_F_ALWAYS_INLINE uct_rkey_t
-uct_varuna_req_rkey(const uct_varuna_req_t *req)
-{
-    const uct_varuna_ep_t *ep = req->ep;
-
-    return uct_varuna_rkey_inner(req->rkey,
-                                 ep->peer->links[ep->lane.link].nic);
-}
-
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
-{
-    unsigned nic = uct_varuna_req_local_nic(req->ep);
-    unsigned i;
-
-    for (i = 0; i < req->iovcnt; ++i) {
-        iov[i]      = req->iov[i];
-        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
-    }
-}
+#include "varuna_post.inl"
 
 static ucs_status_t
 uct_varuna_req_post_put_short(uct_varuna_req_t *req, uct_completion_t *comp)
@@ -62,9 +30,7 @@ uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
                             req->remote_addr, uct_varuna_req_rkey(req), comp);
 }
 
-/* The data of a read whose endpoint is gone is for nobody: its user was told that
- * it is canceled. */
-static void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
+void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
 {
     uct_varuna_req_t *req = arg;
 
@@ -181,29 +147,6 @@ static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
     [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
 };
 
-/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
- * many as its response has, an atomic one. */
-static UCS_F_ALWAYS_INLINE uint32_t
-uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
-{
-    size_t length;
-
-    switch (uct_varuna_req_info(req)->kind) {
-    case UCT_VARUNA_OP_ATOMIC:
-        return 1;
-    case UCT_VARUNA_OP_AM:
-        length = uct_varuna_mlx5_am_overhead() + req->length +
-                 ((req->type == UCT_VARUNA_REQ_AM_SHORT) ?
-                  sizeof(req->am.hdr) : req->header_length);
-        break;
-    default:
-        length = req->length;
-        break;
-    }
-
-    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
-}
-
 /* Write the newest log entry behind what was posted. Inline, so it needs no local
  * key and no buffer. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -289,6 +232,12 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         if (status != UCS_OK) {
             return status;
         }
+    } else if (ep->lane.kind == UCT_VARUNA_LANE_RC) {
+        status = uct_varuna_req_post_rc(ep, req, (uct_varuna_req_type_t)req->type,
+                                        signal);
+        if (ucs_likely(status == UCS_OK)) {
+            return status;
+        }
     }
 
     if (!info->silent && (signal || (req->user_comp != NULL) ||
@@ -311,20 +260,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         return status;
     }
 
-    req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
-    if (comp == NULL) {
-        ep->hot.last_silent = req;
-        ++ep->hot.silent;
-    } else {
-        ep->hot.silent      = 0; /* Its completion covers those before */
-    }
-
-    if (ep->lane.mtu != 0) {
-        uct_varuna_lane_advance_psn(&ep->lane,
-                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
-        req->end_psn = ep->lane.psn;
-    }
-
+    uct_varuna_req_posted(ep, req, comp);
     if (info->logged) {
         if (fused) {
             uct_varuna_mlx5_bell_join(&bell);

@@ -38,4 +38,8 @@ ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
  *  or no longer needed. */
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
 
+/** What reads call. The data of one whose endpoint is gone is for nobody: its user was
+ *  told that it is canceled. */
+void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
+
 #endif

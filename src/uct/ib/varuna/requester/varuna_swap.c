@@ -39,7 +39,7 @@ uct_varuna_swap_post_get(uct_varuna_ep_t *ep, uct_unpack_callback_t unpack_cb,
         return status;
     }
 
-    uct_varuna_req_push(iface, ep, req);
+    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
     return UCS_OK;
 }
 

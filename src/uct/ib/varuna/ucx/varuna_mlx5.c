@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The only file which knows the insides of rc_mlx5 and dc_mlx5.
+ * What must be known of the insides of rc_mlx5 and dc_mlx5, except for posting
+ * (varuna_mlx5_post.c). No other file knows them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -11,26 +12,9 @@
 #include "varuna_compat.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-#  include <uct/ib/mlx5/dc/dc_mlx5.h>
-#  include <uct/ib/mlx5/dc/dc_mlx5_ep.h>
-#  include <uct/ib/mlx5/rc/rc_mlx5.h>
-#else
-#  include <uct/ib/dc/dc_mlx5.h>
-#  include <uct/ib/dc/dc_mlx5_ep.h>
-#  include <uct/ib/rc/accel/rc_mlx5.h>
-#endif
+#include "varuna_mlx5_ep.h"
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
-#include <uct/ib/mlx5/ib_mlx5.inl>
 #include <ucs/type/init_once.h>
-
-/* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
- * its own, the first member of the endpoint. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-typedef uct_rc_mlx5_base_ep_t uct_varuna_mlx5_rc_ep_t;
-#else
-typedef uct_rc_mlx5_ep_t uct_varuna_mlx5_rc_ep_t;
-#endif
 
 int uct_varuna_mlx5_is_drained(uct_ep_h tl_ep, unsigned kind)
 {
@@ -216,105 +200,6 @@ ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
     }
 
     return status;
-}
-
-/* Since 1.18 threads may share a register, which then has a lock. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
-{
-    return reg->mode == UCT_IB_MLX5_MMIO_MODE_DB_LOCK;
-}
-
-static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        ucs_spin_lock(&reg->db_lock);
-    }
-}
-
-static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        ucs_spin_unlock(&reg->db_lock);
-    }
-}
-#else
-static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-    return 0;
-}
-
-static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-}
-
-static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-}
-#endif
-
-/* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
- * BlueFlame would copy the second WQE alone, which is not the next in line. */
-static uct_ib_mlx5_mmio_reg_t *
-uct_varuna_mlx5_bell_stand_in(uct_varuna_mlx5_bell_t *bell)
-{
-    UCS_STATIC_ASSERT(sizeof(bell->stand_in) >= sizeof(uct_ib_mlx5_mmio_reg_t));
-    return (uct_ib_mlx5_mmio_reg_t*)bell->stand_in;
-}
-
-void uct_varuna_mlx5_bell_hold(uct_ep_h tl_ep, uct_varuna_mlx5_bell_t *bell)
-{
-    uct_varuna_mlx5_rc_ep_t *ep   = ucs_derived_of(tl_ep,
-                                                   uct_varuna_mlx5_rc_ep_t);
-    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
-
-    stand->mode     = UCT_IB_MLX5_MMIO_MODE_DB;
-    stand->addr.ptr = &bell->sink;
-    bell->wq        = &ep->tx.wq;
-    bell->reg       = ep->tx.wq.reg;
-    bell->ctrl      = ep->tx.wq.curr;
-    ep->tx.wq.reg   = stand;
-}
-
-void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
-{
-    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
-    uct_ib_mlx5_mmio_reg_t *reg   = bell->reg;
-    uct_ib_mlx5_txwq_t *wq        = bell->wq;
-
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        wq->reg = reg; /* It rings by one 8-byte store, under its lock */
-    } else {
-        stand->addr = reg->addr;
-    }
-}
-
-static void uct_varuna_mlx5_reg_ring(uct_ib_mlx5_mmio_reg_t *reg,
-                                     const void *ctrl)
-{
-    /* The doorbell record was written when the WQE was posted */
-    ucs_memory_bus_store_fence();
-    uct_varuna_mlx5_reg_lock(reg);
-    *(volatile uint64_t*)reg->addr.ptr = *(volatile const uint64_t*)ctrl;
-    uct_varuna_mlx5_reg_unlock(reg);
-    ucs_memory_bus_store_fence();
-}
-
-void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
-{
-    uct_ib_mlx5_txwq_t *wq      = bell->wq;
-    uct_ib_mlx5_mmio_reg_t *reg = bell->reg;
-
-    wq->reg = reg;
-    if (ucs_unlikely(ring)) {
-        uct_varuna_mlx5_reg_ring(reg, bell->ctrl);
-    }
-
-    /* The two halves of the register take turns */
-    reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
 }
 
 unsigned uct_varuna_mlx5_am_overhead(void)

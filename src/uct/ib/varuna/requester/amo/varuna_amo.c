@@ -210,7 +210,7 @@ static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
 
         ucs_queue_pull_non_empty(&ep->amo.flushes);
         if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
-            uct_varuna_req_push(iface, ep, flush);
+            uct_varuna_req_push(iface, ep, flush, UCT_VARUNA_REQ_FLUSH);
             ep->hot.want_signal = 1;
             uct_varuna_ep_add_work(ep);
             continue;

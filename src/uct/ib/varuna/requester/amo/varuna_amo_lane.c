@@ -101,7 +101,7 @@ static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
         return status;
     }
 
-    uct_varuna_req_push(iface, amo->ep, req);
+    uct_varuna_req_push(iface, amo->ep, req, req->type);
     return UCS_OK;
 }
 

@@ -33,8 +33,8 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     req->atomic.value    = args->value;
     req->atomic.result   = args->result;
     return (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
-           uct_varuna_req_start(iface, ep, req) :
-           uct_varuna_req_start_inprogress(iface, ep, req);
+           uct_varuna_req_start(iface, ep, req, req->type) :
+           uct_varuna_req_start_inprogress(iface, ep, req, req->type);
 }
 
 ucs_status_t uct_varuna_amo_native_executed(uct_varuna_ep_t *ep,

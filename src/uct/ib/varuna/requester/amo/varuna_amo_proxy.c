@@ -90,7 +90,7 @@ static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
     }
 
     ep->amo.order.reading = ep->stats.posted;
-    uct_varuna_req_push(iface, ep, req);
+    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
     return UCS_OK;
 }
 

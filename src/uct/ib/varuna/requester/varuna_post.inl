@@ -1,0 +1,203 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Posting a saved request on RC by the functions that know mlx5: for new requests
+ * (varuna.inl) and for repeated ones (varuna_post.c).
+ */
+#ifndef UCT_VARUNA_POST_INL_
+#define UCT_VARUNA_POST_INL_
+
+#include "varuna_post.h"
+#include "varuna_req.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+
+/* NIC index of this host and of the peer on the active lane's link. */
+static UCS_F_ALWAYS_INLINE unsigned
+uct_varuna_req_local_nic(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                               uct_varuna_iface_t);
+
+    return iface->links[ep->lane.link].nic;
+}
+
+static UCS_F_ALWAYS_INLINE uct_rkey_t
+uct_varuna_req_rkey(const uct_varuna_req_t *req)
+{
+    const uct_varuna_ep_t *ep = req->ep;
+
+    return uct_varuna_rkey_inner(req->rkey,
+                                 ep->peer->links[ep->lane.link].nic);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
+{
+    unsigned nic = uct_varuna_req_local_nic(req->ep);
+    unsigned i;
+
+    for (i = 0; i < req->iovcnt; ++i) {
+        iov[i]      = req->iov[i];
+        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
+    }
+}
+
+/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
+ * many as its response has, an atomic one. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
+{
+    size_t length;
+
+    switch (uct_varuna_req_info(req)->kind) {
+    case UCT_VARUNA_OP_ATOMIC:
+        return 1;
+    case UCT_VARUNA_OP_AM:
+        length = uct_varuna_mlx5_am_overhead() + req->length +
+                 ((req->type == UCT_VARUNA_REQ_AM_SHORT) ?
+                  sizeof(req->am.hdr) : req->header_length);
+        break;
+    default:
+        length = req->length;
+        break;
+    }
+
+    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
+}
+
+/* Count what was posted. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                      const uct_completion_t *comp)
+{
+    req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
+    if (comp == NULL) {
+        ep->hot.last_silent = req;
+        ++ep->hot.silent;
+    } else {
+        ep->hot.silent      = 0; /* Its completion covers those before */
+    }
+
+    if (ep->lane.mtu != 0) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
+        req->end_psn = ep->lane.psn;
+    }
+}
+
+/* The completion to post a request with, NULL if it is posted silently. Of those that
+ * nobody waits for, every so many has one for all of them. */
+static UCS_F_ALWAYS_INLINE uct_completion_t *
+uct_varuna_req_lane_comp(const uct_varuna_ep_t *ep, uct_varuna_req_t *req, int signal)
+{
+    if (!signal && (req->user_comp == NULL) &&
+        (ep->hot.silent < (UCT_VARUNA_SIGNAL_PERIOD - 1))) {
+        return NULL;
+    }
+
+    uct_varuna_req_init_comp(req);
+    return &req->comp;
+}
+
+/* Post a put and its log entry with one doorbell */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                         uct_varuna_req_type_t type, int signal)
+{
+    uint32_t sn   = ep->hot.oplog.head;
+    unsigned slot = uct_varuna_log_slot(sn);
+    uct_completion_t *comp;
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+    uct_varuna_mlx5_log_t log;
+    ucs_status_t status;
+
+    log.entry       = uct_varuna_log_entry(req, sn, 0);
+    log.remote_addr = ep->hot.log_addr + (slot * sizeof(uint64_t));
+    log.rkey        = uct_varuna_rkey_inner(ep->hot.log_rkey,
+                                            ep->peer->links[ep->lane.link].nic);
+    comp            = uct_varuna_req_lane_comp(ep, req, signal);
+    if (type == UCT_VARUNA_REQ_PUT_SHORT) {
+        status = uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
+                                           req->remote_addr,
+                                           uct_varuna_req_rkey(req), &log, comp);
+    } else {
+        uct_varuna_req_fill_iov(req, iov);
+        status = uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, req->iovcnt,
+                                           req->remote_addr,
+                                           uct_varuna_req_rkey(req), &log, comp);
+    }
+
+    if (ucs_unlikely(status != UCS_OK)) {
+        return status;
+    }
+
+    req->log_sn          = sn;
+    ep->log_ring[slot]   = log.entry;
+    ep->hot.oplog.head   = sn + 1;
+    req->flags          |= UCT_VARUNA_REQ_FLAG_LOGGED;
+    uct_varuna_req_posted(ep, req, comp);
+    uct_varuna_lane_advance_psn(&ep->lane, 1);
+    ++ep->stats.logged;
+    return UCS_OK;
+}
+
+/* Post a request without a log entry */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                           uct_varuna_req_type_t type, int signal)
+{
+    int is_read = (type == UCT_VARUNA_REQ_GET_BCOPY) ||
+                  (type == UCT_VARUNA_REQ_GET_ZCOPY);
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+    uct_completion_t *comp;
+    ucs_status_t status;
+
+    comp = uct_varuna_req_lane_comp(ep, req, signal || is_read);
+    if (type == UCT_VARUNA_REQ_AM_SHORT) {
+        status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          req->am.hdr.u64, req->data, req->length,
+                                          comp);
+    } else if (type == UCT_VARUNA_REQ_GET_BCOPY) {
+        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, uct_varuna_req_unpack, req,
+                                           req->length, req->remote_addr,
+                                           uct_varuna_req_rkey(req), comp);
+    } else {
+        uct_varuna_req_fill_iov(req, iov);
+        status = is_read ?
+                 uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, req->iovcnt, req->length,
+                                           req->remote_addr,
+                                           uct_varuna_req_rkey(req), comp) :
+                 uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          req->data, req->header_length, iov,
+                                          req->iovcnt, comp);
+    }
+
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted(ep, req, comp);
+    }
+
+    return status;
+}
+
+/* Post a request that has no fence before it on RC. @return UCS_ERR_UNSUPPORTED if UCX
+ * must post it. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                       uct_varuna_req_type_t type, int signal)
+{
+    switch (type) {
+    case UCT_VARUNA_REQ_PUT_SHORT:
+    case UCT_VARUNA_REQ_PUT_ZCOPY:
+        return uct_varuna_req_post_pair(ep, req, type, signal);
+    case UCT_VARUNA_REQ_GET_BCOPY:
+    case UCT_VARUNA_REQ_GET_ZCOPY:
+    case UCT_VARUNA_REQ_AM_SHORT:
+    case UCT_VARUNA_REQ_AM_ZCOPY:
+        return uct_varuna_req_post_single(ep, req, type, signal);
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+}
+
+#endif

@@ -1,0 +1,569 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Posting on rc_mlx5 endpoints: two requests with one doorbell, by functions of this file
+ * or by UCX's. What UCX's functions post and what these post can follow each other.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_mlx5.h"
+#include "varuna_mlx5_ep.h"
+
+/* Since 1.18 threads may share a register, which then has a lock. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
+{
+    return reg->mode == UCT_IB_MLX5_MMIO_MODE_DB_LOCK;
+}
+
+static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        ucs_spin_lock(&reg->db_lock);
+    }
+}
+
+static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        ucs_spin_unlock(&reg->db_lock);
+    }
+}
+#else
+static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+    return 0;
+}
+
+static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+}
+
+static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
+{
+    (void)reg;
+}
+#endif
+
+/* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
+ * BlueFlame would copy the second WQE alone, which is not the next in line. */
+static uct_ib_mlx5_mmio_reg_t *
+uct_varuna_mlx5_bell_stand_in(uct_varuna_mlx5_bell_t *bell)
+{
+    UCS_STATIC_ASSERT(sizeof(bell->stand_in) >= sizeof(uct_ib_mlx5_mmio_reg_t));
+    return (uct_ib_mlx5_mmio_reg_t*)bell->stand_in;
+}
+
+void uct_varuna_mlx5_bell_hold(uct_ep_h tl_ep, uct_varuna_mlx5_bell_t *bell)
+{
+    uct_varuna_mlx5_rc_ep_t *ep   = ucs_derived_of(tl_ep,
+                                                   uct_varuna_mlx5_rc_ep_t);
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+
+    stand->mode     = UCT_IB_MLX5_MMIO_MODE_DB;
+    stand->addr.ptr = &bell->sink;
+    bell->wq        = &ep->tx.wq;
+    bell->reg       = ep->tx.wq.reg;
+    bell->ctrl      = ep->tx.wq.curr;
+    ep->tx.wq.reg   = stand;
+}
+
+void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
+{
+    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
+    uct_ib_mlx5_mmio_reg_t *reg   = bell->reg;
+    uct_ib_mlx5_txwq_t *wq        = bell->wq;
+
+    if (uct_varuna_mlx5_reg_is_locked(reg)) {
+        wq->reg = reg; /* It rings by one 8-byte store, under its lock */
+    } else {
+        stand->addr = reg->addr;
+    }
+}
+
+static void uct_varuna_mlx5_reg_ring(uct_ib_mlx5_mmio_reg_t *reg,
+                                     const void *ctrl)
+{
+    /* The doorbell record was written when the WQE was posted */
+    ucs_memory_bus_store_fence();
+    uct_varuna_mlx5_reg_lock(reg);
+    *(volatile uint64_t*)reg->addr.ptr = *(volatile const uint64_t*)ctrl;
+    uct_varuna_mlx5_reg_unlock(reg);
+    ucs_memory_bus_store_fence();
+}
+
+void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
+{
+    uct_ib_mlx5_txwq_t *wq      = bell->wq;
+    uct_ib_mlx5_mmio_reg_t *reg = bell->reg;
+
+    wq->reg = reg;
+    if (ucs_unlikely(ring)) {
+        uct_varuna_mlx5_reg_ring(reg, bell->ctrl);
+    }
+
+    /* The two halves of the register take turns */
+    reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+}
+
+#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
+
+/* Control segment, remote address, inline header, entry */
+#define UCT_VARUNA_MLX5_LOG_WQE_SIZE \
+    (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) + \
+     sizeof(struct mlx5_wqe_inl_data_seg) + sizeof(uint64_t))
+
+/* The handler of our operations in UCX's queue. When UCX purges that after an error, it
+ * calls the user's completion itself, and then this without a response. */
+static void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
+                                           const void *resp)
+{
+    UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
+    if (ucs_likely(resp != NULL)) {
+        uct_invoke_completion(op->user_comp, UCS_OK);
+    }
+
+    uct_rc_iface_put_send_op(op);
+}
+
+/* Work requests of one RC endpoint, built from UCX's inline functions: one, or two that
+ * are posted with one doorbell. What UCX's own posting function does once for each, and
+ * its checks, are done once for both. */
+typedef struct uct_varuna_mlx5_post {
+    uct_varuna_mlx5_rc_ep_t    *ep;
+    uct_rc_mlx5_iface_common_t *iface;
+    uct_ib_mlx5_txwq_t         *wq;
+    struct mlx5_wqe_ctrl_seg   *data;  /* Where the first one begins */
+} uct_varuna_mlx5_post_t;
+
+/* Whether both can be posted, and neither needs what only UCX's functions do: wait for
+ * resources, fence, signal because credits run out, report what was transmitted */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_post_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
+{
+    uct_varuna_mlx5_rc_ep_t *ep       = ucs_derived_of(tl_ep,
+                                                       uct_varuna_mlx5_rc_ep_t);
+    uct_rc_mlx5_iface_common_t *iface = ucs_derived_of(tl_ep->iface,
+                                                       uct_rc_mlx5_iface_common_t);
+
+    post->ep    = ep;
+    post->iface = iface;
+    post->wq    = &ep->tx.wq;
+    post->data  = ep->tx.wq.curr;
+    return (ep->super.txqp.available > UCT_IB_MLX5_MAX_BB) &&
+           (iface->super.tx.cq_available >
+            (signed)iface->super.config.tx_moderation + UCT_IB_MLX5_MAX_BB) &&
+           (iface->super.tx.reads_available > 0) &&
+           (ep->tx.wq.fi.fence_beat == iface->super.tx.fi.fence_beat) &&
+           !ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_DATA);
+}
+
+/* The remote address, right after its control segment: both are in the first
+ * BB of a request, which does not wrap. @return what follows. */
+static UCS_F_ALWAYS_INLINE void *
+uct_varuna_mlx5_set_remote(struct mlx5_wqe_ctrl_seg *ctrl, uint64_t remote_addr,
+                          uct_rkey_t rkey)
+{
+    struct mlx5_wqe_raddr_seg *raddr = (struct mlx5_wqe_raddr_seg*)(ctrl + 1);
+
+    uct_ib_mlx5_ep_set_rdma_seg(raddr, remote_addr, uct_ib_md_direct_rkey(rkey));
+    return raddr + 1;
+}
+
+/* @return The request that begins @a num_bb after the one at @a ctrl. */
+static UCS_F_ALWAYS_INLINE struct mlx5_wqe_ctrl_seg *
+uct_varuna_mlx5_next_wqe(const uct_ib_mlx5_txwq_t *wq, struct mlx5_wqe_ctrl_seg *ctrl,
+                         unsigned num_bb)
+{
+    void *next = UCS_PTR_BYTE_OFFSET(ctrl, num_bb * MLX5_SEND_WQE_BB);
+
+    return ucs_likely(next < wq->qend) ? next :
+           UCS_PTR_BYTE_OFFSET(next, -UCS_PTR_BYTE_DIFF(wq->qstart, wq->qend));
+}
+
+/* What UCX keeps of a queue, after requests were posted of which the last one is at @a pi,
+ * of @a num_bb. A completion is called when that one has completed. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_posted(uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl_seg *ctrl,
+                       uint16_t pi, unsigned num_bb, unsigned num_wqes,
+                       int is_signaled)
+{
+    uct_ib_mlx5_txwq_t *wq = post->wq;
+    uct_rc_txqp_t *txqp    = &post->ep->super.txqp;
+    uint16_t res_count     = pi - wq->prev_sw_pi;
+
+    wq->reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+    wq->prev_sw_pi      = pi;
+    wq->sw_pi           = pi + num_bb;
+    wq->curr            = uct_varuna_mlx5_next_wqe(wq, ctrl, num_bb);
+    txqp->available    -= res_count;
+
+    post->iface->super.tx.cq_available -= res_count;
+    if (is_signaled) {
+        wq->sig_pi       = pi;
+        txqp->unsignaled = 0;
+    } else {
+        txqp->unsignaled += num_wqes;
+    }
+}
+
+/* Call @a comp when the request at @a pi has completed */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_add_comp(uct_varuna_mlx5_post_t *post, uct_completion_t *comp,
+                         uint16_t pi)
+{
+    uct_rc_iface_send_op_t *op = uct_rc_iface_get_send_op(&post->iface->super);
+
+    op->handler   = uct_varuna_mlx5_op_completed;
+    op->user_comp = comp;
+    op->flags    |= UCT_RC_IFACE_SEND_OP_FLAG_ZCOPY;
+    uct_rc_txqp_add_send_op_sn(&post->ep->super.txqp, op, pi);
+}
+
+/* The log entry behind the data, of @a size bytes with its control segment, and the
+ * doorbell for both. As uct_rc_mlx5_common_post_send() and uct_ib_mlx5_post_send(). */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    uct_ib_mlx5_txwq_t *wq  = post->wq;
+    uct_rc_txqp_t *txqp     = &post->ep->super.txqp;
+    uct_rc_iface_t *iface   = &post->iface->super;
+    uint16_t num_bb         = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
+    uint16_t pi             = wq->sw_pi + num_bb;
+    int is_signaled         = (comp != NULL) ||
+                              ((txqp->unsignaled + 1) >= iface->config.tx_moderation);
+    struct mlx5_wqe_ctrl_seg *ctrl;
+    struct mlx5_wqe_inl_data_seg *inl;
+
+    uct_ib_mlx5_set_ctrl_seg(post->data, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0,
+                             wq->super.qp_num, 0, size);
+
+    ctrl = uct_varuna_mlx5_next_wqe(wq, post->data, num_bb);
+    inl  = uct_varuna_mlx5_set_remote(ctrl, log->remote_addr, log->rkey);
+    inl->byte_count = htonl(sizeof(log->entry) | MLX5_INLINE_SEG);
+    memcpy(inl + 1, &log->entry, sizeof(log->entry));
+    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, MLX5_OPCODE_RDMA_WRITE, 0, wq->super.qp_num,
+                             is_signaled ? MLX5_WQE_CTRL_CQ_UPDATE : 0,
+                             UCT_VARUNA_MLX5_LOG_WQE_SIZE);
+
+    ucs_memory_cpu_store_fence();
+    *wq->dbrec = htonl((uint16_t)(pi + 1));
+    uct_varuna_mlx5_reg_ring(wq->reg, ctrl);
+    uct_varuna_mlx5_posted(post, ctrl, pi, 1, 2, is_signaled);
+    if (comp != NULL) {
+        uct_varuna_mlx5_add_comp(post, comp, pi);
+    }
+}
+
+/* Post one request, as UCX does; @a fm_ce_se says whether it is signaled. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
+                         uint8_t fm_ce_se, size_t size)
+{
+    uct_ib_mlx5_txwq_t *wq = post->wq;
+    uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
+    uint16_t pi            = wq->sw_pi;
+
+    if (post->ep->super.txqp.unsignaled >= post->iface->super.config.tx_moderation) {
+        fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+    }
+
+    uct_ib_mlx5_set_ctrl_seg(post->data, pi, opcode, 0, wq->super.qp_num, fm_ce_se,
+                             size);
+    ucs_memory_cpu_store_fence();
+    *wq->dbrec = htonl((uint16_t)(pi + num_bb));
+    if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) {
+        uct_varuna_mlx5_reg_ring(wq->reg, post->data);
+    } else {
+        ucs_memory_bus_store_fence();
+        uct_ib_mlx5_bf_copy(wq->reg->addr.ptr, post->data, num_bb, wq);
+        if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_BF_POST) {
+            ucs_memory_bus_cacheline_wc_flush();
+        } else {
+            ucs_memory_cpu_wc_fence();
+        }
+    }
+
+    uct_varuna_mlx5_posted(post, post->data, pi, num_bb, 1,
+                           fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE);
+}
+
+ucs_status_t
+uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+    uct_varuna_mlx5_post_t post;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+                     (length > UCT_IB_MLX5_PUT_MAX_SHORT(0)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    inl = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
+    inl->byte_count = htonl(length | MLX5_INLINE_SEG);
+    if (ucs_likely(length == sizeof(uint64_t))) {
+        memcpy(inl + 1, buffer, sizeof(uint64_t)); /* The first BB does not wrap */
+    } else {
+        uct_ib_mlx5_inline_copy(inl + 1, buffer, length, post.wq);
+    }
+
+    uct_varuna_mlx5_pair_post(&post, sizeof(*post.data) +
+                              sizeof(struct mlx5_wqe_raddr_seg) + sizeof(*inl) +
+                              length, log, comp);
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    uct_varuna_mlx5_post_t post;
+    void *dptr;
+    size_t size;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+                     (iovcnt > UCT_RC_MLX5_RMA_MAX_IOV(0)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
+    size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
+           uct_ib_mlx5_set_data_seg_iov(post.wq, dptr, iov, iovcnt);
+    uct_varuna_mlx5_pair_post(&post, size, log, comp);
+    return UCS_OK;
+}
+
+/* As uct_varuna_mlx5_post_init(); and flow control asks for nothing and has nothing to
+ * tell. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
+{
+    return uct_varuna_mlx5_post_init(post, tl_ep) &&
+           (post->ep->super.fc.fc_wnd > post->iface->super.config.fc_soft_thresh) &&
+           !(post->ep->super.flags & UCT_RC_EP_FC_MASK);
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_message_post(uct_varuna_mlx5_post_t *post, size_t size,
+                             uct_completion_t *comp)
+{
+    uint16_t pi = post->wq->sw_pi;
+
+    uct_varuna_mlx5_post_one(post, MLX5_OPCODE_SEND, MLX5_WQE_CTRL_SOLICITED |
+                             ((comp != NULL) ? MLX5_WQE_CTRL_CQ_UPDATE : 0), size);
+    --post->ep->super.fc.fc_wnd;
+    if (comp != NULL) {
+        uct_varuna_mlx5_add_comp(post, comp, pi);
+    }
+}
+
+ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                      const void *payload, unsigned length,
+                                      uct_completion_t *comp)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+    uct_rc_mlx5_am_short_hdr_t *am;
+    uct_varuna_mlx5_post_t post;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep) ||
+                     (sizeof(*am) + length > UCT_IB_MLX5_AM_MAX_SHORT(0)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    inl             = (struct mlx5_wqe_inl_data_seg*)(post.data + 1);
+    inl->byte_count = htonl((sizeof(*am) + length) | MLX5_INLINE_SEG);
+    am              = (uct_rc_mlx5_am_short_hdr_t*)(inl + 1);
+    am->am_hdr      = header;
+    uct_rc_mlx5_am_hdr_fill(&am->rc_hdr, id);
+    uct_ib_mlx5_inline_copy(am + 1, payload, length, post.wq);
+    uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + sizeof(*inl) +
+                                 sizeof(*am) + length, comp);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                                      unsigned header_length, const uct_iov_t *iov,
+                                      size_t iovcnt, uct_completion_t *comp)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+    uct_varuna_mlx5_post_t post;
+    uct_rc_mlx5_hdr_t *am;
+    size_t size;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep) ||
+                     (iovcnt > UCT_IB_MLX5_AM_ZCOPY_MAX_IOV) ||
+                     (header_length > UCT_IB_MLX5_AM_ZCOPY_MAX_HDR(0)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    inl             = (struct mlx5_wqe_inl_data_seg*)(post.data + 1);
+    inl->byte_count = htonl((sizeof(*am) + header_length) | MLX5_INLINE_SEG);
+    am              = (uct_rc_mlx5_hdr_t*)(inl + 1);
+    size            = ucs_align_up_pow2(sizeof(*inl) + sizeof(*am) + header_length,
+                                        UCT_IB_MLX5_WQE_SEG_SIZE);
+    uct_rc_mlx5_am_hdr_fill(am, id);
+    uct_ib_mlx5_inline_copy(am + 1, header, header_length, post.wq);
+    size           += uct_ib_mlx5_set_data_seg_iov(post.wq,
+                                                   UCS_PTR_BYTE_OFFSET(inl, size),
+                                                   iov, iovcnt);
+    uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + size, comp);
+    return UCS_OK;
+}
+
+/* Of a read, or of a purged one: see uct_varuna_mlx5_op_completed() */
+static void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
+                                           const void *resp)
+{
+    uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
+    uct_rc_iface_t *iface          = ucs_container_of(ucs_mpool_obj_owner(desc),
+                                                      uct_rc_iface_t, tx.mp);
+
+    iface->tx.reads_completed += op->length;
+    if (ucs_likely(resp != NULL)) {
+        desc->unpack_cb(op->unpack_arg, resp, op->length);
+        uct_invoke_completion(op->user_comp, UCS_OK);
+    } else {
+        uct_rc_iface_update_reads(iface);
+    }
+
+    ucs_mpool_put_inline(desc);
+}
+
+static void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
+                                            const void *resp)
+{
+    op->iface->tx.reads_completed += op->length;
+    if (ucs_unlikely(resp == NULL)) {
+        uct_rc_iface_update_reads(op->iface);
+    }
+
+    uct_varuna_mlx5_op_completed(op, resp);
+}
+
+ucs_status_t
+uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    uct_rc_iface_send_desc_t *desc;
+    uct_varuna_mlx5_post_t post;
+    void *dptr;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    desc = ucs_mpool_get_inline(&post.iface->super.tx.mp);
+    if (ucs_unlikely(desc == NULL)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    desc->super.handler    = uct_varuna_mlx5_read_completed;
+    desc->super.unpack_arg = arg;
+    desc->super.user_comp  = comp;
+    desc->super.length     = length;
+    desc->super.sn         = post.wq->sw_pi;
+    desc->unpack_cb        = unpack_cb;
+
+    dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
+    uct_ib_mlx5_set_data_seg(dptr, desc + 1, length, desc->lkey);
+    uct_varuna_mlx5_post_one(&post, MLX5_OPCODE_RDMA_READ, MLX5_WQE_CTRL_CQ_UPDATE,
+                             UCS_PTR_BYTE_DIFF(post.data, dptr) +
+                             sizeof(struct mlx5_wqe_data_seg));
+    uct_rc_txqp_add_send_op(&post.ep->super.txqp, &desc->super);
+    post.iface->super.tx.reads_available -= length;
+    return UCS_OK;
+}
+
+ucs_status_t
+uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    uct_rc_iface_send_op_t *op;
+    uct_varuna_mlx5_post_t post;
+    uint16_t pi;
+    void *dptr;
+    size_t size;
+
+    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+                     (iovcnt > UCT_RC_MLX5_RMA_MAX_IOV(0)) ||
+                     (length <= post.iface->super.super.config.max_inl_cqe[
+                                                                UCT_IB_DIR_TX]))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    pi   = post.wq->sw_pi;
+    dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
+    size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
+           uct_ib_mlx5_set_data_seg_iov(post.wq, dptr, iov, iovcnt);
+    uct_varuna_mlx5_post_one(&post, MLX5_OPCODE_RDMA_READ, MLX5_WQE_CTRL_CQ_UPDATE,
+                             size);
+
+    op            = uct_rc_iface_get_send_op(&post.iface->super);
+    op->handler   = uct_varuna_mlx5_zread_completed;
+    op->user_comp = comp;
+    op->length    = length;
+    op->flags    |= UCT_RC_IFACE_SEND_OP_FLAG_ZCOPY;
+    uct_rc_txqp_add_send_op_sn(&post.ep->super.txqp, op, pi);
+    post.iface->super.tx.reads_available -= length;
+    return UCS_OK;
+}
+
+#else
+
+ucs_status_t
+uct_varuna_mlx5_put_short(uct_ep_h ep, const void *buffer, unsigned length,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t
+uct_varuna_mlx5_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          uint64_t remote_addr, uct_rkey_t rkey,
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
+                                      const void *payload, unsigned length,
+                                      uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
+                                      unsigned header_length, const uct_iov_t *iov,
+                                      size_t iovcnt, uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t
+uct_varuna_mlx5_get_bcopy(uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t
+uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+#endif
