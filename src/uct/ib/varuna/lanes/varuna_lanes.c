@@ -19,7 +19,6 @@
 #define UCT_VARUNA_MAX_DRY_POLLS     4096 /* of a lane, in one round */
 #define UCT_VARUNA_MAX_POLLS         32   /* of a lane, while endpoints recover */
 #define UCT_VARUNA_IDLE_POLLS        64   /* without result, then a lane rests */
-#define UCT_VARUNA_STANDBY_POLLS     8    /* calls between looks at resting lanes */
 
 const char *uct_varuna_lane_names[] = {
     [UCT_VARUNA_LANE_RC]   = "rc",
@@ -145,9 +144,8 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
     }
 }
 
-/* Several lanes carry traffic. Handlers of what is polled may end that */
-static UCS_F_NOINLINE unsigned
-uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
+/* Handlers of what is polled may change which lanes carry traffic */
+unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
 {
     uint32_t more  = iface->poll.more;
     unsigned count = 0;
@@ -164,8 +162,7 @@ uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
 }
 
 /* One of those that seem to carry no traffic */
-static UCS_F_NOINLINE unsigned
-uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
+unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
 {
     unsigned lane = iface->poll.next;
     unsigned found;
@@ -181,21 +178,6 @@ uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
     }
 
     return found;
-}
-
-unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface)
-{
-    unsigned count = uct_varuna_mlx5_poll(iface->poll.first);
-
-    if (ucs_unlikely(iface->poll.more != 0)) {
-        count += uct_varuna_lanes_poll_busy(iface, count);
-    }
-
-    if (ucs_unlikely((++iface->poll.calls % UCT_VARUNA_STANDBY_POLLS) == 0)) {
-        count += uct_varuna_lanes_poll_standby(iface);
-    }
-
-    return count;
 }
 
 ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,

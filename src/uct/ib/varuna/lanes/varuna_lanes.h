@@ -12,6 +12,7 @@
 #include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/list.h>
@@ -34,6 +35,7 @@ typedef enum {
     UCT_VARUNA_AMBIGUOUS_LAST
 } uct_varuna_ambiguous_t;
 
+#define UCT_VARUNA_STANDBY_POLLS     8   /* calls between looks at resting lanes */
 #define UCT_VARUNA_MAX_LANES         (UCT_VARUNA_MAX_LINKS * UCT_VARUNA_LANE_LAST)
 
 /* One inner data interface; the argument of its handlers */
@@ -164,6 +166,12 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
 /** Progress all inner interfaces. @return Number of events. */
 unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
 
+/** Several lanes carry traffic: poll the others. @a found: on the first one. */
+unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found);
+
+/** Poll one of those that seem to carry no traffic. */
+unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface);
+
 /**
  * Progress the inner interfaces that carry traffic, and in every eighth call one of the
  * others. One carries traffic from the call in which something is found on it. After
@@ -172,7 +180,20 @@ unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
  *
  * @return Number of events.
  */
-unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface);
+static UCS_F_ALWAYS_INLINE unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface)
+{
+    unsigned count = uct_varuna_mlx5_poll(iface->poll.first);
+
+    if (ucs_unlikely(iface->poll.more != 0)) {
+        count += uct_varuna_lanes_poll_busy(iface, count);
+    }
+
+    if (ucs_unlikely((++iface->poll.calls % UCT_VARUNA_STANDBY_POLLS) == 0)) {
+        count += uct_varuna_lanes_poll_standby(iface);
+    }
+
+    return count;
+}
 
 /** The lanes are open: poll all of them at first. */
 void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface);

@@ -187,7 +187,14 @@ void uct_varuna_req_completion(uct_completion_t *comp)
         uct_varuna_ep_retire_head(ep, UCS_OK);
     } while (head != req);
 
-    if (!ucs_queue_is_empty(&ep->hot.reqs) || !ucs_queue_is_empty(&ep->pend.queue)) {
-        uct_varuna_ep_finish_done(ep);
+    if (!ucs_queue_is_empty(&ep->hot.reqs)) {
+        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
+        if (ucs_likely(!(head->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
+                       (head->type != UCT_VARUNA_REQ_FLUSH) &&
+                       ucs_queue_is_empty(&ep->pend.queue))) {
+            return;
+        }
     }
+
+    uct_varuna_ep_finish_done(ep);
 }

@@ -341,13 +341,20 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     return UCS_OK;
 }
 
-/* As uct_varuna_mlx5_post_init(); and flow control asks for nothing and has nothing to
- * tell. */
+/* As uct_varuna_mlx5_post_init(); and flow control has a window, asks for nothing and has
+ * nothing to tell. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
 {
-    return uct_varuna_mlx5_post_init(post, tl_ep) &&
-           (post->ep->super.fc.fc_wnd > post->iface->super.config.fc_soft_thresh) &&
+    int16_t window;
+
+    if (!uct_varuna_mlx5_post_init(post, tl_ep)) {
+        return 0;
+    }
+
+    window = post->ep->super.fc.fc_wnd;
+    return (window > 0) && (window != post->iface->super.config.fc_soft_thresh) &&
+           (window != post->iface->super.config.fc_hard_thresh) &&
            !(post->ep->super.flags & UCT_RC_EP_FC_MASK);
 }
 
