@@ -8,6 +8,8 @@
  *                          behind it is being completed
  *     ft_requests listed   endpoints come and go while another thread lists them, and reads
  *                          their counters
+ *     ft_requests released a remote key is released right after a put that has to be
+ *                          repeated
  *     ft_requests owed     queues of the NIC are so short that they have room for a put,
  *                          but not for its log entry
  */
@@ -286,6 +288,64 @@ static void ft_run_listed(void)
     }
 }
 
+/* --- Keys --- */
+
+static void ft_wait(ucs_status_t status, uct_completion_t *comp, const char *what)
+{
+    if (UCS_STATUS_IS_ERR(status)) {
+        ft_die("%s: %s", what, ucs_status_string(status));
+    }
+
+    while ((status == UCS_INPROGRESS) && (comp->count > 0)) {
+        ft_progress(what);
+    }
+}
+
+/* A short put needs its key no more when it returns, says UCT */
+static void ft_run_released(void)
+{
+    uint64_t *values = (uint64_t*)ft.memory;
+    uct_iov_t iov    = {ft.memory, 16 * sizeof(*values), ft.memh, 0, 1};
+    uct_completion_t comp;
+    uct_rkey_bundle_t rkey;
+    ucs_status_t status;
+    unsigned round, i;
+    uint64_t value;
+
+    for (round = 1; ft_vfs_sum("repeated") == 0; ++round) {
+        ft_progress("a failure"); /* There is one, or this takes too long */
+        ft_wait(uct_rkey_unpack(ft.uct.component, ft.server.rkey, &rkey), NULL,
+                "rkey_unpack");
+        for (i = 0; i < 16; ++i) {
+            value = round + i;
+            while ((status = uct_ep_put_short(ft.ep, &value, sizeof(value),
+                                              ft.server.base + (i * sizeof(value)),
+                                              rkey.rkey)) == UCS_ERR_NO_RESOURCE) {
+                ft_progress("put_short");
+            }
+        }
+
+        uct_rkey_release(ft.uct.component, &rkey);
+        comp = (uct_completion_t){ft_count_done, 1, UCS_OK};
+        ft_wait(uct_ep_flush(ft.ep, 0, &comp), &comp, "a flush");
+    }
+
+    comp = (uct_completion_t){ft_count_done, 1, UCS_OK};
+    while ((status = uct_ep_get_zcopy(ft.ep, &iov, 1, ft.server.base, ft.rkey.rkey,
+                                      &comp)) == UCS_ERR_NO_RESOURCE) {
+        ft_progress("a get");
+    }
+
+    ft_wait(status, &comp, "a get");
+    printf("ft: puts of round %u were repeated without their key\n", round - 1);
+    for (i = 0; i < 16; ++i) {
+        if (values[i] != (round - 1 + i)) {
+            ft_die("put %u was %u, the memory has %" PRIu64, i, round - 1 + i,
+                   values[i]);
+        }
+    }
+}
+
 static const struct {
     const char *name;
     void       (*run)(void);
@@ -293,6 +353,7 @@ static const struct {
     {"listed", ft_run_listed},
     {"nested", ft_run_nested},
     {"owed",   ft_run_owed},
+    {"released", ft_run_released},
     {NULL}
 };
 
@@ -306,7 +367,7 @@ int main(int argc, char **argv)
     }
 
     if (ft_cases[i].name == NULL) {
-        ft_die("usage: ft_requests listed | nested | owed");
+        ft_die("usage: ft_requests listed | nested | owed | released");
     }
 
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -11,14 +11,16 @@
 # The server makes no progress and has no queue pair ready, so its client stays on DC
 export UCX_RC_VARUNA_SPARE_QPS=0
 
-# requests WHAT: runs it against a server
+# requests WHAT [RULE...]: runs it against a server, with a fault if one is given
 requests() {
     fabric_up
+    [ $# -eq 1 ] || fault "${@:2}"
     load_server_start idle 8192
     load_server_call "$run" "$apps/ft_requests" "$1" >client.log 2>&1 ||
         fail "$1 ended with $?: $(tail -n 5 client.log)"
     sed -n 's/^ft:/#/p' client.log
     load_server_stop
+    [ $# -eq 1 ] || faults_fired
     fabric_down
 }
 
@@ -40,6 +42,14 @@ test_endpoints_are_listed_by_another_thread() {
 test_owed_log_entries() {
     export UCX_DC_MLX5_TX_QUEUE_LEN=1
     requests owed
+}
+
+# What was freed is overwritten (not in caches of threads): nobody may look at a released
+# key
+test_released_key() {
+    export MALLOC_PERTURB_=165 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
+    nic_gives_up 10ms 2
+    requests released packet host=1 link=0 nth=200 down
 }
 
 run_tests

@@ -109,7 +109,8 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
     rkey->num_keys    = ucs_ilog2(packed->nic_map) + 1;
     rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
     rkey->token       = packed->token;
-    for (nic = 0; nic < rkey->num_keys; ++nic) {
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        rkey->keys[nic]         = UCT_INVALID_RKEY;
         rkey->inner[nic].rkey   = UCT_INVALID_RKEY;
         rkey->inner[nic].handle = NULL;
         rkey->inner[nic].type   = NULL;
@@ -121,7 +122,8 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
         if (status != UCS_OK) {
             goto err_release;
         }
-        key += sizeof(inner_key);
+        rkey->keys[nic] = rkey->inner[nic].rkey;
+        key            += sizeof(inner_key);
     }
 
     *rkey_p = rkey;

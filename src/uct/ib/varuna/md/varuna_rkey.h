@@ -21,6 +21,9 @@ struct uct_varuna_rkey {
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uint64_t                   token;     /* Of the region, for its proxy */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
+    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner',
+                                             UCT_INVALID_RKEY: none. Numbers of ib's,
+                                             which hold after a release, too */
 };
 
 /** @return Size of a packed key which holds @a num_keys inner ones. */
@@ -62,8 +65,7 @@ static inline uct_rkey_t uct_varuna_rkey_inner(uct_rkey_t rkey, unsigned nic)
 {
     const uct_varuna_rkey_t *vrkey = (const uct_varuna_rkey_t*)rkey;
 
-    return ucs_likely(nic < vrkey->num_keys) ? vrkey->inner[nic].rkey :
-           UCT_INVALID_RKEY;
+    return vrkey->keys[nic % UCT_VARUNA_MAX_LINKS];
 }
 
 #endif

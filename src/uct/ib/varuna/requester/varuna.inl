@@ -163,12 +163,12 @@ uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
                           uct_rkey_t rkey)
 {
     req->remote_addr = remote_addr;
-    req->rkey        = rkey;
+    memcpy(req->keys, ((const uct_varuna_rkey_t*)rkey)->keys, sizeof(req->keys));
 }
 
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
-                       size_t iovcnt)
+                       size_t iovcnt, size_t length)
 {
     size_t i;
 
@@ -176,7 +176,7 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
     for (i = 0; i < iovcnt; ++i) {
         req->iov[i] = iov[i];
     }
-    req->length = uct_iov_total_length(iov, iovcnt);
+    req->length = length;
 }
 
 /* Give the request a registered buffer and an iov over its first @length bytes;

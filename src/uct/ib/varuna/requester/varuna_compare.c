@@ -128,7 +128,7 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     read->length      = ucs_min(req->length - ep->compare.offset,
                                 iface->attr.cap.get.max_bcopy);
     read->remote_addr = req->remote_addr + ep->compare.offset;
-    read->rkey        = req->rkey;
+    memcpy(read->keys, req->keys, sizeof(read->keys));
     read->get.cb      = uct_varuna_compare_unpack;
     read->get.arg     = ep;
     read->comp.func   = uct_varuna_compare_completion;

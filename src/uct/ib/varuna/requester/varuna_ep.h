@@ -60,7 +60,8 @@ struct uct_varuna_req {
     uct_varuna_ep_t            *ep;
     uct_completion_t           *user_comp;
     uint64_t                   remote_addr;
-    uct_rkey_t                 rkey;      /* Outer */
+    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* By the remote NIC: the
+                                             user may have released the outer one */
     uint32_t                   log_sn;
     uint32_t                   end_psn;
     uint32_t                   length;    /* Total payload */

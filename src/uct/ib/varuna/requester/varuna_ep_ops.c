@@ -79,23 +79,24 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                      uct_rkey_t rkey, uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_iov_total_length(iov, iovcnt);
     uct_varuna_req_t *req;
     ucs_status_t status;
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.put.max_iov, "put_zcopy");
-    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
+    UCT_CHECK_LENGTH(length, 0,
                      iface->attr.cap.put.max_zcopy, "put_zcopy");
-    UCT_SKIP_ZERO_LENGTH(uct_iov_total_length(iov, iovcnt));
+    UCT_SKIP_ZERO_LENGTH(length);
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY,
-                                 uct_iov_total_length(iov, iovcnt));
+                                 length);
     return status;
 }
 
@@ -129,24 +130,25 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                      uct_rkey_t rkey, uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_iov_total_length(iov, iovcnt);
     uct_varuna_req_t *req;
     ucs_status_t status;
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.get.max_iov, "get_zcopy");
-    UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt),
+    UCT_CHECK_LENGTH(length,
                      iface->attr.cap.get.min_zcopy,
                      iface->attr.cap.get.max_zcopy, "get_zcopy");
-    UCT_SKIP_ZERO_LENGTH(uct_iov_total_length(iov, iovcnt));
+    UCT_SKIP_ZERO_LENGTH(length);
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
-                                 uct_iov_total_length(iov, iovcnt));
+                                 length);
     return status;
 }
 
@@ -275,6 +277,7 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
                                     unsigned flags, uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_iov_total_length(iov, iovcnt);
     uct_varuna_req_t *req;
     ucs_status_t status;
 
@@ -282,7 +285,7 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.am.max_iov, "am_zcopy");
     UCT_CHECK_LENGTH(header_length, 0, iface->attr.cap.am.max_hdr,
                      "am_zcopy header");
-    UCT_CHECK_LENGTH(header_length + uct_iov_total_length(iov, iovcnt), 0,
+    UCT_CHECK_LENGTH(header_length + length, 0,
                      iface->attr.cap.am.max_zcopy, "am_zcopy");
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
@@ -292,10 +295,10 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
     uct_varuna_req_set_am_header(req, header, header_length);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
     status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
-                                 header_length + uct_iov_total_length(iov, iovcnt));
+                                 header_length + length);
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
 

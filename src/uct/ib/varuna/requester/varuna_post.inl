@@ -27,8 +27,7 @@ uct_varuna_req_rkey(const uct_varuna_req_t *req)
 {
     const uct_varuna_ep_t *ep = req->ep;
 
-    return uct_varuna_rkey_inner(req->rkey,
-                                 ep->peer->links[ep->lane.link].nic);
+    return req->keys[ep->peer->links[ep->lane.link].nic % UCT_VARUNA_MAX_LINKS];
 }
 
 static UCS_F_ALWAYS_INLINE void
