@@ -69,30 +69,26 @@ void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
     ft_ctl_end(ctl, link, msg);
 }
 
-void ft_ctl_proxy_fill(const ft_address_t *address, size_t offset,
-                       uct_varuna_ctl_proxy_req_t *req)
+void ft_ctl_atomic_fill(const ft_address_t *address, size_t offset,
+                        uct_varuna_ctl_atomic_op_t *op)
 {
     const uct_varuna_packed_rkey_t *rkey = (const void*)address->rkey;
-    const uint8_t *key                   = (const uint8_t*)(rkey + 1);
-    unsigned nic;
 
-    memset(req, 0, sizeof(*req));
-    req->addr  = address->base + offset;
-    req->type  = UCT_VARUNA_AMO_ACT_EXECUTE;
-    req->slot  = UCT_ATOMIC_OP_ADD;
-    req->width = sizeof(uint64_t);
-    ucs_for_each_bit(nic, rkey->nic_map) {
-        memcpy(&req->rkeys[nic], key, rkey->key_size);
-        key += rkey->key_size;
-    }
+    memset(op, 0, sizeof(*op));
+    op->addr  = address->base + offset;
+    op->token = rkey->token;
+    op->op    = UCT_ATOMIC_OP_ADD;
+    op->width = sizeof(uint64_t);
 }
 
-void ft_ctl_proxy_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
-                      const ft_ctl_vqp_t *vqp,
-                      const uct_varuna_ctl_proxy_req_t *req, ft_ctl_msg_t *msg)
+void ft_ctl_atomic_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                       const ft_ctl_vqp_t *vqp,
+                       const uct_varuna_ctl_atomic_req_t *req,
+                       const uct_varuna_ctl_atomic_op_t *ops, ft_ctl_msg_t *msg)
 {
-    ft_ctl_begin_vqp(ctl, peer, UCT_VARUNA_CTL_PROXY_REQ, vqp, 0, msg);
+    ft_ctl_begin_vqp(ctl, peer, UCT_VARUNA_CTL_ATOMIC_REQ, vqp, 0, msg);
     ft_ctl_append(msg, req, sizeof(*req));
+    ft_ctl_append(msg, ops, req->count * sizeof(*ops));
     ft_ctl_end(ctl, link, msg);
 }
 
@@ -121,7 +117,7 @@ const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p)
     vqp->target    = rep->target;
     vqp->epoch     = 1;
     vqp->seq       = uct_varuna_am_seq_first(hdr->opening);
-    vqp->proxy_seq = 1;
+    vqp->atomic    = 1;
     *length_p      = rep->addr_len;
     return UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len);
 }

@@ -22,7 +22,7 @@ typedef struct {
     uint64_t opening;  /* 0: it is not open */
     uint32_t target;   /* For the header of its active messages */
     uint32_t seq;      /* Of the next one */
-    uint64_t proxy_seq;
+    uint64_t atomic;   /* Number of the next one */
 } ft_ctl_vqp_t;
 
 /* Where our end of a vQP is, as CONNECT_REQ and CONNECT_REP tell it */
@@ -47,14 +47,16 @@ void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
                       const ft_ctl_vqp_t *vqp,
                       const uct_varuna_ctl_fence_req_t *req, ft_ctl_msg_t *msg);
 
-/** An atomic on a word of the memory that @a address tells of; its number and operands
- *  are the caller's. */
-void ft_ctl_proxy_fill(const ft_address_t *address, size_t offset,
-                       uct_varuna_ctl_proxy_req_t *req);
+/** An atomic on a word of the memory that @a address describes; its operands are the
+ *  caller's. */
+void ft_ctl_atomic_fill(const ft_address_t *address, size_t offset,
+                        uct_varuna_ctl_atomic_op_t *op);
 
-void ft_ctl_proxy_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
-                      const ft_ctl_vqp_t *vqp,
-                      const uct_varuna_ctl_proxy_req_t *req, ft_ctl_msg_t *msg);
+/** @a req->count of them in one message. */
+void ft_ctl_atomic_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
+                       const ft_ctl_vqp_t *vqp,
+                       const uct_varuna_ctl_atomic_req_t *req,
+                       const uct_varuna_ctl_atomic_op_t *ops, ft_ctl_msg_t *msg);
 
 void ft_ctl_close_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                       const ft_ctl_vqp_t *vqp, ft_ctl_msg_t *msg);

@@ -59,19 +59,29 @@ static int ft_make_fence(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
     return 1;
 }
 
-static int ft_make_proxy(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
+/* Some at once, some of them again */
+static int ft_make_atomics(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {
     ft_ctl_vqp_t *vqp = ft_make_vqp(fuzz, rng);
-    uct_varuna_ctl_proxy_req_t req;
+    uct_varuna_ctl_atomic_op_t ops[4];
+    uct_varuna_ctl_atomic_req_t req = {
+        .first = vqp->atomic,
+        .acked = vqp->atomic - ft_rng_below(rng, 1 + ucs_min(vqp->atomic, 3)),
+        .count = 1 + ft_rng_below(rng, ucs_static_array_size(ops))
+    };
+    unsigned i;
 
-    ft_ctl_proxy_fill(&fuzz->address, 8 * ft_rng_below(rng, 500), &req);
-    req.seq     = vqp->proxy_seq;
-    req.slot    = ft_rng_below(rng, UCT_ATOMIC_OP_LAST);
-    req.compare = ft_rng_below(rng, 4);
-    req.swap    = ft_rng_below(rng, 4);
-    ft_ctl_proxy_req(&fuzz->ctl, &fuzz->victim, shot->link, vqp, &req, &shot->msg);
+    for (i = 0; i < req.count; ++i) {
+        ft_ctl_atomic_fill(&fuzz->address, 8 * ft_rng_below(rng, 500), &ops[i]);
+        ops[i].op      = ft_rng_below(rng, UCT_ATOMIC_OP_LAST);
+        ops[i].compare = ft_rng_below(rng, 4);
+        ops[i].value   = ft_rng_below(rng, 4);
+    }
+
+    ft_ctl_atomic_req(&fuzz->ctl, &fuzz->victim, shot->link, vqp, &req, ops,
+                      &shot->msg);
     if (!ft_rng_one_in(rng, 4)) {
-        ++vqp->proxy_seq;
+        vqp->atomic += req.count;
     }
     return 1;
 }
@@ -155,20 +165,22 @@ static void ft_make_pong(ft_fuzz_t *fuzz, ft_rng_t *rng,
                  &pong, sizeof(pong), &shot->msg);
 }
 
-static void ft_make_proxy_rep(ft_fuzz_t *fuzz, ft_rng_t *rng,
-                              const uct_varuna_ctl_hdr_t *req, ft_shot_t *shot)
+static void ft_make_atomic_rep(ft_fuzz_t *fuzz, ft_rng_t *rng,
+                               const uct_varuna_ctl_hdr_t *req, ft_shot_t *shot)
 {
-    const uct_varuna_ctl_proxy_req_t *asked = (const void*)(req + 1);
-    uct_varuna_ctl_proxy_rep_t rep          = {
-        .seq        = asked->seq,
-        .value      = ft_rng_next(rng),
-        .home_epoch = ft_rng_below(rng, 4),
-        .status     = ft_rng_one_in(rng, 8) ? UCS_ERR_CANCELED : UCS_OK,
-        .home_nic   = ft_rng_below(rng, 3)
+    const uct_varuna_ctl_atomic_req_t *asked = (const void*)(req + 1);
+    struct {
+        uct_varuna_ctl_atomic_rep_t    rep;
+        uct_varuna_ctl_atomic_result_t result;
+    } UCS_S_PACKED body = {
+        .rep.first     = asked->first,
+        .rep.count     = 1,
+        .result.value  = ft_rng_next(rng),
+        .result.status = ft_rng_one_in(rng, 8) ? UCS_ERR_CANCELED : UCS_OK
     };
 
     ft_ctl_reply(&fuzz->ctl, &fuzz->victim, shot->link, req,
-                 UCT_VARUNA_CTL_PROXY_REP, &rep, sizeof(rep), &shot->msg);
+                 UCT_VARUNA_CTL_ATOMIC_REP, &body, sizeof(body), &shot->msg);
 }
 
 int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
@@ -201,8 +213,8 @@ int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
     case UCT_VARUNA_CTL_PING:
         ft_make_pong(fuzz, rng, req, shot);
         return 1;
-    case UCT_VARUNA_CTL_PROXY_REQ:
-        ft_make_proxy_rep(fuzz, rng, req, shot);
+    case UCT_VARUNA_CTL_ATOMIC_REQ:
+        ft_make_atomic_rep(fuzz, rng, req, shot);
         return 1;
     default:
         return 0;
@@ -254,7 +266,7 @@ int ft_fuzz_make(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
         int      (*make)(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot);
     } kinds[] = {
         {20, ft_make_open},   {12, ft_make_connect}, {12, ft_make_fence},
-        {15, ft_make_proxy},  {6, ft_make_close},    {5, ft_make_ping},
+        {15, ft_make_atomics},  {6, ft_make_close},    {5, ft_make_ping},
         {20, ft_make_data},   {10, ft_make_replay},  {8, ft_make_late_answer},
         {2, ft_make_garbage}
     };
@@ -313,7 +325,7 @@ int ft_fuzz_learn(ft_fuzz_t *fuzz, const void *data, size_t length)
     case UCT_VARUNA_CTL_CONNECT_REQ:
     case UCT_VARUNA_CTL_FENCE_REQ:
     case UCT_VARUNA_CTL_PING:
-    case UCT_VARUNA_CTL_PROXY_REQ:
+    case UCT_VARUNA_CTL_ATOMIC_REQ:
         return 1;
     default:
         return 0;

@@ -124,20 +124,21 @@ static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
 static void ft_forge(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                      const ft_ctl_vqp_t *vqp)
 {
-    static unsigned count          = 0;
-    uct_varuna_ctl_fence_req_t req = {
+    static unsigned count            = 0;
+    uct_varuna_ctl_fence_req_t req   = {
         .newest = 9, .round = 1, .am_acked = vqp->seq + 9
     };
-    uct_varuna_ctl_proxy_req_t amo = {.seq = 1, .width = 8, .addr = 8};
-    ft_ctl_vqp_t forged            = *vqp;
-    uint64_t secret                = ctl->secret;
+    uct_varuna_ctl_atomic_req_t amos = {.first = 1, .acked = 1, .count = 1};
+    uct_varuna_ctl_atomic_op_t amo   = {.width = 8, .addr = 8};
+    ft_ctl_vqp_t forged              = *vqp;
+    uint64_t secret                  = ctl->secret;
     ft_ctl_msg_t msg;
 
     for (ctl->secret = ~secret; ; ctl->secret = secret) {
         forged.epoch = 9;
         ft_ctl_fence_req(ctl, peer, link, &forged, &req, &msg);
         ft_send(ctl, peer, link, &msg);
-        ft_ctl_proxy_req(ctl, peer, link, &forged, &amo, &msg);
+        ft_ctl_atomic_req(ctl, peer, link, &forged, &amos, &amo, &msg);
         ft_send(ctl, peer, link, &msg);
         ft_ctl_close_vqp(ctl, peer, link, &forged, &msg);
         ft_send(ctl, peer, link, &msg);
