@@ -55,11 +55,16 @@ test_extended_home_moves() {
 }
 
 # ... which mode proxy does not have: nothing moves
+# A NIC dies in one of 40 faults: in a short storm perhaps none does.
 test_proxy_target_loses_nics() {
-    seed=$((seed + 1))
-    chaos proxy -K
-    grep -q 'NICs of [1-9]' out || fail "no NIC died"
-    ! grep -q ' [1-9][0-9]* moves' out || fail "a home NIC has moved"
+    local i
+    for ((i = 0; i < 6; ++i)); do
+        seed=$((seed + 1))
+        chaos proxy -K
+        ! grep -q ' [1-9][0-9]* moves' out || fail "a home NIC has moved"
+        ! grep -q 'NICs of [1-9]' out || return 0
+    done
+    fail "no NIC died"
 }
 
 run_tests
