@@ -149,8 +149,8 @@ test_one_device_per_link() {
     [ "$(links)" = \
       "varuna_mlx5_0:1 varuna_mlx5_1:1 varuna_mlx5_2:1 " ] ||
         fail "$(info)"
-    # The header and a key for each link
-    count_is 1 'remote key: 32 bytes' info
+    # The header, with the region's token, and a key for each link
+    count_is 1 'remote key: 40 bytes' info
     count_is 0 'failed to open interface|ERROR|WARN' info
 }
 

@@ -89,7 +89,7 @@ copy_all() {
         "${tests[@]}" "${headers[@]}"
     # What objects depend on is in the copy
     find "$copy/_build" \( -name '*.Plo' -o -name '*.Po' \) \
-        -exec sed -i "s|$top/\(src\|test\)/|$copy/\1/|g" {} +
+        -exec sed -i "s#$top/\(src\|test\)/#$copy/\1/#g" {} +
     patch -s -d "$copy" -p1 -F0 --no-backup-if-mismatch <"$patch" >&2
 }
 
