@@ -17,7 +17,6 @@ void uct_varuna_retry_start(uct_varuna_retry_t *retry, ucs_time_t due,
                             ucs_time_t clock)
 {
     retry->since     = clock;
-    retry->sent_at   = 0;
     retry->due       = due;
     retry->tries     = 0;
     retry->link      = UCT_VARUNA_LINK_NONE;
@@ -69,7 +68,6 @@ unsigned uct_varuna_retry_next(uct_varuna_retry_t *retry,
     }
 
     retry->link    = link;
-    retry->sent_at = now;
     retry->due     = now + (policy->interval << power);
     ++retry->tries;
     return link;

@@ -27,7 +27,6 @@ typedef struct uct_varuna_retry_policy {
 
 typedef struct uct_varuna_retry {
     ucs_time_t                 since;      /* Start, by the give-up clock */
-    ucs_time_t                 sent_at;    /* Last try */
     ucs_time_t                 due;        /* Next try */
     unsigned                   tries;
     uint8_t                    link;       /* Of the last try, LINK_NONE: none yet */

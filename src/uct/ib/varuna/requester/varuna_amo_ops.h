@@ -10,6 +10,7 @@
 
 #include <uct/ib/varuna/core/varuna_slots.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue.h>
@@ -95,9 +96,7 @@ typedef struct uct_varuna_ep_amo {
     /* Mode extended: the access which is with the peer's proxy; one at a time */
     uct_varuna_amo_t           *proxied;
     uint64_t                   proxy_seq;  /* Newest number given */
-    ucs_time_t                 proxy_sent;
-    ucs_time_t                 proxy_since;
-    uint8_t                    proxy_link;
+    uct_varuna_retry_t         retry;      /* Of what is with the proxy */
     /* Mode proxy */
     uint8_t                    holding;    /* New ones wait for each other */
     uint8_t                    num_sent;   /* Not answered yet */

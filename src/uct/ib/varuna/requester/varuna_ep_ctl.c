@@ -100,7 +100,7 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
         ucs_debug("rc_varuna: ep %p vqp=%u: no answer on %s for %.3f s: asking "
                   "again on %s", ep, ep->id,
                   uct_varuna_link_name(iface, last.link),
-                  ucs_time_to_sec(now - last.sent_at),
+                  ucs_time_to_sec(now + policy.interval - last.due),
                   uct_varuna_link_name(iface, link));
     }
 

@@ -67,7 +67,6 @@ UCS_TEST_F(test_varuna_retry, first_try_may_be_due_later) {
 UCS_TEST_F(test_varuna_retry, sends_once_in_each_interval) {
     for (unsigned i = 0; i < 5; ++i) {
         next(1);
-        EXPECT_EQ(m_now, m_retry.sent_at);
         EXPECT_EQ(INTERVAL, wait());
         EXPECT_EQ(i + 1, m_retry.tries);
     }

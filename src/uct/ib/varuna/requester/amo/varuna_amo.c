@@ -15,6 +15,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/requester/varuna.inl>

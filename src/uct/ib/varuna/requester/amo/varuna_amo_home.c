@@ -9,6 +9,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
@@ -26,21 +27,48 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     }
 }
 
-uint8_t uct_varuna_amo_choose_link(uct_varuna_ep_t *ep, int is_repeat)
+static uct_varuna_retry_policy_t
+uct_varuna_amo_retry_policy(const uct_varuna_ep_t *ep)
 {
-    uint8_t link = uct_varuna_ep_select_link(ep);
-    unsigned map = ep->peer->link_map;
+    const uct_varuna_iface_t *iface        = uct_varuna_ep_iface(ep);
+    const uct_varuna_retry_policy_t policy = {
+        .interval = iface->config.ctl_timeout,
+        .give_up  = iface->config.give_up
+    };
 
-    if ((link == UCT_VARUNA_LINK_NONE) || is_repeat) {
-        /* The first one over the best link, then round robin */
-        link = (link == UCT_VARUNA_LINK_NONE) ? 0 : ep->amo.proxy_link;
-        do {
-            link = (link + 1) % UCT_VARUNA_MAX_LINKS;
-        } while (!(map & UCS_BIT(link)));
+    return policy;
+}
+
+void uct_varuna_amo_retry_start(uct_varuna_ep_t *ep)
+{
+    uct_varuna_retry_start(&ep->amo.retry, 0, uct_varuna_ep_requester(ep)->scan.clock);
+}
+
+unsigned uct_varuna_amo_retry_next(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_retry_policy_t policy = uct_varuna_amo_retry_policy(ep);
+
+    return uct_varuna_retry_next(&ep->amo.retry, &policy, uct_varuna_ep_select_link(ep),
+                                 ep->peer->link_map, ucs_get_time());
+}
+
+int uct_varuna_amo_retry_is_due(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_retry_policy_t policy = uct_varuna_amo_retry_policy(ep);
+    ucs_time_t clock                       = uct_varuna_ep_requester(ep)->scan.clock;
+
+    switch (uct_varuna_retry_check(&ep->amo.retry, &policy, ucs_get_time(), clock)) {
+    case UCT_VARUNA_RETRY_SEND:
+        return 1;
+    case UCT_VARUNA_RETRY_GIVE_UP:
+        ucs_diag("ep %p: vQP %u: the peer has not executed an atomic for %.1f s: "
+                 "giving up", ep, ep->id,
+                 ucs_time_to_sec(clock - ep->amo.retry.since));
+        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
+        return 0;
+    default:
+        return 0;
     }
-
-    ep->amo.proxy_link = link;
-    return link;
 }
 
 static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
@@ -48,8 +76,7 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
     const uct_varuna_amo_t *amo     = ep->amo.proxied;
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     uct_varuna_ctl_proxy_req_t req  = {0};
-    uint8_t link                    =
-            uct_varuna_amo_choose_link(ep, ep->amo.proxy_sent != 0);
+    unsigned link                   = uct_varuna_amo_retry_next(ep);
     unsigned nic;
 
     req.seq       = ep->amo.proxy_seq;
@@ -72,7 +99,6 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
         req.rkeys[nic] = uct_varuna_rkey_inner(amo->rkey, nic);
     }
 
-    ep->amo.proxy_sent = ucs_get_time();
     uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,
                            sizeof(req));
 }
@@ -87,9 +113,8 @@ ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
         return UCS_ERR_BUSY; /* Comes again when that one is answered */
     }
 
-    ep->amo.proxied     = amo;
-    ep->amo.proxy_sent  = 0;
-    ep->amo.proxy_since = uct_varuna_requester(iface)->scan.clock;
+    ep->amo.proxied = amo;
+    uct_varuna_amo_retry_start(ep);
     ++ep->amo.proxy_seq;
     ++ep->amo.stats.proxied;
     uct_varuna_amo_send_proxy(ep);
@@ -100,22 +125,9 @@ ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
 void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
                                 uct_varuna_ep_t *ep)
 {
-    ucs_time_t now = ucs_get_time();
-    ucs_time_t age = uct_varuna_requester(iface)->scan.clock - ep->amo.proxy_since;
-
-    if (now - ep->amo.proxy_sent < iface->config.ctl_timeout) {
-        return;
+    if (uct_varuna_amo_retry_is_due(ep)) {
+        uct_varuna_amo_send_proxy(ep);
     }
-
-    if (age > iface->config.give_up) {
-        ucs_diag("ep %p: vQP %u: no answer of the peer's proxy for %.1f s: "
-                 "giving up", ep, ep->id,
-                 ucs_time_to_sec(age));
-        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-        return;
-    }
-
-    uct_varuna_amo_send_proxy(ep);
 }
 
 void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
@@ -129,6 +141,7 @@ void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
     }
 
     ep->amo.proxied = NULL;
+    uct_varuna_retry_stop(&ep->amo.retry);
     if (rep->status != UCS_OK) {
         ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "
                  "0x%lx: %s", ep, amo->sm.addr,

@@ -10,6 +10,7 @@
 
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 

@@ -8,7 +8,6 @@
 #ifndef UCT_VARUNA_AMO_PRIV_H_
 #define UCT_VARUNA_AMO_PRIV_H_
 
-#include "varuna_amo.h"
 #include <uct/ib/varuna/requester/varuna_ep_event.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 
@@ -80,8 +79,14 @@ void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo);
  *  If nobody waits for it, the endpoint fails. */
 void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status);
 
-/** @return The link for a message to the peer's proxy: the best one, or the next one
- *  if the message was sent before. */
-uint8_t uct_varuna_amo_choose_link(uct_varuna_ep_t *ep, int is_repeat);
+/** A request to the peer's proxy begins. */
+void uct_varuna_amo_retry_start(uct_varuna_ep_t *ep);
+
+/** It is sent. @return The link: the best one at first, then one after the other. */
+unsigned uct_varuna_amo_retry_next(uct_varuna_ep_t *ep);
+
+/** @return Whether it is to be sent again. The endpoint fails if the peer has not
+ *  answered for too long. */
+int uct_varuna_amo_retry_is_due(uct_varuna_ep_t *ep);
 
 #endif

@@ -20,6 +20,7 @@
 #endif
 
 #include "varuna_amo_modes.h"
+#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -164,16 +165,15 @@ static void uct_varuna_amo_proxy_add_op(uct_varuna_amo_msg_t *msg,
 }
 
 static void uct_varuna_amo_proxy_post(uct_varuna_ep_t *ep,
-                                      uct_varuna_amo_msg_t *msg, uint64_t acked,
-                                      uint8_t link)
+                                      uct_varuna_amo_msg_t *msg, uint64_t acked)
 {
     if (msg->req.count == 0) {
         return;
     }
 
     msg->req.acked = acked;
-    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_ATOMIC_REQ, ep->lanes.epoch,
-                           msg, sizeof(msg->req) +
+    uct_varuna_ep_ctl_send(ep, ep->amo.retry.link, UCT_VARUNA_CTL_ATOMIC_REQ,
+                           ep->lanes.epoch, msg, sizeof(msg->req) +
                            (msg->req.count * sizeof(*msg->ops)));
     msg->req.count = 0;
 }
@@ -208,8 +208,8 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
         }
 
         if (ep->amo.num_sent == 0) {
-            ep->amo.proxy_sent  = ucs_get_time();
-            ep->amo.proxy_since = uct_varuna_requester(iface)->scan.clock;
+            uct_varuna_amo_retry_start(ep);
+            uct_varuna_amo_retry_next(ep);
         }
 
         ucs_list_del(&amo->ready);
@@ -220,36 +220,23 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
         uct_varuna_amo_proxy_add_op(&msg, amo);
     }
 
-    uct_varuna_amo_proxy_post(ep, &msg, acked, uct_varuna_amo_choose_link(ep, 0));
+    uct_varuna_amo_proxy_post(ep, &msg, acked);
     return status;
 }
 
 /* What is answered in between is not sent again: its numbers are missing. */
-static void uct_varuna_amo_proxy_repeat(uct_varuna_iface_t *iface,
-                                        uct_varuna_ep_t *ep)
+static void uct_varuna_amo_proxy_repeat(uct_varuna_ep_t *ep)
 {
-    ucs_time_t now  = ucs_get_time();
-    ucs_time_t age  = uct_varuna_requester(iface)->scan.clock -
-                      ep->amo.proxy_since;
     uint64_t acked  = uct_varuna_amo_proxy_acked(ep);
     uint64_t number = 0;
     uct_varuna_amo_msg_t msg;
     uct_varuna_amo_t *amo;
-    uint8_t link;
 
-    if ((now - ep->amo.proxy_sent) < iface->config.ctl_timeout) {
+    if (!uct_varuna_amo_retry_is_due(ep)) {
         return;
     }
 
-    if (age > iface->config.give_up) {
-        ucs_diag("ep %p: vQP %u: the peer has not executed an atomic for %.1f s: "
-                 "giving up", ep, ep->id, ucs_time_to_sec(age));
-        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-        return;
-    }
-
-    ep->amo.proxy_sent = now;
-    link               = uct_varuna_amo_choose_link(ep, 1);
+    uct_varuna_amo_retry_next(ep);
     memset(&msg.req, 0, sizeof(msg.req));
     ucs_list_for_each(amo, &ep->amo.all, all) {
         if (amo->number == 0) {
@@ -257,14 +244,14 @@ static void uct_varuna_amo_proxy_repeat(uct_varuna_iface_t *iface,
         }
 
         if (amo->number != (number + 1)) {
-            uct_varuna_amo_proxy_post(ep, &msg, acked, link);
+            uct_varuna_amo_proxy_post(ep, &msg, acked);
         }
 
         uct_varuna_amo_proxy_add_op(&msg, amo);
         number = amo->number;
     }
 
-    uct_varuna_amo_proxy_post(ep, &msg, acked, link);
+    uct_varuna_amo_proxy_post(ep, &msg, acked);
 }
 
 static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
@@ -289,7 +276,7 @@ static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
     }
 
     if (ep->amo.num_sent > 0) {
-        uct_varuna_amo_proxy_repeat(iface, ep);
+        uct_varuna_amo_proxy_repeat(ep);
         return 1;
     }
 
@@ -353,8 +340,8 @@ void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
         return;
     }
 
-    ep->amo.proxy_sent  = ucs_get_time();
-    ep->amo.proxy_since = uct_varuna_ep_requester(ep)->scan.clock;
+    uct_varuna_amo_retry_start(ep);
+    uct_varuna_amo_retry_next(ep); /* The answer restarts the interval */
     if (uct_varuna_amo_proxy_progress(ep)) {
         uct_varuna_ep_add_work(ep);
     }
