@@ -52,4 +52,15 @@ test_released_key() {
     requests released packet host=1 link=0 nth=200 down
 }
 
+test_released_key_of_atomics() {
+    export MALLOC_PERTURB_=165 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
+    requests released_atomics
+}
+
+test_released_key_of_atomics_extended() {
+    export MALLOC_PERTURB_=165 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    requests released_atomics
+}
+
 run_tests

@@ -394,7 +394,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     amo->ep        = ep;
     amo->user_comp = args->comp;
     amo->result    = args->result;
-    amo->rkey      = args->rkey;
+    amo->key       = *(const uct_varuna_rkey_t*)args->rkey;
     amo->sn        = ++ep->amo.sn;
     amo->is_ready  = 0;
     amo->is_told   = 0;

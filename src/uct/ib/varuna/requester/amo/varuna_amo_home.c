@@ -96,7 +96,7 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
     }
 
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
-        req.rkeys[nic] = uct_varuna_rkey_inner(amo->rkey, nic);
+        req.rkeys[nic] = uct_varuna_rkey_inner((uct_rkey_t)&amo->key, nic);
     }
 
     uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,

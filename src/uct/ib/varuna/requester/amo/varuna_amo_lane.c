@@ -213,7 +213,7 @@ static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
 
     uct_varuna_mlx5_bell_join(&bell);
     status = uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_OCCUPY,
-                                     amo->sm.addr, amo->rkey, amo->sm.width,
+                                     amo->sm.addr, (uct_rkey_t)&amo->key, amo->sm.width,
                                      act->compare, act->swap, 1);
     uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
     return status;
@@ -226,7 +226,7 @@ static ucs_status_t uct_varuna_amo_post_confirm(uct_varuna_iface_t *iface,
     ucs_status_t status;
 
     status = uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
-                                     amo->sm.addr, amo->rkey, amo->sm.width,
+                                     amo->sm.addr, (uct_rkey_t)&amo->key, amo->sm.width,
                                      act->compare, act->swap, 0);
     if (status != UCS_OK) {
         return status;
@@ -251,7 +251,7 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
 
     switch (act->type) {
     case UCT_VARUNA_AMO_ACT_READ:
-        return uct_varuna_amo_post_read(iface, amo, amo->sm.addr, amo->rkey,
+        return uct_varuna_amo_post_read(iface, amo, amo->sm.addr, (uct_rkey_t)&amo->key,
                                         amo->sm.width);
     case UCT_VARUNA_AMO_ACT_READ_BODY:
         return uct_varuna_amo_post_read(
@@ -259,7 +259,7 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
                 amo->ep->amo.arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
     case UCT_VARUNA_AMO_ACT_CAS:
         return uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
-                                       amo->sm.addr, amo->rkey, amo->sm.width,
+                                       amo->sm.addr, (uct_rkey_t)&amo->key, amo->sm.width,
                                        act->compare, act->swap, 1);
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
         return uct_varuna_amo_post_mark(iface, amo);

@@ -10,6 +10,7 @@
 
 #include <uct/ib/varuna/requester/varuna_ep_event.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
 
 struct uct_varuna_amo {
     uct_completion_t           comp;      /* Of the action on the lane */
@@ -18,7 +19,7 @@ struct uct_varuna_amo {
     uct_varuna_ep_t            *ep;
     uct_completion_t           *user_comp;
     void                       *result;
-    uct_rkey_t                 rkey;      /* Outer */
+    uct_varuna_rkey_t          key;       /* The user may release its own */
     uint32_t                   sn;
     uint8_t                    is_ready;
     uint8_t                    is_told;   /* The user has the result */

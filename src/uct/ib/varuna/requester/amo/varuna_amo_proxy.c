@@ -156,7 +156,7 @@ static void uct_varuna_amo_proxy_add_op(uct_varuna_amo_msg_t *msg,
     ucs_assert(amo->number == (msg->req.first + msg->req.count));
     memset(op, 0, sizeof(*op));
     op->addr    = amo->sm.addr;
-    op->token   = ((const uct_varuna_rkey_t*)amo->rkey)->token;
+    op->token   = amo->key.token;
     op->compare = amo->sm.compare;
     op->value   = amo->sm.value;
     op->op      = amo->sm.op;
