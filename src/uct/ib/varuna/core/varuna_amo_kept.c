@@ -18,7 +18,7 @@ void uct_varuna_amo_kept_init(uct_varuna_amo_kept_t *kept)
     kept->acked = 1;
 }
 
-/* Nobody can acknowledge what was not executed: such a number is not believed. */
+/* What was not executed cannot be acknowledged: such a number is ignored. */
 void uct_varuna_amo_kept_ack(uct_varuna_amo_kept_t *kept, uint64_t acked)
 {
     if ((acked > kept->acked) && (acked <= kept->next)) {

@@ -390,7 +390,7 @@ void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
 {
     ucs_assert(sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY);
 
-    /* Rule 6: the target first, awaited, and only then the mark: whoever takes
+    /* Rule 6: the target first, awaited, and only then the mark: a client that takes
      * our UID out of the target has marked it before */
     uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_LOST_READ);
 }

@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Checks a port's address (LID or GID) that a peer sent, before UCX gets it: UCX
- * takes its length from what it reads, and ends the process if something in it is not
- * as it should be. Pure; called by whoever hands such an address to UCX.
+ * takes its length from what it reads, and ends the process if the address is malformed.
+ * Pure; called before each use of such an address by UCX.
  */
 #ifndef UCT_VARUNA_IB_ADDR_H_
 #define UCT_VARUNA_IB_ADDR_H_

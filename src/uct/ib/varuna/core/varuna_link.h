@@ -2,9 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The link table of an interface: the state of each link (varuna_damp.h), and the
- * choice of the link to use. Pure: whoever detects something reports it here
- * (detector), whoever acts on it reads it here (recovery). Endpoints compare a
- * generation, so that one store switches them all.
+ * choice of the link to use. Pure: detectors report here, and the recovery reads here.
+ * Endpoints compare a generation, so one store switches them all.
  */
 #ifndef UCT_VARUNA_LINK_H_
 #define UCT_VARUNA_LINK_H_

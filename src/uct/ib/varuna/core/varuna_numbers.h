@@ -11,8 +11,8 @@
  * comparison. Numbers whose lower bits differ also differ in one bit more, so a larger
  * table has no collisions either.
  *
- * One thread finds and removes; another one may add at the same time. Whoever adds or
- * removes has the caller's lock.
+ * One thread finds and removes; another one may add at the same time. The caller's lock is
+ * held to add and to remove.
  */
 #ifndef UCT_VARUNA_NUMBERS_H_
 #define UCT_VARUNA_NUMBERS_H_

@@ -316,8 +316,8 @@ typedef struct uct_varuna_packed_rkey {
     uint8_t                    atomic_mode;/* Of the responder */
     uint8_t                    reserved;   /* Zero */
     uint64_t                   token;      /* Names the region to the responder's
-                                              proxy; nobody else knows it. 0: no
-                                              atomics by the CPU */
+                                              proxy; only owners of the key know it.
+                                              0: no atomics by the CPU */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 

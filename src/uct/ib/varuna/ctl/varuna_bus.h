@@ -26,8 +26,8 @@
  * requests are sent again. */
 #define UCT_VARUNA_BUS_MAX_INBOX     65536
 
-/* Events of this process, to which rooms above react by a row of the async context.
- * Nobody can send them: they are no types of messages. */
+/* Events of this process, to which rooms above react by a row of the async context. They
+ * are not types of messages, so no peer can send them. */
 enum {
     UCT_VARUNA_BUS_PROGRESSED  = UCT_VARUNA_CTL_LAST, /* Inner interfaces were polled */
     UCT_VARUNA_BUS_PORT_CHANGED,                      /* ctl->ports_down is another */
@@ -82,7 +82,7 @@ void uct_varuna_bus_init(uct_varuna_bus_t *bus);
 void uct_varuna_bus_cleanup(uct_varuna_bus_t *bus);
 
 /**
- * Add handlers to the table. Nobody else can add one for the same type and thread.
+ * Add handlers to the table. A type has one handler for each thread.
  *
  * @param [in] arg  Passed to all of these handlers.
  */
@@ -99,7 +99,7 @@ ucs_status_t uct_varuna_bus_add(uct_varuna_bus_t *bus,
 /**
  * Check a message, see uct_varuna_parse_ctl().
  *
- * @return UCS_ERR_INVALID_PARAM also if nobody handles its type.
+ * @return UCS_ERR_INVALID_PARAM also if its type has no handler.
  */
 ucs_status_t uct_varuna_bus_check(const uct_varuna_bus_t *bus, const void *data,
                                   size_t length, const char **reason_p);

@@ -9,10 +9,10 @@
  *   varuna_ctl_open       opens, closes, listens
  *   varuna_ctl_progress   progress in the async context
  *   varuna_ctl_receive    receiving, dispatch in the main thread
- *   varuna_bus            rows: who handles a message, and the inbox
+ *   varuna_bus            rows: the handlers of messages, and the inbox
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
  *   varuna_stranger       REJECT to peers and to strangers
- *   varuna_ports          PORTS: the state of our ports, for those who send to us
+ *   varuna_ports          PORTS: the state of our ports, for the peers that send to us
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
  *   varuna_path           paths to peers, judged by all of that
  *   varuna_peer_event     what the async context found, applied in the main thread
@@ -41,7 +41,7 @@
 /* Largest control message; the inner interface must be able to send it. */
 #define UCT_VARUNA_CTL_MAX_MSG       4096
 
-/* Bytes of the requester's address behind a request, at most */
+/* Bytes of the requester's address after a request, at most */
 #define UCT_VARUNA_CTL_MAX_FROM \
     (UCT_VARUNA_DEVICE_ADDR_MAX + UCT_VARUNA_CTL_ADDR_MAX)
 
@@ -94,8 +94,8 @@ typedef struct uct_varuna_ctl_msg {
     char                       data[];
 } uct_varuna_ctl_msg_t;
 
-/* Where the answer to a stranger goes (varuna_stranger.c), with room behind the
- * addresses as foreign code takes lengths from them */
+/* Where the answer to a stranger goes (varuna_stranger.c), with room after the
+ * addresses, since UCX takes lengths from them */
 typedef struct uct_varuna_stranger {
     uct_varuna_ctl_ep_t        *ep;        /* NULL: there is none */
     char                       device_addr[64];
@@ -150,7 +150,7 @@ struct uct_varuna_ctl {
     struct {
         uint32_t               number;     /* Of port events so far */
         uint8_t                changed;    /* Links: the last of them */
-        uint8_t                pending;    /* Somebody was not told yet */
+        uint8_t                pending;    /* Some peer was not notified yet */
     } ports;                               /* varuna_ports.c */
     struct {
         ucs_time_t             interval;   /* 0: only on demand */
@@ -158,9 +158,9 @@ struct uct_varuna_ctl {
         ucs_time_t             ticked_at;
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
-        uint8_t                suspects;   /* Links on which nobody answers */
-        uint8_t                missing;    /* ... on which somebody was not heard
-                                              at the last tick */
+        uint8_t                suspects;   /* Links on which no peer answers */
+        uint8_t                missing;    /* ... on which some peer was silent at
+                                              the last tick */
         uint8_t                down_map;   /* For the main thread, as above */
         uint8_t                up_map;
     } hb;                                  /* Heartbeat */

@@ -140,8 +140,8 @@ void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
     }
 }
 
-/* A control endpoint failed: the next message makes a new one. Who sent a request
- * sends it again, on another link if it likes. */
+/* A control endpoint failed: the next message makes a new one. Requests are repeated by
+ * their senders, perhaps on another link. */
 ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
                                         ucs_status_t status)
 {
@@ -204,7 +204,7 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     int retry;
 
     if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
-        return UCS_ERR_UNREACHABLE; /* Who asks asks again */
+        return UCS_ERR_UNREACHABLE; /* Requests are repeated */
     }
 
     for (retry = 0; retry < 2; ++retry) {

@@ -33,8 +33,8 @@
 /*
  * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
  * interfaces: messages are small and few, a dead peer must soon release its DCI,
- * and no acknowledgement of flow control may stand between two of them. That one is
- * lost is expected, and told by whoever asks again.
+ * and no acknowledgement of flow control may be between two of them. Lost messages are
+ * expected: requests are repeated, and that is logged.
  */
 static const struct {
     const char                 *name;

@@ -35,8 +35,8 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl);
 void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
                              uct_varuna_ctl_msg_t *msg);
 
-/** Append where we are, for one who has to say that it isn't who we think. There is
- * room for UCT_VARUNA_CTL_MAX_FROM bytes. @return how many were used. */
+/** Append our address, for a receiver that has to refuse the message. There is room for
+ * UCT_VARUNA_CTL_MAX_FROM bytes. @return The number of bytes used. */
 size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
                                   uct_varuna_ctl_hdr_t *hdr);
 

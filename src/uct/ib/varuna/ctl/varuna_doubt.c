@@ -1,11 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Keeps peers that are dead from occupying all DCIs of the control plane: a
- * message to nobody holds one until its retries are exhausted, and what is sent to
- * the living would wait behind it. A peer is doubtful on a link while the last
- * message to it there has failed; such peers share UCT_VARUNA_CTL_MAX_DOUBTFUL DCIs,
- * and what finds none is not sent. Called by varuna_ctl_send.c, lock held.
+ * Keeps dead peers from occupying all DCIs of the control plane: a message to a dead
+ * process holds one until its retries are exhausted, and messages to living ones would
+ * wait. A peer is doubtful on a link while the last message to it there has failed; such
+ * peers share UCT_VARUNA_CTL_MAX_DOUBTFUL DCIs, and a message that finds none of them free
+ * is not sent. Called by varuna_ctl_send.c, lock held.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

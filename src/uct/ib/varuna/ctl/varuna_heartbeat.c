@@ -1,14 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Sends pings, answers them, and tells what their absence means. The verdicts on
+ * Sends pings, answers them, and decides what their absence means. The verdicts on
  * paths are in varuna_alive.c; here they are compared over all peers:
  *
  *   silent                             what it means
  *   one path of a peer, others of it   the way to the peer on that link, or its
  *   answer                             port (it says so itself, if it is down)
  *   that link to peers behind several  the link: suspected for all of them
- *   ports, and nobody answers on it
+ *   ports, and no peer answers on it
  *   all paths of a peer                the peer: nothing is switched
  */
 #ifdef HAVE_CONFIG_H
@@ -126,9 +126,9 @@ uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                verdict->became_silent, now);
 }
 
-/* Compare the peers: a link on which those behind several ports are silent and nobody
- * answers is suspected, and one which was and on which one answers is not any more.
- * One port alone may be at fault itself. */
+/* Compare the peers. A link is suspected if peers behind several ports are silent on it
+ * and none answers; the first answer ends that. If all silent peers are behind one port,
+ * that port may be at fault. */
 static void uct_varuna_heartbeat_judge_link(uct_varuna_ctl_t *ctl,
                                             unsigned link, ucs_time_t now)
 {
@@ -170,9 +170,9 @@ static void uct_varuna_heartbeat_ask(uct_varuna_ctl_t *ctl,
 }
 
 /*
- * Somebody is silent on @a link. Whether it is our fault is shown by others, even if
- * nothing is sent to them: some of them are asked, and others at each tick. Not more
- * than once in a tick for each link, however many are silent.
+ * A peer is silent on @a link. Other peers show whether it is our fault, even without
+ * traffic to them: ask some of them, and others at the next tick. At most once in a tick
+ * for each link, however many peers are silent.
  */
 static void uct_varuna_heartbeat_ask_others(uct_varuna_ctl_t *ctl, unsigned link,
                                             ucs_time_t now)
@@ -315,10 +315,10 @@ static void uct_varuna_heartbeat_timer(void *arg)
     unsigned link;
     int is_late;
 
-    /* Answers which have come, but found nobody awake */
+    /* Answers that arrived while no thread was awake */
     uct_varuna_ctl_progress(ctl);
 
-    /* Whoever had no CPU can't say that others were silent */
+    /* Without CPU time, silence of others proves nothing */
     now              = uct_varuna_ctl_now(ctl);
     is_late          = (now - ctl->hb.ticked_at) > (2 * ctl->hb.interval);
     ctl->hb.ticked_at = now;
@@ -390,7 +390,7 @@ static void uct_varuna_heartbeat_handle_pong(void *arg, unsigned came_over,
         return;
     }
 
-    /* Before its time: whoever sees the time sees the beat of then, or a newer */
+    /* Before its time: a reader of the time sees the beat of that time, or a newer one */
     __atomic_store_n(&peer->hb.app_beat, pong->beat, __ATOMIC_RELAXED);
     if (!uct_varuna_alive_pong(&peer->hb.alive, link, hdr->epoch,
                                uct_varuna_ctl_now(ctl))) {

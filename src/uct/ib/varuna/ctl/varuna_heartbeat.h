@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Pings over the control plane, in the async context, so that neither side's
- * application takes part: finds links which are silent, and tells a busy peer from
- * a dead path. What it finds goes to the main thread, through the control plane's
- * inbox; it never acts itself.
+ * application takes part: finds silent links, and distinguishes a busy peer from a dead
+ * path. It reports to the main thread, through the control plane's inbox, and never acts
+ * itself.
  */
 #ifndef UCT_VARUNA_HEARTBEAT_H_
 #define UCT_VARUNA_HEARTBEAT_H_

@@ -61,7 +61,7 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
 {
-    /* Nobody but us progresses the control plane where there is no thread */
+    /* Without an async thread, only this progresses the control plane */
     return __atomic_load_n(&ctl->has_events, __ATOMIC_SEQ_CST) ||
            __atomic_load_n(&ctl->poked, __ATOMIC_SEQ_CST) ||
            (ctl->async->mode == UCS_ASYNC_MODE_POLL);

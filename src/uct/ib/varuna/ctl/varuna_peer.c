@@ -25,8 +25,7 @@
 #include <ucs/sys/string.h>
 #include <string.h>
 
-/* Room for one address behind which foreign code may read too far, if the
- * address is malformed. */
+/* Room for one address: UCX may read beyond its end if it is malformed. */
 #define UCT_VARUNA_ADDR_ROOM         64
 
 /* Complaints about peers, seconds between two */
@@ -66,8 +65,8 @@ void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
     ctl->complaints.unwarned  = 0;
 }
 
-/* Ask @a inner of ours. Foreign code takes lengths from what it reads, so both
- * addresses need room behind them, and @a remote's port is looked at first. */
+/* Ask our interface @a inner. UCX takes lengths from what it reads, so both addresses need
+ * room after them, and @a remote's port is checked first. */
 static int uct_varuna_peer_iface_reaches(const uct_varuna_link_t *link,
                                          uct_iface_h inner, size_t addr_len,
                                          const uct_varuna_parsed_link_t *remote,
@@ -188,7 +187,7 @@ uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
     return UCS_OK;
 }
 
-/* Links which a short address told have no data lane's address yet. */
+/* Links from a short address have no address of their data lane yet. */
 static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
                                            uct_varuna_peer_t *peer,
                                            const uct_varuna_parsed_addr_t *parsed)

@@ -41,10 +41,10 @@ typedef struct uct_varuna_path {
 } uct_varuna_path_t;
 
 /*
- * A remote interface; reference-counted, found by its name. It is one whose address
- * our application has given us, or a guest: one that has asked us, and told its
- * address itself. The same interface may be here as both, and they share nothing:
- * what a guest says of itself may be a lie.
+ * A remote interface; reference-counted, found by its name. Either our application has
+ * given us its address, or it is a guest: it has sent us a request with its address. The
+ * same interface may be here as both, and they share nothing: the address of a guest is
+ * not trusted.
  */
 struct uct_varuna_peer {
     uint64_t                   uuid;
@@ -70,8 +70,8 @@ struct uct_varuna_peer {
         uint8_t                far_down;  /* Paths whose port is down there */
         uint8_t                told_down; /* Changes of that, for the main thread: */
         uint8_t                told_up;   /* down before up */
-        uint32_t               ports_number; /* Of what it told last of its ports */
-        uint32_t               ports_told; /* ... of what we told it of ours */
+        uint32_t               ports_number; /* Of its last announcement of ports */
+        uint32_t               ports_told; /* ... of our last one to it */
         uint8_t                unexplained; /* Dead paths: whose fault it is may
                                              still turn out */
         uint8_t                explain_ticks; /* ... in so many intervals */
@@ -127,9 +127,9 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
                                  const uct_device_addr_t *device_addr,
                                  const void *addr);
 
-/** As uct_varuna_peer_get() for a parsed address. With @a secret it is the guest that
- * has told this, else 0. Links which a known peer did not tell before are merged;
- * unless it is a guest, only by the main thread, which reads them without the lock. */
+/** As uct_varuna_peer_get() for a parsed address. @a secret: of the guest that has sent
+ * it, otherwise 0. New links of a known peer are added; if it is not a guest, only by the
+ * main thread, which reads them without the lock. */
 ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
                                   const uct_varuna_parsed_addr_t *parsed,
                                   uint64_t secret, uct_varuna_peer_t **peer_p);
@@ -150,8 +150,8 @@ static inline void uct_varuna_peer_heard(uct_varuna_peer_t *peer, ucs_time_t now
 uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
                                         uint64_t secret);
 
-/** Is that link of a remote interface, of which somebody has told, good for control
- * messages over @a link? */
+/** @return Whether that link of a remote interface, whose address is not trusted, can be
+ *  used for control messages over @a link. */
 int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
                                 const uct_varuna_parsed_link_t *remote);
 
@@ -202,7 +202,7 @@ uct_varuna_heartbeat_app_beat(const uct_varuna_peer_t *peer)
     return __atomic_load_n(&peer->hb.app_beat, __ATOMIC_RELAXED);
 }
 
-/** @return whether the peer's process has been silent for @a timeout (0: for ever)
+/** @return whether the peer's process has been silent for @a timeout (0: no limit)
  *  while another process on one of its ports answered. No lock. */
 static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
                                                ucs_time_t timeout)

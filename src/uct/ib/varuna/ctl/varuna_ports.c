@@ -3,8 +3,8 @@
  *
  * Announces port events. See varuna_ports.h.
  *
- * PORTS is sent once. Who does not get it learns the same from the next PONG, or finds
- * out as if nobody had told him. Both carry a number, since paths are not in order.
+ * PORTS is sent once. A peer that does not receive it learns the same from the next PONG,
+ * or finds out as without it. Both carry a number, since paths are not in order.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -60,7 +60,7 @@ void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl)
         link = uct_varuna_ports_link(ctl, peer);
         if (!peer->is_guest || (peer->hb.ports_told == ports.number) ||
             (link == UCT_VARUNA_LINK_NONE)) {
-            continue; /* Who is no guest does not send to us */
+            continue; /* Only guests send to us */
         }
 
         peer->hb.ports_told = ports.number;

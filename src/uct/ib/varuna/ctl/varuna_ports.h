@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Tells those who send to us that a port of ours went down or came back, over the
- * other links: otherwise they would find out when their NIC's retries are exhausted.
+ * Announces to the peers that send to us that a port of ours went down or came back, over
+ * the other links: otherwise they would find out when their NIC's retries are exhausted.
  * Async context, the lock is held in all.
  */
 #ifndef UCT_VARUNA_PORTS_H_
@@ -20,7 +20,7 @@ void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
 
 /**
- * A peer tells of its ports. That concerns our own endpoints to it alone.
+ * A peer has announced its ports. That concerns our own endpoints to it alone.
  *
  * @param [in] link   Link over which it came, which works therefore.
  */

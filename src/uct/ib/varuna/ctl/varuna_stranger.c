@@ -2,15 +2,15 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Strangers. A process ends, another one starts, and its queue pairs may have the
- * numbers of the old one's: what peers still send to the dead reaches the living. It
- * must not act upon that (an endpoint opened so would write to the memory of another
- * program), and says no, so that nobody waits for an answer until the give-up time.
+ * numbers of the old one's: messages to the old process reach the new one. It must not
+ * act on them (an endpoint opened so would write to the memory of another program). It
+ * refuses them, so that their senders do not wait until the give-up time.
  *
- * Who sends such a message may as well be anybody, and what he says of himself a lie. So
- * there is one endpoint for all strangers on a link, which takes one of the places of
- * doubtful peers; it goes to another one only when the last answer has left; and answers
+ * Such a message may come from any process, and its address may be false. So there is
+ * one endpoint for all strangers on a link, which takes one of the places of doubtful
+ * peers; it is used for another stranger only when the last answer has left; and answers
  * are limited in rate, and in the time that they take. The answer is the message's own
- * header, so it tells nothing of us, and nobody believes it but who has sent that.
+ * header, so it reveals nothing, and only the sender of the message accepts it.
  * Called by varuna_ctl_receive.c.
  */
 #ifdef HAVE_CONFIG_H
@@ -32,14 +32,14 @@
 /* Answers in a second */
 #define UCT_VARUNA_STRANGER_RATE     1000.0
 
-/* Creating an endpoint may resolve an address, which takes a second if there is
- * nobody: with uct_varuna_pace_spent() that is 5 % of the thread's time */
+/* Creating an endpoint may resolve an address, which takes a second if there is no
+ * answer: with uct_varuna_pace_spent() that is 5 % of the thread's time */
 #define UCT_VARUNA_STRANGER_SHARE    (20 / UCT_VARUNA_PACE_SHARE)
 
 
 /* --- Answers --- */
 
-/* Where on @a link is who says this? @return NULL if it is not told, or not there. */
+/* @return The sender's address on @a link, NULL if the message has none there. */
 static const uct_varuna_parsed_link_t *
 uct_varuna_stranger_locate(const uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr,

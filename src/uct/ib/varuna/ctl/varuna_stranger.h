@@ -10,9 +10,9 @@
 #include "varuna_ctl.h"
 
 /**
- * Refuse what has come over @a link from somebody who is no peer here, if it tells
- * where he is: a restarted process knows nobody, and its peers must learn that.
- * Nothing is kept of it, and nothing is done again.
+ * Refuse a message that has come over @a link from a process that is not a peer here, if
+ * the message has its address: a restarted process has no peers, and its former peers must
+ * learn that. Nothing of the message is kept.
  *
  * @param [in] hdr  Message that has passed uct_varuna_parse_ctl(), with its body.
  */
@@ -20,7 +20,7 @@ void uct_varuna_stranger_refuse(uct_varuna_ctl_t *ctl, unsigned link,
                                 const uct_varuna_ctl_hdr_t *hdr,
                                 ucs_status_t status);
 
-/** The same for a message of an older version, which is told ours. */
+/** The same for a message of an older version; the answer has ours. */
 void uct_varuna_stranger_refuse_old(uct_varuna_ctl_t *ctl, unsigned link,
                                     const void *data, size_t length);
 
@@ -29,8 +29,8 @@ void uct_varuna_strangers_init(uct_varuna_ctl_t *ctl);
 /** Drops the endpoints, before all that are dropped are destroyed. */
 void uct_varuna_strangers_cleanup(uct_varuna_ctl_t *ctl);
 
-/** Refuse the request @a hdr, which has its body and its sender's address behind it
- * unless the sender is a known peer. */
+/** Refuse the request @a hdr. Its body follows it, and its sender's address unless the
+ *  sender is a known peer. */
 void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr,
                            ucs_status_t status);

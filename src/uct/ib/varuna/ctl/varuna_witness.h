@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the peers say about a link together: who is behind which port, who was heard,
- * and who is silent. Called by the heartbeat; the lock is held in all.
+ * What all peers together show of a link: which are behind which port, which have
+ * answered, and which are silent. Called by the heartbeat; the lock is held in all.
  */
 #ifndef UCT_VARUNA_WITNESS_H_
 #define UCT_VARUNA_WITNESS_H_

@@ -16,9 +16,9 @@
 
 #include <uct/base/uct_iov.inl>
 
-/* Nobody flushes behind messages: who sends one without a completion, and waits by
- * events, may take it for sent, and call progress no more until something comes. So
- * it is taken when the NIC takes it. */
+/* Applications do not flush after messages. One that sends a message without a completion
+ * and waits for events may not call progress until an event comes. So such a message is
+ * taken only when the NIC takes it. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
                            uct_varuna_req_type_t type,

@@ -26,7 +26,7 @@ typedef struct uct_varuna_amo_args {
     uint64_t                   remote_addr;
     uct_rkey_t                 rkey;
     void                       *result;   /* Where the old value goes, or NULL */
-    uct_completion_t           *comp;     /* NULL if nobody waits for it */
+    uct_completion_t           *comp;     /* NULL: none */
 } uct_varuna_amo_args_t;
 
 /** One mode of atomics */
@@ -46,8 +46,8 @@ typedef struct uct_varuna_amo_ops {
     void                       (*learn_home)(uct_varuna_ep_t *ep, uint8_t nic,
                                              uint32_t epoch);
 
-    /** Post what can be posted. @return Nonzero if some atomics wait for something that
-     *  nobody reports, so that the endpoint must stay in the list of work. */
+    /** Post what can be posted. @return Nonzero if some atomics wait for something
+     *  without an event, so the endpoint must stay in the list of work. */
     int                        (*progress)(uct_varuna_ep_t *ep);
 
     /** A request of type AMO_xx is finished: take its result. */
@@ -85,7 +85,7 @@ typedef struct uct_varuna_ep_amo {
                                               that they have not passed yet */
     ucs_list_link_t            all;        /* uct_varuna_amo_t, by age */
     ucs_list_link_t            ready;      /* Those with an action to be posted */
-    ucs_queue_head_t           flushes;    /* FLUSH requests behind them */
+    ucs_queue_head_t           flushes;    /* FLUSH requests after them */
     uint32_t                   sn;
     uct_varuna_ep_arena_t      arena;
     uint32_t                   random;     /* For the back-off */
@@ -101,8 +101,8 @@ typedef struct uct_varuna_ep_amo {
     uint8_t                    holding;    /* New ones wait for each other */
     uint8_t                    num_sent;   /* Not answered yet */
     struct {                               /* Counts of posted requests: */
-        uint64_t               flushed;    /* those behind a flush or a fence, */
-        uint64_t               reading;    /* behind a read under way, 0: none, */
+        uint64_t               flushed;    /* those after a flush or a fence, */
+        uint64_t               reading;    /* after a read under way, 0: none, */
         uint64_t               placed;     /* and those in memory for certain */
         uint32_t               flush_beat; /* Of the requester, last seen */
     } order;

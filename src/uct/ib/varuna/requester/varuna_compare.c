@@ -99,7 +99,7 @@ static void uct_varuna_compare_completion(uct_completion_t *comp)
     }
 
     if (comp->status != UCS_OK) {
-        /* Of the active lane, or nobody's; released when it is drained */
+        /* Of the active lane, or of none; released when it is drained */
         uct_varuna_ep_lane_error(ep, ep->lane.ep, comp->status);
         return;
     }

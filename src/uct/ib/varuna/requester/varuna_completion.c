@@ -33,8 +33,8 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
         ep->hot.silent      = 0;
         ep->hot.want_signal = 0;
     } else if ((status == UCS_OK) || (status == UCS_ERR_NO_RESOURCE)) {
-        /* Asked again, or told to the users, by the next step: the caller may
-         * stand in a user's callback */
+        /* The next step asks again, or calls the users: this may be called from a
+         * user's callback */
         uct_varuna_ep_add_work(ep);
     } else {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));

@@ -19,22 +19,22 @@ static inline void uct_varuna_req_init_comp(uct_varuna_req_t *req)
     req->comp.status = UCS_OK;
 }
 
-/** Ask the lane to tell when all which was posted silently is complete. */
+/** Ask the lane for a completion of all that was posted silently. */
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
 
 /** Finish the request at the head of the queue with @a status: call the user,
  *  free it. */
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 
-/** @return Whether a request is unfinished which a flush has to wait for. Other
- *  flushes are none: their users are being told, and may flush once more. */
+/** @return Whether there are unfinished requests that a flush has to wait for. Other
+ *  flushes do not count: their completions are being called, and may flush again. */
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
 
-/** Finish all requests at the head which are DONE, and markers behind them. */
+/** Finish all requests at the head that are DONE, and the flushes after them. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
-/** Take the endpoint's unfinished requests from it: their completions reach
- *  nobody any more. */
+/** Take the endpoint's unfinished requests from it: their completions have no effect any
+ *  more. */
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);
 
 /** Tell the users of detached requests that they were canceled. No lane may

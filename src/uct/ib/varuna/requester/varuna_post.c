@@ -69,8 +69,8 @@ uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
 
-    /* The user's header stands behind ours, which the data buffer begins
-     * with: both are inline in the WQE */
+    /* The data buffer contains our header and then the user's: both are inline in
+     * the WQE */
     uct_varuna_req_fill_iov(req, iov);
     return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA, req->data,
                            req->header_length, iov, req->iovcnt, req->opcode, comp);
@@ -147,8 +147,8 @@ static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
     [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
 };
 
-/* Write the newest log entry behind what was posted. Inline, so it needs no local
- * key and no buffer. */
+/* Write the newest log entry after what was posted. Inline, so it needs no local key and
+ * no buffer. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
 {
@@ -168,7 +168,7 @@ uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
     return status;
 }
 
-/* On the same QP, right behind the operation: if it is there, the operation was
+/* On the same QP, right after the operation: if the entry is there, the operation was
  * executed. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)

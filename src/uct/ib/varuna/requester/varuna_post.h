@@ -10,7 +10,7 @@
 #include "varuna_ep.h"
 
 /**
- * Post a saved request on the active lane, and its log write behind it.
+ * Post a saved request on the active lane, and then its log write.
  *
  * @param [in] signal  Ask for a completion even if the user wants none.
  *
@@ -30,16 +30,16 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal);
  */
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req);
 
-/** Write the newest log entry once more: harmless, and an error tells that the
- *  lane is dead. */
+/** Write the newest log entry once more: harmless, and an error shows that the lane is
+ *  dead. */
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
 
 /** Post the newest log write which had no resources. @return nonzero if posted
  *  or no longer needed. */
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
 
-/** What reads call. The data of one whose endpoint is gone is for nobody: its user was
- *  told that it is canceled. */
+/** The callback of reads. The data of a read whose endpoint is gone is dropped: the read
+ *  was canceled. */
 void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
 
 #endif

@@ -85,8 +85,8 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 }
 
-/* The completion to post a request with, NULL if it is posted silently. Of those that
- * nobody waits for, every so many has one for all of them. */
+/* The completion to post a request with, NULL if it is posted silently. Of requests
+ * without a user's completion, one in a signal period has one for all of them. */
 static UCS_F_ALWAYS_INLINE uct_completion_t *
 uct_varuna_req_lane_comp(const uct_varuna_ep_t *ep, uct_varuna_req_t *req, int signal)
 {

@@ -39,7 +39,7 @@ static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
         }
     }
 
-    ep->recovery.noticed_at = 0; /* Nobody waits */
+    ep->recovery.noticed_at = 0; /* No request waits */
 }
 
 /* The sums of the link which was left. */

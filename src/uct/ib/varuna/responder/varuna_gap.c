@@ -3,12 +3,13 @@
  *
  * A message which the responder's NIC has acknowledged is never sent again. If that
  * NIC dies before the message is polled from its completion queue, then the
- * sequence of the vQP has a gap for ever, and what comes later cannot be delivered.
+ * sequence of the vQP has a gap that never closes, and later messages cannot be
+ * delivered.
  *
- * Two things make us look. At a fence the requester tells up to which number
- * everything is acknowledged; and when a message is held, all before it have been
- * acknowledged or have come, since a lane delivers in order and a new lane begins
- * with what was not acknowledged on the old one.
+ * Gaps are looked for in two cases. A fence request contains the number up to which
+ * everything is acknowledged; and when a message is held, all earlier ones have been
+ * acknowledged or have come, since a lane delivers in order and a new lane begins with
+ * what was not acknowledged on the old one.
  *
  * The messages may still be in a completion queue. So a gap counts only after all
  * queues were found empty, and not before the packet lifetime is over, in which a

@@ -12,7 +12,7 @@
 /**
  * Messages up to @a end, without it, were acknowledged, or are known to have come:
  * watch until they have been delivered, or until it is sure that they never will.
- * Then the target is broken: the requester is told, and its endpoint fails.
+ * Then the target is broken: the requester is notified, and its endpoint fails.
  */
 void uct_varuna_gap_watch(uct_varuna_responder_t *resp,
                           uct_varuna_target_t *target, uint32_t end);

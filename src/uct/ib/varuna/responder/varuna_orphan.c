@@ -1,22 +1,21 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A requester that is killed sends no CLOSE, and its targets would stay here for
- * ever, each with a queue pair. So peers which have targets here and have been
- * quiet are asked whether they are there. One is given up when, for the whole of
- * ORPHAN_TIMEOUT, nothing was heard of it and messages failed on all links.
+ * A requester that is killed sends no CLOSE, and its targets would stay here, each with
+ * a queue pair. So quiet peers that have targets here are pinged. A peer is given up when
+ * it was silent for the whole of ORPHAN_TIMEOUT, and messages to it failed on all links.
  *
  *   the peer          what a ping meets                  verdict
  *   computes, idle    its async context answers          alive
- *   is stopped        its NIC takes it, nobody answers   alive
+ *   is stopped        its NIC takes it, no answer        alive
  *   is dead           an error: nothing takes it         given up in the end
  *   is cut off        an error, as above                 given up in the end
  *
  * The last two look the same from here. One that was cut off may come back and find
  * itself given up. Its queue pairs are gone, so what it posts on RC fails, it asks
  * for a fence, and is refused. What it posts on DC needs no queue pair of ours: its
- * messages are refused one by one, and its log ring and its slots for atomics are
- * nobody else's, as long as the target is kept.
+ * messages are refused one by one, and its log ring and its slots for atomics are not
+ * given to another requester while the target is kept.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -83,7 +82,7 @@ static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
     unsigned usable                  = peer->link_map & ~resp->ctl->ports_down;
     unsigned link;
 
-    /* With all ports down here it is us who are cut off */
+    /* With all our ports down, this host is the one that is cut off */
     if ((own->targets == 0) || (usable == 0) ||
         (quiet < (2 * uct_varuna_orphan_period(resp)))) {
         return;
@@ -116,10 +115,10 @@ static void uct_varuna_orphan_timer(void *arg)
     ucs_time_t now;
     int is_late;
 
-    /* Answers which have come, but found nobody awake */
+    /* Answers that arrived while no thread was awake */
     uct_varuna_ctl_progress(resp->ctl);
 
-    /* Who had no CPU can't say that others were quiet */
+    /* Without CPU time, silence of others proves nothing */
     now                   = uct_varuna_ctl_now(resp->ctl);
     is_late               = (now - resp->orphan.ticked_at) >
                             (2 * uct_varuna_orphan_period(resp));

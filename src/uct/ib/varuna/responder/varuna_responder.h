@@ -82,7 +82,7 @@ struct uct_varuna_target {
     uct_varuna_client_t        client;    /* Mode extended: of the proxy */
     uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */
-    uct_varuna_retry_t         reminder;  /* OPEN_REP that nobody asked for */
+    uct_varuna_retry_t         reminder;  /* OPEN_REP without a request */
 };
 
 /* Of its ring: the end of incarnation @a epoch. */
@@ -92,7 +92,7 @@ uct_varuna_target_qp(uct_varuna_target_t *target, uint32_t epoch)
     return &target->qps[epoch % UCT_VARUNA_LOG_COUNT];
 }
 
-/* Names of targets. With the secret, nobody is in anybody's way. */
+/* Names of targets. With the secret, names of different peers never collide. */
 typedef struct uct_varuna_target_key {
     uct_varuna_peer_key_t      peer;
     uint32_t                   vqp;

@@ -8,7 +8,7 @@
 
 #include "varuna_responder.h"
 
-/** Main thread, with nobody else yet: makes all spare endpoints. */
+/** Main thread, before any other thread uses them: makes all spare endpoints. */
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
 
 /** Main thread: destroys all of them. */

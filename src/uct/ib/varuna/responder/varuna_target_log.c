@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Ids of the responder's targets, and the completion logs that belong to them. The
- * logs are evidence, so each target's rings have a registration of their own: its
- * requester can write to them, and nobody else can. An id that is used again gets a
- * fresh one, and with it the key of its last requester dies.
+ * logs are evidence, so each target's rings have a registration of their own: only its
+ * requester can write to them. An id that is used again gets a new one, and the key of its
+ * last requester becomes invalid.
  *
  *   never used ---> ready ---> open ---> freed --(packet lifetime)--+
  *                     ^    OPEN_REQ  CLOSE                           |
@@ -189,15 +189,15 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
 
 /* --- Registrations --- */
 
-/* The id is in no list, and its rings are used by nobody. Any thread: it does not
- * need the lock. */
+/* The id is in no list, and its rings are not in use. Any thread: it does not need the
+ * lock. */
 static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
                                                    uint32_t id)
 {
     uct_varuna_own_t *own = uct_varuna_target_log_own(&resp->targets, id);
 
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
-     * is not seen before the data that it stands for */
+     * is not visible before the data that it confirms */
     uct_varuna_own_dereg(own);
     return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
                               UCT_VARUNA_TARGET_LOG_BYTES,
@@ -289,13 +289,13 @@ ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp)
         return UCS_ERR_NO_MEMORY;
     }
 
-    table->next_id   = 1; /* 0 is nobody's */
+    table->next_id   = 1; /* 0 is not used */
     table->num_ready = 0;
     uct_varuna_target_ids_init(&table->freed);
     uct_varuna_target_ids_init(&table->ready);
 
-    /* The first ones are made here, in the main thread and where a failure can be
-     * told to the user */
+    /* The first ones are made here, in the main thread, where a failure can be
+     * reported to the user */
     do {
         status = uct_varuna_target_logs_make(resp);
     } while ((status == UCS_OK) &&

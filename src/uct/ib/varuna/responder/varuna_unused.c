@@ -2,12 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * A late OPEN_REQ, which a switch has kept while the endpoint was closed, opens its vQP
- * once more, and if OPEN_REP is lost, nobody ever closes that. So OPEN_REP is sent again
+ * once more, and if OPEN_REP is lost, it is never closed. So OPEN_REP is sent again
  * for a target that was never used. A requester that has no such endpoint answers with
  * CLOSE (varuna_stale.c); one that has it and is idle ignores the answer.
  *
- * The intervals double, and the number is limited: an idle requester costs nothing in
- * the end. One that is dead is the business of varuna_orphan.c.
+ * The intervals double, and the number is limited, so an idle requester costs nothing in
+ * the end. varuna_orphan.c handles dead ones.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -95,7 +95,7 @@ typedef struct uct_varuna_mlx5_log {
  * Post a put and its log entry on an RC endpoint, as two work requests with one
  * doorbell.
  *
- * @param [in] comp  Called when both are complete; NULL: nobody waits.
+ * @param [in] comp  Called when both are complete; may be NULL.
  *
  * @return UCS_ERR_UNSUPPORTED if nothing was posted, and UCX's own functions must be
  *         used: there are not enough resources for both, or a fence is due.
@@ -111,7 +111,7 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp);
 
-/** Post a message, as uct_ep_am_short(), with a completion; NULL: nobody waits.
+/** Post a message, as uct_ep_am_short(), with a completion, which may be NULL.
  *  @return UCS_ERR_UNSUPPORTED as above. */
 ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
                                       const void *payload, unsigned length,

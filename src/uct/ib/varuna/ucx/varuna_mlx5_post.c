@@ -224,7 +224,7 @@ uct_varuna_mlx5_add_comp(uct_varuna_mlx5_post_t *post, uct_completion_t *comp,
     uct_rc_txqp_add_send_op_sn(&post->ep->super.txqp, op, pi);
 }
 
-/* The log entry behind the data, of @a size bytes with its control segment, and the
+/* The log entry after the data, of @a size bytes with its control segment, and the
  * doorbell for both. As uct_rc_mlx5_common_post_send() and uct_ib_mlx5_post_send(). */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
@@ -341,8 +341,8 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     return UCS_OK;
 }
 
-/* As uct_varuna_mlx5_post_init(); and flow control has a window, asks for nothing and has
- * nothing to tell. */
+/* As uct_varuna_mlx5_post_init(); and flow control has a window, and neither asks for nor
+ * announces anything. */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
 {
