@@ -365,3 +365,122 @@ UCS_TEST_F(test_varuna_peer, malformed_messages_do_nothing) {
     EXPECT_EQ(0u, host->sent().size());
     EXPECT_EQ(5u, host->ctl()->complaints.unwarned) << "one warning in a while";
 }
+
+
+/* --- Learning the other links of a peer --- */
+
+class test_varuna_peer_learn : public test_varuna_peer {
+protected:
+    /* The address of a peer that has only these planes */
+    std::string address(const fake_peer &peer, unsigned planes)
+    {
+        uct_varuna_addr_t addr = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION, 0,
+                                  peer.uuid};
+        std::string links;
+
+        for (unsigned plane = 0; plane < NUM_LINKS; ++plane) {
+            std::string device = fake_lane::device_addr(
+                    fake_lane::lid(peer.host, plane));
+            uct_varuna_addr_link_t link = {};
+
+            if (planes & UCS_BIT(plane)) {
+                link.index      = plane;
+                link.device_len = device.size();
+                link.dc_len     = fake_lane::ADDR_LEN;
+                link.ctl_len    = fake_lane::ADDR_LEN;
+                links += std::string((char*)&link, sizeof(link)) + device +
+                         std::string(2 * fake_lane::ADDR_LEN, 'c');
+                ++addr.num_links;
+            }
+        }
+        return std::string((char*)&addr, sizeof(addr)) + links;
+    }
+
+    uct_varuna_peer_t *know_part(unsigned planes)
+    {
+        std::string addr        = address(server, planes);
+        uct_varuna_peer_t *peer = NULL;
+
+        EXPECT_UCS_OK(uct_varuna_peer_get(host->ctl(), NULL, addr.data(), addr.size(),
+                                          &peer));
+        return peer;
+    }
+
+    void learn(uint64_t uuid, const std::string &addr)
+    {
+        uct_varuna_peer_learn(host->ctl(), uuid, addr.data(), addr.size());
+    }
+};
+
+UCS_TEST_F(test_varuna_peer_learn, links_are_added) {
+    uct_varuna_peer_t *peer = know_part(1);
+    uct_device_addr_t *known = peer->links[0].device_addr;
+
+    EXPECT_EQ(1u, peer->link_map);
+    EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
+    learn(server.uuid, address(server, 3));
+    EXPECT_EQ(3u, peer->link_map);
+    EXPECT_EQ(known, peer->links[0].device_addr) << "endpoints use it";
+    EXPECT_EQ(0, memcmp(peer->links[1].device_addr,
+                        fake_lane::device_addr(fake_lane::lid(1, 1)).data(),
+                        fake_lane::DEVICE_LEN));
+    EXPECT_EQ(UCS_OK, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_EQ(1u, peer->refcount) << "learning holds no reference";
+    host->drop(peer);
+}
+
+/* The answer is as good as one that came before */
+UCS_TEST_F(test_varuna_peer_learn, nothing_new) {
+    uct_varuna_peer_t *peer = know_part(3);
+
+    learn(server.uuid, address(server, 3));
+    learn(server.uuid, address(server, 1));
+    EXPECT_EQ(3u, peer->link_map);
+    EXPECT_EQ(1u, peer->refcount);
+    host->drop(peer);
+}
+
+/* A peer may only name its own links */
+UCS_TEST_F(test_varuna_peer_learn, address_of_another_peer) {
+    scoped_log_handler slh(hide_warns_logger);
+    fake_peer other         = {0x5f, 3, 0};
+    uct_varuna_peer_t *peer = know_part(1);
+    uct_varuna_peer_t *second = host->know(other);
+
+    second->link_map = 1;
+    learn(server.uuid, address(other, 3));
+    EXPECT_EQ(1u, peer->link_map);
+    EXPECT_EQ(1u, second->link_map) << "it was not asked";
+    ASSERT_EQ(1u, m_warnings.size());
+    EXPECT_NE(std::string::npos, m_warnings[0].find("another peer's"));
+    host->drop(second);
+    host->drop(peer);
+}
+
+UCS_TEST_F(test_varuna_peer_learn, truncated_address) {
+    scoped_log_handler slh(hide_warns_logger);
+    std::string addr        = address(server, 3);
+    uct_varuna_peer_t *peer = know_part(1);
+
+    for (size_t length = 0; length < addr.size(); ++length) {
+        learn(server.uuid, addr.substr(0, length));
+    }
+    EXPECT_EQ(1u, peer->link_map);
+    EXPECT_EQ(1u, m_warnings.size()) << "one warning in a while";
+    EXPECT_EQ(addr.size() - 1, host->ctl()->complaints.unwarned);
+    host->drop(peer);
+}
+
+/* A guest of the same name is another object, whose address is not trusted */
+UCS_TEST_F(test_varuna_peer_learn, not_by_a_guest) {
+    uct_varuna_peer_t *claimed = open_guest({server.uuid, 5, 0x777});
+    uct_varuna_peer_t *peer    = know_part(1);
+
+    learn(server.uuid, address(server, 3));
+    EXPECT_EQ(3u, peer->link_map);
+    EXPECT_EQ(0, memcmp(claimed->links[1].device_addr,
+                        fake_lane::device_addr(fake_lane::lid(5, 1)).data(),
+                        fake_lane::DEVICE_LEN));
+    host->drop(claimed);
+    host->drop(peer);
+}

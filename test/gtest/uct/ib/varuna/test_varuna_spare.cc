@@ -1,0 +1,210 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Spare queue pairs of the responder, alone: how many there are, who makes them, and how
+ * those that are no longer wanted are destroyed.
+ */
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/responder/varuna_spare.h>
+}
+
+class test_varuna_spare : public ucs::test {
+protected:
+    static constexpr unsigned NUM_LINKS = 2;
+    static constexpr unsigned SPARES    = 3;
+
+    virtual void init()
+    {
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        host->iface()->config.spare_qps = SPARES;
+        memset((void*)&resp, 0, sizeof(resp));
+        resp.iface = host->iface();
+        resp.ctl   = host->ctl();
+        kh_init_inplace(uct_varuna_rc_eps, &resp.targets.rc_eps);
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_spares_cleanup(&resp);
+        kh_destroy_inplace(uct_varuna_rc_eps, &resp.targets.rc_eps);
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    fake_lane &lane(unsigned link)
+    {
+        return host->lane(link, UCT_VARUNA_LANE_RC);
+    }
+
+    void start()
+    {
+        ASSERT_UCS_OK(uct_varuna_spares_init(&resp));
+    }
+
+    uct_ep_h take(unsigned link)
+    {
+        uct_ep_h ep;
+
+        uct_varuna_ctl_lock(resp.ctl);
+        ep = uct_varuna_spare_take(&resp, link);
+        uct_varuna_ctl_unlock(resp.ctl);
+        return ep;
+    }
+
+    void drop(uct_ep_h ep)
+    {
+        uct_varuna_ctl_lock(resp.ctl);
+        uct_varuna_spare_drop(&resp, ep);
+        uct_varuna_ctl_unlock(resp.ctl);
+    }
+
+    std::unique_ptr<fake_host> host;
+    uct_varuna_responder_t     resp;
+};
+
+UCS_TEST_F(test_varuna_spare, ready_on_each_link) {
+    start();
+    for (unsigned link = 0; link < NUM_LINKS; ++link) {
+        EXPECT_EQ(SPARES, resp.spares.count[link]);
+        EXPECT_EQ(SPARES, lane(link).eps.size());
+        EXPECT_EQ(0u, host->lane(link, UCT_VARUNA_LANE_DC).eps.size());
+    }
+}
+
+/* What was made until then is destroyed again, on all links */
+UCS_TEST_F(test_varuna_spare, opening_fails_without_them) {
+    scoped_log_handler slh(hide_errors_logger);
+
+    lane(1).create_status = UCS_ERR_NO_MEMORY;
+    EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_varuna_spares_init(&resp));
+    ASSERT_EQ(1u, m_errors.size());
+    EXPECT_NE(std::string::npos, m_errors[0].find("3 spare queue pairs on link 1"));
+    EXPECT_EQ(SPARES, lane(0).num_created);
+    EXPECT_EQ(0u, lane(0).eps.size());
+}
+
+UCS_TEST_F(test_varuna_spare, each_is_taken_once) {
+    std::vector<uct_ep_h> taken;
+
+    start();
+    for (unsigned i = 0; i < SPARES; ++i) {
+        taken.push_back(take(0));
+        ASSERT_TRUE(taken[i] != NULL);
+        for (unsigned j = 0; j < i; ++j) {
+            EXPECT_NE(taken[j], taken[i]);
+        }
+    }
+    EXPECT_TRUE(take(0) == NULL);
+    EXPECT_EQ(SPARES, resp.spares.count[1]) << "of this link only";
+    EXPECT_EQ(SPARES, lane(0).num_created) << "the async context makes none";
+    for (uct_ep_h ep : taken) {
+        drop(ep);
+    }
+}
+
+/* Creating one takes long: a call of progress makes one on each link at most */
+UCS_TEST_F(test_varuna_spare, progress_replaces_one_at_a_time) {
+    start();
+    drop(take(0));
+    drop(take(0));
+    drop(take(1));
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(SPARES - 1, resp.spares.count[0]);
+    EXPECT_EQ(SPARES, resp.spares.count[1]);
+    uct_varuna_spares_progress(&resp);
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(SPARES, resp.spares.count[0]);
+    EXPECT_EQ(SPARES + 2, lane(0).num_created);
+}
+
+/* A device that makes none now is asked again in the next call */
+UCS_TEST_F(test_varuna_spare, progress_goes_on_after_a_failure) {
+    start();
+    drop(take(0));
+    drop(take(1));
+    lane(0).create_status = UCS_ERR_NO_MEMORY;
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(SPARES - 1, resp.spares.count[0]);
+    EXPECT_EQ(SPARES, resp.spares.count[1]) << "the next link has its turn";
+    lane(0).create_status = UCS_OK;
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(SPARES, resp.spares.count[0]);
+}
+
+/* If none was wanted in advance, there is room for one that a request waits for */
+UCS_TEST_F(test_varuna_spare, one_on_demand) {
+    host->iface()->config.spare_qps = 0;
+    start();
+    EXPECT_TRUE(take(0) == NULL);
+    EXPECT_EQ(UCS_OK, uct_varuna_spares_make(&resp, 0, 1));
+    EXPECT_EQ(UCS_OK, uct_varuna_spares_make(&resp, 0, 1));
+    EXPECT_EQ(1u, lane(0).num_created);
+    drop(take(0));
+    lane(0).create_status = UCS_ERR_NO_MEMORY;
+    EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_varuna_spares_make(&resp, 0, 1));
+    EXPECT_TRUE(take(0) == NULL);
+}
+
+/* Only the main thread destroys endpoints */
+UCS_TEST_F(test_varuna_spare, dropped_is_destroyed_by_the_main_thread) {
+    uct_ep_h ep;
+
+    start();
+    ep = take(0);
+    drop(ep);
+    EXPECT_EQ(SPARES, lane(0).eps.size());
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(SPARES, lane(0).eps.size()) << "one destroyed, one made";
+    EXPECT_EQ(SPARES + 1, lane(0).num_created);
+    EXPECT_TRUE(ucs_list_is_empty(&resp.spares.old));
+}
+
+/* UCX does not expect completions of a queue pair that it does not know any more: it is
+ * moved to ERR, and polled until it has none */
+UCS_TEST_F(test_varuna_spare, drained_before_it_is_destroyed) {
+    fake_lane::ep *ep;
+
+    start();
+    lane(0).is_drained = false;
+    ep                 = (fake_lane::ep*)take(0);
+    drop(&ep->super);
+    EXPECT_FALSE(ep->in_err);
+    uct_varuna_spares_progress(&resp);
+    EXPECT_TRUE(ep->in_err);
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    uct_varuna_graves_progress(host->iface());
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    lane(0).is_drained = true;
+    uct_varuna_graves_progress(host->iface());
+    EXPECT_EQ(SPARES, lane(0).eps.size());
+}
+
+/* Another endpoint may have the address of one that is gone */
+UCS_TEST_F(test_varuna_spare, destroyed_is_no_target_s) {
+    uct_ep_h ep;
+    int ret;
+
+    start();
+    ep = take(0);
+    kh_put(uct_varuna_rc_eps, &resp.targets.rc_eps, (uintptr_t)ep, &ret);
+    drop(ep);
+    EXPECT_EQ(1u, kh_size(&resp.targets.rc_eps));
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(0u, kh_size(&resp.targets.rc_eps));
+}
+
+UCS_TEST_F(test_varuna_spare, cleanup_destroys_all) {
+    start();
+    drop(take(0));
+    uct_varuna_spares_cleanup(&resp);
+    for (unsigned link = 0; link < NUM_LINKS; ++link) {
+        EXPECT_EQ(0u, lane(link).eps.size());
+        EXPECT_EQ(0u, resp.spares.count[link]);
+    }
+}
