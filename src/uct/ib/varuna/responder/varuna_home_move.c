@@ -19,7 +19,6 @@
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_home_move.h"
 #include "varuna_target.h"
 
@@ -228,7 +227,7 @@ static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
               iface->link_table.return_delay);
     if (uct_varuna_home_report(&resp->proxy->home,
                                uct_varuna_home_move_good_map(resp), in_use,
-                               delay)) {
+                               uct_varuna_ctl_now(resp->ctl), delay)) {
         uct_varuna_home_get(&name);
         ucs_info("rc_varuna: atomics on memory of this process move from %s to "
                  "%s", iface->md->nics[name.from].dev_name,
@@ -277,24 +276,6 @@ static void uct_varuna_home_move_port_changed(void *arg, unsigned link,
     uct_varuna_home_move_step(arg);
 }
 
-static void uct_varuna_home_move_handle_proxy_req(void *arg, unsigned link,
-                                                  const uct_varuna_ctl_hdr_t *hdr,
-                                                  const void *body)
-{
-    uct_varuna_responder_t *resp = arg;
-    uct_varuna_target_t *target;
-    khiter_t iter;
-
-    target = uct_varuna_target_of(resp, hdr, &iter);
-    if (target == NULL) {
-        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
-        return;
-    }
-
-    uct_varuna_proxy_request(resp->proxy, &target->client,
-                             link, hdr, body);
-}
-
 static void uct_varuna_home_move_timer(void *arg)
 {
     uct_varuna_responder_t *resp = arg;
@@ -307,8 +288,6 @@ static void uct_varuna_home_move_timer(void *arg)
 }
 
 static const uct_varuna_bus_reg_t uct_varuna_home_move_rows[] = {
-    {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC,
-     uct_varuna_home_move_handle_proxy_req},
     {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC,
      uct_varuna_home_move_progressed},
     {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,

@@ -10,7 +10,8 @@
  *     (varuna_target.c)                     (varuna_responder_open.c)
  *                                         watches gaps (varuna_gap.c)
  *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
- *   PROXY_REQ (varuna_home_move.c)        registers log rings (varuna_target_log.c)
+ *   ATOMIC_REQ, PROXY_REQ                 registers log rings (varuna_target_log.c)
+ *     (varuna_atomic_req.c)
  *
  * Protected by the async lock, unless a field says otherwise.
  */

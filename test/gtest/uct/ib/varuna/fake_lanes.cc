@@ -95,7 +95,7 @@ ssize_t fake_lane::am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack
     return length;
 }
 
-void fake_lane::complete(const std::string &memory)
+void fake_lane::finish(const std::string *memory, ucs_status_t status)
 {
     uct_completion_t *comp;
 
@@ -103,12 +103,41 @@ void fake_lane::complete(const std::string &memory)
         comp           = posted[i].comp;
         posted[i].comp = NULL;
         if (comp != NULL) {
-            if (posted[i].unpack != NULL) {
-                posted[i].unpack(posted[i].arg, memory.data(), posted[i].length);
+            if ((posted[i].unpack != NULL) && (memory != NULL)) {
+                posted[i].unpack(posted[i].arg, memory->data(), posted[i].length);
             }
-            uct_invoke_completion(comp, UCS_OK);
+            uct_invoke_completion(comp, status);
         }
     }
+}
+
+void fake_lane::complete(const std::string &memory)
+{
+    finish(&memory, UCS_OK);
+}
+
+void fake_lane::fail(ucs_status_t status)
+{
+    finish(NULL, status);
+}
+
+ucs_status_t fake_lane::post_cas(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
+                                 uint64_t addr, size_t width, void *result,
+                                 uct_completion_t *comp)
+{
+    fake_lane *lane = fake_ep(tl_ep)->lane;
+
+    if (lane->post_status != UCS_OK) {
+        return lane->post_status;
+    }
+
+    lane->posted.push_back({"cas", addr,
+                            std::string((char*)&compare, sizeof(compare)) +
+                            std::string((char*)&swap, sizeof(swap)), comp,
+                            [](void *arg, const void *data, size_t length) {
+                                memcpy(arg, data, length);
+                            }, result, width});
+    return UCS_INPROGRESS;
 }
 
 std::string fake_lane::device_addr(uint16_t lid)
@@ -171,6 +200,16 @@ fake_lane::fake_lane(unsigned plane) :
         }
         lane->posted.push_back({"get", addr, "", comp, unpack, arg, length});
         return UCS_INPROGRESS;
+    };
+    ops->ep_atomic_cswap64     = [](uct_ep_h ep, uint64_t compare, uint64_t swap,
+                                    uint64_t addr, uct_rkey_t, uint64_t *result,
+                                    uct_completion_t *comp) {
+        return post_cas(ep, compare, swap, addr, sizeof(*result), result, comp);
+    };
+    ops->ep_atomic_cswap32     = [](uct_ep_h ep, uint32_t compare, uint32_t swap,
+                                    uint64_t addr, uct_rkey_t, uint32_t *result,
+                                    uct_completion_t *comp) {
+        return post_cas(ep, compare, swap, addr, sizeof(*result), result, comp);
     };
     ops->ep_fence              = [](uct_ep_h, unsigned) { return UCS_OK; };
     ops->ep_pending_add        = [](uct_ep_h, uct_pending_req_t*, unsigned) {

@@ -32,13 +32,13 @@ public:
         std::string data;
     };
 
-    /* A put, a read or a flush */
+    /* A put, a read, a compare and swap, or a flush */
     struct post {
-        std::string      op;         /* "put", "get" or "flush" */
+        std::string      op;         /* "put", "get", "cas" or "flush" */
         uint64_t         addr;
-        std::string      data;       /* Of a put */
+        std::string      data;       /* Of a put; of a CAS, compare and swap */
         uct_completion_t *comp;      /* NULL: none, or it was called */
-        uct_unpack_callback_t unpack; /* Of a read */
+        uct_unpack_callback_t unpack; /* Of a read or a CAS */
         void             *arg;
         size_t           length;
     };
@@ -78,6 +78,9 @@ public:
     /* All that was posted completes now; reads find this in memory */
     void complete(const std::string &memory = std::string(64, 0));
 
+    /* ... or fails */
+    void fail(ucs_status_t status);
+
     /* What its operations return */
     ucs_status_t              create_status;
     ucs_status_t              connect_status;
@@ -98,6 +101,11 @@ public:
     static ucs_status_t       mr_status;
 
 private:
+    void finish(const std::string *memory, ucs_status_t status);
+    static ucs_status_t post_cas(uct_ep_h tl_ep, uint64_t compare, uint64_t swap,
+                                 uint64_t addr, size_t width, void *result,
+                                 uct_completion_t *comp);
+
     struct inner {
         uct_base_iface_t base;
         fake_lane        *self;

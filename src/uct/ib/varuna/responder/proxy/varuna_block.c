@@ -199,7 +199,7 @@ void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
 
     /* Its RC queue pairs are in ERR; what else is under way gets its time */
     block->first     = client->first_slot;
-    block->due       = ucs_get_time() +
+    block->due       = uct_varuna_ctl_now(proxy->ctl) +
                        proxy->ctl->iface->config.packet_lifetime;
     client->first_slot = UCT_VARUNA_SLOT_NONE;
     ucs_list_add_tail(&proxy->dead_blocks, &block->list);

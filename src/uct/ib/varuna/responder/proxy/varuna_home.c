@@ -135,7 +135,8 @@ static int uct_varuna_home_is_in_use(void)
 }
 
 /* @return where the home NIC should be. */
-static uint8_t uct_varuna_home_choose(uint8_t good_map, ucs_time_t delay)
+static uint8_t uct_varuna_home_choose(uint8_t good_map, ucs_time_t now,
+                                      ucs_time_t delay)
 {
     uint8_t nic   = uct_varuna_home.name.nic;
     uint8_t first = uct_varuna_home.name.first;
@@ -149,7 +150,7 @@ static uint8_t uct_varuna_home_choose(uint8_t good_map, ucs_time_t delay)
     }
 
     if ((nic != first) && (good_map & UCS_BIT(first)) && (delay != 0) &&
-        (ucs_get_time() - uct_varuna_home.first_bad > delay) &&
+        ((now - uct_varuna_home.first_bad) > delay) &&
         !uct_varuna_home_is_in_use()) {
         return first;
     }
@@ -158,7 +159,7 @@ static uint8_t uct_varuna_home_choose(uint8_t good_map, ucs_time_t delay)
 }
 
 int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
-                           unsigned in_use, ucs_time_t delay)
+                           unsigned in_use, ucs_time_t now, ucs_time_t delay)
 {
     uct_varuna_home_name_t *name = &uct_varuna_home.name;
     int moves                    = 0;
@@ -168,11 +169,11 @@ int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
     pthread_mutex_lock(&uct_varuna_home.lock);
     member->in_use = in_use;
     if (!(good_map & UCS_BIT(uct_varuna_home.name.first))) {
-        uct_varuna_home.first_bad = ucs_get_time();
+        uct_varuna_home.first_bad = now;
     }
 
     if (name->nic != UCT_VARUNA_HOME_NONE) {
-        nic   = uct_varuna_home_choose(good_map, delay);
+        nic   = uct_varuna_home_choose(good_map, now, delay);
         moves = (nic != name->nic);
         if (moves) {
             name->from = name->nic;

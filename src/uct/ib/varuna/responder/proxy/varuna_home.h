@@ -54,17 +54,18 @@ void uct_varuna_home_leave(uct_varuna_home_member_t *member);
 void uct_varuna_home_get(uct_varuna_home_name_t *name);
 
 /**
- * Tell what @a member knows; the home NIC begins to move if it has to, or may
- * return to where it was at first.
+ * Report what @a member has seen. The home NIC begins to move if it has to, or if it may
+ * return to the first one.
  *
- * @param [in] good_map  NICs which work.
- * @param [in] in_use    Connections which would be lost by a return.
- * @param [in] delay     Return behind this time without a failure; 0: never.
+ * @param [in] good_map  NICs that work.
+ * @param [in] in_use    Connections that a return would end.
+ * @param [in] now       The time.
+ * @param [in] delay     Return after the first NIC has worked for so long; 0: never.
  *
  * @return Nonzero if it has begun to move.
  */
 int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
-                           unsigned in_use, ucs_time_t delay);
+                           unsigned in_use, ucs_time_t now, ucs_time_t delay);
 
 /** Moving: nothing of @a member can be executed on the old NIC any more.
  *  @return Nonzero if it was the last one, so that there is a new name. */

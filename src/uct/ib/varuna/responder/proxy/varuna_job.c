@@ -230,7 +230,7 @@ static void uct_varuna_job_completion(uct_completion_t *comp)
                        !loopback->in_err;
     loopback->in_err = 0;
     if (uct_varuna_job_may_come_late(comp->status)) {
-        proxy->rest_at = ucs_get_time() +
+        proxy->rest_at = uct_varuna_ctl_now(proxy->ctl) +
                          proxy->ctl->iface->config.packet_lifetime;
     }
 

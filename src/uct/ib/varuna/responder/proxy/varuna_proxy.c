@@ -96,7 +96,7 @@ static uint8_t uct_varuna_proxy_home_link(uct_varuna_proxy_t *proxy,
     uct_varuna_home_get(&name);
     *nic_p = name.nic;
     if ((name.nic == UCT_VARUNA_HOME_NONE) ||
-        (ucs_get_time() < proxy->rest_at)) {
+        (uct_varuna_ctl_now(proxy->ctl) < proxy->rest_at)) {
         return UCT_VARUNA_LINK_NONE;
     }
 
@@ -148,7 +148,7 @@ void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy)
 
         proxy->running    = 1;
         proxy->running_on = link;
-        proxy->running_at = ucs_get_time();
+        proxy->running_at = uct_varuna_ctl_now(proxy->ctl);
         status            = uct_varuna_job_post(proxy, job, link, nic);
         if (status == UCS_INPROGRESS) {
             return;

@@ -128,7 +128,7 @@ static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
  * no sweep is under way, so what was begun for a block is done. */
 static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
 {
-    ucs_time_t now = ucs_get_time();
+    ucs_time_t now = uct_varuna_ctl_now(proxy->ctl);
     uct_varuna_dead_block_t *block, *tmp;
 
     ucs_list_for_each_safe(block, tmp, &proxy->dead_blocks, list) {
