@@ -5,9 +5,12 @@
 # Dependencies of the emulator and of the plugin, from the includes of their sources and
 # from the symbols of their objects: they point down, as test/meta/layers/ has it.
 #
-# A call through a table of functions is no symbol of the implementation and is not seen:
-# the emulator's tables are emu_wire_ends_t (the two ends of the wire), emu_vlife_hooks_t
-# (forks), and the timers' and the service thread's callbacks.
+# A call through a table of functions names no symbol of the implementation, so it is not
+# counted. The headers that declare such tables are listed in test/meta/layers/, with what
+# each is for: in the plugin the rows of the bus, the handlers of inner interfaces, the sinks
+# of events of endpoints and ports, the operations of a mode of atomics, jobs of the clock,
+# and the requests of a lane that is gone go up to another room; in the emulator the two ends
+# of the wire, forks, and the service thread's callbacks. A header that is not listed fails.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -67,7 +70,7 @@ symbols() {
 # judge LAYERS SRC OBJECTS: prints the picture; fails if something points up
 judge() {
     {
-        sed -E '/^#/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
+        sed -E '/^(#|table )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3" "$2"
@@ -88,6 +91,28 @@ test_emulator() {
 
 test_plugin() {
     judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" "$RCV_BUILD/src/uct/ib/varuna"
+}
+
+# tables LAYERS SRC: fails unless the headers with pointers to functions are those listed
+tables() {
+    (cd "$2" && grep -rlE --include='*.h' \
+                     '\(\*[a-z_]+\)\(|^ +uct_[a-z_]+_(handler|callback)_t +[a-z_]+;' .) |
+        sed 's|^\./||' | sort >found
+    sed -n 's/^table \([^ ]*\) .*/\1/p' "$1" | sort >listed
+    [ "$(wc -l <found)" -gt 3 ] || fail "there are no tables of functions in $2"
+    diff listed found >difference ||
+        fail "$1 does not list the tables of functions: $(grep '^[<>]' difference)"
+}
+
+test_tables() {
+    tables "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu"
+    tables "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna"
+}
+
+test_new_table_is_found() {
+    cp -r "$top/src/uct/ib/varuna" src
+    echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_pace.h
+    fails 1 '> core/varuna_pace.h' tables "$top/test/meta/layers/varuna" src
 }
 
 # The document has the picture of the rooms
