@@ -204,6 +204,17 @@ test_does_not_warn_whom_it_does_not_concern() {
     grep -q 'tcp\|self' <<<"$out" || fail "nothing was opened: $out"
 }
 
+# UCX's parser takes the word for any time
+test_return_delay_is_a_time() {
+    local out
+    with_fabric 2
+    [ "$(links UCX_RC_VARUNA_RETURN_DELAY=inf)" = "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] ||
+        fail "$(info)"
+    out=$(info UCX_RC_VARUNA_RETURN_DELAY=auto)
+    grep -q 'ERROR .*UCX_RC_VARUNA_RETURN_DELAY=auto: it is a time, or inf' <<<"$out" ||
+        fail "it is accepted: $out"
+}
+
 test_links_from_a_file() {
     with_fabric 4
     printf 'backup all\nprimary mlx5_2:1 # ours\ndisabled mlx5_0\nreturn 2s\n' \

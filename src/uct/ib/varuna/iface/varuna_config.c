@@ -10,6 +10,8 @@
 
 #include "varuna_config.h"
 
+#include <ucs/debug/log.h>
+
 static const char *uct_varuna_recovery_names[] = {
     [UCT_VARUNA_RECOVERY_VARUNA]       = "varuna",
     [UCT_VARUNA_RECOVERY_RESEND]       = "resend",
@@ -173,9 +175,15 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
   {NULL}
 };
 
-void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
-                                 const uct_varuna_iface_config_t *config)
+ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                         const uct_varuna_iface_config_t *config)
 {
+    /* UCX's parser knows the word */
+    if (config->return_delay == UCS_TIME_AUTO) {
+        ucs_error("UCX_RC_VARUNA_RETURN_DELAY=auto: it is a time, or inf");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
     iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
     iface->config.spare_qps       = ucs_min(config->spare_qps,
@@ -196,6 +204,7 @@ void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
+    return UCS_OK;
 }
 
 void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
@@ -206,7 +215,6 @@ void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
                                 md->return_policy.delay : config->return_delay;
 
     uct_varuna_link_table_init(&iface->link_table, iface->num_links,
-                               (delay == UCS_TIME_AUTO) ? 0 : delay,
-                               ucs_time_from_sec(config->hold_min),
+                               delay, ucs_time_from_sec(config->hold_min),
                                ucs_time_from_sec(config->hold_max));
 }

@@ -10,9 +10,10 @@
 
 extern ucs_config_field_t uct_varuna_iface_config_table[];
 
-/** Take over the options, within their limits. */
-void uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
-                                 const uct_varuna_iface_config_t *config);
+/** Take over the options, within their limits. @return UCS_ERR_INVALID_PARAM, which is
+ *  logged, if one of them has no meaning. */
+ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                         const uct_varuna_iface_config_t *config);
 
 /** Set the link table up; the file of links has the last word on the policy. */
 void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,

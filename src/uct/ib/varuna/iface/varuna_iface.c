@@ -242,7 +242,11 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    uct_varuna_iface_set_config(base, config);
+    status = uct_varuna_iface_set_config(base, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     uct_varuna_pace_init(&self->super.rebuild_pace, UCT_VARUNA_REBUILD_RATE);
     uct_varuna_iface_init_pace(self);
 
