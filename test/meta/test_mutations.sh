@@ -213,6 +213,18 @@ test_doubt_nobody() {
     grep '^# the dead have taken all' out || fail "it failed otherwise: $(tail out)"
 }
 
+# rested MISTAKE TEST: a lane without traffic, by test_standby.sh
+rested() {
+    by_peers none "$2" stories/test_standby.sh ||
+        fail "without a mistake: $(grep '^#' out)"
+    ! by_peers "$1" "$2" stories/test_standby.sh || fail "$1 was not found"
+    grep -o 'a message was found in call .*' out | sed 's/^/# /' ||
+        fail "it failed otherwise: $(tail out)"
+}
+
+test_no_standby() { rested no_standby test_message_is_found; }
+test_sleep_rested() { rested sleep_rested test_message_wakes; }
+
 test_without_a_mistake_nothing_is_found() {
     local options hold plugin=
     for options in "${!finds_@}"; do
@@ -252,6 +264,20 @@ test_patch_that_does_not_apply() {
         env RCV_BUILD="$RCV_BUILD" bash tree/test/e2e/lib/mutant.sh -n
     fails 1 "there is no mistake" env RCV_BUILD="$RCV_BUILD" \
         bash tree/test/e2e/lib/mutant.sh nonsense
+}
+
+# A plugin of old objects and new sources would not load
+test_build_that_is_older_than_the_sources() {
+    local varuna=src/uct/ib/varuna
+    mkdir -p old/$varuna old/test/gtest
+    touch -d 2001-01-01 old/$varuna/libuct_varuna.la
+    touch old/$varuna/Makefile
+    fails 1 'old is older than .*/varuna/.*\.[a-z]*: build first' \
+        env RCV_BUILD="$PWD/old" bash "$top/test/e2e/lib/mutant.sh" no_fence
+    touch old/$varuna/libuct_varuna.la
+    touch -d 2001-01-01 old/$varuna/Makefile
+    fails 1 'old is older than .*/Makefile.am: build first' \
+        env RCV_BUILD="$PWD/old" bash "$top/test/e2e/lib/mutant.sh" no_fence
 }
 
 run_tests 3

@@ -100,11 +100,31 @@ make_in() {
         >"$copy/make.log" 2>&1 || fail "it does not build" "$copy/make.log"
 }
 
+# newer FILE DIRECTORY PATTERN: a file there, whose name matches, that is newer than FILE
+newer() {
+    find "$top/$2" -newer "$build/$1" -regex ".*/$3" -print -quit
+}
+
+# check_build PROGRAM DIRECTORY: it was made from the present sources. Otherwise the copy
+# would have objects of one version and the list of files of another.
+check_build() {
+    local file
+
+    file=$(newer "$1" "$2" '.*\.\(c\|cc\|h\|inl\)'
+           newer "$2/Makefile" "$2" '\(Makefile\|sources\|ucp\|ucx\)\.am')
+    [ -z "$file" ] || {
+        echo "$build is older than ${file%%$'\n'*}: build first" >&2
+        exit 1
+    }
+}
+
 # is_new PROGRAM OF: it was made from the present plugin and patch
 is_new() {
     [ "$1" -nt "$2" ] && [ "$1" -nt "$patch" ]
 }
 
+check_build $varuna/libuct_varuna.la $varuna
+[ $goal = plugin ] || check_build test/gtest/gtest_varuna test/gtest
 mkdir -p "$build/mutants"
 exec 8>"$build/mutants/$name.lock"
 flock 8
