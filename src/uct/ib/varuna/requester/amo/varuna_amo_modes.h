@@ -33,6 +33,21 @@ void uct_varuna_amo_native_collect(const uct_varuna_req_t *req);
 void uct_varuna_amo_native_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
 void uct_varuna_amo_native_query(uct_iface_attr_t *attr);
 
+/* The table of such a mode. @a _executed: what becomes of an atomic that was executed and
+ * whose value is lost. */
+#define UCT_VARUNA_AMO_NATIVE_OPS(_executed) \
+    { \
+        .start      = uct_varuna_amo_native_start, \
+        .open       = uct_varuna_amo_native_open, \
+        .close      = uct_varuna_amo_native_close, \
+        .learn_home = uct_varuna_amo_native_learn_home, \
+        .progress   = uct_varuna_amo_native_progress, \
+        .collect    = uct_varuna_amo_native_collect, \
+        .executed   = _executed, \
+        .fail_all   = uct_varuna_amo_native_fail_all, \
+        .query      = uct_varuna_amo_native_query \
+    }
+
 /** All operations, in each width in which the lanes have a compare and swap. */
 void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr);
 

@@ -52,14 +52,5 @@ static ucs_status_t uct_varuna_amo_reread_executed(uct_varuna_ep_t *ep,
     return UCS_INPROGRESS;
 }
 
-const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops = {
-    .start      = uct_varuna_amo_native_start,
-    .open       = uct_varuna_amo_native_open,
-    .close      = uct_varuna_amo_native_close,
-    .learn_home = uct_varuna_amo_native_learn_home,
-    .progress   = uct_varuna_amo_native_progress,
-    .collect    = uct_varuna_amo_native_collect,
-    .executed   = uct_varuna_amo_reread_executed,
-    .fail_all   = uct_varuna_amo_native_fail_all,
-    .query      = uct_varuna_amo_native_query
-};
+const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops =
+        UCT_VARUNA_AMO_NATIVE_OPS(uct_varuna_amo_reread_executed);
