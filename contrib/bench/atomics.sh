@@ -95,6 +95,7 @@ failures() {
     local mode
     unset "${!UCX_@}"
     export UCX_RC_MLX5_TIMEOUT=1ms UCX_RC_MLX5_RETRY_COUNT=2
+    export UCX_RC_VARUNA_PACKET_LIFETIME=100ms
     export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
     for mode in extended; do
         bench cas $mode -n "$batches" -s "$seed"

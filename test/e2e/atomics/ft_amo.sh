@@ -9,10 +9,9 @@
 
 app=$apps/ft_amo
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 5ms 2
-export UCX_RC_VARUNA_PACKET_LIFETIME=60ms
 
 # word N: what the server found
 word() {

@@ -6,14 +6,14 @@
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 1ms 2
 export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
 # The emulated NIC is a thread which may have no CPU for seconds; it does not hang then.
 # Tests in which one does hang, or dies in silence, set this to what they need.
 export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
-export UCX_RC_VARUNA_CTL_TIMEOUT=20ms UCX_RC_VARUNA_PACKET_LIFETIME=60ms
+export UCX_RC_VARUNA_CTL_TIMEOUT=20ms
 
 # drive DRIVER OPTIONS...: runs it, with its output in ./out and as comments
 drive() {

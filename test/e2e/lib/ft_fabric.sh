@@ -5,11 +5,20 @@
 # and counters, and waiting for what a program writes. A test waits for events, never
 # for a time.
 
+. "$top/test/packet_lifetime.sh"
+
 emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
 apps=$RCV_BUILD/test/e2e
 # run_test appends the number of the test
 fabric=$(basename "$0" .sh | sed 's/^test_//')-$BASHPID
+
+# ucx_defaults: UCX is configured as if nobody had set anything, but for what a fabric
+# needs that is as fast as ours
+ucx_defaults() {
+    unset "${!UCX_@}"
+    . "$top/test/packet_lifetime.sh"
+}
 
 # fabric_up [OPTION...]: creates the fabric of this test, with two hosts of two links
 # unless the options of "mlx5emu up" differ. A test that fails leaves nothing of it.

@@ -8,7 +8,7 @@
 
 program=$apps/ft_peers
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
 nic_gives_up 100ms 3
 export UCX_IB_RX_QUEUE_LEN=512

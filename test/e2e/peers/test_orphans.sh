@@ -9,7 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s

@@ -12,7 +12,7 @@
 
 program=$RCV_BUILD/src/tools/demo/varuna_demo
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 # The NIC gives up after more than 20 s
 nic_gives_up 4s 7

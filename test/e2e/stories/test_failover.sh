@@ -22,7 +22,7 @@ first=${RC_VARUNA_FAILOVER_FIRST:-601}
 sweep=${RC_VARUNA_FAILOVER:-2}
 limit=${RC_VARUNA_JOB_LIMIT:-60}
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 

@@ -9,7 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info UCX_WARN_UNUSED_ENV_VARS=n
 nic_gives_up 10ms 2
 

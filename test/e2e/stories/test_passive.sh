@@ -12,7 +12,7 @@
 
 program=$RCV_BUILD/src/tools/bench/varuna_cost
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_LOG_LEVEL=debug
 nic_gives_up 10ms 2
 

@@ -6,7 +6,7 @@
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
-unset "${!UCX_@}"
+ucx_defaults
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info
 # Print the stack of an abort, too
 export UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE,SIGABRT

@@ -34,6 +34,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
+. "$top/test/packet_lifetime.sh"
 level=$1
 transport=$2
 shift 2

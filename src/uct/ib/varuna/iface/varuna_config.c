@@ -9,6 +9,8 @@
 #endif
 
 #include "varuna_config.h"
+#include <uct/ib/varuna/core/varuna_lifetime.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <ucs/debug/log.h>
 
@@ -58,12 +60,13 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "progress does not count.",
    ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
 
-  {"PACKET_LIFETIME", "100ms",
+  {"PACKET_LIFETIME", "auto",
    "Longest time for which the fabric may delay a packet. The responder cannot\n"
    "fence a failed DC lane, so nothing is repeated before this time has\n"
-   "passed.",
+   "passed. auto is the subnet timeout of the ports on InfiniBand, and 2s on\n"
+   "RoCE.",
    ucs_offsetof(uct_varuna_iface_config_t, packet_lifetime),
-   UCS_CONFIG_TYPE_TIME},
+   UCS_CONFIG_TYPE_TIME_UNITS},
 
   {"PEER_TIMEOUT", "10s",
    "If a peer is silent on all links for this time while another process\n"
@@ -175,6 +178,43 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
   {NULL}
 };
 
+/* A packet may be on its way on any link. "inf" becomes what no fabric exceeds: deadlines
+ * are sums. */
+static ucs_time_t uct_varuna_iface_packet_lifetime(const uct_varuna_iface_t *iface,
+                                                   ucs_time_t option)
+{
+    double lifetime = 0;
+    const uct_varuna_nic_t *nic;
+    unsigned link;
+
+    if (option != UCS_TIME_AUTO) {
+        return ucs_min(option, ucs_time_from_sec(UCT_VARUNA_LIFETIME_MAX));
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        nic      = &iface->md->nics[iface->links[link].nic];
+        lifetime = ucs_max(lifetime,
+                           uct_varuna_mlx5_port_lifetime(nic->md, nic->dev_name));
+    }
+
+    return ucs_time_from_sec(lifetime);
+}
+
+/* An endpoint that gives up before a packet's life has ended cannot recover from DC */
+static void uct_varuna_iface_check_lifetime(const uct_varuna_iface_t *iface)
+{
+    ucs_debug("rc_varuna: packet lifetime %.3f s",
+              ucs_time_to_sec(iface->config.packet_lifetime));
+    if (iface->config.packet_lifetime >= iface->config.give_up) {
+        ucs_diag("rc_varuna: a packet may live for %.1f s, and endpoints give up after "
+                 "%.1f s: an endpoint whose DC lane fails cannot recover. Set "
+                 "UCX_RC_VARUNA_GIVE_UP longer, or UCX_RC_VARUNA_PACKET_LIFETIME "
+                 "if the fabric is faster than its subnet timeout says",
+                 ucs_time_to_sec(iface->config.packet_lifetime),
+                 ucs_time_to_sec(iface->config.give_up));
+    }
+}
+
 ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                          const uct_varuna_iface_config_t *config)
 {
@@ -190,7 +230,8 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                             UCT_VARUNA_MAX_SPARE_QPS);
     iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
-    iface->config.packet_lifetime = ucs_time_from_sec(config->packet_lifetime);
+    iface->config.packet_lifetime =
+            uct_varuna_iface_packet_lifetime(iface, config->packet_lifetime);
     iface->config.peer_timeout    = ucs_time_from_sec(config->peer_timeout);
     iface->config.drain_timeout   = ucs_time_from_sec(config->drain_timeout);
     iface->config.port_events     = config->port_events;
@@ -204,6 +245,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.psn             = config->psn;
+    uct_varuna_iface_check_lifetime(iface);
     return UCS_OK;
 }
 

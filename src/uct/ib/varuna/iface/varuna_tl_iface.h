@@ -20,7 +20,7 @@ typedef struct uct_varuna_iface_config {
     double                     hold_max;
     double                     ctl_timeout;    /* Resend control requests */
     double                     give_up;        /* No link left: then fail */
-    double                     packet_lifetime;/* Unfenced lanes wait it out */
+    ucs_time_t                 packet_lifetime;/* Unfenced lanes wait it out */
     double                     peer_timeout;
     double                     drain_timeout;
     ucs_time_t                 return_delay;

@@ -1,0 +1,21 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What a device tells of its ports: UCX keeps what it was told when it opened the
+ * device.
+ */
+#ifndef UCT_VARUNA_MLX5_PORT_H_
+#define UCT_VARUNA_MLX5_PORT_H_
+
+#include <uct/api/uct.h>
+
+/**
+ * @param [in] md        Memory domain of ib.
+ * @param [in] dev_name  Name of one of its ports, such as "mlx5_0:1".
+ *
+ * @return The longest time (seconds) for which the fabric may delay a packet of this
+ *         port, as the subnet manager says it; if nobody does, what is safe for most.
+ */
+double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name);
+
+#endif

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# NICs and fabrics on which an assumption of docs/HARDWARE.md is false, or says something
+# else than the emulator's default one: what the plugin makes of it.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
+
+export UCX_LOG_LEVEL=debug
+
+# fabric_down_checked: each quirk that was on has acted
+fabric_down_checked() {
+    check "$emu" quirk -n "$fabric" list --check >quirks
+    fabric_down
+}
+
+# opened NAME=VALUE...: the log of a process that opens the transport is in open.log
+opened() {
+    env UCX_LOG_FILE=stderr "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" \
+        ucx_info -d -t rc_varuna >open.log 2>&1 || fail "$(tail -n 3 open.log)"
+}
+
+# lifetime_is SECONDS VALUE: with this value of the option
+lifetime_is() {
+    opened UCX_RC_VARUNA_PACKET_LIFETIME="$2"
+    grep -q "rc_varuna: packet lifetime $1 s" open.log ||
+        fail "$2 is not $1 s: $(grep 'packet lifetime' open.log)"
+}
+
+# An operation in flight on DC fails, and is repeated on the next link: how long did that
+# take? With no spare queue pairs, DC is what a server offers that does not call progress.
+time_from_dc() {
+    local i
+    jobs_start UCX_RC_VARUNA_SPARE_QPS=0
+    ask client "run 1 put_short 0"
+    tell server "sleep 8"
+    fault packet host=1 link=0 op=write nth=5 silent=1:0
+    ask client "run 2 put_short 0"
+    fault packet host=1 link=1 type=dc op=write nth=5 silent=1:1
+    ask client "run 3 put_short 0"
+    faults_fired
+    jobs_stop
+    sed -n 's/.*switched .* from=mlx5_1:1 was=dc .* time_us=\([0-9]*\).*/\1/p' client.log |
+        grep . || fail "nothing was switched: $(grep switched client.log)"
+}
+
+test_lifetime_is_the_subnet_timeout() {
+    fabric_up
+    lifetime_is 1.074 auto
+    fabric_down
+    fabric_up --subnet-timeout 14
+    lifetime_is 0.067 auto
+    lifetime_is 0.040 40ms
+    fabric_down
+}
+
+# "inf" is what no fabric exceeds, and more than endpoints wait
+test_lifetime_is_bounded() {
+    fabric_up --subnet-timeout 31
+    lifetime_is 8796.093 auto
+    grep -q 'DIAG .*whose DC lane fails cannot recover' open.log || fail "no warning"
+    lifetime_is 8796.093 inf
+    lifetime_is 0.060 60ms
+    ! grep -q 'whose DC lane fails cannot recover' open.log || fail "a warning"
+    fabric_down
+}
+
+test_lifetime_is_unknown() {
+    fabric_up --quirk roce
+    lifetime_is 2.000 auto
+    fabric_down_checked
+    fabric_up --subnet-timeout 0
+    lifetime_is 2.000 auto
+    fabric_down
+}
+
+# It is waited for before something is repeated that was in flight on DC, and not longer
+test_lifetime_is_waited_for() {
+    local timeout time
+    export UCX_RC_VARUNA_PACKET_LIFETIME=auto UCX_RC_VARUNA_RETURN_DELAY=inf
+    for timeout in 10 18; do
+        fabric_up --links 3 --subnet-timeout $timeout
+        time=$(time_from_dc)
+        echo "# subnet timeout $timeout: $time us"
+        case $timeout in
+        10) [ "$time" -lt 1000000 ] || fail "it took $time us" ;;
+        18) [ "$time" -ge 1073741 ] || fail "it took $time us" ;;
+        esac
+        fabric_down
+        rm server.* client.*
+    done
+}
+
+run_tests
