@@ -8,6 +8,7 @@
  *
  *   varuna_ctl_open       opens, closes, listens
  *   varuna_ctl_progress   progress in the async context
+ *   varuna_ctl_rest       no events while the main thread polls
  *   varuna_ctl_receive    receiving, dispatch in the main thread
  *   varuna_bus            rows: the handlers of messages, and the inbox
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
@@ -32,6 +33,7 @@
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/khash.h>
@@ -125,6 +127,14 @@ struct uct_varuna_ctl {
     uct_varuna_ctl_link_t      links[UCT_VARUNA_MAX_LINKS];
     int                        progressing; /* Inside uct_worker_progress() */
     int                        kick_fd;    /* Calls the handler again */
+    struct {
+        int                    timer_fd;   /* Ends it */
+        int                    is_on;      /* Atomic: events are not armed, as the main
+                                              thread polls */
+        unsigned               num_polls;  /* When last looked at */
+        unsigned               num_received;
+    } rest;                                /* Of the async thread. Owner:
+                                              varuna_ctl_rest.c */
 
     khash_t(uct_varuna_ctl_eps) eps;       /* By inner endpoint */
     ucs_list_link_t            dead_eps;
@@ -141,6 +151,9 @@ struct uct_varuna_ctl {
     int                        event_fd;
     int                        has_events; /* Read without the lock */
     int                        poked;      /* Atomic: by another thread */
+    unsigned                   num_polls;  /* Atomic: by the main thread so far */
+    unsigned                   num_received; /* Atomic: messages so far, but for pings;
+                                              written with the lock */
     int                        armed;      /* Atomic: event_fd is waited for */
     int                        signalled;  /* Atomic: event_fd is to be drained */
 
@@ -206,6 +219,12 @@ static inline ucs_time_t uct_varuna_ctl_now(const uct_varuna_ctl_t *ctl)
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)
 {
     UCS_ASYNC_BLOCK(ctl->async);
+}
+
+/** Unless another thread has the lock. @return Whether we have it. */
+static inline int uct_varuna_ctl_try_lock(uct_varuna_ctl_t *ctl)
+{
+    return uct_varuna_compat_async_try_block(ctl->async);
 }
 
 static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)

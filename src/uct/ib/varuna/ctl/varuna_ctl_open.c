@@ -12,6 +12,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
 #include "varuna_ctl_receive.h"
+#include "varuna_ctl_rest.h"
 #include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
 #include "varuna_notify.h"
@@ -241,6 +242,7 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
         ctl->detector = NULL;
     }
 
+    ucs_async_remove_handler(ctl->rest.timer_fd, 1);
     ucs_async_remove_handler(ctl->kick_fd, 1);
     for (i = 0; i < ctl->num_links; ++i) {
         if (ctl->links[i].fd != -1) {
@@ -277,18 +279,27 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
+static ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd)
+{
+    return ucs_async_set_event_handler(ctl->async->mode, fd, UCS_EVENT_SET_EVREAD,
+                                       uct_varuna_ctl_event_handler, ctl,
+                                       ctl->async);
+}
+
 ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
 {
-    ucs_async_mode_t mode = ctl->async->mode;
     ucs_status_t status;
     unsigned i;
     int fd;
 
-    status = ucs_async_set_event_handler(mode, ctl->kick_fd,
-                                         UCS_EVENT_SET_EVREAD,
-                                         uct_varuna_ctl_event_handler, ctl,
-                                         ctl->async);
+    status = uct_varuna_ctl_listen_fd(ctl, ctl->kick_fd);
     if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_ctl_listen_fd(ctl, ctl->rest.timer_fd);
+    if (status != UCS_OK) {
+        ucs_async_remove_handler(ctl->kick_fd, 1);
         return status;
     }
 
@@ -298,9 +309,7 @@ ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
             goto err_unlisten;
         }
 
-        status = ucs_async_set_event_handler(mode, fd, UCS_EVENT_SET_EVREAD,
-                                             uct_varuna_ctl_event_handler, ctl,
-                                             ctl->async);
+        status = uct_varuna_ctl_listen_fd(ctl, fd);
         if (status != UCS_OK) {
             goto err_unlisten;
         }
@@ -343,10 +352,11 @@ static ucs_status_t uct_varuna_ctl_eventfd_create(int *fd_p)
 void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface)
 {
     memset(ctl, 0, sizeof(*ctl));
-    ctl->iface    = iface;
-    ctl->async    = iface->super.worker->async;
-    ctl->event_fd = -1;
-    ctl->kick_fd  = -1;
+    ctl->iface         = iface;
+    ctl->async         = iface->super.worker->async;
+    ctl->event_fd      = -1;
+    ctl->kick_fd       = -1;
+    ctl->rest.timer_fd = -1;
     ucs_list_head_init(&ctl->dead_eps);
     ucs_list_head_init(&ctl->queue);
     uct_varuna_bus_init(&ctl->bus);
@@ -380,10 +390,15 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
         goto err_close_event_fd;
     }
 
+    status = uct_varuna_ctl_rest_init(ctl);
+    if (status != UCS_OK) {
+        goto err_close_kick_fd;
+    }
+
     status = uct_worker_create(ctl->async, UCS_THREAD_MODE_SINGLE,
                                &ctl->worker);
     if (status != UCS_OK) {
-        goto err_close_kick_fd;
+        goto err_rest_cleanup;
     }
 
     status = uct_varuna_ctl_links_init(ctl);
@@ -397,6 +412,8 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
 
 err_destroy_worker:
     uct_worker_destroy(ctl->worker);
+err_rest_cleanup:
+    uct_varuna_ctl_rest_cleanup(ctl);
 err_close_kick_fd:
     close(ctl->kick_fd);
 err_close_event_fd:
@@ -449,6 +466,7 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_cleanup(ctl);
     uct_varuna_ctl_links_cleanup(ctl);
     uct_worker_destroy(ctl->worker);
+    uct_varuna_ctl_rest_cleanup(ctl);
     close(ctl->kick_fd);
     close(ctl->event_fd);
     ucs_free(ctl);

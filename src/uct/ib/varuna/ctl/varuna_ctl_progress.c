@@ -11,6 +11,7 @@
 #include "varuna_ctl_progress.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
+#include "varuna_ctl_rest.h"
 #include "varuna_ctl_send.h"
 #include "varuna_notify.h"
 #include "varuna_ports.h"
@@ -50,15 +51,15 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
     return count;
 }
 
-static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl)
+/* With no @a events, take those that were raised, and let no others follow. */
+static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl, unsigned events)
 {
     ucs_status_t result = UCS_OK;
     ucs_status_t status;
     unsigned i;
 
     for (i = 0; (i < ctl->num_links) && (result != UCS_ERR_BUSY); ++i) {
-        status = uct_iface_event_arm(ctl->links[i].inner,
-                                     UCT_EVENT_SEND_COMP | UCT_EVENT_RECV);
+        status = uct_iface_event_arm(ctl->links[i].inner, events);
         if (status != UCS_OK) {
             result = status; /* A dead NIC is no reason to ignore the others */
         }
@@ -67,9 +68,11 @@ static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl)
     return result;
 }
 
-/* Progress all links until they are idle and armed. */
-static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
+/* Progress all links until they are idle, and armed unless the main thread polls. */
+static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl, int is_timer)
 {
+    unsigned events = UCT_EVENT_SEND_COMP | UCT_EVENT_RECV;
+    int is_decided  = 0;
     unsigned rounds = 0;
     ucs_status_t status;
 
@@ -80,7 +83,12 @@ static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
             }
         }
 
-        status = uct_varuna_ctl_arm(ctl);
+        if (!is_decided && uct_varuna_ctl_rest_decide(ctl, is_timer)) {
+            events = 0;
+        }
+        is_decided = 1;
+
+        status = uct_varuna_ctl_arm(ctl, events);
         if ((status != UCS_OK) && (status != UCS_ERR_BUSY)) {
             /* A dead NIC: the others go on when their events come */
             ucs_debug("failed to arm a control interface: %s",
@@ -105,11 +113,11 @@ void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
     uct_varuna_ctl_t *ctl = arg;
 
     (void)events;
-    if (fd == ctl->kick_fd) {
+    if ((fd == ctl->kick_fd) || (fd == ctl->rest.timer_fd)) {
         uct_varuna_ctl_drain_signal(fd);
     }
 
-    uct_varuna_ctl_progress_and_arm(ctl);
+    uct_varuna_ctl_progress_and_arm(ctl, fd == ctl->rest.timer_fd);
 }
 
 int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)

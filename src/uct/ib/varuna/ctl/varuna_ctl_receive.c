@@ -17,6 +17,7 @@
 #include "varuna_peer_event.h"
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -115,6 +116,11 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
     }
 
     status = uct_varuna_bus_check(&ctl->bus, data, length, &reason);
+    if ((status == UCS_OK) && (hdr->type != UCT_VARUNA_CTL_PING) &&
+        (hdr->type != UCT_VARUNA_CTL_PONG)) {
+        __atomic_store_n(&ctl->num_received, ctl->num_received + 1, __ATOMIC_RELAXED);
+    }
+
     if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
         ++ctl->stats.stale;
         uct_varuna_stranger_refuse(ctl, link->index, hdr, UCS_ERR_CONNECTION_RESET);
@@ -158,13 +164,51 @@ static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
     return count;
 }
 
+/* The main thread alone writes it */
+static inline void uct_varuna_ctl_note_poll(uct_varuna_ctl_t *ctl)
+{
+    __atomic_store_n(&ctl->num_polls, ctl->num_polls + 1, __ATOMIC_RELAXED);
+}
+
+unsigned uct_varuna_ctl_num_received(const uct_varuna_ctl_t *ctl)
+{
+    return __atomic_load_n(&ctl->num_received, __ATOMIC_RELAXED);
+}
+
+/* Without the lock this is only a hint: another thread may be receiving just then. What
+ * is overlooked is found by the next call. */
+static int uct_varuna_ctl_has_input(const uct_varuna_ctl_t *ctl)
+{
+    unsigned i;
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        if (uct_varuna_mlx5_has_input(ctl->links[i].inner)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_varuna_ctl_poll(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_note_poll(ctl);
+    if (uct_varuna_ctl_has_input(ctl) && uct_varuna_ctl_try_lock(ctl)) {
+        uct_varuna_ctl_progress(ctl);
+        uct_varuna_ctl_unlock(ctl);
+    }
+}
+
 unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
 {
     unsigned count, down_map, up_map;
     ucs_list_link_t items;
+    int has_peer_events;
 
-    ucs_list_head_init(&items);
-    uct_varuna_ctl_lock(ctl);
+    uct_varuna_ctl_note_poll(ctl);
+    if (!uct_varuna_ctl_try_lock(ctl)) {
+        return 0; /* If there are events, the next call finds them */
+    }
 
     /* On a busy machine we are here long before the async thread gets a CPU */
     uct_varuna_ctl_progress(ctl);
@@ -172,14 +216,19 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     __atomic_store_n(&ctl->poked, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&ctl->has_events, 0, __ATOMIC_SEQ_CST);
 
+    ucs_list_head_init(&items);
     uct_varuna_bus_take(&ctl->bus, &items);
-    down_map      = ctl->down_map;
-    up_map        = ctl->up_map;
-    ctl->down_map = 0;
-    ctl->up_map   = 0;
+    down_map        = ctl->down_map;
+    up_map          = ctl->up_map;
+    ctl->down_map   = 0;
+    ctl->up_map     = 0;
+    has_peer_events = uct_varuna_peer_has_events(ctl);
     uct_varuna_ctl_unlock(ctl);
 
-    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map) +
-            uct_varuna_peer_events_dispatch(ctl);
+    count = uct_varuna_ctl_dispatch_links(ctl, down_map, up_map);
+    if (has_peer_events) {
+        count += uct_varuna_peer_events_dispatch(ctl);
+    }
+
     return count + uct_varuna_bus_run(&ctl->bus, &items);
 }

@@ -86,6 +86,10 @@ ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
         return UCS_ERR_BUSY;
     }
 
+    if (__atomic_load_n(&ctl->rest.is_on, __ATOMIC_SEQ_CST)) {
+        uct_varuna_ctl_signal(ctl->kick_fd); /* Nobody polls from now on */
+    }
+
     return UCS_OK;
 }
 

@@ -66,6 +66,12 @@ static void uct_varuna_peer_event_apply(uct_varuna_iface_t *iface,
     }
 }
 
+int uct_varuna_peer_has_events(uct_varuna_ctl_t *ctl)
+{
+    return !ucs_list_is_empty(&ctl->hb.events) || (ctl->hb.down_map != 0) ||
+           (ctl->hb.up_map != 0);
+}
+
 unsigned uct_varuna_peer_events_dispatch(uct_varuna_ctl_t *ctl)
 {
     unsigned count = 0;

@@ -8,6 +8,9 @@
 
 #include <uct/ib/varuna/core/varuna_def.h>
 
+/** @return Whether there is something to apply. Lock held. */
+int uct_varuna_peer_has_events(uct_varuna_ctl_t *ctl);
+
 /** Main thread: apply what was found. Lock not held. @return number of events. */
 unsigned uct_varuna_peer_events_dispatch(uct_varuna_ctl_t *ctl);
 

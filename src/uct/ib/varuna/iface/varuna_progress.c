@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Progress of the interface: the inner interfaces in each call, and slow-path work now
- * and then, or when there is some. Called by UCT.
+ * Progress of the interface: the inner interfaces in each call, the bus in some, and
+ * slow-path work now and then, or when there is some. Called by UCT.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -20,13 +20,30 @@
 
 #define UCT_VARUNA_PACE_CALLS        64   /* progress calls between clock reads,
                                              at most */
+#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus */
+#define UCT_VARUNA_BUS_HOT           64   /* calls that poll the bus after each message */
+
+/* The next @a calls end with slow-path work */
+static void uct_varuna_iface_pace_set(uct_varuna_tl_iface_t *iface, unsigned calls)
+{
+    iface->pace.countdown = ucs_min(calls, (iface->pace.hot > 0) ? 1 :
+                                    UCT_VARUNA_BUS_CALLS);
+    iface->pace.left      = calls - iface->pace.countdown;
+}
 
 void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface)
 {
-    iface->pace.countdown  = UCT_VARUNA_PACE_CALLS;
     iface->pace.calls      = UCT_VARUNA_PACE_CALLS;
     iface->pace.beat_calls = 0;
     iface->pace.start      = ucs_get_time();
+    iface->pace.received   = 0;
+    iface->pace.hot        = 0;
+    uct_varuna_iface_pace_set(iface, UCT_VARUNA_PACE_CALLS);
+}
+
+void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface)
+{
+    uct_varuna_iface_pace_set(iface, 1);
 }
 
 /* Read the clock after as many calls as take a scan's period: in each call of an
@@ -35,7 +52,7 @@ void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface)
 static void uct_varuna_iface_pace(uct_varuna_tl_iface_t *iface, ucs_time_t now)
 {
     uct_varuna_iface_t *base = &iface->super.super;
-    int is_early             = (iface->pace.countdown > 0);
+    int is_early             = (iface->pace.countdown + iface->pace.left) > 0;
     ucs_time_t elapsed       = now - iface->pace.start;
 
     iface->pace.beat_calls += is_early ? UCT_VARUNA_PACE_CALLS : iface->pace.calls;
@@ -52,8 +69,8 @@ static void uct_varuna_iface_pace(uct_varuna_tl_iface_t *iface, ucs_time_t now)
         iface->pace.calls = ucs_max(iface->pace.calls, 1);
     }
 
-    iface->pace.countdown = iface->pace.calls;
-    iface->pace.start     = now;
+    iface->pace.start = now;
+    uct_varuna_iface_pace_set(iface, iface->pace.calls);
 }
 
 static void uct_varuna_iface_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now)
@@ -106,6 +123,39 @@ static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t 
     }
 }
 
+/* A peer that has sent something is likely to wait for an answer, and to send more */
+static void uct_varuna_iface_pace_bus(uct_varuna_tl_iface_t *iface)
+{
+    unsigned received = uct_varuna_ctl_num_received(iface->super.super.ctl);
+
+    if (received != iface->pace.received) {
+        iface->pace.received = received;
+        iface->pace.hot      = UCT_VARUNA_BUS_HOT;
+    } else if (iface->pace.hot > 0) {
+        --iface->pace.hot;
+    }
+}
+
+/* What the bus brings may be slow-path work */
+static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_iface_t *iface)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+
+    if (!__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED)) {
+        uct_varuna_ctl_poll(base->ctl);
+    } /* Else uct_varuna_ctl_dispatch() does */
+
+    uct_varuna_iface_pace_bus(iface);
+    if (!__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) &&
+        (iface->pace.left > 0)) {
+        uct_varuna_iface_pace_set(iface, iface->pace.left);
+        return 0;
+    }
+
+    uct_varuna_iface_progress_slow(iface);
+    return uct_varuna_lanes_progress(base);
+}
+
 /* In most calls: is there slow-path work, and has a lane something? */
 static UCS_F_ALWAYS_INLINE unsigned
 uct_varuna_iface_progress_inline(uct_varuna_tl_iface_t *iface)
@@ -115,8 +165,7 @@ uct_varuna_iface_progress_inline(uct_varuna_tl_iface_t *iface)
 
     if (ucs_unlikely(__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
                      (--iface->pace.countdown == 0))) {
-        uct_varuna_iface_progress_slow(iface);
-        count = uct_varuna_lanes_progress(base);
+        count = uct_varuna_iface_progress_more(iface);
     }
 
     return count + uct_varuna_lanes_poll(base);

@@ -16,5 +16,7 @@ void uct_varuna_iface_progress_disable(uct_iface_h tl_iface, unsigned flags);
 /** Initialize the pace of slow-path work. */
 void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface);
 
+/** The next progress call does all of it. */
+void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface);
 
 #endif

@@ -40,10 +40,14 @@ typedef struct uct_varuna_tl_iface {
     uct_varuna_requester_t     super;
     struct {
         unsigned               countdown;     /* Progress calls until the next
+                                                 look at the bus, */
+        unsigned               left;          /* and from there until the next
                                                  slow-path work */
         unsigned               calls;         /* ... between two of them */
         unsigned               beat_calls;    /* Since app_beat increased */
         ucs_time_t             start;         /* When the countdown began */
+        unsigned               received;      /* Messages of the bus, last seen */
+        unsigned               hot;           /* Calls in which the bus is polled */
     } pace;                                   /* varuna_progress.c */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     struct {

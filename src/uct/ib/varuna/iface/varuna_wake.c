@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_wake.h"
+#include "varuna_progress.h"
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_gap.h>
 
@@ -86,7 +87,7 @@ ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface)
     /* It has woken the application: there is something to progress first */
     if (iface->wake.timer_is_set &&
         (read(iface->wake.timer_fd, &expirations, sizeof(expirations)) > 0)) {
-        iface->pace.countdown = 1;
+        uct_varuna_iface_pace_now(iface);
         return UCS_ERR_BUSY;
     }
 
@@ -100,7 +101,7 @@ ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface)
 
     iface->wake.timer_is_set = (sleep_time > 0);
     if (iface->wake.timer_is_set) {
-        iface->pace.countdown = 1; /* The next progress call does all */
+        uct_varuna_iface_pace_now(iface); /* The next progress call does all */
     }
 
     return UCS_OK;

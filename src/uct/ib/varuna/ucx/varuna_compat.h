@@ -25,6 +25,7 @@
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
 #include <ucs/arch/cpu.h>
+#include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.h>
 #include <string.h>
 
@@ -439,5 +440,28 @@ uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
 #else
 #  define UCT_VARUNA_COMPAT_COMPONENT_OPS
 #endif
+
+/** As UCS_ASYNC_BLOCK(), unless another thread has the lock.
+ *  @return Whether it is blocked now. */
+static inline int uct_varuna_compat_async_try_block(ucs_async_context_t *async)
+{
+    if (async->mode == UCS_ASYNC_MODE_THREAD_SPINLOCK) {
+        return ucs_recursive_spin_trylock(&async->thread.spinlock);
+    }
+
+    if (async->mode == UCS_ASYNC_MODE_THREAD_MUTEX) {
+        if (pthread_mutex_trylock(&async->thread.mutex.lock) != 0) {
+            return 0;
+        }
+
+        /* It is recursive: this counts as UCX does, and waits for nobody */
+        ucs_recursive_mutex_block(&async->thread.mutex);
+        (void)pthread_mutex_unlock(&async->thread.mutex.lock);
+        return 1;
+    }
+
+    UCS_ASYNC_BLOCK(async); /* There is no other thread */
+    return 1;
+}
 
 #endif

@@ -96,14 +96,24 @@ int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
     return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
 }
 
-unsigned uct_varuna_mlx5_poll(uct_iface_h tl_iface)
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_has_input_inline(uct_iface_h tl_iface)
 {
     uct_rc_mlx5_iface_common_t *iface =
             ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
 
-    return (uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_RX]) ||
-            uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX])) ?
-           uct_iface_progress(tl_iface) : 0;
+    return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_RX]) ||
+           uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
+}
+
+int uct_varuna_mlx5_has_input(uct_iface_h iface)
+{
+    return uct_varuna_mlx5_has_input_inline(iface);
+}
+
+unsigned uct_varuna_mlx5_poll(uct_iface_h iface)
+{
+    return uct_varuna_mlx5_has_input_inline(iface) ? uct_iface_progress(iface) : 0;
 }
 
 /* PSNs of an RC QP, as the device reports them. */

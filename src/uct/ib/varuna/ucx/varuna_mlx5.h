@@ -42,6 +42,9 @@ int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
  *          progress function does not count errors. */
 int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 
+/** @return whether anything waits to be polled on an inner interface. */
+int uct_varuna_mlx5_has_input(uct_iface_h iface);
+
 /** As uct_iface_progress(), but at the price of two comparisons if there is nothing to
  *  poll. Receive buffers that could not be posted for want of memory are not posted
  *  then: call uct_iface_progress() now and then. */

@@ -26,14 +26,14 @@ ucs_time_t fake_host::now()
     return s_now;
 }
 
-fake_host::fake_host(unsigned num_links) :
-    m_requester(new uct_varuna_requester_t()), m_md(new uct_varuna_md_t())
+fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
+    m_tl_iface(new uct_varuna_tl_iface_t()), m_md(new uct_varuna_md_t())
 {
     s_now       = ucs_get_time();
     m_ticked_at = s_now;
-    memset((void*)m_requester.get(), 0, sizeof(*m_requester));
+    memset((void*)m_tl_iface.get(), 0, sizeof(*m_tl_iface));
     memset((void*)m_md.get(), 0, sizeof(*m_md));
-    EXPECT_EQ(UCS_OK, ucs_async_context_create(UCS_ASYNC_MODE_POLL, &m_async));
+    EXPECT_EQ(UCS_OK, ucs_async_context_create(mode, &m_async));
     EXPECT_EQ(UCS_OK, uct_worker_create(m_async, UCS_THREAD_MODE_SINGLE, &m_worker));
 
     iface()->super.worker               = ucs_derived_of(m_worker, uct_priv_worker_t);

@@ -13,7 +13,7 @@
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/ib/varuna/iface/varuna_tl_iface.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
@@ -44,7 +44,8 @@ public:
 
     static constexpr uint64_t UUID = 0x1111;
 
-    explicit fake_host(unsigned num_links);
+    explicit fake_host(unsigned num_links,
+                       ucs_async_mode_t mode = UCS_ASYNC_MODE_POLL);
 
     ~fake_host();
 
@@ -54,12 +55,17 @@ public:
 
     uct_varuna_requester_t *requester()
     {
-        return m_requester.get();
+        return &m_tl_iface->super;
     }
 
     uct_varuna_iface_t *iface()
     {
-        return &m_requester->super;
+        return &requester()->super;
+    }
+
+    uct_varuna_tl_iface_t *tl_iface()
+    {
+        return m_tl_iface.get();
     }
 
     uct_varuna_ctl_t *ctl()
@@ -133,7 +139,7 @@ private:
     static ucs_time_t                       s_now;
     ucs_time_t                              m_ticked_at; /* Last tick of the clock */
 
-    std::unique_ptr<uct_varuna_requester_t> m_requester;
+    std::unique_ptr<uct_varuna_tl_iface_t>  m_tl_iface;
     std::unique_ptr<uct_varuna_md_t>        m_md;
     uct_varuna_ctl_t                        m_ctl;
     uct_worker_h                            m_worker;

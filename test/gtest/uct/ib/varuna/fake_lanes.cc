@@ -159,7 +159,7 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 fake_lane::fake_lane(unsigned plane) :
     num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
     post_status(UCS_OK), flush_status(UCS_OK), invalidate_status(UCS_OK),
-    is_drained(true), epsn_status(UCS_OK), epsn(0), has_work(false), mark(0),
+    has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0), has_work(false), mark(0),
     m_plane(plane)
 {
     static uct_iface_internal_ops_t internal_ops;
@@ -347,6 +347,11 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
                           uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
+}
+
+int uct_varuna_mlx5_has_input(uct_iface_h iface)
+{
+    return fake_lane::of(iface)->has_input;
 }
 
 unsigned uct_varuna_mlx5_poll(uct_iface_h iface)

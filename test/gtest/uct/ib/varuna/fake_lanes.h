@@ -66,6 +66,8 @@ public:
         return &m_inner.base.super;
     }
 
+    static fake_lane *of(uct_iface_h iface);
+
     void attr(uct_iface_attr_t *attr) const;
 
     /* What was done */
@@ -88,6 +90,7 @@ public:
     ucs_status_t              flush_status;
     ucs_status_t              invalidate_status;
     std::function<unsigned()> on_poll;      /* Called by progress */
+    bool                      has_input;    /* There is something to poll */
 
     /* What ucx/ says of its queue pairs */
     bool                      is_drained;
@@ -113,7 +116,6 @@ private:
 
     fake_lane(const fake_lane&);
 
-    static fake_lane *of(uct_iface_h iface);
     static ucs_status_t create_ep(const uct_ep_params_t *params, uct_ep_h *ep_p);
     static void destroy_ep(uct_ep_h tl_ep);
     static ssize_t am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack,

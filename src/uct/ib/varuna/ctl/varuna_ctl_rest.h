@@ -1,0 +1,37 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The async thread's rest. While the main thread polls the bus, events would only wake
+ * the async thread to find nothing, at the cost of whoever computes on its CPU, and with
+ * the lock held when the main thread wants to send. So when messages have come and the
+ * main thread polls, events are not armed until a timer expires at which one of the two
+ * has ended. If the main thread begins to compute meanwhile, the peers wait for the timer,
+ * once.
+ *
+ *      event: messages, and the main thread polls
+ *   armed -----------------------------------------> rest --+ timer: still so
+ *     ^                                               |  ^--+
+ *     +-----------------------------------------------+
+ *      timer: no messages, or no polls; the main thread is about to sleep
+ *
+ * Lock held, unless a function says otherwise.
+ */
+#ifndef UCT_VARUNA_CTL_REST_H_
+#define UCT_VARUNA_CTL_REST_H_
+
+#include "varuna_ctl.h"
+
+ucs_status_t uct_varuna_ctl_rest_init(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_rest_cleanup(uct_varuna_ctl_t *ctl);
+
+/**
+ * An event was handled: nothing is left to receive.
+ *
+ * @param [in] is_timer  It was that of the rest's timer.
+ *
+ * @return Whether events are not to be armed.
+ */
+int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl, int is_timer);
+
+#endif

@@ -1,0 +1,257 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Who receives control messages: the application's progress, if it is called, otherwise
+ * the async thread. Neither waits for the other.
+ */
+#include <common/test.h>
+
+#include "fake_host.h"
+
+extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_rest.h>
+#include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/iface/varuna_progress.h>
+}
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+
+class test_varuna_poll : public ucs::test {
+protected:
+    static constexpr unsigned BUS_CALLS = 16; /* Calls between two looks, at most */
+
+    static void ignored(void *, unsigned, const uct_varuna_ctl_hdr_t *, const void *)
+    {
+    }
+
+    static void progressed(void *arg, unsigned, const uct_varuna_ctl_hdr_t *,
+                           const void *)
+    {
+        ++*(unsigned*)arg;
+    }
+
+    virtual void init()
+    {
+        ucs::test::init();
+        open(UCS_ASYNC_MODE_THREAD_SPINLOCK);
+        uct_varuna_lanes_poll_init(m_host->iface());
+        uct_varuna_iface_init_pace(m_host->tl_iface());
+    }
+
+    void open(ucs_async_mode_t mode)
+    {
+        static const uct_varuna_bus_reg_t rows[] = {
+            {UCT_VARUNA_BUS_PROGRESSED, UCT_VARUNA_BUS_ASYNC, progressed},
+            {UCT_VARUNA_CTL_CLOSE_REP, UCT_VARUNA_BUS_ASYNC, ignored},
+            {UCT_VARUNA_CTL_PONG, UCT_VARUNA_BUS_ASYNC, ignored}
+        };
+
+        m_num_progressed = 0;
+        m_host.reset(new fake_host(2, mode));
+        uct_varuna_bus_register(&ctl()->bus, rows, 3, &m_num_progressed);
+        ASSERT_UCS_OK(uct_varuna_ctl_rest_init(ctl()));
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_ctl_rest_cleanup(ctl());
+        m_host.reset();
+        ucs::test::cleanup();
+    }
+
+    uct_varuna_ctl_t *ctl()
+    {
+        return m_host->ctl();
+    }
+
+    void progress()
+    {
+        uct_varuna_iface_progress(&m_host->iface()->super.super);
+    }
+
+    void receive(unsigned type = UCT_VARUNA_CTL_CLOSE_REP)
+    {
+        static const fake_peer peer = {0x2222, 1, 0};
+        size_t size                 = (type == UCT_VARUNA_CTL_PONG) ?
+                                      sizeof(uct_varuna_ctl_pong_t) : 0;
+
+        m_host->receive(peer, 0, m_host->header(peer, type, 1, 1),
+                        std::string(size, 0));
+    }
+
+    bool decide(int is_timer = 0)
+    {
+        uct_varuna_ctl_lock(ctl());
+        int rests = uct_varuna_ctl_rest_decide(ctl(), is_timer);
+        uct_varuna_ctl_unlock(ctl());
+        return rests;
+    }
+
+    void check_never_blocks();
+
+    static bool is_readable(int fd, int timeout_ms)
+    {
+        struct pollfd entry = {fd, POLLIN, 0};
+
+        return poll(&entry, 1, timeout_ms) == 1;
+    }
+
+    std::unique_ptr<fake_host> m_host;
+    unsigned                   m_num_progressed;
+};
+
+UCS_TEST_F(test_varuna_poll, every_16th_call) {
+    for (unsigned before = 0; before < 2 * BUS_CALLS; ++before) {
+        unsigned calls = 0;
+
+        uct_varuna_iface_init_pace(m_host->tl_iface());
+        m_host->ctl_lane(1).has_input = false;
+        for (unsigned i = 0; i < before; ++i) {
+            progress();
+        }
+
+        m_num_progressed              = 0;
+        m_host->ctl_lane(1).has_input = true;
+        while ((m_num_progressed == 0) && (calls < BUS_CALLS)) {
+            progress();
+            ++calls;
+        }
+        EXPECT_EQ(1u, m_num_progressed) << "after " << before << " calls";
+    }
+}
+
+/* ... and does nothing if there is nothing */
+UCS_TEST_F(test_varuna_poll, idle_calls_take_no_lock) {
+    uct_varuna_ctl_lock(ctl());
+    std::thread([this] {
+        for (unsigned i = 0; i < 3 * BUS_CALLS; ++i) {
+            progress();
+        }
+    }).join();
+    uct_varuna_ctl_unlock(ctl());
+    EXPECT_EQ(0u, m_num_progressed);
+}
+
+UCS_TEST_F(test_varuna_poll, each_call_after_a_message) {
+    m_host->ctl_lane(0).has_input = true;
+    receive();
+    for (unsigned i = 0; i < BUS_CALLS; ++i) {
+        progress();
+    }
+
+    m_num_progressed = 0;
+    for (unsigned i = 0; i < BUS_CALLS; ++i) {
+        progress();
+    }
+    EXPECT_EQ(BUS_CALLS, m_num_progressed);
+}
+
+/* A thread that has the lock is receiving: the application goes on */
+void test_varuna_poll::check_never_blocks()
+{
+    m_host->ctl_lane(0).has_input = true;
+    uct_varuna_ctl_lock(ctl());
+    std::thread([this] {
+        uct_varuna_ctl_poll(ctl());
+        EXPECT_EQ(0u, uct_varuna_ctl_dispatch(ctl()));
+    }).join();
+    uct_varuna_ctl_unlock(ctl());
+    EXPECT_EQ(0u, m_num_progressed);
+
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_EQ(1u, m_num_progressed);
+    uct_varuna_ctl_dispatch(ctl());
+    EXPECT_EQ(2u, m_num_progressed);
+}
+
+UCS_TEST_F(test_varuna_poll, never_blocks) {
+    check_never_blocks();
+    uct_varuna_ctl_rest_cleanup(ctl());
+    open(UCS_ASYNC_MODE_THREAD_MUTEX);
+    check_never_blocks();
+}
+
+/* The lock may be ours: a callback calls progress, or the caller has blocked it */
+UCS_TEST_F(test_varuna_poll, own_lock) {
+    m_host->ctl_lane(0).has_input = true;
+    uct_varuna_ctl_lock(ctl());
+    uct_varuna_ctl_poll(ctl());
+    uct_varuna_ctl_unlock(ctl());
+    EXPECT_EQ(1u, m_num_progressed);
+}
+
+/* What is not dispatched for want of the lock is not forgotten */
+UCS_TEST_F(test_varuna_poll, events_stay) {
+    uct_varuna_ctl_notify(ctl());
+    uct_varuna_ctl_lock(ctl());
+    std::thread([this] { uct_varuna_ctl_dispatch(ctl()); }).join();
+    uct_varuna_ctl_unlock(ctl());
+    EXPECT_TRUE(uct_varuna_ctl_has_events(ctl()));
+    uct_varuna_ctl_dispatch(ctl());
+    EXPECT_FALSE(uct_varuna_ctl_has_events(ctl()));
+}
+
+UCS_TEST_F(test_varuna_poll, rest_while_main_thread_polls) {
+    EXPECT_FALSE(decide()) << "nothing has come, and nobody polls";
+    receive();
+    EXPECT_FALSE(decide()) << "nobody polls";
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_FALSE(decide()) << "nothing has come";
+
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    EXPECT_TRUE(decide()) << "other events do not end it";
+    EXPECT_TRUE(is_readable(ctl()->rest.timer_fd, 10000));
+
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide(1)) << "it goes on";
+    receive();
+    EXPECT_FALSE(decide(1)) << "the main thread computes";
+
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_FALSE(decide(1)) << "nothing comes any more";
+}
+
+/* Pings come all the time */
+UCS_TEST_F(test_varuna_poll, no_rest_for_pings) {
+    receive(UCT_VARUNA_CTL_PONG);
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_FALSE(decide());
+}
+
+/* An application that sleeps does not poll: whichever is first, the other sees it */
+UCS_TEST_F(test_varuna_poll, no_rest_while_application_sleeps) {
+    ctl()->kick_fd = eventfd(0, EFD_NONBLOCK);
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_UCS_OK(uct_varuna_ctl_event_arm(ctl()));
+    EXPECT_FALSE(is_readable(ctl()->kick_fd, 0)) << "nobody rests";
+    EXPECT_FALSE(decide());
+
+    __atomic_store_n(&ctl()->armed, 0, __ATOMIC_SEQ_CST);
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    EXPECT_UCS_OK(uct_varuna_ctl_event_arm(ctl()));
+    EXPECT_TRUE(is_readable(ctl()->kick_fd, 0));
+    EXPECT_FALSE(decide());
+    close(ctl()->kick_fd);
+}
+
+UCS_TEST_F(test_varuna_poll, no_rest_without_thread) {
+    uct_varuna_ctl_rest_cleanup(ctl());
+    open(UCS_ASYNC_MODE_POLL);
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_FALSE(decide());
+}
