@@ -2,17 +2,24 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/bench/atomics.sh [-n ITERATIONS] [-b BATCHES] [-s SEED]
-#                                 [cost | failures]
+# usage: contrib/bench/atomics.sh [-n ITERATIONS] [-r ROUNDS] [-b BATCHES] [-s SEED]
+#                                 [speed | cost | failures]
 #
 # Atomics of 8 bytes in the modes native, extended and proxy, between two emulated
-# hosts (docs/ATOMICS.md has a table of it).
+# hosts (docs/ATOMICS.md has tables of it).
+#
+# speed, relative to rc_mlx5's own atomics, for each operation:
+#   latency  with one under way
+#   rate-16  with 16 under way; rate-64 with 64. Of posted ones so many, and then a flush
+# proxy-busy is mode proxy with a target that computes; in all other cases it polls. Of
+# rc_mlx5 the table has microseconds and thousands a second. In one run, each round does
+# ITERATIONS (2000) of each operation in each mode; the median of ROUNDS (9) counts. The
+# emulator's time is in it, so only ratios mean something, and these need two idle
+# processors. Then, of two operations:
+#   wire-16  messages on the wire for each, of both sides, with 16 under way, as the NICs
+#            have counted them
 #
 # cost, without failures, for each operation:
-#   us       median of ITERATIONS (2000), one after the other; of a posted one, until a
-#            flush behind it is complete. The emulator's time is in it, so only the
-#            ratio to native means something, and that needs idle processors
-#   ratio    to native
 #   wire     requests on the wire for each, in both directions, as the emulator's
 #            trace has it
 #   trips    round trips until the result: how much longer it takes, if each request of
@@ -27,17 +34,18 @@
 # result without being executed again; and errors: a wrong result, a word that does not
 # hold what it should, a compare and swap executed twice, or never.
 #
-# Without an argument, both.
+# Without an argument, all.
 
 set -euo pipefail
 prog=atomics
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-iterations=2000 batches=100 seed=1
+iterations=2000 rounds=9 batches=100 seed=1
 [ "${1:-}" != --help ] || set -- -h
-while getopts n:b:s:h opt; do
+while getopts n:r:b:s:h opt; do
     case $opt in
     n) iterations=$OPTARG ;;
+    r) rounds=$OPTARG ;;
     b) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
@@ -46,12 +54,13 @@ while getopts n:b:s:h opt; do
 done
 shift $((OPTIND - 1))
 [ $# -le 1 ] || die "unexpected \"$2\" (-h shows the usage)"
-what=${1:-both}
+what=${1:-all}
 case $what in
-cost | failures | both) ;;
-*) die "\"$what\" is neither cost nor failures" ;;
+speed | cost | failures | all) ;;
+*) die "\"$what\" is none of speed, cost, failures" ;;
 esac
 [[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is no number"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "-r $rounds is no number"
 [[ $batches =~ ^[1-9][0-9]*$ ]] || die "-b $batches is no number"
 [[ $seed =~ ^[0-9]+$ ]] || die "-s $seed is no number"
 
@@ -61,9 +70,100 @@ if [ -z "${RCV_PREFIX:-}" ]; then
 fi
 make -s -C "$RCV_BUILD/test/e2e" ft_atom_bench ft_atom_job >/dev/null
 apps=$RCV_BUILD/test/e2e
+make -s -C "$RCV_BUILD/src/tools/bench" varuna_atomics >/dev/null
+timer=$RCV_BUILD/src/tools/bench/varuna_atomics
+emu=$RCV_PREFIX/bin/mlx5emu
+launcher=$RCV_PREFIX/bin/rc_varuna_run
+fabric=atomics-$$
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1 || :; rm -rf "$dir"' EXIT
 cd "$dir"
+
+operations=(fadd fand for fxor swap cswap add and or xor)
+
+# Mode, and how varuna_atomics is told of it
+ways=(
+    "rc_mlx5|rc_mlx5/mlx5_0:1"
+    "native|rc_varuna/varuna_mlx5_0:1/native"
+    "extended|rc_varuna/varuna_mlx5_0:1/extended"
+    "proxy|rc_varuna/varuna_mlx5_0:1/proxy"
+    "proxy-busy|rc_varuna/varuna_mlx5_0:1/proxy/computes"
+)
+
+# timed ARGUMENTS...: of varuna_atomics, into ./times
+timed() {
+    local server
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "$launcher" "$timer" server \
+        "$dir/socket" "$@" >server.log 2>&1 &
+    server=$!
+    if ! timeout 600 "$emu" exec -n "$fabric" 1 -- "$launcher" "$timer" client \
+         "$dir/socket" "$@" >times 2>client.log; then
+        kill $server 2>/dev/null || :
+        die "varuna_atomics $*: $(tail -n 5 client.log server.log)"
+    fi
+    wait $server || die "varuna_atomics $*: the server failed: $(tail -n 5 server.log)"
+}
+
+# sent: work requests of all NICs until now
+sent() {
+    "$emu" status -n "$fabric" | awk '
+        { gsub(/,/, ""); for (i = 1; i < NF; ++i) if ($i == "wqes") sum += $(i + 1) }
+        END { print sum + 0 }'
+}
+
+speed() {
+    local window way operation before names=() paths=()
+    unset "${!UCX_@}"
+    "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 0 >/dev/null
+    for way in "${ways[@]}"; do
+        names+=("${way%%|*}")
+        paths+=("${way#*|}")
+    done
+    : >speeds
+    for window in 1 16 64; do
+        timed "$rounds" "$iterations" $window "${paths[@]}" "${operations[@]}"
+        sed "s/^/$window /" times >>speeds
+    done
+    awk -v names="${names[*]}" -v paths="${paths[*]}" '
+        BEGIN { n = split(names, name); split(paths, path)
+                printf "%-10s %-9s %8s %8s %8s\n", "mode", "operation",
+                       "latency", "rate-16", "rate-64" }
+        NF == 4 { time[$1, $2, $3] = $4; if (!seen[$3]++) operation[++m] = $3 }
+        END {
+            for (i = 1; i <= n; ++i)
+                for (k = 1; k <= m; ++k) {
+                    for (w = 1; w <= 64; w = (w == 1) ? 16 : 4 * w) {
+                        ours[w]  = time[w, path[i], operation[k]]
+                        plain[w] = time[w, path[1], operation[k]]
+                        if (ours[w] == 0 || plain[w] == 0)
+                            break
+                    }
+                    if (w <= 64)
+                        continue # One of both has no such operation
+                    if (i == 1)
+                        printf "%-10s %-9s %8.2f %8.1f %8.1f\n", name[i],
+                               operation[k], ours[1] / 1e3, 1e6 / ours[16],
+                               1e6 / ours[64]
+                    else
+                        printf "%-10s %-9s %8.2f %8.2f %8.2f\n", name[i],
+                               operation[k], ours[1] / plain[1],
+                               plain[16] / ours[16], plain[64] / ours[64]
+                }
+        }' speeds
+    echo
+    printf '%-10s %-9s %8s\n' mode operation wire-16
+    for way in "${ways[@]}"; do
+        for operation in fadd add; do
+            before=$(sent)
+            timed 1 "$iterations" 16 "${way#*|}" $operation
+            awk -v name="${way%%|*}" -v operation=$operation \
+                -v sent=$(($(sent) - before)) \
+                '$1 == "operations" { printf "%-10s %-9s %8.2f\n", name, operation,
+                                             sent / $2 }' times
+        done
+    done
+    "$emu" down -n "$fabric" --force >/dev/null
+}
 
 # bench WHAT MODE OPTIONS...
 bench() {
@@ -83,11 +183,8 @@ cost() {
         bench cost $mode -n "$iterations"
     done >costs
     awk '
-        BEGIN { printf "%-9s %-14s %8s %6s %6s %6s\n", "mode", "operation",
-                       "us", "ratio", "wire", "trips" }
-        $1 == "native" { native[$2] = $3 }
-        { printf "%-9s %-14s %8.1f %6.2f %6.2f %6.1f\n", $1, $2, $3,
-                 $3 / native[$2], $4, $5 }' costs
+        BEGIN { printf "%-10s %-14s %6s %6s\n", "mode", "operation", "wire", "trips" }
+        { printf "%-10s %-14s %6.2f %6.1f\n", $1, $2, $4, $5 }' costs
 }
 
 # Failures are found within milliseconds, as in the tests
@@ -108,5 +205,9 @@ failures() {
         printf "  errors: %d\n", $15 }'
 }
 
-[ "$what" = failures ] || cost
-[ "$what" = cost ] || failures
+for part in speed cost failures; do
+    if [ "$what" = all ] || [ "$what" = $part ]; then
+        $part
+        [ "$what" != all ] || [ $part = failures ] || echo
+    fi
+done

@@ -16,8 +16,9 @@
 #      by ucx_perftest. The emulator's time is in both, so only differences between
 #      transports of one run mean something.
 #
-#   -c             check: the first table for four operations, and doorbells and messages
-#                  of a put; fail if a ratio exceeds the limit in contrib/bench/limits
+#   -c             check: the first table for four operations and for atomics, doorbells and
+#                  messages of a put, and messages of a compare and swap; fail if a figure
+#                  exceeds the limit in contrib/bench/limits
 #   -i             instructions only: tables 1 and 2
 #   -t             the third table only, without callgrind
 #   -n ITERATIONS  of each latency and rate test (20000)
@@ -75,6 +76,9 @@ loads=(
     "am_zcopy|message|zcopy|4096"
     "idle|idle|short|8"
 )
+# Atomics by the NIC, 8 bytes, by the mode of rc_varuna
+atomics_native=(fadd cswap)
+atomics_extended=(cswap)
 operations=2048
 
 # Of the third table: operation of varuna_cost, perftest's test for latency, for rate,
@@ -268,6 +272,29 @@ ratios() {
     done
 }
 
+# atomic_ratios: the same for atomics
+atomic_ratios() {
+    local mode name index plain ours ratio
+    for mode in native extended; do
+        local -n names=atomics_$mode
+        export UCX_RC_VARUNA_ATOMIC_MODE=$mode
+        profile rc_mlx5 "${names[@]/%/:short:8:$operations}"
+        profile rc_varuna "${names[@]/%/:short:8:$operations}"
+        unset UCX_RC_VARUNA_ATOMIC_MODE
+        index=0
+        for name in "${names[@]}"; do
+            index=$((index + 1))
+            instructions_of rc_mlx5 $index
+            plain=$result
+            instructions_of rc_varuna $index
+            ours=$result
+            ratio=$(awk -v a="$ours" -v b="$plain" 'BEGIN { printf "%.2f", a / b }')
+            echo "${name}_$mode $ratio" >>"$dir/ratios"
+            printf '%-18s %9.0f %9.0f %7s\n' "$name $mode" "$plain" "$ours" "$ratio"
+        done
+    done
+}
+
 # differences FROM TO DIVISOR FORMAT: of two lists of numbers
 differences() {
     awk -v from="$1" -v to="$2" -v divisor="$3" -v format="$4" 'BEGIN {
@@ -343,6 +370,12 @@ check_limits() {
     read -r doorbells messages rest <<<"$result"
     printf 'a put of 8 bytes: %s doorbells, %s wire messages\n' "$doorbells" "$messages"
     printf 'doorbells %s\nmessages %s\n' "$doorbells" "$messages" >>"$dir/ratios"
+    export UCX_RC_VARUNA_ATOMIC_MODE=extended
+    counted rc_varuna cswap short 8
+    unset UCX_RC_VARUNA_ATOMIC_MODE
+    read -r doorbells messages rest <<<"$result"
+    printf 'a compare and swap of mode extended: %s wire messages\n' "$messages"
+    printf 'messages_cswap %s\n' "$messages" >>"$dir/ratios"
     awk '
         /^#/ || NF == 0 { next }
         FNR == NR { goal[$1] = $2; limit[$1] = $3; next }
@@ -372,6 +405,7 @@ if [ $instructions = yes ]; then
     say "instructions with the same inner settings"
     export "${alike[@]}"
     ratios
+    atomic_ratios
     [ $check = no ] || check_limits
     unset "${alike[@]%%=*}"
     if [ $check = no ]; then

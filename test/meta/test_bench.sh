@@ -51,11 +51,23 @@ test_limits_are_checked() {
     done
 }
 
+# A compare and swap of mode extended takes one round trip and four requests; and one of
+# mode proxy at most half a message, if 16 are under way
 test_atomics() {
-    timeout 300 "$bench/atomics.sh" -n 20 -b 2 >out 2>err || fail "$(tail -n 5 err)"
-    grep -E '^(native|extended|proxy) ' out >rows
-    [ "$(wc -l <rows)" -ge 12 ] || fail "operations are missing: $(cat out)"
+    timeout 300 "$bench/atomics.sh" -n 20 -r 1 -b 2 >out 2>err || fail "$(tail -n 5 err)"
+    grep -E '^(rc_mlx5|native|extended|proxy|proxy-busy) ' out >rows
+    awk '{ ++rows[$1 " " NF] }
+         END { exit !(rows["rc_mlx5 5"] == 10 && rows["native 5"] == 10 &&
+                      rows["extended 5"] == 10 && rows["proxy 5"] == 10 &&
+                      rows["proxy-busy 5"] == 10 && rows["proxy 3"] == 2 &&
+                      rows["extended 4"] == 6) }' rows ||
+        fail "operations are missing: $(cat out)"
     table "$(wc -l <rows)" 3
+    awk '($1 == "proxy" && NF == 3 && $3 > 0.5) ||
+         ($1 == "extended" && $2 == "cswap" && NF == 4 && ($3 > 4.3 || $4 > 1.5)) {
+             print; bad = 1
+         }
+         END { exit bad }' rows >wrong || fail "too much: $(cat wrong)"
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
 }
 

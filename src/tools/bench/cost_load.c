@@ -22,6 +22,9 @@
 /* Operations before a flush; less than the receive buffers of any transport */
 #define COST_BATCH 32
 
+/* ... and of atomics: rc_varuna has as many slots for an endpoint */
+#define COST_ATOMICS_BATCH 16
+
 /* Progress calls after a batch: a transport polls one completion in each call,
  * and some calls more find the flush's, and what the peer sent */
 #define COST_BATCH_CALLS (COST_BATCH + 8)
@@ -56,7 +59,7 @@ static size_t cost_load_pack(void *dest, void *arg)
 {
     const cost_load_t *load = arg;
 
-    memset(dest, 0x5a, load->size);
+    memset(dest, COST_FILL, load->size);
     return load->size;
 }
 
@@ -113,6 +116,27 @@ static ucs_status_t cost_load_get(cost_uct_t *uct, const cost_load_t *load,
            uct_ep_get_zcopy(uct->ep, iov, 1, uct->remote, uct->rkey.rkey, comp);
 }
 
+/* The flush after it waits for its result */
+static ucs_status_t cost_load_atomic(cost_uct_t *uct, const cost_load_t *load)
+{
+    static atomics_words_t words;
+    static unsigned long number;
+    ucs_status_t status;
+
+    if (number == 0) {
+        atomics_words_init(&words);
+    }
+
+    words.op = load->atomic;
+    status   = atomics_post(uct, &words, number);
+    number  += !UCS_STATUS_IS_ERR(status);
+    if (words.wrong > 0) {
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return (status == UCS_INPROGRESS) ? UCS_OK : status;
+}
+
 static ucs_status_t cost_load_post(cost_uct_t *uct, const cost_load_t *load,
                                    uct_completion_t *comp)
 {
@@ -128,6 +152,8 @@ static ucs_status_t cost_load_post(cost_uct_t *uct, const cost_load_t *load,
         return cost_load_put(uct, load, &iov, comp);
     case COST_OP_GET:
         return cost_load_get(uct, load, &iov, comp);
+    case COST_OP_ATOMIC:
+        return cost_load_atomic(uct, load);
     default:
         return cost_load_message(uct, load, &iov, comp);
     }
@@ -264,13 +290,15 @@ int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses)
  * are filled */
 static int cost_load_batches(cost_uct_t *uct, const cost_load_t *load, int fd)
 {
-    unsigned long count = load->count + COST_BATCH;
+    unsigned long most  = (load->op == COST_OP_ATOMIC) ? COST_ATOMICS_BATCH :
+                          COST_BATCH;
+    unsigned long count = load->count + most;
     unsigned long done  = 0;
     unsigned long batch;
 
     while (done < count) {
         batch = count - done;
-        batch = (batch < COST_BATCH) ? batch : COST_BATCH;
+        batch = (batch < most) ? batch : most;
         if (cost_load_batch(uct, load, batch, done > 0) != 0) {
             return -1;
         }
@@ -342,7 +370,7 @@ static unsigned cost_load_find(const char *const *names, unsigned count,
 
 int cost_load_parse(cost_load_t *load, const char *text)
 {
-    static const char *ops[COST_OP_LAST]         = {"put", "get", "message",
+    static const char *ops[COST_OP_ATOMIC]       = {"put", "get", "message",
                                                     "idle"};
     static const char *layouts[COST_LAYOUT_LAST] = {"short", "bcopy", "zcopy"};
     char op[16], layout[16], end;
@@ -353,9 +381,17 @@ int cost_load_parse(cost_load_t *load, const char *text)
         return -1;
     }
 
-    load->op     = cost_load_find(ops, COST_OP_LAST, op);
+    load->atomic = atomics_op_find(op);
+    load->op     = (load->atomic != NULL) ? COST_OP_ATOMIC :
+                   cost_load_find(ops, COST_OP_ATOMIC, op);
     load->layout = cost_load_find(layouts, COST_LAYOUT_LAST, layout);
-    if ((load->op == COST_OP_LAST) || (load->layout == COST_LAYOUT_LAST) ||
+    if ((load->atomic != NULL) &&
+        ((load->layout != COST_LAYOUT_SHORT) || (load->size != sizeof(uint64_t)))) {
+        fprintf(stderr, "\"%s\": an atomic is short and has 8 bytes\n", text);
+        return -1;
+    }
+
+    if (((load->op == COST_OP_ATOMIC) && (load->atomic == NULL)) || (load->op == COST_OP_LAST) || (load->layout == COST_LAYOUT_LAST) ||
         ((load->op == COST_OP_GET) && (load->layout == COST_LAYOUT_SHORT))) {
         fprintf(stderr, "\"%s\": unknown operation or layout\n", text);
         return -1;

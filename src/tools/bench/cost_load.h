@@ -6,7 +6,7 @@
 #ifndef COST_LOAD_H
 #define COST_LOAD_H
 
-#include "cost_uct.h"
+#include "atomics_load.h"
 
 
 /* Bytes of an operation */
@@ -18,6 +18,7 @@ typedef enum {
     COST_OP_GET,
     COST_OP_MESSAGE,
     COST_OP_IDLE,    /* A call of progress with nothing to do */
+    COST_OP_ATOMIC,
     COST_OP_LAST
 } cost_op_t;
 
@@ -35,11 +36,13 @@ typedef struct {
     cost_layout_t layout;
     size_t        size;  /* Bytes of one operation */
     unsigned long count; /* Operations */
+    const atomics_op_t *atomic; /* If it is one */
 } cost_load_t;
 
 
 /**
- * Parse a load, as "put:short:8:1024": operation, layout, bytes, number.
+ * Parse a load, as "put:short:8:1024": operation, layout, bytes, number. An atomic is short
+ * and has 8 bytes.
  *
  * @return 0, or -1 with the reason on stderr.
  */

@@ -5,9 +5,9 @@
  *
  * Does the loads from the client to the server, one after the other; both are given
  * the same arguments. LOAD is OPERATION:LAYOUT:SIZE:COUNT, where OPERATION is put,
- * get, message or idle, LAYOUT is short, bcopy or zcopy. SOCKET is a path. Exit
- * status 0 if all operations completed. It prints nothing: a profiler or the NIC
- * counts (contrib/bench/run.sh).
+ * get, message, idle or an atomic's name (atomics_load.c), LAYOUT is short, bcopy or
+ * zcopy. SOCKET is a path. Exit status 0 if all operations completed. It prints nothing:
+ * a profiler or the NIC counts (contrib/bench/run.sh).
  */
 #include "cost_load.h"
 #include "cost_oob.h"
@@ -67,7 +67,7 @@ static int cost_run(char **argv, int is_client, const cost_load_t *loads,
 int main(int argc, char **argv)
 {
     int num_loads = argc - COST_ARG_LOADS;
-    size_t size   = 0;
+    size_t size   = ATOMICS_WORDS * sizeof(uint64_t);
     cost_load_t loads[COST_LOADS_MAX];
     int is_client, i;
 

@@ -159,7 +159,7 @@ static int cost_uct_register(cost_uct_t *uct, size_t length)
         return -1;
     }
 
-    memset(uct->buffer, 0x5a, length);
+    memset(uct->buffer, COST_FILL, length);
     COST_CHECK(uct_md_mem_reg(uct->md, uct->buffer, length,
                               UCT_MD_MEM_ACCESS_ALL, &uct->memh));
     return 0;

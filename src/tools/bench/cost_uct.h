@@ -12,6 +12,9 @@
 
 #define COST_AM_ID 5
 
+/* Each byte of a new buffer */
+#define COST_FILL  0x5a
+
 
 typedef struct {
     ucs_async_context_t *async;
