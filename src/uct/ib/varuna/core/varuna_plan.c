@@ -5,9 +5,9 @@
  * incarnation is fenced and the responder's evidence is there.
  *
  * A lane executes in posting order, hence all evidence boils down to one
- * position: the youngest request which is known to be executed. Everything up
- * to it was executed; after it the PSN says "no" to all, or, where there is no
- * PSN, the log leaves open what was not followed by a log write on the wire yet:
+ * request: the youngest which is known to be executed. Everything up to it was
+ * executed. The PSN decides about all, if there is one. Without it the log leaves open
+ * what was not followed by a log write on the wire yet:
  *
  *      data log data log data | log data log       | = where the lane broke
  *       1a   1b  2a   2b  3a  |  3b  4a   4b
@@ -23,7 +23,6 @@
 #include <string.h>
 
 #define UCT_VARUNA_PSN_MASK          0xffffffu
-#define UCT_VARUNA_PSN_WINDOW        (1u << 23)
 
 /* Position before the first request: nothing is known to be executed */
 #define UCT_VARUNA_PLAN_NOTHING      (-1)
@@ -46,11 +45,26 @@ static int uct_varuna_plan_is_on_wire(const uct_varuna_plan_op_t *op)
     return op->posted && (op->kind != UCT_VARUNA_OP_FLUSH);
 }
 
+/* Packets of the lane that were accepted since the newest completion. */
+static uint32_t
+uct_varuna_plan_num_accepted(const uct_varuna_evidence_t *evidence)
+{
+    return (evidence->epsn - evidence->acked_psn) & UCT_VARUNA_PSN_MASK;
+}
+
+/* A device which answers from its driver's memory returns an old PSN, which precedes
+ * what is acknowledged. */
+static int uct_varuna_plan_psn_is_possible(const uct_varuna_evidence_t *evidence)
+{
+    return uct_varuna_plan_num_accepted(evidence) <=
+           (evidence->next_psn - evidence->acked_psn);
+}
+
 static int uct_varuna_plan_psn_covers(const uct_varuna_evidence_t *evidence,
                                       uint32_t end_psn)
 {
-    return ((evidence->epsn - end_psn) & UCT_VARUNA_PSN_MASK) <
-           UCT_VARUNA_PSN_WINDOW;
+    return (end_psn - evidence->acked_psn) <=
+           uct_varuna_plan_num_accepted(evidence);
 }
 
 static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
@@ -79,42 +93,20 @@ static int uct_varuna_plan_log_frontier(const uct_varuna_plan_op_t *ops,
     return UCT_VARUNA_PLAN_NOTHING;
 }
 
-/*
- * Move a frontier to where the PSN puts it. The walk starts where the log ends,
- * so that what is posted altogether may exceed the window of a circular
- * comparison, 2^23 packets; only what is executed after the log may not.
- */
 static int uct_varuna_plan_psn_frontier(const uct_varuna_plan_op_t *ops,
                                         unsigned num_ops,
-                                        const uct_varuna_evidence_t *evidence,
-                                        int log_frontier)
+                                        const uct_varuna_evidence_t *evidence)
 {
-    int frontier = log_frontier;
     int i;
 
-    for (i = log_frontier; i >= 0; --i) {
-        if (uct_varuna_plan_is_on_wire(&ops[i])) {
-            if (uct_varuna_plan_psn_covers(evidence, ops[i].end_psn)) {
-                break;
-            }
-            frontier = i - 1;
+    for (i = (int)num_ops - 1; i >= 0; --i) {
+        if (uct_varuna_plan_is_on_wire(&ops[i]) &&
+            uct_varuna_plan_psn_covers(evidence, ops[i].end_psn)) {
+            return i;
         }
     }
 
-    if (frontier != log_frontier) {
-        return frontier; /* The PSN contradicts the log */
-    }
-
-    for (i = log_frontier + 1; i < (int)num_ops; ++i) {
-        if (uct_varuna_plan_is_on_wire(&ops[i])) {
-            if (!uct_varuna_plan_psn_covers(evidence, ops[i].end_psn)) {
-                break;
-            }
-            frontier = i;
-        }
-    }
-
-    return frontier;
+    return UCT_VARUNA_PLAN_NOTHING;
 }
 
 /* PUT and ATOMIC. @a gap_p: the log says nothing about what comes next */
@@ -136,7 +128,7 @@ uct_varuna_plan_judge_logged(const uct_varuna_plan_op_t *op, int index,
     if (index <= frontier->executed) {
         /* It may be that only its log write was lost. But if the PSN says that
          * the log write arrived as well, then it should be in the log. */
-        return (op->logged &&
+        return (op->logged && !evidence->unordered &&
                 uct_varuna_plan_psn_covers(evidence, op->end_psn + 1)) ?
                UCT_VARUNA_VERDICT_LOST_DATA : UCT_VARUNA_VERDICT_EXECUTED;
     }
@@ -147,7 +139,7 @@ uct_varuna_plan_judge_logged(const uct_varuna_plan_op_t *op, int index,
 
     /* The gap ends with the first log write which is known to be lost. Without
      * one on the wire, the next request may have been executed as well. */
-    *gap_p = !op->logged;
+    *gap_p = !op->logged || evidence->unordered;
     return UCT_VARUNA_VERDICT_AMBIGUOUS;
 }
 
@@ -180,24 +172,30 @@ void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
                           const uct_varuna_evidence_t *evidence,
                           uct_varuna_plan_result_t *result_p)
 {
-    int gap          = 1;
-    int fence_passed = 0;
+    uct_varuna_evidence_t known = *evidence;
+    int gap                     = 1;
+    int fence_passed            = 0;
     uct_varuna_plan_frontier_t frontier;
     uct_varuna_plan_op_t *op;
     int i;
 
     memset(result_p, 0, sizeof(*result_p));
+    if (known.has_psn && !uct_varuna_plan_psn_is_possible(&known)) {
+        known.has_psn   = 0;
+        result_p->doubt = UCT_VARUNA_DOUBT_PSN;
+    }
 
-    frontier.log      = uct_varuna_plan_log_frontier(ops, num_ops, evidence);
-    frontier.executed = !evidence->has_psn ? frontier.log :
-                        uct_varuna_plan_psn_frontier(ops, num_ops, evidence,
-                                                     frontier.log);
+    frontier.log      = known.unordered ? UCT_VARUNA_PLAN_NOTHING :
+                        uct_varuna_plan_log_frontier(ops, num_ops, &known);
+    frontier.executed = known.has_psn ?
+                        uct_varuna_plan_psn_frontier(ops, num_ops, &known) :
+                        frontier.log;
 
     for (i = 0; i < (int)num_ops; ++i) {
         op = &ops[i];
         if (uct_varuna_plan_is_logged_kind(op)) {
-            op->verdict = uct_varuna_plan_judge_logged(op, i, evidence,
-                                                       &frontier, &gap);
+            op->verdict = uct_varuna_plan_judge_logged(op, i, &known, &frontier,
+                                                       &gap);
         } else {
             op->verdict = UCT_VARUNA_VERDICT_REPEAT;
         }
@@ -216,5 +214,9 @@ void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
         }
 
         uct_varuna_plan_count(op, result_p);
+    }
+
+    if (result_p->lost_data > 0) {
+        result_p->doubt = UCT_VARUNA_DOUBT_LOG;
     }
 }

@@ -34,21 +34,43 @@ typedef struct uct_varuna_plan_op {
     uint8_t                    fenced;    /* A fence directly precedes it */
     uint8_t                    logged;    /* A log write was posted after it */
     uint32_t                   log_sn;    /* Valid for PUT and ATOMIC */
-    uint32_t                   end_psn;   /* PSN after its last packet; the low
-                                             24 bits count. Its log write, one
-                                             packet, is not included. Needed
-                                             of all posted kinds wherever a PSN
-                                             may come; GET: after its answer */
+    uint32_t                   end_psn;   /* Position after its last packet. Its
+                                             log write, one packet, is not
+                                             included. Needed of all posted kinds
+                                             wherever a PSN may come; GET: after
+                                             its answer */
     const void                 *req;      /* Identity in the log */
     uct_varuna_verdict_t       verdict;   /* Out */
 } uct_varuna_plan_op_t;
 
-/* What the responder reported. */
+/*
+ * What the responder reported, and what is known of the lane.
+ *
+ * A position counts the packets of a lane: it begins with the initial PSN, and its low
+ * 24 bits are the PSN. A reported PSN is one of the 2^24 positions from acked_psn on.
+ * This is unique, although what is posted may have more packets: a responder that is
+ * sent packets has acknowledged all but the last 2^23 of them (IBTA 9.7.7.2), and at
+ * least each 2^23rd packet that is acknowledged has a completion.
+ */
 typedef struct uct_varuna_evidence {
     const uint64_t             *log;      /* UCT_VARUNA_LOG_SIZE entries */
     int                        has_psn;
-    uint32_t                   epsn;      /* Responder QP's expected PSN */
+    uint32_t                   epsn;      /* Responder QP's expected PSN, 24 bits */
+    uint32_t                   acked_psn; /* Position after the newest completion */
+    uint32_t                   next_psn;  /* Position of what is posted next */
+    int                        unordered; /* The network may place packets of one
+                                             queue pair out of order, so a log entry
+                                             proves only itself */
 } uct_varuna_evidence_t;
+
+/* Evidence which cannot be true. It is to be read again before it counts. */
+typedef enum {
+    UCT_VARUNA_DOUBT_NONE,
+    UCT_VARUNA_DOUBT_PSN,    /* The PSN is of no packet which can be the next: the
+                                device does not report the present one. The verdicts
+                                were found without it */
+    UCT_VARUNA_DOUBT_LOG     /* The log and the PSN contradict each other: LOST_DATA */
+} uct_varuna_doubt_t;
 
 /* Counts of one recovery, for the user's log line and the counters. */
 typedef struct uct_varuna_plan_result {
@@ -57,6 +79,7 @@ typedef struct uct_varuna_plan_result {
     unsigned                   repeated;
     unsigned                   ambiguous;
     unsigned                   lost_data;
+    uct_varuna_doubt_t         doubt;
 } uct_varuna_plan_result_t;
 
 /**
@@ -68,15 +91,16 @@ typedef struct uct_varuna_plan_result {
  * the lane sends is counted in end_psn. The lane executes in posting order.
  *
  * Rules (paper, section "Log-based Fail Recognition"):
- *  - PUT/ATOMIC whose log entry is there: EXECUTED; so is every logged-kind
- *    operation before it. If the PSN denies that: LOST_DATA.
- *  - the first posted PUT/ATOMIC after those: it may have been
- *    executed though its log write was not. With a PSN: EXECUTED if epsn is at
- *    or past end_psn (circular, 24 bit), else REPEAT, as are all later ones.
- *    If epsn is even past the log write, then the log contradicts: LOST_DATA.
- *    Without a PSN: AMBIGUOUS; later ones REPEAT. One without a log
- *    write is no different from one whose log write was lost, except that
- *    it does not close the gap: the next one is AMBIGUOUS as well.
+ *  - With a PSN, a PUT/ATOMIC is EXECUTED if the PSN is at or past its end_psn, else
+ *    REPEAT. If the log contradicts, because there is an entry of a later operation,
+ *    or none of one whose log write the PSN is past: LOST_DATA for those in between;
+ *    unless the network is unordered, when the PSN alone counts.
+ *  - Without a PSN, a PUT/ATOMIC whose log entry is there is EXECUTED; so is every
+ *    logged-kind operation before it. The first posted one after those is AMBIGUOUS:
+ *    it may have been executed though its log write was not. Later ones: REPEAT. One
+ *    without a log write is no different from one whose log write was lost, except
+ *    that it does not close the gap: the next one is AMBIGUOUS as well.
+ *  - Without a PSN on an unordered network: AMBIGUOUS.
  *  - not posted: REPEAT (not ambiguous).
  *  - GET: REPEAT, but EXECUTED if a fenced operation after it was executed
  *    (its data had arrived; reading again would see too new a value).
@@ -88,7 +112,8 @@ typedef struct uct_varuna_plan_result {
  * @param [out]    result_p  Counts: executed, lost (posted, not executed),
  *                           ambiguous and lost_data over PUT/ATOMIC; repeated
  *                           over all which go on the wire once more, be they
- *                           lost, ambiguous or idempotent.
+ *                           lost, ambiguous or idempotent; and whether the
+ *                           evidence is to be read again.
  */
 void uct_varuna_plan_make(uct_varuna_plan_op_t *ops, unsigned num_ops,
                           const uct_varuna_evidence_t *evidence,

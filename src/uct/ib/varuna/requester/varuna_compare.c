@@ -1,21 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Compares ambiguous puts with their target. A put is ambiguous if neither the log nor
- * a PSN proves whether it was executed: the last one on a lane without a PSN, see
- * varuna_plan.c. The target then shows:
+ * Decides ambiguous requests by their targets. A put or an atomic is ambiguous if neither
+ * the log nor a PSN proves whether it was executed: the last one on DC, all that were
+ * not acknowledged if there is no log and the peer's NIC is dead, see varuna_plan.c.
  *
- *   equal      The put counts as executed. If it was not, executing it at this moment
- *              would change nothing.
- *   different  It was not executed, or the memory was written again since. These cases
- *              look the same, so the user's policy decides.
+ * All targets are read back before anything is repeated. varuna_window.c decides what
+ * that means. Where the targets do not tell, the user's policy decides. The same is true if
+ * the CPU cannot read the data, because it is in a GPU's memory.
  *
- * If the CPU cannot read the data, because it is a GPU's memory, the policy decides at
- * once.
- *
- * The target is read in chunks, one at a time, at the request's place among the
- * repeated ones: the reads follow all earlier requests. A chunk that was equal is not
- * read again if the lane fails in between.
+ * The targets are read in chunks, one at a time. What was read is not read again if the
+ * lane fails in between: nothing of the endpoint changes the targets meanwhile.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -25,19 +20,22 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_memtype.h>
+#include <uct/ib/varuna/core/varuna_window.h>
 #include "varuna_post.h"
 #include "varuna_req.h"
 
-/* Compare bytes of the request's payload, wherever they are kept. */
-static int uct_varuna_req_is_equal(const uct_varuna_req_t *req, size_t offset,
-                                   const void *data, size_t length)
+/* Copy bytes of the request's payload, wherever they are kept. */
+static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
+                                    size_t length)
 {
+    const uct_varuna_req_t *req = arg;
     const uct_iov_t *iov;
     size_t part;
     unsigned i;
 
     if (req->type == UCT_VARUNA_REQ_PUT_SHORT) {
-        return memcmp(req->data + offset, data, length) == 0;
+        memcpy(dst, req->data + offset, length);
+        return;
     }
 
     for (i = 0; (i < req->iovcnt) && (length > 0); ++i) {
@@ -48,22 +46,21 @@ static int uct_varuna_req_is_equal(const uct_varuna_req_t *req, size_t offset,
         }
 
         part = ucs_min(length, iov->length - offset);
-        if (memcmp(UCS_PTR_BYTE_OFFSET(iov->buffer, offset), data, part)) {
-            return 0;
-        }
-
-        data    = UCS_PTR_BYTE_OFFSET(data, part);
+        memcpy(dst, UCS_PTR_BYTE_OFFSET(iov->buffer, offset), part);
+        dst     = UCS_PTR_BYTE_OFFSET(dst, part);
         length -= part;
         offset  = 0;
     }
-
-    return 1;
 }
 
 /* Such memory is not registered, but may have taken the place of what was. */
 static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
 {
     unsigned i;
+
+    if (uct_varuna_req_info(req)->kind != UCT_VARUNA_OP_PUT) {
+        return 0; /* What an atomic leaves is not known */
+    }
 
     if ((req->type == UCT_VARUNA_REQ_PUT_SHORT) || (req->bcopy != NULL)) {
         return 1; /* Our own copy */
@@ -83,10 +80,7 @@ static void uct_varuna_compare_unpack(void *arg, const void *data,
 {
     uct_varuna_ep_t *ep = arg;
 
-    if (!uct_varuna_req_is_equal(ep->compare.req, ep->compare.offset, data,
-                                 length)) {
-        ep->compare.differs = 1;
-    }
+    uct_varuna_window_feed(ep->compare.window, data, length);
 }
 
 static void uct_varuna_compare_completion(uct_completion_t *comp)
@@ -104,15 +98,15 @@ static void uct_varuna_compare_completion(uct_completion_t *comp)
         return;
     }
 
-    ep->compare.offset += read->length;
-    ep->compare.read    = NULL;
+    ep->compare.read = NULL;
     ucs_mpool_put_inline(read);
     uct_varuna_ep_add_work(ep);
 }
 
 /* Read the next chunk. */
 static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
-                                            const uct_varuna_req_t *req)
+                                            const uct_varuna_req_t *req,
+                                            size_t offset, size_t length)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_req_t *read    = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
@@ -125,9 +119,8 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     memset(read, 0, ucs_offsetof(uct_varuna_req_t, iov));
     read->ep          = ep;
     read->type        = UCT_VARUNA_REQ_GET_BCOPY;
-    read->length      = ucs_min(req->length - ep->compare.offset,
-                                iface->attr.cap.get.max_bcopy);
-    read->remote_addr = req->remote_addr + ep->compare.offset;
+    read->length      = length;
+    read->remote_addr = req->remote_addr + offset;
     memcpy(read->keys, req->keys, sizeof(read->keys));
     read->get.cb      = uct_varuna_compare_unpack;
     read->get.arg     = ep;
@@ -144,73 +137,199 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     return UCS_OK;
 }
 
-/* Undecided: apply the user's policy. */
+/* The targets do not tell: apply the user's policy. */
 static ucs_status_t uct_varuna_compare_undecided(uct_varuna_ep_t *ep,
-                                                 uct_varuna_req_t *req)
+                                                 const uct_varuna_req_t *req)
 {
-    if (uct_varuna_ep_iface(ep)->config.ambiguous ==
-        UCT_VARUNA_AMBIGUOUS_FAIL) {
-        ucs_diag("ep %p: vQP %u: it is not known whether a %s of %u bytes was"
-                 " executed before the link failed: the endpoint fails, as "
-                 UCT_VARUNA_CONFIG_PREFIX "AMBIGUOUS=fail says", ep, ep->id,
-                 uct_varuna_req_info(req)->name, req->length);
-        return UCS_ERR_CONNECTION_RESET;
+    if (uct_varuna_ep_iface(ep)->config.ambiguous != UCT_VARUNA_AMBIGUOUS_FAIL) {
+        return UCS_OK;
     }
 
-    req->flags &= ~UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+    ucs_diag("ep %p: vQP %u: it is not known whether a %s of %u bytes was"
+             " executed before the link failed: the endpoint fails, as "
+             UCT_VARUNA_CONFIG_PREFIX "AMBIGUOUS=fail says", ep, ep->id,
+             uct_varuna_req_info(req)->name, req->length);
+    return UCS_ERR_CONNECTION_RESET;
+}
+
+static void uct_varuna_compare_repeat(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
     ++ep->recovery.result.repeated;
     ++ep->stats.repeated;
     ep->stats.repeated_bytes += req->length;
-    return UCS_OK;
 }
 
-ucs_status_t uct_varuna_compare_step(uct_varuna_ep_t *ep,
-                                     uct_varuna_req_t *req)
+ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req)
 {
-    if (uct_varuna_req_info(req)->kind != UCT_VARUNA_OP_PUT) {
-        return uct_varuna_compare_undecided(ep, req);
+    uct_varuna_ep_t *ep = req->ep;
+    ucs_status_t status = UCS_OK;
+
+    if ((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
+        (req->type == UCT_VARUNA_REQ_CSWAP)) {
+        status = uct_varuna_ep_requester(ep)->amo->executed(ep, req);
+        if (status == UCS_INPROGRESS) {
+            return UCS_OK; /* It is posted again, as what it is now */
+        }
     }
 
-    if (ep->compare.read != NULL) {
+    req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
+    return status;
+}
+
+/* Other steps of atomics change nothing that a user writes. */
+static int uct_varuna_compare_changes_word(const uct_varuna_req_t *req)
+{
+    return (req->flags & UCT_VARUNA_REQ_FLAG_LOST) &&
+           ((req->type == UCT_VARUNA_REQ_AMO_CAS) ||
+            (req->type == UCT_VARUNA_REQ_AMO_OCCUPY));
+}
+
+/* Gather what is ambiguous. @return 0 if there is no memory now. */
+static int uct_varuna_compare_begin(uct_varuna_ep_t *ep)
+{
+    unsigned num_ops = 0;
+    uct_varuna_window_t *window;
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+        num_ops += (req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS) ||
+                   uct_varuna_compare_changes_word(req);
+    }
+
+    window = uct_varuna_window_create(num_ops,
+                                      uct_varuna_ep_iface(ep)->attr.cap.get.max_bcopy,
+                                      uct_varuna_compare_copy, ep->compare.unordered);
+    if (window == NULL) {
+        return 0;
+    }
+
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+        if (req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS) {
+            uct_varuna_window_add(window, req->remote_addr, req->length, req,
+                                  uct_varuna_req_is_readable(req));
+        } else if (uct_varuna_compare_changes_word(req)) {
+            uct_varuna_window_add(window, req->remote_addr, sizeof(uint64_t), NULL, 0);
+        }
+    }
+
+    ep->compare.window = window;
+    return 1;
+}
+
+/* A read was answered before a fenced request after it was executed: read again, it
+ * could return what was written since. */
+static void uct_varuna_compare_finish_reads(uct_varuna_ep_t *ep,
+                                            const uct_varuna_req_t *last)
+{
+    const uct_varuna_req_t *fenced = NULL;
+    uct_varuna_req_t *req;
+
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+        if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
+            fenced = req;
+        }
+        if (req == last) {
+            break;
+        }
+    }
+
+    if (fenced == NULL) {
+        return;
+    }
+
+    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+        if (req == fenced) {
+            break;
+        }
+        if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET) {
+            req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
+        }
+    }
+}
+
+/* All targets were read. @return why the endpoint fails. */
+static ucs_status_t uct_varuna_compare_decide(uct_varuna_ep_t *ep)
+{
+    uct_varuna_window_t *window  = ep->compare.window;
+    const uct_varuna_req_t *last = NULL;
+    ucs_status_t status          = UCS_OK;
+    const uct_varuna_window_op_t *op;
+    uct_varuna_req_t *req;
+    unsigned i;
+
+    if (!uct_varuna_window_decide(window)) {
+        ++ep->stats.undecided;
+    }
+
+    for (i = 0; (i < uct_varuna_window_num_ops(window)) && (status == UCS_OK); ++i) {
+        op  = uct_varuna_window_op(window, i);
+        req = (uct_varuna_req_t*)op->arg;
+        if (req == NULL) {
+            continue;
+        }
+
+        if (op->verdict == UCT_VARUNA_WINDOW_EXECUTED) {
+            last   = req;
+            status = uct_varuna_req_executed(req);
+            ++ep->recovery.equal;
+            ++ep->stats.compared_equal;
+        } else {
+            if (op->is_known) {
+                ++ep->recovery.different;
+                ++ep->stats.compared_different;
+            }
+            status = (op->verdict == UCT_VARUNA_WINDOW_LOST) ? UCS_OK :
+                     uct_varuna_compare_undecided(ep, req);
+            if (status == UCS_OK) {
+                uct_varuna_compare_repeat(ep, req);
+            }
+        }
+        req->flags &= ~UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+    }
+
+    ucs_debug("rc_varuna: ep %p vqp=%u: %u ambiguous requests%s: %u were executed, as "
+              "their targets show", ep, ep->id, i,
+              ep->compare.unordered ? " on an unordered network" : "",
+              ep->recovery.equal);
+    if ((last != NULL) && !ep->compare.unordered) {
+        uct_varuna_compare_finish_reads(ep, last);
+    }
+
+    uct_varuna_window_destroy(window);
+    ep->compare.window = NULL;
+    ep->compare.wanted = 0;
+    return status;
+}
+
+ucs_status_t uct_varuna_compare_progress(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *req;
+    ucs_status_t status;
+    unsigned index;
+    size_t offset, length;
+
+    if (!ep->compare.wanted) {
+        return UCS_OK;
+    }
+
+    if ((ep->compare.read != NULL) ||
+        ((ep->compare.window == NULL) && !uct_varuna_compare_begin(ep))) {
         return UCS_ERR_NO_RESOURCE;
     }
 
-    if ((ep->compare.req != req) && !uct_varuna_req_is_readable(req)) {
-        ucs_debug("ep %p: vQP %u: ambiguous %s of %u bytes: it is in memory of a "
-                  "device, and is not compared", ep, ep->id,
-                  uct_varuna_req_info(req)->name, req->length);
-        return uct_varuna_compare_undecided(ep, req);
+    length = uct_varuna_window_next(ep->compare.window, &index, &offset);
+    if (length == 0) {
+        status = uct_varuna_compare_decide(ep);
+        if (status == UCS_OK) {
+            return UCS_OK;
+        }
+        uct_varuna_ep_raise_fatal(ep, status);
+        return UCS_ERR_NO_RESOURCE;
     }
 
-    if (ep->compare.req != req) {
-        ep->compare.req     = req;
-        ep->compare.offset  = 0;
-        ep->compare.differs = 0;
-    }
-
-    if (!ep->compare.differs && (ep->compare.offset < req->length)) {
-        ucs_status_t status = uct_varuna_compare_post(ep, req);
-
-        return (status == UCS_OK) ? UCS_ERR_NO_RESOURCE : status;
-    }
-
-    ep->compare.req = NULL;
-    if (ep->compare.differs) {
-        ++ep->recovery.different;
-        ++ep->stats.compared_different;
-        ucs_debug("ep %p: vQP %u: ambiguous %s of %u bytes: the target is "
-                  "different", ep, ep->id, uct_varuna_req_info(req)->name,
-                  req->length);
-        return uct_varuna_compare_undecided(ep, req);
-    }
-
-    ++ep->recovery.equal;
-    ++ep->stats.compared_equal;
-    ucs_debug("ep %p: vQP %u: ambiguous %s of %u bytes: the target is equal",
-              ep, ep->id, uct_varuna_req_info(req)->name, req->length);
-    req->flags &= ~UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
-    req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
-    return UCS_OK;
+    req    = uct_varuna_window_op(ep->compare.window, index)->arg;
+    status = uct_varuna_compare_post(ep, req, offset, length);
+    return (status == UCS_OK) ? UCS_ERR_NO_RESOURCE : status;
 }
 
 void uct_varuna_compare_abort(uct_varuna_ep_t *ep)
@@ -226,5 +345,10 @@ void uct_varuna_compare_detach(uct_varuna_ep_t *ep)
     if (ep->compare.read != NULL) {
         ucs_queue_push(&ep->hot.reqs, &ep->compare.read->queue);
         ep->compare.read = NULL;
+    }
+
+    if (ep->compare.window != NULL) {
+        uct_varuna_window_destroy(ep->compare.window);
+        ep->compare.window = NULL;
     }
 }

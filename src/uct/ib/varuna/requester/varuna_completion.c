@@ -181,6 +181,7 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     }
 
     /* One lane completes in order: this covers all before it */
+    ep->lane.acked_psn = req->end_psn;
     do {
         head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                              queue);

@@ -96,8 +96,10 @@ typedef struct uct_varuna_lane {
     uint32_t                   epoch;      /* Incarnation, from 1 */
     uint32_t                   link_gen;   /* Link generation when made */
     uint32_t                   path_gen;   /* Path generation when made */
-    uint32_t                   psn;        /* Next PSN to be posted (RC) */
-    uint32_t                   mtu;        /* Bytes; 0: PSN is not known */
+    uint32_t                   psn;        /* Position of the next packet to be posted
+                                              (RC), see uct_varuna_evidence_t */
+    uint32_t                   acked_psn;  /* Position after the newest completion */
+    uint16_t                   mtu;        /* Bytes; 0: PSN is not known */
     uint8_t                    link;       /* Local link index */
     uint8_t                    kind;       /* uct_varuna_lane_kind_t */
 } uct_varuna_lane_t;
@@ -106,7 +108,7 @@ typedef struct uct_varuna_lane {
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
 {
-    lane->psn = (lane->psn + num_psns) & UCS_MASK(24);
+    lane->psn += num_psns;
 }
 
 /* What the posting path needs, with the members of uct_varuna_ep_t before it: two cache
@@ -144,7 +146,7 @@ struct uct_varuna_ep {
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */
         uint64_t               posted, logged, executed, lost, ambiguous;
-        uint64_t               compared_equal, compared_different;
+        uint64_t               compared_equal, compared_different, undecided;
         uint64_t               repeated, repeated_bytes, switches, epochs;
         uint64_t               rebuilds;      /* RC connections swapped in */
         uint64_t               rebuild_usec;  /* How long they took, in all */
@@ -200,7 +202,10 @@ struct uct_varuna_ep {
         uct_varuna_lane_t      lane;        /* RC being connected, if ep != NULL */
         uct_varuna_retry_t     retry;       /* CONNECT_REQ; the next lane waits until
                                                it is due */
-        uint8_t                ready;       /* The lane is connected */
+        uint8_t                proving;     /* The lane is connected, and its first
+                                               write is posted or about to be */
+        uint8_t                proof_posted;
+        uint8_t                ready;       /* The lane is connected, and works */
         uint8_t                spare;       /* It is in reserve: no planned swap */
         uint8_t                failed;      /* It is destroyed in the next step */
         uint8_t                counted;     /* 1: in the peer's connecting */
@@ -222,14 +227,13 @@ struct uct_varuna_ep {
         unsigned               different;   /* and left to the user's policy */
     } recovery;
 
-    /* The ambiguous request whose target is read back. There is at most one: nothing
-     * is posted after an operation whose log write is not posted. Owner:
-     * varuna_compare.c */
+    /* Ambiguous requests, whose targets are read back. Owner: varuna_compare.c;
+     * varuna_verdict.c wants it */
     struct {
-        uct_varuna_req_t       *req;        /* NULL: none was begun */
+        struct uct_varuna_window *window;   /* NULL: not begun */
         uct_varuna_req_t       *read;       /* In flight, not in reqs */
-        size_t                 offset;      /* Equal so far */
-        uint8_t                differs;
+        uint8_t                wanted;      /* There are some */
+        uint8_t                unordered;   /* Of the lane that failed */
     } compare;
 
     struct {                                /* Owner: varuna_hang.c */

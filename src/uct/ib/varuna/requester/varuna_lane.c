@@ -129,6 +129,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     lane->link_gen = iface->link_table.links[link].generation;
     lane->path_gen = ep->peer->paths[link].generation;
     lane->psn      = 0;
+    lane->acked_psn = 0;
     lane->mtu      = 0;
     lane->epoch    = uct_varuna_ep_new_epoch(ep);
     return UCS_OK;
@@ -181,6 +182,7 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
 {
     uct_varuna_ep_connect_ended(ep);
     uct_varuna_lane_destroy(ep, &ep->next.lane);
+    ep->next.proving = 0;
     ep->next.ready  = 0;
     ep->next.spare  = 0;
     ep->next.failed = 0;

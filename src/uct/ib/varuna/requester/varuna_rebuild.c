@@ -146,7 +146,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
         if (uct_varuna_ep_is_next_stale(ep)) {
             ep->next.failed = 1;
             uct_varuna_ep_add_work(ep);
-        } else if (!ep->next.ready) {
+        } else if (!ep->next.ready && !ep->next.proving) {
             uct_varuna_ep_connect_again(ep, now);
         }
         return;
@@ -175,6 +175,15 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
 }
 
+/* Without a PSN the log alone decides. */
+static void uct_varuna_rebuild_read_psn(uct_varuna_lane_t *lane)
+{
+    uint32_t mtu;
+
+    lane->mtu = (uct_varuna_mlx5_ep_query_sq(lane->ep, &lane->psn, &mtu) == UCS_OK) ?
+                mtu : 0;
+}
+
 void
 uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_hdr_t *hdr,
@@ -184,7 +193,8 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     ucs_status_t status;
 
     if ((ep->next.lane.ep == NULL) || (hdr->epoch != ep->next.lane.epoch) ||
-        ep->next.ready || ep->next.failed) {
+        ep->next.proving || ep->next.ready ||
+        ep->next.failed) {
         return;
     }
 
@@ -204,12 +214,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     if (rep->status == 0) {
         status = uct_varuna_rc_connect(link, ep->next.lane.ep, rep);
         if (status == UCS_OK) {
-            status = uct_varuna_mlx5_ep_query_sq(ep->next.lane.ep, &ep->next.lane.psn,
-                                                 &ep->next.lane.mtu);
-            if (status != UCS_OK) {
-                ep->next.lane.mtu = 0; /* No PSN: the log alone decides */
-                status       = UCS_OK;
-            }
+            uct_varuna_rebuild_read_psn(&ep->next.lane);
         }
     } else {
         ucs_debug("ep %p: the peer cannot connect: %s", ep,
@@ -223,8 +228,57 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    ep->next.ready = 1;
     uct_varuna_ep_connect_ended(ep);
     uct_varuna_heartbeat_renew(ep->peer, ep->next.lane.link);
+    ep->next.proving      = (ep->next.lane.mtu != 0) &&
+                            (uct_varuna_ep_baseline(ep) == NULL);
+    ep->next.proof_posted = 0;
+    ep->next.ready        = !ep->next.proving;
     uct_varuna_ep_add_work(ep);
+}
+
+/*
+ * The first write of a connection: an entry which says nothing, in the ring that is not
+ * in use yet. Once it is acknowledged, no true PSN is the initial one any more, and a
+ * device that reports the initial one is not believed (varuna_plan.c).
+ */
+static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
+{
+    uct_varuna_lane_t *lane = &ep->next.lane;
+    uint64_t nothing        = 0;
+    ucs_status_t status;
+
+    status = uct_ep_put_short(lane->ep, &nothing, sizeof(nothing),
+                              uct_varuna_ep_ring_addr(ep, lane->epoch),
+                              uct_varuna_rkey_inner(ep->hot.log_rkey,
+                                                    ep->peer->links[lane->link].nic));
+    if (status == UCS_OK) {
+        lane->acked_psn       = lane->psn;
+        ep->next.proof_posted = 1;
+        uct_varuna_lane_advance_psn(lane, 1);
+    }
+
+    return status;
+}
+
+void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = UCS_OK;
+
+    if (!ep->next.proof_posted) {
+        status = uct_varuna_rebuild_post_proof(ep);
+    }
+
+    if (status == UCS_OK) {
+        status = uct_ep_flush(ep->next.lane.ep, 0, NULL);
+    }
+
+    if (status == UCS_OK) {
+        ep->next.lane.acked_psn = ep->next.lane.psn;
+        ep->next.proving        = 0;
+        ep->next.ready          = 1;
+    } else if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE)) {
+        ep->next.proving = 0;
+        ep->next.failed  = 1;
+    }
 }

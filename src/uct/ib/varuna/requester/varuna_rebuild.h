@@ -23,6 +23,9 @@ void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const uct_varuna_ctl_connect_t *rep);
 
+/** The new lane is connected, and not known to work: go on with its first write. */
+void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep);
+
 /** @return Whether RC may be connected, or CONNECT_REQ be sent again. */
 static inline int
 uct_varuna_rebuild_is_due(const uct_varuna_ep_t *ep, ucs_time_t now)

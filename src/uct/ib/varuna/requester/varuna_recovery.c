@@ -104,6 +104,11 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
     uct_varuna_req_t *req;
     ucs_status_t status;
 
+    status = uct_varuna_compare_progress(ep);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     ucs_queue_for_each(req, &ep->hot.reqs, queue) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
             return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
@@ -123,18 +128,6 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
         if ((ep->hot.state != state) ||
             uct_varuna_oplog_is_full(&ep->hot.oplog)) {
             return UCS_ERR_NO_RESOURCE;
-        }
-
-        if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS)) {
-            status = uct_varuna_compare_step(ep, req);
-            if (status == UCS_ERR_CONNECTION_RESET) {
-                uct_varuna_ep_raise_fatal(ep, status);
-                return UCS_ERR_NO_RESOURCE;
-            } else if (status != UCS_OK) {
-                return status;
-            } else if (req->flags & UCT_VARUNA_REQ_FLAG_DONE) {
-                continue;
-            }
         }
 
         status = uct_varuna_req_post(req, 1);
@@ -217,6 +210,10 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
+    if (ucs_unlikely(ep->next.proving)) {
+        uct_varuna_rebuild_prove(ep);
+    }
+
     if (ep->next.ready && !ep->next.failed && !ep->next.spare) {
         uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_NEXT_READY);
         return 1;
@@ -235,7 +232,7 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    return (ep->hot.owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
+    return ep->next.proving || (ep->hot.owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
            (!ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.inner_queued);
 }
 
@@ -328,6 +325,7 @@ void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
         ep->hot.silent      = 0;
         ep->hot.last_silent = NULL;
         ep->hot.want_signal = 0;
+        ep->lane.acked_psn  = last->end_psn;
         do {
             head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
                                                  queue);

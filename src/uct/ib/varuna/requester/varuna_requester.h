@@ -35,6 +35,8 @@ typedef struct uct_varuna_requester_peer {
                                                  answered. Owner: varuna_ep_ctl.c */
     unsigned                   connecting;    /* Endpoints whose CONNECT_REQ is not
                                                  answered. Owner: varuna_swap.c */
+    unsigned                   no_psn;        /* Links over which its NIC does not
+                                                 report PSNs. Owner: varuna_verdict.c */
     ucs_time_t                 asked_at[UCT_VARUNA_MAX_LINKS]; /* About requests which
                                                  may hang. Owner: varuna_hang.c */
 } uct_varuna_requester_peer_t;

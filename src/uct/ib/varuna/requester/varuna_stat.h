@@ -21,6 +21,7 @@
     _counter(ambiguous) \
     _counter(compared_equal) \
     _counter(compared_different) \
+    _counter(undecided) \
     _counter(repeated) \
     _counter(repeated_bytes) \
     _counter(switches) \

@@ -70,26 +70,6 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
     }
 }
 
-/* What was executed is done, unless its result was lost with the lane.
- * @return UCS_OK, or why the endpoint fails. */
-static ucs_status_t uct_varuna_ep_apply_executed(uct_varuna_ep_t *ep,
-                                                 uct_varuna_req_t *req)
-{
-    ucs_status_t status = UCS_OK;
-
-    if ((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
-        (req->type == UCT_VARUNA_REQ_CSWAP)) {
-        status = uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->executed(
-                ep, req);
-        if (status == UCS_INPROGRESS) {
-            return UCS_OK; /* It is posted again, as what it is now */
-        }
-    }
-
-    req->flags |= UCT_VARUNA_REQ_FLAG_DONE;
-    return status;
-}
-
 /* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
 static ucs_status_t
 uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
@@ -119,7 +99,7 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
 
         switch (ops[i].verdict) {
         case UCT_VARUNA_VERDICT_EXECUTED:
-            executed = uct_varuna_ep_apply_executed(ep, req);
+            executed = uct_varuna_req_executed(req);
             status   = (executed == UCS_OK) ? status : executed;
             break;
         case UCT_VARUNA_VERDICT_LOST_DATA:
@@ -128,7 +108,8 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
             status = UCS_ERR_IO_ERROR;
             break;
         case UCT_VARUNA_VERDICT_AMBIGUOUS:
-            req->flags |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+            req->flags        |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+            ep->compare.wanted = 1;
             break;
         default:
             if (ops[i].posted) {
@@ -179,9 +160,11 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_fence_rep_t *rep)
 {
+    uct_varuna_requester_peer_t *peer =
+            uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer);
+    uct_varuna_evidence_t evidence    = {};
     uct_varuna_plan_op_t *ops;
     uint64_t ring[UCT_VARUNA_LOG_SIZE];
-    uct_varuna_evidence_t evidence;
     uct_varuna_plan_result_t result;
     ucs_status_t status;
 
@@ -212,11 +195,14 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     memcpy(ring, rep + 1, sizeof(ring));
-    evidence.log     = ring;
-    evidence.has_psn = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
-                       (ep->recovery.dead.mtu != 0) &&
-                       uct_varuna_ep_iface(ep)->config.psn;
-    evidence.epsn    = rep->epsn;
+    evidence.log       = ring;
+    evidence.has_psn   = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
+                         (ep->recovery.dead.mtu != 0) &&
+                         !(peer->no_psn & UCS_BIT(ep->recovery.dead.link)) &&
+                         uct_varuna_ep_iface(ep)->config.psn;
+    evidence.epsn      = rep->epsn;
+    evidence.acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
+    evidence.next_psn  = ep->recovery.dead.psn;
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
     ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
@@ -227,6 +213,20 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
               (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
               evidence.has_psn ? "" : "unknown ", evidence.epsn,
               result.executed, result.lost, result.repeated, result.ambiguous);
+    if ((result.doubt != UCT_VARUNA_DOUBT_NONE) && (rep->round == 0)) {
+        ucs_free(ops);
+        return; /* It is read again after the longest packet lifetime */
+    }
+
+    if (result.doubt == UCT_VARUNA_DOUBT_PSN) {
+        peer->no_psn |= UCS_BIT(ep->recovery.dead.link);
+        ucs_diag("ep %p: the peer's NIC on %s reports PSN %u, but the next one is one of "
+                 "%u to %u: its PSNs are not used any more", ep,
+                 uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->recovery.dead.link),
+                 evidence.epsn, (uint32_t)(evidence.acked_psn & UCS_MASK(24)),
+                 (uint32_t)(evidence.next_psn & UCS_MASK(24)));
+    }
+
     uct_varuna_ep_add_result(ep, &result);
     status = uct_varuna_ep_apply_plan(ep, ops);
     ucs_free(ops);

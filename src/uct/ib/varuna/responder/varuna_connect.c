@@ -18,6 +18,7 @@
 #include <uct/ib/varuna/ctl/varuna_reach.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_spare.h"
+#include "varuna_fence.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
@@ -97,7 +98,7 @@ static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
     const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
 
     if ((epoch <= target->fenced) || (epoch < qp->epoch) ||
-        ((epoch == qp->epoch) && (qp->flags & UCT_VARUNA_FENCE_FLAG_QP))) {
+        ((epoch == qp->epoch) && (qp->stopped_at != 0))) {
         return UCS_ERR_REJECTED;
     }
 
@@ -120,8 +121,8 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
 
     if (qp->ep != NULL) {
         /* Of an incarnation whose ring is needed: it is over */
-        uct_varuna_target_fence_qp(target, qp);
-        uct_varuna_spare_drop(resp, qp->ep);
+        uct_varuna_target_fence_qp(resp, target, qp);
+        uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
     }
 
     kh_val(&resp->targets.rc_eps, iter) = target;
@@ -130,6 +131,8 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     uct_varuna_target_clear_ring(target, epoch);
     qp->flags                          = 0;
     qp->epsn                           = 0;
+    qp->is_reset                       = 0;
+    qp->stopped_at                     = 0;
     qp->link                           = link;
     qp->attached_at                    = uct_varuna_ctl_now(resp->ctl);
     ucs_debug("rc_varuna: target %u: connected epoch=%u on %s", target->id,
@@ -190,7 +193,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
     }
 
     if (status != UCS_OK) {
-        uct_varuna_spare_drop(resp, ep);
+        uct_varuna_spare_drop(resp, ep, 0);
     }
 
 out_reply:

@@ -20,6 +20,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_home_move.h"
+#include "varuna_fence.h"
 #include "varuna_target.h"
 
 #include <ucs/debug/log.h>
@@ -106,7 +107,7 @@ static unsigned uct_varuna_home_move_count(uct_varuna_responder_t *resp,
         newest = NULL;
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
             qp = &target->qps[i];
-            if ((qp->ep != NULL) && !(qp->flags & UCT_VARUNA_FENCE_FLAG_QP) &&
+            if ((qp->ep != NULL) && (qp->stopped_at == 0) &&
                 ((newest == NULL) || (qp->epoch > newest->epoch))) {
                 newest = qp;
             }
@@ -139,8 +140,7 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
         for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
             qp = &target->qps[i];
             if (((uintptr_t)qp->ep == key) && (qp->link == link)) {
-                uct_varuna_target_fence_qp(target, qp);
-                fenced &= !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);
+                fenced &= uct_varuna_target_fence_qp(resp, target, qp);
             }
         }
     });

@@ -6,8 +6,8 @@
  *
  *   async context, lock held              main thread
  *   ------------------------              -----------
- *   OPEN_REQ, FENCE_REQ, CLOSE            destroys closed targets
- *     (varuna_target.c)                     (varuna_responder_open.c)
+ *   OPEN_REQ, CLOSE (varuna_target.c)     destroys closed targets
+ *   FENCE_REQ (varuna_fence.c)              (varuna_responder_open.c)
  *                                         watches gaps (varuna_gap.c)
  *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
  *   ATOMIC_REQ, PROXY_REQ                 registers log rings (varuna_target_log.c)
@@ -50,6 +50,8 @@ typedef struct uct_varuna_target_qp {
     uint32_t                   flags;      /* UCT_VARUNA_FENCE_FLAG_xx */
     uint32_t                   epsn;
     uint8_t                    link;       /* Local link index */
+    uint8_t                    is_reset;   /* The QP is in RESET */
+    ucs_time_t                 stopped_at; /* In ERR since then, 0: it is not */
     ucs_time_t                 attached_at;
 } uct_varuna_target_qp_t;
 
@@ -153,6 +155,7 @@ typedef struct uct_varuna_target_table {
 typedef struct uct_varuna_old_ep {
     ucs_list_link_t            list;
     uct_ep_h                   inner;
+    uint8_t                    is_reset;   /* Its QP is in RESET */
 } uct_varuna_old_ep_t;
 
 /* RC endpoints that are not connected yet, by link, and those that are no longer
@@ -181,6 +184,8 @@ struct uct_varuna_responder {
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
     uct_varuna_proxy_t         *proxy;
+    unsigned                   no_last_wqe; /* Links whose NIC does not raise that event.
+                                              Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:
                                               varuna_am.c */
         uct_recv_desc_t        release_desc; /* Of descriptors the user keeps */

@@ -12,6 +12,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_am.h"
 #include "varuna_connect.h"
+#include "varuna_fence.h"
 #include "varuna_home_move.h"
 #include "varuna_orphan.h"
 #include "varuna_unused.h"
@@ -102,6 +103,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
     }
 
     uct_varuna_connect_init(resp);
+    uct_varuna_fence_init(resp);
     uct_varuna_home_move_init(resp);
     uct_varuna_atomic_req_init(resp);
     uct_varuna_orphan_start(resp);

@@ -13,6 +13,7 @@
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -89,7 +90,8 @@ err:
     return status;
 }
 
-void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep)
+void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
+                                 int is_reset)
 {
     khiter_t iter;
 
@@ -99,6 +101,10 @@ void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep)
         kh_del(uct_varuna_rc_eps, &resp->targets.rc_eps, iter);
     }
     uct_varuna_ctl_unlock(resp->ctl);
+
+    if (is_reset) {
+        uct_varuna_mlx5_ep_end_reset(ep);
+    }
 
     /* Its last completions come first: UCX does not expect any of a QP that it does
      * not know */
@@ -120,7 +126,7 @@ static void uct_varuna_spares_reap(uct_varuna_responder_t *resp)
 
     while (!ucs_list_is_empty(&list)) {
         old = ucs_list_extract_head(&list, uct_varuna_old_ep_t, list);
-        uct_varuna_spare_destroy_ep(resp, old->inner);
+        uct_varuna_spare_destroy_ep(resp, old->inner, old->is_reset);
         ucs_free(old);
     }
 }
@@ -168,11 +174,12 @@ uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link)
     return spares->eps[link][spares->count[link]];
 }
 
-void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep)
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
 {
     uct_varuna_old_ep_t *old = ucs_malloc(sizeof(*old), "varuna_old_ep");
 
     ucs_assert_always(old != NULL);
-    old->inner = ep;
+    old->inner    = ep;
+    old->is_reset = is_reset;
     ucs_list_add_tail(&resp->spares.old, &old->list);
 }

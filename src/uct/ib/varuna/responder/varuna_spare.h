@@ -25,10 +25,14 @@ void uct_varuna_spares_progress(uct_varuna_responder_t *resp);
 /** @return an endpoint, NULL if there is none. Lock held. */
 uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link);
 
-/** Destroy a queue pair whose incarnation is over. Main thread, lock not held. */
-void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep);
+/** Destroy a queue pair whose incarnation is over. Main thread, lock not held.
+ *
+ * @param [in] is_reset  It is in RESET.
+ */
+void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
+                                 int is_reset);
 
-/** Let the main thread destroy an endpoint. Lock held. */
-void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep);
+/** Make the main thread do that. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
 
 #endif

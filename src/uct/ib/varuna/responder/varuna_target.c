@@ -1,8 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Responder's side of vQPs: opens, fences and closes them at the requester's
- * wish, and owns their completion logs (varuna_connect.c connects them). It may
+ * Responder's side of vQPs: opens and closes them at the requester's wish, and
+ * owns their completion logs (varuna_connect.c connects them, varuna_fence.c stops
+ * them). It may
  * never call its progress function, so what recovery needs runs in the async
  * context.
  *
@@ -22,12 +23,10 @@
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_target.h"
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include "varuna_gap.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 
 #include <ucs/debug/log.h>
@@ -258,130 +257,6 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
 }
 
 
-/* --- FENCE_REQ, async context --- */
-
-/*
- * Move a QP to ERR and note what it leaves. After this nothing of its incarnation
- * is executed here. The expected PSN is asked for only now, as before it may
- * still move. If the NIC doesn't obey, the next request tries again.
- */
-void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
-                                uct_varuna_target_qp_t *qp)
-{
-    ucs_status_t status;
-
-    if ((qp->ep == NULL) || (qp->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
-        return; /* Once */
-    }
-
-    status = uct_varuna_compat_ep_invalidate(qp->ep);
-    if (status != UCS_OK) {
-        ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
-                 qp->epoch, ucs_status_string(status));
-        return;
-    }
-
-    qp->flags = UCT_VARUNA_FENCE_FLAG_QP;
-    status    = uct_varuna_mlx5_ep_query_epsn(qp->ep, &qp->epsn);
-    if (status == UCS_OK) {
-        qp->epsn  &= UCS_MASK(24);
-        qp->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
-    } else {
-        qp->epsn   = 0;
-    }
-
-    ucs_debug("rc_varuna: target %u: fenced epoch=%u, expected psn %s%u",
-              target->id, qp->epoch, (status == UCS_OK) ? "" : "unknown ",
-              qp->epsn);
-}
-
-/* Leftovers of an older incarnation in the ring prove nothing. */
-void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
-{
-    unsigned ring = uct_varuna_log_ring(epoch);
-
-    memset(target->logs + (ring * UCT_VARUNA_LOG_SIZE), 0,
-           UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
-}
-
-static void uct_varuna_target_handle_fence(void *arg, unsigned link,
-                                           const uct_varuna_ctl_hdr_t *hdr,
-                                           const void *req_body)
-{
-    uct_varuna_responder_t *resp                 = arg;
-    const uct_varuna_ctl_fence_req_t *req = req_body;
-    char body[sizeof(uct_varuna_ctl_fence_rep_t) +
-              (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))];
-    uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)body;
-    unsigned ring                   = uct_varuna_log_ring(hdr->epoch);
-    uct_varuna_target_t *target;
-    uct_varuna_target_qp_t *qp;
-    khiter_t iter;
-    unsigned i;
-
-    target = uct_varuna_target_of(resp, hdr, &iter);
-    if (target == NULL) {
-        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
-        return;
-    }
-
-    if (hdr->epoch > target->fenced) {
-        /* The next incarnation logs in the other ring, which has been read */
-        uct_varuna_target_clear_ring(target, hdr->epoch + 1);
-        /* A connection that was asked for before is given up as well: made
-         * later, it would clear the ring of an incarnation which is in use */
-        target->fenced = ucs_max(hdr->epoch, req->newest);
-    }
-
-    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-        qp = &target->qps[i];
-        if (qp->epoch <= target->fenced) {
-            uct_varuna_target_fence_qp(target, qp);
-        }
-    }
-
-    memset(rep, 0, sizeof(*rep));
-    rep->log_size = UCT_VARUNA_LOG_SIZE;
-    rep->round    = req->round;
-    qp            = uct_varuna_target_qp(target, hdr->epoch);
-    if (qp->epoch == hdr->epoch) {
-        rep->flags = qp->flags;
-        rep->epsn  = qp->epsn;
-    }
-
-    /* Behind the fence, so that nothing lands between */
-    ucs_memory_cpu_load_fence();
-    memcpy(rep + 1, target->logs + (ring * UCT_VARUNA_LOG_SIZE),
-           sizeof(body) - sizeof(*rep));
-    uct_varuna_ctl_reply(resp->ctl, target->peer, link, hdr, UCT_VARUNA_CTL_FENCE_REP,
-                         body, sizeof(body));
-
-    if ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
-        /* Nothing comes on the old lane any more: the main thread looks whether
-         * all has come that was acknowledged */
-        uct_varuna_ctl_defer(resp->ctl, link, hdr, req_body);
-    }
-}
-
-/* Main thread: all messages which FENCE_REQ says are acknowledged must come. */
-static void uct_varuna_target_handle_acked(void *arg, unsigned link,
-                                           const uct_varuna_ctl_hdr_t *hdr,
-                                           const void *body)
-{
-    uct_varuna_responder_t *resp                 = arg;
-    const uct_varuna_ctl_fence_req_t *req = body;
-    uct_varuna_target_t *target;
-    khiter_t iter;
-
-    uct_varuna_ctl_lock(resp->ctl);
-    target = uct_varuna_target_of(resp, hdr, &iter);
-    uct_varuna_ctl_unlock(resp->ctl);
-    if (target != NULL) {
-        uct_varuna_gap_watch(resp, target, req->am_acked);
-    }
-}
-
-
 /* --- CLOSE --- */
 
 void uct_varuna_target_drop(uct_varuna_responder_t *resp, khiter_t iter)
@@ -449,7 +324,7 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
         if (qp->ep != NULL) {
-            uct_varuna_spare_destroy_ep(resp, qp->ep);
+            uct_varuna_spare_destroy_ep(resp, qp->ep, qp->is_reset);
             qp->ep = NULL;
         }
     }
@@ -476,10 +351,8 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
 }
 
 static const uct_varuna_bus_reg_t uct_varuna_target_rows[] = {
-    {UCT_VARUNA_CTL_OPEN_REQ,  UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_open},
-    {UCT_VARUNA_CTL_FENCE_REQ, UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_fence},
-    {UCT_VARUNA_CTL_FENCE_REQ, UCT_VARUNA_BUS_MAIN,  uct_varuna_target_handle_acked},
-    {UCT_VARUNA_CTL_CLOSE,     UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close}
+    {UCT_VARUNA_CTL_OPEN_REQ, UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_open},
+    {UCT_VARUNA_CTL_CLOSE,    UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close}
 };
 
 ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp)

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder's targets: opened, fenced and closed at their requester's wish.
+ * The responder's targets: opened and closed at their requester's wish.
  */
 #ifndef UCT_VARUNA_TARGET_H_
 #define UCT_VARUNA_TARGET_H_
@@ -18,13 +18,6 @@ void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp);
 uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
                                           const uct_varuna_ctl_hdr_t *hdr,
                                           khiter_t *iter_p);
-
-/** Move a QP to ERR and note what it leaves. Lock held. */
-void uct_varuna_target_fence_qp(const uct_varuna_target_t *target,
-                                uct_varuna_target_qp_t *qp);
-
-/** Leftovers of an older incarnation in the ring prove nothing. */
-void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
 
 void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target);

@@ -10,6 +10,7 @@
 extern "C" {
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
 }
 
@@ -62,6 +63,7 @@ ucs_status_t fake_lane::create_ep(const uct_ep_params_t *params, uct_ep_h *ep_p)
     self->lid         = (params->field_mask & UCT_EP_PARAM_FIELD_DEV_ADDR) ?
                         fake_lid(params->dev_addr) : 0;
     self->in_err      = false;
+    self->in_reset    = false;
     lane->eps.push_back(self);
     ++lane->num_created;
     *ep_p = &self->super;
@@ -75,6 +77,7 @@ void fake_lane::destroy_ep(uct_ep_h tl_ep)
     auto place             = std::find(eps.begin(), eps.end(), self);
 
     ASSERT_NE(eps.end(), place) << "an endpoint is destroyed twice";
+    EXPECT_FALSE(self->in_reset) << "UCX expects it in ERR";
     eps.erase(place);
     delete self;
 }
@@ -159,7 +162,9 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 fake_lane::fake_lane(unsigned plane) :
     num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
     post_status(UCS_OK), flush_status(UCS_OK), invalidate_status(UCS_OK),
-    has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0), has_work(false), mark(0),
+    has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0),
+    last_wqe_status(UCS_OK), reset_status(UCS_OK), last_wqe_timeout(0), has_work(false),
+    mark(0),
     m_plane(plane)
 {
     static uct_iface_internal_ops_t internal_ops;
@@ -271,8 +276,33 @@ int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
 {
     EXPECT_TRUE(fake_ep(ep)->in_err) << "the PSN may still move";
+    EXPECT_FALSE(fake_ep(ep)->in_reset) << "the PSN is gone";
     *epsn_p = fake_ep(ep)->lane->epsn;
     return fake_ep(ep)->lane->epsn_status;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout)
+{
+    EXPECT_TRUE(fake_ep(ep)->in_err) << "the event comes after ERR";
+    fake_ep(ep)->lane->last_wqe_timeout = timeout;
+    return fake_ep(ep)->lane->last_wqe_status;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep)
+{
+    ucs_status_t status = fake_ep(ep)->lane->is_drained ?
+                          fake_ep(ep)->lane->reset_status : UCS_ERR_NO_RESOURCE;
+
+    EXPECT_TRUE(fake_ep(ep)->in_err);
+    EXPECT_FALSE(fake_ep(ep)->in_reset);
+    fake_ep(ep)->in_reset = (status == UCS_OK);
+    return status;
+}
+
+void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep)
+{
+    EXPECT_TRUE(fake_ep(ep)->in_reset);
+    fake_ep(ep)->in_reset = false;
 }
 
 ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *mtu_p)

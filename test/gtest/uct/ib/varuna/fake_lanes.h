@@ -24,6 +24,7 @@ public:
         fake_lane   *lane;
         uint16_t    lid;            /* Where it leads, 0: not connected */
         bool        in_err;         /* It was moved to ERR */
+        bool        in_reset;       /* And to RESET */
     };
 
     struct message {
@@ -96,6 +97,9 @@ public:
     bool                      is_drained;
     ucs_status_t              epsn_status;
     uint32_t                  epsn;
+    ucs_status_t              last_wqe_status;
+    ucs_status_t              reset_status;
+    ucs_time_t                last_wqe_timeout; /* Of the latest wait */
     bool                      has_work;
     uint16_t                  mark;         /* Changes when something completes */
 

@@ -50,6 +50,7 @@ protected:
         m_sn       = sn;
         m_psn      = psn;
         m_evidence = {};
+        m_evidence.acked_psn = psn;
     }
 
     static bool is_logged_kind(const uct_varuna_plan_op_t &op)
@@ -106,7 +107,8 @@ protected:
 
     void make()
     {
-        m_evidence.log = m_ring.data();
+        m_evidence.log      = m_ring.data();
+        m_evidence.next_psn = m_psn;
         memset(&m_result, 0xee, sizeof(m_result));
         uct_varuna_plan_make(m_ops.data(), m_ops.size(), &m_evidence,
                              &m_result);
@@ -134,6 +136,8 @@ protected:
         EXPECT_EQ(expected.repeated, m_result.repeated);
         EXPECT_EQ(expected.ambiguous, m_result.ambiguous);
         EXPECT_EQ(expected.lost_data, m_result.lost_data);
+        EXPECT_EQ(expected.lost_data > 0,
+                  m_result.doubt == UCT_VARUNA_DOUBT_LOG);
     }
 
     void expect(const std::vector<uct_varuna_verdict_t> &verdicts)
@@ -264,27 +268,99 @@ UCS_TEST_F(test_varuna_plan, psn_wrap_around) {
     }
 }
 
-/* Posted altogether: many times what a circular comparison can tell apart */
+/* Posted altogether: many times what 24 bits can tell apart. The positions wrap around as
+ * well, and there is no log. */
 UCS_TEST_F(test_varuna_plan, psn_beyond_window) {
     static const uint32_t packets = 1u << 21;
     static const size_t   count   = 40;
 
-    for (size_t proven : {0ul, 1ul, 7ul, 20ul, 38ul}) {
-        start(1, 12345);
-        for (size_t i = 0; i < count; ++i) {
-            add(PUT, 0, packets);
+    for (uint32_t first : {0u, 12345u, PSN_MASK - 5, 0xffffff00u, 0x80000000u}) {
+        for (size_t executed = 0; executed < 8; ++executed) {
+            start(1, first);
+            for (size_t i = 0; i < count; ++i) {
+                add(PUT, UNLOGGED, packets);
+            }
+
+            std::vector<uct_varuna_verdict_t> verdicts(count, REPEAT);
+            std::fill_n(verdicts.begin(), executed, EXECUTED);
+            psn_is(first + (executed * packets));
+            expect(verdicts);
+            EXPECT_EQ(UCT_VARUNA_DOUBT_NONE, m_result.doubt);
+            if (executed > 0) {
+                psn_is(first + (executed * packets) - 1);
+                verdicts[executed - 1] = REPEAT;
+                expect(verdicts);
+            }
         }
-        log_has(proven);
-
-        std::vector<uct_varuna_verdict_t> verdicts(count, REPEAT);
-        std::fill_n(verdicts.begin(), proven + 1, EXECUTED);
-        psn_is(m_ops[proven].end_psn + 1);
-        expect(verdicts);
-
-        verdicts[proven + 1] = EXECUTED;
-        psn_after(proven + 1);
-        expect(verdicts);
     }
+}
+
+/* The newest completion is the origin, however many packets precede it */
+UCS_TEST_F(test_varuna_plan, psn_is_counted_from_the_newest_completion) {
+    static const uint32_t packets = (1u << 23) - 1;
+
+    for (size_t completed : {1ul, 3ul, 30ul}) {
+        start(1, 77);
+        for (size_t i = 0; i < completed; ++i) {
+            add(PUT, UNLOGGED, packets);
+        }
+        m_evidence.acked_psn = m_psn;
+        m_ops.clear();
+        add(PUT, UNLOGGED, packets);
+        add(PUT, UNLOGGED, packets);
+        add(PUT, UNLOGGED, packets);
+        psn_after(1);
+        expect({EXECUTED, EXECUTED, REPEAT});
+        psn_is(m_ops[1].end_psn - 1);
+        expect({EXECUTED, REPEAT, REPEAT});
+        psn_is(m_evidence.acked_psn);
+        expect({REPEAT, REPEAT, REPEAT});
+    }
+}
+
+/* What is acknowledged was accepted, and nothing is accepted that was not posted */
+UCS_TEST_F(test_varuna_plan, impossible_psn) {
+    for (uint32_t first : {1000u, 1u, PSN_MASK - 1}) {
+        for (uint32_t wrong : {first - 1, first + 5, 0u, first - (1u << 22)}) {
+            start(1, first);
+            add(PUT);
+            add(PUT);
+            if (((wrong - first) & PSN_MASK) <= 4) {
+                continue; /* 0 is in the window */
+            }
+            log_has(0);
+            psn_is(wrong);
+            expect({EXECUTED, AMBIGUOUS});
+            EXPECT_EQ(UCT_VARUNA_DOUBT_PSN, m_result.doubt);
+        }
+    }
+}
+
+UCS_TEST_F(test_varuna_plan, without_log_and_psn_all_is_ambiguous) {
+    add(PUT, UNLOGGED);
+    add(AM);
+    add(ATOMIC, UNLOGGED);
+    add(PUT, UNLOGGED);
+    add(PUT, UNLOGGED | UNPOSTED);
+    expect({AMBIGUOUS, REPEAT, AMBIGUOUS, AMBIGUOUS, REPEAT});
+}
+
+/* Packets may have been placed out of order: an entry proves nothing about others */
+UCS_TEST_F(test_varuna_plan, unordered_log_proves_nothing) {
+    m_evidence.unordered = 1;
+    add(PUT);
+    add(PUT);
+    add(PUT);
+    log_has(1);
+    expect({AMBIGUOUS, AMBIGUOUS, AMBIGUOUS});
+
+    /* The PSN passes only what has arrived without a gap */
+    psn_after(0);
+    expect({EXECUTED, REPEAT, REPEAT});
+    psn_is(m_ops[0].end_psn - 1);
+    expect({REPEAT, REPEAT, REPEAT});
+    psn_after(2);
+    expect({EXECUTED, EXECUTED, EXECUTED});
 }
 
 UCS_TEST_F(test_varuna_plan, no_psn_is_ambiguous_once) {
@@ -354,10 +430,10 @@ UCS_TEST_F(test_varuna_plan, unposted_only) {
     EXPECT_EQ(0u, m_result.ambiguous);
 
     /* A stale PSN in them means nothing, and a GET isn't done by a fence */
-    start(1, 0);
+    start(1, 50);
     add(GET, UNPOSTED);
     add(PUT, UNPOSTED | FENCED);
-    psn_is(100);
+    psn_is(50);
     expect({REPEAT, REPEAT});
 }
 
@@ -585,6 +661,8 @@ protected:
         size_t   unposted = random(3) ? SIZE_MAX : random(64);
         bool     unlogged = (random(4) == 0);
         uct_varuna_oplog_t oplog;
+
+        m_without_log = (random(4) == 0);
         uint64_t entries[UCT_VARUNA_LOG_SIZE];
         unsigned i;
 
@@ -618,6 +696,8 @@ protected:
             r.lane_done = r.lane_log = false;
             if (m_index.size() >= unposted) {
                 flags |= UNPOSTED;
+            } else if (m_without_log) {
+                flags |= UNLOGGED;
             } else if (unlogged && in_log &&
                        ((m_index.size() + 1) == unposted)) {
                 flags |= UNLOGGED; /* Nothing passes its log write */
@@ -705,6 +785,9 @@ protected:
         for (size_t op = 0; op < num_ops; ++op) {
             m_requests[m_index[op]].finished = true;
         }
+        if (num_ops > 0) {
+            m_evidence.acked_psn = m_ops[num_ops - 1].end_psn;
+        }
         m_ops.erase(m_ops.begin(), m_ops.begin() + num_ops);
         m_index.erase(m_index.begin(), m_index.begin() + num_ops);
     }
@@ -779,7 +862,9 @@ protected:
             r.has_data = r.finished;
         }
 
-        EXPECT_LE(ambiguous, 1u);
+        if (!m_without_log) {
+            EXPECT_LE(ambiguous, 1u);
+        }
         m_seen.psn_wraps += (m_first_psn & PSN_MASK) > (m_psn & PSN_MASK);
         m_seen.ts_wraps  += !m_ops.empty() &&
                            ((m_ops.front().log_sn ^ m_ops.back().log_sn) >>
@@ -817,6 +902,7 @@ protected:
     std::vector<size_t>  m_index;        /* Request of each of m_ops */
     std::vector<packet>  m_packets;
     uint32_t             m_first_psn;
+    bool                 m_without_log;  /* No put of the lane is logged */
     struct {
         unsigned         executed, by_psn, lost, unposted, unlogged;
         unsigned         ambiguous_done, ambiguous_lost, reads_done;

@@ -60,7 +60,7 @@ protected:
     void drop(uct_ep_h ep)
     {
         uct_varuna_ctl_lock(resp.ctl);
-        uct_varuna_spare_drop(&resp, ep);
+        uct_varuna_spare_drop(&resp, ep, 0);
         uct_varuna_ctl_unlock(resp.ctl);
     }
 

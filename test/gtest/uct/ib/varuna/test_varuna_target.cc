@@ -341,6 +341,81 @@ UCS_TEST_F(test_varuna_target, fence_without_a_psn) {
     EXPECT_EQ(0u, fence_rep(msg).epsn);
 }
 
+/* ERR alone does not say that what was accepted is in memory */
+UCS_TEST_F(test_varuna_target, fence_resets_the_queue_pair) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    connect(alice, opening, 1);
+    fence(alice, opening, 1);
+    EXPECT_TRUE(qp(alice, 1)->in_reset);
+    fence(alice, opening, 1); /* Once: the fake complains otherwise */
+
+    /* It leaves RESET before UCX destroys it: so does the fake */
+    send_close(alice, opening);
+    host->dispatch();
+    EXPECT_EQ(0u, host->lane(0, UCT_VARUNA_LANE_RC).eps.size() -
+                  host->iface()->config.spare_qps);
+}
+
+/* RESET discards completions, so our own credits must be out of the way */
+UCS_TEST_F(test_varuna_target, fence_does_not_reset_before_the_send_queue_is_drained) {
+    uint64_t opening = open(alice).hdr.opening;
+    fake_lane &rc    = host->lane(0, UCT_VARUNA_LANE_RC);
+    fake_host::message msg;
+
+    connect(alice, opening, 1);
+    rc.is_drained = false;
+    rc.epsn       = 5;
+    msg           = fence(alice, opening, 1);
+    EXPECT_TRUE(qp(alice, 1)->in_err);
+    EXPECT_FALSE(qp(alice, 1)->in_reset);
+    EXPECT_EQ((unsigned)UCT_VARUNA_FENCE_FLAG_PSN, fence_rep(msg).flags)
+        << "it may still write";
+
+    rc.is_drained = true;
+    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN),
+              fence_rep(fence(alice, opening, 1)).flags);
+    EXPECT_TRUE(qp(alice, 1)->in_reset);
+}
+
+UCS_TEST_F(test_varuna_target, fence_waits_once_for_the_last_receive_buffer) {
+    uint64_t opening = open(alice).hdr.opening;
+    fake_lane &rc    = host->lane(0, UCT_VARUNA_LANE_RC);
+
+    connect(alice, opening, 1);
+    connect(alice, opening, 2);
+    rc.last_wqe_status = UCS_ERR_TIMED_OUT;
+    EXPECT_EQ(0u, fence_rep(fence(alice, opening, 1)).flags &
+                  UCT_VARUNA_FENCE_FLAG_QP);
+    EXPECT_FALSE(qp(alice, 1)->in_reset) << "a receive buffer would be lost";
+    EXPECT_GT(rc.last_wqe_timeout, 0ul);
+
+    /* There may be thousands */
+    fence(alice, opening, 2);
+    EXPECT_EQ(0ul, rc.last_wqe_timeout);
+
+    /* Late, but it has come */
+    rc.last_wqe_status = UCS_OK;
+    EXPECT_NE(0u, fence_rep(fence(alice, opening, 2)).flags &
+                  UCT_VARUNA_FENCE_FLAG_QP);
+    EXPECT_TRUE(qp(alice, 1)->in_reset);
+    EXPECT_TRUE(qp(alice, 2)->in_reset);
+}
+
+/* What RESET does at once, the longest lifetime of a packet does as well */
+UCS_TEST_F(test_varuna_target, fence_without_reset_is_done_by_time) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    connect(alice, opening, 1);
+    host->lane(0, UCT_VARUNA_LANE_RC).reset_status = UCS_ERR_IO_ERROR;
+    EXPECT_EQ(0u, fence_rep(fence(alice, opening, 1)).flags &
+                  UCT_VARUNA_FENCE_FLAG_QP);
+    host->advance(ucs_time_to_sec(host->iface()->config.packet_lifetime) * 1.1);
+    EXPECT_NE(0u, fence_rep(fence(alice, opening, 1)).flags &
+                  UCT_VARUNA_FENCE_FLAG_QP);
+    EXPECT_FALSE(qp(alice, 1)->in_reset);
+}
+
 /* DC has no end here that could be stopped: the log alone is the answer */
 UCS_TEST_F(test_varuna_target, fence_of_an_incarnation_without_a_queue_pair) {
     uint64_t opening = open(alice).hdr.opening;

@@ -1,0 +1,28 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Responder: stops the end of an incarnation that its requester has left, and answers
+ * with what it leaves behind: the evidence.
+ */
+#ifndef UCT_VARUNA_FENCE_H_
+#define UCT_VARUNA_FENCE_H_
+
+#include "varuna_responder.h"
+
+void uct_varuna_fence_init(uct_varuna_responder_t *resp);
+
+/**
+ * Stop a queue pair and note its PSN: see varuna_mlx5_fence.h. If that does not succeed
+ * at once, the next call goes on from there. Lock held.
+ *
+ * @return Nonzero if the queue pair is at rest: nothing of its incarnation is
+ *         executed here any more, and what was executed is in memory.
+ */
+int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
+                               const uct_varuna_target_t *target,
+                               uct_varuna_target_qp_t *qp);
+
+/** Leftovers of an older incarnation in the ring prove nothing. */
+void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
+
+#endif
