@@ -76,9 +76,9 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, peer_timeout), UCS_CONFIG_TYPE_TIME},
 
   {"DRAIN_TIMEOUT", "3s",
-   "A NIC which has not flushed a failed queue pair after this time hangs. Then\n"
-   "the responder's fence and PACKET_LIFETIME have to prove that the lane is at\n"
-   "rest, or else the endpoint fails.",
+   "A NIC that has not flushed a failed queue pair after this time hangs. The\n"
+   "responder's fence and PACKET_LIFETIME then have to prove that the lane is\n"
+   "at rest; otherwise the endpoint fails.",
    ucs_offsetof(uct_varuna_iface_config_t, drain_timeout),
    UCS_CONFIG_TYPE_TIME},
 
