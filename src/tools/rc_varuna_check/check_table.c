@@ -34,8 +34,8 @@ const check_entry_t check_table[] = {
     {"ooo-sl-mask", 1, check_order_mask,
      "Adaptive routing may place a log entry before its data, so on DC an entry proves "
      "nothing.",
-     "Take a service level in order: UCX_IB_SL or UCX_IB_AR_ENABLE=n. If all levels are "
-     "out of order, take one out of ar_sl_mask in the subnet manager. Keep "
+     "rc_varuna takes a service level in order by itself if UCX_IB_SL allows one. If all "
+     "levels are out of order, take one out of ar_sl_mask in the subnet manager. Keep "
      "UCX_RC_VARUNA_PSN=y, and set UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
     {"memlock", 1, check_limits,
      "Memory is registered on every link, which a limit of locked memory may refuse.",

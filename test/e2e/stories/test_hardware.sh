@@ -94,4 +94,78 @@ test_lifetime_is_waited_for() {
     done
 }
 
+# order_of PORT PATTERN FILE: what the log says about its packets, once
+order_of() {
+    local count
+    count=$(grep -cE "rc_varuna: $1: .*packets of service level" "$3") || true
+    [ "$count" -eq 1 ] || fail "$count lines about the order of $1"
+    grep -qE "rc_varuna: $1: $2" "$3" ||
+        fail "not \"$2\": $(grep 'packets of service level' "$3")"
+}
+
+# sls FILE: the service levels that UCX has taken
+sls() {
+    sed -n 's/.*SL=\([0-9]*\) (AR support.* was selected.*/\1/p' "$1" | sort -u | xargs
+}
+
+# Everywhere, as nothing overtakes anything
+test_order_is_kept() {
+    fabric_up
+    opened
+    order_of mlx5_0:1 'packets of service level 0 stay in order' open.log
+    order_of mlx5_1:1 'packets of service level 0 stay in order' open.log
+    fabric_down
+}
+
+# On service levels 8 to 15: all lanes take the first one, also those of the control plane,
+# and nothing is overtaken
+test_order_is_requested() {
+    fabric_up --quirk ooo
+    jobs_start
+    wait_for_rc
+    ask client "run 1 mixed1 0"
+    jobs_stop
+    order_of mlx5_0:1 'packets of service level 8 stay in order' client.log
+    [ "$(sls client.log)" = 8 ] || fail "UCX has taken $(sls client.log)"
+    "$emu" quirk -n "$fabric" list >quirks
+    [ "$(grep -c 'quirk .:.=ooo  *acted 0$' quirks)" -eq 4 ] ||
+        fail "packets overtook others: $(grep acted quirks)"
+    fabric_down
+}
+
+# The user's choice comes first
+test_order_is_not_wanted() {
+    fabric_up --quirk ooo
+    opened UCX_IB_SL=3
+    order_of mlx5_0:1 'packets of service level 3 may overtake each other' open.log
+    [ "$(sls open.log)" = 3 ] || fail "UCX has taken $(sls open.log)"
+    opened UCX_IB_SL=9
+    order_of mlx5_0:1 'packets of service level 9 stay in order' open.log
+    fabric_down
+}
+
+# No level has it, and the log says so; it works
+test_order_is_not_available() {
+    fabric_up --quirk ooo-all
+    jobs_start
+    wait_for_rc
+    ask client "run 1 mixed1 0"
+    jobs_stop
+    order_of mlx5_0:1 'packets of service level 0 may overtake each other' client.log
+    grep -q 'DIAG .*take one out of ar_sl_mask' client.log || fail "no advice"
+    fabric_down_checked
+}
+
+# What nobody says is not certain
+test_order_is_unknown() {
+    fabric_up --no-devx
+    opened
+    order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
+    fabric_down
+    fabric_up --quirk roce
+    opened
+    order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
+    fabric_down
+}
+
 run_tests

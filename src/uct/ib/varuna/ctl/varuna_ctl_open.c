@@ -20,6 +20,7 @@
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_foreign.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -56,15 +57,23 @@ static const struct {
 };
 
 static ucs_status_t
-uct_varuna_ctl_read_config(uct_md_h md, uct_iface_config_t **config_p)
+uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **config_p)
 {
     uct_iface_config_t *config;
     ucs_status_t status;
     unsigned i;
 
-    status = uct_md_iface_config_read(md, UCT_VARUNA_DC_TL, NULL, NULL,
+    status = uct_md_iface_config_read(nic->md, UCT_VARUNA_DC_TL, NULL, NULL,
                                       &config);
     if (status != UCS_OK) {
+        return status;
+    }
+
+    /* All lanes of a link use one service level */
+    status = uct_varuna_mlx5_order_request(nic->md, nic->dev_name,
+                                           UCT_VARUNA_LANE_DC, config);
+    if (status != UCS_OK) {
+        uct_config_release(config);
         return status;
     }
 
@@ -92,7 +101,7 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     uct_iface_params_t params;
     ucs_status_t status;
 
-    status = uct_varuna_ctl_read_config(nic->md, &config);
+    status = uct_varuna_ctl_read_config(nic, &config);
     if (status != UCS_OK) {
         return status;
     }

@@ -10,8 +10,8 @@
 
 #include "varuna_foreign.h"
 #include "varuna_lanes.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
@@ -91,10 +91,11 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
                           uct_varuna_lane_kind_t kind,
                           uct_iface_config_t *config)
 {
+    const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[link].nic];
     ucs_status_t status;
     char value[32];
 
-    status = uct_varuna_compat_config_in_order(config);
+    status = uct_varuna_mlx5_order_request(nic->md, nic->dev_name, kind, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -163,6 +164,39 @@ static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
     uct_varuna_lanes_align(inner);
 }
 
+/* Whether log entries prove something on this lane; once for each NIC it is logged */
+static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
+                                       uct_varuna_nic_t *nic)
+{
+    uct_varuna_order_t order;
+    uint16_t mask;
+    uint8_t sl;
+
+    order                  = uct_varuna_mlx5_order(lane->inner, &sl, &mask);
+    lane->order_is_certain = (order == UCT_VARUNA_ORDER_CERTAIN);
+    if (nic->order_is_logged) {
+        return;
+    }
+
+    nic->order_is_logged = 1;
+    switch (order) {
+    case UCT_VARUNA_ORDER_CERTAIN:
+        ucs_info("rc_varuna: %s: packets of service level %u stay in order "
+                 "(ooo_sl_mask 0x%04x)", nic->dev_name, sl, mask);
+        break;
+    case UCT_VARUNA_ORDER_NONE:
+        ucs_diag("rc_varuna: %s: packets of service level %u may overtake each other "
+                 "(ooo_sl_mask 0x%04x), so log entries alone prove nothing. If there is a "
+                 "service level in order, UCX_IB_SL must allow it; otherwise take one out "
+                 "of ar_sl_mask in the subnet manager", nic->dev_name, sl, mask);
+        break;
+    default:
+        ucs_info("rc_varuna: %s: it is unknown whether packets of service level %u stay "
+                 "in order: they may overtake each other", nic->dev_name, sl);
+        break;
+    }
+}
+
 static ucs_status_t
 uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                            const uct_iface_params_t *params,
@@ -170,7 +204,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                            unsigned link, uct_varuna_lane_kind_t kind)
 {
     uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
-    const uct_varuna_nic_t *nic   = &iface->md->nics[iface->links[link].nic];
+    uct_varuna_nic_t *nic         = &iface->md->nics[iface->links[link].nic];
     uct_iface_params_t inner      = *params;
     uct_iface_config_t *config;
     ucs_status_t status;
@@ -202,6 +236,8 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     if (kind == UCT_VARUNA_LANE_DC) {
         uct_varuna_mlx5_guard_dc(lane->inner);
     }
+
+    uct_varuna_lane_read_order(lane, nic);
 
     status = uct_iface_query(lane->inner, &lane->attr);
     if (status != UCS_OK) {

@@ -46,6 +46,8 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    link;   /* Index in iface->links */
     uint8_t                    kind;   /* uct_varuna_lane_kind_t */
     uint8_t                    want_dry; /* dry_at is waited for */
+    uint8_t                    order_is_certain; /* Its packets never overtake each
+                                            other */
     ucs_time_t                 dry_at; /* When it was last polled
                                   until it was empty, on demand */
 } uct_varuna_lane_iface_t;
@@ -144,6 +146,18 @@ uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
 {
     return (link == UCT_VARUNA_LINK_NONE) ? "no link" :
            iface->md->nics[iface->links[link].nic].dev_name;
+}
+
+/**
+ * @return Whether responders certainly execute what we post on a lane in the order of
+ *         posting. If not, a log entry does not prove that its data is in memory. What
+ *         nobody says is not certain.
+ */
+static inline int
+uct_varuna_lane_order_is_certain(const uct_varuna_iface_t *iface, unsigned link,
+                                 uct_varuna_lane_kind_t kind)
+{
+    return iface->links[link].lanes[kind].order_is_certain;
 }
 
 /**

@@ -64,6 +64,7 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
     nic->sys_device = tl_resource->sys_device;
     nic->is_link    = 0;
     nic->is_disabled = 0;
+    nic->order_is_logged = 0;
     nic->is_dead    = 0;
     nic->spare      = NULL;
     ucs_strncpy_zero(nic->md_name, md_name, sizeof(nic->md_name));
@@ -136,16 +137,21 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
 /* A log entry must never be visible before its data, so the
  * device may not reorder its writes. Everything else of the inner memory domain
  * is configured as it would be without us. */
-static void uct_varuna_nic_override(uct_md_config_t *config)
+static ucs_status_t uct_varuna_nic_override(const char *md_name,
+                                            uct_md_config_t *config)
 {
     ucs_status_t status;
 
     status = uct_config_modify(config, UCT_VARUNA_COMPAT_RELAXED_ORDERING,
                                "off");
     if (status != UCS_OK) {
-        ucs_debug("relaxed ordering cannot be turned off: %s",
-                  ucs_status_string(status));
+        ucs_error("rc_varuna: UCX does not take " UCT_VARUNA_COMPAT_RELAXED_ORDERING
+                  "=off for %s (%s), so log entries may come into memory before their "
+                  "data. Set UCX_IB_PCI_RELAXED_ORDERING=off, and use the UCX that "
+                  "rc_varuna was built for", md_name, ucs_status_string(status));
     }
+
+    return status;
 }
 
 /* Open one memory domain, and append its ports. UCX lists a device's ports as they
@@ -164,7 +170,12 @@ uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
         return status;
     }
 
-    uct_varuna_nic_override(config);
+    status = uct_varuna_nic_override(md_name, config);
+    if (status != UCS_OK) {
+        uct_config_release(config);
+        return status;
+    }
+
     status = uct_md_open(ib, md_name, config, &md);
     uct_config_release(config);
     if (status != UCS_OK) {

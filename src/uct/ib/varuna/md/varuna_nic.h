@@ -23,6 +23,7 @@ typedef struct uct_varuna_nic {
     uct_mem_h                  spare;     /* Stands for what a dead NIC could not
                                              register; NULL: not made yet */
     int                        is_disabled; /* "all" does not mean it */
+    int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;
 
 /**

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number in "mlx5_0:1" */
-static uint8_t uct_varuna_mlx5_port_num(const char *dev_name)
+uint8_t uct_varuna_mlx5_port_num(const char *dev_name)
 {
     const char *colon = strrchr(dev_name, ':');
 

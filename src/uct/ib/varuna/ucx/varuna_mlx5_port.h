@@ -8,6 +8,10 @@
 #define UCT_VARUNA_MLX5_PORT_H_
 
 #include <uct/api/uct.h>
+#include <stdint.h>
+
+/** @return The port's number on its device, the last one in "mlx5_0:1". */
+uint8_t uct_varuna_mlx5_port_num(const char *dev_name);
 
 /**
  * @param [in] md        Memory domain of ib.

@@ -173,6 +173,19 @@ fake_query_md_resources(uct_component_t *component,
     return UCS_OK;
 }
 
+static ucs_config_field_t fake_md_config_table[] = {
+    {"", "", NULL, 0, UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+    {UCT_VARUNA_COMPAT_RELAXED_ORDERING, "auto", "",
+     ucs_offsetof(fake_ib::md_config, relaxed), UCS_CONFIG_TYPE_STRING},
+    {NULL}
+};
+
+void fake_ib::forget_relaxed_ordering()
+{
+    m_component.md_config.table = uct_md_config_table;
+    m_component.md_config.size  = sizeof(uct_md_config_t);
+}
+
 static ucs_status_t
 fake_md_open(uct_component_t *component, const char *md_name,
              const uct_md_config_t *config, uct_md_h *md_p)
@@ -186,6 +199,7 @@ fake_md_open(uct_component_t *component, const char *md_name,
     ops.mem_advise = fake_md_mem_advise;
     ops.mkey_pack  = fake_md_mkey_pack;
 
+    EXPECT_STREQ("off", ucs_derived_of(config, fake_ib::md_config)->relaxed);
     for (fake_ib::device &device : fake->devices) {
         if ((device.name == md_name) && device.can_open) {
             fake_md *md         = new fake_md;
@@ -259,8 +273,8 @@ fake_ib::fake_ib() :
     m_component.md_vfs_init        = [](uct_md_h) {};
     m_component.md_config.name     = "fake";
     m_component.md_config.prefix   = "";
-    m_component.md_config.table    = uct_md_config_table;
-    m_component.md_config.size     = sizeof(uct_md_config_t);
+    m_component.md_config.table    = fake_md_config_table;
+    m_component.md_config.size     = sizeof(md_config);
 
     strcpy(m_rc.name, UCT_VARUNA_RC_TL);
     strcpy(m_dc.name, UCT_VARUNA_DC_TL);

@@ -34,8 +34,17 @@ public:
         bool        advised;
     };
 
+    /* Options of its memory domains */
+    struct md_config {
+        uct_md_config_t super;
+        char            *relaxed;
+    };
+
     fake_ib();
     ~fake_ib();
+
+    /* An UCX that does not know the option to turn relaxed ordering off */
+    void forget_relaxed_ordering();
 
     uct_component_h component()
     {

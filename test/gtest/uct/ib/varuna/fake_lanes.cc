@@ -12,6 +12,7 @@ extern "C" {
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
 }
 
 #include <algorithm>
@@ -401,6 +402,18 @@ void uct_varuna_mlx5_guard_dc(uct_iface_h iface)
 ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
 {
     return UCS_OK;
+}
+
+ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
+                                           unsigned kind, uct_iface_config_t *config)
+{
+    return UCS_OK;
+}
+
+uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,
+                                         uint16_t *mask_p)
+{
+    return UCT_VARUNA_ORDER_UNKNOWN;
 }
 
 ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,

@@ -20,6 +20,12 @@ UCS_TEST_F(test_varuna_md, links_in_natural_order) {
               "varuna_mlx5_10:1", links());
 }
 
+UCS_TEST_F(test_varuna_md, refuses_relaxed_ordering) {
+    add_many(2);
+    m_ib.forget_relaxed_ordering();
+    open_fails({"all"}, UCS_ERR_NO_ELEM, "Set UCX_IB_PCI_RELAXED_ORDERING=off");
+}
+
 UCS_TEST_F(test_varuna_md, links_by_name) {
     add_many(3);
     open({"mlx5_2:1", "varuna_mlx5_0:1", "mlx5_1"});
