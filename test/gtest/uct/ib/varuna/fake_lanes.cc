@@ -163,7 +163,7 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 fake_lane::fake_lane(unsigned plane) :
     num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
     post_status(UCS_OK), flush_status(UCS_OK), invalidate_status(UCS_OK),
-    has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0),
+    has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0), sq_mtu(0), sq_psn(0),
     last_wqe_status(UCS_OK), reset_status(UCS_OK), last_wqe_timeout(0), has_work(false),
     mark(0),
     m_plane(plane)
@@ -308,7 +308,11 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep)
 
 ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *mtu_p)
 {
-    return UCS_ERR_UNSUPPORTED;
+    const fake_lane *lane = fake_ep(ep)->lane;
+
+    *psn_p = lane->sq_psn;
+    *mtu_p = lane->sq_mtu;
+    return (lane->sq_mtu == 0) ? UCS_ERR_UNSUPPORTED : UCS_OK;
 }
 
 void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell)

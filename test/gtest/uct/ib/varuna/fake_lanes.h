@@ -97,6 +97,9 @@ public:
     bool                      is_drained;
     ucs_status_t              epsn_status;
     uint32_t                  epsn;
+    uint16_t                  sq_mtu;       /* Of a connection; 0: its PSNs cannot be
+                                               queried */
+    uint32_t                  sq_psn;
     ucs_status_t              last_wqe_status;
     ucs_status_t              reset_status;
     ucs_time_t                last_wqe_timeout; /* Of the latest wait */

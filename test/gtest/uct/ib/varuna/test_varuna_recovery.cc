@@ -228,7 +228,26 @@ protected:
         hdr.epoch       = ep->next.lane.epoch;
         uct_varuna_ep_handle_connect_rep(ep, &hdr,
                                          (const uct_varuna_ctl_connect_t*)&body[0]);
-        ASSERT_TRUE(ep->next.ready);
+        ASSERT_TRUE(ep->next.ready || ep->next.proving);
+    }
+
+    /* An active RC lane on link 0 whose PSNs are known */
+    void open_rc(uint32_t psn)
+    {
+        fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+        open();
+        rc.sq_mtu = 1024;
+        rc.sq_psn = psn;
+        connect_rc(0);
+        step(); /* The first write; flushed at once */
+        step(); /* The last read on DC */
+        lane(0).complete();
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+        ASSERT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+        ASSERT_EQ(psn + 1, ep->lane.acked_psn);
+        host->sent();
     }
 
     const fake_peer            name = {0x2222, 1, 0};
@@ -423,6 +442,105 @@ UCS_TEST_F(test_varuna_recovery, second_failure) {
     step();
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state()) << "there is no link";
     EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(2));
+}
+
+/* --- The PSN --- */
+
+UCS_TEST_F(test_varuna_recovery, psn_decides_without_a_log) {
+    open_rc(0xfffffe);
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    ASSERT_UCS_OK(put(3));
+    fail_link();
+    /* The first write, two puts and their entries, which are not in the log: */
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN,
+                 (0xfffffe + 1 + 3) & 0xffffff, 0);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state()) << "the log says otherwise: look again";
+    execute(lane(0, UCT_VARUNA_LANE_RC), 3);
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN,
+                 (0xfffffe + 1 + 3) & 0xffffff, 1);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
+}
+
+/* The contradiction persists: a lost write is worse than a lost endpoint */
+UCS_TEST_F(test_varuna_recovery, log_contradicts_the_psn) {
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 105, 0);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    {
+        scoped_log_handler slh(hide_errors_logger);
+        answer_fence(ep->recovery.dead.epoch,
+                     UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 105, 1);
+    }
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_ERR_IO_ERROR, ep->sm.fail_status);
+}
+
+/* The device reports the PSN of the connection's begin. The first write has shown that
+ * it cannot be the present one, although no put was completed. */
+UCS_TEST_F(test_varuna_recovery, stale_psn_is_not_believed) {
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    execute(lane(0, UCT_VARUNA_LANE_RC), 3);
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 100, 0);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 100, 1);
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    compare(lane(1), 2);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(0u, puts(lane(1)).size());
+    EXPECT_EQ(1u, uct_varuna_requester_peer(host->iface(), ep->peer)->no_psn);
+}
+
+/* A connection is used when its first write is acknowledged */
+UCS_TEST_F(test_varuna_recovery, connection_is_proved_by_its_first_write) {
+    fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+    open();
+    rc.sq_mtu       = 1024;
+    rc.flush_status = UCS_INPROGRESS;
+    connect_rc(0);
+    EXPECT_NE(0, step());
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state()) << "it is not known to work";
+    ASSERT_EQ("put", rc.posted[0].op);
+    EXPECT_EQ(std::string(8, 0), rc.posted[0].data) << "an entry which says nothing";
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
+    rc.flush_status = UCS_OK;
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_SWAP, state());
+    lane(0).complete();
+    step();
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+}
+
+UCS_TEST_F(test_varuna_recovery, connection_whose_first_write_fails) {
+    fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+    open();
+    rc.sq_mtu      = 1024;
+    rc.post_status = UCS_ERR_ENDPOINT_TIMEOUT;
+    connect_rc(0);
+    step();
+    step();
+    EXPECT_TRUE(ep->next.lane.ep == NULL);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
+    lane(0).complete();
 }
 
 /* A DC lane that its NIC does not flush can still write at any time */
