@@ -2,14 +2,14 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The chaos test: several clients read and write registers of several servers
- * (ft_registers.c) while links and packets fail at random. In the end every operation has
- * completed once and without an error, the history of each register is linearizable
- * (ft_history.c), messages came once and in order, and the emulator's trace has each
- * write once, in the order in which its client posted it. Of writes in the gap of a lane
- * without a PSN (docs/RECOVERY.md, "Ambiguous") as many may be there twice as clients say
- * that they have repeated; the history is then that of two writes.
+ * (ft_registers.c) while links and packets fail at random. In the end every operation
+ * must have completed once and without an error, the history of each register must be
+ * linearizable (ft_history.c), messages must have arrived once and in order, and the
+ * emulator's trace must contain each write once, in the order in which its client
+ * posted it. Writes in the gap of a lane without a PSN (docs/RECOVERY.md, "Ambiguous")
+ * may be executed twice, at most as often as clients report; they count as two writes.
  *
- *     ft_chaos [OPTIONS] PREFIX JOB      -h tells the options
+ *     ft_chaos [OPTIONS] PREFIX JOB       -h: help
  */
 #include "ft_driver.h"
 #include "ft_clock.h"
@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #define FT_MAX_JOBS    (FT_CHAOS_SERVERS + FT_CHAOS_CLIENTS)
-#define FT_MAX_TRIES   3     /* Of a seed that hits nothing */
+#define FT_MAX_TRIES   3     /* Of a seed whose faults do not fire */
 #define FT_MAX_WRITES  (1u << 20)
-#define FT_ANSWER_TIME 120   /* Seconds: jobs end runs themselves */
+#define FT_ANSWER_TIME 120   /* Seconds; jobs limit their runs themselves */
 
 typedef struct {
     /* Options */
@@ -44,7 +44,7 @@ typedef struct {
     uint64_t    base[FT_CHAOS_SERVERS];
     ft_storm_t  storm;
     uint64_t    trace_seq;
-    uint8_t     *executed[FT_CHAOS_CLIENTS];  /* How often, by number */
+    uint8_t     *executed[FT_CHAOS_CLIENTS];  /* Executions of each write */
     uint64_t    newest[FT_CHAOS_CLIENTS][FT_CHAOS_SERVERS];
     uint64_t    again;
     uint64_t    ambiguous;
@@ -149,7 +149,7 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
     if ((client >= chaos->seeds.clients) || (number >= FT_MAX_WRITES) ||
         (entry->length != sizeof(uint64_t))) {
-        ft_driver_report(&chaos->driver, "entry %" PRIu64 " of the trace: nobody wrote"
+        ft_driver_report(&chaos->driver, "entry %" PRIu64 " of the trace: unknown write"
                          " 0x%" PRIx64, entry->seq, entry->data);
         return;
     }
@@ -166,7 +166,7 @@ static void ft_chaos_judge_entry(ft_chaos_t *chaos, const ft_entry_t *entry)
 
     if (number < chaos->newest[client][entry->host]) {
         ft_driver_report(&chaos->driver, "entry %" PRIu64 " of the trace: write %"
-                         PRIu64 " of client %u came behind %" PRIu64, entry->seq,
+                         PRIu64 " of client %u came after %" PRIu64, entry->seq,
                          number, client, chaos->newest[client][entry->host]);
     }
 
@@ -223,7 +223,8 @@ static void ft_chaos_judge_history(ft_chaos_t *chaos)
                              " executed", number, records[i].client);
         }
 
-        /* Who else writes to it may have come between. ft_chaos_seed() counts these */
+        /* Another client may have written it in between. ft_chaos_seed() counts
+         * these */
         records[i].again = (count > 1);
     }
 
@@ -251,7 +252,7 @@ static void ft_chaos_judge_messages(ft_chaos_t *chaos, const uint64_t sent[][2])
 
     for (server = 0; server < chaos->servers; ++server) {
         if (chaos->shared[server]->chaos_errors > 0) {
-            ft_driver_report(&chaos->driver, "%u messages at server %u came twice or"
+            ft_driver_report(&chaos->driver, "%u messages at server %u were duplicates or"
                              " out of order", chaos->shared[server]->chaos_errors,
                              server);
         }
@@ -260,7 +261,7 @@ static void ft_chaos_judge_messages(ft_chaos_t *chaos, const uint64_t sent[][2])
             if (chaos->shared[server]->chaos_next[client] !=
                 sent[client][server]) {
                 ft_driver_report(&chaos->driver, "%" PRIu64 " messages of client %u"
-                                 " came to server %u, %" PRIu64 " were sent",
+                                 " arrived at server %u, %" PRIu64 " were sent",
                                  chaos->shared[server]->chaos_next[client],
                                  client, server, sent[client][server]);
             }
@@ -354,13 +355,13 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
     ft_chaos_start_load(chaos);
     ft_chaos_break(chaos);
     ft_chaos_await_load(chaos, sent);
-    usleep(100000); /* What is late arrives */
+    usleep(100000); /* Wait for delayed packets */
     ft_chaos_judge_trace(chaos);
     ft_chaos_judge_history(chaos);
     ft_chaos_judge_messages(chaos, sent);
     if (chaos->again > chaos->doubtful) {
         ft_driver_report(&chaos->driver, "%" PRIu64 " writes were executed again, %"
-                         PRIu64 " were in doubt", chaos->again,
+                         PRIu64 " were ambiguous", chaos->again,
                          chaos->doubtful);
     }
 
@@ -381,7 +382,7 @@ static void ft_chaos_seed(ft_chaos_t *chaos)
            chaos->driver.failures - failures);
 }
 
-/* A machine that is busy may not get to a fault within the time */
+/* On a busy machine no fault may fire within the time, so try again */
 static void ft_chaos_seed_tested(ft_chaos_t *chaos)
 {
     double seconds = chaos->seeds.seconds;
@@ -407,7 +408,7 @@ static void ft_usage(void)
            FT_DRIVER_USAGE("ft_job", "chaos", "ft_chaos.log")
            FT_SEEDS_USAGE("10", "2", "3")
            "  -S SERVERS   at most 2 (2)\n"
-           "  -k           NICs die, too: those of one link\n");
+           "  -k           NICs of one link die, too\n");
     exit(2);
 }
 

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Tests of the check for linearizability: histories that are, and histories with one
- * thing wrong each. Then random histories of a register that is real: those have to
- * pass, and those in which one old value shows up again have to fail.
+ * Tests of the check for linearizability: histories that are linearizable, and
+ * histories with one error each. Then random histories of a simulated register, which
+ * must pass, and the same with one read of an old value, which must fail.
  */
 #include "ft_history.h"
 
@@ -60,8 +60,8 @@ static unsigned ft_test_random(unsigned limit)
     return (ft_test_state >> 33) % limit;
 }
 
-/* The write before takes effect once more, unless that was two writes before. @return
- * whether it does */
+/* Execute an earlier write again, unless one was executed twice already. @return
+ * Whether it was executed again. */
 static int ft_test_again(ft_record_t *records, size_t num, uint64_t moment,
                          uint64_t *value)
 {
@@ -87,9 +87,9 @@ static int ft_test_again(ft_record_t *records, size_t num, uint64_t moment,
     return 1;
 }
 
-/* Operations of three clients that take effect at a moment of their own, one of them
- * twice with @a again. With @a stale, a late read sees a value that was seen to be
- * gone. */
+/* Operations of three clients, each with its own time of effect, and one of them
+ * executed twice with @a again. With @a stale, a late read returns a value that an
+ * earlier read has seen replaced. */
 static void ft_test_random_history(unsigned seed, int stale, int again)
 {
     ft_record_t records[FT_MAX_RECORDS];
@@ -157,8 +157,8 @@ int main(void)
     /* a write that was lost */
     ft_test("w1 0 5 / w2 10 15 / r1 20 25", 0);
     ft_test("w1 0 5 / r0 10 15", 0);
-    /* executed twice: between, or not; seen before, after or both; no third time, and
-     * not behind its end */
+    /* executed twice: between, or not; seen before, after or both; not a third time,
+     * and not after its end */
     ft_test("W1 0 40 / r1 5 6 / w2 10 15 / r2 16 17 / r1 41 42", 1);
     ft_test("w1 0 40 / r1 5 6 / w2 10 15 / r2 16 17 / r1 41 42", 0);
     ft_test("W1 0 40 / r1 5 6 / r1 7 8 / r1 41 42", 1);

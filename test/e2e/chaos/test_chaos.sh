@@ -4,11 +4,11 @@
 #
 # Chaos: clients on several hosts read and write registers of several servers over
 # rc_varuna, and send messages, while links and packets fail at random
-# (test/e2e/chaos/ft_chaos.c). In the end all has completed, histories are linearizable,
-# and the emulator's trace has each write once.
+# (test/e2e/chaos/ft_chaos.c). In the end all operations have completed, histories are
+# linearizable, and the emulator's trace contains each write once.
 #
-# RC_VARUNA_CHAOS=SECONDS: for so long, ten seconds for each seed (30).
-# RC_VARUNA_CHAOS_SEED=N: begin with that one, as a failure tells it.
+# RC_VARUNA_CHAOS=SECONDS: duration (30); ten seconds for each seed.
+# RC_VARUNA_CHAOS_SEED=N: the first seed, to repeat a failure.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -23,7 +23,7 @@ test_the_check_for_linearizability() {
 test_chaos() {
     local seeds=$(((seconds + 9) / 10))
     echo "# seeds from $seed: RC_VARUNA_CHAOS_SEED=$seed repeats them"
-    # NICs die, too, but not with the first one: then all links are there to the end
+    # With the first seed no NIC dies, so all links are usable until the end
     drive ft_chaos -s "$seed" -n 1 -T 10
     cat out >all
     if ((seeds > 1)); then

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Starting processes and talking with them.
+ * Start processes, send them commands and read their output.
  */
 #include "ft_child.h"
 #include "ft_clock.h"
@@ -99,8 +99,8 @@ char *ft_command(char *const argv[], int *status_p)
     return output;
 }
 
-/* A process that writes into a full pipe stands still: its log must not do that to it
- * while we talk with others */
+/* Reads the job's output all the time: a job whose pipe is full would block while the
+ * driver waits for another one */
 static void *ft_child_read(void *arg)
 {
     ft_child_t *child = arg;
@@ -141,8 +141,8 @@ static void ft_child_end_reader(ft_child_t *child)
     close(child->out);
 }
 
-/* Move some of what was read to the buffer, which has room. @return 0 if there is
- * nothing before @a end, or ever */
+/* Move some of what was read to the buffer, which has room. @return 0 if nothing
+ * arrived until @a end, or the output has ended */
 static int ft_child_take(ft_child_t *child, double end)
 {
     struct timespec until = {.tv_sec  = (time_t)end,
@@ -218,8 +218,8 @@ static unsigned ft_child_number(const char *line, const char *key)
     return (at != NULL) ? strtoul(at + strlen(key), NULL, 10) : 0;
 }
 
-/* What rc_varuna logs of a switch, and what it calls an error. An operation in doubt
- * whose target was found to be equal is not repeated, so it is in doubt no more. */
+/* Count switches and errors in rc_varuna's log. An ambiguous operation whose target was
+ * found to be equal is not repeated, so it is not ambiguous any more. */
 static void ft_child_note(ft_child_t *child, const char *line)
 {
     fprintf(child->log, "%s > %s\n", child->name, line);
@@ -301,7 +301,7 @@ int ft_child_stop(ft_child_t *child)
 
     close(child->in);
     while (ft_now() < end) {
-        ft_child_answer(child, 0.02); /* It may have much to say */
+        ft_child_answer(child, 0.02); /* Until all its output is read */
         pid = waitpid(child->pid, &status, WNOHANG);
         if (pid != 0) {
             break;

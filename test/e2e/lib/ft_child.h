@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Processes that a driver starts: commands, whose output it reads, and jobs
- * (ft_job), with which it talks line by line.
+ * Processes that a driver starts: commands, whose output it reads, and jobs (ft_job),
+ * to which it sends commands line by line.
  */
 #ifndef FT_CHILD_H_
 #define FT_CHILD_H_
@@ -19,22 +19,22 @@ typedef struct {
     pid_t      pid;
     int        in;          /* We write */
     int        out;         /* The reader reads */
-    pthread_t  reader;      /* So that it never waits for us to read its log */
-    pthread_mutex_t lock;   /* Protects the next ones */
-    pthread_cond_t  more;   /* There is more of them */
-    char       *spool;      /* What was read */
+    pthread_t  reader;      /* Reads at any time, so that the job never blocks */
+    pthread_mutex_t lock;   /* Protects spool, spooled, eof */
+    pthread_cond_t  more;   /* Signaled when these change */
+    char       *spool;      /* Output that was read but not parsed */
     size_t     spooled;
     int        eof;
     FILE       *log;        /* All that it prints */
     size_t     length;
     char       buffer[2 * FT_ANSWER_MAX];
     char       answer[FT_ANSWER_MAX];
-    unsigned   switches;    /* As rc_varuna's log has it, since they were reset */
+    unsigned   switches;    /* In rc_varuna's log since the last reset */
     unsigned   ambiguous;
     unsigned   rc_ambiguous; /* Of these, when RC failed */
-    unsigned   equal;       /* Of these, as the target told: executed */
-    unsigned   different;   /* ... or something else is there */
-    unsigned   moves;       /* Of the home NIC of its atomics */
+    unsigned   equal;       /* Of these, executed: the target has the value */
+    unsigned   different;   /* ... or unknown: it has another value */
+    unsigned   moves;       /* Of the home NIC */
     unsigned   errors;      /* Lines of level ERROR and above */
     unsigned   nic_errors;  /* ... in which UCX says that a NIC is dead */
 } ft_child_t;
@@ -43,27 +43,27 @@ typedef struct {
 void ft_fatal(const char *format, ...)
         __attribute__((format(printf, 1, 2), noreturn));
 
-/** Run a command to its end. @return its standard output (to be freed), and its
- *  exit status in @a status_p. */
+/** Run a command until it exits. @return Its standard output, to be freed.
+ *  @param [out] status_p  Its exit status. */
 char *ft_command(char *const argv[], int *status_p);
 
 /** Start a job. */
 void ft_child_start(ft_child_t *child, const char *name, FILE *log,
                     char *const argv[]);
 
-/** Tell it something. */
+/** Send a line to it. */
 void ft_child_send(ft_child_t *child, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/** Wait for the next answer ("ft: ...", without that), for @a timeout seconds.
- *  @return NULL if there is none, or it has ended. */
+/** Wait at most @a timeout seconds for the next line that begins with "ft: ".
+ *  @return The rest of this line, or NULL if there is none or the job has ended. */
 const char *ft_child_answer(ft_child_t *child, double timeout);
 
-/** Close its input and wait for its end. @return its exit status, 128 and the signal
- *  that ended it, or -1 if it did not end, and its stacks are in the log. */
+/** Close its input and wait until it exits. @return Its exit status, 128 plus the
+ *  signal that ended it, or -1 if it did not exit; its stacks are then in the log. */
 int ft_child_stop(ft_child_t *child);
 
-/** Write the stacks of all its threads to the log, if there is a debugger. */
+/** Write the stacks of all its threads to the log, if gdb is installed. */
 void ft_child_stacks(ft_child_t *child);
 
 /** Kill it. */

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the drivers of the fault tests have in common.
+ * Common code of the drivers of fault tests.
  */
 #include "ft_driver.h"
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the drivers of the fault tests have in common: the processes that they run
- * on a fabric, and their options.
+ * Common code of the drivers of fault tests: the processes that they run on a fabric,
+ * and their options.
  */
 #ifndef FT_DRIVER_H_
 #define FT_DRIVER_H_
@@ -19,7 +19,7 @@ typedef struct {
     ft_fabric_t fabric;
     const char  *log_name;
     double      answer_time; /* Seconds within which a process answers */
-    char        label[128];  /* What is being done, for messages; may be empty */
+    char        label[128];  /* The current run, for messages; may be empty */
     FILE        *log;        /* Of all processes */
     unsigned    failures;    /* That were reported */
 } ft_driver_t;
@@ -32,7 +32,7 @@ void ft_driver_up(ft_driver_t *driver, unsigned hosts, unsigned links,
 void ft_driver_start_job(ft_driver_t *driver, ft_child_t *child,
                          const char *role, unsigned host, const char *arg);
 
-/** Wait for what a server prints first.
+/** Wait until a server has started.
  *  @param [out] base_p   Its memory.
  *  @param [out] address  FT_ANSWER_MAX bytes, for ft_driver_connect(). */
 void ft_driver_await_server(ft_driver_t *driver, ft_child_t *child, uint64_t *base_p,
@@ -44,7 +44,7 @@ void ft_driver_await_client(ft_driver_t *driver, ft_child_t *child);
 /** Wait until a client has started, and connect it to a server. */
 void ft_driver_connect(ft_driver_t *driver, ft_child_t *child, const char *address);
 
-/** Wait for an answer, which must be "ok". @return What follows that. */
+/** Wait for an answer, which must be "ok". @return The text after "ok". */
 const char *ft_driver_answer(ft_driver_t *driver, ft_child_t *child);
 
 /** Send a command and wait for its answer, as above. */
@@ -52,21 +52,21 @@ const char *ft_driver_ask(ft_driver_t *driver, ft_child_t *child,
                           const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
-/** Stop a process, which must end well. */
+/** Stop a process, which must exit with status 0. */
 void ft_driver_stop_job(ft_driver_t *driver, ft_child_t *child);
 
-/** Report a failure: of the test, which goes on. */
+/** Report a failure of the test, and continue. */
 void ft_driver_report(ft_driver_t *driver, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/** End everything with a message. */
+/** Print a message and end the driver. */
 void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
         __attribute__((format(printf, 2, 3), noreturn));
 
-/* The letters which ft_driver_option() knows, for getopt() */
+/* Letters of ft_driver_option(), for getopt() */
 #define FT_DRIVER_OPTIONS "N:P:l:"
 
-/* What all drivers print about their usage, with their defaults */
+/* Usage of the options of all drivers, with a driver's defaults */
 #define FT_DRIVER_USAGE(_job, _name, _log) \
     "  PREFIX       where mlx5emu and rc_varuna_run are installed\n" \
     "  JOB          path of " _job "\n" \
@@ -74,16 +74,17 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
     "  -P FILE      this plugin instead of the installed one\n" \
     "  -l FILE      log of all processes (" _log ")\n"
 
-/** Take an option. @return Whether it was one of these. */
+/** Handle an option. @return Whether it is one of these. */
 int ft_driver_option(ft_driver_t *driver, int option, const char *arg);
 
-/** Open the log, and take PREFIX and JOB. @return 0, or -1: wrong usage. */
+/** Open the log, and store PREFIX and JOB. @return 0, or -1: wrong usage. */
 int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind);
 
-/** Take an option of one driver. @return Whether it was one of these. */
+/** Handle an option of one driver. @return Whether it is one of these. */
 typedef int (*ft_option_func_t)(void *arg, int option, const char *value);
 
-/** Parse the arguments of a driver, and open it. @a func takes the options @a letters.
+/** Parse the arguments of a driver, and open it. @a func handles the options
+ *  @a letters.
  *  @return 0, or -1: wrong usage. */
 int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *letters,
                     ft_option_func_t func, void *arg);
@@ -91,8 +92,8 @@ int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *lett
 /** Close the log. @return The exit status. */
 int ft_driver_close(ft_driver_t *driver);
 
-/** @return Whether @a name is in the comma-separated @a list; "all", and NULL, is a
- *  list of everything. */
+/** @return Whether @a name is in the comma-separated @a list. "all" and NULL list
+ *  everything. */
 int ft_is_listed(const char *list, const char *name);
 
 /** Read "N" or "N-M". */

@@ -1,8 +1,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the fault tests, which source it after tap.sh: settings with which a failure takes
-# some milliseconds, and how the drivers are run.
+# For fault tests, which source it after tap.sh: settings that detect a failure within
+# milliseconds, and a function that runs the drivers.
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
@@ -10,12 +10,12 @@ ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 1ms 2
 export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
-# The emulated NIC is a thread which may have no CPU for seconds; it does not hang then.
-# Tests in which one does hang, or dies in silence, set this to what they need.
+# The emulated NIC is a thread that can be without a CPU for seconds, which is not a
+# hang. Tests in which a NIC hangs, or dies without an event, set a shorter time.
 export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 export UCX_RC_VARUNA_CTL_TIMEOUT=20ms
 
-# drive DRIVER OPTIONS...: runs it, with its output in ./out and as comments
+# drive DRIVER OPTIONS...: runs it; its output is in ./out and in comments
 drive() {
     local status=0 program=$1
     shift

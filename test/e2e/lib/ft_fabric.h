@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An emulated fabric, driven through the command mlx5emu alone.
+ * An emulated fabric. Uses only the command mlx5emu.
  */
 #ifndef FT_FABRIC_H_
 #define FT_FABRIC_H_
@@ -15,20 +15,20 @@ typedef struct {
     unsigned links;
 } ft_fabric_t;
 
-/** Make it. @a prefix is where mlx5emu is installed. */
+/** Create it. @a prefix is where mlx5emu is installed. */
 void ft_fabric_up(ft_fabric_t *fabric, const char *prefix, const char *name,
                   unsigned hosts, unsigned links, const char *options);
 
-/** Remove it, and end what runs on it. */
+/** Remove it, and end the processes that run on it. */
 void ft_fabric_down(ft_fabric_t *fabric);
 
-/** Run "mlx5emu VERB -n NAME ARGUMENTS", with spaces between arguments. It has to
- *  succeed. @return what it printed, to be freed. */
+/** Run "mlx5emu VERB -n NAME ARGUMENTS", with spaces between arguments. It must
+ *  succeed. @return Its output, to be freed. */
 char *ft_fabric_run(const ft_fabric_t *fabric, const char *verb,
                     const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
-/** As above, but ignores what it prints. */
+/** The same, without its output. */
 void ft_fabric_do(const ft_fabric_t *fabric, const char *verb,
                   const char *format, ...)
         __attribute__((format(printf, 3, 4)));

@@ -2,8 +2,8 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # For tests on an emulated fabric, which source it after tap.sh: the fabric, its faults
-# and counters, and waiting for what a program writes. A test waits for events, never
-# for a time.
+# and counters, and functions that wait for a program's output. Tests wait for events,
+# never for a fixed time.
 
 . "$top/test/packet_lifetime.sh"
 
@@ -13,15 +13,15 @@ apps=$RCV_BUILD/test/e2e
 # run_test appends the number of the test
 fabric=$(basename "$0" .sh | sed 's/^test_//')-$BASHPID
 
-# ucx_defaults: UCX is configured as if nobody had set anything, but for what a fabric
-# needs that is as fast as ours
+# ucx_defaults: removes all options of UCX except for those that an emulated fabric
+# needs
 ucx_defaults() {
     unset "${!UCX_@}"
     . "$top/test/packet_lifetime.sh"
 }
 
 # fabric_up [OPTION...]: creates the fabric of this test, with two hosts of two links
-# unless the options of "mlx5emu up" differ. A test that fails leaves nothing of it.
+# unless the options of "mlx5emu up" differ. It is removed when a test fails.
 fabric_up() {
     check "$emu" up -n "$fabric" --hosts 2 --links 2 "$@"
     trap fabric_abandon EXIT
@@ -38,7 +38,7 @@ fabric_abandon() {
     "$emu" down -n "$fabric" --force >/dev/null 2>&1
 }
 
-# jobs_kill: what this shell has started
+# jobs_kill: ends all processes that this shell has started
 jobs_kill() {
     local pid
     for pid in $(jobs -p); do
@@ -56,13 +56,13 @@ fault() {
     check "$emu" fault add -n "$fabric" "$@" >/dev/null
 }
 
-# faults_fired: all of them, by now
+# faults_fired: fails unless all faults have fired
 faults_fired() {
     "$emu" fault list -n "$fabric" --check >faults.log 2>&1 ||
         fail "a fault did not fire: $(cat faults.log)"
 }
 
-# await_faults: until all faults have fired, however slow the programs are
+# await_faults: waits until all faults have fired
 await_faults() {
     local i
     for ((i = 0; i < 600; ++i)); do
@@ -78,7 +78,7 @@ fabric_sum() {
         awk -v name="\"$1\":" '$1 == name { sum += $2 } END { print sum + 0 }'
 }
 
-# await SECONDS FILE PATTERN [COUNT]: until COUNT lines (1) of the file match
+# await SECONDS FILE PATTERN [COUNT]: waits until COUNT lines (1) of the file match
 await() {
     local i count
     for ((i = 0; i < $1 * 20; ++i)); do
@@ -96,7 +96,7 @@ program_of() {
     done | grep . || echo "$1"
 }
 
-# nic_gives_up TIMEOUT RETRIES: when the NIC reports that a packet is not acknowledged
+# nic_gives_up TIMEOUT RETRIES: sets when the NIC gives up sending a packet
 nic_gives_up() {
     export UCX_RC_MLX5_TIMEOUT=$1 UCX_RC_MLX5_RETRY_COUNT=$2
     export UCX_DC_MLX5_TIMEOUT=$1 UCX_DC_MLX5_RETRY_COUNT=$2

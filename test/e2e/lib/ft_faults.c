@@ -1,12 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The tables of faults. In a rule
+ * The tables of faults. Letters in a rule:
  *
  *     $L  link of the lane          $N  the event
- *     $Q  its queue pair            $M  the event behind it
+ *     $Q  its queue pair            $M  the next event
  *     $K  another link, the first one
- *     $J  the one behind that, which takes over from it
+ *     $J  the next one, which takes over from $K
  *     $P  the point and the selectors of a step, or "packet"
  *     $E  link of the step's event
  *     $V  the link that fails at it
@@ -48,30 +48,30 @@ static const ft_fault_t ft_faults[] = {
      {"packet host=1 link=$L qp=$Q nth=$N dup=2ms"}},
     {"delay", FT_PHASE_RC | FT_PHASE_DC,
      {"packet host=1 link=$L qp=$Q nth=$N delay=3ms"}},
-    /* It arrives when what is lost is repeated, unless it is fenced. (Of messages
-     * that are too short it arrives when the rules are removed.) */
+    /* The packet arrives while lost operations are repeated, unless it is fenced. Plans
+     * of few packets end before: then it arrives when the rules are removed. */
     {"late", FT_PHASE_RC | FT_PHASE_DC | FT_LATE,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
       "exec host=1 type=dc op=$O size=$S- name=repeated count=all count"}},
-    /* ... and nothing replaces its queue pair meanwhile: no request for a new
-     * connection gets through */
+    /* ... and nothing replaces its queue pair meanwhile, because requests for a new
+     * connection are lost */
     {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
       "exec host=1 type=dc op=$O size=$S- name=repeated count=all count",
       "packet host=1 op=send size=$C count=all drop"}},
-    /* All answers are lost from there on: executed, and never known */
+    /* All later responses are lost: operations are executed, but not known to be */
     {"mute", FT_PHASE_RC | FT_PHASE_DC,
      {"ack host=1 link=$L qp=$Q nth=$N count=all drop"}},
-    /* The queue pair does nothing any more, and says nothing; all else works */
+    /* Only this queue pair hangs, without an error */
     {"hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
      {"post host=1 link=$L qp=$Q nth=$N hang"}},
     {"exec_hang", FT_PHASE_RC | FT_PHASE_DC | FT_SLOW,
      {"exec host=1 link=$L qp=$Q nth=$N hang"}},
-    /* A NIC dies with all that was made on it: queue pairs cannot be queried, changed
-     * or flushed, memory is registered with nobody. Ours, or the peer's; before a work
-     * request or behind its execution. */
+    /* A NIC dies with all its objects: queue pairs cannot be queried, modified or
+     * flushed. The client's or the server's, before a work request or after its
+     * execution. */
     {"kill", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS,
      {"post host=1 link=$L qp=$Q nth=$N kill=1:$L"}},
     {"exec_kill", FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS,
@@ -82,8 +82,8 @@ static const ft_fault_t ft_faults[] = {
     {"exec_remote_kill",
      FT_PHASE_RC | FT_PHASE_DC | FT_LINKS | FT_KILLS | FT_NO_PSN,
      {"exec host=1 link=$L qp=$Q nth=$N kill=0:$L"}},
-    /* ... and no event tells. On DC, nobody knows what our own silent NIC may still
-     * do, and the endpoint fails (test_peers.sh). */
+    /* ... without an event. Not on DC: the client's silent NIC may still send, so the
+     * endpoint fails (test_peers.sh). */
     {"kill_silent", FT_PHASE_RC | FT_LINKS | FT_KILLS,
      {"exec host=1 link=$L qp=$Q nth=$N kill_silent=1:$L"}},
     {"remote_kill_silent",
@@ -91,8 +91,8 @@ static const ft_fault_t ft_faults[] = {
      {"exec host=1 link=$L qp=$Q nth=$N kill_silent=0:$L"}}
 };
 
-/* While a vQP recovers from the first fault, its control messages, its repetitions,
- * and the new connection are on another link: so these hit each step of it */
+/* While a vQP recovers from the first fault, its control messages, its repetitions and
+ * the new connection use another link, so these faults hit each step of the recovery */
 static const ft_fault_t ft_second_faults[] = {
     {"silent", FT_LINKS, {"$P link=$E nth=$N silent=1:$V"}},
     {"down", FT_LINKS, {"$P link=$E nth=$N down=1:$V"}},
@@ -101,11 +101,11 @@ static const ft_fault_t ft_second_faults[] = {
     {"ack_silent", FT_LINKS, {"ack link=$K nth=$N silent=1:$K"}},
     {"drop", FT_PACKETS, {"$P link=$E nth=$N drop"}},
     {"delay", FT_PACKETS, {"$P link=$E nth=$N delay=5ms"}},
-    /* The third link, which nobody uses yet; of a return, the lane's or the next one's */
+    /* Of the third, unused link; during a return, of the lane's or the next link */
     {"other", FT_LINKS | FT_STEPS, {"$P link=$E nth=$N silent=1:$W"}},
-    /* The first link returns, as far as the first fault has taken it away */
+    /* The first link returns, if the first fault took it down */
     {"back", FT_LINKS | FT_AWAY, {"$P link=$E nth=$N up=1:$L"}},
-    /* A third failure at the same step of the next recovery: the links return */
+    /* A third failure, at the same step of the next recovery. The links return. */
     {"third", FT_LINKS | FT_AGAIN, {"$P link=$E nth=$N silent=1:$V",
                                     "$P link=$W nth=$N silent=1:$W"}},
     {"third_down", FT_LINKS, {"exec link=$K nth=$N down=0:$K",
@@ -115,10 +115,10 @@ static const ft_fault_t ft_second_faults[] = {
 };
 
 /*
- * The steps of a recovery from RC, in this order, and behind them those of a planned
- * return to the first link. Control messages are told from each
- * other by their sizes: two bytes of UCX's header, ours, a body, and the addresses of the
- * emulated links (5 bytes for a device, a DC target, 7 for an RC endpoint).
+ * The steps of a recovery from RC, in this order, followed by those of a planned return
+ * to the first link. A rule selects a control message by its size: two bytes of UCX's
+ * header, rc_varuna's header, the body, and the addresses of the emulated links (5
+ * bytes for a device, a DC target, 7 for an RC endpoint).
  */
 #define FT_CTL_SIZE(_body)  (2 + sizeof(uct_varuna_ctl_hdr_t) + (_body))
 #define FT_FROM_SIZE        (5 + 5)
@@ -186,10 +186,10 @@ const ft_step_t *ft_step(unsigned n)
     return (n < FT_COUNT(ft_steps)) ? &ft_steps[n] : NULL;
 }
 
-/* What the operations of a plan are: the first match. Messages are told from those of the
- * control plane by their size. */
+/* The operations of a plan: the first match. Messages are distinguished from those of
+ * the control plane by their size. */
 static const struct {
-    const char *plan;   /* Begin of its name */
+    const char *plan;   /* Prefix of its name */
     const char *op;
     unsigned   size;
 } ft_plan_ops[] = {
@@ -281,7 +281,7 @@ static void ft_step_format(const char *rule, const ft_step_t *step, char *text)
     strcpy(text, at + 2);
 }
 
-/* The link that a letter stands for, for a lane on @a link. */
+/* The link that a letter means, for a lane on @a link. */
 static unsigned ft_fault_link(char letter, const ft_step_t *step, unsigned link)
 {
     unsigned flags  = (step == NULL) ? 0 : step->flags;

@@ -15,23 +15,23 @@ enum {
     FT_PHASE_RC = 1 << 0, /* The fault hits RC */
     FT_PHASE_DC = 1 << 1, /* ... or DC, before RC is connected */
     FT_LINKS    = 1 << 2, /* Links change their state */
-    FT_LATE     = 1 << 3, /* Something arrives when the run is over */
+    FT_LATE     = 1 << 3, /* A packet arrives after the run */
     FT_SPREADS  = 1 << 4, /* The lane that takes over may fail, too */
-    FT_SLOW     = 1 << 5, /* Found by a timeout only: not unless asked for */
-    FT_KILLS    = 1 << 6, /* A NIC dies: the processes cannot use it any more */
-    FT_NO_PSN   = 1 << 7, /* The responder cannot be asked: as on DC */
+    FT_SLOW     = 1 << 5, /* Only a timeout detects it: runs only if named */
+    FT_KILLS    = 1 << 6, /* A NIC dies, for all processes that use it */
+    FT_NO_PSN   = 1 << 7, /* The responder cannot read its PSN, as on DC */
     FT_STEPS    = 1 << 8, /* Only at a named step of the recovery */
-    FT_PACKETS  = 1 << 9, /* Needs a packet that is on its way */
-    FT_AWAY     = 1 << 10, /* The first link must be away */
-    FT_AGAIN    = 1 << 11  /* The step comes once more in the next recovery */
+    FT_PACKETS  = 1 << 9, /* Needs a packet in flight */
+    FT_AWAY     = 1 << 10, /* The first link must be down */
+    FT_AGAIN    = 1 << 11  /* The next recovery has the same step */
 };
 
 enum {
-    FT_STEP_OLD    = 1 << 0, /* Event of the lane that is left, another link fails */
-    FT_STEP_RC     = 1 << 1, /* Only where RC is left */
-    FT_STEP_WRITES = 1 << 2, /* Only where the plan's operations are logged */
-    FT_STEP_RETURN = 1 << 3, /* Of a return to the first link, when that is up again */
-    FT_STEP_FIRST  = 1 << 4  /* ... and on this link */
+    FT_STEP_OLD    = 1 << 0, /* Event of the failed lane; another link fails */
+    FT_STEP_RC     = 1 << 1, /* Only if the failed lane is RC */
+    FT_STEP_WRITES = 1 << 2, /* Only if the plan's operations are logged */
+    FT_STEP_RETURN = 1 << 3, /* Of a return to the first link */
+    FT_STEP_FIRST  = 1 << 4  /* ... on the first link */
 };
 
 typedef struct {
@@ -44,12 +44,12 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *point;     /* Of a rule */
-    const char *select;    /* The event; size=%u stands for size */
+    const char *select;    /* The event; %u is replaced by size */
     unsigned   size;
     unsigned   flags;      /* FT_STEP_... */
 } ft_step_t;
 
-/* What happens when in a run */
+/* The faults of a run, and the events that they hit */
 typedef struct {
     const char       *plan;
     unsigned         phase;
@@ -57,33 +57,33 @@ typedef struct {
     unsigned         n;        /* Event that it hits */
     const ft_fault_t *second;  /* NULL: none */
     unsigned         m;        /* Event on the other link that it hits */
-    const ft_step_t  *step;    /* Which events these are; NULL: all */
+    const ft_step_t  *step;    /* Count only these events; NULL: all */
 } ft_point_t;
 
 /** @return The n-th fault, or NULL. */
 const ft_fault_t *ft_fault(unsigned n);
 
-/** @return The n-th fault that may follow, during the recovery, or NULL. */
+/** @return The n-th fault that can hit the recovery, or NULL. */
 const ft_fault_t *ft_second_fault(unsigned n);
 
 /** @return The n-th step of a recovery, or NULL. */
 const ft_step_t *ft_step(unsigned n);
 
-/** @return Is the step asked for? "all" are those of a recovery, "return" those of a
- *  return. */
+/** @return Whether the step is in @a list. "all" are the steps of a recovery, "return"
+ *  those of a return. */
 int ft_step_is_listed(const ft_step_t *step, const char *list);
 
-/** @return Can the second fault happen at the step, with this plan? */
+/** @return Whether the second fault can hit this step of this plan. */
 int ft_step_has(const ft_point_t *point);
 
 /** Print the names of all faults and steps. */
 void ft_faults_print(void);
 
-/** @return How many rules the fault has. */
+/** @return The number of rules of a fault. */
 unsigned ft_fault_num_rules(const ft_fault_t *fault);
 
-/** Make rules for a lane: on @a link, with queue pair @a qpn. @return how many; those
- *  of the second fault come behind those of the first. */
+/** Write the rules for a lane on @a link with queue pair @a qpn. @return Their number.
+ *  Those of the second fault follow those of the first. */
 unsigned ft_faults_format(const ft_point_t *point, unsigned link, uint32_t qpn,
                           char rules[][FT_RULE_MAX]);
 

@@ -1,19 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Linearizability of a register whose writes all differ (Gibbons and Korach,
- * "Testing shared memories", 1997). A write and the reads of its value are a
- * cluster. If some operation of it ended before another one began, the register
- * must have held the value all the time between: its zone is "forward", from the
- * first end to the last beginning. Otherwise it is "backward": the value must have
- * been there at some time from the last beginning to the first end. The history is
- * linearizable if no read ended before its write began, no two forward zones
- * overlap, and no forward zone contains a backward one.
+ * Linearizability of a register whose writes all differ (Gibbons and Korach, "Testing
+ * shared memories", 1997). A write and the reads of its value are a cluster. If some
+ * operation of it ended before another one began, the register must have had the value
+ * all the time between: its zone is "forward", from the first end to the last start.
+ * Otherwise it is "backward": the register must have had the value at some time from
+ * the last start to the first end. The history is linearizable if no read ended before
+ * its write began, no two forward zones overlap, and no forward zone contains a
+ * backward one.
  *
  * A write that was executed twice has two clusters, and each of its reads belongs to
- * one of them. If there is a way to share the reads out, there is one in which those of
- * the first cluster ended before those of the second: a read that ended later, but took
- * effect earlier, could as well have taken effect beside any one of the second.
+ * one of them. If the reads can be divided, they can be divided such that those of the
+ * first cluster ended before those of the second: a read that took effect earlier but
+ * ended later can also take effect next to any read of the second cluster.
  */
 #include "ft_history.h"
 
@@ -29,7 +29,7 @@ typedef struct {
     int      forward;
 } ft_zone_t;
 
-/* In a value: of the second time that it was written */
+/* In a value: the second write of it */
 #define FT_HISTORY_AGAIN (1ull << 55)
 
 static char ft_history_text[256];
@@ -71,9 +71,9 @@ static const char *ft_history_zone(const ft_record_t *records, size_t num,
 
     zone->value = records[0].value;
     if (zone->value == 0) {
-        first_end = 0; /* It was there from the beginning */
+        first_end = 0; /* The initial value */
     } else if (!records[0].write) {
-        return ft_history_wrong("nobody has written what was read",
+        return ft_history_wrong("a value was read that was never written",
                                 zone->value, 0);
     }
 
@@ -102,8 +102,8 @@ static const char *ft_history_zone(const ft_record_t *records, size_t num,
     return NULL;
 }
 
-/* Zones are sorted by their beginning, and so forward ones that do not overlap
- * also by their end: only the last one can contain what comes next */
+/* Zones are sorted by their start. Forward zones that do not overlap are then also
+ * sorted by their end, so only the last one can contain the next zone. */
 static const char *ft_history_check_zones(const ft_zone_t *zones, size_t num)
 {
     const ft_zone_t *forward = NULL;
@@ -181,8 +181,8 @@ static const char *ft_history_check_copy(const ft_record_t *records, size_t num)
     return wrong;
 }
 
-/* Records are sorted by their end; behind them is room for one more for each write
- * from @a next on that was executed twice */
+/* Records are sorted by their end. The array has room for one more record for each
+ * write from @a next on that was executed twice. */
 static const char *ft_history_share_out(ft_record_t *records, size_t num,
                                         size_t next)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One process of a fault test: a server whose memory others write, or a client.
- * It knows UCT only; whoever started it tells it what to do, one command a line:
+ * One process of a fault test: a server whose memory clients write, or a client. It
+ * uses only UCT, and reads commands from standard input, one per line:
  *
  *     ft_job server|client FILE     FILE: the server's memory, made by the caller
  *
@@ -19,7 +19,7 @@
  *            timeout SECONDS        that a run may take
  *            pace SECONDS           between two calls of progress
  *
- * Each is answered by one line, "ft: ok" or "ft: fail REASON".
+ * It answers each with one line, "ft: ok" or "ft: fail REASON".
  */
 #include "ft_clock.h"
 #include "ft_line.h"
@@ -74,7 +74,7 @@ static ucs_status_t ft_server_am(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-/* Messages of the chaos test: each client counts its own */
+/* Messages of the chaos test. Each client numbers its messages. */
 static ucs_status_t ft_server_chaos_am(void *arg, void *data, size_t length,
                                        unsigned flags)
 {
@@ -98,8 +98,8 @@ static ucs_status_t ft_server_chaos_am(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-/* Sleep until something has come, of the interface or for us. Nobody else wakes us: what
- * does not make an event is not seen. */
+/* Sleep until there is an event of the interface or a command. There is no timeout, so
+ * a missing event makes the test fail. */
 static void ft_server_doze(ft_uct_t *uct)
 {
     struct pollfd pfds[2] = {{.events = POLLIN},

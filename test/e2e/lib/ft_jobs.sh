@@ -1,7 +1,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For tests with a story of their own, which source it after ft_env.sh: a server and a
+# For tests with their own scenario, which source it after ft_env.sh: a server and a
 # client of ft_job.c on two hosts, and commands for them. Their logs are server.log and
 # client.log, their answers server.out and client.out.
 
@@ -14,19 +14,19 @@ job_start() {
     shift 2
     [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
-    : >"$role.out" >"$role.log" # There before it runs
+    : >"$role.out" >"$role.log" # They must exist before it runs
     env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
         "$launcher" "$apps/$job" "${args[@]}" \
         <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
     eval "${role}_pid=$!"
 }
 
-# answers ROLE: how many there are
+# answers ROLE: prints the number of answers
 answers() {
     grep -cE '^ft: (ok|fail|address|ready)' "$1.out" || true
 }
 
-# await_answer ROLE NUMBER [SECONDS]: sets answer
+# await_answer ROLE NUMBER [SECONDS]: waits for this answer, and stores it in $answer
 await_answer() {
     local i
     for ((i = 0; i < ${3:-30} * 50; ++i)); do
@@ -56,7 +56,7 @@ ask() {
     [[ $answer == "ft: ok"* ]] || fail "$1: $2: $answer"
 }
 
-# jobs_start [ENV...]: both; the variables are for the server
+# jobs_start [ENV...]: starts and connects both; the variables are for the server
 jobs_start() {
     truncate -s 16M memory
     server_start "$@"
@@ -68,7 +68,7 @@ jobs_start() {
     ask client open
 }
 
-# server_kill: at once, as a crash. What it has written is in gone/ then
+# server_kill: kills the server, and moves its files to gone/
 server_kill() {
     kill -KILL "$(program_of "$server_pid")"
     wait "$server_pid" 2>/dev/null || true
@@ -78,7 +78,7 @@ server_kill() {
     mv server.in server.out server.log gone
 }
 
-# server_start [ENV...]: once more; its address is in server_address
+# server_start [ENV...]: starts a server; its address is in $server_address
 server_start() {
     job_start server 0 "$@"
     exec 8>server.in
@@ -93,7 +93,7 @@ jobs_stop() {
     wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
 }
 
-# wait_for_rc: until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
+# wait_for_rc: waits until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
 wait_for_rc() {
     local i
     for ((i = 1; i < 200; ++i)); do

@@ -1,10 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The judge of puts. Each word that a put writes tells whose it is, so an entry of
- * the trace is known by its first word. A message that was cut ("partial", and no
- * last part) was not executed, but no part of it may come behind the put's
- * execution on another lane.
+ * The judge of puts. Each word that a put writes identifies the put, so the first word
+ * of a trace entry does. A message that was cut ("partial", and no last part) was not
+ * executed, but no part of it may arrive after the put's execution on another lane.
  */
 #include "ft_judge.h"
 #include "ft_trace.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parts of the put that have arrived on one queue pair, from its beginning */
+/* Parts of the put that have arrived on one queue pair, from the put's start */
 typedef struct {
     uint32_t src_qpn;
     uint32_t length;
@@ -68,7 +67,7 @@ static void ft_judge_executed(ft_judge_t *judge, int index, uint64_t seq)
 
     if (index < judge->newest) {
         ++verdict->errors;
-        ft_judge_error(verdict, "put %d was executed behind %d (entry %" PRIu64
+        ft_judge_error(verdict, "put %d was executed after %d (entry %" PRIu64
                        ")", index, judge->newest, seq);
     }
 
@@ -92,7 +91,7 @@ static void ft_judge_part(ft_judge_t *judge, const ft_entry_t *entry,
         parts->src_qpn = entry->src_qpn;
         parts->length  = entry->length;
         if (judge->executed[index] > 0) {
-            /* Behind the execution as a whole: it overwrites what is newer */
+            /* After the put's execution: this overwrites newer data */
             ++judge->verdict->again;
             ft_judge_error(judge->verdict, "put %d was written again (entry %"
                            PRIu64 ")", index, entry->seq);
@@ -106,7 +105,7 @@ static void ft_judge_part(ft_judge_t *judge, const ft_entry_t *entry,
             ft_judge_executed(judge, index, entry->seq);
         } else if (judge->executed[index] > 0) {
             ++judge->verdict->errors;
-            ft_judge_error(judge->verdict, "a part of put %d was written behind"
+            ft_judge_error(judge->verdict, "a part of put %d was written after"
                            " it (entry %" PRIu64 ")", index, entry->seq);
         }
         return;

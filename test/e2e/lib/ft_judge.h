@@ -14,8 +14,8 @@
 typedef struct {
     uint64_t last_seq;       /* Of the trace */
     unsigned executed;       /* Puts which were executed */
-    unsigned again;          /* ... and once more than once */
-    unsigned duplicates;     /* Came again and were not executed */
+    unsigned again;          /* Extra executions of puts */
+    unsigned duplicates;     /* Repeated packets that were not executed */
     unsigned errors;         /* Anything else that is wrong */
     uint32_t qpn;            /* Of the requester, for the first entry */
     unsigned link;
@@ -23,13 +23,13 @@ typedef struct {
     char     text[FT_JUDGE_TEXT]; /* The first thing that was wrong */
 } ft_verdict_t;
 
-/** Judge the lines of @a trace (JSON) that concern memory at @a base of host 0.
- *  Each put of @a plan must have been executed once as a whole, in order. */
+/** Judge the lines of @a trace (JSON) for the memory at @a base of host 0. Each put of
+ *  @a plan must have been executed as a whole once, in order. */
 void ft_judge_run(char *trace, uint64_t base, uint32_t run,
                   const ft_plan_t *plan, ft_verdict_t *verdict);
 
-/** Find the put of ft_client_warm() with this number: which lane it took. @return
- *  whether it was found. */
+/** Find the lane of the put of ft_client_warm() with this number. @return Whether it
+ *  was found. */
 int ft_judge_warm(char *trace, uint64_t base, uint32_t number,
                   ft_verdict_t *verdict);
 

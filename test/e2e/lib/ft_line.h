@@ -14,11 +14,11 @@
 typedef struct {
     char   text[FT_LINE_MAX];
     size_t length;           /* What was read */
-    size_t used;             /* ... of which the last line */
+    size_t used;             /* Length of the last line */
     int    eof;
 } ft_line_t;
 
-/** Read a line. A FILE would hide from poll() what it has read.
+/** Read a line. (poll() does not see what a FILE has buffered.)
  *  @return The line without its end, valid until the next call; or NULL if none comes
  *  within @a timeout_ms, or if the input has ended (input->eof). */
 char *ft_line_read(ft_line_t *input, int timeout_ms);

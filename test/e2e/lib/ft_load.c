@@ -1,33 +1,32 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Puts over rc_varuna, without any opinion about what becomes of them: the
- * emulator's trace and the server's memory tell. Run by contrib/bench/recovery.sh,
+ * Puts over rc_varuna. It does not judge the results: the emulator's trace and the
+ * server's memory show them. Run by contrib/bench/recovery.sh,
  * test/e2e/stories/test_resend.sh and test_orphans.sh:
  *
  *     ft_load server BYTES               prints its address; ends when stdin does,
  *                                        and prints the first word of its memory.
  *                                        SIGUSR1: prints its counters
- *     ft_load quitter BYTES              the same, but ends with all left open
- *     ft_load lone BYTES                 a server that writes nothing itself
+ *     ft_load quitter BYTES              the same, but exits without closing anything
+ *     ft_load lone BYTES                 a server that never writes
  *     ft_load idle BYTES                 ... and makes no progress
  *     ft_load client EPS SIZE BATCH SEC  reads the address from stdin; batches of
- *                                        puts on all endpoints. The first word of
- *                                        each put is used once only
+ *                                        puts on all endpoints. The first words of
+ *                                        all puts are different
  *     ft_load batches EPS SIZE BATCH N   reads the address, and connects RC; then, at
- *                                        the next line, N batches. What it posts does
+ *                                        the next line, N batches. Its operations do
  *                                        not depend on time
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
- *     ft_load first                      the same as the very first thing, so on DC
- *     ft_load device                     the same from memory which, UCX is told, is a GPU's
- *     ft_load second                     the same behind a short message
+ *     ft_load first                      the same as the first operation, so on DC
+ *     ft_load device                     the same from memory of a GPU (for UCX)
+ *     ft_load second                     the same after a short message
  *
  *     ft_load steps                      one put for each further line of stdin
  *
- * The server is a third party, too: whenever its first word is FT_A, it writes FT_B
- * there. Each put overwrites what it wrote before it, so if FT_A is there in the end,
- * it was written twice.
+ * The server also writes: whenever its first word is FT_A, it replaces it by FT_B. If
+ * the word is FT_A in the end, the put of FT_A was executed twice.
  */
 #include "ft_uct.h"
 #include "ft_clock.h"
@@ -46,8 +45,8 @@
 #define FT_TL_NAME  "rc_varuna"
 #define FT_MAX_EPS  64
 #define FT_LINE     4096
-#define FT_ONE_SIZE 264     /* Told from all others by a fault rule */
-#define FT_OTHER    4096    /* Where "one" warms up */
+#define FT_ONE_SIZE 264     /* Only "one" has this size; fault rules select it */
+#define FT_OTHER    4096    /* Where "one" writes before that */
 #define FT_AM_ID    3
 #define FT_A        0xaaaaaaaaaaaaaaaaul
 #define FT_B        0xbbbbbbbbbbbbbbbbul
@@ -156,7 +155,7 @@ static int ft_server(size_t length, int quits, int overwrites, int progresses)
         }
     } while (((idle % 16) != 0) || (poll(&pfd, 1, 0) <= 0));
 
-    /* Not looked at any more since then: what is there stays */
+    /* The server does not write any more */
     printf("ft: final %s, seen %u times\n",
            (*word == FT_A) ? "A" : (*word == FT_B) ? "B" : "neither", seen);
     if (quits) {
@@ -170,7 +169,7 @@ static int ft_server(size_t length, int quits, int overwrites, int progresses)
 
 /* --- Client --- */
 
-/* Never called: one count is ours */
+/* Never called, because one count is ours */
 static void ft_put_done(uct_completion_t *comp)
 {
     (void)comp;
@@ -279,7 +278,7 @@ static int ft_client(unsigned num_eps, size_t size, unsigned batch,
     return ft_close(&load);
 }
 
-/* Nothing is posted behind this line before all endpoints are on RC */
+/* Nothing is posted after this line before all endpoints are on RC */
 static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
 {
     double end = ft_now() + 30;
@@ -302,7 +301,7 @@ static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
     load->puts = 0;
     printf("ft: connected\n");
     if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("nobody says when to begin");
+        ft_die("standard input ended before the line that starts the batches");
     }
 }
 
@@ -327,7 +326,7 @@ static int ft_batches(unsigned num_eps, size_t size, unsigned batch,
     return ft_close(&load);
 }
 
-/* Nothing is posted behind the put, so only the put itself and the flush ask for the
+/* Nothing is posted after the put, so only the put and the flush can request the
  * completion of the message. */
 static int ft_second(void)
 {

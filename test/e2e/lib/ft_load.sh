@@ -4,8 +4,8 @@
 # For tests with one server of ft_load.c, which source it after ft_fabric.sh: the server
 # on host 0, and its counters, which it reads from UCX's VFS tree. Its log is server.log.
 
-# load_server_start MODE SIZE [NAME=VALUE...]: sets server, its process. It ends when
-# nobody has descriptor 9 open any more, so what outlives a command closes it (9>&-)
+# load_server_start MODE SIZE [NAME=VALUE...]: sets $server to its pid. It exits when no
+# process has descriptor 9 open, so start background processes with 9>&-
 load_server_start() {
     rm -f stdin
     mkfifo stdin
@@ -17,7 +17,7 @@ load_server_start() {
     server_program=$(program_of $server)
 }
 
-# load_server_address: what a client reads
+# load_server_address: prints the input of a client
 load_server_address() {
     sed -n 's/^ft: address *//p' server.log
 }
@@ -32,7 +32,7 @@ load_server_stop() {
     wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
 }
 
-# counter NAME: of the server's targets, now
+# counter NAME: prints the present value of a counter of the server's targets
 counter() {
     local shown
     shown=$(grep -c '^ft: shown' server.log || :)
@@ -44,7 +44,7 @@ counter() {
     sed -n "s|^vfs: .*/target/$1 ||p" server.log | tail -n 1
 }
 
-# await_counter NAME VALUE
+# await_counter NAME VALUE: waits until the counter has this value
 await_counter() {
     local i
     for ((i = 0; i < 600; ++i)); do

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Posting the operations of a plan and checking what came out.
+ * Post the operations of a plan and check the results.
  */
 #include "ft_ops.h"
 #include "ft_clock.h"
@@ -15,7 +15,7 @@
 
 #define FT_IDLE_CALLS  64   /* Progress calls without work before a nap */
 #define FT_NAP_US      30
-#define FT_SETTLE      200  /* Calls after the end, to see what comes too often */
+#define FT_SETTLE      200  /* Calls after the end, to detect duplicates */
 
 
 static void ft_fail(ft_client_t *client, const char *format, ...)
@@ -84,8 +84,8 @@ void ft_client_reopen(ft_client_t *client)
 
 /* --- Completions --- */
 
-/* When a flush up to operation @a end is complete, every place holds what the last
- * put before it wrote, or something later. */
+/* When a flush up to operation @a end has completed, each slot contains the data of the
+ * last put before it, or of a later one. */
 static void ft_check_flushed(ft_client_t *client, unsigned end)
 {
     const ft_plan_t *plan = &client->plan;
@@ -104,7 +104,7 @@ static void ft_check_flushed(ft_client_t *client, unsigned end)
         found = ft_word_index(*word);
         if ((ft_word_run(*word) != (client->run & 0xfffff)) ||
             (found < want)) {
-            ft_fail(client, "the flush behind %u has completed, but put %d is"
+            ft_fail(client, "the flush after %u has completed, but put %d is"
                     " not there: 0x%lx (%d)", end, want, (long)*word, found);
         }
     }
@@ -129,7 +129,7 @@ static void ft_completed(ft_done_t *done, ucs_status_t status)
     }
 
     if ((int)done->index < client->last_completed) {
-        ft_fail(client, "operation %u completed behind %d", done->index,
+        ft_fail(client, "operation %u completed after %d", done->index,
                 client->last_completed);
     }
 
@@ -194,7 +194,8 @@ static int ft_over(ft_client_t *client, double end, const char *what)
     return 0;
 }
 
-/* What waits to be posted is not flushed: UCP frees what it has asked for */
+/* A flush does not cover requests in the pending queue. UCP frees its requests when the
+ * flush completes. */
 static void ft_check_pending(ft_client_t *client, const ft_done_t *done)
 {
     if (done->posted) {
@@ -291,7 +292,7 @@ static unsigned ft_num_messages(const ft_plan_t *plan)
     return num;
 }
 
-/* Completions and messages of the last run that came after its end */
+/* Completions and messages of the last run that arrived after its end */
 static void ft_check_last_run(ft_client_t *client)
 {
     unsigned i;
@@ -386,7 +387,7 @@ static void ft_check_results(ft_client_t *client)
     }
 }
 
-/* Progress for a moment, then none for two seconds */
+/* Progress for a moment, then no progress for two seconds */
 static void ft_compute(ft_client_t *client)
 {
     double end = ft_now() + 0.05;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The client of a fault test: posts the operations of a plan on an endpoint, and
- * checks all that a program can check: completions, values, messages, memory.
+ * The client of a fault test: posts the operations of a plan on an endpoint, and checks
+ * completions, values, messages and memory.
  */
 #ifndef FT_OPS_H_
 #define FT_OPS_H_
@@ -19,9 +19,9 @@ typedef struct {
     uct_completion_t  comp;
     uct_pending_req_t pending;
     ft_client_t       *client;
-    uint8_t           *local;     /* What it writes, or where it reads to */
+    uint8_t           *local;     /* Data to write, or buffer to read into */
     unsigned          index;
-    unsigned          completed;  /* How often */
+    unsigned          completed;  /* Number of completions */
     int               posted;
 } ft_done_t;
 
@@ -40,16 +40,16 @@ struct ft_client {
     ft_done_t         done[FT_MAX_OPS + 1]; /* The last one: the final flush */
     unsigned          num_completed;
     int               last_completed;
-    char              error[256]; /* The first thing that was wrong */
+    char              error[256]; /* The first error */
 };
 
 enum {
     FT_RUN_FRESH   = 1 << 0, /* Post on a new endpoint at once */
     FT_RUN_PENDING = 1 << 1, /* Wait for resources in the pending queue */
-    FT_RUN_COMPUTE = 1 << 2  /* No progress for a while, behind the last post */
+    FT_RUN_COMPUTE = 1 << 2  /* No progress for a while after the last post */
 };
 
-/** Post an operation as @a kind. @return UCS_ERR_NO_RESOURCE if it is to be retried. */
+/** Post an operation as @a kind. @return UCS_ERR_NO_RESOURCE to try again. */
 ucs_status_t ft_op_post(ft_client_t *client, ft_kind_t kind, const ft_op_t *op,
                         ft_done_t *done);
 
@@ -65,11 +65,11 @@ void ft_client_reopen(ft_client_t *client);
 /** Write a word outside of the plan's area, and wait for it. @return 0, or -1. */
 int ft_client_warm(ft_client_t *client, uint32_t number);
 
-/** Run a plan. @return 0, or -1, and client->error tells why. */
+/** Run a plan. @return 0, or -1 and the reason in client->error. */
 int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
                   unsigned flags);
 
-/** Progress; sleeps a little where nothing is to be done. */
+/** Progress; sleeps briefly if there is nothing to do. */
 void ft_client_progress(ft_client_t *client);
 
 #endif

@@ -2,7 +2,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # For the tests that run test/e2e/peers/ft_peers.c, which source it after tap.sh:
-# servers and one client, each a process of its own, and how they are judged.
+# functions that start and check servers and one client, each in its own process.
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
@@ -13,15 +13,15 @@ export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
 nic_gives_up 100ms 3
 export UCX_IB_RX_QUEUE_LEN=512
 
-# start NAME HOST ARGS...: a process, whose input is ${fd_of[NAME]} and whose log is
-# NAME.log. It runs ft_many if the first argument is a number, ft_peers otherwise
+# start NAME HOST ARGS...: starts a process with input ${fd_of[NAME]} and log NAME.log.
+# It runs ft_many if the first argument is a number, ft_peers otherwise
 declare -A fd_of pid_of
 start() {
     local name=$1 host=$2 fd program=$program
     shift 2
     [[ ! $1 =~ ^[0-9]+$ ]] || program=$apps/ft_many
     mkfifo "$name.in"
-    : >"$name.log" # Whoever reads it first finds it
+    : >"$name.log" # It must exist before it is read
     (
         # An input ends only when no other process holds it open
         for fd in "${fd_of[@]}"; do
@@ -48,7 +48,8 @@ servers() {
     done
 }
 
-# client HOST EPS SERVER...: waits until each endpoint has completed something
+# client HOST EPS SERVER...: starts the client, and waits until each endpoint has
+# completed something
 client() {
     local host=$1 eps=$2
     shift 2
@@ -57,9 +58,9 @@ client() {
     await_more
 }
 
-# witness HOST: one more server there, to which the client opens endpoints. It shows that
-# its host is alive, so that silent processes of that host are gone. Without it they
-# could be on a dead host, and are not given up, however long they are silent.
+# witness HOST: starts one more server on this host, and opens the client's endpoints to
+# it. It proves that the host is alive, so the client gives up other processes of the
+# host that are silent. Without it the host may be dead, and the client waits for them.
 witness() {
     servers "$1" witness
     names+=(witness)
@@ -67,8 +68,8 @@ witness() {
     await_more $((${#names[@]} - 1))
 }
 
-# await_more [NUMBER...]: each endpoint to these servers (all) completes more than the
-# slowest one has
+# await_more [NUMBER...]: waits until each endpoint to these servers (all) has completed
+# more than the slowest one has completed now
 await_more() {
     local i before
     [ $# -gt 0 ] || set -- "${!names[@]}"
@@ -78,8 +79,8 @@ await_more() {
     done
 }
 
-# completed NUMBER: what the client said last of this server's slowest endpoint; of the
-# first one where column=9
+# completed NUMBER: prints the last count of this server's slowest endpoint, or of its
+# first one if column=9
 completed() {
     awk -v i="$1" -v column="${column:-5}" \
         '/^ft: now / && $3 == i { n = $column } END { print n }' client.log
@@ -95,8 +96,8 @@ await_above() {
     fail "server $1 completes nothing beyond $2: $(tail -n 3 client.log)"
 }
 
-# await_stuck NUMBER: three times the client tells that nothing has completed at this
-# server's slowest endpoint, that is for a second
+# await_stuck NUMBER: waits until this server's slowest endpoint has completed nothing
+# in three reports of the client, that is, for a second
 await_stuck() {
     local try seen
     seen=$(grep -c "^ft: now $1 " client.log) || true
@@ -110,29 +111,29 @@ await_stuck() {
     fail "server $1 still completes something: $(tail -n 3 client.log)"
 }
 
-# no_receives: a process had to wait for a peer's receive buffers
+# no_receives: checks that a process had to wait for a peer's receive buffers
 no_receives() {
     check test "$(fabric_sum rnr_waits)" -gt 0
 }
 
-# process NAME: its program
+# process NAME: prints the pid of its program
 process() {
     program_of "${pid_of[$1]}"
 }
 
-# end NAME: closes its input, and waits for it
+# end NAME: closes its input, and waits until it exits
 end() {
     local fd=${fd_of[$1]}
     exec {fd}>&-
     wait "${pid_of[$1]}" || fail "$1 failed: $(tail -n 5 "$1.log")"
 }
 
-# field FILE LINE NAME
+# field FILE LINE NAME: prints a field of the last line "ft: LINE ..."
 field() {
     grep "^ft: $2" "$1" | tail -n 1 | grep -oE " $3 [0-9.]+" | cut -d' ' -f3
 }
 
-# good NUMBER: this server received everything that was sent to it, once and in order
+# good NUMBER: checks that this server received everything once and in order
 good() {
     local name=${names[$1]} what="peer $1 "
     [ "$(field client.log "$what" failed)" = 0 ] &&
@@ -150,7 +151,7 @@ good() {
     echo "# $(grep "^ft: $what" client.log)"
 }
 
-# all_good: of all servers, nothing was switched, and no endpoint failed
+# all_good: checks all servers, and that no endpoint failed
 all_good() {
     local i
     end client

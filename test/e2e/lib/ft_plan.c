@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The plans. Memory is divided into slots, and all operations on a slot cover it
- * as a whole: what it holds is what one operation wrote.
+ * The plans. Memory is divided into slots, and all operations on a slot cover it as a
+ * whole: its contents are those of one operation.
  */
 #include "ft_plan.h"
 #include "ft_clock.h"
@@ -106,8 +106,8 @@ static void ft_add(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
 #define FT_MEDIUM(_n) (FT_NUM_SMALL + (_n))
 #define FT_LARGE(_n)  (FT_NUM_SMALL + FT_NUM_MEDIUM + (_n))
 
-/* A, B, C into one slot, between others: a repeated A would be seen. The silent
- * kinds end with a flush, which the client adds to all plans. */
+/* A, B, C into one slot, between others, so that a repeated A is visible. Kinds without
+ * a completion end with the flush that the client adds to all plans. */
 static void ft_build_puts(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
 {
     ft_add(plan, kind, slot);
@@ -234,8 +234,8 @@ static int ft_is_read_since_fence(const ft_plan_t *plan, unsigned slot)
     return 0;
 }
 
-/* A batch of everything. What is read is written later only behind a fence:
- * otherwise the read may see either. */
+/* A batch of everything. A slot that is read is written later only after a fence;
+ * otherwise the read may return either value. */
 static void ft_build_mixed(ft_plan_t *plan, uint64_t seed)
 {
     uint64_t state = (seed + 1) * 0x9e3779b97f4a7c15ul;
@@ -276,7 +276,7 @@ static void ft_build_mixed(ft_plan_t *plan, uint64_t seed)
     }
 }
 
-/* More messages than a short receive queue takes */
+/* More messages than fit into a short receive queue */
 static void ft_build_am_flood(ft_plan_t *plan)
 {
     unsigned i;

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a fault test runs, and what must have come out of it: named lists of
- * operations, the contents of each, and the memory which the client and the
- * server share. Pure: the client, the server and the judge all compute the same.
+ * The plans of fault tests: named lists of operations, the contents of each, and the
+ * memory that the client and the server share. Pure: the client, the server and the
+ * judge compute the same.
  */
 #ifndef FT_PLAN_H_
 #define FT_PLAN_H_
@@ -12,14 +12,14 @@
 #include <stdint.h>
 
 #define FT_MAX_OPS     128
-#define FT_AREA_SIZE   (256 * 1024)   /* What operations write and read */
-#define FT_WARM_OFFSET FT_AREA_SIZE   /* Then words which prove which lane is used */
+#define FT_AREA_SIZE   (256 * 1024)   /* Operations access this */
+#define FT_WARM_OFFSET FT_AREA_SIZE   /* Then words that show which lane is used */
 #define FT_WARM_SIZE   4096
 #define FT_AM_LOG_SIZE 8192
 #define FT_AM_ID       3
 
-/* To add a kind: here, in ft_kinds of ft_plan.c (what it is), in ft_posts of
- * ft_ops.c (how it is posted), and in a list of ft_builders. */
+/* To add a kind: add it here, to ft_kinds (ft_plan.c), to ft_posts (ft_post.c), and to
+ * a list of ft_builders. */
 typedef enum {
     FT_PUT_SHORT,
     FT_PUT_BCOPY,
@@ -38,7 +38,7 @@ enum {
     FT_KIND_WRITES   = 1 << 0,  /* Changes memory: must appear in the trace once */
     FT_KIND_READS    = 1 << 1,
     FT_KIND_MESSAGE  = 1 << 2,
-    FT_KIND_COMPLETES = 1 << 3  /* Has a completion of its own */
+    FT_KIND_COMPLETES = 1 << 3  /* Has its own completion */
 };
 
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
     ft_kind_t kind;
     uint32_t  offset;    /* In the area; local buffers have the same layout */
     uint32_t  length;    /* A multiple of 8 */
-    int       value_of;  /* A read's: index of the put which it must see, or -1 */
+    int       value_of;  /* Of a read: index of the put that it must see, or -1 */
 } ft_op_t;
 
 typedef struct {
@@ -65,11 +65,11 @@ typedef struct {
     uint32_t run;
     uint32_t index;
     uint32_t length;
-    uint32_t good;      /* The payload is as it must be */
+    uint32_t good;      /* The payload is correct */
 } ft_am_t;
 
-/* The server's memory. The client maps it as well, to look at it; that is how it
- * knows what a flush or a fence has really brought about. */
+/* The server's memory. The client maps it too, to check the effect of a flush or
+ * fence. */
 typedef struct {
     volatile uint32_t am_count;
     volatile uint32_t chaos_errors; /* Messages out of order, see ft_registers.c */
@@ -79,15 +79,15 @@ typedef struct {
     uint8_t           area[FT_AREA_SIZE + FT_WARM_SIZE];
 } ft_shared_t;
 
-/** The operations of a plan by its name, as ft_plan_names() has them.
+/** Build the plan with this name, see ft_plan_name().
  *  @return 0, or -1 if there is no such plan. */
 int ft_plan_make(const char *name, ft_plan_t *plan);
 
 /** @return The n-th name, or NULL. */
 const char *ft_plan_name(unsigned n);
 
-/** Word @a k of the contents that operation @a index of run @a run writes;
- *  index -1: of the memory before the run. */
+/** Word @a k of the contents of operation @a index of run @a run; index -1: of the
+ *  memory before the run. */
 static inline uint64_t ft_word(uint32_t run, int index, uint32_t k)
 {
     return ((uint64_t)(run & 0xfffff) << 44) |
@@ -115,8 +115,8 @@ void ft_fill(void *buffer, uint32_t length, uint32_t run, int index);
 /** @return Whether @a buffer has the contents of that operation. */
 int ft_check(const void *buffer, uint32_t length, uint32_t run, int index);
 
-/** The put before operation @a end which was the last one at the place of
- *  operation @a index, or -1. */
+/** @return The last put before operation @a end to the slot of operation @a index, or
+ *  -1. */
 int ft_plan_writer(const ft_plan_t *plan, unsigned index, unsigned end);
 
 #endif

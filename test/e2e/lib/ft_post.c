@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Posting one operation of a plan, of each kind. Called by ft_ops.c.
+ * Post one operation of a plan, of each kind. Called by ft_ops.c.
  */
 #include "ft_ops.h"
 

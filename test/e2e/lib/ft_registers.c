@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define FT_REGS_SLOTS 16         /* Operations under way */
-#define FT_REGS_PAUSE 2000       /* Microseconds between batches, at most */
-#define FT_REGS_END   60e9       /* Nanoseconds for what is under way at the end */
+#define FT_REGS_PAUSE 2000       /* Maximum microseconds between batches */
+#define FT_REGS_END   60e9       /* Nanoseconds for the last operations */
 
 typedef struct ft_regs ft_regs_t;
 
@@ -207,7 +207,7 @@ static void ft_regs_loop(ft_regs_t *load)
     }
 }
 
-/* Everything has to complete */
+/* All operations must complete */
 static void ft_regs_finish(ft_regs_t *load)
 {
     uint64_t end = ft_now_ns() + (uint64_t)FT_REGS_END;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The client of the chaos test: reads and writes registers of several servers for
- * some time, sends them messages, and records what it did.
+ * The client of the chaos test: for some time, reads and writes registers of several
+ * servers, sends them messages, and records the operations.
  */
 #ifndef FT_REGS_H_
 #define FT_REGS_H_

@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the drivers of chaos tests have in common: what they are told, and what their
- * clients leave behind.
+ * Common code of the drivers of chaos tests: their options, and the records of their
+ * clients.
  */
 #ifndef FT_SEEDS_H_
 #define FT_SEEDS_H_
 
 #include "ft_driver.h"
 
-/* The letters which ft_seeds_option() knows, for getopt() */
+/* Letters of ft_seeds_option(), for getopt() */
 #define FT_SEEDS_OPTIONS "s:n:T:C:L:"
 
 /* @a _seconds, @a _clients and @a _links: the defaults */
@@ -28,11 +28,10 @@ typedef struct {
     unsigned links;
 } ft_seeds_t;
 
-/** Take an option. @return Whether it was one of these. */
+/** Handle an option. @return Whether it is one of these. */
 int ft_seeds_option(ft_seeds_t *seeds, int option, const char *arg);
 
-/** Read the records that clients have left in files NAME.0, NAME.1, ..., and remove
- *  these.
+/** Read the clients' records from files NAME.0, NAME.1, ..., and remove the files.
  *  @param [in]  size   Of a record.
  *  @param [out] num_p  Number of all.
  *  @return All of them, to be freed. */

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define FT_MAX_REPEATS 10 /* Of a run in a row */
+#define FT_MAX_REPEATS 10 /* Repetitions of one run */
 
 
 int ft_series_option(ft_series_t *series, int option, const char *arg)

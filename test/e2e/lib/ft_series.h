@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What sweeps have in common: they repeat a run with a fault at the first, second,
- * third, ... event, until a run ends before the fault hits anything. Used by ft_sweep.c
- * and ft_atom_sweep.c.
+ * Common code of sweeps, which repeat a run with a fault at the first, second, third,
+ * ... event, until a run ends before its fault fires. Used by ft_sweep.c and
+ * ft_atom_sweep.c.
  */
 #ifndef FT_SERIES_H_
 #define FT_SERIES_H_
@@ -21,11 +21,11 @@ typedef struct {
     double     start;    /* ft_now() */
     unsigned   count;    /* Series */
     unsigned   runs;
-    unsigned   points;   /* Runs in which the fault hit something */
+    unsigned   points;   /* Runs in which the fault fired */
     unsigned   cut;      /* Series which the time limit ended */
 } ft_series_t;
 
-/* The letters which ft_series_option() knows, for getopt() */
+/* Letters of ft_series_option(), for getopt() */
 #define FT_SERIES_OPTIONS "s:f:n:t:T:v"
 
 #define FT_SERIES_USAGE \
@@ -36,16 +36,16 @@ typedef struct {
     "  -T SECONDS   time limit; the summary counts the series that it ended\n" \
     "  -v           a line for each run\n"
 
-/** Take an option. @return Whether it was one of these. */
+/** Handle an option. @return Whether it is one of these. */
 int ft_series_option(ft_series_t *series, int option, const char *arg);
 
-/** @return Whether the options make sense. */
+/** @return Whether the options are valid. */
 int ft_series_is_valid(const ft_series_t *series);
 
-/** @return 1 if the fault of this run hit something, 0 if not, -1 to repeat the run. */
+/** @return 1 if the fault of this run fired, 0 if not, -1 to repeat the run. */
 typedef int (*ft_series_func_t)(void *arg);
 
-/** Call @a run with *event_p ascending until the fault hits nothing, or up to event
+/** Call @a run with ascending *event_p until the fault does not fire, or up to event
  *  @a last. @a max: no run has more events.
  *  @return NULL, or what is wrong. */
 const char *ft_series_run(ft_series_t *series, unsigned *event_p, unsigned last,

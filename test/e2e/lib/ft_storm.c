@@ -82,8 +82,8 @@ void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
     ++storm->faults;
 }
 
-/* The NIC dies, with an event or without. When a client's own NIC dies in silence while
- * it is on DC, nobody knows what that may still do, and the endpoint fails. */
+/* The NIC dies, with an event or without. An endpoint on DC fails if its own NIC dies
+ * without an event, because the NIC may still send. */
 static void ft_storm_kill(ft_storm_t *storm, unsigned host)
 {
     const char *option = ((host < storm->clients) &&
@@ -138,7 +138,7 @@ static void ft_storm_fault(ft_storm_t *storm)
         ft_storm_add_rule(storm, "packet", host, action);
         break;
     default:
-        /* The link in use ends at an exact point of an operation */
+        /* The link in use fails at an exact point of an operation */
         ft_storm_add_rule(storm, points[ft_random(&storm->random, 4)], host,
                           state);
         storm->broken |= 1u << host;
@@ -155,7 +155,7 @@ void ft_storm_blow(ft_storm_t *storm)
         usleep(1000 * ft_random(&storm->random, 50));
     }
 
-    /* Mostly all is well again, for a while */
+    /* Mostly no faults for a while */
     if (ft_random(&storm->random, 4) > 0) {
         ft_storm_end(storm);
         usleep(1000 * ft_random(&storm->random, 100));

@@ -1,14 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The functions of rc_varuna.h, found as a program finds them that is not linked with
- * the plugin.
+ * The functions of rc_varuna.h, for a program that is not linked with the plugin.
  */
 #ifndef FT_SYMBOL_H_
 #define FT_SYMBOL_H_
 
-/** @return The function of this name, or NULL. UCX has been initialized: it has loaded
- *  the plugin, preloaded or by its path of plugins (1.22). */
+/** @return The function of this name, or NULL. Call it after UCX has loaded the
+ *  plugin, which was preloaded or is in the path of plugins (1.22). */
 void *ft_symbol(const char *name);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct {
     uint32_t src_qpn;
     uint64_t addr;
     uint64_t length;
-    uint64_t data;        /* Of an atomic, what it found */
+    uint64_t data;        /* Of an atomic: the previous value */
     uint64_t compare;
     uint64_t swap;
     int      is_write;
@@ -25,11 +25,11 @@ typedef struct {
     int      duplicate;
     int      partial;
     int      last;
-    int      acked;       /* Its answer, or acknowledgement, was sent */
+    int      acked;       /* Its response was sent */
 } ft_entry_t;
 
-/** Read the next line. Begin with *text_p at the text, which is changed. A trace that
- *  is damaged or lacks entries ends the driver. @return 0 at the end. */
+/** Read the next line. *text_p is first the begin of the text, which is modified. A
+ *  trace that is damaged or incomplete ends the driver. @return 0 at the end. */
 int ft_trace_next(char **text_p, ft_entry_t *entry);
 
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Opening a UCT transport by name; nothing here knows which one it is.
+ * Open a UCT transport by its name. The code is the same for all transports.
  */
 #include "ft_uct.h"
 
@@ -31,7 +31,7 @@ static void ft_check_status(ucs_status_t status, const char *what)
     }
 }
 
-/* Failures of endpoints are counted: none may be reported in most tests */
+/* Count the failures of endpoints. Most tests allow none. */
 static ucs_status_t ft_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)
 {
     ft_uct_t *uct = arg;
@@ -45,7 +45,7 @@ static ucs_status_t ft_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)
     return UCS_OK;
 }
 
-/* What is to be opened */
+/* The device and transport to open */
 typedef struct {
     const char            *tl_name;
     const char            *dev_name; /* NULL: the first one */
@@ -88,7 +88,7 @@ static void ft_uct_open_iface(ft_uct_t *uct, const ft_uct_wanted_t *wanted,
                               UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
 }
 
-/* Open the memory domain if it has the transport. @return whether it has */
+/* Open the memory domain if it has the transport. @return Whether it has. */
 static int ft_uct_try_md(ft_uct_t *uct, uct_component_h component,
                          const char *md_name, const ft_uct_wanted_t *wanted)
 {

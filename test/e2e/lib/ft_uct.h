@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A UCT transport, opened by its name as any program may do, and the addresses
- * that two such programs exchange.
+ * A UCT transport that is opened by its name, and the addresses that two such programs
+ * exchange.
  */
 #ifndef FT_UCT_H_
 #define FT_UCT_H_
@@ -23,11 +23,10 @@ struct ft_uct {
     uct_iface_h         iface;
     uct_iface_attr_t    attr;
     volatile int        ep_errors;  /* Endpoints whose failure was reported */
-    void                (*ep_failed)(ft_uct_t *uct, uct_ep_h ep); /* Called for each
-                                       of them, if somebody sets it */
+    void                (*ep_failed)(ft_uct_t *uct, uct_ep_h ep); /* May be NULL */
 };
 
-/* All that a client needs of a server */
+/* A server's addresses */
 typedef struct {
     uint8_t  device[FT_ADDR_MAX];
     uint8_t  iface[FT_ADDR_MAX];
@@ -65,16 +64,16 @@ void ft_uct_close(ft_uct_t *uct);
 /** Register memory. */
 uct_mem_h ft_uct_reg(ft_uct_t *uct, void *address, size_t length);
 
-/** The address of this side, and of the memory @a memh at @a base. */
+/** Get the address of this process, and of the memory @a memh at @a base. */
 void ft_uct_own_address(ft_uct_t *uct, uct_mem_h memh, const void *base,
                         ft_address_t *address);
 
-/** Print the address of this side, and of the memory @a memh at @a base, on one
- *  line of stdout behind @a prefix. */
+/** Print @a prefix, the address of this process and that of the memory @a memh at
+ *  @a base, on one line of stdout. */
 void ft_uct_print_address(ft_uct_t *uct, const char *prefix, uct_mem_h memh,
                           const void *base);
 
-/** Print an address which was not made by ft_uct_print_address(), in its form. */
+/** Print any address in the format of ft_uct_print_address(). */
 void ft_uct_print_parsed(const char *prefix, const ft_address_t *address);
 
 /** Read what ft_uct_print_address() wrote. @return 0, or -1. */
@@ -88,7 +87,7 @@ void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
 /** Create an endpoint. */
 uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address);
 
-/** End the program: something failed that cannot be the fault of a fault. */
+/** End the program after a failure that no injected fault can cause. */
 void ft_die(const char *format, ...)
         __attribute__((format(printf, 1, 2), noreturn));
 

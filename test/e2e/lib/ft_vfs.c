@@ -15,7 +15,7 @@ typedef struct {
     uint64_t   sum;
 } ft_vfs_sum_t;
 
-/* The tree is locked while it is listed, so names are collected first */
+/* The tree is locked while it is listed, so collect the names first */
 static void ft_vfs_add_name(const char *name, void *arg)
 {
     ucs_string_buffer_appendf(arg, "%s\n", name);

@@ -5,17 +5,17 @@
 # usage: test/e2e/lib/mutant.sh [-g] NAME
 #        test/e2e/lib/mutant.sh -n
 #
-# Builds the plugin with the deliberate mistake test/mutations/NAME.patch, in copies of
-# the sources and of the build directory (mutants/NAME there), so that only what the
-# patch changes is compiled. Prints the path of a launcher that loads this plugin; -g:
-# the path of gtest_varuna with the mistake; -n: only checks that all patches apply.
-# Called by tests; RCV_BUILD is the build directory.
+# Builds the plugin with the deliberate mistake test/mutations/NAME.patch. It works in
+# copies of the sources and of the build directory (mutants/NAME), and compiles only
+# what the patch changes. Prints the path of a launcher that loads this plugin; -g: the
+# path of gtest_varuna with the mistake; -n: only checks that all patches apply.
+# RCV_BUILD is the build directory.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 patches=$top/test/mutations
 
-# check_patch NAME: whether it applies exactly; otherwise what to do
+# check_patch NAME: checks that it applies exactly, or prints how to renew it
 check_patch() {
     local files
 
@@ -24,12 +24,13 @@ check_patch() {
     cat >&2 <<END
 test/mutations/$1.patch no longer applies to $files. Its mistake:
 $(sed '/^$/,$d; s/^/    /' "$patches/$1.patch")
-Make this mistake where the rule is now, put "git diff -U2" below these lines, and undo it.
+Make this mistake in the present code, put the output of "git diff -U2" below these lines,
+and undo the mistake.
 END
     return 1
 }
 
-# check_patches: all of them
+# check_patches: checks all patches
 check_patches() {
     local patch status=0
 
@@ -68,7 +69,7 @@ fail() {
     exit 1
 }
 
-# copy_tree FROM TO PATH...: with their times, by which make decides
+# copy_tree FROM TO PATH...: copies them with their times, which make compares
 copy_tree() {
     local from=$1 to=$2
     shift 2
@@ -76,7 +77,7 @@ copy_tree() {
     tar -C "$from" -cf - "$@" | tar -C "$to" -xf -
 }
 
-# copy_all: the copies, with the mistake in them
+# copy_all: makes the copies, and applies the patch
 copy_all() {
     local tests=() headers
 
@@ -87,7 +88,7 @@ copy_all() {
         Makefile.in $varuna "${tests[@]}"
     copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
         "${tests[@]}" "${headers[@]}"
-    # What objects depend on is in the copy
+    # Objects depend on files in the copy
     find "$copy/_build" \( -name '*.Plo' -o -name '*.Po' \) \
         -exec sed -i "s#$top/\(src\|test\)/#$copy/\1/#g" {} +
     patch -s -d "$copy" -p1 -F0 --no-backup-if-mismatch <"$patch" >&2
@@ -100,13 +101,13 @@ make_in() {
         >"$copy/make.log" 2>&1 || fail "it does not build" "$copy/make.log"
 }
 
-# newer FILE DIRECTORY PATTERN: a file there, whose name matches, that is newer than FILE
+# newer FILE DIRECTORY PATTERN: prints a file of the directory that matches and is newer
 newer() {
     find "$top/$2" -newer "$build/$1" -regex ".*/$3" -print -quit
 }
 
-# check_build PROGRAM DIRECTORY: it was made from the present sources. Otherwise the copy
-# would have objects of one version and the list of files of another.
+# check_build PROGRAM DIRECTORY: checks that it was built from the present sources.
+# Otherwise the copy's objects and list of files would be of different versions.
 check_build() {
     local file
 
@@ -118,7 +119,7 @@ check_build() {
     }
 }
 
-# is_new PROGRAM OF: it was made from the present plugin and patch
+# is_new PROGRAM OF: whether it was built from the present plugin and patch
 is_new() {
     [ "$1" -nt "$2" ] && [ "$1" -nt "$patch" ]
 }

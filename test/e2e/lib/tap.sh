@@ -1,19 +1,19 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Sourced by all scripts test_*.sh, which define functions test_... and call
-# "run_tests" last. Each function is one test; it runs in a
-# subshell with "set -e" in a directory of its own ($PWD), which is removed.
-# TAP_FILTER selects tests by name. contrib/test.sh sets RCV_BUILD (build directory)
-# and RCV_PREFIX (where it was installed).
+# Sourced by all scripts test_*.sh, which define functions test_... and call "run_tests"
+# last. Each function is one test. It runs in a subshell with "set -e", in its own
+# directory ($PWD), which is removed afterwards. TAP_FILTER selects tests by name.
+# contrib/test.sh sets RCV_BUILD (build directory) and RCV_PREFIX (where it was
+# installed).
 
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
-# fail WORDS...: prints why, and ends the test. A command substitution only ends itself,
-# and prints to stderr, as its output is not shown
+# fail WORDS...: prints the reason and ends the test. In a command substitution it ends
+# only the substitution, and prints to stderr because the output is captured
 fail() {
     if [ "$BASH_SUBSHELL" -gt "${test_level:-0}" ]; then
         echo "# $*" >&2
@@ -23,12 +23,13 @@ fail() {
     exit 1
 }
 
-# check COMMAND...: it must succeed
+# check COMMAND...: fails unless the command succeeds
 check() {
     "$@" || fail "failed: $*"
 }
 
-# fails STATUS PATTERN COMMAND...: it must end with STATUS, and say PATTERN
+# fails STATUS PATTERN COMMAND...: the command must exit with STATUS, and its output
+# match PATTERN
 fails() {
     local want=$1 pattern=$2 out status=0
     shift 2
@@ -39,7 +40,7 @@ fails() {
         fail "\"$pattern\" is not in the output of $*: $out"
 }
 
-# await_listener PORT PID: until the process listens on that TCP port
+# await_listener PORT PID: waits until the process listens on this TCP port
 await_listener() {
     local i address
     address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
@@ -48,16 +49,17 @@ await_listener() {
         kill -0 "$2" 2>/dev/null || break
         sleep 0.02
     done
-    fail "nobody listens to port $1: $(tail -n 3 server.log)"
+    fail "no process listens on port $1: $(tail -n 3 server.log)"
 }
 
-# ended_at LINE COMMAND: prints for which command "set -e" has ended the test
+# ended_at LINE COMMAND: prints the command at which "set -e" has ended the test
 ended_at() {
     [[ $- != *e* ]] || echo "# ended in line $1 of ${BASH_SOURCE[1]##*/}: ${2%%$'\n'*}" >&2
 }
 
-# run_test NUMBER NAME: in a directory of its own and, if the script has a fabric, with a
-# fabric of its own. Must not be part of a condition, which would turn "set -e" off.
+# run_test NUMBER NAME: runs a test in its own directory and, if the script has a
+# fabric, with its own fabric. Don't call it in a condition, which would turn "set -e"
+# off.
 run_test() {
     local dir status
     dir=$(mktemp -d)
@@ -79,8 +81,8 @@ run_test() {
     return $status
 }
 
-# run_tests [COUNT]: COUNT of them in parallel (1). Use 2 or more if the tests wait most
-# of the time and are independent.
+# run_tests [COUNT]: runs all tests, COUNT (1) in parallel. Use 2 or more if the tests
+# are independent and wait most of the time.
 run_tests() {
     local tests name number=0 failed=0 running=0 outputs
 
@@ -102,7 +104,7 @@ run_tests() {
         (
             run_test $number "$name" >"$outputs/$number" 2>&1
             status=$?
-            # The output of a test comes in one piece
+            # Print the output of a test in one piece
             flock "$outputs" cat "$outputs/$number"
             exit $status
         ) &

@@ -1,17 +1,17 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The life of requests in rc_varuna, where the order of calls matters and no fault is
- * needed. Run by test/e2e/stories/test_requests.sh, with a server's address on stdin:
+ * The life cycle of requests in rc_varuna. These tests depend on the order of calls.
+ * Run by test/e2e/stories/test_requests.sh, with a server's address on stdin:
  *
- *     ft_requests nested   the callback of a flush posts and flushes again, while what is
- *                          behind it is being completed
- *     ft_requests listed   endpoints come and go while another thread lists them, and reads
- *                          their counters
- *     ft_requests released a remote key is released right after a put that has to be
+ *     ft_requests nested   the callback of a flush posts and flushes again, while later
+ *                          requests are being completed
+ *     ft_requests listed   endpoints are created and destroyed while another thread
+ *                          lists them and reads their counters
+ *     ft_requests released a remote key is released right after a put that must be
  *                          repeated
  *     ft_requests released_atomics  the same after atomics, without a failure
- *     ft_requests owed     queues of the NIC are so short that they have room for a put,
+ *     ft_requests owed     the NIC's queues are so short that they have room for a put
  *                          but not for its log entry
  */
 #include "ft_uct.h"
@@ -28,7 +28,7 @@
 #define FT_MAX_OPS 256
 #define FT_EPS     64
 #define FT_ATOMIC_ROUNDS 50
-#define FT_TIMEOUT 30    /* Seconds; less than a second is needed */
+#define FT_TIMEOUT 30    /* Seconds; normally less than one */
 
 static struct {
     ft_uct_t          uct;
@@ -132,15 +132,15 @@ static void ft_outer_done(uct_completion_t *comp)
     ft_count_done(comp);
     ++ft_nested.outer_done;
     ft_nested.inner = (uct_completion_t){ft_inner_done, 1, UCS_OK};
-    /* With something on the lane again the flush has to wait */
+    /* Something is on the lane again, so the flush must wait */
     if ((uct_ep_check(ft.ep, 0, NULL) == UCS_OK) &&
         (uct_ep_flush(ft.ep, 0, &ft_nested.inner) == UCS_INPROGRESS)) {
         ++ft_nested.inner_asked;
     }
 }
 
-/* One flush between two puts, of which the NIC knows at the time of the second that the
- * first is complete, and its user does not */
+/* One flush between two puts. When the second is posted, the first is complete for the
+ * NIC, but its callback was not called yet. */
 static void ft_run_nested(void)
 {
     ucs_status_t status;
@@ -202,7 +202,7 @@ static void ft_run_owed(void)
             }
         }
 
-        /* Whatever is still owed then is paid in these calls */
+        /* These calls post the log entries that are still owed */
         for (i = 0; i < 16; ++i) {
             ft_progress("nothing");
         }
@@ -218,7 +218,7 @@ static void ft_run_owed(void)
 
     printf("ft: %" PRIu64 " log entries were owed, and not needed\n", owed);
     if (owed == 0) {
-        ft_die("each put has a log entry, also those that were complete before");
+        ft_die("each put has a log entry, even those that were complete before");
     }
 }
 
@@ -226,7 +226,7 @@ static void ft_run_owed(void)
 
 static struct {
     volatile int stop;
-    unsigned     files;      /* Read, of endpoints */
+    unsigned     files;      /* Files of endpoints that were read */
     unsigned     listings;
 } ft_listed;
 
@@ -277,7 +277,7 @@ static void ft_run_listed(void)
         ft_die("no endpoint was listed");
     }
 
-    /* Those which are gone are in no list any more */
+    /* Destroyed endpoints are in no list any more */
     ft_listed.files = 0;
     ft_vfs_read("/uct", ft_count_file, NULL);
     i = ft_listed.files;
@@ -303,7 +303,7 @@ static void ft_wait(ucs_status_t status, uct_completion_t *comp, const char *wha
     }
 }
 
-/* A short put needs its key no more when it returns, says UCT */
+/* By UCT's definition, a short put does not need its key after it has returned */
 static void ft_run_released(void)
 {
     uint64_t *values = (uint64_t*)ft.memory;
@@ -315,7 +315,7 @@ static void ft_run_released(void)
     uint64_t value;
 
     for (round = 1; ft_vfs_sum("repeated") == 0; ++round) {
-        ft_progress("a failure"); /* There is one, or this takes too long */
+        ft_progress("a failure"); /* Wait for it */
         ft_wait(uct_rkey_unpack(ft.uct.component, ft.server.rkey, &rkey), NULL,
                 "rkey_unpack");
         for (i = 0; i < 16; ++i) {
@@ -348,8 +348,8 @@ static void ft_run_released(void)
     }
 }
 
-/* Nor does an atomic whose result nobody wants: most of these wait for their turn when
- * the key is released */
+/* Nor does an atomic without a result. Most of these are queued when the key is
+ * released. */
 static void ft_run_released_atomics(void)
 {
     uint64_t *values = (uint64_t*)ft.memory;

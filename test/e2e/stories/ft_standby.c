@@ -1,12 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Messages on a lane on which nothing has come for long: how many calls of progress
- * find one? Sender and receiver are two interfaces of this process; the second link is
- * the sender's first one. Run by test/e2e/stories/test_standby.sh:
+ * Messages on a lane that had no traffic for long: count the calls of progress until
+ * they are found. Sender and receiver are two interfaces of this process. The
+ * receiver's second link is the sender's first one. Run by
+ * test/e2e/stories/test_standby.sh:
  *
  *     ft_standby polling   the receiver calls progress all the time
- *     ft_standby sleeping  it sleeps until its descriptor is readable
+ *     ft_standby sleeping  the receiver sleeps until its descriptor is readable
  */
 #include "ft_uct.h"
 
@@ -21,10 +22,12 @@
 #define FT_CONNECT   400    /* Calls in which the sender connects */
 #define FT_PAUSE_US  2000
 
-/* Two links have four lanes, and a lane at rest is polled in every eighth call */
+/* Two links have four lanes, and a lane without traffic is polled in every eighth
+ * call */
 #define FT_MAX_CALLS (4 * 8)
 
-/* After waking up all lanes are polled; something else may have woken it before */
+/* After waking up all lanes are polled; something else may have woken the receiver
+ * first */
 #define FT_MAX_WAKE_CALLS 8
 
 static struct {
@@ -51,7 +54,7 @@ static void ft_send(void)
            UCS_ERR_NO_RESOURCE) {
         uct_worker_progress(ft.sender.worker);
         if (++calls > 1000000) {
-            ft_die("the message is not taken");
+            ft_die("the message cannot be sent");
         }
     }
 
@@ -86,7 +89,7 @@ static void ft_open(void)
     }
 }
 
-/* Calls of progress until the newest message is there */
+/* @return Calls of progress until the newest message has arrived */
 static unsigned ft_find(unsigned received)
 {
     unsigned calls = 0;
@@ -127,11 +130,11 @@ static void ft_run_polling(void)
     if (worst > FT_MAX_CALLS) {
         ft_die("a message was found in call %u", worst);
     } else if (worst < 2) {
-        ft_die("no lane has rested");
+        ft_die("all messages were found in the first call");
     }
 }
 
-/* @return Calls of progress that it took */
+/* @return Calls of progress before it could sleep */
 static unsigned ft_arm(void)
 {
     unsigned calls = 0;
@@ -139,14 +142,15 @@ static unsigned ft_arm(void)
     while (uct_iface_event_arm(ft.receiver.iface, UCT_EVENT_RECV) != UCS_OK) {
         uct_worker_progress(ft.receiver.worker);
         if (++calls > 10000) {
-            ft_die("it cannot sleep");
+            ft_die("the interface cannot be armed");
         }
     }
 
     return calls;
 }
 
-/* Sleep until the newest message is there. @return Calls of progress after waking up */
+/* Sleep until the newest message has arrived. @return Calls of progress after waking
+ * up */
 static unsigned ft_sleep(int fd, unsigned received)
 {
     struct pollfd pollfd = {.fd = fd, .events = POLLIN};
@@ -154,7 +158,7 @@ static unsigned ft_sleep(int fd, unsigned received)
 
     while (ft.received < received) {
         if (poll(&pollfd, 1, 5000) != 1) {
-            ft_die("message %u wakes nobody", received);
+            ft_die("message %u does not wake the receiver", received);
         }
 
         uct_worker_progress(ft.receiver.worker);

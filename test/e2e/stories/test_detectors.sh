@@ -2,10 +2,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Who finds out that a link is dead, and what for: heartbeat, hung requests, an
-# outside detector. A UCP job with checked contents runs over rc_varuna; the NIC's own
-# timers are so long that they would not find anything within the test. A test
-# waits for log lines and for the program, never for a time.
+# The detectors of a dead link: heartbeat, hung requests, an external detector. A UCP
+# job with checked contents runs over rc_varuna. The NIC's own timers are too long to
+# detect anything within the test. A test waits for log lines and for the program, never
+# for a fixed time.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -28,9 +28,9 @@ server() {
     await 20 "$name.port" .
 }
 
-# client HOST NAME SERVER ARGS...: sets client_pid. Waits until all endpoints (lanes) are
-# on RC on the first link, here and there: before that, who cuts it may cut nothing, and
-# UCP 1.13 aborts where an endpoint fails that has its answer to a new one to send yet
+# client HOST NAME SERVER ARGS...: sets client_pid. Waits until all endpoints (lanes) of
+# both sides are on RC on the first link. A cut before that may hit nothing, and UCP
+# 1.13 aborts if an endpoint fails before it has sent its answer to a new endpoint
 client() {
     local host=$1 name=$2 server=$3
     shift 3
@@ -42,7 +42,7 @@ client() {
     await 40 "$server.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
 }
 
-# all_good: the client ends its load, and has found no error
+# all_good: waits for the end of the client's load, which must have no error
 all_good() {
     kill -INT "$(program_of "$client_pid")"
     wait $client_pid || fail "client: $(tail -n 3 client.log)"
@@ -57,19 +57,19 @@ test_heartbeat_finds_a_silent_link() {
     await 20 client.log 'switched .*reason="heartbeat lost"'
     all_good
     grep -q 'heartbeat: peer .* is silent on mlx5_0:1 .* unknown fault: our port, the peer' \
-        client.log || fail "the fault was not told"
+        client.log || fail "the fault was not logged"
     fabric_down
 }
 
-# A peer which is stopped, its control plane included, is silent everywhere: that is
-# no reason to switch
+# A stopped peer, including its control plane, is silent on all links. That is no reason
+# to switch
 test_stopped_peer_is_no_dead_link() {
     local program_pid
     fabric_up
     server 0 server
     program_pid=$(program_of "$server_pid")
     client 1 client server -t 100 -r 1000
-    # The heartbeat asks where requests are under way: the endpoint is connected
+    # The heartbeat pings while requests are in flight: the endpoint is connected
     await 20 client.log ' [1-9][0-9]* op/s'
     kill -STOP "$program_pid"
     await 20 client.log 'peer .* is silent on all links'
@@ -102,8 +102,8 @@ test_outside_detector() {
     server 0 server UCX_RC_VARUNA_CTL_DIR=none
     client 1 client server -t 100 -r 500
     pid=$(ctl --list)
-    [ -n "$pid" ] || fail "the client does not listen"
-    [ "$(stat -c %a ctl)" = 700 ] || fail "anybody may enter $(stat ctl)"
+    [ -n "$pid" ] || fail "the client has no socket"
+    [ "$(stat -c %a ctl)" = 700 ] || fail "the directory's access is $(stat ctl)"
 
     check ctl "$pid" link mlx5_0:1 down
     await 20 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason="marked down"'
@@ -140,8 +140,8 @@ until_status() {
     fail "status is not $1: $(ctl --all status)"
 }
 
-# All links are gone, one returns before the give-up time: everything survives. The
-# client sleeps in epoll meanwhile, and must not spin for that
+# All links fail, and one returns before the give-up time: no request fails. Meanwhile
+# the client sleeps in epoll, and must not spin
 test_all_links_gone_one_returns() {
     local program_pid before after
     fabric_up
@@ -159,13 +159,13 @@ test_all_links_gone_one_returns() {
     await 60 client.log 'switched .*to=mlx5_1:1'
     all_good
     # 300 ticks of 10 ms would be a whole core
-    echo "# $((after - before)) ticks of 300 while nothing could be done"
+    echo "# $((after - before)) of 300 ticks of CPU time without a link"
     [ $((after - before)) -lt 75 ] || fail "it spins: $((after - before)) ticks"
     fabric_down
 }
 
-# A link that has failed a few times is held down, here for a minute. It is the last way
-# to the peer, so it is used at once
+# A link that has failed a few times is held down, here for a minute. If it is the last
+# link to the peer, it is used at once
 test_last_link_is_not_held_down() {
     local start
     export UCX_RC_VARUNA_HOLD_MIN=60s UCX_RC_VARUNA_HOLD_MAX=60s
@@ -183,7 +183,7 @@ test_last_link_is_not_held_down() {
     fabric_down
 }
 
-# None returns: the endpoint fails, and each completion is called exactly once
+# No link returns: the endpoint fails, and each completion is called exactly once
 test_all_links_gone_for_good() {
     export UCX_RC_VARUNA_GIVE_UP=1s
     fabric_up
@@ -196,11 +196,11 @@ test_all_links_gone_for_good() {
     grep -qE 'completions +([0-9]+) of \1, [1-9][0-9]* with an error, 0 twice' \
         client.log ||
         fail "completions: $(grep completions client.log)"
-    fabric_down --force # It also ends the server, if that has not ended itself
+    fabric_down --force # It also ends the server, if it is still running
 }
 
-# A link which fails again and again is left alone: without damping, each of its
-# returns would drag the traffic back
+# A link that fails repeatedly is held down. Without damping, traffic would move back at
+# each return
 test_flapping_is_damped() {
     local i switches
     export UCX_RC_VARUNA_HOLD_MIN=1s UCX_RC_VARUNA_HOLD_MAX=60s

@@ -2,19 +2,19 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Whose fault a silent link is: rc_varuna says it as far as the evidence goes, and no
-# further, or operators look at the wrong host. Each job also sends to itself and to
-# processes of its own host, which goes on inside the NIC whatever the link does.
+# Which side of a silent link has failed. rc_varuna reports only what the evidence
+# shows, or operators would look at the wrong host. Each job also sends to itself and to
+# processes of its host, which the NIC loops back in any state of the link.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
-# The heartbeat finds it, not the NIC's own timers
+# The heartbeat detects the fault, not the NIC's own timers
 nic_gives_up 4s 7
 silent='is silent on mlx5_0:1 and answers on another link: '
 
-# job NAME HOST SERVER...: sends to itself and to these
+# job NAME HOST SERVER...: starts a job that sends to itself and to these servers
 job() {
     local name=$1 host=$2 i
     shift 2
@@ -24,7 +24,7 @@ job() {
     done
 }
 
-# says NAME FAULT COUNT: so many times, and nothing else
+# says NAME FAULT COUNT: the log of NAME must report only FAULT, COUNT times
 says() {
     await 60 "$1.log" "$silent$2" "$3"
     ! grep "$silent" "$1.log" | grep -v "$silent$2" | grep . ||
@@ -41,7 +41,8 @@ jobs_end() {
     done
 }
 
-# With two hosts, neither can know. Two processes of one host are no two witnesses
+# With two hosts, neither can know which side has failed. Two processes of one host
+# count as one witness
 two_hosts() {
     fabric_up
     servers 0 s0
@@ -56,14 +57,15 @@ two_hosts() {
     await 60 a.log 'switched .*from=mlx5_0:1' 2
     await 60 b.log 'switched .*from=mlx5_0:1' 1
     await 60 c.log 'switched .*from=mlx5_0:1' 1
-    # What is found out later would be told
+    # A later finding would be logged
     sleep 1
     jobs_end a b c
     says a 'unknown fault' 2
     says b 'unknown fault' 1
     says c 'unknown fault' 1
-    ! grep -E 'is suspected|nobody answers' ./*.log || fail "nobody can know that"
-    fabric_down --force # The servers go on
+    ! grep -E 'is suspected|nobody answers' ./*.log ||
+        fail "a host blames one side without evidence"
+    fabric_down --force # Ends the servers
 }
 
 test_two_hosts_the_first_is_silent() {
@@ -74,8 +76,8 @@ test_two_hosts_the_second_is_silent() {
     two_hosts 1
 }
 
-# With three, the silent one finds that nobody answers on its link, and the others that
-# it alone does not
+# With three hosts, the silent one finds that no peer answers on its link, and the
+# others that only this host does not
 test_three_hosts() {
     fabric_up --hosts 3
     servers 0 s0
@@ -91,10 +93,10 @@ test_three_hosts() {
     link 0:0 up
     await 60 a.log 'link mlx5_0:1 is up again'
     jobs_end a b
-    ! grep "${silent}remote" a.log || fail "a accuses others"
-    ! grep "${silent}local" b.log || fail "b accuses itself"
+    ! grep "${silent}remote" a.log || fail "a blames other hosts"
+    ! grep "${silent}local" b.log || fail "b blames itself"
     ! grep 'is suspected' b.log || fail "b suspects its own link"
-    fabric_down --force # The servers go on
+    fabric_down --force # Ends the servers
 }
 
 run_tests

@@ -2,16 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# A link that fails at an exact packet, end to end: a UCP job with checked
-# contents runs over rc_varuna, and the fault hits the n-th message of the
-# requester's primary link. After each run memory, return values, completions and
-# order are right (the program says so), the emulator's trace has each put exactly
-# once, whichever lane failed, the fault has fired, and the endpoint has switched.
+# A link that fails at an exact packet: a UCP job with checked contents runs over
+# rc_varuna, and the fault hits the n-th message of the requester's primary link. After
+# each run the program has found memory, return values, completions and order correct,
+# the emulator's trace contains each put exactly once, the fault has fired, and the
+# endpoint has switched.
 #
-# RC_VARUNA_FAILOVER: how many consecutive messages are hit in each way (2). Data and
-# log entries take turns, so two are the least.
-# RC_VARUNA_JOB_LIMIT: seconds for each program of a job (60), of which a sixth to start:
-# test_sanitizers.sh allows more.
+# RC_VARUNA_FAILOVER: number of consecutive messages to hit in each way (2). Data and
+# log entries alternate, so 2 is the minimum. RC_VARUNA_JOB_LIMIT: seconds for each
+# program of a job (60), a sixth of them for its start. test_sanitizers.sh allows more.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -26,17 +25,17 @@ ucx_defaults
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 
-# switch_sum KEY: of the client's lines
+# switch_sum KEY: prints the sum of KEY in the client's log lines about switches
 switch_sum() {
     sed -nE "s/.*switched .* $1=([0-9]+).*/\1/p" client.log |
         awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# Puts which were compared with their target, in all jobs of a test
+# Puts that were compared with their target, in all jobs of a test
 equal=0
 different=0
 
-# job RULE...: one run with one fault; another rule is in second, if it is set
+# job RULE...: one run with this fault, and with the fault $second unless empty
 job() {
     local server i status=0
     rm -f port client.log ledger summary
@@ -66,13 +65,13 @@ job() {
     grep -q 'rc_varuna: switched' client.log server.log ||
         fail "$*: nothing was switched"
     "$emu" trace -n "$fabric" --json 2>trace.err | "$judge" ledger 0 >judge.log ||
-        fail "$*: the trace does not agree: $(head -n 2 judge.log trace.err)"
+        fail "$*: the trace is wrong: $(head -n 2 judge.log trace.err)"
     equal=$((equal + $(switch_sum equal)))
     different=$((different + $(switch_sum different)))
     fabric_down
 }
 
-# each RULE...: the rule at consecutive messages
+# each RULE...: runs jobs with the rule at consecutive messages
 each() {
     local n
     for ((n = first; n < first + sweep; ++n)); do
@@ -104,7 +103,7 @@ test_cut_in_the_middle_of_a_large_put() {
     job packet host=1 link=0 op=write size=64k- pkt=middle nth=3 silent=1:0
 }
 
-# UCP 1.18 puts gets into messages if errors are to be handled, but by its old protocols
+# With error handling, UCP 1.18 replaces gets by messages, except with its old protocols
 test_read_is_lost() {
     case $("$top/config/ucx_version.sh" installed ucx_info) in
     1.18.*) export UCX_PROTO_ENABLE=n ;;
@@ -120,9 +119,9 @@ test_message_is_lost() {
     each packet host=1 link=0 op=send
 }
 
-# The first messages of an endpoint travel on DC, whose responder has no PSN to ask
-# for. Odd messages are data, even ones log entries; one that was executed without
-# its entry is told by its target.
+# The first messages of an endpoint use DC, whose responder has no PSN to read. Odd
+# messages are data, even ones log entries. A put that was executed without its log
+# entry is found by comparing the target.
 test_fallback_lane_after_execution() {
     action=silent=1:0
     first=1
@@ -140,7 +139,7 @@ test_fallback_lane_before_execution() {
     [ "$different" -gt 0 ] || fail "no put was found to be lost"
 }
 
-# Of three links two fail, the second at a read of the first one's recovery.
+# Two of three links fail, the second one at a read of the first recovery.
 test_comparison_is_interrupted() {
     export UCX_RC_VARUNA_PSN=n
     action=silent=1:0
@@ -153,8 +152,8 @@ test_comparison_is_interrupted() {
     ((equal + different > 0)) || fail "no put was compared"
 }
 
-# As where a NIC cannot be asked. Which messages are data, and which log entries,
-# differs from run to run.
+# As with a NIC that cannot read its PSN. Which messages are data and which are log
+# entries differs from run to run.
 test_without_psn() {
     export UCX_RC_VARUNA_PSN=n
     action=silent=1:0

@@ -2,20 +2,20 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# A port that flaps costs both hosts a few switches, and then nothing: the host whose
-# port it is hears of it by its events, and tells the others.
+# A flapping port causes a few switches on both hosts, and then none: the port's host
+# gets its events, and informs its peers.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
-# The NIC's own timers find nothing while this runs
+# The NIC's own timers detect nothing during the test
 nic_gives_up 4s 7
-# A computer under load must not look like a silent link
+# A slow machine must not look like a silent link
 export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
 
-# Two jobs, one in each direction, whose primary link flaps at the side of host 0. They
-# only put: nobody waits for the other side's program
+# Two jobs, one in each direction; the primary link flaps at host 0. They only put, so
+# none waits for the other side's program
 start_jobs() {
     local name
     fabric_up
@@ -28,7 +28,7 @@ start_jobs() {
     done
 }
 
-# flap COUNT: the port fails so often
+# flap COUNT: the port goes down and up COUNT times
 flap() {
     link 0:0 flap 500ms,0.7
     await 60 a.log 'link mlx5_0:1 is down: port event'
@@ -46,7 +46,7 @@ jobs_end() {
     done
 }
 
-# few_switches MAXIMUM
+# few_switches MAXIMUM: checks that each job has switched, but not more often
 few_switches() {
     local name count
     for name in a b; do
@@ -55,25 +55,25 @@ few_switches() {
         [ "$count" -ge 1 ] && [ "$count" -le "$1" ] ||
             fail "$name switched $count times: $(grep switched $name.log | tail -n 3)"
     done
-    # Host 0 has said it
+    # Host 0 has informed host 1
     check grep -q "switched .*reason=\"the peer's port is down\"" b.log
 }
 
-# on_rc NAME: it works as if nothing had happened: the last that it did was to move from
-# the fallback to RC on the other link, and it has completed much since
+# on_rc NAME: checks that the last move was from the fallback to RC on the other link,
+# and that the job has completed much since then
 on_rc() {
     local last done_then
     last=$(grep -E 'rc_varuna: switched|planned swap from' $1.log | tail -n 1)
     grep -q 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1' <<<"$last" ||
-        fail "$1: the last that it did is: $last"
+        fail "$1: the last move is: $last"
     done_then=$(awk '/rc_varuna: switched/ { n = done } /^ft: now 0 / { done = $5 }
                      END { print n }' $1.log)
     [ "${completed_at[$1]}" -gt $((done_then + 1000)) ] ||
         fail "$1 completed $done_then, and ${completed_at[$1]} in the end"
 }
 
-# measure: what each job has completed for each tick of its processor time since the last
-# call. It never sleeps, so what it waits for costs it as much
+# measure: operations that each job has completed per tick of its CPU time since the
+# last call. Jobs never sleep, so waiting costs CPU time too
 declare -A completed_at ticks_at rate
 measure() {
     local name completed ticks
@@ -101,23 +101,23 @@ test_both_hosts_are_damped() {
     measure
     few_switches 5
     for name in a b; do
-        # How fast it is depends on what else the computer does
+        # The rate depends on other load of the machine, so it is only printed
         echo "# $name: ${before[$name]} undisturbed, ${rate[$name]} while the port flaps"
         on_rc $name
     done
     jobs_end
-    fabric_down --force # The servers go on
+    fabric_down --force # Ends the servers
 }
 
-# Where traffic stays on the link that it was moved to, it is moved once. Host 1 can know
-# by host 0's word alone: there is no heartbeat
+# If traffic does not return to the primary link, it moves once. There is no heartbeat,
+# so host 1 learns of the failure only from host 0
 test_nobody_returns() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     start_jobs
     flap 6
     few_switches 1
     jobs_end
-    fabric_down --force # The servers go on
+    fabric_down --force # Ends the servers
 }
 
 run_tests

@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Requests that neither finish nor fail: a queue pair that hangs while its link and
-# its peer are alive has to be left; a peer that only computes, with no receive
-# buffers left, has to be waited for.
+# Requests that neither complete nor fail. An endpoint must leave a queue pair that
+# hangs while its link and its peer are alive. It must wait for a peer that computes and
+# has no receive buffers left.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -12,19 +12,19 @@
 
 export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HANG_TIMEOUT=200ms
 
-# Only puts are unfinished; messages are, and the peer's application works
+# With unfinished puts only; and with messages while the peer's application works
 test_queue_pair_hangs() {
     drive ft_sweep -N hang -f hang,exec_hang -s put_short,am_short -t 4
     grep -qE 'switches [1-9]' out || fail "nothing was switched"
     grep -q "none of its requests needs a receive buffer" ft_sweep.log ||
-        fail "the puts hung for another reason"
+        fail "puts: wrong reason"
     grep -q "the peer's application is not busy" ft_sweep.log ||
-        fail "the messages hung for another reason"
+        fail "messages: wrong reason"
 }
 
-# Writes do not arrive, and all else does: the peer answers, its application works. Only
-# puts are unfinished, and these need nobody's receive buffers. The NIC's own timers would
-# find it in half a minute.
+# Writes do not arrive, but everything else does: the peer answers, and its application
+# works. Only puts are unfinished, which need no receive buffers. The NIC's own timers
+# would take half a minute.
 test_writes_vanish() {
     export UCX_LOG_LEVEL=debug UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
     fabric_up
@@ -42,13 +42,13 @@ test_writes_vanish() {
         fail "$(grep 'rc_varuna: switched' client.log)"
 }
 
-# It hangs at each event of a recovery from something else
+# A queue pair hangs at each event of a recovery from another fault
 test_queue_pair_hangs_and_link_fails() {
     drive ft_sweep -N hang -L 3 -p rc -f hang -s mixed1 -n 3 -d silent,down -t 9
 }
 
-# More messages than the peer has receive buffers, and its application computes for
-# ten times the timeout. Behind them are a read, a put and a flush.
+# More messages than the peer has receive buffers, while its application computes for
+# ten times the timeout. A read, a put and a flush follow them.
 test_peer_computes() {
     export UCX_LOG_LEVEL=debug
     fabric_up
@@ -64,8 +64,8 @@ test_peer_computes() {
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
 
-# With fewer than 33 buffers UCX's receive queue is longer than the completion queue
-# that it makes for them, which overruns. Messages would be lost that were acknowledged.
+# With fewer than 33 buffers UCX's receive queue is longer than its completion queue,
+# which overruns. Acknowledged messages would be lost.
 test_receive_queue_is_short() {
     export UCX_LOG_LEVEL=debug UCX_IB_RX_QUEUE_LEN=12
     export UCX_RC_MLX5_RX_QUEUE_LEN=12 UCX_DC_MLX5_RX_QUEUE_LEN=12
@@ -82,9 +82,8 @@ test_receive_queue_is_short() {
         fail "the completion queue overran"
 }
 
-# The application computes itself for ten times the timeout, while its requests are
-# unfinished. That nobody looked for completions is no reason to think that there
-# are none.
+# The requester's application computes for ten times the timeout while its requests are
+# unfinished. They may be complete, because nobody has polled.
 test_we_compute() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_MLX5_TIMEOUT=4s
@@ -100,8 +99,9 @@ test_we_compute() {
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
 
-# It computes for longer than the give-up time while its endpoint waits for an answer
-# that was lost. Nobody has asked again meanwhile, so nobody may give up.
+# The application computes for longer than the give-up time while its endpoint waits for
+# an answer that was lost. It has not repeated the request meanwhile, so it must not
+# give up.
 test_we_compute_while_recovering() {
     local number i
 
@@ -128,8 +128,8 @@ test_we_compute_while_recovering() {
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
-# A DC queue pair fails while the application computes, and then its NIC dies: UCX would
-# end the process when it finds the error, as it cannot reset that queue pair.
+# A DC queue pair fails while the application computes, and then its NIC dies. UCX would
+# abort at the error, because it cannot reset that queue pair.
 test_nic_dies_behind_an_error() {
     export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=200ms UCX_DC_MLX5_RETRY_COUNT=1
     fabric_up
@@ -167,9 +167,9 @@ test_we_look_seldom() {
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
 
-# UCX takes one completion at a call of progress, which comes every 20 ms only, and a
-# dozen wait there when a link fails under a new endpoint, on DC: they are flushed at
-# once, and only the application is slow
+# UCX polls one completion per call of progress, here every 20 ms. When the link of a
+# new endpoint on DC fails, a dozen completions are flushed at once and wait for the
+# slow application
 test_we_take_completions_slowly() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=40ms

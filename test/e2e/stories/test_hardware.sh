@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# NICs and fabrics on which an assumption of docs/HARDWARE.md is false, or says something
-# else than the emulator's default one: what the plugin makes of it.
+# How the plugin handles NICs and fabrics on which an assumption of docs/HARDWARE.md is
+# false, or which differ from the emulator's default.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -11,27 +11,28 @@
 
 export UCX_LOG_LEVEL=debug
 
-# fabric_down_checked: each quirk that was on has acted
+# fabric_down_checked: fails unless each quirk of the fabric has acted
 fabric_down_checked() {
     check "$emu" quirk -n "$fabric" list --check >quirks
     fabric_down
 }
 
-# opened NAME=VALUE...: the log of a process that opens the transport is in open.log
+# opened NAME=VALUE...: opens the transport in a process; its log is open.log
 opened() {
     env UCX_LOG_FILE=stderr "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" \
         ucx_info -d -t rc_varuna >open.log 2>&1 || fail "$(tail -n 3 open.log)"
 }
 
-# lifetime_is SECONDS VALUE: with this value of the option
+# lifetime_is SECONDS VALUE: checks the lifetime with this value of the option
 lifetime_is() {
     opened UCX_RC_VARUNA_PACKET_LIFETIME="$2"
     grep -q "rc_varuna: packet lifetime $1 s" open.log ||
         fail "$2 is not $1 s: $(grep 'packet lifetime' open.log)"
 }
 
-# An operation in flight on DC fails, and is repeated on the next link: how long did that
-# take? With no spare queue pairs, DC is what a server offers that does not call progress.
+# Measures the time until an operation in flight on a failed DC lane is repeated on the
+# next link. Without spare queue pairs, a server that does not call progress offers only
+# DC.
 time_from_dc() {
     local i
     jobs_start UCX_RC_VARUNA_SPARE_QPS=0
@@ -57,7 +58,7 @@ test_lifetime_is_the_subnet_timeout() {
     fabric_down
 }
 
-# "inf" is what no fabric exceeds, and more than endpoints wait
+# "inf" is longer than an endpoint waits
 test_lifetime_is_bounded() {
     fabric_up --subnet-timeout 31
     lifetime_is 8796.093 auto
@@ -77,7 +78,7 @@ test_lifetime_is_unknown() {
     fabric_down
 }
 
-# It is waited for before something is repeated that was in flight on DC, and not longer
+# Operations in flight on DC are repeated after the lifetime, and not much later
 test_lifetime_is_waited_for() {
     local timeout time
     export UCX_RC_VARUNA_PACKET_LIFETIME=auto UCX_RC_VARUNA_RETURN_DELAY=inf

@@ -2,25 +2,26 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Control messages that arrive behind the end of their endpoint. Paths are not in order
-# with each other: an endpoint asks on link 0, gets no answer, asks on link 1, has what it
-# wants and is closed; then its first requests arrive. The request to open is taken for a
-# new endpoint's, and what was asked of the old one must not be done for that: the memory
-# may be freed. The same with a plugin that takes it (mutant.sh) shows that it would be.
+# Control messages that arrive after the end of their endpoint. Links are not ordered
+# with each other: an endpoint sends requests on link 0, gets no answer, repeats them on
+# link 1, completes and is closed; then its first requests arrive. The server takes the
+# request to open for a new endpoint's, but must not execute the old endpoint's other
+# requests for it: the memory may be freed. A plugin with this mistake (mutant.sh) shows
+# that the test detects it.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
-# The third link only tells the fabric when to let go
+# A write on the third link triggers the delivery of the late packets
 export UCX_RC_VARUNA_LINKS=mlx5_0:1,mlx5_1:1
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
 export UCX_RC_VARUNA_ATOMIC_MODE=proxy
-export UCX_RC_VARUNA_RETURN_DELAY=inf # Who has left link 0 says CLOSE on link 1
+export UCX_RC_VARUNA_RETURN_DELAY=inf # Send CLOSE on link 1 after leaving link 0
 job=ft_atom_job
 
-# lines ROLE PATTERN: how many there are
+# lines ROLE PATTERN: prints the number of matching lines
 lines() {
     grep -cE "$2" "$1.log" || true
 }
@@ -35,11 +36,12 @@ await_lines() {
     fail "\"$2\" is there $(lines "$1" "$2") times, not $3, in $1.log"
 }
 
-# close_before_arrival: adds 1 to the server's word over an endpoint, closes it when it has
-# left link 0, and lets arrive what it had said there. $answer is what the server sees then
+# close_before_arrival: adds 1 to the server's word over an endpoint, closes the
+# endpoint after it has left link 0, and then delivers its messages on link 0. $answer
+# is the word that the server sees then
 close_before_arrival() {
     local vqp
-    fabric_up --links 3 --time-scale 0.02 # For the NIC it is late, not lost
+    fabric_up --links 3 --time-scale 0.02 # So that the NIC waits for late packets
     jobs_start
     await_lines server 'opened target' 1
     ask server "set 0"
@@ -57,7 +59,7 @@ close_before_arrival() {
     await_lines server "received CLOSE vqp=$vqp .* on mlx5_1:1" 1
     link 1:2 down
     await_lines server "received OPEN_REQ vqp=$vqp .* on mlx5_0:1" 1
-    # What it opens is closed again, and behind it came what was asked for
+    # The late target is closed again; the late atomic came after it
     await_lines client "send CLOSE vqp=$vqp " 2
     await_lines server "received CLOSE vqp=$vqp " 2
     ask client "idle 0.2"
@@ -76,7 +78,7 @@ test_late_requests_do_nothing() {
 test_they_would_if_their_opening_was_ignored() {
     launcher=$("$top/test/e2e/lib/mutant.sh" any_opening)
     close_before_arrival
-    [ "$answer" = "ft: ok 2" ] || fail "nothing was found: $answer"
+    [ "$answer" = "ft: ok 2" ] || fail "the mistake was not detected: $answer"
     jobs_stop
     fabric_down
 }

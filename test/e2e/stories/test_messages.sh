@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# A message that was acknowledged and then lost, as when a NIC dies with messages
-# in its completion queue: message 100 of the client vanishes in the server, whose plugin
-# is that of test/mutations/lose_message.patch. No process may hang, and both sides must report what happened.
+# A message that was acknowledged and then lost, as when a NIC dies with messages in its
+# completion queue. The server runs the plugin of test/mutations/lose_message.patch,
+# which loses message 100. No process may hang, and both sides must report the loss.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -17,13 +17,13 @@ nic_gives_up 10ms 2
 server_run=$run
 client_run=$run
 
-# mutate SIDE NAME: with this patch
+# mutate SIDE NAME: runs this side with this patch
 mutate() {
     declare -g "${1}_run=$(check "$top/test/e2e/lib/mutant.sh" "$2")"
 }
 
-# pair TEST: starts both sides of a ucx_perftest in $fabric, the client's process is
-# $client. With the fault ${rule[@]}
+# pair TEST: starts both sides of ucx_perftest in $fabric with the fault ${rule[@]};
+# $client is the client's pid
 pair() {
     fabric_up
     [ -z "${rule[*]-}" ] || fault "${rule[@]}"
@@ -48,29 +48,30 @@ port=$((20000 + ($$ + RANDOM) % 20000))
 test_nothing_is_lost_without_a_fault() {
     pair -t tag_bw -s 64 -n 20000 -w 100
     wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
-    ! grep -q 'did not come' client.log server.log || fail "a gap is seen"
+    ! grep -q 'did not come' client.log server.log || fail "a gap was reported"
     down
 }
 
-# Later messages come, and are held
+# Later messages arrive, and are held
 test_later_messages_tell() {
     mutate server lose_message
     pair -t tag_bw -s 64 -n 20000 -w 10
-    # Which of the two comes first depends on how fast the others arrive
+    # Which line comes first depends on timing
     await 50 server.log 'message 100 (was acknowledged, but did not come|is missing)'
     await 50 client.log 'fails in state.*Connection reset'
     down
 }
 
-# No later one does, since each message waits for the answer to the one before: the
-# requester, which knows that it was acknowledged, tells at the fence
+# Each message waits for the answer to the last one, so none follows the lost one. The
+# requester knows that it was acknowledged, and informs the responder at the fence
 test_fence_tells() {
     export UCX_ZCOPY_THRESH=0
     mutate server lose_message
     pair -t tag_lat -s 1024 -n 2000 -w 10
     await 50 server.log 'message 100 of vQP . is lost'
     sleep 1
-    ! grep -q 'did not come' client.log server.log || fail "it was seen early"
+    ! grep -q 'did not come' client.log server.log ||
+        fail "the gap was reported before the fence"
     link 0:0 down
     link 1:0 down
     await 50 server.log 'message 100 was acknowledged, but did not come'
@@ -78,8 +79,8 @@ test_fence_tells() {
     down
 }
 
-# Numbers of messages start anywhere. The lane is lost just before, when, and just after
-# they wrap around
+# The first message has a random number. The lane fails just before, when, and just
+# after the numbers wrap around
 test_numbers_wrap_around() {
     local nth rule
     mutate server am_wrap
@@ -88,7 +89,7 @@ test_numbers_wrap_around() {
         rule=(ack host=1 op=send size=1024-2047 "nth=$nth" silent=1:0)
         pair -t tag_bw -s 1024 -n 20000 -w 10
         wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
-        ! grep -q 'did not come' client.log server.log || fail "a gap is seen"
+        ! grep -q 'did not come' client.log server.log || fail "a gap was reported"
         grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
         faults_fired
         down

@@ -2,10 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# A peer whose application sleeps in code of its own, and never calls progress:
-# RC is connected to it nevertheless, and after a failure of the link the endpoint
-# recovers, and gets RC on the other link. (varuna_cost's server blocks on a
-# socket for as long as the client works.)
+# A peer whose application never calls progress. RC is connected to it nevertheless.
+# After a failure of the link the endpoint recovers, and connects RC on the other link.
+# (varuna_cost's server blocks on a socket while the client works.)
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -16,7 +15,7 @@ ucx_defaults
 export UCX_LOG_LEVEL=debug
 nic_gives_up 10ms 2
 
-# job COUNT [RULE...]: so many puts, with a fault if one is given, which must fire.
+# job COUNT [RULE...]: posts COUNT puts, with a fault if one is given, which must fire.
 # The client's log is in client.log.
 job() {
     local count=$1 server status=0

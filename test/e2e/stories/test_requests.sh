@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The life of a request, where it can go wrong without any fault (ft_requests.c).
+# Mistakes in the life cycle of requests that need no fault (ft_requests.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -11,7 +11,7 @@
 # The server makes no progress and has no queue pair ready, so its client stays on DC
 export UCX_RC_VARUNA_SPARE_QPS=0
 
-# requests WHAT [RULE...]: runs it against a server, with a fault if one is given
+# requests WHAT [RULE...]: runs ft_requests WHAT, with a fault if one is given
 requests() {
     fabric_up
     [ $# -eq 1 ] || fault "${@:2}"
@@ -24,28 +24,27 @@ requests() {
     fabric_down
 }
 
-# A completion that finishes requests one after the other must not use any of them for a
-# flush that a callback posts in between
+# While a completion retires several requests, a flush that a callback posts must not
+# reuse any of them
 test_flush_in_a_callback() {
     requests nested
 }
 
-# UCX's VFS tree is read by a thread of its own. What was freed is overwritten, so nobody
-# finds an endpoint there that seems to be one
+# A separate thread reads UCX's VFS tree. Freed memory is overwritten, so an access to a
+# destroyed endpoint fails
 test_endpoints_are_listed_by_another_thread() {
     export MALLOC_PERTURB_=165
     requests listed
 }
 
-# No log entry is written for a request that is complete, or in the name of one that has
-# taken its place in memory
+# No log entry is written for a completed request, or for another one that has taken its
+# place in memory
 test_owed_log_entries() {
     export UCX_DC_MLX5_TX_QUEUE_LEN=1
     requests owed
 }
 
-# What was freed is overwritten (not in caches of threads): nobody may look at a released
-# key
+# Freed memory is overwritten (except in thread caches): a released key must not be read
 test_released_key() {
     export MALLOC_PERTURB_=165 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
     nic_gives_up 10ms 2

@@ -2,10 +2,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What recovery is for. A writes a word; its acknowledgement is lost with the link.
-# A third party, which has seen A's word, writes B over it. Repeating blindly
-# (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna does not.
-# If it cannot know, UCX_RC_VARUNA_AMBIGUOUS decides.
+# Why blind repetition is wrong. A client writes A to a word; the acknowledgement is
+# lost with the link. A third party, which has seen A, writes B over it. A blind
+# repetition (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna
+# does not. If it cannot know whether A was executed, UCX_RC_VARUNA_AMBIGUOUS decides.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -15,9 +15,9 @@ ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 
-# abc MODE: $final is the final value of the word, and how often A was seen. With hold=yes
-# no link is left at first: the other one fails as well, and returns after B was written,
-# so that a comparison finds B.
+# abc MODE: $final is the final value of the word, and how often A was seen. With
+# hold=yes the other link fails too, and returns after B was written, so that a
+# comparison finds B.
 abc() {
     local status=0 holder=
     fabric_up
@@ -41,18 +41,18 @@ abc() {
     return $status
 }
 
-# vfs FILE VALUE
+# vfs FILE VALUE: checks the value of this file in UCX's VFS tree
 vfs() {
     grep -q "^vfs: .*/$1 $2$" client.log ||
         fail "$1 is not $2: $(grep "/$1 " client.log)"
 }
 
-# vfs_value FILE
+# vfs_value FILE: prints the value of this file
 vfs_value() {
     sed -n "s|^vfs: .*/$1 ||p" client.log | tail -n 1
 }
 
-# vfs_above FILE NUMBER
+# vfs_above FILE NUMBER: checks that the value is greater
 vfs_above() {
     [ "$(vfs_value "$1")" -gt "$2" ] || fail "$1 is $(vfs_value "$1")"
 }
@@ -73,8 +73,8 @@ test_varuna_does_not_repeat_what_was_executed() {
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# Without the PSN, and with B over A, it is not known whether A was executed: its log
-# entry was lost with the link. The policy decides
+# Without the PSN, and with B over A, the requester cannot know whether A was executed,
+# because A's log entry was lost with the link. The policy decides
 test_ambiguous_put_is_repeated() {
     local hold=yes
     UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
@@ -92,7 +92,7 @@ test_ambiguous_put_is_repeated() {
 test_ambiguous_put_fails_the_endpoint() {
     local hold=yes
     ! UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
-        fail "the client did not notice"
+        fail "the client's endpoint did not fail"
     check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
         client.log
     vfs vqp/0/ambiguous 1
@@ -100,11 +100,11 @@ test_ambiguous_put_fails_the_endpoint() {
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# on_dc POLICY: the same on the fallback lane, which has no PSN to ask for
+# on_dc POLICY: the same on the fallback lane, which has no PSN
 on_dc() {
     local hold=yes what=first status=0
     UCX_RC_VARUNA_AMBIGUOUS=$1 abc varuna || status=$?
-    # What the counters promise: one put is in doubt, and it is not equal
+    # One put is ambiguous, and it is not equal
     vfs vqp/0/ambiguous 1
     vfs vqp/0/compared_equal 0
     vfs vqp/0/compared_different 1
@@ -112,7 +112,7 @@ on_dc() {
     return $status
 }
 
-# A overwrites B, as described in RECOVERY.md: once, and it is counted
+# A overwrites B once, and the put is counted, as RECOVERY.md describes
 test_fallback_lane_repeats_over_a_third_party() {
     on_dc repeat || fail "the client failed"
     check grep -q 'switched .*was=dc .*ambiguous=1' client.log
@@ -120,16 +120,16 @@ test_fallback_lane_repeats_over_a_third_party() {
     [ "$final" = "B, seen 2 times" ] || fail "A was not repeated: $final"
 }
 
-# ... or no write is lost, and the endpoint fails
+# ... or the endpoint fails, and B is not lost
 test_fallback_lane_fails_behind_a_third_party() {
-    ! on_dc fail || fail "the client did not notice"
+    ! on_dc fail || fail "the client's endpoint did not fail"
     check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
         client.log
     vfs vqp/0/repeated 0
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# No other process writes: the put is found to be equal, and is not repeated
+# No other process writes: the target equals the put, which is not repeated
 test_fallback_lane_finds_its_own() {
     local role=lone what=first
     abc varuna || fail "the client failed"
@@ -151,8 +151,8 @@ test_memory_of_a_device_is_not_compared() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
-# The message before it has no completion of its own and is repeated. The server does not
-# connect RC, so no planned swap asks for that completion either
+# The message before it has no completion of its own and is repeated. The server does
+# not connect RC, so no planned swap requests its completion either
 test_fallback_lane_finds_its_own_behind_a_message() {
     local role=idle what=second
     export UCX_RC_VARUNA_SPARE_QPS=0
@@ -162,7 +162,7 @@ test_fallback_lane_finds_its_own_behind_a_message() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
-# The very same run
+# The baselines, in the same run
 test_resend_does() {
     abc resend || fail "the client failed"
     [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
@@ -175,12 +175,12 @@ test_resend_cache_does() {
 }
 
 test_none_fails() {
-    ! abc none || fail "the client did not notice"
+    ! abc none || fail "the client's endpoint did not fail"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 
-# The benchmark that counts what each of them repeats has the same failures for all, and
-# checks that they lose the same puts
+# The benchmark that counts the repetitions of each baseline injects the same failures
+# into all, and checks that they lose the same puts
 test_equal_points_of_failure() {
     "$top/contrib/bench/recovery.sh" -e 4 -b 16 -n 2 -u 16 -r 1 4096 >out 2>&1 ||
         fail "$(tail -n 3 out)"

@@ -20,7 +20,7 @@ test_message_is_found() {
     standby polling
 }
 
-# and wakes who sleeps.
+# and wakes a sleeping process.
 test_message_wakes() {
     standby sleeping
 }

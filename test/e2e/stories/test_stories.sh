@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Failures in a given order, which the sweep and the chaos run hit by accident if at
-# all. A server and a client (test/e2e/lib/ft_job.c), which checks values, completions,
-# messages and memory of each run.
+# Sequences of failures that the sweep and the chaos run would hit only by accident. A
+# client (test/e2e/lib/ft_job.c) checks values, completions, messages and the server's
+# memory in each run.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -12,7 +12,7 @@
 
 export UCX_LOG_LEVEL=debug
 
-# busy_until PATTERN: the client works until its log says it
+# busy_until PATTERN: the client works until its log matches
 busy_until() {
     local i
     for ((i = 0; i < 300; ++i)); do
@@ -24,7 +24,7 @@ busy_until() {
 }
 runs=0
 
-# dozing [ENV...]: of the server, which sleeps on its event descriptor
+# dozing [ENV...]: the server, with these variables, sleeps on its event descriptor
 dozing() {
     local plan
     fabric_up
@@ -42,20 +42,21 @@ dozing() {
     fabric_down
 }
 
-# in_order FILE PATTERN...: lines of the file match them, one behind the other
+# in_order FILE PATTERN...: checks that lines of the file match the patterns in this
+# order
 in_order() {
     local file=$1 from=1 found
     shift
     while [ $# -gt 0 ]; do
         found=$(tail -n +$from "$file" | grep -nE -e "$1" |
                 sed -n '1s/:.*//p') || true
-        [ -n "$found" ] || fail "there is no \"$1\" behind line $from of $file"
+        [ -n "$found" ] || fail "there is no \"$1\" after line $from of $file"
         from=$((from + found))
         shift
     done
 }
 
-# What an operator reads of a failover at level "debug", "grep rc_varuna:" of the log
+# The log of a failover at level "debug", after "grep rc_varuna:"
 test_log_tells_the_story() {
     local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
     fabric_up
@@ -91,7 +92,7 @@ test_log_tells_the_story() {
         'received CONNECT_REQ .* on mlx5_1:1' \
         'target 1: connected epoch=[0-9]+ on mlx5_1:1'
     ! grep -qE 'rc_varuna: (send|received) P[IO]NG' client.log server.log ||
-        fail "pings are told"
+        fail "pings are logged"
     fabric_down
 }
 
@@ -100,14 +101,14 @@ test_messages_wake_up() {
     dozing
 }
 
-# ... also without flow control, with which UCX arms its queues otherwise
+# ... also without flow control, which changes how UCX arms its queues
 test_messages_wake_up_without_flow_control() {
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
     export UCX_RC_FC_ENABLE=n
     dozing
 }
 
-# Nothing is outstanding, and something is pending: that is no flushed interface
+# An interface with a pending request is not flushed, even if nothing is outstanding
 test_pending_is_not_flushed() {
     local number i
     fabric_up
@@ -142,7 +143,7 @@ await_log() {
     fail "\"$2\" is not in $1.log: $(tail -n 2 "$1.log")"
 }
 
-# all_work: each kind of operation, by the client
+# all_work: the client runs each kind of operation
 all_work() {
     local plan
     for plan in put_short put_bcopy put_zcopy get_bcopy am_short am_zcopy mixed0; do
@@ -150,8 +151,8 @@ all_work() {
     done
 }
 
-# without_links STATE LINK...: each of the client's links ends at its first OPEN_REQ;
-# the address in UCP's 63 bytes names all of them, so another one opens the endpoint
+# without_links STATE LINK...: these links of the client fail at their first OPEN_REQ.
+# UCP's address of 63 bytes names all links, so another one opens the endpoint
 without_links() {
     local state=$1 link
     shift
@@ -162,10 +163,10 @@ without_links() {
     all_work
     jobs_stop
     faults_fired
-    grep -q 'received OPEN_REP' client.log || fail "nobody has opened it"
+    grep -q 'received OPEN_REP' client.log || fail "no link has opened the endpoint"
     for link in "$@"; do
         ! grep -q "received OPEN_REP .* on mlx5_$link:" client.log ||
-            fail "link $link was meant to be dead"
+            fail "link $link is not dead"
     done
     fabric_down
 }
@@ -180,7 +181,7 @@ test_three_of_four_links_are_down_before_an_endpoint_is_open() {
     without_links down 0 1 2
 }
 
-# No link at all, until one returns: what was asked for meanwhile waits
+# No link at all, until one returns: requests wait meanwhile
 test_an_endpoint_waits_for_its_first_link() {
     local number
     fabric_up --links 3
@@ -199,9 +200,8 @@ test_an_endpoint_waits_for_its_first_link() {
     fabric_down
 }
 
-# A path that failed and has come back is good again for the next failure, though the
-# traffic stays where it is. Otherwise it would be the last choice: the third link
-# would be taken.
+# A path that has recovered is available for the next failure, even if no traffic
+# returned to it. Otherwise it would be the last choice, after the third link.
 test_path_returns_while_another_works() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     fabric_up --links 3
@@ -217,9 +217,9 @@ test_path_returns_while_another_works() {
     fabric_down
 }
 
-# Links, their order and when to return, from a file. The backup of greater weight
-# takes over, though it stands behind and has the higher number; then the other one;
-# and in the end the primary, when it is back for so long.
+# Links, their order and the return delay from a file. The backup with the greater
+# weight takes over, although it is listed later and has a higher number; then the other
+# one; and finally the primary, when it has been up for the delay.
 test_links_file() {
     printf '%s\n' 'primary mlx5_0:1' 'backup mlx5_1:1 weight=1' \
         'backup mlx5_2:1 weight=5 # faster' 'return 50ms' >links.conf
@@ -238,7 +238,7 @@ test_links_file() {
     fabric_down
 }
 
-# "return no" is stronger than the option
+# "return no" overrides the option
 test_links_file_says_not_to_return() {
     printf '%s\n' 'backup all' 'primary mlx5_1:1' 'return no' >links.conf
     export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
@@ -256,17 +256,17 @@ test_links_file_says_not_to_return() {
     ask client "run $((++runs)) mixed0 0"
     jobs_stop
     fabric_down
-    # It may have to leave mlx5_0:1 where nothing answers in time, but nobody wants it to
+    # It may leave mlx5_0:1 if nothing answers in time, but not by a planned swap
     ! grep -q 'planned swap from .* on mlx5_0:1 to .* on mlx5_1:1' client.log ||
         fail "it returned"
 }
 
-# All links are gone for longer than the give-up time. Everything that was posted ends
-# with an error, and once: the run after that looks for completions that come later.
-# The endpoint stays failed when the links return; a new one works.
+# All links are down for longer than the give-up time. Each posted operation completes
+# with an error exactly once; the next run detects late completions. The endpoint stays
+# failed when the links return; a new one works.
 test_links_return_after_giving_up() {
     local number
-    export UCX_RC_VARUNA_GIVE_UP=4s # Nobody may be slower at anything else
+    export UCX_RC_VARUNA_GIVE_UP=4s # Everything else must be faster
     fabric_up
     jobs_start
     wait_for_rc
@@ -291,14 +291,13 @@ test_links_return_after_giving_up() {
     fabric_down
 }
 
-# What the server says of its ports (PORTS, 62 bytes on the wire) is lost
+# The server's messages about its ports (PORTS, 62 bytes on the wire) are lost
 no_word_of_ports() {
     fault packet host=0 op=send size=62 count=all drop
 }
 
-# responder_notices MODE: the responder sees that its port is down, and leaves that
-# NIC for its atomics; and that it is up again, before the requester's packets get
-# through in the end
+# responder_notices MODE: the responder sees that its port is down, moves its atomics to
+# another NIC, and sees that the port is up again, before the requester's packets arrive
 responder_notices() {
     local number
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
@@ -322,23 +321,23 @@ responder_notices() {
     fabric_down
 }
 
-# In the default mode no NIC of the responder executes atomics, so the port of one is
-# nothing to the requester's connections there: the requester notices nothing at all
+# In the default mode no NIC of the responder executes atomics, so the responder keeps
+# its connections, and the requester does not notice the failure
 test_only_responder_notices() {
     responder_notices proxy
     ! grep -q 'rc_varuna: switched' client.log ||
         fail "$(grep 'rc_varuna: switched' client.log)"
 }
 
-# In mode extended they carry atomics, so they are put into ERR before
+# In mode extended they carry atomics, so the responder puts them into ERR
 test_responder_leaves_connections_with_atomics() {
     responder_notices extended
     grep -q 'rc_varuna: switched .*from=mlx5_0:1' client.log ||
-        fail "the requester still works on the NIC that was left"
+        fail "the requester still uses the abandoned NIC"
 }
 
-# The requester leaves at once, recovers, and is long on the other link when the
-# responder hears of it: it sees no port event, and its queue pair no error.
+# The requester leaves at once and recovers, and uses the other link long before the
+# responder knows: the responder gets no port event, and its queue pair no error.
 test_requester_notices_first() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     fabric_up
@@ -350,7 +349,7 @@ test_requester_notices_first() {
     faults_fired
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
     grep -q 'link mlx5_0:1 is down: port event' client.log || fail "no port event"
-    grep -q 'link mlx5_0:1 is down' server.log && fail "the responder has noticed"
+    grep -q 'link mlx5_0:1 is down' server.log && fail "the responder got a port event"
     link 0:0 down
     await_log server 'link mlx5_0:1 is down: port event'
     ask client "run $((++runs)) mixed3 0"
@@ -360,8 +359,8 @@ test_requester_notices_first() {
         fail "$(grep 'rc_varuna: switched' client.log)"
 }
 
-# The very same, but the requester's own timers are what finds it, seconds after the
-# responder: by then that has long gone on
+# The same, but the requester's NIC timers detect the failure, seconds after the
+# responder has handled it
 test_responder_notices_first() {
     local number
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=3

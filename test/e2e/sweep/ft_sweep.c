@@ -1,12 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The sweep: each plan (ft_plan.c) is run with each fault at its 1st, 2nd, 3rd, ...
- * event, until a run ends untouched. The processes live on; a run takes a new
- * endpoint only where that is its point. Driver: knows the emulator's command, and
- * nothing of rc_varuna but what it logs.
+ * The driver of the sweep: runs each plan (ft_plan.c) with each fault at its 1st, 2nd,
+ * 3rd, ... event, until a run ends without the fault. The processes serve many runs.
+ * The driver uses the command mlx5emu, and knows rc_varuna only by its log.
  *
- *     ft_sweep [OPTIONS] PREFIX JOB      -h tells the options
+ *     ft_sweep [OPTIONS] PREFIX JOB       -h: help
  */
 #include "ft_sweep.h"
 #include "ft_clock.h"
@@ -15,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_MAX_EVENTS  2000  /* A plan cannot have more: the rule is wrong */
-#define FT_ANSWER_TIME 60    /* Seconds: a job ends its runs itself */
-#define FT_STEP_TRIES  6     /* The link that took over was another one */
+#define FT_MAX_EVENTS  2000  /* A plan with more events has a wrong rule */
+#define FT_ANSWER_TIME 60    /* Seconds; jobs limit their runs themselves */
+#define FT_STEP_TRIES  6     /* If another link than expected took over */
 
 
 typedef struct {
@@ -33,8 +32,8 @@ static int ft_sweep_run_point(void *arg)
     return ft_sweep_run(run->sweep, run->plan, run->point);
 }
 
-/* Run with an event number that grows until nothing is hit: @a event_p is in
- * @a point */
+/* Run with ascending event numbers until the fault does not fire. @a event_p is in
+ * @a point. */
 static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
                             const ft_point_t *point, unsigned *event_p,
                             unsigned last)
@@ -49,7 +48,7 @@ static void ft_sweep_events(ft_sweep_t *sweep, const char *plan,
     }
 }
 
-/* Each second fault once at each step that is asked for */
+/* Each second fault once at each step of the list */
 static void ft_sweep_steps(ft_sweep_t *sweep, const char *plan,
                            ft_point_t *point)
 {
@@ -66,15 +65,15 @@ static void ft_sweep_steps(ft_sweep_t *sweep, const char *plan,
         point->m = 1;
         for (again = 0; ft_sweep_run(sweep, plan, point) < 0; ++again) {
             if (again == FT_STEP_TRIES) {
-                ft_sweep_report(sweep, plan, point, "the step did not come");
+                ft_sweep_report(sweep, plan, point, "the step was not reached");
                 break;
             }
         }
     }
 }
 
-/* One plan and one fault, at all events; or at some, and then each second fault
- * at all events */
+/* One plan and one fault at all events, or at some events with each second fault at all
+ * later events */
 static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
                             const ft_fault_t *fault, unsigned phase)
 {
@@ -155,16 +154,16 @@ static void ft_usage(void)
     printf("usage: ft_sweep [OPTIONS] PREFIX JOB\n"
            FT_DRIVER_USAGE("ft_job", "sweep", "ft_sweep.log")
            FT_SERIES_USAGE
-           "               mixedN is batch N; faults \"all\": slow ones and NICs, too\n"
+           "               mixedN is batch N; faults \"all\": also slow ones and NICs\n"
            "  -p rc|dc     only this phase\n"
-           "  -d FAULT,... a second fault (\"all\": each but kills) in recovery\n"
-           "  -m N[-M]     only at these of its events\n"
+           "  -d FAULT,... a second fault (\"all\": all but kills) in recovery\n"
+           "  -m N[-M]     only at these events of the recovery\n"
            "  -S STEP,...  only at these steps, each once (\"all\": of the recovery,\n"
            "               \"return\": of a planned return to the first link)\n"
-           "  -w SECONDS   that a run may take (20)\n"
-           "  -z SECONDS   the server sleeps so long; runs must end before\n"
+           "  -w SECONDS   limit of a run (20)\n"
+           "  -z SECONDS   the server sleeps; runs must end before it wakes\n"
            "  -L LINKS     number of links (2)\n"
-           "  -q           no stacks of a run that does not end\n"
+           "  -q           no stacks if a run does not end\n"
            "plans:");
     for (i = 0; ft_plan_name(i) != NULL; ++i) {
         printf(" %s", ft_plan_name(i));

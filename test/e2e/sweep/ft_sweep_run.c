@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One run of the sweep: the lane that its fault is for, the fault, the plan, the
- * verdict. Called by ft_sweep.c.
+ * One run of the sweep: find the lane, arm the fault, run the plan, judge it. Called by
+ * ft_sweep.c.
  */
 #include "ft_sweep.h"
 #include "ft_clock.h"
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define FT_WARM_TRIES  400
-#define FT_HEAL_TIME   0.4   /* No link is left? Then they return so late */
+#define FT_HEAL_TIME   0.4   /* If no link is left, links return after this */
 #define FT_LATE_TIME   0.05
-#define FT_STEP_RUNS   40    /* Until a step of the recovery has come */
+#define FT_STEP_RUNS   40    /* Maximum runs until a step of the recovery */
 #define FT_CLIENT      1     /* Host */
 #define FT_SERVER      0
 #define FT_ANY_LINK    UINT_MAX
@@ -38,7 +38,7 @@ void ft_sweep_make_memory(ft_sweep_t *sweep)
     close(fd);
 }
 
-/* @return whether the client's answer is "ok", and not "fail" */
+/* @return Whether the client answered "ok" */
 static int ft_sweep_ok(ft_sweep_t *sweep)
 {
     const char *answer = ft_child_answer(&sweep->client, sweep->driver.answer_time);
@@ -56,7 +56,7 @@ static int ft_sweep_ok(ft_sweep_t *sweep)
     return 0;
 }
 
-/* Make a fabric, start both, and let the client connect */
+/* Create a fabric, start both processes, and connect the client */
 void ft_sweep_up(ft_sweep_t *sweep)
 {
     char address[FT_ANSWER_MAX];
@@ -92,7 +92,7 @@ static void ft_sweep_links_up(ft_sweep_t *sweep)
     }
 }
 
-/* A rule may have fired behind the end of its run */
+/* A rule may have fired after the end of its run */
 static int ft_sweep_is_nic_dead(ft_sweep_t *sweep)
 {
     char *text;
@@ -109,8 +109,8 @@ static int ft_sweep_is_nic_dead(ft_sweep_t *sweep)
     return found;
 }
 
-/* New processes on a new fabric. What is left of dead NICs must not keep the old ones
- * from ending well. */
+/* New processes on a new fabric. The old ones must exit with status 0 in spite of dead
+ * NICs. */
 static void ft_sweep_revive(ft_sweep_t *sweep)
 {
     ft_sweep_down(sweep);
@@ -132,7 +132,7 @@ void ft_sweep_heal(ft_sweep_t *sweep)
     }
 }
 
-/* Put a word and look which lane it took */
+/* Put a word, and find the lane that it used */
 static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
 {
     static uint32_t number;
@@ -154,8 +154,8 @@ static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
     return found;
 }
 
-/* Get the lane that the fault is for, on any link or on the given one. @return whether
- * there is one */
+/* Find a lane for the fault, on any link or on the given one. @return Whether there is
+ * one. */
 static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
                          ft_verdict_t *verdict)
 {
@@ -186,7 +186,8 @@ static int ft_sweep_returns(const ft_point_t *point)
     return (point->step != NULL) && (point->step->flags & FT_STEP_RETURN);
 }
 
-/* Rules of the first fault, or of both; or of the second one, where that has to wait */
+/* Add the rules of the first fault, of both, or of a second fault that must be added
+ * later */
 static void ft_sweep_arm(ft_sweep_t *sweep, const ft_point_t *point,
                          const ft_verdict_t *lane, int is_late)
 {
@@ -239,8 +240,8 @@ void ft_sweep_report(ft_sweep_t *sweep, const char *plan,
 }
 
 /* Only what rc_varuna calls ambiguous may have been executed twice, and nothing is
- * ambiguous when RC fails. (The lane that takes over may fail as well, even if nobody has
- * asked for that: the other link may still be held down after the run before.) */
+ * ambiguous when RC fails. (The lane that takes over may fail too, even without a
+ * second fault: its link may still be held down since the last run.) */
 static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
                            const ft_point_t *point, ft_verdict_t *verdict)
 {
@@ -276,7 +277,7 @@ static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
     }
 }
 
-/* Let arrive what is late */
+/* Wait until delayed packets have arrived */
 static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
 {
     if ((point->fault->flags & FT_LATE) && !sweep->stuck) {
@@ -284,8 +285,9 @@ static void ft_sweep_linger(ft_sweep_t *sweep, const ft_point_t *point)
     }
 }
 
-/* Where no link is left, the run goes on when they return: again and again, as on a busy
- * machine the second fault may come when they have. @return the answer, or NULL */
+/* If no link is left, bring the links up so that the run can end. Repeat this, because
+ * on a busy machine the second fault may fire after that. @return The answer, or
+ * NULL. */
 static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
 {
     double end = ft_now() + sweep->driver.answer_time;
@@ -307,7 +309,7 @@ static const char *ft_sweep_heal_links(ft_sweep_t *sweep)
     return NULL;
 }
 
-/* The client's answer */
+/* Wait for the client's answer */
 static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
                            const ft_point_t *point)
 {
@@ -327,7 +329,7 @@ static void ft_sweep_await(ft_sweep_t *sweep, const char *plan,
     }
 }
 
-/* Nothing can be said of what comes behind a run that does not end */
+/* A run that does not end makes all later ones meaningless */
 static void ft_sweep_end_stuck(ft_sweep_t *sweep)
 {
     char *text = ft_fabric_run(&sweep->driver.fabric, "status", "--qps");
@@ -344,7 +346,7 @@ static void ft_sweep_end_stuck(ft_sweep_t *sweep)
     ft_child_kill(&sweep->server);
     ft_fabric_down(&sweep->driver.fabric);
     unlink(sweep->memory);
-    ft_fatal("a run did not end, and so no other one was begun");
+    ft_fatal("a run did not end; the other runs were skipped");
 }
 
 static void ft_sweep_tell(const ft_sweep_t *sweep, const char *plan,
@@ -375,7 +377,8 @@ static void ft_sweep_reset_counts(ft_sweep_t *sweep)
     sweep->client.nic_errors   = 0;
 }
 
-/* All rules of the second fault, which are behind those of the first, have fired. */
+/* @return Whether all rules of the second fault, which follow those of the first, have
+ * fired. */
 static int ft_sweep_has_fired(const ft_sweep_t *sweep, const ft_point_t *point)
 {
     unsigned first = ft_fault_num_rules(point->fault);
@@ -390,7 +393,7 @@ static int ft_sweep_has_fired(const ft_sweep_t *sweep, const ft_point_t *point)
     return 1;
 }
 
-/* The same once more */
+/* Run the plan again */
 static void ft_sweep_again(ft_sweep_t *sweep, const char *plan,
                            const ft_point_t *point)
 {
@@ -400,8 +403,9 @@ static void ft_sweep_again(ft_sweep_t *sweep, const char *plan,
     ft_sweep_await(sweep, plan, point);
 }
 
-/* A planned return: the first link is taken away, if only silence told so, and RC is
- * connected on the next one. When the link comes back, the second fault awaits it. */
+/* Prepare a planned return: take the first link down, in case it is only silent, and
+ * wait until RC is connected on the next one. Then bring the link up; the second fault
+ * hits the return. */
 static void ft_sweep_begin_return(ft_sweep_t *sweep, const char *plan,
                                   const ft_point_t *point,
                                   const ft_verdict_t *lane)
@@ -422,10 +426,9 @@ static void ft_sweep_begin_return(ft_sweep_t *sweep, const char *plan,
     ft_sweep_again(sweep, plan, point);
 }
 
-/* A step may come when the run is over, as RC is connected in the background: the same
- * once more, and again, which the trace and the client judge as they do the first. And
- * once more behind the step, in which what it has broken must be found and recovered.
- * @return whether it came. */
+/* A step may come after the run, because RC is connected in the background. Repeat the
+ * run, and judge it, until the step comes. Then run once more, to detect and recover
+ * what the fault has broken. @return Whether the step came. */
 static int ft_sweep_until_step(ft_sweep_t *sweep, const char *plan,
                                const ft_point_t *point,
                                const ft_verdict_t *lane)
@@ -456,8 +459,8 @@ static int ft_sweep_until_step(ft_sweep_t *sweep, const char *plan,
     return 1;
 }
 
-/* One run. @return whether the (second) fault hit something; -1: it is to be
- * repeated, as the lane was another one than expected */
+/* One run. @return Whether the (second) fault fired; -1: repeat the run, because it
+ * used another lane than expected. */
 int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
 {
     uint64_t fired[2] = {0, 0};
@@ -489,7 +492,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
                   ((point->n % 2) ? 0 : 2));
     ft_sweep_await(sweep, plan, point);
     if ((sweep->sleep > 0) && (ft_now() - begin > sweep->sleep * 0.9)) {
-        ft_sweep_report(sweep, plan, point, "the run has waited for the server");
+        ft_sweep_report(sweep, plan, point, "the run waited for the server");
     }
 
     ft_sweep_linger(sweep, point);
@@ -514,15 +517,15 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         ft_sweep_tell(sweep, plan, point, fired, &verdict);
     }
 
-    /* Messages alone don't tell their lane: if the first fault hit nothing, where it has
-     * to, it was another one */
+    /* The trace does not show the lane of messages. If a first fault that must fire did
+     * not, they used another lane. */
     if ((fired[0] == 0) && (verdict.qpn != lane.qpn) &&
         ((verdict.qpn != 0) || (point->second != NULL))) {
         return -1;
     }
 
     if ((fired[0] == 0) && (point->second != NULL)) {
-        ft_sweep_report(sweep, plan, point, "the first fault hit nothing");
+        ft_sweep_report(sweep, plan, point, "the first fault did not fire");
     }
 
     if (!came) {

@@ -2,22 +2,22 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The sweep: operations of each kind, and batches of all, over rc_varuna, with each
-# fault of the emulator at the 1st, 2nd, 3rd, ... event, until a run ends untouched.
-# test/e2e/sweep/ft_sweep.c drives it and judges each run: memory, values read,
-# completions, order of messages, what a flush and a fence promise, and the
-# emulator's trace (each put executed exactly once, in order).
+# The sweep: operations of each kind, and batches of all kinds, over rc_varuna, with
+# each fault of the emulator at the 1st, 2nd, 3rd, ... event, until a run ends without
+# the fault. ft_sweep.c judges each run: memory, values read, completions, order of
+# messages, the guarantees of flush and fence, and the emulator's trace (each put
+# executed exactly once, in order).
 #
-# RC_VARUNA_SWEEP=full: every event of everything, and more batches. Otherwise some
-# events of the long series are left out. A failure prints the options which repeat
-# it: RC_VARUNA_SWEEP_ARGS="-p rc -s fence -f late -n 3" runs that alone.
+# RC_VARUNA_SWEEP=full: all events, and more batches. Otherwise long series skip some
+# events. A failure prints the options that repeat it: RC_VARUNA_SWEEP_ARGS="-p rc -s
+# fence -f late -n 3" runs only this.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 full=${RC_VARUNA_SWEEP:-}
 
-# The fault is for the lane that was seen in use
+# The lane must not change between the choice of the fault and the run
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 
 plans=put_short,put_bcopy,put_zcopy,put_large,get_bcopy,get_zcopy,get_large
@@ -48,14 +48,14 @@ test_dc_fails() {
     else
         sweep -p dc -s "$plans" -t 5
         sweep -p dc -s mixed1 -t 40
-        # One queue pair loses all that it sends, and the path answers pings
+        # One queue pair loses all that it sends, but the link answers pings
         sweep -p dc -s flush -f late,mute
     fi
 }
 
-# A second failure hits each event on the link that took over: fence, repetitions,
-# new connection. The third link is left, or (third, third_down) fails at the same event
-# of the next recovery.
+# A second failure hits each event on the link that took over: fence, repetitions, new
+# connection. The third link survives, or fails at the same event of the next recovery
+# (third, third_down).
 test_fails_again_while_recovering() {
     if [ "$full" = full ]; then
         sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
@@ -67,8 +67,8 @@ test_fails_again_while_recovering() {
     fi
 }
 
-# The same by name: a second failure, and a third one, at each step of a recovery. A
-# step whose fault did not fire is a failure. docs/TESTING.md has the table.
+# The same at each named step of a recovery: a second and a third failure. The test
+# fails if the fault of a step does not fire. docs/TESTING.md has the table.
 test_fails_again_at_each_step() {
     if [ "$full" = full ]; then
         sweep -L 3 -p rc -s put_bcopy,put_zcopy,get_zcopy,am_bcopy,mixed3 \
@@ -82,7 +82,7 @@ test_fails_again_at_each_step() {
     fi
 }
 
-# ... and of the planned return to the first link, when that is up again.
+# ... and at each step of the planned return to the first link.
 test_fails_again_while_returning() {
     export UCX_RC_VARUNA_RETURN_DELAY=10ms
     if [ "$full" = full ]; then
@@ -95,8 +95,8 @@ test_fails_again_while_returning() {
     fi
 }
 
-# NICs die, ours or the peer's, before and behind each event. Each of these runs needs
-# new processes, so there are few, unless all are asked for.
+# NICs die, the client's or the server's, before and after each event. Each run needs
+# new processes, so only the full sweep has many.
 kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent
 test_nics_die() {
     if [ "$full" = full ]; then
@@ -113,12 +113,12 @@ test_nics_die() {
     fi
 }
 
-# The server sleeps in its own code for seconds; recovery doesn't wait for it
+# The server sleeps for seconds in its own code; recovery does not wait for it
 test_server_computes() {
     sweep -p rc -z 2 -s put_short,get_bcopy -f silent,exec_down -n 3
 }
 
-# Queue pairs hang, found by a timeout (test_hangs.sh has a short version)
+# Queue pairs hang, which a timeout detects (test_hangs.sh has a short version)
 if [ "$full" = full ]; then
     test_queue_pairs_hang() {
         export UCX_RC_VARUNA_HANG_TIMEOUT=200ms
@@ -126,7 +126,7 @@ if [ "$full" = full ]; then
     }
 fi
 
-# No link is left until they return
+# All links fail, and return later
 test_all_links_fail() {
     if [ "$full" = full ]; then
         sweep -L 2 -s "$plans" -f silent,exec_silent,down -n 3 \
