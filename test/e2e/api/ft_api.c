@@ -1,18 +1,18 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An outside detector within the application: the functions of rc_varuna.h. Run by
- * test/e2e/api/test_api.sh, which gives it the address of a server (ft_load.c).
+ * An external detector in the application: the functions of rc_varuna.h. Run by
+ * test/e2e/api/test_api.sh with the address of a server (ft_load.c).
  *
- *     ft_api wrong           arguments that make no sense
+ *     ft_api wrong           invalid arguments
  *     ft_api mark LINK       mark the link down, then open an interface; put; mark it
  *                            up; mark it down; open another interface; put
  *     ft_api threads LINK    two threads call everything while a third one puts
  *
- * And what a user of UCT calls himself:
+ * And functions of UCT:
  *
- *     ft_api invalidate -    the endpoint is to fail; put before and after that is
- *                            reported
+ *     ft_api invalidate -    invalidate the endpoint; put before and after
+ *                            its failure is reported
  */
 #include "ft_symbol.h"
 #include "ft_clock.h"
@@ -34,7 +34,7 @@
 #define FT_STATUS  4096
 #define FT_CALLS   60
 #define FT_SLOTS   32
-#define FT_SLOT    16    /* Words, of which the first one counts: reads have a minimum */
+#define FT_SLOT    16    /* Words, as reads have a minimum; one is used */
 
 static struct {
     int (*link_set)(const char *name, rc_varuna_link_state_t state);
@@ -72,7 +72,7 @@ static void *ft_function(const char *name)
     return function;
 }
 
-/* UCX loads its plugins */
+/* Make UCX load its plugins */
 static void ft_initialize(void)
 {
     uct_component_h *components;
@@ -123,7 +123,7 @@ typedef ucs_status_t (*ft_zcopy_func_t)(uct_ep_h ep, const uct_iov_t *iov,
                                         uct_rkey_t rkey,
                                         uct_completion_t *comp);
 
-/* One put or get of a slot, to its completion, which has to be the only one */
+/* One put or get of a slot, until its completion, which must come only once */
 static void ft_user_do(ft_user_t *user, ft_zcopy_func_t func, unsigned slot)
 {
     uct_iov_t iov        = {.buffer = &user->words[slot],
@@ -160,7 +160,7 @@ static void ft_user_do(ft_user_t *user, ft_zcopy_func_t func, unsigned slot)
     }
 }
 
-/* Put the next number, and sometimes read one back */
+/* Put the next number, and sometimes read it back */
 static void ft_user_put(ft_user_t *user)
 {
     unsigned slot = (++user->puts % FT_SLOTS) * FT_SLOT;
@@ -220,7 +220,8 @@ static void ft_wrong(void)
     }
 }
 
-/* A status that does not fit is cut off, terminated, and tells its length */
+/* A status that does not fit is cut off and terminated; the result is its full
+ * length */
 static void ft_check_cut(void)
 {
     char whole[FT_STATUS], cut[16];
@@ -250,7 +251,8 @@ static double ft_user_overhead(const ft_user_t *user, uct_ep_operation_t op)
     return perf.send_pre_overhead;
 }
 
-/* What the interface says of its speed now; a put has a log entry, a get has none */
+/* The interface's current attributes of speed. A put has a log entry, a get has
+ * none. */
 static void ft_user_print_speed(const ft_user_t *user)
 {
     uct_iface_attr_t attr;
@@ -283,7 +285,7 @@ static void ft_mark(const char *link)
     ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_DOWN), 0, "marking");
     ft_user_close(&first);
 
-    /* Its interface is gone, the mark is not */
+    /* The interface is closed, but the mark remains */
     ft_user_open(&second);
     ft_user_until(&second, link, "state=down down_by=admin");
     ft_expect(ft_api.failover(RC_VARUNA_FAILOVER_REVOKE), 0, "revoking");
@@ -361,7 +363,7 @@ static ucs_status_t ft_invalidated_put(ft_user_t *user)
 
 static ucs_status_t ft_invalidated_pending(uct_pending_req_t *self)
 {
-    ft_die("what waits on an endpoint that fails is called");
+    ft_die("a pending request of a failing endpoint is called");
     return UCS_OK;
 }
 
@@ -370,8 +372,8 @@ static void ft_invalidated_purge(uct_pending_req_t *self, void *arg)
     ++*(int*)arg;
 }
 
-/* Until the error handler is called an endpoint that fails is one that is busy, so that
- * nobody begins again there, and again; what waits is given back */
+/* Until its error handler is called, a failing endpoint reports that it is busy, so
+ * that users do not retry in a loop. Pending requests are purged. */
 static void ft_invalidate(void)
 {
     uct_pending_req_t pending = {.func = ft_invalidated_pending};
@@ -391,7 +393,7 @@ static void ft_invalidate(void)
 
     ft_expect(ft_invalidated_put(&user), UCS_ERR_CONNECTION_RESET, "put after");
     uct_ep_pending_purge(user.ep, ft_invalidated_purge, &purged);
-    ft_expect(purged, 1, "requests that were given back");
+    ft_expect(purged, 1, "purged requests");
     printf("ft: errors %d\n", user.uct.ep_errors);
     ft_user_close(&user);
 }

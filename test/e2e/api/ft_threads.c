@@ -1,12 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Threads that share one UCP worker (UCS_THREAD_MODE_MULTI): each puts, reads back, adds
- * to one counter with the others and sends messages, while another one marks a link down
- * and up. Run by test/e2e/api/test_threads.sh, UCX_TLS tells over what:
+ * Threads that share one UCP worker (UCS_THREAD_MODE_MULTI): each puts, reads back,
+ * adds to a common counter and sends messages, while another thread marks a link down
+ * and up. Run by test/e2e/api/test_threads.sh over the transports of UCX_TLS:
  *
  *     ft_threads server             prints its address; two threads call progress until
- *                                   stdin ends. Then prints how many messages came
+ *                                   stdin ends. Then prints the number of messages
  *     ft_threads client SEC LINK    reads the address from stdin
  */
 #include "ft_symbol.h"
@@ -29,7 +29,7 @@
 #define FT_AM_ID    7
 #define FT_LINE     8192
 #define FT_STUCK    60      /* Seconds for one operation */
-#define FT_LEAST    4       /* Operations of each, and marks: however slow it is */
+#define FT_LEAST    4       /* Minimum operations of each thread, and marks */
 
 typedef struct {
     uint64_t counter;
@@ -58,7 +58,7 @@ static struct {
     double        end;
     int           stop;
     uint32_t      next[FT_THREADS];  /* Message expected of each */
-    uint64_t      wrong;        /* Messages that were not */
+    uint64_t      wrong;        /* Other messages */
 } ft;
 
 
@@ -237,7 +237,7 @@ static size_t ft_parse(const char *text, uint8_t *data, size_t max)
     return length;
 }
 
-/* Until it is complete: others' progress serves, too */
+/* Wait for a completion; another thread's progress may deliver it */
 static void ft_wait(void *request, const char *what)
 {
     double end = ft_now() + FT_STUCK;
@@ -323,7 +323,7 @@ static void *ft_user(void *arg)
     return NULL;
 }
 
-/* An outside detector, which sees the link fail and come back */
+/* An external detector, which reports that the link fails and recovers */
 static void *ft_detect(void *link)
 {
     int (*link_set)(const char *name, rc_varuna_link_state_t state);

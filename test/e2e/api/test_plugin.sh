@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The installed plugin: how it registers itself with UCX, what it offers with
-# and without NICs, and how it takes UCX_RC_VARUNA_LINKS.
+# The installed plugin: its registration with UCX, its devices with and without NICs,
+# and UCX_RC_VARUNA_LINKS.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -13,8 +13,8 @@ version=$("$top/config/ucx_version.sh" installed ucx_info)
 ucx_lib=$(ldd "$(command -v ucx_info)" |
           awk '/libuct\.so/ {print $3; exit}' | xargs -r dirname)
 
-# components_program: ./components [LIBRARY]... opens the libraries, as UCX opens
-# its modules, and tells UCX's components
+# components_program: builds "./components [LIBRARY]...", which opens the libraries as
+# UCX opens its modules, and prints UCX's components
 components_program() {
     cat >components.c <<'EOF2'
 #include <dlfcn.h>
@@ -47,8 +47,8 @@ EOF2
     gcc -o components components.c -L"$ucx_lib" -luct -lucs
 }
 
-# fake_runtime MAJOR MINOR PATCH: UCX's libuct and libucs, and a libucp which
-# tells this version, or none without arguments
+# fake_runtime MAJOR MINOR PATCH: installs UCX's libuct and libucs, and a libucp that
+# reports this version, or no libucp without arguments
 fake_runtime() {
     mkdir lib
     cp -L "$ucx_lib"/libuct.so.0 "$ucx_lib"/libucs.so.0 "$ucx_lib"/libucm.so.0 \
@@ -66,7 +66,7 @@ EOF2
     gcc -shared -fPIC -o lib/libucp.so.0 ucp.c
 }
 
-# count_is NUMBER PATTERN COMMAND...: so many lines of its output match
+# count_is NUMBER PATTERN COMMAND...: checks that NUMBER lines of the output match
 count_is() {
     local want=$1 pattern=$2 out count
     shift 2
@@ -77,19 +77,19 @@ count_is() {
              "$(tail -n 40 <<<"$out")"
 }
 
-# with_fabric LINKS: an emulated fabric for this test
+# with_fabric LINKS: creates a fabric for this test
 with_fabric() {
     fabric_up --hosts 1 --links "$1"
 }
 
-# info [VARIABLE=VALUE]...: ucx_info of rc_varuna on the fabric
+# info [VARIABLE=VALUE]...: runs ucx_info for rc_varuna on the fabric
 info() {
-    # Newer series of UCX ask the kernel for routes, which some kernels don't offer
+    # Newer series of UCX need the kernel's routes, which some kernels do not offer
     env "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- \
         "$run" ucx_info -d -t rc_varuna 2>&1 | grep -vE ' (netlink|sock)\.c:'
 }
 
-# links [VARIABLE=VALUE]...: the devices of rc_varuna, in one line
+# links [VARIABLE=VALUE]...: prints the devices of rc_varuna, in one line
 links() {
     info "$@" | sed -n 's/^# *Device: //p' | tr '\n' ' '
 }
@@ -111,7 +111,7 @@ test_registers_once() {
         env LD_PRELOAD="$plugin" ./components "$plugin" "$PWD/copy.so"
 }
 
-# Only ./components is run with it: every program would say why it isn't there
+# Only ./components loads it; another program would log why the plugin is not available
 test_refuses_another_runtime() {
     components_program
     fake_runtime 1 2 3
@@ -129,7 +129,7 @@ test_refuses_an_unknown_runtime() {
         ./components "$plugin"
 }
 
-# As many devices as there are of rc_mlx5: none, in most places where this runs
+# As many devices as rc_mlx5 has; none on most machines that run this test
 test_no_message_without_nic() {
     local nics
 
@@ -154,8 +154,8 @@ test_one_device_per_link() {
     count_is 0 'failed to open interface|ERROR|WARN' info
 }
 
-# As fast as rc_mlx5 on the same link, less what we do besides: a program takes
-# longer for an operation, and the wire does not
+# The attributes of rc_mlx5 on the same link, with more overhead of the program for an
+# operation, but not of the wire
 test_speed_is_that_of_the_link() {
     fabric_up --hosts 1 --speeds edr,qdr
     "$emu" exec -n "$fabric" 0 -- ucx_info -d -t rc_mlx5 |
@@ -194,7 +194,7 @@ test_warns_of_a_single_link() {
         fail "$(info)"
 }
 
-# UCP opens the memory domains of all transports, used or not
+# UCP opens the memory domains of all transports, even unused ones
 test_does_not_warn_whom_it_does_not_concern() {
     local out
     with_fabric 1
@@ -204,7 +204,7 @@ test_does_not_warn_whom_it_does_not_concern() {
     grep -q 'tcp\|self' <<<"$out" || fail "nothing was opened: $out"
 }
 
-# UCX's parser takes the word for any time
+# UCX's parser accepts the word for all times
 test_return_delay_is_a_time() {
     local out
     with_fabric 2
@@ -212,7 +212,7 @@ test_return_delay_is_a_time() {
         fail "$(info)"
     out=$(info UCX_RC_VARUNA_RETURN_DELAY=auto)
     grep -q 'ERROR .*UCX_RC_VARUNA_RETURN_DELAY=auto: it is a time, or inf' <<<"$out" ||
-        fail "it is accepted: $out"
+        fail "no error: $out"
 }
 
 test_links_from_a_file() {

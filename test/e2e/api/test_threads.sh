@@ -2,23 +2,23 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Several threads: a UCP worker which they share (test/e2e/api/ft_threads.c), and an outside
-# detector that calls rc_varuna.h from threads of its own (ft_api.c), while links fail
-# and return. The plugin and both programs are built with the thread
-# sanitizer, below the build directory; it must report nothing.
+# Several threads share a UCP worker (test/e2e/api/ft_threads.c), or call rc_varuna.h as
+# an external detector (ft_api.c), while links fail and return. The plugin and both
+# programs are built with the thread sanitizer, below the build directory; it must
+# report nothing.
 #
-# UCX itself is not built so, but its locks are those of the C library, which the
-# sanitizer sees. These things must be known of it:
-#   - doorbells, which UCX's functions write with memmove: two queue pairs of two threads
-#     may have the same one, as that is one store of 8 bytes;
-#   - a device is closed when UCX's own handler of its events has ended, which UCX knows
-#     by an atomic counter;
-#   - doorbells are faults, handled by the emulator where they happen: a signal handler,
-#     but one that interrupts nothing: report_signal_unsafe=0;
-#   - UCM's hooks are called at the end of a thread, when the sanitizer has left it
-#     already: UCX_MEM_EVENTS=n.
+# UCX itself is built without it, but uses the C library's locks, which the sanitizer
+# sees. Known exceptions:
+#   - doorbells, which UCX's functions write with memmove: queue pairs of two threads may
+#     share one, because it is one store of 8 bytes;
+#   - a device is closed after UCX's handler of its events has ended, which UCX
+#     detects by an atomic counter;
+#   - doorbells are faults that the emulator handles in a synchronous signal handler:
+#     report_signal_unsafe=0;
+#   - UCM's hooks are called at the end of a thread, after the sanitizer's own clean-up:
+#     UCX_MEM_EVENTS=n.
 #
-# RC_VARUNA_THREADS=SECONDS: for so long (3).
+# RC_VARUNA_THREADS=SECONDS: duration (3).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -26,9 +26,9 @@
 export UCX_MEM_EVENTS=n
 seconds=${RC_VARUNA_THREADS:-3}
 build=$RCV_BUILD/threads
-flap=   # A link that does: arguments of "mlx5emu link"
+flap=   # A link that flaps: arguments of "mlx5emu link"
 
-# built: plugin and programs with the thread sanitizer, once for all tests
+# built: builds plugin and programs with the thread sanitizer, once for all tests
 built() {
     local ucx_src
     mkdir -p "$build"
@@ -44,7 +44,8 @@ built() {
     printf '%s\n' race_top:memmove race:ibv_close_device >suppressions
 }
 
-# client SERVER ARGS...: "SERVER" on host 0, a client under the sanitizer on host 1
+# client SERVER ARGS...: runs "SERVER" on host 0, and a client with the sanitizer on
+# host 1
 client() {
     local server ended=0 server_ended=0 program=$build/test/e2e/$1
     # shellcheck disable=SC2206 # words
@@ -71,14 +72,14 @@ client() {
     wait $server || server_ended=$?
     fabric_down
     ! cat found* 2>/dev/null | head -n ${FT_TSAN_LINES:-60} | sed 's/^/# /' | grep . ||
-        fail "the sanitizer complains"
-    [ $ended -eq 0 ] || fail "it ended with $ended: $(tail -n 5 out)"
+        fail "the sanitizer reports errors"
+    [ $ended -eq 0 ] || fail "the client ended with $ended: $(tail -n 5 out)"
     [ $server_ended -eq 0 ] ||
         fail "the server ended with $server_ended: $(tail -n 3 server.log)"
     grep -h '^ft:' out server.log | grep -v address | tail -n 3 | sed 's/^/# /'
 }
 
-# No operation is lost or doubled, and none hangs
+# No operation is lost or executed twice, and none hangs
 test_threads_share_a_worker() {
     local operations counter
     export UCX_TLS=rc_varuna
@@ -88,7 +89,7 @@ test_threads_share_a_worker() {
         mlx5_0:1
     read -r operations counter < <(
         sed -n 's/^ft: operations \([0-9]*\), counter \([0-9]*\)/\1 \2/p' out)
-    [ "${operations:-0}" -gt 0 ] || fail "nothing was done"
+    [ "${operations:-0}" -gt 0 ] || fail "no operation completed"
     grep -q 'rc_varuna: switched' out || fail "nothing was switched"
     [ "$operations" -eq "$counter" ] || fail "$operations adds made $counter"
     grep -qx "ft: messages $operations, wrong 0" server.log ||

@@ -2,15 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# rc_varuna_check: on kind NICs all is well; each quirk is found by the check that is
-# meant to find it, and by no failure of another one. And what it says to bad input.
+# rc_varuna_check: good NICs pass all checks. Each quirk makes its own check fail, and
+# no other one. Bad input gives clear messages.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 check_program=$RCV_PREFIX/bin/rc_varuna_check
 
-# server_start [OPTION...]: on host 1
+# server_start [OPTION...]: starts the server on host 1
 server_start() {
     port=$((20000 + RANDOM % 10000))
     timeout 120 "$emu" exec -n "$fabric" 1 -- "$check_program" --bind 127.0.0.1 \
@@ -19,12 +19,12 @@ server_start() {
     await_listener $port $server
 }
 
-# emu_command ARGUMENT...: a shell command for --cut and its like
+# emu_command ARGUMENT...: prints a shell command for --cut and similar options
 emu_command() {
     echo "env -u LD_PRELOAD $emu $1 -n $fabric ${*:2} >/dev/null"
 }
 
-# run_check STATUS [OPTION...]: the client, on host 0, must end with that status
+# run_check STATUS [OPTION...]: runs the client on host 0, which must end with STATUS
 run_check() {
     local want=$1 status=0
     shift
@@ -36,23 +36,24 @@ run_check() {
         fail "status $status instead of $want: $(grep -E 'FAILED|warning|untested' out) $(cat err)"
 }
 
-# result STATUS CHECK [PATTERN]: a result of a check
+# result STATUS CHECK [PATTERN]: checks a line of the output
 result() {
     grep -qE "^$2 +$1 .*${3:-}" out || fail "no \"$1\" of $2: $(grep "^$2" out)"
-    # What a failure means, and what to do
+    # An explanation and advice follow a failure
     case $1 in
     FAILED | warning) grep -A 1 "^$2: ." out | grep -qE '^  .{20}' || fail "$2 is not explained" ;;
     esac
 }
 
-# no_other_fails CHECK...: nothing but these failed
+# no_other_fails CHECK...: checks that no other check failed
 no_other_fails() {
     local names
     names=$(awk '$2 == "FAILED" { print $1 }' out | sort -u | grep -vxF "$(printf '%s\n' "$@")") || true
     [ -z "$names" ] || fail "these failed, too: $names"
 }
 
-# quirk_found QUIRKS STATUS CHECK[,CHECK] RESULT ONLY [PATTERN]: and not without them
+# quirk_found QUIRKS CHECK CHECKS RESULT [PATTERN]: runs only CHECKS with these quirks,
+# and verifies the result of CHECK
 quirk_found() {
     local status=3
     [ "$4" != FAILED ] || status=1
@@ -76,7 +77,7 @@ test_kind_nics_pass() {
     run_check 0 "${options[@]}" --kill "$(emu_command nic 0:1 kill)"
     ! grep -qE '^[a-z0-9-]+ +(warning|untested|FAILED)' out || fail "$(cat out)"
     grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
-    # Each check has given a result
+    # Each check has a result
     for name in port mlx5 bond ucx-device ooo-sl-mask memlock files relaxed-ordering \
         flush last-wqe commands links planes gids psn order fence-err fence-reset \
         psn-memory fused-post cut-psn port-event loopback addresses dead-commands \
@@ -86,7 +87,7 @@ test_kind_nics_pass() {
     fabric_down
 }
 
-# A cut that raises no event here: PSN and memory agree nevertheless
+# A cut without a port event here: PSN and memory agree nevertheless
 test_silent_cut() {
     fabric_up
     cut_options 0:1 silent
@@ -180,7 +181,7 @@ test_wrong_command_line() {
 }
 
 test_no_devices() {
-    # No emulator, so whatever this machine has does not have that name
+    # Without the emulator; a real device has another name
     fails 1 'no RDMA device called nothing_0|ports in "nothing_0" exist' \
         "$check_program" -d nothing_0 server
 }
@@ -194,7 +195,8 @@ test_unknown_host() {
     fabric_down
 }
 
-# stranger PYTHON: a server that answers a hello with these bytes; "head" makes a header
+# stranger PYTHON: runs a server that answers a hello with these bytes; head() makes a
+# header
 stranger() {
     python3 -c '
 import socket, struct, sys
@@ -232,7 +234,8 @@ END
     fabric_down
 }
 
-# strange_client PYTHON PATTERN: the server ends, and says why
+# strange_client PYTHON PATTERN: a client sends these bytes; the server must exit with a
+# message that matches
 strange_client() {
     local status=0
     server_start
@@ -252,7 +255,8 @@ test_strange_clients() {
     strange_client 'head(version=0)' 'version 0 of the protocol'
     strange_client 'head(type=2, length=5) + b"abcde"' 'wrong request'
     strange_client 'head(length=712) + b"\xff" * 712' "client's ports make no sense"
-    # Before a hello, and before a queue pair: refused, and served on
+    # A request before a hello or before a queue pair is refused, and the server
+    # continues
     strange_client 'head(type=2, length=16) + b"\xff" * 16 + head(type=6, length=16) + b"\xff" * 16 + head(version=3)' \
         'version 3'
     fabric_down

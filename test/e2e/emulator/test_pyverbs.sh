@@ -2,10 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# rdma-core's own tests of the verbs, which are in Python (pyverbs), on a host of an
-# emulated fabric. Debian's package has the tests beside the module; it is installed if
-# it is missing. All are run but those which pyverbs.left_out names, and none may skip
-# itself.
+# rdma-core's own tests of the verbs in Python (pyverbs), on a host of an emulated
+# fabric. Debian's package contains the tests; it is installed if it is missing. All
+# tests except those in pyverbs.left_out run, and none may skip itself.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -15,7 +14,8 @@ package=python3-pyverbs
 seed=${RCV_PYVERBS_SEED:-1}
 docs=usr/share/doc/rdma-core/tests
 
-# get_tests: into ./tests. Where dpkg leaves documents out, the package has them still.
+# get_tests: copies them to ./tests, from the package if dpkg was configured to leave
+# documents out.
 get_tests() {
     local from=/$docs
 
@@ -37,21 +37,21 @@ runpy.run_path('tests/run_tests.py', run_name='__main__')
 END
 }
 
-# pyverbs ARGUMENT...: their own runner, with the seed of what they choose by chance. The
+# pyverbs ARGUMENT...: runs their own runner, with a seed for their random choices. The
 # module is built for Debian's Python
 pyverbs() {
     timeout 120 "$emu" exec -n "$fabric" 0 -- \
         /usr/bin/python3 run.py "$seed" --dev mlx5_0 "$@"
 }
 
-# list_tests: all, as MODULE.CLASS.TEST
+# list_tests: prints all tests as MODULE.CLASS.TEST
 list_tests() {
     pyverbs --list-tests 2>&1 | sed -n 's/^tests\.\(test_[a-z0-9_]*\.[A-Za-z0-9_.]*\)$/\1/p' |
         sort -u
 }
 
-# applicable: those on stdin that no pattern matches; the patterns that match nothing go
-# to ./unused
+# applicable: prints the tests of stdin that match no pattern; writes unused patterns to
+# ./unused
 applicable() {
     local patterns pattern name used=()
 
@@ -70,8 +70,8 @@ applicable() {
         <(printf '%s\n' "${used[@]}" | sort -u) >unused
 }
 
-# passed LOG: the tests that did. A name, and perhaps a line about it, come before "ok";
-# what the program says may be between them
+# passed LOG: prints the tests that passed. A name, and perhaps a description, precede
+# "ok"; output of the program may be between them
 passed() {
     awk 'match($0, /^test_[A-Za-z0-9_]* \(tests\.[A-Za-z0-9_.]*/) {
              name = substr($0, RSTART, RLENGTH)
@@ -91,7 +91,7 @@ test_pyverbs() {
     [ ! -s unused ] || fail "$left_out: no test is $(tr '\n' ' ' <unused)"
     check test "$(wc -l <expected)" -gt 75
 
-    # Each module in a process of its own: one that dies takes no others along
+    # Each module runs in its own process, so that a crash does not affect others
     for module in $(sed 's/\..*//' expected | sort -u); do
         # shellcheck disable=SC2046
         pyverbs -v $(grep "^$module\." expected) >"$module.log" 2>&1 || true

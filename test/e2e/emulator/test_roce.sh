@@ -2,21 +2,21 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# How UCX and other programs use ports with Ethernet (quirk roce), GIDs that move, and
-# planes that look alike or have cables in the wrong place. The tests of verbs on such
-# ports are in gtest_mlx5emu.
+# UCX and other programs on Ethernet ports (quirk roce), with GIDs that move, and with
+# planes that have the same GID prefix or crossed cables. gtest_mlx5emu tests verbs on
+# such ports.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-# fabric_down_checked: each quirk that was on has acted
+# fabric_down_checked: fails unless each quirk of the fabric has acted
 fabric_down_checked() {
     check "$emu" quirk -n "$fabric" list --check >quirks
     fabric_down
 }
 
-# run_perftest ENVIRONMENT0 ENVIRONMENT1 ARGUMENT...: UCX's test program on both hosts.
-# What UCX logs is in client.log and server.log.
+# run_perftest ENVIRONMENT0 ENVIRONMENT1 ARGUMENT...: runs ucx_perftest on both hosts.
+# UCX's logs are client.log and server.log.
 run_perftest() {
     local port=$((20000 + RANDOM % 10000)) server status=0 client_env=$1 server_env=$2
     local settings="UCX_LOG_LEVEL=debug UCX_RC_TIMEOUT=20ms UCX_RC_RETRY_COUNT=3"
@@ -36,7 +36,7 @@ run_perftest() {
     return $status
 }
 
-# perftest TRANSPORT: over the first device of both
+# perftest TRANSPORT: runs it over the first device of both hosts
 perftest() {
     local test=put_bw
 
@@ -44,35 +44,35 @@ perftest() {
     run_perftest "" "" -x "$1" -d mlx5_0:1 -t $test
 }
 
-# perftest_over DEVICE0 DEVICE1: rc_mlx5 between these devices. In UCX's tests of UCT,
-# both sides use the device that the client names; here it is a test of UCP.
+# perftest_over DEVICE0 DEVICE1: runs it over rc_mlx5 between these devices. Uses a test
+# of UCP, because in tests of UCT both sides use the client's device.
 perftest_over() {
     run_perftest "UCX_NET_DEVICES=$1:1 UCX_TLS=rc_x" \
         "UCX_NET_DEVICES=$2:1 UCX_TLS=rc_x" -t ucp_put_bw
 }
 
-# fails_over DEVICE0 DEVICE1 PATTERN: the same fails, and UCX says why
+# fails_over DEVICE0 DEVICE1 PATTERN: the same must fail, and UCX's log match PATTERN
 fails_over() {
     if perftest_over "$1" "$2"; then
-        fail "a packet went from one plane to another"
+        fail "a packet crossed from one plane to another"
     fi
     grep -qE "$3" client.log server.log ||
-        fail "not for this reason: $(tail -n 3 client.log)"
+        fail "another reason: $(tail -n 3 client.log)"
 }
 
-# selects INDEX LOG: UCX has looked for a GID, and has taken none but this one
+# selects INDEX LOG: checks that UCX has selected this GID, and no other
 selects() {
     grep -oE 'using gid_index [0-9]+' "$2" | sort -u >selected
     [ "$(cat selected)" = "using gid_index $1" ] ||
         fail "UCX is $(cat selected), not $1"
 }
 
-# link_layer NAME LOG: of the ports that UCX has opened
+# link_layer NAME LOG: checks the link layer of the ports that UCX has opened
 link_layer() {
     grep -q "mlx5_0:1/$1" "$2" || fail "UCX has opened no port of kind $1"
 }
 
-# RoCE v2 with the IPv4 address is index 3: so the files say whose paths UCX has
+# Index 3 is RoCE v2 with the IPv4 address, according to the sysfs files that UCX reads
 test_ucx_selects_roce_v2() {
     local transport
 
@@ -89,18 +89,18 @@ test_ucx_selects_roce_v2() {
 test_ucx_on_infiniband() {
     fabric_up
     check perftest rc_mlx5
-    ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID on InfiniBand"
+    ! grep -q 'using gid_index' client.log || fail "UCX selects a GID on InfiniBand"
     link_layer IB client.log
     check "$emu" quirk -n "$fabric" list >quirks
-    ! grep -q acted quirks || fail "a quirk is on"
+    ! grep -q acted quirks || fail "a quirk has acted"
     fabric_down
 }
 
-# With another index, UCX has the paths of another version
+# With another index, UCX uses another RoCE version
 test_ucx_with_index() {
     fabric_up --quirk roce
     UCX_IB_GID_INDEX=0 check perftest rc_mlx5
-    ! grep -q 'using gid_index' client.log || fail "UCX looks for a GID"
+    ! grep -q 'using gid_index' client.log || fail "UCX selects a GID"
     grep -q 'dgid=fe80::202:c9ff:fe00:100 sgid_index=0' client.log ||
         fail "$(grep -o 'dgid.*' client.log)"
     fabric_down_checked
@@ -126,7 +126,7 @@ test_ucx_after_lid_has_moved() {
     fabric_down_checked
 }
 
-# UCX takes planes for one if they have the same prefix, and finds out by a timeout
+# UCX takes planes with the same prefix for one plane, and fails after a timeout
 test_ucx_takes_planes_for_one() {
     fabric_up --quirk same-gid
     check perftest_over mlx5_0 mlx5_0
@@ -134,7 +134,7 @@ test_ucx_takes_planes_for_one() {
     fabric_down_checked
 }
 
-# Without the quirk, the prefix tells
+# Without the quirk, prefixes differ
 test_ucx_tells_planes_apart() {
     fabric_up
     check perftest_over mlx5_0 mlx5_0

@@ -2,9 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The emulator with 8 hosts of 4 links each, 64 processes at once, 4096 RC queue
-# pairs in one process; and that a process which waits for an event does not
-# burn a core.
+# The emulator with 8 hosts of 4 links each, 64 processes at once, 4096 RC queue pairs
+# in one process; and a process that waits for an event must not spin.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
@@ -30,7 +29,7 @@ test_64_processes() {
         [ "$(cat out.* | grep -c '^4 devices')" -lt 64 ] || break
         sleep 0.1
     done
-    # They all wait for the end of their input; none has ended
+    # All of them wait for the end of their input
     kill -0 "${pids[@]}" || fail "not all 64 are there: $(cat out.*)"
     exec 9>&-
     for i in {0..63}; do
@@ -45,7 +44,7 @@ test_4096_queue_pairs() {
     check on 0 qps 4096 >out
     check grep -q '^4096 queue pairs' out
     sed 's/^/# /' out
-    # Memory that docs/EMULATOR.md states, with room to spare
+    # The memory that docs/EMULATOR.md states, with a margin
     check awk '{ exit !($4 < 64) }' out
     fabric_down
 }

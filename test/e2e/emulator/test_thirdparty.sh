@@ -2,16 +2,16 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Debian's own programs for RDMA NICs (ibverbs-utils, perftest), unmodified, on
-# emulated hosts: over the verbs, without UCX. Each must end well, print a rate
-# above 0, and have done what it says: the trace tells.
+# Debian's own programs for RDMA NICs (ibverbs-utils, perftest), unmodified, on emulated
+# hosts: over the verbs, without UCX. Each must exit with status 0 and print a rate
+# above 0, and the trace must contain its operations.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 port=$((20000 + RANDOM % 10000))
 
-# needs PROGRAM...: they are not part of the project
+# needs PROGRAM...: checks that these external programs are installed
 needs() {
     local program
     for program in "$@"; do
@@ -20,13 +20,13 @@ needs() {
     done
 }
 
-# pair PROGRAM ARGUMENT...: a server on host 0, its client on host 1
+# pair PROGRAM ARGUMENT...: runs a server on host 0 and its client on host 1
 pair() {
     local server status=0 tries
     needs "$1"
     timeout 60 "$emu" exec -n "$fabric" 0 -- "$@" >server.log 2>&1 &
     server=$!
-    # They listen on TCP, at no address that they tell: try until one answers
+    # They do not report when they listen on TCP, so try until one answers
     for tries in {1..100}; do
         status=0
         timeout 60 "$emu" exec -n "$fabric" 1 -- "$@" localhost \
@@ -43,7 +43,7 @@ pair() {
     fi
 }
 
-# traced OP COUNT: at least so many operations were executed
+# traced OP COUNT: checks that at least COUNT operations were executed
 traced() {
     local count
     check "$emu" trace -n "$fabric" --json >trace.json
@@ -51,7 +51,7 @@ traced() {
     [ "$count" -ge "$2" ] || fail "$count of $2 operations $1 were executed"
 }
 
-# pingpong PROGRAM COUNT ARGUMENT...: both sides send COUNT messages
+# pingpong PROGRAM COUNT ARGUMENT...: runs it; both sides send COUNT messages
 pingpong() {
     local program=$1 count=$2
     shift 2
@@ -62,8 +62,8 @@ pingpong() {
     fabric_down
 }
 
-# perftest PROGRAM OP COUNT ARGUMENT...: the client's last line of numbers has
-# the count, and a rate or a latency which is not 0
+# perftest PROGRAM OP COUNT ARGUMENT...: runs it; the client's last line of numbers must
+# have the count, and a rate or a latency above 0
 perftest() {
     local program=$1 op=$2 count=$3
     shift 3
@@ -102,7 +102,7 @@ test_ib_send_bw()    { perftest ib_send_bw send 500; }
 test_ib_atomic_bw()  { perftest ib_atomic_bw faa 500; }
 test_ib_atomic_cas() { perftest ib_atomic_bw cas 500 -A CMP_AND_SWAP; }
 
-# Without ibv_wr_start() and its like, which the ones above use
+# Without ibv_wr_start() and related functions, which the tests above use
 test_ib_write_bw_post_send() {
     perftest ib_write_bw write 500 --use_old_post_send
 }

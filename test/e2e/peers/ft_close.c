@@ -1,13 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Closes an endpoint when it is told to, and lives on without calling progress. Run by
+ * Closes an endpoint at a command, and then stays without calling progress. Run by
  * test/e2e/peers/test_close.sh, with a server's address on stdin:
  *
- *     ft_close used    it has posted something, and RC is connected
- *     ft_close new     it was just created, and has heard no answer
+ *     ft_close used    the endpoint has posted something, and RC is connected
+ *     ft_close new     the endpoint was just created, and has no answer yet
  *
- * Each further line takes it to the next step: close the endpoint; end.
+ * Each further line starts the next step: close the endpoint; exit.
  */
 #include "ft_uct.h"
 #include "ft_vfs.h"
@@ -26,7 +26,7 @@ static void ft_count_rc(const char *path, const char *text, void *arg)
     }
 }
 
-/* So the server has a queue pair for it */
+/* Then the server has a queue pair for it */
 static void ft_use(ft_uct_t *uct, uct_ep_h ep, uint64_t address, uct_rkey_t rkey)
 {
     time_t end    = time(NULL) + FT_TIMEOUT;
@@ -54,7 +54,7 @@ static void ft_await_line(void)
     char line[16];
 
     if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("nobody says when to go on");
+        ft_die("standard input ended before the next step");
     }
 }
 

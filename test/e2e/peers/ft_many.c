@@ -2,20 +2,20 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Thousands of endpoints to one server, whose link fails, and one endpoint to another
- * server, which has nothing to do with that. Started by test/e2e/peers/test_many.sh;
+ * server, which the failure does not concern. Started by test/e2e/peers/test_many.sh;
  * servers are those of ft_peers.
  *
  *     ft_many EPS MANY-FILE OTHER-FILE    the servers' addresses are in the files
  *
- * Puts only. In each turn progress is called once, one of the many endpoints is given
- * a put, if its last one has completed, and the other one as many as it takes. What
- * is told is counted in turns, not in seconds:
+ * Puts only. Each turn calls progress once, posts a put on one of the many endpoints if
+ * its last one has completed, and as many as possible on the other endpoint. The output
+ * counts turns, not seconds:
  *
- *     ft: rounds R     all of the many have completed R puts at least
- *     ft: gap T M      the other one had something unfinished, and completed nothing
- *                      for T turns at most, in which M puts of the many completed
+ *     ft: rounds R     each of the many has completed at least R puts
+ *     ft: gap T M      the other endpoint had unfinished puts and completed none
+ *                      for at most T turns, in which M puts of the many completed
  *
- * Input: "mark" begins a new count of gaps; the end of the input ends the load.
+ * Input: "mark" resets the gap; the end of the input ends the load.
  */
 #include "ft_uct.h"
 
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define FT_MAX_EPS 4096
-#define FT_WINDOW  4       /* Puts in flight of the other one */
+#define FT_WINDOW  4       /* Puts in flight on the other endpoint */
 #define FT_SLICE   64      /* Bytes of an endpoint in the server's memory */
 
 typedef struct ft_side ft_side_t;
@@ -42,12 +42,12 @@ typedef struct {
     int              busy;
 } ft_put_t;
 
-/* One server, and the endpoints to it */
+/* One server and its endpoints */
 struct ft_side {
     ft_address_t      address;
     uct_rkey_bundle_t rkey;
     uct_mem_h         memh;
-    unsigned          count;    /* Of puts */
+    unsigned          count;    /* Number of puts */
     ft_put_t          *puts;
     uint64_t          completed, failed, busy;
 };
@@ -55,9 +55,9 @@ struct ft_side {
 static ft_uct_t ft_uct;
 static ft_side_t ft_many, ft_other;
 
-/* Of the other one */
+/* Of the other endpoint */
 static struct {
-    uint64_t turn, many;        /* As of its last completion */
+    uint64_t turn, many;        /* At its last completion */
     uint64_t max_turns, max_many;
 } ft_gap;
 static uint64_t ft_turn;
@@ -120,7 +120,7 @@ static void ft_put(ft_put_t *put)
     }
 
     if ((put->side == &ft_other) && (ft_other.busy == 0)) {
-        ft_gap_restart(); /* It had nothing to complete */
+        ft_gap_restart(); /* No put was unfinished */
     }
 
     *put->number    = put->completed + 1;
@@ -139,7 +139,7 @@ static void ft_put(ft_put_t *put)
     }
 }
 
-/* @a num_puts puts, each with an endpoint of its own, or all with the same one */
+/* @a num_puts puts, each on its own endpoint, or all on the same one */
 static void ft_side_open(ft_side_t *side, const char *path, unsigned num_puts,
                          int is_one_ep)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One client and several servers, each a process of its own: what happens to some
- * of them must not touch the others. Started by test/e2e/peers/test_peers.sh.
+ * One client and several servers, each in its own process. A failure of some of them
+ * must not affect the others. Started by test/e2e/peers/test_peers.sh.
  *
  *     ft_peers server              prints its address, "compute" on stdin makes it
  *                                  call nothing of UCX until the next line, the end
@@ -14,10 +14,10 @@
  *
  *     ft_peers writer EPS FILE...  the same, with puts only
  *
- * The load of an endpoint: messages with numbers, and puts of numbers with
- * completions, a few at a time. The client tells for each server what was sent,
- * completed, and failed, and the longest time between two completions of an
- * endpoint; a server tells which messages came, and what its memory holds.
+ * The load of an endpoint: messages with numbers, and puts of numbers with completions,
+ * a few at a time. For each server, the client prints what was sent, completed and
+ * failed, and the longest time between two completions of an endpoint. A server prints
+ * which messages arrived, and what its memory contains.
  */
 #include "ft_uct.h"
 #include "ft_clock.h"
@@ -77,9 +77,9 @@ static void *ft_alloc(size_t count, size_t size)
     return ptr;
 }
 
-/* Take a command from the input, which is written as a whole; wait for it for so many
- * milliseconds, -1: for ever.
- * @return 1 if there was one, 0 at the end of the input, -1 if nothing was there */
+/* Read a command, which is written as a whole; wait for the given number of
+ * milliseconds, -1: without a limit. @return 1 if there was one, 0 at the end of the
+ * input, -1 at the time limit. */
 static int ft_input(char *line, int timeout_ms)
 {
     struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -169,7 +169,7 @@ static int ft_server(void)
         }
     }
 
-    /* What the client knows to be acknowledged is in the queues */
+    /* Acknowledged messages are in the queues */
     for (idle = 0; idle < 1000; ++idle) {
         if (uct_worker_progress(uct.worker) > 0) {
             idle = 0;
@@ -199,7 +199,7 @@ static struct {
     uct_mem_h memh;
 } ft_self;
 
-/* So long nothing has completed, at all or since the last time */
+/* Longest time without a completion, in total and since the last report */
 static void ft_link_waited(ft_link_t *link, double now)
 {
     if ((link->completed_at != 0) && (now - link->completed_at > link->gap)) {
@@ -229,7 +229,7 @@ static void ft_put_completed(uct_completion_t *comp)
     link->completed_at = now;
 }
 
-/* Put the next number into the slot of its turn: the last ones stay there */
+/* Put the next number into the next slot. The last numbers remain there. */
 static void ft_link_put(ft_link_t *link, unsigned index)
 {
     unsigned slot     = link->posted % FT_WINDOW;
@@ -244,7 +244,7 @@ static void ft_link_put(ft_link_t *link, unsigned index)
     }
 
     if (link->completed_at == 0) {
-        link->completed_at = ft_now(); /* Whoever has not had a turn yet waits, too */
+        link->completed_at = ft_now(); /* Include the wait for the first turn */
     }
 
     *number         = link->posted + 1;
@@ -302,7 +302,7 @@ static void ft_peer_address(const char *path, ft_address_t *address)
     fclose(file);
 }
 
-/* The client itself: memory of its own, which nobody else writes to */
+/* The client itself: its own memory, which no other process writes */
 static void ft_peer_self(ft_address_t *address)
 {
     if (ft_self.memory == NULL) {
@@ -345,7 +345,7 @@ static void ft_peer_open(ft_peer_t *peer, const char *path, unsigned num_eps)
     }
 }
 
-/* @return what was seen to complete of the expected memory contents */
+/* @return The sum of the numbers that the posted puts leave in memory */
 static uint64_t ft_link_sum(const ft_link_t *link)
 {
     uint64_t sum = 0, slot;
@@ -378,8 +378,8 @@ static void ft_peer_report(const ft_peer_t *peer, unsigned index,
 }
 
 
-/* All that was posted completes, for better or worse; and the last messages, which
- * have no completion of their own, arrive */
+/* Wait until all operations have completed or failed, and the last messages, which have
+ * no completion, have arrived */
 static void ft_client_finish(ft_peer_t *peers, unsigned num_peers,
                              unsigned num_eps)
 {
@@ -426,7 +426,7 @@ static uint64_t ft_peer_least(const ft_peer_t *peer, unsigned num_eps)
     return least;
 }
 
-/* One more peer, if a command says so. @return 0 at the end of the input */
+/* Add a peer, if there is a command for it. @return 0 at the end of the input. */
 static int ft_client_command(ft_peer_t *peers, unsigned *num_peers,
                              unsigned num_eps)
 {

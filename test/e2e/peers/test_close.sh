@@ -2,18 +2,19 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# An endpoint is closed when its link has just failed, or before it knows that it is open
-# (ft_close.c). Its process lives on and makes no progress; its peer lives on as well, and
-# must not keep the target, its queue pair and its log rings.
+# An endpoint is closed when its link has just failed, or before it knows that it is
+# open (ft_close.c). Its process stays but makes no progress. Its peer must not keep the
+# target, its queue pair and its log rings.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
-# No peer is given up for being silent, so only CLOSE closes
+# Silent peers are not given up, so only CLOSE closes the target
 export UCX_RC_VARUNA_ORPHAN_TIMEOUT=0
 
-# begin MODE: a server, and a client whose endpoint is open; it reads descriptor 8
+# begin MODE: starts a server, and a client that reads descriptor 8; its endpoint is
+# open
 begin() {
     fabric_up
     load_server_start lone 65536
@@ -37,12 +38,12 @@ end() {
     fabric_down
 }
 
-# Those of the server that are connected
+# Connected queue pairs of the server
 count_queue_pairs() {
     "$emu" status -n "$fabric" --qps | grep -cE '^qp .* rc +rt[rs] +link 0:' || :
 }
 
-# All that the server had for the endpoint is gone
+# The server has released all resources of the endpoint
 until_gone() {
     local i
     await_counter open 0
@@ -58,7 +59,7 @@ close_endpoint() {
     await 60 client.log '^ft: closed'
 }
 
-# CLOSE is sent over the link that the endpoint has used, and is lost
+# CLOSE is sent over the endpoint's link, and is lost
 test_its_link_has_failed() {
     local side
     begin used
@@ -70,7 +71,7 @@ test_its_link_has_failed() {
     end
 }
 
-# Both links are silent: no port reports that it is down
+# Both links are silent, without a port event
 test_no_link_is_left_for_a_while() {
     local link
     begin used
@@ -85,7 +86,7 @@ test_no_link_is_left_for_a_while() {
     end
 }
 
-# Its answer is not looked at, as if it were lost
+# The client does not process its answer, as if it were lost
 test_it_was_not_open() {
     begin new
     close_endpoint

@@ -2,27 +2,27 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Many endpoints which share a DC initiator (DCI), most of which wait for their turn: who
-# waits is no failure, one that hangs is, and one whose peer is dead concerns nobody
-# else. And what it costs when the link of many endpoints fails: RC_VARUNA_MANY of them,
-# 64 by default; 4096 are the long run. Judged by counts, not by times.
+# Many endpoints share a DC initiator (DCI), and most of them wait for their turn. To
+# wait is not a failure; to hang is one; and an endpoint to a dead peer does not affect
+# the others. Also the cost when the link of many endpoints fails: of RC_VARUNA_MANY, 64
+# by default, 4096 in the long run. The tests compare counts, not times.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 many=${RC_VARUNA_MANY:-64}
-# UCX gives a free DCI to whoever asks first, and here nobody waits in a pending queue: of
-# many endpoints on DC the slowest may have no turn for a long time
+# UCX gives a free DCI to the first endpoint that posts, and this load does not use the
+# pending queue, so the slowest endpoint may wait for a long time
 column=9
 
-# RC for the 16 endpoints of the first burst; all others stay on DC. Both sides have this
-# plugin
+# Connect RC for the 16 endpoints of the first burst; all others stay on DC. Both sides
+# run this mutant
 stay_on_dc() {
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
 }
 
-# Each operation takes 20 ms, and 84 endpoints take turns: some of them wait for several
-# times the timeout, and something completes all the while
+# Each operation takes 20 ms, and 84 endpoints share the DCI, so some of them wait for
+# several times the timeout while others complete
 test_queue_for_a_dci_is_no_hang() {
     stay_on_dc
     export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
@@ -33,7 +33,7 @@ test_queue_for_a_dci_is_no_hang() {
     await_more
     fault ack host=1 link=0 type=dc op=write \
         count=all delay=20ms
-    sleep 3 # Some timeouts
+    sleep 3 # Several timeouts
     faults_fired
     check "$emu" fault clear -n "$fabric"
     all_good
@@ -44,7 +44,8 @@ test_queue_for_a_dci_is_no_hang() {
     fabric_down
 }
 
-# The one that has the DCI hangs, for good: it is found, and the others get another
+# The endpoint that has the DCI hangs forever. It is detected, and the others get
+# another DCI
 test_dci_hangs() {
     stay_on_dc
     export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
@@ -61,8 +62,8 @@ test_dci_hangs() {
     fabric_down
 }
 
-# A peer that is stopped answers on no link: that its messages don't move has nothing to
-# do with the link
+# A stopped peer answers on no link, so its unfinished messages are no failure of the
+# link
 test_stopped_peer_with_messages_is_no_hang() {
     export UCX_RC_VARUNA_HANG_TIMEOUT=300ms
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
@@ -71,7 +72,7 @@ test_stopped_peer_with_messages_is_no_hang() {
     client 1 2 one
     kill -STOP "$(process one)"
     await_stuck 0
-    sleep 1 # Some timeouts
+    sleep 1 # Several timeouts
     no_receives
     kill -CONT "$(process one)"
     await_more
@@ -82,8 +83,8 @@ test_stopped_peer_with_messages_is_no_hang() {
     fabric_down
 }
 
-# The dead peer's endpoints have the DCI one after the other, until retries are
-# exhausted: those of the living one wait, and stay where they are
+# The endpoints to the dead peer use the DCI one after the other, until retries are
+# exhausted. Those to the living peer wait, and stay on their lanes
 test_dead_peer_on_a_shared_dci() {
     stay_on_dc
     export UCX_RC_VARUNA_GIVE_UP=3s
@@ -102,13 +103,13 @@ test_dead_peer_on_a_shared_dci() {
     fabric_down
 }
 
-# counts: what each rule has matched, one a line
+# counts: prints the matches of each rule, one per line
 counts() {
     "$emu" fault list -n "$fabric" --json >rules.json
     grep -oE '"matched": *[0-9]+' rules.json | grep -oE '[0-9]+$'
 }
 
-# rounds NUMBER: each of the many has completed so many more puts
+# rounds NUMBER: waits until each of the many has completed NUMBER more puts
 rounds() {
     local i before now
 
@@ -121,7 +122,7 @@ rounds() {
     fail "no $1 rounds behind $before: $(tail -n 3 client.log)"
 }
 
-# on_rc RULE: nobody posts on DC any more, by the emulator's count of it
+# on_rc RULE: waits until no endpoint posts on DC any more, which RULE counts
 on_rc() {
     local i before now
 
@@ -134,13 +135,13 @@ on_rc() {
     fail "endpoints stay on DC: $now writes"
 }
 
-# switch_of COUNT: the far port of so many endpoints fails in silence, while an endpoint
-# to another peer goes on. Leaves in "result" what each of them has cost, and in "gap"
-# the longest gap of the other one, in turns.
+# switch_of COUNT: the remote port of COUNT endpoints becomes silent, while an endpoint
+# to another peer continues. Sets $result to the cost of each endpoint, and $gap to the
+# longest gap of the other endpoint, in turns.
 switch_of() {
     local before after i
 
-    # Nothing is asked twice, and nobody is pinged: messages can be counted
+    # No repetitions and no pings, so that messages can be counted
     export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     names=()
@@ -169,7 +170,7 @@ switch_of() {
     end other
     grep -E '^ft: (many|gap)' client.log | tail -n 2 | sed 's/^/# /'
     grep -qE '^ft: many [0-9]+ failed 0 stuck 0 other [0-9]+ failed 0 stuck 0' \
-        client.log || fail "not all is complete"
+        client.log || fail "not all puts are complete"
     check grep -q '^ft: errors 0' client.log
     [ "$(grep -c 'rc_varuna: switched' client.log)" -eq "$1" ] ||
         fail "$(grep -c 'rc_varuna: switched' client.log) switches"
@@ -184,8 +185,9 @@ switch_of() {
     fabric_down
 }
 
-# A switch is FENCE and CONNECT, each with its answer, and the read that ends the DC
-# lane, no matter how many switch at once. The other endpoint has its turns meanwhile.
+# A switch takes FENCE and CONNECT, each with its answer, and the read that drains the
+# DC lane, independent of the number of endpoints. The other endpoint continues
+# meanwhile.
 test_switch_costs_the_same_for_each() {
     local result gap
     switch_of 1
@@ -193,8 +195,8 @@ test_switch_costs_the_same_for_each() {
     rm -f ./*.in ./*.log
     switch_of "$many"
     [ "$result" = "200 200 100 " ] || fail "$many endpoints: $result"
-    # Errors of the others are before it in the completion queue
-    [ "$gap" -le $((256 + many / 2)) ] || fail "the other one waited for $gap turns"
+    # Errors of the others precede it in the completion queue
+    [ "$gap" -le $((256 + many / 2)) ] || fail "the other endpoint waited for $gap turns"
 }
 
 run_tests

@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What a server holds for clients that die, and for clients that only seem to be dead.
+# What a server keeps for clients that die, and for clients that only seem to be dead.
 # The server's counters are read from UCX's VFS tree.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
@@ -14,7 +14,7 @@ export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
 
-# start_client N: steps.N is a pipe, each line of which is one put
+# start_client N: starts a client that posts one put for each line of the pipe steps.N
 start_client() {
     mkfifo "steps.$1"
     timeout 200 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_load" steps \
@@ -22,7 +22,7 @@ start_client() {
     client=$!
 }
 
-# Ten clients at a time are killed while all of them are connected
+# Repeatedly, ten clients are killed while all of them are connected
 test_50_killed_clients_leave_nothing() {
     local i round pids hold
     fabric_up
@@ -32,7 +32,7 @@ test_50_killed_clients_leave_nothing() {
         for i in {0..9}; do
             start_client "$round$i"
             pids+=($client)
-            exec {hold}<>"steps.$round$i" # No end of its input
+            exec {hold}<>"steps.$round$i" # So that its input does not end
             load_server_address >&$hold
         done
         for i in {0..9}; do
@@ -47,7 +47,7 @@ test_50_killed_clients_leave_nothing() {
     await_counter open 0
     echo "# $(counter orphans) are kept for a while"
 
-    # The program ends with all open, and messages under way
+    # The server exits without closing anything, with messages in flight
     load_server_stop
     fabric_down
 }
@@ -61,19 +61,19 @@ test_stopped_client_keeps_its_target() {
     await 60 client.0.log '^ft: step 1'
     kill -STOP "$(program_of $client)"
     sleep 3
-    [ "$(counter open)" = 1 ] || fail "it was given up"
+    [ "$(counter open)" = 1 ] || fail "the client was given up"
     kill -CONT "$(program_of $client)"
     echo >&8
     await 60 client.0.log '^ft: step 2$'
     exec 8>&-
     wait $client || fail "the client failed: $(tail -n 3 client.0.log)"
     await_counter open 0
-    [ "$(counter given_up)" = 0 ] || fail "it was given up"
+    [ "$(counter given_up)" = 0 ] || fail "the client was given up"
     load_server_stop
     fabric_down
 }
 
-# It does nothing while it is cut off, so that it cannot know
+# The client posts nothing while it is cut off, so it does not know
 test_cut_off_client_is_told() {
     local status=0
     fabric_up
@@ -82,7 +82,7 @@ test_cut_off_client_is_told() {
     exec 8>steps.0
     load_server_address >&8
     await 60 client.0.log '^ft: step 1'
-    sleep 1 # RC is connected
+    sleep 1 # Until RC is connected
     link 1:0 silent
     link 1:1 silent
     await_counter given_up 1

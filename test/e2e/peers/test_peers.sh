@@ -2,16 +2,16 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Peers beside each other in one client: one dies, is stopped, computes, or loses its
-# NIC, and the others do not notice; and a NIC of the client's own dies. Each message
-# comes once and in order, each put completes once (test/e2e/peers/ft_peers.c).
+# Several peers of one client: if one dies, is stopped, computes, or loses its NIC, the
+# others are not affected. Also a NIC of the client dies. Each message arrives once and
+# in order, and each put completes once (test/e2e/peers/ft_peers.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
-# given_up_by_witness: endpoints to dead processes fail when there is a witness, and for
-# no other reason: no time-out competes with what is to happen before
+# given_up_by_witness: endpoints to dead processes fail only when there is a witness; no
+# timeout expires before
 given_up_by_witness() {
     export UCX_RC_VARUNA_GIVE_UP=10m UCX_RC_VARUNA_PEER_TIMEOUT=1s
 }
@@ -25,7 +25,8 @@ test_one_of_two_peers_dies() {
     kill -KILL "$(process dead)"
     await 60 client.log 'silent on all links: its process or host is dead or stop'
     await_more 0
-    ! grep -q 'note endpoint .* failed' client.log || fail "nobody could know that"
+    ! grep -q 'note endpoint .* failed' client.log ||
+        fail "an endpoint failed without a witness"
     witness 1
     await 60 client.log "the peer's process is gone" 2
     await 60 client.log 'note endpoint .* failed' 2
@@ -56,19 +57,19 @@ test_one_of_two_peers_is_stopped_for_a_while() {
     fabric_down
 }
 
-# Six dead processes of one host want the four DCIs of the control plane for ever;
-# fences of the living one beside them must get through, and an endpoint's opening; and
-# the dead ones are given up long before GIVE_UP
+# Messages to six dead processes of one host occupy the four DCIs of the control plane
+# until retries are exhausted. Fences of a living process, and the opening of an
+# endpoint, must get through. The dead processes are given up long before GIVE_UP
 test_dead_processes_beside_a_living_one() {
     local i client_pid dead=()
     given_up_by_witness
     fabric_up --hosts 3
     servers 2 alive
     servers 0 d1 d2 d3 d4 d5 d6
-    # The client's tells of messages of the control plane that fail
+    # The client's log shows failed messages of the control plane
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr
     client 1 1 alive d1 d2 d3 d4 d5 d6
-    # All at once for the client: none of them is another's witness
+    # All at once, so that none of them is a witness for another
     for i in 1 2 3 4 5 6; do
         dead+=("$(process "d$i")")
     done
@@ -80,7 +81,7 @@ test_dead_processes_beside_a_living_one() {
     link 1:0 down
     await 60 client.log 'rc_varuna: switched '
     ! grep -q 'note endpoint .* failed' client.log ||
-        fail "the dead were given up before the fence was needed"
+        fail "the dead processes were given up before the fence"
     echo "# $(grep -o 'switched.*' client.log)"
     witness 0
     await 60 client.log "the peer's process is gone" 6
@@ -92,8 +93,8 @@ test_dead_processes_beside_a_living_one() {
     fabric_down
 }
 
-# Messages to the dead never leave their DCIs: two on each link are lost for ever, and no
-# more, so that the fence of the living one gets through
+# Messages to dead processes never leave their DCIs. They may occupy two DCIs of each
+# link, and no more, so that the fence of the living process gets through
 test_messages_to_the_dead_hang() {
     local i
     export UCX_RC_VARUNA_PEER_TIMEOUT=10m UCX_RC_VARUNA_GIVE_UP=10m
@@ -101,13 +102,13 @@ test_messages_to_the_dead_hang() {
     fabric_up --hosts 3
     servers 0 alive
     servers 2 d1 d2 d3 d4 d5 d6
-    # The client's tells of messages of the control plane that fail
+    # The client's log shows failed messages of the control plane
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr
     client 1 1 alive d1 d2 d3 d4 d5 d6
     for i in 1 2 3 4 5 6; do
         kill -KILL "$(process "d$i")"
     done
-    # Each of them is in doubt on both links, as a message to it has failed there
+    # Each of them is in doubt on both links, because a message to it has failed there
     for ((i = 0; $(grep -oE 'DCI QP .*: SEND .*rqpn 0x[0-9a-f]+ rlid 3' client.log |
                    grep -o 'rqpn.*' | sort -u | wc -l) < 12; ++i)); do
         [ $i -lt 1200 ] || fail "not all are in doubt"
@@ -115,12 +116,12 @@ test_messages_to_the_dead_hang() {
     done
     fault post host=1 type=dc op=send peer=2 \
         count=all hang
-    # Many more are wanted; a test with the mistake that takes them waits until they are
+    # More messages are waiting. With the mutant, wait until they occupy all DCIs
     for ((i = 0; i < ${FT_DEAD_WAIT:-2} * 10; ++i)); do
         sleep 0.1
         "$emu" fault list -n "$fabric" >faults.log
         [ "$(awk '/ hang$/ { print $3 }' faults.log)" -le 4 ] ||
-            fail "the dead have taken all: $(tail -n 1 faults.log)"
+            fail "messages to dead processes occupy all DCIs: $(tail -n 1 faults.log)"
     done
     faults_fired
     link 1:0 down
@@ -130,9 +131,9 @@ test_messages_to_the_dead_hang() {
     fabric_down --force
 }
 
-# A process that is stopped while its link fails is no dead one
+# A process that is stopped while its link fails is not dead
 test_stopped_peer_whose_link_fails() {
-    export UCX_RC_VARUNA_PEER_TIMEOUT=10m # Longer than it is stopped for, on any machine
+    export UCX_RC_VARUNA_PEER_TIMEOUT=10m # Longer than the stop on any machine
     fabric_up
     servers 0 alive stopped
     client 1 1 alive stopped
@@ -148,27 +149,28 @@ test_stopped_peer_whose_link_fails() {
     fabric_down
 }
 
-# Each fault is called by its name, and concerns those only whom it concerns: our own
+# Each fault is named correctly, and affects only the endpoints concerned: the client's
 # port, a peer's port, a path to one peer, a process
 test_faults_are_told_apart() {
     given_up_by_witness
-    # Who is silent is found by the heartbeat, not by the NIC
+    # The heartbeat detects silence, not the NIC
     export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
     fabric_up --hosts 3
     servers 0 one
     servers 1 two
     client 2 2 one two
 
-    # The path to one peer, whose port does not know it
+    # The path to one peer, without a port event
     link 1:0 silent
     await 60 client.log 'is silent on mlx5_0:1 .*other peers answer on this link'
     await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 2
     await_more
     [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 2 ] ||
-        fail "others were switched: $(grep 'rc_varuna: switched' client.log)"
-    ! grep -q 'link mlx5_0:1 is down' client.log || fail "our link was condemned"
+        fail "other endpoints switched: $(grep 'rc_varuna: switched' client.log)"
+    ! grep -q 'link mlx5_0:1 is down' client.log ||
+        fail "the client's link was marked down"
 
-    # The far port of the other one, which knows it
+    # The port of the other peer, with a port event
     link 0:0 down
     await 60 client.log 'is silent on mlx5_0:1 .*remote fault: the peer says that its port is down'
     await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
@@ -176,7 +178,7 @@ test_faults_are_told_apart() {
     link 0:0 up
     link 1:0 up
 
-    # Our port, for both
+    # The client's port, which concerns both
     link 2:1 down
     await 60 client.log 'link mlx5_1:1 is down: port event'
     await_more
@@ -188,14 +190,14 @@ test_faults_are_told_apart() {
     await_more 0
     witness 1
 
-    # Its lanes, whichever link they are on, fail with that
+    # Its lanes fail on all links
     link 2:0 down
     await 60 client.log 'link mlx5_0:1 is down: port event'
     link 2:0 up
     await 60 client.log 'link mlx5_0:1 is up'
 
-    # Pings that were not answered are no errors; puts are the only traffic
-    ! grep 'DCI QP .*: SEND ' client.log || fail "the control plane complains"
+    # Unanswered pings are no errors; puts are the only other traffic
+    ! grep 'DCI QP .*: SEND ' client.log || fail "errors of the control plane were logged"
     link 2:1 down
     await 60 client.log "the peer's process is gone" 2
     await 60 client.log 'note endpoint .* failed' 2
@@ -207,7 +209,8 @@ test_faults_are_told_apart() {
     fabric_down
 }
 
-# compute: a peer computes until all of its receives are used up, and for some time more
+# compute: a peer computes until all its receive buffers are used, and for some time
+# more
 compute() {
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
     fabric_up
@@ -217,7 +220,7 @@ compute() {
     await 60 busy.log '^ft: computes'
     await_stuck 1
     await_more 0
-    sleep 1 # Some timeouts
+    sleep 1 # Several timeouts
     no_receives
     echo go >&"${fd_of[busy]}"
     await 60 busy.log '^ft: awake'
@@ -237,12 +240,12 @@ test_peer_computes_and_there_is_no_heartbeat() {
     compute
 }
 
-# nic HOST [--silent]: the NIC of the primary link dies there
+# nic HOST [--silent]: the NIC of the primary link dies on this host
 nic_dies() {
     fabric_up
     servers 0 one two
     client 1 2 one two
-    sleep 1 # RC is in use, most likely; both lanes are right
+    sleep 1 # Normally RC is in use then; the test is valid for both lanes
     check "$emu" nic -n "$fabric" "$1:0" kill ${2:-}
     await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
     await_more
@@ -269,14 +272,14 @@ test_local_nic_dies_in_silence() {
     check grep -q 'is gone or hangs: the RC lane .*(drain timeout)' client.log
 }
 
-# On DC nobody can stop what the silent NIC may still do: that is told, and nothing
+# On DC nobody can stop the silent NIC: the endpoint fails with a message, and nothing
 # is repeated
 test_local_nic_dies_in_silence_on_dc() {
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
     fabric_up
     servers 0 warm one
-    # The pace lets a burst of 16 through at first
+    # The pace allows a first burst of 16
     client 1 20 warm
     check "$emu" nic -n "$fabric" 1:0 kill --silent
     await 60 client.log 'nothing proves that its queue pair has'
@@ -287,11 +290,11 @@ test_local_nic_dies_in_silence_on_dc() {
     fabric_down --force
 }
 
-# From DC to RC as planned, under a load of puts: all of them are taken, none has to be
-# tried again. How long the wire was idle is told only: on a busy machine that is the
-# time for which the processes did not run.
+# A planned swap from DC to RC under a load of puts: each put is accepted at once. The
+# longest time without a completion is only printed, because on a busy machine it
+# includes the time for which the processes did not run.
 test_swap_refuses_nothing() {
-    # Only the client: an address is a line of output, between which nothing may stand
+    # Only for the client: log lines must not interrupt the address that a server prints
     fabric_up
     servers 0 one
     names=(one)
@@ -303,7 +306,7 @@ test_swap_refuses_nothing() {
     no_switch
     echo "# $(grep -o 'planned swap .*' client.log)"
     [ "$(field client.log 'peer 0 ' refused)" = 0 ] ||
-        fail "some were refused: $(grep '^ft: peer 0' client.log)"
+        fail "puts were refused: $(grep '^ft: peer 0' client.log)"
     fabric_down
 }
 

@@ -2,10 +2,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# A server that is killed and started again. Its queue pairs have the numbers of the
-# old ones ("mlx5emu up --reuse-qpns"), so what the client still sends to the dead one
-# arrives at the new one: that has to say who it is, and must execute nothing. Where
-# the numbers are others, nobody answers, and the give-up time ends the wait.
+# A server that is killed and started again. Its queue pairs reuse the old numbers
+# ("mlx5emu up --reuse-qpns"), so the client's packets to the old process arrive at the
+# new one, which must refuse them and execute nothing. With other numbers nobody
+# answers, and the give-up time ends the wait.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -13,12 +13,12 @@
 
 export UCX_LOG_LEVEL=debug
 
-# errors: how often the client's error handler was called
+# errors: prints the number of calls of the client's error handler
 errors() {
     grep -c '^ft: note endpoint .* failed' client.out || true
 }
 
-# await_error REASON COUNT: the error handler is called once more than COUNT times
+# await_error REASON COUNT: waits until the error handler was called COUNT + 1 times
 await_error() {
     local i
     for ((i = 0; i < 200 && $(errors) <= $2; ++i)); do
@@ -31,8 +31,8 @@ await_error() {
         grep -q "failed: $1" || fail "not $1: $(tail -n 1 client.out)"
 }
 
-# fails COMMAND REASON [FIRST]: of the client, and its error handler is called with that,
-# perhaps during the command FIRST
+# fails COMMAND REASON [FIRST]: the client's command fails, and its error handler is
+# called with REASON, perhaps already during the command FIRST
 fails() {
     local number count
     count=$(errors)
@@ -44,19 +44,19 @@ fails() {
     await_error "$2" "$count"
 }
 
-# accesses: of memory, that were executed so far
+# accesses: prints the number of executed memory accesses
 accesses() {
     "$emu" trace -n "$fabric" --json | grep -cE '"op": ?"(write|read|cas|faa)' ||
         true
 }
 
-# is_untouched: nothing was executed since the new server is there
+# is_untouched: checks that nothing was executed since the start of the new server
 is_untouched() {
     [ "$(accesses)" -eq "$before" ] ||
         fail "the new process has executed $(($(accesses) - before)) accesses"
 }
 
-# works_anew: with the new server, once the client has its address
+# works_anew: checks that the client works with the new server after it got its address
 works_anew() {
     local plan
     ask client "connect$server_address"
@@ -69,7 +69,8 @@ works_anew() {
 }
 runs=100
 
-# restart [OPTION...]: of the fabric. The new server has numbers of its own for messages.
+# restart [OPTION...]: restarts the server on a fabric with these options. The new
+# server numbers messages independently.
 restart() {
     fabric_up "$@"
     jobs_start
@@ -88,25 +89,26 @@ refused() {
 }
 
 test_a_restarted_peer_refuses_what_is_not_for_it() {
-    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 # Its request would be the first one
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 # Its ping would be the first message
     restart --reuse-qpns
     fails "run 2 put_zcopy 0" "Connection reset by remote peer"
     refused FENCE_REQ
     is_untouched
 
-    # The address of the dead one is still known: nobody may be opened by it
+    # The client still has the old server's address, which must not open an endpoint
     fails "run 3 put_short 0" "Connection reset by remote peer" open
     refused OPEN_REQ
     is_untouched
     works_anew
 }
 
-# Nothing is under way, and UCX's keepalive checks the endpoint: the heartbeat reports it
+# Nothing is in flight, and UCX's keepalive checks the endpoint: the heartbeat detects
+# it
 test_an_idle_endpoint_hears_that_its_peer_was_restarted() {
-    quiet=1.5 # The heartbeat has ended
+    quiet=1.5 # The heartbeat has stopped by then
     restart --reuse-qpns
     ask client "idle 0.5"
-    [ "$(errors)" -eq 0 ] || fail "it was found without a check"
+    [ "$(errors)" -eq 0 ] || fail "the failure was detected without a check"
     ask client check
     await_error "Connection reset by remote peer" 0
     refused PING
