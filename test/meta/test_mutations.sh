@@ -161,7 +161,7 @@ test_amo_gen_16() {
 
 # shellcheck disable=SC2086 # words
 test_amo_not_flushed() {
-    found_by_atoms '[89a-f][0-9a-f]\{15\} is left of' amo_not_flushed $flush_options
+    found_by_atoms '[89a-f][0-9a-f]\{15\} is the final value of' amo_not_flushed $flush_options
 }
 
 # fenced MISTAKE: of test_atomics_rules.sh

@@ -1,25 +1,26 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics under contention: several clients work on the same words of a server.
- * It knows UCT only. Each client prints what it was given; a script judges the
- * histories of all against the words that are left (test/e2e/atomics/test_atomics.sh).
+ * Atomics under contention: several clients work on the same words of a server. It uses
+ * only UCT. Each client prints its results; a script checks the histories of all
+ * clients against the final words (test/e2e/atomics/test_atomics.sh).
  *
- *     ft_amo server             prints its addresses; ends with its input, and
- *                               prints the words then
+ *     ft_amo server             prints its addresses; ends with its input, and then
+ *                               prints the words
  *     ft_amo client ADDRESSES ID WIDTH COUNT DEPTH [KIND...]
  *
- * All words are in one registration, which clients with odd IDs use, and each is in
- * one of its own besides, for the others: a line of ADDRESSES for each.
+ * All words are in one registration, which clients with odd IDs use. Each word is also
+ * in its own registration, for the other clients. ADDRESSES has a line for each
+ * registration.
  *
- * One operation after the other is of the next KIND, COUNT of them, or until its
- * input ends if COUNT is 0; DEPTH are in flight:
+ * It cycles through the KINDs, for COUNT operations, or until its input ends if COUNT
+ * is 0. DEPTH operations are in flight:
  *   fadd  word 0: fetch and add of 1                 "fadd RESULT"
  *   add   word 1: posted add of 1                    "add"
  *   cas   word 2: the last value seen, a unique one  "cas COMPARE SWAP RESULT"
  *   swap  word 3: a unique value                     "swap VALUE RESULT"
- *   bits  word 4: flip our own bit by OR, AND, XOR, and see it flipped  "bits"
- *   gcas  word 5: get, then compare with what that returned and swap in a unique value
+ *   bits  word 4: flip the client's bit by OR, AND, XOR, and check it  "bits"
+ *   gcas  word 5: get, then compare with the result and swap in a unique value
  *         whose upper half counts our successes. 8 bytes, one at a time
  *                                                    "gcas COMPARE SWAP RESULT"
  */
@@ -69,8 +70,8 @@ struct ft_amo {
     unsigned          width;
     unsigned          depth;
     uint64_t          serial;     /* Of unique values */
-    uint64_t          last_cas;   /* What word 2 was when last seen */
-    uint64_t          gcas_got;   /* What word 5 was */
+    uint64_t          last_cas;   /* Last known value of word 2 */
+    uint64_t          gcas_got;   /* Last result of a get of word 5 */
     uint64_t          gcas_won;   /* Our successes */
     unsigned          bit_state;  /* Our bit of word 4 */
     int               bit_busy;
@@ -366,7 +367,7 @@ static int ft_amo_is_over(unsigned done, unsigned count)
     return (count > 0) ? (done >= count) : (poll(&pfd, 1, 0) != 0);
 }
 
-/* Each word's own region, or the one of all. */
+/* Each word's own region, or the common one. */
 static void ft_amo_parse(ft_amo_t *amo, const char *text)
 {
     const char *all = strstr(text, " of all");
@@ -386,7 +387,7 @@ static void ft_amo_parse(ft_amo_t *amo, const char *text)
 
         if (amo->id % 2) {
             if (amo->regions[i].base != whole.base + (i * FT_AMO_STRIDE)) {
-                ft_die("word %u is elsewhere", i);
+                ft_die("word %u has another address", i);
             }
             memcpy(amo->regions[i].rkey, whole.rkey, sizeof(whole.rkey));
         }
@@ -439,10 +440,10 @@ static int ft_amo_client(char **argv, int argc)
         ft_amo_run_one(&amo, ft_amo_kind(argv[7 + (i % (argc - 7))]));
     }
 
-    /* Behind this flush nobody finds a UID of ours in any word */
+    /* After this flush no word contains a UID of this client */
     ft_amo_flush(&amo);
     if (amo.in_flight > 0) {
-        ft_die("%u operations are not complete behind a flush", amo.in_flight);
+        ft_die("%u operations are not complete after a flush", amo.in_flight);
     }
 
     if (amo.uct.ep_errors > 0) {

@@ -1,9 +1,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the tests of atomics under contention, which source it: a fabric with a server
-# on host 0 and clients on others (test/e2e/atomics/ft_amo.c), and the judge of what they
-# were given.
+# For the tests of atomics under contention, which source it: a fabric with a server on
+# host 0 and clients on other hosts (test/e2e/atomics/ft_amo.c), and the judge of their
+# results.
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
@@ -13,12 +13,12 @@ ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 5ms 2
 
-# word N: what the server found
+# word N: prints word N, as the server's CPU found it
 word() {
     awk -v n="$1" '$1 == "word" && $2 == n { print $3 }' server.out
 }
 
-# judge KIND...: the histories in client.*.out
+# judge KIND...: checks the histories in client.*.out
 judge() {
     local kind
     for kind in "$@"; do
@@ -27,7 +27,7 @@ judge() {
             awk '$1 == "fadd" { print $2 }' client.*.out | sort -n |
                 awk '$1 != NR - 1 { print "result " $1 " instead of " NR - 1
                      exit 1 } END { print "fadd", NR > "count" }' ||
-                fail "fetch-and-add: results are missing or doubled"
+                fail "fetch-and-add: results are missing or duplicate"
             [ "$(word 0)" = "$(awk '{ print $2 }' count)" ] ||
                 fail "fetch-and-add: $(word 0) is left, not $(cat count)"
             ;;
@@ -60,7 +60,7 @@ judge() {
             ;;
         gcas)
             # Each value seen in the word, except UIDs, was written by a CSWAP that its
-            # client counted as a success; the last one contains that count
+            # client counted as a success. The last value contains this count
             { cat client.*.out; echo "last $(word 5)"; } | awk '
                 $1 == "gcas" && NF == 4 {
                     if ($4 "" == $2 "") {
@@ -101,12 +101,12 @@ judge() {
     done
 }
 
-# start MODE CLIENTS: a fabric and its server
+# start MODE CLIENTS: creates a fabric and starts its server
 start() {
     local i
     fabric_up --hosts $(($2 + 1))
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
-    # The output of the server before it must not be taken for this one's
+    # Remove the output of the previous server
     rm -f client.*.out server.out server.err stop
     mkfifo stop
     timeout 120 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
@@ -122,7 +122,7 @@ start() {
     [[ $address == *' of all '* ]] || fail "no server: $(tail -n 2 server.out server.err)"
 }
 
-# clients N WIDTH COUNT DEPTH KIND...: COUNT 0 is until "release"
+# clients N WIDTH COUNT DEPTH KIND...: starts N clients; COUNT 0: until "release"
 clients() {
     local n=$1 i
     shift
@@ -131,7 +131,7 @@ clients() {
     mkfifo go
     exec 8<>go
     for ((i = 1; i <= n; ++i)); do
-        : >"client.$i.out" # "progressed" may look before the client begins
+        : >"client.$i.out" # "progressed" may read it before the client runs
         timeout 120 "$emu" exec -n "$fabric" "$i" -- "$run" "$app" client \
             "$address" "$i" "$@" <go >"client.$i.out" 2>"client.$i.err" \
             8>&- 9>&- &
@@ -139,18 +139,19 @@ clients() {
     done
 }
 
-# release: clients with a COUNT of 0 end
+# release: ends the clients with a COUNT of 0
 release() {
     exec 8>&-
 }
 
-# last_words I: of client I. UCX's other threads may have logged something after them
+# last_words I: prints the last words of client I. UCX's threads may log lines after
+# them
 last_words() {
     { grep -a 'ft: die' "client.$1.out" || tail -n 1 "client.$1.out"; } | tail -n 1 |
         cut -c 1-200
 }
 
-# progressed N: each client has N results more
+# progressed N: waits until each client has N more results
 progressed() {
     local i n=${#pids[@]} tries want
     for ((i = 1; i <= n; ++i)); do
@@ -163,7 +164,7 @@ progressed() {
                 fail "client $i ended: $(last_words "$i")"
             sleep 0.1
         done
-        fail "client $i stands still"
+        fail "client $i makes no progress"
     done
 }
 
@@ -179,15 +180,15 @@ finish() {
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
 }
 
-# stop_fabric [fired]: all faults must have
+# stop_fabric [fired]: removes the fabric; "fired": all faults must have fired
 stop_fabric() {
     [ -z "${1:-}" ] || faults_fired
     fabric_down
 }
 
-# lose_home MODE WIDTH [PROB TIME]: three clients, one of which loses its link to the home
-# NIC. Some compare and swaps (PROB of them) take long (TIME) between their read and their
-# write, so that one of another NIC, or of the processor, is lost if it comes in between
+# lose_home MODE WIDTH [PROB TIME]: runs three clients, one of which loses its link to
+# the home NIC. Some compare and swaps (PROB of them) wait for TIME between their read
+# and their write, so that a write of another NIC, or of the CPU, in between is lost
 lose_home() {
     start "$1" 3
     fault rmw op=cas "prob=${3:-0.05}" count=all \
@@ -198,7 +199,7 @@ lose_home() {
     progressed 100
 }
 
-# moved TO COUNT: until the server has named NIC TO as its home COUNT times
+# moved TO COUNT: waits until the server has logged COUNT moves of its home to NIC TO
 moved() {
     local tries
     for ((tries = 0; tries < 600; ++tries)); do
@@ -209,10 +210,10 @@ moved() {
     fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
 }
 
-# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, and the home NIC's port is down
-# for so short a time that the clients connected to it do not notice: their packets get
-# through in the end, and the server's report of its port (PORTS, 62 bytes) is lost. The
-# server notices, and names the other NIC
+# leave_home MODE WIDTH RESULTS [PROB TIME]: as lose_home, but the home NIC's port is
+# down too briefly for the clients connected to it: their packets are repeated, and the
+# server's report of its port (PORTS, 62 bytes) is lost. The server gets the port event,
+# and moves to the other NIC
 leave_home() {
     export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
@@ -226,14 +227,14 @@ leave_home() {
     progressed "$3"
 }
 
-# judge_home MODE: ends all, and finds no result lost. In mode proxy no NIC executes an
-# atomic that a rule could hit, and nothing is on the lane that could fail
+# judge_home MODE: ends all, and checks that no result is lost. In mode proxy no NIC
+# executes atomics, so the rules cannot fire and no lane fails
 judge_home() {
     release
     finish
     judge fadd add cas swap
     [ "$1" = proxy ] ||
         grep -q 'rc_varuna: switched' client.1.out client.1.err ||
-        fail "client 1 has not lost its link"
+        fail "client 1 did not lose its link"
     if [ "$1" = proxy ]; then stop_fabric; else stop_fabric fired; fi
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics in text, and the search for an order which explains their results.
+ * Atomics as text, and the search for an order that explains their results.
  */
 #include "ft_atom.h"
 
@@ -12,7 +12,7 @@
 
 #define FT_ATOM_CLIENTS 4
 
-/* Posted kinds begin with p, and have no result */
+/* Posted kinds begin with "p", and have no result */
 static const struct {
     const char   *name;
     ft_atom_op_t op;

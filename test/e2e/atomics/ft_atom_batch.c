@@ -35,7 +35,7 @@ static void ft_progress(const ft_atom_load_t *load, double since)
     }
 }
 
-/* Without a completion that is waited for, if @a atom has no result */
+/* Post one atomic, without a completion if @a atom has no result */
 static void ft_post(const ft_atom_load_t *load, const ft_atom_t *atom,
                     uint64_t addr, uint64_t *result, uct_completion_t *comp)
 {
@@ -100,7 +100,7 @@ double ft_atom_time(const ft_atom_load_t *load, const ft_atom_t *atom,
         }
 
         if (!atom->fetch) {
-            ft_flush(load); /* Nothing else tells that it is done */
+            ft_flush(load); /* Posted atomics have no other completion */
         }
 
         times[i] = ft_now_ns() - begin;
@@ -108,7 +108,7 @@ double ft_atom_time(const ft_atom_load_t *load, const ft_atom_t *atom,
             ft_flush(load);
         }
 
-        /* Between two values, so that each changes something */
+        /* Alternate between two values, so that each atomic changes the word */
         if (atom->op >= FT_ATOM_SWAP) {
             next.compare = (i % 2) ? atom->compare : atom->value;
             next.value   = (i % 2) ? atom->value : atom->compare;
@@ -197,10 +197,10 @@ static void ft_put(const ft_atom_load_t *load, uint64_t addr, uint64_t value)
     }
 }
 
-/* Adding 0 is the read. Two adds take turns, so the second one is not even begun when the
- * put behind the fence is asked for. Every other time it has no result, so nobody waits
- * for it but the fence. (An atomic of somebody else must not be in the way: a NIC need
- * not execute it and a put of another queue pair one after the other.) */
+/* Adding 0 is the read. Two adds follow each other, so the second one has not started
+ * when the put after the fence is posted. Every other time it has no result, so that
+ * only the fence waits for it. (No other client may use the word: a NIC need not order
+ * its atomics with puts of another queue pair.) */
 void ft_atom_fenced(const ft_atom_load_t *load, uint64_t addr, unsigned count)
 {
     ft_atom_t read = {.op = FT_ATOM_ADD, .fetch = 1, .value = 0};

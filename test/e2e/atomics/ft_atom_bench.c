@@ -7,18 +7,19 @@
  *     ft_atom_bench [-n COUNT] [-s SEED] cas MODE PREFIX JOB
  *     ft_atom_bench [-n COUNT] until|many|fenced MODE PREFIX JOB
  *
- * cost: COUNT atomics, one after the other. Prints for each operation: time, messages
- * on the wire, and round trips (the time when each request takes FT_DELAY longer).
+ * cost: COUNT atomics, one after the other. Prints for each operation its time,
+ * messages on the wire, and round trips (from the time when each request is delayed by
+ * FT_DELAY).
  *
- * cas: COUNT batches of compare and swap, one on each of 16 words. In each of them the
- * link ends at a random compare and swap; answers to some before it are lost with it.
- * Prints how many had been executed then and were not answered, as the emulator's trace
- * has it; how many of these gave their result without being executed again; errors.
+ * cas: COUNT batches of compare and swap, one on each of 16 words. In each batch the
+ * link fails at a random compare and swap; answers to some earlier ones are lost.
+ * Prints how many were executed but not answered, by the emulator's trace; how many of
+ * these returned their result without a second execution; and errors.
  *
- * More, for tests: "until": the server's CPU polls a word while the client adds to it
- * COUNT times; prints how many UIDs it saw. "many": COUNT times 64 atomics at once, of
- * which each needs a slot, of 4 and of 8 bytes. "fenced": COUNT times an atomic, a put and
- * an atomic of one word with fences between, of 4 and of 8 bytes.
+ * For tests: "until": the server's CPU polls a word while the client adds to it COUNT
+ * times; prints the number of UIDs that it saw. "many": COUNT times 64 concurrent
+ * atomics, each of which needs a slot, of 4 and of 8 bytes. "fenced": COUNT times an
+ * atomic, a put and an atomic of one word with fences between, of 4 and of 8 bytes.
  */
 #include "ft_atom_batch.h"
 #include "ft_clock.h"
@@ -49,14 +50,14 @@ typedef struct {
     uint64_t    seq;
     /* Of all batches */
     unsigned    posted;
-    unsigned    executed;    /* ... at the failure, and not answered */
+    unsigned    executed;    /* ... at the failure, but not answered */
     unsigned    recovered;
     unsigned    repeated;
     unsigned    errors;
     unsigned    failures;    /* Batches in which the link has failed */
 } ft_bench_t;
 
-/* What the trace tells of one word in one batch */
+/* The trace of one word in one batch */
 typedef struct {
     ft_atom_chain_t chain;
     unsigned        occupied;
@@ -64,7 +65,7 @@ typedef struct {
 } ft_word_t;
 
 
-/* @return how many requests were executed anywhere since the last time */
+/* @return The number of requests executed since the last call */
 static unsigned ft_count_trace(ft_bench_t *bench)
 {
     char *trace  = ft_fabric_trace(&bench->driver.fabric, bench->seq, "");
@@ -92,10 +93,10 @@ static void ft_setup(ft_bench_t *bench)
     ft_driver_connect(&bench->driver, &bench->client, address);
     ft_driver_ask(&bench->driver, &bench->client, "open");
     ft_driver_ask(&bench->driver, &bench->client, "warm");
-    ft_driver_ask(&bench->driver, &bench->client, "idle 0.5"); /* RC is connected */
+    ft_driver_ask(&bench->driver, &bench->client, "idle 0.5"); /* Until RC is connected */
 }
 
-/* Touch a word, until that is done by RC on the first link. @return the queue pair */
+/* Access a word until RC on the first link is used. @return Its queue pair */
 static uint32_t ft_warm(ft_bench_t *bench)
 {
     uint32_t qpn   = 0;
@@ -126,7 +127,7 @@ static uint32_t ft_warm(ft_bench_t *bench)
 
 /* --- Cost --- */
 
-/* @return the median, or the shortest time */
+/* @return The median, or the shortest time */
 static double ft_time(ft_bench_t *bench, unsigned count, int alone,
                       const char *atom, int shortest)
 {
@@ -188,7 +189,7 @@ static void ft_read_words(ft_bench_t *bench, ft_word_t *words)
 
         ft_atom_chain_add(&words[i].chain, entry.data, entry.swap);
         if (!(entry.data & FT_UID)) {
-            ++words[i].occupied; /* Or executed by the proxy at once */
+            ++words[i].occupied; /* Or executed by the proxy in one step */
             words[i].unanswered += !entry.acked;
         }
     }
@@ -309,8 +310,8 @@ static void ft_many(ft_bench_t *bench)
     printf("%s many: errors %u\n", bench->mode, bench->errors);
 }
 
-/* The results of some atomics are late, or they would be decided before the put behind
- * the fence is even asked for. */
+/* Delay the results of some atomics; otherwise they would complete before the put after
+ * the fence is posted. */
 static void ft_fenced(ft_bench_t *bench)
 {
     unsigned width;

@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The chaos test of atomics: several clients run all of them on the same words of a
- * server (ft_atom_load.c), while links and packets fail at random. In the end there
- * must be an order which explains the history of each word (ft_atom_history.c), and
- * what the server's CPU finds in it behind all flushes; and what the emulator's trace
- * has of changes of a word must be one chain.
+ * The chaos test of atomics: several clients run all kinds of atomics on the same words
+ * of a server (ft_atom_load.c), while links and packets fail at random. In the end some
+ * order must explain the history of each word (ft_atom_history.c) and its value after
+ * all flushes, as the server's CPU sees it. The changes of a word in the emulator's
+ * trace must form one chain.
  *
- *     ft_atom_chaos [OPTIONS] PREFIX JOB      -h tells the options
+ *     ft_atom_chaos [OPTIONS] PREFIX JOB      -h: help
  *
- * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
+ * The processes inherit UCX_RC_VARUNA_ATOMIC_MODE, as all settings of UCX.
  */
 #include "ft_atom.h"
 #include "ft_atom_chain.h"
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_ANSWER_TIME 120   /* Seconds: jobs end loads themselves */
+#define FT_ANSWER_TIME 120   /* Seconds; jobs limit their loads themselves */
 #define FT_NUM_COUNTS  (2 * (FT_ATOM_CSWAP + 1) + 1)
 
 typedef struct {
@@ -38,11 +38,11 @@ typedef struct {
     ft_child_t  server;
     ft_child_t  client[FT_ATOM_LOAD_CLIENTS];
     ft_storm_t  storm;
-    int         early;       /* The first client's load ended while we waited */
+    int         early;       /* The first client's load ended during a wait */
     unsigned    now_width;
     uint64_t    base;
     uint64_t    trace_seq;
-    ft_atom_chain_t words[FT_ATOM_WORDS];  /* As the trace has them */
+    ft_atom_chain_t words[FT_ATOM_WORDS];  /* From the trace */
     unsigned    num_accesses;
     size_t      num;         /* Operations */
     unsigned    switches;
@@ -89,8 +89,8 @@ static void ft_cleanup(ft_chaos_t *chaos)
 
 /* --- Judging --- */
 
-/* The word of an access, or NULL. A key for atomics may have an origin of its own:
- * what is on the wire is some bytes beside the address. */
+/* The word of an access, or NULL. A key for atomics may have another origin, so the
+ * wire's address can differ from the word's by some bytes. */
 static ft_atom_chain_t *ft_trace_word(ft_chaos_t *chaos,
                                       const ft_entry_t *entry)
 {
@@ -101,8 +101,8 @@ static ft_atom_chain_t *ft_trace_word(ft_chaos_t *chaos,
            &chaos->words[page - 1] : NULL;
 }
 
-/* Collect what has changed words. Entries of several requesters are not always in the
- * order of their execution. */
+/* Collect the changes of words. The trace may order the entries of several requesters
+ * differently than their execution. */
 static void ft_read_trace(ft_chaos_t *chaos)
 {
     uint64_t mask = (chaos->now_width == 8) ? UINT64_MAX : UINT32_MAX;
@@ -185,7 +185,7 @@ static void ft_judge_words(ft_chaos_t *chaos)
         }
 
         if (ft_atom_is_by_cpu()) {
-            wrong = (chaos->words[word].num > 0) ? "a NIC has changed it" : NULL;
+            wrong = (chaos->words[word].num > 0) ? "a NIC changed it" : NULL;
         } else {
             wrong = ft_atom_chain_check(&chaos->words[word],
                                         ft_atom_word_first(word,
@@ -202,7 +202,7 @@ static void ft_judge_words(ft_chaos_t *chaos)
 
 /* --- One seed --- */
 
-/* The server's output has been read up to its last answer. */
+/* The server's output was read up to its last answer. */
 static void ft_tell_seed(ft_chaos_t *chaos, unsigned failures)
 {
     printf("chaos: seed %" PRIu64 ": %u bytes, %g s, %zu atomics, %u accesses"
@@ -241,7 +241,8 @@ static void ft_await_load(ft_chaos_t *chaos)
     }
 }
 
-/* The server's port goes down, until the server has left that NIC. CPUs need none */
+/* Take the server's port down until the server has left this NIC. In modes without
+ * NICs, do not wait */
 static void ft_move_home(ft_chaos_t *chaos)
 {
     double end = ft_now() + FT_ANSWER_TIME;
@@ -249,18 +250,18 @@ static void ft_move_home(ft_chaos_t *chaos)
     ft_storm_link(&chaos->storm, 0, 0, "down");
     do {
         usleep(10000);
-        ft_driver_ask(&chaos->driver, &chaos->server, "get"); /* And its log */
+        ft_driver_ask(&chaos->driver, &chaos->server, "get"); /* Also reads its log */
     } while ((chaos->server.moves == 0) && !ft_atom_is_by_cpu() &&
              (ft_now() < end));
 
     if ((chaos->server.moves == 0) && !ft_atom_is_by_cpu()) {
-        ft_driver_report(&chaos->driver, "the home NIC does not move");
+        ft_driver_report(&chaos->driver, "the home NIC did not move");
     }
 }
 
-/* The first client's link is in use for certain. Leave it broken until it has switched,
- * however slow the machine may be; but not for all of the time, as in mode proxy nothing
- * but a heartbeat is lost with it */
+/* The first client's link is certainly in use. Leave it broken until it has switched,
+ * even on a slow machine; but only for half of the time, because in mode proxy only
+ * heartbeats are lost with it */
 static void ft_switch(ft_chaos_t *chaos)
 {
     double end = ft_now() + (chaos->seeds.seconds / 2);

@@ -2,12 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The search for an order (Wing and Gong, "Testing and verifying concurrent objects",
- * 1993, with Lowe's memory of what was tried): the next operation is one that was
- * begun before any of those that are left ended. The clients' own orders are given,
- * so a state is how far each of them is, and the value.
+ * 1993, with Lowe's cache of visited states): the next operation must have started before
+ * the end of each remaining operation. Each client's own order is known, so a state is the
+ * value and the number of operations of each client that were executed.
  *
- * Words whose values say more are looked at besides: sorted results of adds, and
- * values that are there once only.
+ * Some words have a faster check besides: sorted results of adds, and values that are
+ * unique.
  */
 #include "ft_atom_chain.h"
 #include "ft_atom_history.h"
@@ -164,8 +164,8 @@ static int ft_search_apply(const ft_search_t *search, const ft_state_t *state,
     return 1;
 }
 
-/* @return how many operations could be explained at most; *found_p: all, and what
- * is left */
+/* @return The maximum number of explained operations; *found_p: whether these are all, and
+ * result in @a last */
 static size_t ft_search_run(ft_search_t *search, size_t num, uint64_t first,
                             uint64_t last, int *found_p)
 {
@@ -224,9 +224,9 @@ static const char *ft_check_order(const ft_atom_record_t *records, size_t num,
     return ft_text;
 }
 
-/* --- What values tell --- */
+/* --- Conclusions from values --- */
 
-/* Adds of 1: all results, sorted, and the last value have no gap */
+/* Adds of 1: all results and the last value, sorted, have no gap */
 static const char *ft_check_sorted(const ft_atom_record_t *records, size_t num,
                                    uint64_t last)
 {
@@ -259,7 +259,8 @@ static int ft_is_success(const ft_atom_record_t *record)
             (record->atom.result == record->atom.compare));
 }
 
-/* New values: each is replaced once, by whoever got it, but the last one */
+/* New values: each except the last is replaced once, by the operation that returned
+ * it */
 static const char *ft_check_chain(const ft_atom_record_t *records, size_t num,
                                   uint64_t first, uint64_t last)
 {

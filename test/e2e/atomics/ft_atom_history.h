@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Histories of atomics on words, and whether there is an order which explains them.
- * Pure. Used by the chaos test of atomics.
+ * Check whether some order explains a history of atomics on words. Pure. Used by the
+ * chaos test of atomics.
  */
 #ifndef FT_ATOM_HISTORY_H_
 #define FT_ATOM_HISTORY_H_
@@ -15,7 +15,7 @@
 #define FT_ATOM_WORDS_STRIDE 4096 /* Between words, the first one at this offset */
 #define FT_ATOM_LOAD_CLIENTS 4
 
-/* What the words are for */
+/* Use of each word */
 enum {
     FT_ATOM_WORD_FADD,      /* Fetched adds of 1 */
     FT_ATOM_WORD_ADD,       /* Posted and fetched adds */
@@ -24,30 +24,30 @@ enum {
     FT_ATOM_WORD_SWAP,      /* Swaps of new values */
     FT_ATOM_WORD_BITS,      /* AND, OR, XOR, posted and fetched */
     FT_ATOM_WORD_ALL,       /* All operations on a few bits */
-    FT_ATOM_WORD_HIGH       /* As ABA, of values that are like UIDs */
+    FT_ATOM_WORD_HIGH       /* As ABA, with values that look like UIDs */
 };
 
-/* One operation, as a client writes it into its file; those of one client and word
- * are in the order in which they were posted */
+/* One operation, in a client's file. Those of one client and word are in the order in
+ * which they were posted. */
 typedef struct {
     uint8_t   client;
     uint8_t   word;
     uint8_t   width;
     uint64_t  start;        /* Before it was posted, ns */
-    uint64_t  end;          /* When it, or a flush behind it, was complete */
+    uint64_t  end;          /* After its completion, or that of a later flush */
     ft_atom_t atom;
 } ft_atom_record_t;
 
-/** @return Where a word begins. */
+/** @return The offset of a word. */
 uint64_t ft_atom_word_first(unsigned word, unsigned width);
 
 /**
- * Check the history of one word; the records are sorted in place.
+ * Check the history of one word; sorts the records.
  *
- * @param [in] last  What is in the word in the end.
+ * @param [in] last  The final value of the word.
  *
  * @return NULL if some order of the operations, each executed once between its start
- *         and its end, gives all results and @a last; else what is wrong (static).
+ *         and its end, explains all results and @a last; otherwise the reason (static).
  */
 const char *ft_atom_history_check(ft_atom_record_t *records, size_t num,
                                   uint64_t last);

@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Tests of the search for an order of atomics (ft_atom_history.c): histories that have
- * one, and histories with one thing wrong each. Then random histories of a word that
- * is real: those have to pass, and those in which one operation was executed twice,
- * or not, or has another result, have to fail.
+ * one, and histories with one error each. Then random histories of a simulated word,
+ * which must pass, and the same with one operation executed twice, not executed, or
+ * with another result, which must fail.
  */
 #include "ft_atom_history.h"
 
@@ -79,16 +79,16 @@ static void ft_test_given(void)
     ft_test("0 0 1 padd:0:1:0", all, 2, 0);
     ft_test("0 0 1 padd:0:1:0", all, 0, 0);
     ft_test("0 0 1 padd:0:1:0", all, 1, 1);
-    /* A value that returned: in between there was another one */
+    /* A value that returned after another one */
     ft_test("0 0 9 cswap:0:1:0 / 0 10 12 cswap:1:0:1 / 1 0 20 cswap:0:2:0", all,
             2, 1);
     ft_test("0 0 9 cswap:0:1:0 / 0 10 12 cswap:1:0:1 / 1 2 8 cswap:0:2:0", all,
             2, 0);
-    /* One that failed saw what was there at the time */
+    /* A failed one returns the value of that time */
     ft_test("0 0 1 cswap:0:1:0 / 1 2 3 cswap:5:6:0", all, 1, 0);
     ft_test("0 0 1 cswap:0:1:0 / 1 2 3 cswap:5:6:1", all, 1, 1);
     ft_test("0 0 1 for:0:4:0 / 1 0 2 fand:0:3:4 / 1 3 4 fxor:0:1:0", all, 1, 1);
-    /* What values tell */
+    /* Conclusions from values */
     ft_test("0 0 9 fadd:0:1:0 / 1 0 9 fadd:0:1:0", FT_ATOM_WORD_FADD, 2, 0);
     ft_test("0 0 9 cswap:0:7:0 / 1 0 9 cswap:0:8:0", FT_ATOM_WORD_CHAIN, 8, 0);
     ft_test("0 0 9 cswap:0:7:0 / 1 0 9 cswap:7:8:7", FT_ATOM_WORD_CHAIN, 8, 1);
@@ -96,8 +96,8 @@ static void ft_test_given(void)
     ft_test("0 0 9 swap:0:7:0 / 1 0 9 swap:0:8:0", FT_ATOM_WORD_SWAP, 8, 0);
 }
 
-/* A history of a real word: each operation is executed at a time of its own. @return
- * what is left */
+/* A history of a simulated word: each operation is executed at its own time. @return
+ * The final value */
 static uint64_t ft_test_make(ft_atom_record_t *records, size_t num)
 {
     uint64_t free_at[FT_ATOM_LOAD_CLIENTS] = {0};
@@ -139,7 +139,7 @@ static void ft_test_at_random(void)
     for (round = 0; round < FT_ROUNDS; ++round) {
         last = ft_test_make(records, FT_MAX_RECORDS);
         if (ft_atom_history_check(records, FT_MAX_RECORDS, last) != NULL) {
-            printf("FAILED: round %u: a real history is refused\n", round);
+            printf("FAILED: round %u: a correct history is refused\n", round);
             ++ft_test_failures;
             return;
         }

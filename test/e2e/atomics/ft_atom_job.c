@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A process of the sweep of atomics (ft_atom_sweep). It knows UCT only, takes
- * commands from stdin, and answers each with "ft: ok ...".
+ * A process of the sweep of atomics (ft_atom_sweep). It uses only UCT, reads commands
+ * from stdin, and answers each with "ft: ok ...".
  *
  *     server    set VALUE | get | clear WIDTH | words | batch COUNT |
  *               until VALUE
@@ -11,16 +11,15 @@
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
  *               order WIDTH STORY | crowd COUNT ROUNDS | second | close
  *
- * A run is one atomic after the other on the word, and a flush. "warm" touches the
- * word beside it. A load is that of the chaos test (ft_atom_load.c), on words of its
- * own, which the server clears and tells. "time" and "batch" are of the benchmark
- * (ft_atom_batch.c); a batch goes on from what the last one has left. "until" polls the
- * word as OpenSHMEM's wait_until does, and tells how many UIDs it saw, each of which
- * rc_varuna_atomic_read() has to make a value of; "many" adds 1 to COUNT words at once;
- * "fenced" has fences between atomics and puts of the word; "order" is one of the
- * stories of ft_atom_order.c; "crowd" adds 1 to it over
- * COUNT endpoints, one after the other. From "second" to "close", which closes it, another
- * endpoint is worked with.
+ * "run" executes atomics on the word, one after the other, and a flush. "warm" accesses
+ * the next word. "load" is the load of the chaos test (ft_atom_load.c), on other words,
+ * which the server clears and prints. "time" and "batch" are for the benchmark
+ * (ft_atom_batch.c); a batch continues with the words of the last one. "until" polls
+ * the word as OpenSHMEM's wait_until does, and prints how many UIDs it saw;
+ * rc_varuna_atomic_read() must resolve each of them. "many" adds 1 to COUNT words at
+ * once. "fenced" has fences between atomics and puts of the word. "order" runs a story
+ * of ft_atom_order.c. "crowd" adds 1 to the word over COUNT endpoints, one after the
+ * other. "second" creates and uses another endpoint, until "close".
  */
 #include "ft_atom_batch.h"
 #include "ft_atom_order.h"
@@ -177,7 +176,7 @@ static void ft_load(ft_atom_job_t *job, const char *text)
     printf("ft: ok %zu\n", ft_atom_load_run(&load));
 }
 
-/* Of the word that a run is on */
+/* The address of the word of a run */
 static void ft_time(ft_atom_job_t *job, const char *text)
 {
     ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
@@ -225,7 +224,7 @@ static void ft_order(ft_atom_job_t *job, const char *text)
     printf("ft: ok\n");
 }
 
-/* More endpoints than there are blocks of slots: it must be all the same */
+/* More endpoints than there are blocks of slots; the results must be the same */
 static void ft_crowd(ft_atom_job_t *job, const char *text)
 {
     static uct_ep_h eps[FT_CROWD_MAX];
@@ -284,7 +283,7 @@ static void ft_batch(ft_atom_job_t *job, const char *text)
     printf("\n");
 }
 
-/* Behind the last word of a load; nobody has so many slots */
+/* After the last word of a load; no client has so many slots */
 static void ft_many(ft_atom_job_t *job, const char *text)
 {
     ft_atom_load_t load = {.uct = &job->uct, .ep = job->ep,
@@ -313,7 +312,7 @@ static void ft_check_time(double since, uint64_t value)
     }
 }
 
-/* @return What a UID in the word stands for, when that is decided. */
+/* @return The value of a UID in the word, when it is decided. */
 static uint64_t ft_resolve(volatile uint64_t *word, double since)
 {
     typeof(&rc_varuna_atomic_read) resolve;
@@ -336,7 +335,7 @@ static uint64_t ft_resolve(volatile uint64_t *word, double since)
     return value;
 }
 
-/* Neither progress nor anything else but loads. Values go up */
+/* Only loads, without progress. Values increase */
 static void ft_until(uint64_t last)
 {
     volatile uint64_t *word = &ft_memory[FT_WORD];

@@ -12,10 +12,9 @@
 #include <string.h>
 
 #define FT_LOAD_MAX    (1u << 20) /* Operations */
-#define FT_LOAD_END    60e9       /* Nanoseconds for what is under way */
-#define FT_LOAD_POSTED 8          /* Then a flush tells when they are complete */
-#define FT_LOAD_RATE   4e-6       /* Operations in a nanosecond, at most: they have
-                                     to be checked */
+#define FT_LOAD_END    60e9       /* Nanoseconds for the last operations */
+#define FT_LOAD_POSTED 8          /* Flush after so many, to complete them */
+#define FT_LOAD_RATE   4e-6       /* Maximum per nanosecond, for the check */
 
 typedef struct {
     uct_completion_t comp;
@@ -33,7 +32,7 @@ typedef struct {
     uint64_t             serial;    /* Of new values */
     uint64_t             last_seen; /* In the word CHAIN */
     uct_completion_t     flush;
-    size_t               flushed;   /* Records before the flush under way */
+    size_t               flushed;   /* Records before the flush in flight */
     size_t               ended;     /* ... whose end is known */
     unsigned             posted;    /* Since the last flush */
     int                  flushing;
@@ -72,7 +71,7 @@ ucs_status_t ft_atom_post(uct_ep_h ep, uct_rkey_t rkey, const ft_atom_t *atom,
 
 /* --- Choosing --- */
 
-/* Differ from those of all clients; positive, also in 32 bits */
+/* Unique among all clients; positive, also in 32 bits */
 static uint64_t ft_new_value(ft_run_t *run)
 {
     return (++run->serial * FT_ATOM_LOAD_CLIENTS) + run->load->client + 1;
@@ -166,7 +165,7 @@ static void ft_word_completion(uct_completion_t *comp)
         ft_die("an atomic completed twice");
     }
 
-    word->busy = 2; /* Its record is filled in by the loop */
+    word->busy = 2; /* The loop completes its record */
 }
 
 static void ft_flush_completion(uct_completion_t *comp)
@@ -176,7 +175,7 @@ static void ft_flush_completion(uct_completion_t *comp)
     }
 }
 
-/* Posted atomics are complete when a flush behind them is */
+/* A flush completes the posted atomics before it */
 static void ft_flush_progress(ft_run_t *run, int all)
 {
     ucs_status_t status;
@@ -248,7 +247,7 @@ static void ft_word_start(ft_run_t *run, unsigned index)
     }
 }
 
-/* @return how many are under way */
+/* @return The number of operations in flight */
 static unsigned ft_progress(ft_run_t *run)
 {
     unsigned busy = 0, i;

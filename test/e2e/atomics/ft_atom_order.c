@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Stories about the order of operations: what a flush covers, and what a fence holds.
+ * Stories about the order of operations: what a flush completes, and what a fence
+ * orders.
  */
 #include "ft_atom_order.h"
 #include "ft_clock.h"
@@ -14,7 +15,7 @@
 #define FT_ORDER_TIME    20.0 /* Seconds */
 #define FT_ORDER_OPS     4
 #define FT_ORDER_FLUSHES 64
-#define FT_ORDER_CALLS   1000 /* Of a callback within some calls of progress */
+#define FT_ORDER_CALLS   1000 /* Maximum calls of a callback */
 
 typedef struct ft_order ft_order_t;
 
@@ -23,7 +24,7 @@ typedef struct ft_order ft_order_t;
 typedef struct {
     uct_completion_t comp;
     ft_order_t       *order;
-    unsigned         must;      /* A flush: so many operations before it */
+    unsigned         must;      /* Of a flush: operations before it */
     uint64_t         result;
 } ft_order_op_t;
 
@@ -68,14 +69,14 @@ static void ft_begin(ft_order_t *order, ft_order_op_t *op,
 
 static void ft_flush_done(uct_completion_t *comp);
 
-/* In a callback, as UCP does it */
+/* Called in a callback, as by UCP */
 static void ft_flush(ft_order_t *order)
 {
     ft_order_op_t *op = &order->flush_ops[order->flushes];
     ucs_status_t status;
 
     if (order->flushes == FT_ORDER_FLUSHES) {
-        ft_die("a flush waits for flushes, whose callbacks flush");
+        ft_die("a flush waits for flushes of callbacks");
     }
 
     ft_begin(order, op, ft_flush_done);
@@ -174,7 +175,7 @@ static void ft_wait(ft_order_t *order)
     }
 }
 
-/* From callbacks of atomics, of reads, and of both */
+/* Flush in callbacks of atomics, of reads, and of both */
 static void ft_order_flushes(ft_order_t *order)
 {
     unsigned kinds, i;
@@ -193,7 +194,7 @@ static void ft_order_flushes(ft_order_t *order)
 
         ft_wait(order);
         if (order->flushes == 0) {
-            ft_die("no flush has waited");
+            ft_die("no flush was in progress");
         }
     }
 }
@@ -219,7 +220,7 @@ static void ft_fence(ft_order_t *order)
     }
 }
 
-/* @return Whether it is taken. */
+/* @return Whether it was posted. */
 static int ft_put(ft_order_t *order, unsigned index, uint64_t value)
 {
     ucs_status_t status;
@@ -243,7 +244,7 @@ static void ft_wait_for_flush(ft_order_t *order)
     }
 }
 
-/* The atomic takes the fence, and must not let the put pass it */
+/* The atomic is the first operation after the fence; the put must not pass it */
 static void ft_order_read(ft_order_t *order)
 {
     double since = ft_now();
@@ -264,7 +265,7 @@ static void ft_order_read(ft_order_t *order)
     }
 }
 
-/* What is asked for later does not keep an atomic from passing its fence */
+/* Operations posted after an atomic do not delay the atomic at its fence */
 static void ft_order_puts(ft_order_t *order)
 {
     double since = ft_now();
@@ -324,7 +325,7 @@ static void ft_order_placed(ft_order_t *order)
     }
 }
 
-/* --- What is refused --- */
+/* --- Invalid atomics --- */
 
 static void ft_must_be(ucs_status_t status, ucs_status_t expected,
                        const char *what, uint64_t addr)
@@ -370,14 +371,14 @@ static void ft_post_none(ft_order_t *order, unsigned opcode)
     ft_begin(order, &op, ft_count_done);
     ft_must_be(uct_ep_atomic64_post(ep, (uct_atomic_op_t)opcode, 1, order->addr,
                                     rkey),
-               UCS_ERR_UNSUPPORTED, "a posted operation that is none",
+               UCS_ERR_UNSUPPORTED, "an unknown posted operation",
                order->addr);
     ft_must_be(uct_ep_atomic64_fetch(ep, (uct_atomic_op_t)opcode, 1, &op.result,
                                      order->addr, rkey, &op.comp),
-               UCS_ERR_UNSUPPORTED, "an operation that is none", order->addr);
+               UCS_ERR_UNSUPPORTED, "an unknown operation", order->addr);
 }
 
-/* Each fails at once, and alone: neither what is in front of it, nor what follows */
+/* Each fails immediately, without an effect on earlier or later operations */
 static void ft_order_refused(ft_order_t *order)
 {
     unsigned i;
@@ -414,13 +415,13 @@ static ucs_status_t ft_pending_func(uct_pending_req_t *req)
     ft_pending_t *pending = (ft_pending_t*)req;
 
     if (++pending->calls > FT_ORDER_CALLS) {
-        ft_die("a pending request that fails is called without end");
+        ft_die("a failing pending request is called in a loop");
     }
 
     return pending->is_over ? UCS_OK : UCS_ERR_IO_ERROR;
 }
 
-/* It stays in the queue, and is called again some time (uct_pending_callback_t) */
+/* It stays in the queue, and is called again later (uct_pending_callback_t) */
 static void ft_order_pending(ft_order_t *order)
 {
     double since         = ft_now();
@@ -431,7 +432,7 @@ static void ft_order_pending(ft_order_t *order)
     ft_post_add(order, 0, 0);
     ft_fence(order);
     if (uct_ep_pending_add(order->load->ep, &pending.req, 0) != UCS_OK) {
-        ft_die("no request has to wait");
+        ft_die("no request was added to the queue");
     }
 
     while (pending.calls == 0) {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the job (ft_atom_job) does for the tests of order: flushes and fences among
- * atomics and others.
+ * The part of the job (ft_atom_job) for the tests of order: flushes and fences between
+ * atomics and other operations.
  */
 #ifndef FT_ATOM_ORDER_H_
 #define FT_ATOM_ORDER_H_
@@ -14,14 +14,15 @@
  *
  * @param [in] name  flushes  A flush from each callback of atomics, and from each
  *                            callback of flushes.
- *                   read     The word is read, behind a fence the next one is added
- *                            1 to, and then the word is put: it must be 1, and the
- *                            read must not see the put.
- *                   refused  Atomics that are not aligned, or are none, among good
- *                            ones.
- *                   pending  A pending request which fails each time.
- *                   puts     Behind a fence a word is added 1 to, while the next one
- *                            is put all the time.
+ *                   read     Read a word that is 1, add 1 to the next word after a
+ *                            fence, then put to the first word: the read must not see
+ *                            the put.
+ *                   refused  Misaligned and unknown atomics among valid ones.
+ *                   pending  A pending request that fails each time.
+ *                   puts     After a fence, add 1 to a word, while the next one is put
+ *                            all the time.
+ *                   placed   Put, then add after a fence or a flush: the add must find
+ *                            the put, and must not be overwritten by it.
  *
  * @return 0, or -1 if there is no such story.
  */

@@ -11,8 +11,8 @@
 
 #define FT_NUM(_array) (sizeof(_array) / sizeof((_array)[0]))
 
-/* An AND or OR which is executed twice shows only if the word has changed
- * meanwhile: so an XOR stands between two of them */
+/* A repeated AND or OR is visible only if the word has changed meanwhile, so an XOR is
+ * between two of them */
 static const ft_atom_plan_t ft_atom_plans[] = {
     {"padd", 5, {"padd:0:1,padd:0:10,padd:0:100", "padd:0:1000,padd:0:10000",
                  "padd:0:100000,padd:0:1000000"}},
@@ -46,19 +46,19 @@ static const ft_atom_fault_t ft_atom_faults[] = {
     {"silent", {"packet $S nth=$N silent=1:0"}, 1, 0},
     {"down", {"packet $S nth=$N down=1:0"}, 1, 0},
     {"exec_silent", {"exec $S nth=$N silent=1:0"}, 1, 0},
-    /* ... and what follows by the other link takes its time ($D): a UID that a flush
-     * does not wait for is seen */
+    /* ... and operations on the other link are delayed ($D), so that a UID for which a
+     * flush does not wait is visible */
     {"exec_slow", {"exec $S nth=$N silent=1:0",
                    "packet host=1 link=1 op=send count=all delay=$Dms"}, 1, 0},
     {"exec_down", {"exec $S nth=$N down=1:0"}, 1, 0},
     {"ack_drop", {"ack $S nth=$N drop"}, 0, 0},
     {"ack_silent", {"ack $S nth=$N silent=1:0"}, 1, 0},
     {"ack_down", {"ack $S nth=$N down=1:0"}, 1, 0},
-    /* Nothing is lost, if the NIC waits longer for acknowledgements: a flush has to
-     * wait for whatever is slow */
+    /* Nothing is lost if the NIC waits longer for acknowledgements: a flush must wait
+     * for slow operations */
     {"slow", {"packet $S nth=$N delay=20ms"}, 0, 0},
     {"mute", {"ack $S nth=$N count=all drop"}, 0, 0},
-    /* It arrives when its requester has given up */
+    /* The packet arrives after its requester has given up */
     {"late", {"packet $S nth=$N delay=30ms",
               "packet $S nth=$M count=all drop"}, 0, 1}
 };

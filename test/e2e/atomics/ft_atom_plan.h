@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the sweep of atomics runs, and with which faults. Pure.
+ * The plans and faults of the sweep of atomics. Pure.
  */
 #ifndef FT_ATOM_PLAN_H_
 #define FT_ATOM_PLAN_H_
@@ -12,11 +12,11 @@
 
 typedef struct {
     const char *name;
-    uint64_t   first;                       /* What is in the word before */
+    uint64_t   first;                       /* Initial value of the word */
     const char *atoms[FT_ATOM_CLIENTS_MAX]; /* Of each client */
 } ft_atom_plan_t;
 
-/* $S: what is the first client's; $N: the event; $M: the one behind it */
+/* $S: selects the first client; $N: the event; $M: the next event */
 typedef struct {
     const char *name;
     const char *rules[2];
@@ -30,8 +30,8 @@ const ft_atom_plan_t *ft_atom_plan(unsigned n);
 /** @return The n-th fault, or NULL. */
 const ft_atom_fault_t *ft_atom_fault(unsigned n);
 
-/** Write a rule of a fault which hits event @a n of queue pair @a qpn of the first
- *  client; 0: of its messages. @a delay: of what is slow, milliseconds. */
+/** Write a rule of a fault that hits event @a n of queue pair @a qpn of the first
+ *  client; 0: of its messages. @a delay: of slow operations, in milliseconds. */
 void ft_atom_format_rule(const char *rule, uint32_t qpn, unsigned n,
                          unsigned delay, char *text);
 

@@ -1,17 +1,17 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The sweep of atomics: each operation, of both widths, by one client and by
- * several which contend, is run with each fault at the 1st, 2nd, 3rd, ... event of
- * the first client, until a run ends untouched. Judged are the results and what the
- * server's CPU finds behind the clients' flushes, for which there must be one order
- * of operations which were executed once each (so a UID that stays is found, too);
- * and the trace: all changes of the word went through one NIC, and each found what
- * the one before had left.
+ * The sweep of atomics: runs each operation, of both widths, by one client and by
+ * several contending clients, with each fault at the 1st, 2nd, 3rd, ... event of the
+ * first client, until a run ends without the fault. One order of operations, each
+ * executed once, must explain the results and the word that the server's CPU finds
+ * after the clients' flushes (so a UID that remains is found, too). In the trace, one
+ * NIC has made all changes of the word, and each change replaced the value of the
+ * previous one.
  *
- *     ft_atom_sweep [OPTIONS] PREFIX JOB      -h tells the options
+ *     ft_atom_sweep [OPTIONS] PREFIX JOB      -h: help
  *
- * UCX_RC_VARUNA_ATOMIC_MODE is for the processes, as all of UCX's settings.
+ * The processes inherit UCX_RC_VARUNA_ATOMIC_MODE, as all settings of UCX.
  */
 #include "ft_atom.h"
 #include "ft_atom_chain.h"
@@ -30,11 +30,11 @@
 #define FT_STEP_TIME   40
 #define FT_WARM_TRIES  600
 #define FT_WARM_OFFSET 64
-#define FT_MAX_EVENTS  400   /* A run cannot have more: the rule is wrong */
+#define FT_MAX_EVENTS  400   /* A run with more events has a wrong rule */
 
 #define FT_PLANS_MAX   16
 
-/* What was done of a plan */
+/* Results of a plan */
 typedef struct {
     unsigned runs;
     unsigned points;
@@ -48,7 +48,7 @@ typedef struct {
     unsigned    widths[2];
     unsigned    clients[2];
     const char  *phase;      /* lane: on RC; msg: messages, from the start on DC */
-    unsigned    delay;       /* Milliseconds, of "exec_slow" */
+    unsigned    delay;       /* Milliseconds, for "exec_slow" */
     /* State */
     ft_child_t  server;
     ft_child_t  client[FT_CLIENTS_MAX];
@@ -114,8 +114,8 @@ static void ft_report(ft_sweep_t *sweep, const char *text)
     fprintf(sweep->driver.log, "FAILED: run %u: %s\n", sweep->series.runs, text);
 }
 
-/* Touch the other word. @return the client's queue pair, if it did so by RC, on the
- * first link; or 0 */
+/* Access the other word. @return The client's queue pair if it is RC on the first link,
+ * or 0 */
 static uint32_t ft_warm_once(ft_sweep_t *sweep, unsigned i)
 {
     uint32_t qpn = 0;
@@ -136,7 +136,7 @@ static uint32_t ft_warm_once(ft_sweep_t *sweep, unsigned i)
     return qpn;
 }
 
-/* New endpoints; on RC, if that is what shall fail. @return its queue pair */
+/* Create endpoints, and wait for RC if it is to fail. @return Its queue pair */
 static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
 {
     uint32_t first = 0, qpn;
@@ -151,7 +151,7 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
 
         for (tries = 0; (qpn = ft_warm_once(sweep, i)) == 0; ++tries) {
             if (tries == FT_WARM_TRIES) {
-                ft_driver_fatal(&sweep->driver, "a client does not come to RC"
+                ft_driver_fatal(&sweep->driver, "a client does not get RC"
                                 " on the first link");
             }
             ft_driver_ask(&sweep->driver, &sweep->client[i], "idle 0.005");
@@ -176,10 +176,10 @@ static void ft_arm(ft_sweep_t *sweep, const ft_point_t *point, uint32_t qpn)
     }
 }
 
-/* The word is changed by one NIC only, and its changes are one chain; or by the CPU, and
- * by no NIC. Nothing but the
- * word is changed by a compare and swap in its page; on the wire its address may be
- * some bytes beside, as a key for atomics may have an origin of its own. */
+/* Only one NIC, or only the CPU, changes the word, and the changes form one chain. No
+ * other word in the page is changed by a compare and swap. The wire's address can
+ * differ from the word's by some bytes, because a key for atomics may have another
+ * origin. */
 static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
                            uint64_t last)
 {
@@ -207,12 +207,12 @@ static void ft_judge_trace(ft_sweep_t *sweep, const ft_point_t *point,
     free(trace);
     if (ft_atom_is_by_cpu()) {
         if ((others > 0) || (chain.num > 0)) {
-            ft_report(sweep, "trace: a NIC has changed the word");
+            ft_report(sweep, "trace: a NIC changed the word");
         }
     } else if (others > 0) {
         ft_report(sweep, "trace: not the home NIC");
     } else if (chain.num == 0) {
-        ft_report(sweep, "trace: nothing has changed the word");
+        ft_report(sweep, "trace: no NIC changed the word");
     } else if ((wrong = ft_atom_chain_check(&chain, point->plan->first & mask,
                                             last & mask)) != NULL) {
         ft_report(sweep, wrong);
@@ -234,7 +234,7 @@ static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
     if (!ft_atoms_explain(atoms, counts, point->clients, point->plan->first,
                           last & mask, point->width) ||
         ((last & ~mask) != 0)) {
-        length = snprintf(text, sizeof(text), "%" PRIx64 " is left of",
+        length = snprintf(text, sizeof(text), "%" PRIx64 " is the final value of",
                           last);
         for (i = 0; i < point->clients; ++i) {
             for (j = 0; j < counts[i]; ++j) {
@@ -249,7 +249,7 @@ static void ft_judge(ft_sweep_t *sweep, const ft_point_t *point,
     ft_judge_trace(sweep, point, last);
 }
 
-/* @return whether the fault has hit something */
+/* @return Whether the fault has fired */
 static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
 {
     ft_atom_t atoms[FT_CLIENTS_MAX][FT_ATOM_MAX];
@@ -297,7 +297,7 @@ static int ft_run(ft_sweep_t *sweep, const ft_point_t *point)
         ft_driver_ask(&sweep->driver, &sweep->client[0], "idle 0.05");
     }
 
-    /* At once: a UID that a flush did not wait for would be gone soon */
+    /* Immediately, because a UID for which a flush did not wait disappears soon */
     answer = ft_driver_ask(&sweep->driver, &sweep->server, "get");
     last   = strtoull(answer, NULL, 16);
     fired  = ft_fabric_fired(&sweep->driver.fabric, 0);
@@ -395,9 +395,9 @@ static void ft_usage(void)
            FT_DRIVER_USAGE("ft_atom_job", "atoms", "ft_atom_sweep.log")
            FT_SERIES_USAGE
            "  -w 4|8       only this width\n"
-           "  -c 1|2|3     only so many clients (1 and 3)\n"
-           "  -p lane|msg  faults hit what is on RC (lane), or messages\n"
-           "  -d MS        delay of what follows an \"exec_slow\" (15)\n"
+           "  -c 1|2|3     only this number of clients (1 and 3)\n"
+           "  -p lane|msg  faults hit RC (lane), or messages\n"
+           "  -d MS        delay of operations after an \"exec_slow\" (15)\n"
            "plans:");
     for (i = 0; ft_atom_plan(i) != NULL; ++i) {
         printf(" %s", ft_atom_plan(i)->name);

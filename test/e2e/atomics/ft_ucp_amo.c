@@ -1,14 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics through UCP, as an application has them: all operations, of 32 and 64 bits,
- * with each result and each word checked. The server makes no progress at all once it
- * has told its address, so what UCP would carry out by messages to the target's CPU
- * never ends: only device atomics do.
+ * Atomics through UCP, as in an application: all operations, of 32 and 64 bits. Checks
+ * each result and each word. The server makes no progress after it has published its
+ * address, so UCP's software atomics, which need the target's progress, never complete.
  *
- *     ft_ucp_amo server FILE    writes its address there, and waits for the end of
+ *     ft_ucp_amo server FILE    writes its address to FILE, and waits for the end of
  *                               its input
- *     ft_ucp_amo client FILE    does them, and prints "ft: ok N atomics"
+ *     ft_ucp_amo client FILE    executes them, and prints "ft: ok N atomics"
  */
 #include <ucp/api/ucp.h>
 
@@ -38,18 +37,18 @@ typedef struct {
     unsigned      count;
 } ft_ucp_t;
 
-/* One operation: what the word is before, the operand, and what it is then */
+/* One operation: the word before, the operand, and the word after it */
 typedef struct {
     const char      *name;
     ucp_atomic_op_t op;
     uint64_t        before;
-    uint64_t        value;   /* CSWAP: what it compares with */
+    uint64_t        value;   /* CSWAP: the compare value */
     uint64_t        swap;    /* CSWAP only */
     uint64_t        after;
 } ft_case_t;
 
-/* Of 64 bits; 32-bit ones have the lower halves. The top bits are set in some, as in
- * what rc_varuna may write there itself */
+/* Of 64 bits; 32-bit ones have the lower halves. Some have top bits as in UIDs that
+ * rc_varuna writes */
 static const ft_case_t ft_cases[] = {
     {"add", UCP_ATOMIC_OP_ADD, 0xfffffffffffffff0, 0x20, 0, 0x10},
     {"and", UCP_ATOMIC_OP_AND, 0xf0f0f0f0f0f0f0f0, 0x8181818181818181, 0,
@@ -221,7 +220,7 @@ static void ft_expect(const ft_case_t *test, unsigned width, const char *what,
     }
 }
 
-/* The word is set by a PUT and read by a GET, with flushes between */
+/* Set the word by a PUT and read it by a GET, with flushes between */
 static void ft_try(ft_ucp_t *ucp, const ft_case_t *test, unsigned width,
                    int fetch)
 {

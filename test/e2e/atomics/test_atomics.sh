@@ -2,17 +2,17 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Atomics which are executed exactly once, end to end: clients on hosts of their own
-# contend for the words of one server, without and with faults of links. Judged are
-# the histories of all together: fetch-and-adds by their sorted results, swaps and
-# compare-and-swaps as chains of unique values, and what the server's CPU finds in
-# the words behind the clients' flushes (test/e2e/atomics/ft_amo.c).
+# Atomics are executed exactly once: clients on several hosts contend for the words of
+# one server, without and with faults of links. The judge checks all histories together:
+# fetch-and-adds by their sorted results, swaps and compare-and-swaps as chains of
+# unique values, and the words that the server's CPU finds after the clients' flushes
+# (test/e2e/atomics/ft_amo.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
-# quiet MODE WIDTH: nothing fails
+# quiet MODE WIDTH: runs without faults
 quiet() {
     start "$1" 3
     clients 3 "$2" 1500 4 fadd add cas swap bits
@@ -21,7 +21,7 @@ quiet() {
     stop_fabric
 }
 
-# faulty MODE WIDTH RULE...: one client's link fails, while they go on
+# faulty MODE WIDTH RULE...: one client's link fails while all clients continue
 faulty() {
     local mode=$1 width=$2
     shift 2
@@ -45,7 +45,8 @@ test_extended_32() {
     quiet extended 4
 }
 
-# won_by_uid N: successes whose compare was a UID that a get returned
+# won_by_uid N: runs N operations; prints the successes that compared with a UID of a
+# get
 won_by_uid() {
     local tries won
     for ((tries = 0; tries < 600; ++tries)); do
@@ -54,11 +55,11 @@ won_by_uid() {
         [ "$won" -lt "$1" ] || return 0
         sleep 0.1
     done
-    fail "only $won of the successes were by a UID: nothing was tested"
+    fail "only $won successes compared with a UID"
 }
 
-# "Get, then compare and swap until it succeeds": a get may return a UID. A CSWAP that
-# compares with it and succeeds must return it, whatever it was resolved to
+# "Get, then compare and swap until it succeeds": a get may return a UID. A successful
+# CSWAP that compares with it must return it, independent of the resolved value
 test_extended_get_then_cswap() {
     start extended 2
     clients 2 8 0 1 gcas
@@ -98,7 +99,7 @@ test_extended_body_is_lost() {
     faulty extended 8 packet host=1 link=0 op=write nth=201 silent=1:0
 }
 
-# The port of the target's home NIC goes down and comes back: the proxy waits for it
+# The port of the target's home NIC goes down and returns; the proxy waits for it
 target_port_returns() {
     local mode=$1
     shift
@@ -127,12 +128,12 @@ test_proxy_link_fails() {
     faulty proxy 8 ack host=1 link=0 op=send nth=201 down=1:0
 }
 
-# A client is killed at some point of some operation. Nobody meets what it left but
-# the server's worker, when the others are done.
+# Clients are killed at random points of operations. When the others have finished, only
+# the server's worker finds their UIDs.
 test_client_dies() {
     local word tries=0
     export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
-    export UCX_LOG_FILE=stderr # Not among the server's own words
+    export UCX_LOG_FILE=stderr # Keep the log apart from the server's output
     UCX_LOG_LEVEL=debug
     start extended 3
     UCX_LOG_LEVEL=info
@@ -141,30 +142,30 @@ test_client_dies() {
     for word in 1 2 3; do
         while ! grep -qs '^fadd' "client.$word.out"; do
             tries=$((tries + 1))
-            [ $tries -lt 600 ] || fail "client $word does nothing"
+            [ $tries -lt 600 ] || fail "client $word makes no progress"
             sleep 0.1
         done
     done
     sleep 1
     for pid in "${pids[@]}"; do
-        pkill -KILL -P "$pid" || fail "client $pid was gone before"
+        pkill -KILL -P "$pid" || fail "client $pid had ended before"
     done
     for pid in "${pids[@]}"; do
-        ! wait "$pid" || fail "a client ended by itself"
+        ! wait "$pid" || fail "a client was not killed"
     done
-    # Rule 7: the worker sweeps what they had, and gives it back
+    # Rule 7: the worker resolves their slots, and frees them
     while [ "$(grep -ac 'slots from [0-9]* are free again' server.err)" -lt 3 ]
     do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "slots of the dead stay taken"
+        [ $tries -lt 600 ] || fail "slots of dead clients are not freed"
         sleep 0.1
     done
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
-    [ "$(word 0)" -gt 100 ] || fail "nothing was done: $(word 0)"
+    [ "$(word 0)" -gt 100 ] || fail "too few operations: $(word 0)"
     for word in 0 1 2 3 4; do
         [ "$(word $word | wc -c)" -lt 17 ] ||
-            fail "a UID stays in word $word: $(word $word)"
+            fail "a UID remains in word $word: $(word $word)"
     done
     awk '$1 == "fadd" && NF == 2 { print $2 }' client.*.out | sort -n |
         uniq -d >doubled
@@ -172,7 +173,7 @@ test_client_dies() {
     stop_fabric
 }
 
-# One writer only: the mode promises no more
+# Only one writer: the mode guarantees no more
 test_reread_result_is_lost() {
     start reread 1
     fault ack host=1 link=0 op=cas nth=301 \
@@ -188,7 +189,7 @@ test_mismatch_is_refused() {
     start extended 1
     UCX_RC_VARUNA_ATOMIC_MODE=native
     clients 1 8 10 1 fadd
-    ! wait "${pids[0]}" || fail "a native client worked on extended memory"
+    ! wait "${pids[0]}" || fail "a native client accessed extended memory"
     grep -q "ATOMIC_MODE to the same" client.1.err client.1.out ||
         fail "no message: $(tail -n 3 client.1.err client.1.out)"
     exec 9>&-

@@ -2,13 +2,14 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Chaos with atomics: three clients run all of them on the same words of one server,
-# while links and packets fail at random (test/e2e/atomics/ft_atom_chaos.c). In the end some
-# order explains each word's history, and the emulator's trace is one chain.
+# Chaos with atomics: three clients run all kinds of atomics on the same words of one
+# server, while links and packets fail at random (test/e2e/atomics/ft_atom_chaos.c). In
+# the end some order explains each word's history, and the emulator's trace is one
+# chain.
 #
-# RC_VARUNA_CHAOS=SECONDS: each test for so long (3; with RC_VARUNA_LONG 60).
-# RC_VARUNA_CHAOS_SEED=N: begin with that one, as a failure tells it. Odd seeds are
-# of 4 bytes, even ones of 8; tests in which the home NIC moves begin with the next one.
+# RC_VARUNA_CHAOS=SECONDS: duration of each test (3; with RC_VARUNA_LONG 60).
+# RC_VARUNA_CHAOS_SEED=N: the first seed, to repeat a failure. Odd seeds use 4 bytes,
+# even ones 8; tests in which the home NIC moves begin with the next seed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -21,7 +22,7 @@ test_the_search_for_an_order() {
     "$apps/ft_atom_history_test" >out || fail "$(head -n 5 out)"
 }
 
-# chaos MODE OPTION...
+# chaos MODE OPTION...: runs the chaos test, with settings from the caller
 chaos() {
     local status=0 seeds=$(((${seconds:-$length} + length - 1) / length))
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
@@ -46,22 +47,22 @@ test_proxy() {
     chaos proxy
 }
 
-# The server's links fail, too, and NICs of one link die, so its home NIC moves, and back,
-# while its words are worked on
+# The server's links fail, too, and NICs of one link die, so its home NIC moves there
+# and back while clients use its words
 test_extended_home_moves() {
     seed=$((seed + 1))
     chaos extended -K
-    grep -q ' [1-9][0-9]* moves' out || fail "the home NIC has not moved"
+    grep -q ' [1-9][0-9]* moves' out || fail "the home NIC did not move"
 }
 
-# ... which mode proxy does not have: nothing moves
-# A NIC dies in one of 40 faults: in a short storm perhaps none does.
+# ... Mode proxy has no home NIC, so nothing moves. A NIC dies in one of 40 faults, so in a
+# short storm possibly none does.
 test_proxy_target_loses_nics() {
     local i
     for ((i = 0; i < 6; ++i)); do
         seed=$((seed + 1))
         chaos proxy -K
-        ! grep -q ' [1-9][0-9]* moves' out || fail "a home NIC has moved"
+        ! grep -q ' [1-9][0-9]* moves' out || fail "a home NIC moved"
         ! grep -q 'NICs of [1-9]' out || return 0
     done
     fail "no NIC died"

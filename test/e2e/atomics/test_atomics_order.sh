@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The order of atomics and of what is posted beside them: what a flush covers, and what
-# a fence holds (rule 9 of docs/ATOMICS.md).
+# The order of atomics and other operations: what a flush completes, and what a fence
+# orders (rule 9 of docs/ATOMICS.md).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -11,7 +11,7 @@
 
 job=ft_atom_job
 
-# begin MODE [ENV...]: a server, with that, and a client on RC
+# begin MODE [ENV...]: starts a server with these settings, and a client on RC
 begin() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
     fabric_up
@@ -19,15 +19,15 @@ begin() {
     wait_for_rc
 }
 
-# end [fired]: "fired" if all faults must have
+# end [fired]: stops both; "fired": all faults must have fired
 end() {
     [ -z "${1:-}" ] || faults_fired
     jobs_stop
     fabric_down
 }
 
-# A callback of one of several atomics posts a flush, which covers the others. That of a
-# flush posts another one, as others do: nobody has to wait for it
+# The callback of one of several atomics posts a flush, which covers the others. The
+# callback of a flush posts another flush, for which other flushes need not wait
 test_flush_in_callbacks() {
     local mode
     for mode in proxy extended; do
@@ -38,9 +38,9 @@ test_flush_in_callbacks() {
     done
 }
 
-# An atomic that takes a fence waits for the reads before it, and so does what comes
-# behind it: the answer to the read is lost, the link ends, and the read is repeated on
-# another one. It must not find there what the put behind the atomic has written
+# An atomic after a fence waits for the reads before the fence, and later operations
+# wait too. The answer to the read is lost, the link fails, and the read is repeated on
+# another link. It must not see the put that follows the atomic
 test_fence_behind_read() {
     local mode
     for mode in proxy extended; do
@@ -52,7 +52,7 @@ test_fence_behind_read() {
             silent=1:0
         ask client "order 8 read"
         ask server get
-        [ "$answer" = "ft: ok 2" ] || fail "the put is lost: $answer"
+        [ "$answer" = "ft: ok 2" ] || fail "the put was lost: $answer"
         end fired
         rm -f ./*.in
     done
@@ -76,8 +76,8 @@ test_fence_behind_read_on_dc() {
     end fired
 }
 
-# ... and for the proxy it waits for all, which is held back meanwhile, or it would
-# wait for ever
+# ... and an atomic of the proxy waits for all operations. These are held back
+# meanwhile, otherwise it would wait forever
 test_fence_among_puts() {
     local mode
     for mode in proxy extended; do
@@ -90,9 +90,9 @@ test_fence_among_puts() {
     done
 }
 
-# placed MODE: puts are acknowledged before they are in memory, and only what comes over their
-# queue pair waits for them: so an atomic after a fence or a flush must not rely on the
-# acknowledgement. On RC, and on the other link after the first one has failed
+# placed MODE: puts are acknowledged before they are in memory, and only later requests
+# of their queue pair wait for them. So an atomic after a fence or a flush must not rely
+# on the acknowledgement. On RC, and on the other link after the first one has failed
 placed() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
     fabric_up --quirk late-write:5ms:1
@@ -110,7 +110,7 @@ test_puts_are_placed_before_atomics() {
     placed proxy
 }
 
-# What no NIC would execute fails when it is posted, and nothing else does
+# Atomics that no NIC would execute fail when they are posted, and others do not
 test_refused_at_once() {
     local mode
     for mode in proxy extended native; do
@@ -122,7 +122,7 @@ test_refused_at_once() {
     done
 }
 
-# A pending request that waits for an atomic, and fails when it is called
+# A pending request that waits for an atomic fails when it is called
 test_pending_fails() {
     begin proxy
     ask client "order 8 pending"

@@ -2,22 +2,22 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Rules of docs/ATOMICS.md which hold without any failure: who sees a UID, slots that
-# run out; and the benchmark of atomics, which is a test of recovery, too.
+# Rules of docs/ATOMICS.md without a failure: where UIDs are visible, and slots that run
+# out. Also the benchmark of atomics, which tests recovery.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
-# bench WHAT MODE COUNT: into ./out
+# bench WHAT MODE COUNT: runs the benchmark; its output is in ./out
 bench() {
     timeout 300 "$apps/ft_atom_bench" -n "$3" "$1" "$2" "$RCV_PREFIX" \
         "$apps/ft_atom_job" >out 2>&1 || fail "$1 $2: $(tail -n 3 out)"
     sed 's/^/# /' out
 }
 
-# No failure, as the NIC waits long enough, but a confirm which is late: a flush waits
-# for it, and so the server's CPU finds no UID behind the flush (rule 9)
+# The NIC waits long enough, so nothing fails, but a confirm is late. The flush must
+# wait for it, so the server's CPU finds no UID after the flush (rule 9)
 test_flush_covers_confirm() {
     local status=0
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
@@ -29,16 +29,16 @@ test_flush_covers_confirm() {
     grep -q 'switches 0;' out || fail "something failed"
 }
 
-# The server waits for a value as OpenSHMEM's wait_until does: its CPU polls the word,
-# and nobody's atomics may show it a UID
+# The server waits for a value as OpenSHMEM's wait_until does: its CPU polls the word.
+# No atomic may show it a UID
 test_proxy_shows_no_uid() {
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
     bench until proxy 1000
     grep -qx 'proxy until: UIDs 0' out || fail "the CPU saw UIDs"
 }
 
-# ... which it does in the other mode, so it would have; there rc_varuna_atomic_read()
-# makes a value of each. The server may have had no processor just then.
+# ... In mode extended it sees UIDs, so the test can fail; there rc_varuna_atomic_read()
+# resolves each of them. Try again if the server had no CPU at the time.
 test_extended_shows_uids() {
     local try
     export UCX_RC_MLX5_TIMEOUT=1s UCX_DC_MLX5_TIMEOUT=1s
@@ -49,19 +49,19 @@ test_extended_shows_uids() {
     fail "the CPU saw no UID, $try times"
 }
 
-# What stands behind a fence is executed behind the atomics in front of it, of how many
-# steps they may be (rule 9)
+# Operations after a fence are executed after the atomics before it, even if these have
+# several steps (rule 9)
 test_fences_hold() {
     bench fenced extended 300
     bench fenced proxy 100
 }
 
-# 64 atomics at once, and 16 slots: the others wait, and none fails
+# 64 concurrent atomics with 16 slots: the others wait, and none fails
 test_slots_run_out() {
     bench many extended 100
 }
 
-# 280 endpoints, and slots for 255 of them: the others work by proxy
+# 280 endpoints, and slots for 255 of them: the others use the proxy
 test_endpoints_without_slots() {
     local i
     job=ft_atom_job
@@ -77,9 +77,9 @@ test_endpoints_without_slots() {
     [ "$i" -ge 20 ] || fail "$i endpoints had no slots"
 }
 
-# A client ends between occupy and confirm: its last link does when its compare and swap
-# is executed, and then it is killed. Nobody else touches the word, so the server's
-# worker has to find its UID there, and gives its slots back (rule 7)
+# A client dies between occupy and confirm: its last link fails when its compare and
+# swap is executed, and then it is killed. No other client accesses the word, so the
+# server's worker must find the UID and free the slots (rule 7)
 test_client_dies_before_confirm() {
     local i
     job=ft_atom_job
@@ -101,8 +101,8 @@ test_client_dies_before_confirm() {
     done
     [[ $answer =~ ^ft:\ ok\ [89a-f][0-9a-f]{15}$ ]] ||
         fail "no UID in the word: $answer"
-    pkill -KILL -P "$client_pid" || fail "the client was gone before"
-    ! wait "$client_pid" || fail "the client ended by itself"
+    pkill -KILL -P "$client_pid" || fail "the client had ended before"
+    ! wait "$client_pid" || fail "the client was not killed"
     faults_fired
     for ((i = 0; i < 600; ++i)); do
         ask server get
@@ -117,16 +117,17 @@ test_client_dies_before_confirm() {
     exec 9>&- 8>&-
     wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
     fabric_down
-    grep -q 'worker: resolved slot' server.log || fail "not by the worker"
+    grep -q 'worker: resolved slot' server.log ||
+        fail "the worker did not resolve the slot"
     grep -q 'slots from [0-9]* are free again' server.log ||
-        fail "its slots stay taken"
+        fail "its slots are not freed"
 }
 
 # Batches of compare and swap, in each of which the link fails
 test_batches_recover() {
     bench cas extended 10
     awk '{ exit !($5 > 0 && $7 == 160 && $9 > 0 && $11 == $9 && $15 == 0) }' \
-        out || fail "not all are recovered"
+        out || fail "not all results were recovered"
 }
 
 run_tests

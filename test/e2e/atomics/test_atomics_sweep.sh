@@ -2,15 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The sweep of atomics (test/e2e/atomics/ft_atom_sweep.c): each operation, with faults at
-# all events of one client, alone and contending. Here a part of it, chosen so that
-# each operation, each fault and each way (RC, messages, proxy) is in it;
-# RC_VARUNA_FULL_SWEEP=1 runs it all.
+# The sweep of atomics (test/e2e/atomics/ft_atom_sweep.c): each operation, with faults
+# at all events of one client, alone and contending. By default it runs a part that
+# contains each operation, each fault and each path (RC, messages, proxy);
+# RC_VARUNA_FULL_SWEEP=1 runs all of it.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-# sweep MODE OPTIONS...
+# sweep MODE OPTIONS...: runs ft_atom_sweep
 sweep() {
     local status=0
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
@@ -24,7 +24,7 @@ sweep() {
     fi
 }
 
-# some MODE OPTIONS OF THE PART: or all
+# some MODE OPTIONS...: runs this part of the sweep, or all of it
 some() {
     local mode=$1 phase=$2
     shift 2
@@ -32,7 +32,7 @@ some() {
     sweep "$mode" -p "$phase" "$@"
 }
 
-# What is on RC: bodies, occupies, confirms
+# On RC: bodies, occupies, confirms
 test_extended() {
     some extended lane -w 8 -c 3 -s cswap,cswap_fail,fadd -f silent,exec_down
     [ -n "${RC_VARUNA_FULL_SWEEP:-}" ] || {
@@ -41,7 +41,7 @@ test_extended() {
     }
 }
 
-# On DC atomics go by messages, until RC is connected
+# On DC, atomics use messages until RC is connected
 test_extended_from_dc() {
     some extended msg -w 8 -c 3 -t 2 -s cswap_aba,fand,swap -f silent,mute,late
 }

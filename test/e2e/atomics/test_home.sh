@@ -2,15 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The home NIC of atomics (docs/ATOMICS.md, rule 12): two NICs of a host are not
-# atomic with each other, and clients on different links work on the same words, while
-# one of them loses its link to the home NIC, the home NIC itself goes, returns, and
-# dies. test_mutations.sh runs the first of this with deliberate mistakes.
+# The home NIC of atomics (docs/ATOMICS.md, rule 12): two NICs of a host are not atomic
+# with each other. Clients on different links use the same words, while one of them
+# loses its link to the home NIC, and while the home NIC leaves, returns, and dies.
+# test_mutations.sh runs the first test with deliberate mistakes.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
-# there_and_back MODE WIDTH
+# there_and_back MODE WIDTH: the home NIC moves away and back
 there_and_back() {
     lose_home "$@"
     link 0:0 down
@@ -30,7 +30,7 @@ test_extended_64() {
     there_and_back extended 8
 }
 
-# Mode proxy has no home NIC: the target's CPU goes on whatever its NICs do
+# Mode proxy has no home NIC: the target's CPU works in any state of its NICs
 test_proxy_32() {
     start proxy 3
     clients 3 4 0 4 fadd add cas swap bits
@@ -48,7 +48,7 @@ test_proxy_32() {
     judge_home proxy
 }
 
-# Who is connected to a NIC that is no home any more must not work on there
+# Clients connected to a NIC that is not the home any more must not use it
 test_requesters_of_the_old_nic() {
     leave_home extended 8 100
     judge_home extended

@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# UCP takes rc_varuna, and nothing else, for its atomics of 32 and 64 bits, by devices in
-# mode extended and by CPUs in mode proxy: as ucx_info shows, and as a UCP program finds
-# out whose target makes no progress (test/e2e/atomics/ft_ucp_amo.c).
+# UCP uses only rc_varuna for its atomics of 32 and 64 bits, as device atomics in mode
+# extended and as CPU atomics in mode proxy. ucx_info shows it, and a UCP program checks
+# it with a target that makes no progress (test/e2e/atomics/ft_ucp_amo.c).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -17,12 +17,12 @@ pairs=('extended device' 'extended guess' 'proxy cpu' 'proxy guess')
 
 declare -A domains=([extended]=device [proxy]=cpu)
 
-# use MODE UCP_MODE
+# use MODE UCP_MODE: selects the modes
 use() {
     export UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_ATOMIC_MODE=$2
 }
 
-# on HOST COMMAND...: for ${limit:-60} seconds
+# on HOST COMMAND...: runs it for at most ${limit:-60} seconds
 on() {
     local host=$1
     shift
@@ -46,8 +46,8 @@ test_ucx_info_tells_all_operations() {
     fabric_down
 }
 
-# selects RESULT: the worker's atomics, of one device or of all CPUs, and the endpoint's
-# lane for them
+# selects RESULT: checks the worker's atomics, of one device or of all CPUs, and the
+# endpoint's lane for them
 selects() {
     on 0 ucx_info -ew -u a >out 2>&1 || fail "$(tail -n 3 out)"
     grep -qE "atomics: $1\$" out || fail "$(grep atomics: out)"
@@ -62,7 +62,7 @@ test_ucp_selects_atomics() {
         grep -qE 'lane\[0\]: .*rc_varuna/varuna_mlx5_0:1.* amo#0' out ||
             fail "$modes: $(grep lane out)"
     done
-    # ... and would tell if it did not
+    # ... and shows it if it does not
     use extended cpu
     selects ' *'
     ! grep -q 'amo#' out || fail "$(grep lane out)"
@@ -72,7 +72,7 @@ test_ucp_selects_atomics() {
     fabric_down
 }
 
-# works SECONDS: a server and a client, which has so much time
+# works SECONDS: runs a server, and a client with this time limit
 works() {
     local i server status=0
     rm -f address end
@@ -102,12 +102,12 @@ test_program_with_atomics() {
     fabric_down
 }
 
-# What UCP carries out by messages does not work with such a target: so the test
-# above has had the other ones
+# UCP's software atomics do not work with such a target, so the test above has not used
+# them
 test_emulated_atomics_need_the_target() {
     fabric_up
     use extended cpu
-    ! works 2 || fail "done without the target: $(tail -n 3 client.out)"
+    ! works 2 || fail "completed without the target: $(tail -n 3 client.out)"
     fabric_down
 }
 
