@@ -400,7 +400,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     }
     for (i = 1; i < 6; ++i) {
         uint64_t entry = uct_varuna_log_entry(
-                (void*)(uintptr_t)(0x1000 + (i - 1) * 64), i, 0);
+                (void*)(uintptr_t)(0x1000 + (i - 1) * 64), i);
         memcpy(data + 51 + 8 * i, &entry, sizeof(entry));
     }
     add(data, 51 + 8 * UCT_VARUNA_LOG_SIZE);

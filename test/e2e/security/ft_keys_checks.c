@@ -26,7 +26,7 @@ static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
         .addr = ep->remote.logs_addr +
                 (((uct_varuna_log_ring(1) * UCT_VARUNA_LOG_SIZE) +
                   (UCT_VARUNA_LOG_SIZE / 2)) * sizeof(uint64_t)),
-        .rkey = ep->hot.log_rkey
+        .rkey = ep->remote.log_bundle.rkey
     };
 }
 

@@ -47,8 +47,12 @@ typedef enum {
  * incarnation which is being recovered or drained. */
 #define UCT_VARUNA_LOG_COUNT         2
 
-/* Unfinished requests of one vQP, logged or not. */
-#define UCT_VARUNA_MAX_REQS          256
+/* Unfinished requests of one vQP, logged or not: more than a queue pair of rc_mlx5 takes.
+ * About as many, the last slab of the ring may be full. */
+#define UCT_VARUNA_MAX_REQS          1024
+
+/* Requests that wait for the lane of a new endpoint, or for a planned change. */
+#define UCT_VARUNA_MAX_WAITING       64
 
 /* RC queue pairs that a responder keeps ready on each link. */
 #define UCT_VARUNA_MAX_SPARE_QPS     256

@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Log entries and rings. The posting path appends to the request log, the
- * completion path finishes entries, and the plan asks what a completion log
+ * Log entries. The posting path composes them, and the plan asks what a completion log
  * proves.
  */
 #include "varuna_oplog.h"
@@ -17,6 +16,9 @@ static_assert((UCT_VARUNA_LOG_SIZE & (UCT_VARUNA_LOG_SIZE - 1)) == 0,
               "log size is no power of two");
 static_assert(UCT_VARUNA_LOG_SIZE < UCT_VARUNA_LOG_TS_WINDOW,
               "log does not fit in the timestamp's window");
+/* Of two entries under way it must be known which is the later one */
+static_assert(2 * UCT_VARUNA_MAX_REQS < UCT_VARUNA_LOG_TS_WINDOW,
+              "requests under way do not fit in the timestamp's window");
 static_assert((UCT_VARUNA_LOG_REQ_SHIFT + UCT_VARUNA_LOG_ID_BITS) == 64,
               "an entry has not 64 bits");
 
@@ -33,17 +35,6 @@ uint16_t uct_varuna_log_entry_ts(uint64_t entry)
 int uct_varuna_log_ts_ge(uint16_t a, uint16_t b)
 {
     return ((a - b) & UCT_VARUNA_LOG_TS_MASK) < UCT_VARUNA_LOG_TS_WINDOW;
-}
-
-void uct_varuna_oplog_reset(uct_varuna_oplog_t *log, uint64_t *ring)
-{
-    unsigned slot;
-
-    log->head = 1;
-    log->tail = 1;
-    for (slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
-        ring[slot] = 0;
-    }
 }
 
 int uct_varuna_complog_executed(const uint64_t *ring, const void *req,

@@ -18,15 +18,16 @@ typedef struct uct_varuna_grave {
     ucs_list_link_t            list;
     uct_ep_h                   inner;
     uct_varuna_lane_kind_t     kind;
-    ucs_queue_head_t           reqs;   /* Unfinished; they have no endpoint */
+    void                       *remains; /* Unfinished requests; they have no
+                                            endpoint */
     uct_varuna_grave_release_t release;
 } uct_varuna_grave_t;
 
 static void uct_varuna_grave_close(uct_varuna_grave_t *grave)
 {
     uct_ep_destroy(grave->inner);
-    if (!ucs_queue_is_empty(&grave->reqs)) {
-        grave->release(&grave->reqs);
+    if (grave->remains != NULL) {
+        grave->release(grave->remains);
     }
     ucs_free(grave);
 }
@@ -55,7 +56,7 @@ void uct_varuna_graves_progress(uct_varuna_iface_t *iface)
 }
 
 void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
-                           uct_varuna_lane_kind_t kind, ucs_queue_head_t *reqs,
+                           uct_varuna_lane_kind_t kind, void *remains,
                            uct_varuna_grave_release_t release)
 {
     uct_varuna_grave_t *grave;
@@ -64,11 +65,8 @@ void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     ucs_assert_always(grave != NULL);
     grave->inner   = inner;
     grave->kind    = kind;
+    grave->remains = remains;
     grave->release = release;
-    ucs_queue_head_init(&grave->reqs);
-    if (reqs != NULL) {
-        ucs_queue_splice(&grave->reqs, reqs);
-    }
 
     if (!uct_varuna_grave_try_close(grave)) {
         ucs_list_add_tail(&iface->graveyard, &grave->list);

@@ -13,7 +13,7 @@
 #include <ucs/datastruct/queue.h>
 
 /** Release the requests in a queue, of which no lane knows any more. */
-typedef void (*uct_varuna_grave_release_t)(ucs_queue_head_t *reqs);
+typedef void (*uct_varuna_grave_release_t)(void *remains);
 
 /**
  * Destroy an inner endpoint, now or when it is drained.
@@ -25,7 +25,7 @@ typedef void (*uct_varuna_grave_release_t)(ucs_queue_head_t *reqs);
  * @param [in]    release  Releases them.
  */
 void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
-                           uct_varuna_lane_kind_t kind, ucs_queue_head_t *reqs,
+                           uct_varuna_lane_kind_t kind, void *remains,
                            uct_varuna_grave_release_t release);
 
 /** Destroy those that are drained. */

@@ -88,6 +88,9 @@ struct uct_varuna_iface {
     unsigned                   failures;      /* Of links and paths so far: the
                                                  background scan looks at all
                                                  endpoints after each */
+    uint32_t                   beat;          /* Increases with these, and when the user
+                                                 fences the interface: endpoints look
+                                                 around before they post */
 
     /* What must be polled */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t. Owner:

@@ -28,6 +28,7 @@ void uct_varuna_link_up(uct_varuna_iface_t *iface, unsigned link, unsigned cause
 static inline void uct_varuna_link_raise(uct_varuna_iface_t *iface)
 {
     ++iface->failures;
+    ++iface->beat;
 }
 
 #endif

@@ -13,78 +13,86 @@
 #include "varuna_post.h"
 #include "varuna_post.inl"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 
 #include <uct/base/uct_iov.inl>
-
-/* Applications do not flush after messages. One that sends a message without a completion
- * and waits for events may not call progress until an event comes. So such a message is
- * taken only when the NIC takes it. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
-                           uct_varuna_req_type_t type,
-                           const uct_completion_t *comp)
-{
-    return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
-            (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
-           (comp == NULL) && uct_varuna_requester(iface)->uses_events;
-}
 
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                     uct_varuna_req_type_t type, uct_completion_t *comp)
 {
     req->ep        = ep;
-    req->type      = type;
+    req->user_comp = comp;
+    req->length    = 0;
     req->flags     = 0;
+    req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;
-    req->length    = 0;
-    req->bcopy     = NULL;
-    req->user_comp = comp;
 }
 
+/** As uct_varuna_req_get(), after a look at all that may be in the way. */
+uct_varuna_req_t *
+uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                        uct_varuna_req_type_t type, uct_completion_t *comp);
+
+/** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
+ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                                       uct_varuna_req_t *req);
+
+/* A new request at the head of the ring, NULL if it is not taken now. */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                    uct_varuna_req_type_t type, uct_completion_t *comp)
 {
-    uct_varuna_post_t why;
     uct_varuna_req_t *req;
 
-    why = uct_varuna_ep_can_post(iface, ep,
-                                 uct_varuna_req_is_sent_now(iface, type, comp));
-    if (ucs_unlikely((why != UCT_VARUNA_POST_OK) ||
-                     uct_varuna_ep_has_pending(ep))) {
-        uct_varuna_ep_raise_post(ep, why);
-        /* What fills the ring may have been posted silently */
-        if (ep->hot.silent > 0) {
-            uct_varuna_ep_signal(ep);
-        }
-        return NULL;
+    if (ucs_unlikely(!uct_varuna_gate_is_open(iface, ep))) {
+        return uct_varuna_req_get_slow(iface, ep, type, comp);
     }
 
-    req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
-    if (ucs_unlikely(req == NULL)) {
-        return NULL;
-    }
-
+    req = ep->hot.reqs.head;
     uct_varuna_req_init(ep, req, type, comp);
-    if (ucs_unlikely(uct_varuna_ep_is_fenced(iface, ep))) {
-        req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
-    }
-
     return req;
 }
 
-static inline void uct_varuna_req_push(uct_varuna_iface_t *iface,
-                                       uct_varuna_ep_t *ep,
-                                       uct_varuna_req_t *req,
-                                       uct_varuna_req_type_t type)
+/* A request of ours at the head of the ring, whatever state the endpoint is in */
+static inline uct_varuna_req_t *uct_varuna_req_new(uct_varuna_ep_t *ep)
 {
-    ucs_queue_push(&ep->hot.reqs, &req->queue);
-    ++ep->hot.num_reqs;
+    return (uct_varuna_ring_open(ep, 1) == UCS_OK) ? ep->hot.reqs.head : NULL;
+}
+
+/* What a request takes in the ring */
+static UCS_F_ALWAYS_INLINE size_t
+uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
+{
+    switch (type) {
+    case UCT_VARUNA_REQ_PUT_SHORT:
+    case UCT_VARUNA_REQ_AM_SHORT:
+        return ucs_offsetof(uct_varuna_req_t, data) + req->length;
+    case UCT_VARUNA_REQ_PUT_ZCOPY:
+    case UCT_VARUNA_REQ_GET_ZCOPY:
+        return ucs_offsetof(uct_varuna_req_t, iov) +
+               (req->iovcnt * sizeof(req->iov[0]));
+    case UCT_VARUNA_REQ_AM_ZCOPY:
+        return ucs_offsetof(uct_varuna_req_t, iov) +
+               (req->iovcnt * sizeof(req->iov[0])) + req->header_length;
+    case UCT_VARUNA_REQ_GET_BCOPY:
+        return ucs_offsetof(uct_varuna_req_t, data);
+    case UCT_VARUNA_REQ_FLUSH:
+        return ucs_offsetof(uct_varuna_req_t, keys);
+    default:
+        return ucs_offsetof(uct_varuna_req_t, data) + UCT_VARUNA_MAX_ATOMIC_DATA;
+    }
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_push(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                    uct_varuna_req_t *req, uct_varuna_req_type_t type)
+{
     ++uct_varuna_requester(iface)->outstanding;
     ep->hot.num_reads += ((type == UCT_VARUNA_REQ_GET_BCOPY) ||
                           (type == UCT_VARUNA_REQ_GET_ZCOPY));
+    uct_varuna_ring_push(ep, req, uct_varuna_req_size(req, type));
 }
 
 /* In UCX's own statistics, where they are built */
@@ -108,45 +116,19 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
     return status;
 }
 
-/* Post a new request and queue it, or give it back. */
+/* Post a new request and add it to the ring, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                      uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    ucs_status_t status;
-
-    if (ucs_likely((ep->hot.state == UCT_VARUNA_EP_ACTIVE) &&
-                   (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
-                   !(req->flags & UCT_VARUNA_REQ_FLAG_FENCE))) {
-        status = uct_varuna_req_post_rc(ep, req, type, 0);
-        if (ucs_likely(status == UCS_OK)) {
-            goto out_push;
-        }
+    if (ucs_likely(ep->hot.gate == 0) &&
+        ucs_likely(uct_varuna_req_post_rc(ep, req, type, 0) == UCS_OK)) {
+        uct_varuna_req_push(iface, ep, req, type);
+        ++ep->stats.posted;
+        return UCS_OK;
     }
 
-    status = ucs_likely(ep->hot.state == UCT_VARUNA_EP_ACTIVE) ?
-             uct_varuna_req_post(req, 0) : UCS_OK;
-    if (ucs_unlikely(status != UCS_OK)) {
-        uct_varuna_req_release(req);
-        status = (ep->hot.state == UCT_VARUNA_EP_ACTIVE) ? status :
-                 UCS_ERR_NO_RESOURCE;
-        uct_varuna_ep_count_refused(ep, status);
-        return status;
-    }
-
-    if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
-        ep->hot.fence_next = 0;
-        ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
-    }
-
-out_push:
-    uct_varuna_req_push(iface, ep, req, type);
-    ++ep->stats.posted;
-    if (ucs_unlikely(ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD)) {
-        uct_varuna_ep_signal(ep);
-    }
-
-    return UCS_OK;
+    return uct_varuna_req_start_slow(iface, ep, req);
 }
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
@@ -186,8 +168,13 @@ uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
 {
     uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&uct_varuna_requester(iface)->bcopy_mp);
 
-    req->bcopy = bcopy;
-    return (bcopy == NULL) ? NULL : bcopy + 1;
+    if (ucs_unlikely(bcopy == NULL)) {
+        return NULL;
+    }
+
+    req->flags |= UCT_VARUNA_REQ_FLAG_BCOPY;
+    req->bcopy  = bcopy;
+    return bcopy + 1;
 }
 
 static UCS_F_ALWAYS_INLINE void

@@ -23,6 +23,7 @@
 #include <uct/ib/varuna/core/varuna_window.h>
 #include "varuna_post.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 
 /* Copy bytes of the request's payload, wherever they are kept. */
 static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
@@ -116,7 +117,7 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
         return UCS_ERR_NO_RESOURCE;
     }
 
-    memset(read, 0, ucs_offsetof(uct_varuna_req_t, iov));
+    memset(read, 0, ucs_offsetof(uct_varuna_req_t, data));
     read->ep          = ep;
     read->type        = UCT_VARUNA_REQ_GET_BCOPY;
     read->length      = length;
@@ -191,7 +192,7 @@ static int uct_varuna_compare_begin(uct_varuna_ep_t *ep)
     uct_varuna_window_t *window;
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         num_ops += (req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS) ||
                    uct_varuna_compare_changes_word(req);
     }
@@ -203,7 +204,7 @@ static int uct_varuna_compare_begin(uct_varuna_ep_t *ep)
         return 0;
     }
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (req->flags & UCT_VARUNA_REQ_FLAG_AMBIGUOUS) {
             uct_varuna_window_add(window, req->remote_addr, req->length, req,
                                   uct_varuna_req_is_readable(req));
@@ -224,7 +225,7 @@ static void uct_varuna_compare_finish_reads(uct_varuna_ep_t *ep,
     const uct_varuna_req_t *fenced = NULL;
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
             fenced = req;
         }
@@ -237,7 +238,7 @@ static void uct_varuna_compare_finish_reads(uct_varuna_ep_t *ep,
         return;
     }
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (req == fenced) {
             break;
         }
@@ -342,11 +343,6 @@ void uct_varuna_compare_abort(uct_varuna_ep_t *ep)
 
 void uct_varuna_compare_detach(uct_varuna_ep_t *ep)
 {
-    if (ep->compare.read != NULL) {
-        ucs_queue_push(&ep->hot.reqs, &ep->compare.read->queue);
-        ep->compare.read = NULL;
-    }
-
     if (ep->compare.window != NULL) {
         uct_varuna_window_destroy(ep->compare.window);
         ep->compare.window = NULL;

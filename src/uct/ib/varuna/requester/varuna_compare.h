@@ -30,8 +30,8 @@ ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req);
  *  to be equal stays so. */
 void uct_varuna_compare_abort(uct_varuna_ep_t *ep);
 
-/** The endpoint is being destroyed: its unfinished requests, of which the lane
- *  still knows, get the read. */
+/** The endpoint is being destroyed: forget what was read. A read under way is one of the
+ *  unfinished requests. */
 void uct_varuna_compare_detach(uct_varuna_ep_t *ep);
 
 #endif

@@ -13,6 +13,9 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
+#include "varuna_ring.h"
+
+#include <ucs/debug/memtrack_int.h>
 
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 {
@@ -20,8 +23,8 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
     ucs_status_t status;
 
     ep->hot.want_signal = 1;
-    if ((ep->hot.silent == 0) || (ep->hot.owed != NULL)) {
-        ep->hot.want_signal = (ep->hot.owed != NULL);
+    if ((ep->hot.silent == 0) || (ep->owed != NULL)) {
+        ep->hot.want_signal = (ep->owed != NULL);
         return UCS_INPROGRESS;
     }
 
@@ -43,52 +46,57 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
     return status;
 }
 
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
+/* What only few requests have */
+static UCS_F_NOINLINE void
+uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 {
-    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
-    const uct_varuna_req_info_t *info;
-    uct_varuna_req_t *req;
-    uct_completion_t *comp;
-
-    req  = ucs_queue_pull_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
-    info = uct_varuna_req_info(req);
-    comp = req->user_comp;
-    --ep->hot.num_reqs;
-    --requester->outstanding;
-    ep->hot.num_reads -= (info->kind == UCT_VARUNA_OP_GET);
-    if (req == ep->hot.last_silent) {
-        ep->hot.last_silent = NULL;
-        ep->hot.silent      = 0;
+    if (req == ep->owed) {
+        ep->owed = NULL; /* Complete: it needs no log entry any more */
     }
 
-    if (info->logged && (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-        uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
-        if (ucs_unlikely(!(req->flags & UCT_VARUNA_REQ_FLAG_LOGGED))) {
-            ep->hot.owed = NULL; /* Complete: it needs no log entry any more */
-        }
-    }
-
-    if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FIRST)) {
+    if (req->flags & UCT_VARUNA_REQ_FLAG_FIRST) {
         ++ep->stats.resumed;
-        ep->stats.resume_usec += ucs_time_to_usec(ucs_get_time() -
-                                                  ep->recovery.noticed_at);
-        ep->recovery.noticed_at         = 0;
+        ep->stats.resume_usec   += ucs_time_to_usec(ucs_get_time() -
+                                                    ep->recovery.noticed_at);
+        ep->recovery.noticed_at  = 0;
     }
 
-    if (ucs_unlikely(req->type >= UCT_VARUNA_REQ_AMO_BODY)) {
-        requester->amo->collect(req);
+    if (req->type >= UCT_VARUNA_REQ_AMO_BODY) {
+        uct_varuna_ep_requester(ep)->amo->collect(req);
+    }
+}
+
+/* @return Whether it is the only one up to @a last, or the last of these. Users' callbacks
+ * may post, flush, and add to the ring. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
+                          ucs_status_t status)
+{
+    uct_varuna_req_t *req  = ep->hot.reqs.tail;
+    uct_completion_t *comp = req->user_comp;
+
+    if (ucs_unlikely((req->flags & UCT_VARUNA_REQ_FLAG_FIRST) || (ep->owed != NULL) ||
+                     (req->type >= UCT_VARUNA_REQ_AMO_BODY))) {
+        uct_varuna_req_retire_special(ep, req);
     }
 
+    --ep->hot.num_reqs;
+    --uct_varuna_ep_requester(ep)->outstanding;
+    ep->hot.num_reads -= (req->type == UCT_VARUNA_REQ_GET_BCOPY) ||
+                         (req->type == UCT_VARUNA_REQ_GET_ZCOPY);
+    ucs_assert((req != ep->hot.last_silent) || (ep->hot.silent == 0));
     uct_varuna_req_release(req);
+    uct_varuna_ring_pull(&ep->hot.reqs);
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
+
+    return req == last;
 }
 
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    uct_varuna_ep_retire_head(ep, status);
+    (void)uct_varuna_ep_retire_head(ep, NULL, status);
 }
 
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
@@ -96,7 +104,7 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
     const uct_varuna_req_t *req;
 
     /* All before the first other request are done */
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (req->type != UCT_VARUNA_REQ_FLUSH) {
             return 1;
         }
@@ -107,50 +115,76 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
 
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 {
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         req->ep = NULL;
     }
 
-    uct_varuna_requester(iface)->outstanding -= ep->hot.num_reqs;
-    ep->hot.num_reqs        = 0;
-    ep->hot.num_reads       = 0;
+    if (ep->compare.read != NULL) {
+        ep->compare.read->ep = NULL;
+    }
+
+    uct_varuna_ep_requester(ep)->outstanding -= ep->hot.num_reqs;
+    ep->hot.num_reqs                          = 0;
+    ep->hot.num_reads                         = 0;
 }
 
-void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs)
+/* Of an endpoint that is gone, while its lane may still complete something */
+typedef struct uct_varuna_remains {
+    uct_varuna_ring_t          reqs;
+    uct_varuna_req_t           *read;  /* Of a comparison, or NULL */
+} uct_varuna_remains_t;
+
+void *uct_varuna_ep_take_reqs(uct_varuna_ep_t *ep)
 {
+    uct_varuna_remains_t *remains;
     uct_varuna_req_t *req;
     uct_completion_t *comp;
 
-    ucs_queue_for_each(req, reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         comp           = req->user_comp;
         req->user_comp = NULL;
         if (comp != NULL) {
             uct_invoke_completion(comp, UCS_ERR_CANCELED);
         }
     }
+
+    uct_varuna_ring_trim(&ep->hot.reqs);
+    if (uct_varuna_ring_is_empty(&ep->hot.reqs) && (ep->compare.read == NULL)) {
+        return NULL;
+    }
+
+    remains = ucs_malloc(sizeof(*remains), "varuna_remains");
+    ucs_assert_always(remains != NULL);
+    remains->reqs    = ep->hot.reqs;
+    remains->read    = ep->compare.read;
+    ep->compare.read = NULL;
+    memset(&ep->hot.reqs, 0, sizeof(ep->hot.reqs));
+    return remains;
 }
 
-void uct_varuna_reqs_release(ucs_queue_head_t *reqs)
+void uct_varuna_remains_release(void *arg)
 {
-    uct_varuna_req_t *req;
+    uct_varuna_remains_t *remains = arg;
 
-    while (!ucs_queue_is_empty(reqs)) {
-        req = ucs_queue_pull_elem_non_empty(reqs, uct_varuna_req_t, queue);
-        uct_varuna_req_release(req);
+    if (remains == NULL) {
+        return;
     }
+
+    uct_varuna_ring_release(&remains->reqs);
+    if (remains->read != NULL) {
+        ucs_mpool_put(remains->read);
+    }
+    ucs_free(remains);
 }
 
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
 {
-    uct_varuna_req_t *head;
+    const uct_varuna_req_t *head;
 
-    while (!ucs_queue_is_empty(&ep->hot.reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
-                                             queue);
+    while (!uct_varuna_ring_is_empty(&ep->hot.reqs)) {
+        head = ep->hot.reqs.tail;
         if ((head->type != UCT_VARUNA_REQ_FLUSH) &&
             !(head->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
             break;
@@ -167,7 +201,6 @@ void uct_varuna_req_completion(uct_completion_t *comp)
 {
     uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
     uct_varuna_ep_t *ep   = req->ep;
-    uct_varuna_req_t *head;
 
     if (ucs_unlikely(ep == NULL)) {
         return; /* Its endpoint is gone, its grave releases it */
@@ -182,17 +215,12 @@ void uct_varuna_req_completion(uct_completion_t *comp)
 
     /* One lane completes in order: this covers all before it */
     ep->lane.acked_psn = req->end_psn;
-    do {
-        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
-                                             queue);
-        uct_varuna_ep_retire_head(ep, UCS_OK);
-    } while (head != req);
+    while (!uct_varuna_ep_retire_head(ep, req, UCS_OK));
 
-    if (!ucs_queue_is_empty(&ep->hot.reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
-        if (ucs_likely(!(head->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
-                       (head->type != UCT_VARUNA_REQ_FLUSH) &&
-                       ucs_queue_is_empty(&ep->pend.queue))) {
+    if (ucs_likely(ep->hot.reqs.tail == ep->hot.reqs.head) ||
+        (!(ep->hot.reqs.tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
+         (ep->hot.reqs.tail->type != UCT_VARUNA_REQ_FLUSH))) {
+        if (ucs_likely(ucs_queue_is_empty(&ep->pend.queue))) {
             return;
         }
     }

@@ -22,26 +22,25 @@ static inline void uct_varuna_req_init_comp(uct_varuna_req_t *req)
 /** Ask the lane for a completion of all that was posted silently. */
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
 
-/** Finish the request at the head of the queue with @a status: call the user,
- *  free it. */
+/** Finish the oldest request with @a status: call the user, free it. */
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 
 /** @return Whether there are unfinished requests that a flush has to wait for. Other
  *  flushes do not count: their completions are being called, and may flush again. */
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
 
-/** Finish all requests at the head that are DONE, and the flushes after them. */
+/** Finish the oldest requests that are DONE, and the flushes after them. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
 /** Take the endpoint's unfinished requests from it: their completions have no effect any
  *  more. */
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);
 
-/** Tell the users of detached requests that they were canceled. No lane may
- *  still touch the users' buffers. */
-void uct_varuna_reqs_cancel(ucs_queue_head_t *reqs);
+/** Take detached requests from an endpoint that ends, and tell their users that they were
+ *  canceled. @return What is left of them, NULL if there is nothing. */
+void *uct_varuna_ep_take_reqs(uct_varuna_ep_t *ep);
 
-/** Free requests which no lane knows of any more. */
-void uct_varuna_reqs_release(ucs_queue_head_t *reqs);
+/** Free what is left of requests of which no lane knows any more. */
+void uct_varuna_remains_release(void *remains);
 
 #endif

@@ -21,6 +21,9 @@
 #define UCT_VARUNA_MAX_INLINE        256
 #define UCT_VARUNA_MAX_IOV           8
 
+/* What a step of an atomic writes or reads (amo/) */
+#define UCT_VARUNA_MAX_ATOMIC_DATA   64
+
 /* What kind of inner call posts (and posts again) the request. */
 typedef enum {
     UCT_VARUNA_REQ_PUT_SHORT,
@@ -49,32 +52,40 @@ enum {
                                                   with its target */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
     UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* AMO_xx: left to its atomic */
-    UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9)  /* Its completion is the first of
+    UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9), /* Its completion is the first of
                                                   the new lane */
+    UCT_VARUNA_REQ_FLAG_BCOPY    = UCS_BIT(10), /* It has a packing buffer */
+    UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11) /* Of its slab, varuna_ring.h */
 };
 
-/* The saved request: all that a repeat needs. */
+/* The saved request: all that a repeat needs. It takes as many cache lines as its type
+ * fills; any lane looks only at the first one when it completes. */
 struct uct_varuna_req {
     uct_completion_t           comp;      /* Ours, given to the inner lane */
-    ucs_queue_elem_t           queue;     /* In ep->reqs, posting order */
     uct_varuna_ep_t            *ep;
     uct_completion_t           *user_comp;
-    uint64_t                   remote_addr;
-    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* By the remote NIC: the
-                                             user may have released the outer one */
+    union {
+        uint64_t               remote_addr;
+        struct {
+            uct_varuna_am_hdr_t hdr;
+        } am;
+    };
     uint32_t                   log_sn;
     uint32_t                   end_psn;
     uint32_t                   length;    /* Total payload */
     uint16_t                   flags;     /* UCT_VARUNA_REQ_FLAG_xx */
     uint8_t                    type;
     uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags */
+    uint16_t                   size;      /* In the ring */
     uint8_t                    iovcnt;
     uint8_t                    header_length;
-    void                       *bcopy;    /* From uct_varuna_requester(iface)->bcopy_mp, or NULL */
+    /* End of the first cache line */
+
+    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* By the remote NIC: the
+                                             user may have released the outer one */
     union {
-        struct {
-            uct_varuna_am_hdr_t hdr;
-        } am;
+        void                   *bcopy;    /* From uct_varuna_requester(iface)->bcopy_mp */
+        ucs_queue_elem_t       queue;     /* A flush, in ep->amo.flushes */
         struct {
             uct_unpack_callback_t cb;
             void               *arg;
@@ -86,9 +97,25 @@ struct uct_varuna_req {
             uct_varuna_amo_t   *amo;       /* AMO_xx */
         } atomic;
     };
-    uct_iov_t                  iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
-    uint8_t                    data[UCT_VARUNA_MAX_INLINE];
+    union {
+        uint8_t                data[UCT_VARUNA_MAX_INLINE]; /* Payload, short */
+        struct {
+            uct_iov_t          iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
+            uint8_t            header[UCT_VARUNA_MAX_INLINE]; /* AM_ZCOPY: after the
+                                             last iov, uct_varuna_req_am_header() */
+        };
+    };
 };
+
+/* The requests of an endpoint, see varuna_ring.h. */
+typedef struct uct_varuna_ring {
+    uct_varuna_req_t           *head;     /* Where the next one is made; NULL: no slab
+                                             has room for it */
+    uct_varuna_req_t           *tail;     /* The oldest one; the head: there is none */
+    void                       *limit;    /* The last place for one in the head's slab.
+                                             Without a head: the end of the slab of the
+                                             newest one, or NULL if there is none */
+} uct_varuna_ring_t;
 
 /* One physical lane of a vQP. */
 typedef struct uct_varuna_lane {
@@ -119,19 +146,20 @@ typedef struct uct_varuna_ep_hot {
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
     uint8_t                    num_amos;    /* Unfinished; written by amo/ */
+    uint8_t                    gate;        /* 0: post at once, varuna_gate.h */
+    uint8_t                    nic;         /* Of the active lane: of this host, */
+    uint8_t                    far_nic;     /* and of the peer */
+    uint32_t                   beat;        /* Of the interface, as last seen */
     uint32_t                   am_seq;
     uint32_t                   target;
-    uint32_t                   fence_beat;
     uint32_t                   num_reqs;    /* With any number of flushes */
     uint16_t                   num_reads;   /* Of these, reads */
     uint16_t                   silent;      /* Posted since the last signal */
-    uct_varuna_req_t           *owed;       /* Its log write waits for resources,
-                                               and all later requests wait for it */
+    uint32_t                   log_next;    /* Number of the next log entry */
     uct_varuna_req_t           *last_silent; /* Newest of the silent */
-    ucs_queue_head_t           reqs;        /* Unfinished, in posting order */
+    uct_varuna_ring_t          reqs;        /* Unfinished, in posting order */
     uint64_t                   log_addr;    /* Of the active incarnation's ring */
-    uct_rkey_t                 log_rkey;    /* Outer */
-    uct_varuna_oplog_t         oplog;
+    uct_rkey_t                 log_rkey;    /* Of the active lane */
 } uct_varuna_ep_hot_t;
 
 /* The vQP. Each part has one owner, which is the only file to write it, except where a
@@ -142,6 +170,12 @@ struct uct_varuna_ep {
     uct_varuna_lane_t          lane;        /* The active one. Owner: varuna_lane.c */
     uct_varuna_ep_hot_t        hot;
     /* End of the two cache lines */
+
+    uct_varuna_req_t           *owed;       /* Its log write waits for resources, and all
+                                               later requests wait for it. Owner:
+                                               varuna_post.c */
+    uint32_t                   fence_beat;  /* Of the requester, as of the last fence
+                                               that a request has taken */
 
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */
@@ -183,7 +217,7 @@ struct uct_varuna_ep {
                                                varuna_ep_ctl.c */
         uint64_t               opening;     /* Of the target there, 0 before that */
         uint64_t               logs_addr;
-        uct_rkey_bundle_t      log_bundle;  /* Unpacked key of the logs */
+        uct_rkey_bundle_t      log_bundle;  /* Unpacked key of the logs: an outer one */
     } remote;
 
     struct {                                /* The control request which is to be
@@ -255,8 +289,6 @@ struct uct_varuna_ep {
                                                contains already */
         UCS_STATS_NODE_DECLARE(node)
     } report;
-
-    uint64_t                   log_ring[UCT_VARUNA_LOG_SIZE]; /* Of hot.oplog */
 };
 
 #define UCT_VARUNA_EP_DECL(_tl_ep, _iface, _ep) \

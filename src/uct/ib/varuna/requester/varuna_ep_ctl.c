@@ -18,6 +18,7 @@
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_lane.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 
 
 /* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
@@ -219,14 +220,13 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    ep->hot.log_rkey  = ep->remote.log_bundle.rkey;
     ep->remote.logs_addr = rep->log_addr;
     ep->remote.opening   = hdr->opening;
     uct_varuna_ep_ctl_ended(ep);
     ep->hot.target    = rep->target;
     first_seq         = uct_varuna_am_seq_first(hdr->opening);
     ep->hot.am_seq   += first_seq; /* It has counted from 0 */
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         uct_varuna_req_set_target(req, rep->target, first_seq);
     }
     uct_varuna_ep_open_lane(ep);

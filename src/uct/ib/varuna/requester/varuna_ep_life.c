@@ -23,6 +23,7 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_sm.h"
 #include "varuna_stat.h"
+#include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>
 
@@ -37,12 +38,12 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
-    ucs_queue_head_init(&self->hot.reqs);
     ucs_queue_head_init(&self->pend.queue);
-    uct_varuna_oplog_reset(&self->hot.oplog, self->log_ring);
+    self->hot.log_next = 1; /* Nothing in a fresh completion log matches it */
+    self->hot.gate     = 1;
     uct_varuna_ep_amo_init(&self->amo);
     self->lane.link  = UCT_VARUNA_LINK_NONE;
-    self->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
+    self->fence_beat = uct_varuna_requester(iface)->fence_beat;
     self->lanes.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
 
     status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
@@ -87,9 +88,8 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
     iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
     kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
     uct_varuna_compat_ep_invalidate(lane->ep);
-    uct_varuna_reqs_cancel(&ep->hot.reqs);
-    uct_varuna_grave_bury(iface, lane->ep, lane->kind, &ep->hot.reqs,
-                          uct_varuna_reqs_release);
+    uct_varuna_grave_bury(iface, lane->ep, lane->kind, uct_varuna_ep_take_reqs(ep),
+                          uct_varuna_remains_release);
 }
 
 /* Over the link in use at first, unless it is known to be bad */
@@ -136,9 +136,8 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->recovery.dead);
-    uct_varuna_reqs_cancel(&self->hot.reqs);
+    uct_varuna_remains_release(uct_varuna_ep_take_reqs(self));
     uct_varuna_requester(iface)->amo->fail_all(self, UCS_ERR_CANCELED);
-    uct_varuna_reqs_release(&self->hot.reqs);
     uct_varuna_ep_drop_next(self);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);
 

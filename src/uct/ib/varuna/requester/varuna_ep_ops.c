@@ -227,14 +227,16 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     return status;
 }
 
-/* The header which begins an AM_ZCOPY request's data: ours, then the user's. */
+/* The header which begins an AM_ZCOPY, after its iovs: ours, then the user's. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_set_am_header(uct_varuna_req_t *req, const void *header,
                              unsigned header_length)
 {
-    memcpy(req->data, &req->am.hdr, sizeof(req->am.hdr));
+    uint8_t *data = uct_varuna_req_am_header(req);
+
+    memcpy(data, &req->am.hdr, sizeof(req->am.hdr));
     if (header_length > 0) {
-        memcpy(req->data + sizeof(req->am.hdr), header, header_length);
+        memcpy(data + sizeof(req->am.hdr), header, header_length);
     }
     req->header_length = sizeof(req->am.hdr) + header_length;
 }
@@ -264,8 +266,8 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     length      = pack_cb(buffer, arg);
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    uct_varuna_req_set_am_header(req, NULL, 0);
     uct_varuna_req_set_bcopy_iov(req, length);
+    uct_varuna_req_set_am_header(req, NULL, 0);
     status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
@@ -294,8 +296,8 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
 
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    uct_varuna_req_set_am_header(req, header, header_length);
     uct_varuna_req_set_iov(req, iov, iovcnt, length);
+    uct_varuna_req_set_am_header(req, header, header_length);
     status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
                                  header_length + length);
@@ -338,7 +340,9 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
 
     if (comp != NULL) {
-        req = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
+        req = (uct_varuna_ep_num_amos_to_flush(ep) > 0) ?
+              ucs_mpool_get(&uct_varuna_requester(iface)->req_mp) :
+              uct_varuna_req_new(ep);
         if (req == NULL) {
             return UCS_ERR_NO_RESOURCE;
         }
@@ -362,6 +366,7 @@ ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags)
 
     (void)iface;
     ep->hot.fence_next = 1;
+    ep->hot.gate       = 1;
     UCT_TL_EP_STAT_FENCE(&ep->super);
     return UCS_OK;
 }

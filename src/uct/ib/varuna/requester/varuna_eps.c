@@ -13,6 +13,7 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 #include "varuna_sm.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
@@ -95,6 +96,7 @@ ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
                                                        uct_varuna_requester_t);
 
     ++requester->fence_beat;
+    ++requester->super.beat;
     UCT_TL_IFACE_STAT_FENCE(&requester->super.super);
     return UCS_OK;
 }
@@ -119,12 +121,18 @@ ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
     size_t bcopy_size;
     ucs_status_t status;
 
+    status = uct_varuna_compat_mpool_init(&requester->slab_mp, UCT_VARUNA_SLAB_SIZE,
+                                          64, &uct_varuna_req_mpool_ops, "varuna_slab");
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_varuna_compat_mpool_init(&requester->req_mp,
-                                          sizeof(uct_varuna_req_t), 256,
+                                          sizeof(uct_varuna_req_t), 16,
                                           &uct_varuna_req_mpool_ops,
                                           "varuna_req");
     if (status != UCS_OK) {
-        return status;
+        goto err_slab_mp;
     }
 
     bcopy_size = ucs_max(attr->cap.put.max_bcopy,
@@ -135,9 +143,15 @@ ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
                                   UCS_SYS_CACHE_LINE_SIZE, &config, 256,
                                   uct_varuna_bcopy_init, "varuna_bcopy");
     if (status != UCS_OK) {
-        ucs_mpool_cleanup(&requester->req_mp, 0);
+        goto err_req_mp;
     }
 
+    return UCS_OK;
+
+err_req_mp:
+    ucs_mpool_cleanup(&requester->req_mp, 0);
+err_slab_mp:
+    ucs_mpool_cleanup(&requester->slab_mp, 0);
     return status;
 }
 
@@ -145,6 +159,7 @@ void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester)
 {
     ucs_mpool_cleanup(&requester->bcopy_mp, 1);
     ucs_mpool_cleanup(&requester->req_mp, 1);
+    ucs_mpool_cleanup(&requester->slab_mp, 1);
 }
 
 UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,

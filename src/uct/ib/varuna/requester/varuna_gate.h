@@ -1,13 +1,28 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Whether a request may be posted now. Nothing here has side effects: the caller
- * reports the reason (varuna_ep_event.h).
+ * Whether a request may be posted now.
+ *
+ * A post looks at two words: the endpoint's gate, and whether the interface's beat is the
+ * one that the endpoint has seen. The beat increases when a link or a path fails, and when
+ * the user fences the interface. Whoever brings an endpoint into a state in which a request
+ * has to wait, or is not the plainest one, closes its gate; uct_varuna_gate_update() opens
+ * it after a look at everything.
+ *
+ * uct_varuna_ep_can_post() has no side effects: the caller reports the reason
+ * (varuna_ep_event.h).
  */
 #ifndef UCT_VARUNA_GATE_H_
 #define UCT_VARUNA_GATE_H_
 
 #include "varuna_ep_event.h"
+
+/* Whether a request may be posted on the lane right away, by the functions that know mlx5 */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_gate_is_open(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep)
+{
+    return (ep->hot.gate == 0) && (ep->hot.beat == iface->beat);
+}
 
 /** Whether requests are queued to be posted later: by a new endpoint, which has no lane
  *  yet, and during a planned change of the lane, once the read that ends the old lane
@@ -28,7 +43,7 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
         return 0;
     }
 
-    return ep->hot.num_reqs < UCT_VARUNA_LOG_SIZE;
+    return ep->hot.num_reqs < UCT_VARUNA_MAX_WAITING;
 }
 
 /* Whether the next request is fenced. */
@@ -37,7 +52,7 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
                         const uct_varuna_ep_t *ep)
 {
     return ep->hot.fence_next ||
-           (ep->hot.fence_beat != uct_varuna_requester(iface)->fence_beat);
+           (ep->fence_beat != uct_varuna_requester(iface)->fence_beat);
 }
 
 /* Rule 9: a fence holds later posts until earlier atomics are decided. It may be before
@@ -80,8 +95,7 @@ uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *e
         return UCT_VARUNA_POST_READS;
     }
 
-    return ((ep->hot.owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS) &&
-            !uct_varuna_oplog_is_full(&ep->hot.oplog)) ?
+    return ((ep->owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS)) ?
            UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
 }
 
@@ -91,6 +105,19 @@ static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
 {
     return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
+}
+
+/* Open the gate if nothing at all is in the way, or close it. */
+static inline void
+uct_varuna_gate_update(const uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    ep->hot.gate = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
+                   (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
+                   (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
+                   !ucs_queue_is_empty(&ep->pend.queue) ||
+                   uct_varuna_ep_is_fenced(iface, ep) ||
+                   uct_varuna_ep_lane_is_stale(iface, ep);
+    ep->hot.beat = iface->beat;
 }
 
 #endif

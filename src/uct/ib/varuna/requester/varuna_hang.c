@@ -25,6 +25,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_req.h"
+#include "varuna_ring.h"
 
 /* The peer's application must move on in so many intervals */
 #define UCT_VARUNA_HANG_BEATS        3
@@ -173,7 +174,7 @@ static const char *uct_varuna_hang_reason(const uct_varuna_ep_t *ep)
     int has_message = 0;
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         has_message |= (req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
                        (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM);
     }

@@ -165,8 +165,13 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
 {
     uct_varuna_ep_settle(ep);
     ep->lane     = *lane;
+    ep->hot.gate = 1;
     uct_varuna_hang_new_head(ep);
     ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
+    ep->hot.nic      = uct_varuna_ep_iface(ep)->links[lane->link].nic;
+    ep->hot.far_nic  = ep->peer->links[lane->link].nic % UCT_VARUNA_MAX_LINKS;
+    ep->hot.log_rkey = uct_varuna_rkey_inner(ep->remote.log_bundle.rkey,
+                                             ep->hot.far_nic);
     ep->hot.silent   = 0;
     ep->hot.last_silent = NULL;
 }

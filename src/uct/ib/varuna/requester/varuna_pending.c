@@ -60,6 +60,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
         status = req->func(req);
         if (status != UCS_OK) {
             ucs_queue_push_head(&ep->pend.queue, &priv->queue_elem);
+            ep->hot.gate = 1;
         } else {
             --uct_varuna_requester(iface)->num_pending;
         }
@@ -96,6 +97,7 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 
     ucs_queue_push(&ep->pend.queue,
                    &uct_varuna_pending_priv(req)->queue_elem);
+    ep->hot.gate = 1;
     ++uct_varuna_requester(iface)->num_pending;
     UCT_TL_EP_STAT_PEND(&ep->super);
     return UCS_OK;

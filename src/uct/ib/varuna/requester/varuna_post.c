@@ -11,6 +11,7 @@
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 #include "varuna_post.inl"
 
 static ucs_status_t
@@ -72,8 +73,8 @@ uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
     /* The data buffer contains our header and then the user's: both are inline in
      * the WQE */
     uct_varuna_req_fill_iov(req, iov);
-    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA, req->data,
-                           req->header_length, iov, req->iovcnt, req->opcode, comp);
+    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                           uct_varuna_req_am_header(req), req->header_length, iov, req->iovcnt, req->opcode, comp);
 }
 
 /* Atomics of mode native, which are the NIC's own. One that is known to be executed
@@ -147,20 +148,18 @@ static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
     [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
 };
 
-/* Write the newest log entry after what was posted. Inline, so it needs no local key and
- * no buffer. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
+/* Write a log entry after what was posted. Inline, so it needs no local key and no
+ * buffer. */
+static ucs_status_t
+uct_varuna_ep_put_log(uct_varuna_ep_t *ep, const void *req, uint32_t sn)
 {
-    unsigned slot = uct_varuna_log_slot(sn);
-    uct_rkey_t rkey;
+    uint64_t entry = uct_varuna_log_entry(req, sn);
     ucs_status_t status;
 
-    rkey   = uct_varuna_rkey_inner(ep->hot.log_rkey,
-                                   ep->peer->links[ep->lane.link].nic);
-    status = uct_ep_put_short(ep->lane.ep, &ep->log_ring[slot],
-                              sizeof(uint64_t),
-                              ep->hot.log_addr + (slot * sizeof(uint64_t)), rkey);
+    status = uct_ep_put_short(ep->lane.ep, &entry, sizeof(entry),
+                              ep->hot.log_addr +
+                              (uct_varuna_log_slot(sn) * sizeof(uint64_t)),
+                              ep->hot.log_rkey);
     if (ucs_likely(status == UCS_OK)) {
         uct_varuna_lane_advance_psn(&ep->lane, 1);
     }
@@ -170,10 +169,10 @@ uct_varuna_ep_put_log(uct_varuna_ep_t *ep, uint32_t sn)
 
 /* On the same QP, right after the operation: if the entry is there, the operation was
  * executed. */
-static UCS_F_ALWAYS_INLINE ucs_status_t
+static ucs_status_t
 uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 {
-    ucs_status_t status = uct_varuna_ep_put_log(ep, req->log_sn);
+    ucs_status_t status = uct_varuna_ep_put_log(ep, req, req->log_sn);
 
     if (ucs_likely(status == UCS_OK)) {
         req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
@@ -185,20 +184,30 @@ uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = uct_varuna_ep_put_log(ep, ep->hot.oplog.head - 1);
+    uint32_t sn      = ep->hot.log_next - 1;
+    const void *last = ep; /* The entry of a finished request proves nothing any more */
+    uct_varuna_req_t *req;
+    ucs_status_t status;
 
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if ((req->flags & UCT_VARUNA_REQ_FLAG_LOGGED) && (req->log_sn == sn)) {
+            last = req;
+        }
+    }
+
+    status = uct_varuna_ep_put_log(ep, last, sn);
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
 }
 
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status = uct_varuna_req_post_log(ep, ep->hot.owed);
+    ucs_status_t status = uct_varuna_req_post_log(ep, ep->owed);
 
     if (status == UCS_ERR_NO_RESOURCE) {
         return 0;
     }
 
-    ep->hot.owed = NULL;
+    ep->owed = NULL;
     if (status != UCS_OK) {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
     }
@@ -260,20 +269,21 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         return status;
     }
 
-    uct_varuna_req_posted(ep, req, comp);
+    uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, comp);
     if (info->logged) {
         if (fused) {
             uct_varuna_mlx5_bell_join(&bell);
         }
 
-        req->log_sn = uct_varuna_oplog_push(&ep->hot.oplog, ep->log_ring, req);
+        req->log_sn = ep->hot.log_next++;
         status      = uct_varuna_req_post_log(ep, req);
         if (fused) {
             uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
         }
 
         if (ucs_unlikely(status != UCS_OK)) {
-            ep->hot.owed = req; /* Posted by the next step, or recovered */
+            ep->owed     = req; /* Posted by the next step, or recovered */
+            ep->hot.gate = 1;
             uct_varuna_ep_add_work(ep);
         }
     }

@@ -12,28 +12,16 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
-/* NIC index of this host and of the peer on the active lane's link. */
-static UCS_F_ALWAYS_INLINE unsigned
-uct_varuna_req_local_nic(const uct_varuna_ep_t *ep)
-{
-    uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                               uct_varuna_iface_t);
-
-    return iface->links[ep->lane.link].nic;
-}
-
 static UCS_F_ALWAYS_INLINE uct_rkey_t
 uct_varuna_req_rkey(const uct_varuna_req_t *req)
 {
-    const uct_varuna_ep_t *ep = req->ep;
-
-    return req->keys[ep->peer->links[ep->lane.link].nic % UCT_VARUNA_MAX_LINKS];
+    return req->keys[req->ep->hot.far_nic];
 }
 
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
 {
-    unsigned nic = uct_varuna_req_local_nic(req->ep);
+    unsigned nic = req->ep->hot.nic;
     unsigned i;
 
     for (i = 0; i < req->iovcnt; ++i) {
@@ -65,11 +53,14 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
     return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
 }
 
-/* Count what was posted. */
+/* Count what was posted. The inner lane's inline limits are below the smallest MTU, so
+ * what is short takes one packet. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                      const uct_completion_t *comp)
+                      uct_varuna_req_type_t type, const uct_completion_t *comp)
 {
+    uint32_t num_psns = 1;
+
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
     if (comp == NULL) {
         ep->hot.last_silent = req;
@@ -78,11 +69,13 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if (ep->lane.mtu != 0) {
-        uct_varuna_lane_advance_psn(&ep->lane,
-                                    uct_varuna_req_num_psns(req, ep->lane.mtu));
-        req->end_psn = ep->lane.psn;
+    if ((type != UCT_VARUNA_REQ_PUT_SHORT) && (type != UCT_VARUNA_REQ_AM_SHORT) &&
+        (ep->lane.mtu != 0)) {
+        num_psns = uct_varuna_req_num_psns(req, ep->lane.mtu);
     }
+
+    uct_varuna_lane_advance_psn(&ep->lane, num_psns);
+    req->end_psn = ep->lane.psn;
 }
 
 /* The completion to post a request with, NULL if it is posted silently. Of requests
@@ -104,17 +97,15 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                          uct_varuna_req_type_t type, int signal)
 {
-    uint32_t sn   = ep->hot.oplog.head;
-    unsigned slot = uct_varuna_log_slot(sn);
+    uint32_t sn = ep->hot.log_next;
     uct_completion_t *comp;
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
     uct_varuna_mlx5_log_t log;
     ucs_status_t status;
 
-    log.entry       = uct_varuna_log_entry(req, sn, 0);
-    log.remote_addr = ep->hot.log_addr + (slot * sizeof(uint64_t));
-    log.rkey        = uct_varuna_rkey_inner(ep->hot.log_rkey,
-                                            ep->peer->links[ep->lane.link].nic);
+    log.entry       = uct_varuna_log_entry(req, sn);
+    log.remote_addr = ep->hot.log_addr + (uct_varuna_log_slot(sn) * sizeof(uint64_t));
+    log.rkey        = ep->hot.log_rkey;
     comp            = uct_varuna_req_lane_comp(ep, req, signal);
     if (type == UCT_VARUNA_REQ_PUT_SHORT) {
         status = uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
@@ -131,11 +122,10 @@ uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         return status;
     }
 
-    req->log_sn          = sn;
-    ep->log_ring[slot]   = log.entry;
-    ep->hot.oplog.head   = sn + 1;
-    req->flags          |= UCT_VARUNA_REQ_FLAG_LOGGED;
-    uct_varuna_req_posted(ep, req, comp);
+    req->log_sn      = sn;
+    ep->hot.log_next = sn + 1;
+    req->flags      |= UCT_VARUNA_REQ_FLAG_LOGGED;
+    uct_varuna_req_posted(ep, req, type, comp);
     uct_varuna_lane_advance_psn(&ep->lane, 1);
     ++ep->stats.logged;
     return UCS_OK;
@@ -168,12 +158,13 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                                            req->remote_addr,
                                            uct_varuna_req_rkey(req), comp) :
                  uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
-                                          req->data, req->header_length, iov,
+                                          uct_varuna_req_am_header(req),
+                                          req->header_length, iov,
                                           req->iovcnt, comp);
     }
 
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted(ep, req, comp);
+        uct_varuna_req_posted(ep, req, type, comp);
     }
 
     return status;

@@ -250,7 +250,7 @@ static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
 
     status = uct_ep_put_short(lane->ep, &nothing, sizeof(nothing),
                               uct_varuna_ep_ring_addr(ep, lane->epoch),
-                              uct_varuna_rkey_inner(ep->hot.log_rkey,
+                              uct_varuna_rkey_inner(ep->remote.log_bundle.rkey,
                                                     ep->peer->links[lane->link].nic));
     if (status == UCS_OK) {
         lane->acked_psn       = lane->psn;

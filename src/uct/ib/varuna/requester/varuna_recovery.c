@@ -22,6 +22,7 @@
 #include "varuna_drain.h"
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 #include "varuna_stat.h"
 
 #include <uct/api/v2/uct_v2.h>
@@ -52,7 +53,7 @@ void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
 {
     ep->recovery.dead   = ep->lane;
     ep->lane.ep         = NULL;
-    ep->hot.owed        = NULL;
+    ep->owed            = NULL;
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
@@ -109,7 +110,7 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
         return status;
     }
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
             return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
         }
@@ -121,12 +122,11 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
             continue;
         }
 
-        if ((ep->hot.owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
             return UCS_ERR_NO_RESOURCE;
         }
 
-        if ((ep->hot.state != state) ||
-            uct_varuna_oplog_is_full(&ep->hot.oplog)) {
+        if (ep->hot.state != state) {
             return UCS_ERR_NO_RESOURCE;
         }
 
@@ -232,7 +232,7 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    return ep->next.proving || (ep->hot.owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
+    return ep->next.proving || (ep->owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
            (!ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.inner_queued);
 }
 
@@ -260,7 +260,7 @@ void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
         ep->recovery.start = 0;
     }
 
-    ep->hot.owed        = NULL;
+    ep->owed            = NULL;
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     ep->sm.fail_status = status;
@@ -282,7 +282,7 @@ int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_lane_destroy(ep, &ep->recovery.dead);
     uct_varuna_compare_abort(ep);
     uct_varuna_ep_drop_next(ep);
-    while (!ucs_queue_is_empty(&ep->hot.reqs)) {
+    while (!uct_varuna_ring_is_empty(&ep->hot.reqs)) {
         uct_varuna_ep_finish_head(ep, (status == UCS_OK) ? UCS_ERR_CANCELED :
                                   status);
     }
@@ -307,9 +307,10 @@ int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 
 void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 {
-    uct_varuna_req_t *last, *head;
+    uct_varuna_req_t *last;
+    int is_last;
 
-    if ((ep->hot.owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+    if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
         return;
     }
 
@@ -327,10 +328,9 @@ void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
         ep->hot.want_signal = 0;
         ep->lane.acked_psn  = last->end_psn;
         do {
-            head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
-                                                 queue);
+            is_last = (ep->hot.reqs.tail == last);
             uct_varuna_ep_finish_head(ep, UCS_OK);
-        } while (head != last);
+        } while (!is_last);
         uct_varuna_ep_finish_done(ep);
     }
 }

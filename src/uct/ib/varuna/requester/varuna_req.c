@@ -39,6 +39,6 @@ void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,
     req->am.hdr.target = (target << UCT_VARUNA_AM_ID_BITS) |
                          (req->am.hdr.target & UCS_MASK(UCT_VARUNA_AM_ID_BITS));
     if (req->type == UCT_VARUNA_REQ_AM_ZCOPY) {
-        memcpy(req->data, &req->am.hdr, sizeof(req->am.hdr));
+        memcpy(uct_varuna_req_am_header(req), &req->am.hdr, sizeof(req->am.hdr));
     }
 }

@@ -37,12 +37,18 @@ uct_varuna_req_info(const uct_varuna_req_t *req)
 void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,
                                uint32_t first_seq);
 
+/** @return The header of an AM_ZCOPY: ours, then the user's. Its iovs are there. */
+static inline uint8_t *uct_varuna_req_am_header(uct_varuna_req_t *req)
+{
+    return (uint8_t*)&req->iov[req->iovcnt];
+}
+
+/** Release what the request holds. */
 static inline void uct_varuna_req_release(uct_varuna_req_t *req)
 {
-    if (req->bcopy != NULL) {
+    if (req->flags & UCT_VARUNA_REQ_FLAG_BCOPY) {
         ucs_mpool_put_inline(req->bcopy);
     }
-    ucs_mpool_put_inline(req);
 }
 
 #endif

@@ -45,7 +45,8 @@ typedef struct uct_varuna_requester {
     uct_varuna_iface_t         super;
     uct_varuna_ep_raise_func_t ep_raise;
     const uct_varuna_baseline_t *baseline;    /* NULL: none */
-    ucs_mpool_t                req_mp;        /* uct_varuna_req_t */
+    ucs_mpool_t                slab_mp;       /* Memory of rings, varuna_ring.h */
+    ucs_mpool_t                req_mp;        /* uct_varuna_req_t that are in no ring */
     ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
     const struct uct_varuna_amo_ops *amo;     /* The mode of atomics */
     ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */

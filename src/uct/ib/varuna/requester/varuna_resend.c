@@ -13,19 +13,16 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_lane.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 #include "varuna_rebuild.h"
 
 static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
             continue;
-        }
-
-        if (uct_varuna_req_info(req)->logged) {
-            uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
         }
 
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |

@@ -14,6 +14,7 @@
 #include "varuna_ep_ctl.h"
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 #include "varuna_stat.h"
 
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
@@ -31,12 +32,18 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_req_t *head;
 
-    if ((ep->lane.ep == NULL) || ucs_queue_is_empty(&ep->hot.reqs)) {
+    if (uct_varuna_ring_is_empty(&ep->hot.reqs)) {
+        ep->hot.gate = 1; /* The next post gets another slab */
+        uct_varuna_ring_trim(&ep->hot.reqs);
+        return;
+    }
+
+    if (ep->lane.ep == NULL) {
         return;
     }
 
     uct_varuna_heartbeat_use(ep->peer, ep->lane.link, now);
-    head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t, queue);
+    head = ep->hot.reqs.tail;
     if (!(head->flags & UCT_VARUNA_REQ_FLAG_WATCHED)) {
         head->flags |= UCT_VARUNA_REQ_FLAG_WATCHED;
         uct_varuna_hang_new_head(ep);

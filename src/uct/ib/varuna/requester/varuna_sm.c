@@ -38,6 +38,7 @@ static int (*const uct_varuna_sm_steps[])(uct_varuna_ep_t*, ucs_time_t) = {
 static void uct_varuna_sm_set(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
     *(uint8_t*)&ep->hot.state = state;
+    ep->hot.gate              = 1;
 }
 
 static void uct_varuna_sm_enter(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)

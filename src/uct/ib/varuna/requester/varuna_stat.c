@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_stat.h"
+#include "varuna_ring.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/stats/stats.h>
@@ -30,7 +31,7 @@ static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (req->flags & UCT_VARUNA_REQ_FLAG_FIRST) {
             return; /* That lane failed as well */
         } else if (!(req->flags & UCT_VARUNA_REQ_FLAG_DONE)) {

@@ -14,6 +14,7 @@
 #include "varuna_pending.h"
 #include "varuna_rebuild.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include "varuna_ring.h"
 
 /* Post a read of ours in any state that has a lane. @return UCS_OK if it is posted. */
 static ucs_status_t
@@ -21,7 +22,7 @@ uct_varuna_swap_post_get(uct_varuna_ep_t *ep, uct_unpack_callback_t unpack_cb,
                          size_t length, uint64_t remote_addr, uct_rkey_t rkey)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_req_t *req     = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
+    uct_varuna_req_t *req     = uct_varuna_req_new(ep);
     ucs_status_t status;
 
     if (req == NULL) {
@@ -35,7 +36,6 @@ uct_varuna_swap_post_get(uct_varuna_ep_t *ep, uct_unpack_callback_t unpack_cb,
     req->get.arg = NULL;
     status       = uct_varuna_req_post(req, 1);
     if (status != UCS_OK) {
-        uct_varuna_req_release(req);
         return status;
     }
 
@@ -59,12 +59,13 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
 
-    if (ep->hot.owed != NULL) {
+    if (ep->owed != NULL) {
         return;
     }
 
     status = uct_varuna_swap_post_get(ep, uct_varuna_ep_swap_unpack, sizeof(uint64_t),
-                                      ep->hot.log_addr, ep->hot.log_rkey);
+                                      ep->hot.log_addr,
+                                      ep->remote.log_bundle.rkey);
     if (status == UCS_OK) {
         ep->next.swap_read = 1;
     } else if (status != UCS_ERR_NO_RESOURCE) {
@@ -76,14 +77,9 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
  * that wait for the new lane. */
 static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
 {
-    const uct_varuna_req_t *head;
-
-    if (!ucs_queue_is_empty(&ep->hot.reqs)) {
-        head = ucs_queue_head_elem_non_empty(&ep->hot.reqs, uct_varuna_req_t,
-                                             queue);
-        if (head->flags & UCT_VARUNA_REQ_FLAG_POSTED) {
-            return 1;
-        }
+    if (!uct_varuna_ring_is_empty(&ep->hot.reqs) &&
+        (ep->hot.reqs.tail->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+        return 1;
     }
 
     return !uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind);

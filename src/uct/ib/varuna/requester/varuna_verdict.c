@@ -15,6 +15,7 @@
 #include "varuna_drain.h"
 #include "varuna_lane.h"
 #include "varuna_req.h"
+#include "varuna_ring.h"
 
 
 /* Number of the first message which may not have been acknowledged. */
@@ -22,7 +23,7 @@ static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_AM) {
             return req->am.hdr.seq;
         }
@@ -57,7 +58,7 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
     uct_varuna_req_t *req;
     unsigned i = 0;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         ops[i].kind    = uct_varuna_req_info(req)->kind;
         ops[i].posted  = !!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED);
         ops[i].fenced  = !!(req->flags & UCT_VARUNA_REQ_FLAG_FENCE);
@@ -79,13 +80,7 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
     uct_varuna_req_t *req;
     unsigned i = 0;
 
-    ucs_queue_for_each(req, &ep->hot.reqs, queue) {
-        /* The log entry of this incarnation has said what it had to say */
-        if (uct_varuna_req_info(req)->logged &&
-            (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
-            uct_varuna_oplog_finish(&ep->hot.oplog, ep->log_ring, req->log_sn);
-        }
-
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
                         UCT_VARUNA_REQ_FLAG_LOGGED);
         if ((ops[i].kind == UCT_VARUNA_OP_STEP) && ops[i].posted) {
@@ -209,7 +204,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
               "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
               "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
               hdr->epoch, ep->hot.num_reqs,
-              ep->hot.oplog.head - 1, ep->recovery.dead.psn,
+              ep->hot.log_next - 1, ep->recovery.dead.psn,
               (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
               evidence.has_psn ? "" : "unknown ", evidence.epsn,
               result.executed, result.lost, result.repeated, result.ambiguous);

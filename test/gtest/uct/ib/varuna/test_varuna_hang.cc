@@ -44,11 +44,12 @@ protected:
         ep->lane.link         = 0;
         ASSERT_UCS_OK(uct_ep_create(&params, &ep->lane.ep));
 
-        memset((void*)&req, 0, sizeof(req));
-        req.type  = UCT_VARUNA_REQ_PUT_SHORT;
-        req.flags = UCT_VARUNA_REQ_FLAG_POSTED;
-        ucs_queue_head_init(&ep->hot.reqs);
-        ucs_queue_push(&ep->hot.reqs, &req.queue);
+        memset((void*)reqs, 0, sizeof(reqs));
+        req().type        = UCT_VARUNA_REQ_PUT_SHORT;
+        req().flags       = UCT_VARUNA_REQ_FLAG_POSTED;
+        req().size        = sizeof(reqs[0]);
+        ep->hot.reqs.tail = &reqs[0];
+        ep->hot.reqs.head = &reqs[1];
 
         lane().has_work    = true;
         answers            = 3;
@@ -72,6 +73,11 @@ protected:
     fake_lane &lane()
     {
         return host->lane(0, UCT_VARUNA_LANE_RC);
+    }
+
+    uct_varuna_req_t &req()
+    {
+        return reqs[0];
     }
 
     void answer_pings()
@@ -123,7 +129,7 @@ protected:
     const fake_peer            name = {0x5e, 1, 0};
     uct_varuna_peer_t          *peer;
     uct_varuna_ep_t            *ep;
-    uct_varuna_req_t           req;
+    uct_varuna_req_t           reqs[2];
     unsigned                   answers;        /* Links on which the peer does */
     uint32_t                   beat;           /* Of its application */
     bool                       does_beat;      /* It calls progress */
@@ -239,14 +245,14 @@ UCS_TEST_F(test_varuna_hang, peer_that_is_silent_on_all_links) {
 
 /* It has no receive buffers while its application computes */
 UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_computes) {
-    req.type = UCT_VARUNA_REQ_AM_ZCOPY;
+    req().type = UCT_VARUNA_REQ_AM_ZCOPY;
     pass(10 * TIMEOUT);
     EXPECT_FALSE(has_failed());
     EXPECT_LE(num_pings, 120u * NUM_LINKS) << "the first half of each timeout is quiet";
 }
 
 UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses) {
-    req.type  = UCT_VARUNA_REQ_AM_ZCOPY;
+    req().type  = UCT_VARUNA_REQ_AM_ZCOPY;
     does_beat = true;
     pass(TIMEOUT * 0.95);
     EXPECT_FALSE(has_failed());
@@ -257,7 +263,7 @@ UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses) {
 /* Some calls of progress after a long computation prove nothing */
 UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses_for_a_moment) {
     host->iface()->config.ctl_timeout = ucs_time_from_sec(SCAN); /* It is asked often */
-    req.type                          = UCT_VARUNA_REQ_AM_ZCOPY;
+    req().type                          = UCT_VARUNA_REQ_AM_ZCOPY;
     pass(TIMEOUT * 0.8);
     does_beat = true;
     pass(5 * SCAN);
@@ -268,7 +274,7 @@ UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses_for_a_moment) {
 
 /* ... but those in several intervals do, and are remembered */
 UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses_now_and_then) {
-    req.type = UCT_VARUNA_REQ_AM_ZCOPY;
+    req().type = UCT_VARUNA_REQ_AM_ZCOPY;
     for (unsigned i = 0; i < 30; ++i) {
         pass(TIMEOUT * 0.3);
         ++beat;
@@ -278,11 +284,11 @@ UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses_now_and_then) {
 
 /* Others wait behind a message that was posted */
 UCS_TEST_F(test_varuna_hang, write_behind_a_message) {
-    uct_varuna_req_t message;
+    uct_varuna_req_t &message = reqs[1];
 
-    memset((void*)&message, 0, sizeof(message));
-    message.type = UCT_VARUNA_REQ_AM_SHORT;
-    ucs_queue_push(&ep->hot.reqs, &message.queue);
+    message.type      = UCT_VARUNA_REQ_AM_SHORT;
+    message.size      = sizeof(message);
+    ep->hot.reqs.head = &reqs[2];
     message.flags = UCT_VARUNA_REQ_FLAG_POSTED;
     pass(3 * TIMEOUT);
     EXPECT_FALSE(has_failed());

@@ -90,7 +90,7 @@ protected:
 
         ASSERT_TRUE(op.logged);
         m_ring[uct_varuna_log_slot(op.log_sn)] =
-                uct_varuna_log_entry(op.req, op.log_sn, 0);
+                uct_varuna_log_entry(op.req, op.log_sn);
     }
 
     void psn_is(uint32_t epsn)
@@ -194,7 +194,7 @@ UCS_TEST_F(test_varuna_plan, later_lap_proves) {
     size_t i = add(PUT);
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
             uct_varuna_log_entry((void*)0x5000,
-                                 m_ops[i].log_sn + UCT_VARUNA_LOG_SIZE, 0);
+                                 m_ops[i].log_sn + UCT_VARUNA_LOG_SIZE);
     expect({AMBIGUOUS}); /* Nobody has posted that */
 
     m_sn += UCT_VARUNA_LOG_SIZE;
@@ -205,8 +205,7 @@ UCS_TEST_F(test_varuna_plan, later_lap_proves) {
 UCS_TEST_F(test_varuna_plan, left_over_proves_nothing) {
     /* The ring's last user is more than half of all numbers ago */
     for (unsigned i = 1; i <= UCT_VARUNA_LOG_SIZE; ++i) {
-        m_ring[uct_varuna_log_slot(i)] = uct_varuna_log_entry((void*)0x5000, i,
-                                                              0);
+        m_ring[uct_varuna_log_slot(i)] = uct_varuna_log_entry((void*)0x5000, i);
     }
     m_sn = 1 + (1 << 14) + (1 << 12);
     add(PUT);
@@ -220,7 +219,7 @@ UCS_TEST_F(test_varuna_plan, earlier_lap_proves_nothing) {
     size_t i = add(PUT);
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
             uct_varuna_log_entry(m_ops[i].req,
-                                 m_ops[i].log_sn - UCT_VARUNA_LOG_SIZE, 0);
+                                 m_ops[i].log_sn - UCT_VARUNA_LOG_SIZE);
     psn_is(0);
     expect({REPEAT});
 }
@@ -392,7 +391,7 @@ UCS_TEST_F(test_varuna_plan, unlogged_ignores_its_slot) {
     /* What stands there cannot be its own log write */
     size_t i = add(PUT, UNLOGGED);
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
-            uct_varuna_log_entry(m_ops[i].req, m_ops[i].log_sn, 0);
+            uct_varuna_log_entry(m_ops[i].req, m_ops[i].log_sn);
     expect({AMBIGUOUS});
 }
 
@@ -627,7 +626,8 @@ protected:
     {
         static const uct_varuna_op_kind_t kinds[] = {PUT, PUT, PUT, ATOMIC,
                                                      GET, GET, AM, FLUSH};
-        unsigned count = 1 + random(UCT_VARUNA_LOG_SIZE);
+        unsigned count = 1 + random((random(4) == 0) ? (6 * UCT_VARUNA_LOG_SIZE) :
+                                    UCT_VARUNA_LOG_SIZE);
 
         m_requests.clear();
         for (unsigned i = 0; i < count; ++i) {
@@ -644,12 +644,13 @@ protected:
     void add_left_overs()
     {
         for (unsigned slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
-            unsigned laps = 1 + random((1u << UCT_VARUNA_LOG_TS_BITS) /
+            unsigned laps = 1 + random(((1u << UCT_VARUNA_LOG_TS_BITS) -
+                                        UCT_VARUNA_MAX_REQS) /
                                        UCT_VARUNA_LOG_SIZE - 2);
             const void *r = (void*)(0x10000ul + (random(64) * 0x100));
             uint32_t sn   = m_sn + ((slot - m_sn) % UCT_VARUNA_LOG_SIZE) -
                             (laps * UCT_VARUNA_LOG_SIZE);
-            m_ring[slot]  = uct_varuna_log_entry(r, sn, 0);
+            m_ring[slot]  = uct_varuna_log_entry(r, sn);
         }
     }
 
@@ -660,26 +661,19 @@ protected:
         uint32_t period   = 1u << UCT_VARUNA_LOG_TS_BITS;
         size_t   unposted = random(3) ? SIZE_MAX : random(64);
         bool     unlogged = (random(4) == 0);
-        uct_varuna_oplog_t oplog;
-
-        m_without_log = (random(4) == 0);
-        uint64_t entries[UCT_VARUNA_LOG_SIZE];
         unsigned i;
 
+        m_without_log = (random(4) == 0);
         start(random(2) ? 1 : (period - random(2 * UCT_VARUNA_LOG_SIZE)),
               random(2) ? m_rng() : (PSN_MASK - random(64)));
-        uct_varuna_oplog_reset(&oplog, entries);
-        oplog.head = oplog.tail = m_sn;
         if (random(3) == 0) {
             add_left_overs();
         }
         for (i = random(3) ? random(3 * UCT_VARUNA_LOG_SIZE) : 0; i > 0; --i) {
             const void *r = (void*)(0x900000ul + (random(64) * 0x100));
-            uint32_t sn   = uct_varuna_oplog_push(&oplog, entries, r);
-            m_ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(r, sn, 0);
-            uct_varuna_oplog_finish(&oplog, entries, sn);
+            uint32_t sn   = m_sn++;
+            m_ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(r, sn);
         }
-        m_sn = oplog.head;
         m_index.clear();
         m_packets.clear();
         m_first_psn = m_psn;
@@ -704,10 +698,6 @@ protected:
             }
 
             size_t op = add(r.kind, flags, r.packets);
-            if (in_log) {
-                m_ops[op].log_sn = uct_varuna_oplog_push(&oplog, entries,
-                                                         m_ops[op].req);
-            }
             m_index.push_back(index);
             if ((flags & UNPOSTED) || (r.kind == FLUSH)) {
                 continue;

@@ -18,6 +18,7 @@ extern "C" {
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_rebuild.h>
 #include <uct/ib/varuna/requester/varuna_req.h>
+#include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/requester/varuna_verdict.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -53,6 +54,9 @@ protected:
         ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->req_mp,
                                                    sizeof(uct_varuna_req_t), 64,
                                                    &mpool_ops, "req"));
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->slab_mp,
+                                                   UCT_VARUNA_SLAB_SIZE, 4, &mpool_ops,
+                                                   "slab"));
         host->iface()->attr.cap.put.max_short    = 64;
         host->iface()->attr.cap.get.max_bcopy    = 64;
         host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
@@ -85,6 +89,7 @@ protected:
         uct_varuna_ep_t_delete(&ep->super.super);
         EXPECT_EQ(0u, requester->outstanding);
         ucs_mpool_cleanup(&requester->req_mp, 1);
+        ucs_mpool_cleanup(&requester->slab_mp, 1);
         kh_destroy_inplace(uct_varuna_inner_eps, &requester->inner_eps);
         pthread_mutex_destroy(&requester->eps_lock);
         ucs_ptr_array_cleanup(&requester->eps, 0);
@@ -125,7 +130,7 @@ protected:
     {
         ep->remote.logs_addr = LOGS;
         ep->remote.opening   = OPENING;
-        ep->hot.log_rkey     = (uct_rkey_t)&rkey;
+        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
         uct_varuna_ep_open_lane(ep);
         step();
         ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());

@@ -3,7 +3,7 @@
  *
  * The requester's driver of atomics. One atomic has one action at a time: it waits
  * in the list of ready ones for resources, for a slot or for the proxy; then its
- * requests are in ep->hot.reqs, as any other; then the state machine is told.
+ * requests are in the ring, as any other; then the state machine is told.
  *
  *   start -> ready -> lane, or proxy -> completion -> state machine -+-> finished
  *              ^                                                     |
@@ -192,6 +192,25 @@ static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
     return UCS_CIRCULAR_COMPARE32(oldest->sn, <=, flush->log_sn);
 }
 
+/* The flush waits for what is on the lane */
+static int uct_varuna_amo_move_flush(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                                     uct_varuna_req_t *flush)
+{
+    uct_varuna_req_t *req = uct_varuna_req_new(ep);
+
+    ep->hot.want_signal = 1;
+    uct_varuna_ep_add_work(ep);
+    if (req == NULL) {
+        return 0; /* No memory */
+    }
+
+    ucs_queue_pull_non_empty(&ep->amo.flushes);
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, flush->user_comp);
+    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_FLUSH);
+    ucs_mpool_put(flush);
+    return 1;
+}
+
 /* Rule 9: a flush covers the confirms of all atomics before it. Both are in order of
  * age, and nothing is counted: a user's callback may add atomics and flushes at any
  * point. */
@@ -209,16 +228,16 @@ static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
             return;
         }
 
-        ucs_queue_pull_non_empty(&ep->amo.flushes);
         if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
-            uct_varuna_req_push(iface, ep, flush, UCT_VARUNA_REQ_FLUSH);
-            ep->hot.want_signal = 1;
-            uct_varuna_ep_add_work(ep);
+            if (!uct_varuna_amo_move_flush(iface, ep, flush)) {
+                return;
+            }
             continue;
         }
 
+        ucs_queue_pull_non_empty(&ep->amo.flushes);
         comp = flush->user_comp;
-        uct_varuna_req_release(flush);
+        ucs_mpool_put(flush);
         uct_invoke_completion(comp, status);
     }
 }
@@ -414,7 +433,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     if (amo->fence) {
         ++ep->amo.fences;
         ep->hot.fence_next = 0;
-        ep->hot.fence_beat = uct_varuna_requester(iface)->fence_beat;
+        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
     }
 
     uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
@@ -422,6 +441,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
                             num_slots);
     ucs_list_add_tail(&ep->amo.all, &amo->all);
     ++ep->hot.num_amos;
+    ep->hot.gate = 1;
     ++ep->amo.undecided;
     ++ep->amo.stats.started;
     ++uct_varuna_requester(iface)->outstanding;

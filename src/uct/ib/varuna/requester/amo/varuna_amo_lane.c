@@ -56,7 +56,7 @@ uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,
         return UCT_VARUNA_POST_STATE;
     }
 
-    if ((ep->hot.owed != NULL) || (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
+    if ((ep->owed != NULL) || (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
         return UCT_VARUNA_POST_FULL;
     }
 
@@ -69,7 +69,7 @@ uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
                    uct_varuna_req_type_t type, uint64_t addr, uct_rkey_t rkey,
                    size_t length, int is_last)
 {
-    uct_varuna_req_t *req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
+    uct_varuna_req_t *req = uct_varuna_req_new(amo->ep);
 
     if (ucs_unlikely(req == NULL)) {
         return NULL;
@@ -98,7 +98,6 @@ static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
     ucs_status_t status = uct_varuna_req_post(req, 1);
 
     if (ucs_unlikely(status != UCS_OK)) {
-        uct_varuna_req_release(req);
         return status;
     }
 

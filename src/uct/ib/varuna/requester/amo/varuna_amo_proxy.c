@@ -71,7 +71,7 @@ static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    req = ucs_mpool_get_inline(&uct_varuna_requester(iface)->req_mp);
+    req = uct_varuna_req_new(ep);
     if (req == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -80,13 +80,12 @@ static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
     amo->comp.count  = 1;
     amo->comp.status = UCS_OK;
     uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, &amo->comp);
-    uct_varuna_req_set_remote(req, ep->remote.logs_addr, ep->hot.log_rkey);
+    uct_varuna_req_set_remote(req, ep->remote.logs_addr, ep->remote.log_bundle.rkey);
     req->length  = sizeof(uint64_t);
     req->get.cb  = uct_varuna_amo_proxy_unpack;
     req->get.arg = NULL;
     status       = uct_varuna_req_post(req, 1);
     if (status != UCS_OK) {
-        uct_varuna_req_release(req);
         return status;
     }
 
