@@ -1,0 +1,185 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics with extended status: UIDs, marks, and the arena of slots.
+ */
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/core/varuna_uid.h>
+#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
+#include <uct/ib/varuna/rc_varuna.h>
+#include <ucs/sys/sys.h>
+}
+
+class test_varuna_uid : public ucs::test {
+protected:
+    static uct_varuna_slot_t slot(uint64_t gen, uint64_t addr, unsigned width)
+    {
+        uct_varuna_slot_t s = {};
+
+        s.gen_head = gen | ((width == 4) ? UCT_VARUNA_SLOT_WIDTH32 : 0);
+        s.gen_tail = s.gen_head;
+        s.addr     = addr;
+        return s;
+    }
+};
+
+UCS_TEST_F(test_varuna_uid, codec) {
+    for (int i = 0; i < 10000; ++i) {
+        uint32_t index = ucs::rand() % UCT_VARUNA_SLOTS_MAX;
+        uint64_t gen   = (((uint64_t)ucs::rand() << 31) ^ ucs::rand()) &
+                         UCT_VARUNA_UID_GEN_MASK;
+        uint64_t addr  = ((uint64_t)ucs::rand() << 8) * 8 + 8;
+
+        for (unsigned width : {4u, 8u}) {
+            uint64_t uid = uct_varuna_uid(index, gen, width);
+            uint32_t found;
+
+            EXPECT_TRUE(uct_varuna_uid_parse(uid, width, UCT_VARUNA_SLOTS_MAX,
+                                             &found));
+            EXPECT_EQ(index, found);
+            /* Out of a smaller arena */
+            EXPECT_FALSE(uct_varuna_uid_parse(uid, width, index, &found));
+
+            uct_varuna_slot_t s = slot(gen, addr, width);
+            EXPECT_TRUE(uct_varuna_uid_is_of(uid, width, addr, &s));
+            EXPECT_EQ(gen, uct_varuna_slot_gen(&s));
+
+            /* Anything that does not match makes it user's data */
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr + width, &s));
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, 12 - width, addr, &s));
+            s.gen_tail = s.gen_head + 1;
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr, &s));
+            s = slot(uct_varuna_gen_next(gen), addr, width);
+            EXPECT_FALSE(uct_varuna_uid_is_of(uid, width, addr, &s));
+        }
+    }
+}
+
+UCS_TEST_F(test_varuna_uid, marks) {
+    const uint64_t gen = 4711;
+
+    EXPECT_EQ(UCT_VARUNA_UID_PENDING,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, UCT_VARUNA_MARK_PENDING), gen));
+    EXPECT_EQ(UCT_VARUNA_UID_DONE,
+              uct_varuna_mark_check(uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE),
+                                    gen));
+    EXPECT_EQ(UCT_VARUNA_UID_ABORTED,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED), gen));
+    EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+              uct_varuna_mark_check(
+                      uct_varuna_mark(gen, (uct_varuna_mark_state_t)3), gen));
+    for (unsigned state = 0; state < 4; ++state) {
+        EXPECT_EQ(UCT_VARUNA_UID_FOREIGN,
+                  uct_varuna_mark_check(
+                          uct_varuna_mark(uct_varuna_gen_next(gen),
+                                          (uct_varuna_mark_state_t)state),
+                          gen));
+    }
+}
+
+UCS_TEST_F(test_varuna_uid, small_numbers_are_none) {
+    uint32_t found;
+
+    for (uint64_t value : {0ul, 1ul, 4095ul, 1ul << 20, (1ul << 63) - 1}) {
+        EXPECT_FALSE(uct_varuna_uid_parse(value, 8, UCT_VARUNA_SLOTS_MAX,
+                                          &found));
+    }
+    EXPECT_FALSE(uct_varuna_uid_parse(0x7fffffff, 4, UCT_VARUNA_SLOTS_MAX,
+                                      &found));
+    EXPECT_FALSE(uct_varuna_uid_parse(1ul << 63, 8, 0, &found));
+    EXPECT_FALSE(uct_varuna_uid_parse(UINT64_MAX, 4, UCT_VARUNA_SLOTS_MAX,
+                                      &found));
+}
+
+UCS_TEST_F(test_varuna_uid, fuzz) {
+    unsigned inside = 0;
+
+    for (int i = 0; i < 1000000; ++i) {
+        uct_varuna_slot_t s;
+        uint32_t found = UINT32_MAX;
+        uint64_t value = ((uint64_t)ucs::rand() << 33) ^
+                         ((uint64_t)ucs::rand() << 12) ^ ucs::rand();
+        unsigned width = (i & 1) ? 4 : 8;
+
+        for (size_t j = 0; j < sizeof(s); ++j) {
+            ((uint8_t*)&s)[j] = ucs::rand();
+        }
+        if (width == 4) {
+            value = (uint32_t)value;
+        }
+        if (uct_varuna_uid_parse(value, width, 1000, &found)) {
+            ++inside;
+            EXPECT_LT(found, 1000u);
+            EXPECT_FALSE(uct_varuna_uid_is_of(value, width, 0x1000, &s));
+        }
+    }
+    EXPECT_GT(inside, 100u);
+}
+
+UCS_TEST_F(test_varuna_uid, arena) {
+    std::set<uint32_t> taken;
+    uct_varuna_arena_t memory;
+    uint32_t first;
+
+    ASSERT_UCS_OK(uct_varuna_arena_get(&memory));
+    /* Marks share no page with bodies, so no key does */
+    EXPECT_EQ(0u, (uintptr_t)memory.slots % ucs_get_page_size());
+    EXPECT_EQ(0u, (uintptr_t)memory.marks % ucs_get_page_size());
+    while ((first = uct_varuna_arena_alloc()) != UCT_VARUNA_SLOT_NONE) {
+        EXPECT_LE(first + UCT_VARUNA_SLOT_BLOCK, UCT_VARUNA_SLOTS_MAX);
+        EXPECT_EQ(0u, first % UCT_VARUNA_SLOT_BLOCK);
+        EXPECT_TRUE(taken.insert(first).second);
+        for (unsigned i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
+            EXPECT_EQ(UCT_VARUNA_MARK_PENDING,
+                      (int)uct_varuna_mark_state(memory.marks[first + i]));
+        }
+    }
+    /* Slots that ran out: nothing is handed out twice, and one comes back */
+    EXPECT_EQ((size_t)UCT_VARUNA_SLOTS_MAX / UCT_VARUNA_SLOT_BLOCK,
+              taken.size());
+    uct_varuna_arena_free(*taken.begin());
+    EXPECT_EQ(*taken.begin(), uct_varuna_arena_alloc());
+    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_arena_alloc());
+    for (uint32_t f : taken) {
+        uct_varuna_arena_free(f);
+    }
+    uct_varuna_arena_put();
+}
+
+/* The application's own view of a word */
+UCS_TEST_F(test_varuna_uid, application_reads) {
+    uint64_t word __attribute__((aligned(8))) = 5, value = 0;
+    uct_varuna_arena_t memory;
+    uint64_t gen;
+
+    EXPECT_EQ(-EINVAL, rc_varuna_atomic_read(&word, 2, &value));
+    EXPECT_EQ(-EINVAL, rc_varuna_atomic_read((char*)&word + 4, 8, &value));
+    word = UINT64_MAX; /* There is no arena yet */
+    EXPECT_EQ(0, rc_varuna_atomic_read(&word, 8, &value));
+    EXPECT_EQ(UINT64_MAX, value);
+
+    ASSERT_UCS_OK(uct_varuna_arena_get(&memory));
+    for (unsigned width : {4u, 8u}) {
+        gen      = uct_varuna_mark_gen(memory.marks[7]);
+        word     = uct_varuna_uid(7, gen, width);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(word, value) << "it is not of this word";
+
+        memory.slots[7]      = slot(gen, (uintptr_t)&word, width);
+        memory.slots[7].swap = 42;
+        EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
+        memory.marks[7] = uct_varuna_mark(gen, UCT_VARUNA_MARK_DONE);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(42u, value);
+        memory.marks[7] = uct_varuna_mark(gen, UCT_VARUNA_MARK_ABORTED);
+        EXPECT_EQ(-EAGAIN, rc_varuna_atomic_read(&word, width, &value));
+        memory.marks[7] = uct_varuna_mark(gen + 1, UCT_VARUNA_MARK_PENDING);
+        EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
+        EXPECT_EQ(word, value) << "that generation is over";
+    }
+    uct_varuna_arena_put();
+}
