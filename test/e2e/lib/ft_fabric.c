@@ -75,11 +75,14 @@ void ft_fabric_up(ft_fabric_t *fabric, const char *prefix, const char *name,
                   unsigned hosts, unsigned links, const char *options)
 {
     snprintf(fabric->emu, sizeof(fabric->emu), "%s/bin/mlx5emu", prefix);
+    const char *quirk = getenv("RC_VARUNA_QUIRK");
+
     snprintf(fabric->name, sizeof(fabric->name), "%s", name);
     fabric->hosts = hosts;
     fabric->links = links;
-    ft_fabric_do(fabric, "up", "--hosts %u --links %u %s", hosts, links,
-                 options);
+    ft_fabric_do(fabric, "up", "--hosts %u --links %u %s %s%s", hosts, links,
+                 options, (quirk == NULL) ? "" : "--quirk ",
+                 (quirk == NULL) ? "" : quirk);
 }
 
 void ft_fabric_down(ft_fabric_t *fabric)

@@ -23,7 +23,8 @@ ucx_defaults() {
 # fabric_up [OPTION...]: creates the fabric of this test, with two hosts of two links
 # unless the options of "mlx5emu up" differ. It is removed when a test fails.
 fabric_up() {
-    check "$emu" up -n "$fabric" --hosts 2 --links 2 "$@"
+    check "$emu" up -n "$fabric" --hosts 2 --links 2 \
+        ${RC_VARUNA_QUIRK:+--quirk "$RC_VARUNA_QUIRK"} "$@"
     trap fabric_abandon EXIT
 }
 

@@ -103,8 +103,11 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
             status = UCS_ERR_IO_ERROR;
             break;
         case UCT_VARUNA_VERDICT_AMBIGUOUS:
-            req->flags        |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
-            ep->compare.wanted = 1;
+            req->flags           |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
+            ep->compare.wanted    = 1;
+            ep->compare.unordered = !uct_varuna_lane_order_is_certain(
+                    uct_varuna_ep_iface(ep), ep->recovery.dead.link,
+                    ep->recovery.dead.kind);
             break;
         default:
             if (ops[i].posted) {
@@ -198,6 +201,9 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     evidence.epsn      = rep->epsn;
     evidence.acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
     evidence.next_psn  = ep->recovery.dead.psn;
+    evidence.unordered = !uct_varuna_lane_order_is_certain(uct_varuna_ep_iface(ep),
+                                                           ep->recovery.dead.link,
+                                                           ep->recovery.dead.kind);
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
     ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
