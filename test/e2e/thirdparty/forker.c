@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Preloaded into ucx_perftest by test_perftest.sh: a thread that forks all the time,
- * while others post and are cut off. Children run another program, or write to
- * memory and exit. The end tells how many there were, and how many failed.
+ * Preloaded into ucx_perftest by test_perftest.sh: a thread forks all the time, while
+ * other threads post and links fail. Children run another program, or write to memory
+ * and exit. Finally it prints the number of children and of failed ones.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the tests of MPI and OpenSHMEM programs, which source it: Debian's Open MPI
-# over rc_varuna alone, with one or more ranks on each host of an emulated fabric.
+# For the tests of MPI and OpenSHMEM programs, which source it: Debian's Open MPI over
+# only rc_varuna, with one or more ranks on each host of an emulated fabric.
 
 . "$top/test/e2e/lib/ft_fabric.sh"
 
@@ -13,17 +13,17 @@ export UCX_ERROR_SIGNALS=SIGILL,SIGSEGV,SIGBUS,SIGFPE,SIGABRT
 nic_gives_up 20ms 3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# By default Open MPI's ucx components only accept the transports and devices that they
-# know. There are more ranks than processors, so they yield
+# By default Open MPI's ucx components accept only known transports and devices. There
+# are more ranks than processors, so ranks yield
 mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any
      --mca btl self --mca mpi_yield_when_idle 1)
 
 mpirun=mpirun
 
-# launch HOSTS RANKS PROGRAM ARGUMENT...: so many ranks on each host, output in
-# job.log. Each host is an application context of mpirun's, and -x sets a variable in
-# one context only
+# launch HOSTS RANKS PROGRAM ARGUMENT...: runs RANKS ranks on each host; the output is
+# in job.log. Each host is an application context of mpirun, and -x sets a variable in
+# only one context
 launch() {
     local hosts=$1 ranks=$2 host args=()
     shift 2

@@ -2,14 +2,14 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What a flapping port costs programs that others wrote: LAMMPS, and BLACS' test, over
-# two emulated hosts, while one port of host 0 is down for 150 ms of each 500 ms. The run
+# The cost of a flapping port for third-party programs: LAMMPS, and BLACS' test, on two
+# emulated hosts, while one port of host 0 is down for 150 ms of each 500 ms. The run
 # time must stay below 1.5 times the undisturbed one, and both hosts must switch only a
-# few times. The programs are Debian's; they are installed if they are missing. Each
-# figure is the shortest of several runs, disturbed and undisturbed ones in turn: on two
-# cores BLACS' test takes either 8 s or 14 s, over plain rc_mlx5 as well, as the kernel
-# schedules its four processes. If the shortest runs are too far apart, there are more
-# runs, up to most_runs: none can be faster than the transport.
+# few times. The programs are Debian's, and are installed if they are missing. Each
+# figure is the shortest of several runs, with and without flapping in turn: on two
+# cores BLACS' test takes either 8 s or 14 s, even over plain rc_mlx5, depending on how
+# the kernel schedules its four processes. If the shortest runs differ too much, there
+# are more runs, up to $most_runs, because no run can be faster than the transport.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
@@ -19,26 +19,26 @@ most_runs=$((runs * 3))
 mpi_timeout=500
 ranks=1 # on each of the two hosts
 
-# A computer under load must not look like a silent link
+# A slow machine must not look like a silent link
 export UCX_RC_VARUNA_HEARTBEAT_MISSES=50
 
 needs() {
     check "$top/contrib/setup.sh" --install "$1" >/dev/null
 }
 
-# "$ended", which each test sets, is in the output of a program that has done its work.
+# Each test sets $ended, which is in the output of a program that has finished.
 
-# timed PROGRAM ARGUMENT...: sets taken, in milliseconds
+# timed PROGRAM ARGUMENT...: runs it, and sets $taken to milliseconds
 timed() {
     local start
     start=$(date +%s%N)
-    launch 2 "$ranks" "$@" || true # The last that BLACS tests is an abort
+    launch 2 "$ranks" "$@" || true # BLACS' last test is an abort
     taken=$((($(date +%s%N) - start) / 1000000))
     grep -aq "$ended" job.log ||
-        fail "$1 did not come to its end: $(grep -av ' UCX ' job.log | tail -n 5)"
+        fail "$1 did not finish: $(grep -av ' UCX ' job.log | tail -n 5)"
 }
 
-# undisturbed PROGRAM ARGUMENT...
+# undisturbed PROGRAM ARGUMENT...: runs it without flapping
 undisturbed() {
     fabric_up
     timed "$@"
@@ -46,14 +46,14 @@ undisturbed() {
     fabric_down
 }
 
-# flap_when_connected: a port that is down when the program starts is not one of its
-# links, and the program would not meet the flapping at all
+# flap_when_connected: waits for the connection, because a port that is down when the
+# program starts is not one of its links, and the flapping would not affect it
 flap_when_connected() {
     await 60 job.log 'rc_varuna/varuna_mlx5_0'
     link 0:0 flap 500ms,0.7
 }
 
-# flapping PROGRAM ARGUMENT...: sets switches, of both processes
+# flapping PROGRAM ARGUMENT...: runs it, and sets $switches of both processes
 flapping() {
     local flapper
     fabric_up
@@ -66,7 +66,8 @@ flapping() {
     fabric_down
 }
 
-# costs_less_than_half_more PROGRAM ARGUMENT...
+# costs_less_than_half_more PROGRAM ARGUMENT...: compares run times with and without
+# flapping
 costs_less_than_half_more() {
     local best=0 best_flapping=0 most=0 i
 
@@ -77,13 +78,13 @@ costs_less_than_half_more() {
         [ $best_flapping -ne 0 ] && [ $best_flapping -le $taken ] ||
             best_flapping=$taken
         [ $most -ge $switches ] || most=$switches
-        # Five of each endpoint until the hold-down has its full 10 s, then one to and
-        # one from the link in each 10 s
+        # Five switches of each endpoint until the hold-down reaches 10 s, then one to
+        # the link and one from it in each 10 s
         [ $switches -le $((ranks * ranks * (10 + taken * 6 / 10000))) ] ||
             fail "$switches switches in $taken ms"
     done
     echo "# undisturbed $best ms, flapping $best_flapping ms, $most switches at most"
-    [ $most -gt 0 ] || fail "the port flapped, and nothing has switched"
+    [ $most -gt 0 ] || fail "the port flapped, but nothing switched"
     [ $((best_flapping * 2)) -lt $((best * 3)) ] ||
         fail "$best_flapping ms while the port flaps, $best ms undisturbed"
 }
@@ -115,7 +116,7 @@ test_lammps() {
     needs lammps
     export OMP_NUM_THREADS=1
     ended='Loop time of'
-    # On a fast computer the run would end before it meets a cut
+    # Long enough that the run meets a cut on a fast machine
     melt $steps
     undisturbed lmp -in "$PWD/in.melt"
     [ $taken -ge 10000 ] || melt $((steps * 10000 / taken))

@@ -2,12 +2,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# MPI programs that nobody here wrote, over rc_varuna, while links are cut under
-# them: ScaLAPACK's own tests (of BLACS, PBLAS and ScaLAPACK, which compare all
-# results), the HPC Challenge benchmark, which checks what it has computed, and
-# NetPIPE, which compares what comes back; and MPICH, with a program of this project.
-# All are Debian's; they are installed if they are missing. Links are cut at packets, by rules of the emulator's that must
-# fire.
+# Third-party MPI programs over rc_varuna while links are cut: ScaLAPACK's own tests (of
+# BLACS, PBLAS and ScaLAPACK, which compare all results), the HPC Challenge benchmark,
+# which checks its results, and NetPIPE, which compares its messages; and MPICH, with a
+# program of this project. All are Debian's, and are installed if they are missing.
+# Rules of the emulator, which must fire, cut links at packets.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
@@ -15,7 +14,7 @@
 scalapack=/usr/lib/$(gcc -print-multiarch)/scalapack/openmpi-tests
 inputs=/usr/share/scalapack
 
-# Traffic stays where it is, until that link is cut as well
+# Traffic stays on its link until that link is cut
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 mpi_timeout=300
 cuts=0
@@ -25,7 +24,7 @@ needs() {
     check "$top/contrib/setup.sh" --install "$1" >/dev/null
 }
 
-# fired ID: waits until that rule has fired; fails if the fabric is gone
+# fired ID: waits until this rule has fired; fails if the fabric is removed
 fired() {
     local rules
     while rules=$("$emu" fault list -n "$fabric"); do
@@ -38,14 +37,14 @@ fired() {
     return 1
 }
 
-# first_half HOST LINK HOW: the rule by which a link fails
+# first_half HOST LINK HOW: adds the rule by which a link fails
 first_half() {
     "$emu" fault add -n "$fabric" packet host="$1" link="$2" nth=60 "$3=$1:$2"
 }
 
-# cut_links HOSTS: of one host after the other, the link in use fails at the 60th
-# packet from now on, and is back at the 40th on the other link, which is then in
-# use; ten times at most, as a program has to get on as well
+# cut_links HOSTS: on one host after the other, the link in use fails at the next 60th
+# packet, and returns at the 40th on the other link, which is then in use; at most ten
+# times, so that the program can finish
 cut_links() {
     local hosts=$1 links=() host link how=down rule=1
 
@@ -54,7 +53,7 @@ cut_links() {
     done
     for ((host = 1; rule <= 20; host = (host + 1) % hosts)); do
         link=${links[host]}
-        # The first one is there before the program is
+        # The first rule exists before the program starts
         [ $rule -eq 1 ] || first_half $host $link $how
         fired $rule || return 0
         echo "$host:$link $how" >>cuts.log
@@ -91,12 +90,12 @@ cut_under() {
     return $status
 }
 
-# how_it_ended STATUS: a program which failed before it could switch says why
+# how_it_ended STATUS: prints why a program failed before it could switch
 how_it_ended() {
     echo "it ended with $1: $(what_it_said)"
 }
 
-# what_it_said: what may explain why a program failed. RC_VARUNA_KEEP keeps it all
+# what_it_said: prints lines that may explain a failure. RC_VARUNA_KEEP keeps the log
 what_it_said() {
     [ -z "${RC_VARUNA_KEEP:-}" ] || cp job.log "$RC_VARUNA_KEEP"
     grep -a -E -A 12 'FATAL|Assertion|: UCX  ERROR|UCX  ERROR' job.log | head -n 40
@@ -107,18 +106,18 @@ told() {
     echo "# $* $cuts links cut, $switches endpoints switched"
 }
 
-# scalapack_passes PROGRAM: all that it checks, and something is
+# scalapack_passes PROGRAM: all its checks must pass, and at least one
 scalapack_passes() {
     local status=0 passed
     cut_under 4 1 "$scalapack/$1" || status=$?
     case $1 in
-    *btest) # The last thing that it tests is an abort
+    *btest) # Its last test is an abort
         grep -a -q 'final auxiliary test is for BLACS_ABORT' job.log ||
-            fail "$1 did not come to its end" ;;
+            fail "$1 did not finish" ;;
     *) [ $status -eq 0 ] ||
            fail "$1: $(how_it_ended $status)" ;;
     esac
-    # Results stand in a file where the input names one
+    # Results are in a file if the input names one
     cat ./*.out ./*.SUMM 2>/dev/null >>job.log || true
     rm -f ./*.out ./*.SUMM
     grep -a -v ' UCX  ' job.log >told.log
@@ -135,18 +134,18 @@ scalapack_passes() {
     checks=$((checks + passed))
 }
 
-# scalapack_tests PRECISION: of LU, Cholesky, QR, eigenvalues and so on
+# scalapack_tests PRECISION: prints the tests of LU, Cholesky, QR, eigenvalues and so on
 scalapack_tests() {
     local program checks=0 programs=0
     needs scalapack-mpi-test
     cp $inputs/*.dat $inputs/PBLAS/*.dat $inputs/BLACS/*.dat .
-    # Not the estimates of condition numbers: on two by two processes ScaLAPACK's
-    # ranks come to disagree about its next step and wait for each other, over TCP and
-    # plain rc_mlx5 as well
+    # Not the estimates of condition numbers: on two by two processes ScaLAPACK's ranks
+    # disagree about the next step and wait for each other, even over TCP and plain
+    # rc_mlx5
     sed -i 's/^T\(.*Cond\. Est\.\)/F\1/' ./*.dat
-    # What xdsep computes is not the same in each run, over TCP neither, and eigenvectors
-    # of close eigenvalues are less orthogonal now and then than it allows (50; 83 was
-    # seen over TCP, 100 over plain rc_mlx5). What is wrong is so by orders of magnitude
+    # The results of xdsep differ between runs, even over TCP, and eigenvectors of close
+    # eigenvalues are sometimes less orthogonal than its limit (50; measured: 83 over
+    # TCP, 100 over plain rc_mlx5). Real errors are greater by orders of magnitude
     sed -i '/Threshold/s/^\([0-9]*\)\./\10./' SEP.dat
     for program in "$scalapack"/x"$1"*; do
         scalapack_passes "$(basename "$program")"
@@ -177,8 +176,8 @@ test_scalapack_complex() {
     scalapack_tests z
 }
 
-# Eight ranks. HPL and PTRANS tell their residuals, RandomAccess its errors, and the
-# whole whether it was a success
+# Eight ranks. HPL and PTRANS print their residuals, RandomAccess its errors, and the
+# benchmark whether it was successful
 test_hpcc() {
     local status=0
     needs hpcc
@@ -201,7 +200,7 @@ hpcc_input() {
         /usr/share/doc/hpcc/examples/_hpccinf.txt >hpccinf.txt
 }
 
-# Messages of all sizes around powers of two are sent forth and back, and compared
+# Messages of all sizes around powers of two are sent back and forth, and compared
 test_netpipe() {
     local status=0
     needs netpipe-openmpi
@@ -212,7 +211,7 @@ test_netpipe() {
     told "$(grep -a -ciE 'integrity check passed' job.log) sizes,"
 }
 
-# Another MPI: MPICH's device ch4:ucx, as Debian has it, with the program of test_openmpi
+# Another MPI: MPICH's device ch4:ucx, from Debian, with the program of test_openmpi
 test_mpich() {
     local status=0
     needs mpich

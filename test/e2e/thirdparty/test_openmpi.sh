@@ -4,15 +4,15 @@
 #
 # Debian's Open MPI and its OpenSHMEM over rc_varuna, two ranks on two hosts of an
 # emulated fabric, and eight on four: programs with checked messages, collectives,
-# windows, puts, gets, atomics, waits and locks (test/e2e/thirdparty/mpi), left alone and with links
-# that fail while they run. RC_VARUNA_LONG=1 adds runs with each of these alone, so
-# that all cuts hit it, and with three and four ranks.
+# windows, puts, gets, atomics, waits and locks (test/e2e/thirdparty/mpi), without
+# faults and with links that fail meanwhile. RC_VARUNA_LONG=1 adds runs with each of
+# these alone, so that all cuts hit it, and with three and four ranks.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
-# the_job PROGRAM HOSTS RANKS ARGUMENT...: runs the program, with so many ranks on
-# each host; it must find no error
+# the_job PROGRAM HOSTS RANKS ARGUMENT...: runs the program with RANKS ranks on each
+# host; it must find no error
 the_job() {
     local compiler=mpicc count=$(($2 * $3))
     [ "$1" = mpi_check ] || compiler=oshcc
@@ -25,8 +25,8 @@ the_job() {
     echo "# $(grep -oE '[0-9]+ (ranks|PEs), [0-9]+ rounds, 0 errors' job.log)"
 }
 
-# cut_links HOSTS: one link after the other fails and comes back, in turn with
-# an event and silently, while the job runs
+# cut_links HOSTS: while the job runs, one link after the other fails and returns,
+# alternately with an event and silently
 cut_links() {
     local hosts=$1 i how link
     for ((i = 0; i < 600; ++i)); do
@@ -37,7 +37,7 @@ cut_links() {
         how=down
         ((i % 2)) || how=silent
         link=$((i % hosts)):$((i / hosts % 2))
-        "$emu" link -n "$fabric" $link $how || return 0 # The fabric is gone
+        "$emu" link -n "$fabric" $link $how || return 0 # The fabric is removed
         sleep 0.4
         "$emu" link -n "$fabric" $link up || return 0
         echo "$link $how" >>cuts.log
@@ -45,7 +45,7 @@ cut_links() {
     done
 }
 
-# packets_lost: that met a link which had failed
+# packets_lost: prints the number of packets lost on failed links
 packets_lost() {
     fabric_sum dropped_by_link
 }
@@ -56,7 +56,7 @@ left_alone() {
     fabric_down
 }
 
-# links_fail PROGRAM HOSTS RANKS SECONDS WHAT
+# links_fail PROGRAM HOSTS RANKS SECONDS WHAT: runs it while links fail
 links_fail() {
     local cutter lost
     fabric_up --hosts "$2"
@@ -67,7 +67,7 @@ links_fail() {
     wait $cutter 2>/dev/null || true
     [ -s cuts.log ] || fail "no link was cut"
     lost=$(packets_lost)
-    [ "$lost" -gt 0 ] || fail "no packet has met a cut link"
+    [ "$lost" -gt 0 ] || fail "no packet was lost on a cut link"
     grep -q 'rc_varuna: switched' job.log || fail "nothing was switched"
     echo "# $5: $(wc -l <cuts.log) links cut, $lost packets lost," \
         "$(grep -c 'rc_varuna: switched' job.log) endpoints switched"

@@ -2,13 +2,12 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# UCX's own ucx_perftest over rc_varuna, with each of its tests. While it runs, the
-# link in use is cut at a packet with a given number; the other one takes over and
-# is cut in its turn, when the first one is back. The tests have to end well on both
-# sides with all of their iterations, each cut must have been made, rc_varuna must
-# have switched, and the trace must have no request executed twice. RC_VARUNA_LONG=1
-# takes all tests with threads, those that can sleep sleeping, and UCT's with each way
-# to send.
+# All tests of ucx_perftest over rc_varuna. Meanwhile the link in use is cut at a packet
+# with a given number; the other link takes over, and is cut when the first one has
+# returned. Both sides must exit with status 0 after all iterations, each cut must have
+# been made, rc_varuna must have switched, and the trace must contain no request
+# executed twice. RC_VARUNA_LONG=1 adds all tests with threads, tests that sleep, and
+# UCT's tests with each way to send.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -17,11 +16,11 @@ perftest=${RCV_PERFTEST:-ucx_perftest}
 iodemo=$apps/io_demo
 port=$((20000 + RANDOM % 10000))
 cuts=0
-# Selectors for the packets that count, if not all do
+# Selectors for the packets to count, or all
 of_data=
 
 export UCX_TLS=rc_varuna UCX_RC_VARUNA_ATOMIC_MODE=extended
-# The second cut wants the traffic to stay where it is
+# For the second cut, traffic must stay on link 1
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 
 uct_tests=(am_lat put_lat add_lat get fadd swap cswap am_bw put_bw add_mr)
@@ -33,17 +32,16 @@ rule() {
     check "$emu" fault add -n "$fabric" "$@" >>rules.log
 }
 
-# cut_twice HOW: link 0 of the client at a packet, then link 1, on which link 0 has
-# returned meanwhile
+# cut_twice HOW: cuts link 0 of the client at a packet, then link 1; packets on link 1
+# have brought link 0 back meanwhile
 cut_twice() {
     rule packet link=0 $of_data nth=100 "$1=1:0"
     rule packet link=1 $of_data nth=60 up=1:0
     rule packet link=1 $of_data nth=150 "$1=1:1"
 }
 
-# bring_back: link 0 of the client, once all cuts are made. Rules count packets on a
-# link of their own: where a slow start has link 1 come to its number first, the last
-# cut leaves no link
+# bring_back: brings up link 0 of the client after all cuts. Each rule counts packets on
+# its own link: if link 1 reaches its number first after a slow start, no link is left
 bring_back() {
     until "$emu" fault list -n "$fabric" --check >/dev/null 2>&1; do
         sleep 0.2
@@ -51,7 +49,7 @@ bring_back() {
     "$emu" link -n "$fabric" 1:0 up
 }
 
-# next_port: one that nobody has, or had a moment ago
+# next_port: sets a port that no process uses, or has just used
 next_port() {
     local used
     used=$(awk 'NR > 1 { sub(/.*:/, "", $2); print $2 }' /proc/net/tcp \
@@ -62,7 +60,7 @@ next_port() {
     done
 }
 
-# pair ARGUMENT...: a server on host 0, its client on host 1
+# pair ARGUMENT...: runs a server on host 0 and its client on host 1
 pair() {
     local server status=0
     next_port
@@ -77,7 +75,7 @@ pair() {
     wait "$server" || fail "$*: the server failed: $(tail -n 4 server.log)"
 }
 
-# its_results COUNT: the last line of numbers tells of all iterations, and rates
+# its_results COUNT: checks that the last line of numbers has all iterations, and rates
 its_results() {
     awk -v count="$1" '
         { line = $0; sub(/^(Final:|\[thread [0-9]+\])/, "", line); split(line, f) }
@@ -85,15 +83,15 @@ its_results() {
             good = (f[1] >= count) && ($NF > 0)
         }
         END { exit !good }' client.log ||
-        fail "not all results are there: $(tail -n 2 client.log)"
-    # Newer series of UCX ask the kernel for routes, which some kernels don't offer
+        fail "not all results were printed: $(tail -n 2 client.log)"
+    # Newer series of UCX need the kernel's routes, which some kernels do not offer
     if grep -E ' (ERROR|FATAL) |Assertion' client.log server.log |
        grep -vE ' (netlink|sock)\.c:' >errors; then
-        fail "there are errors: $(head -n 3 errors)"
+        fail "errors were logged: $(head -n 3 errors)"
     fi
 }
 
-# cuts_were_made WORDS...: and rc_varuna has done what it is for
+# cuts_were_made WORDS...: checks that links were cut and rc_varuna has switched
 cuts_were_made() {
     "$emu" fault list -n "$fabric" --check >faults.log ||
         fail "$*: a link was not cut: $(cat faults.log)"
@@ -103,9 +101,9 @@ cuts_were_made() {
     cuts=$((cuts + 2))
 }
 
-# cut_under COUNT ARGUMENT...: the test with so many iterations, and both cuts. Every
-# other time they are silent, unless link 1 has so many packets of its own that link 0
-# is back before anybody can notice that ($always_told): a port event is not missed.
+# cut_under COUNT ARGUMENT...: runs the test with COUNT iterations and both cuts. Every
+# other time the cuts are silent, unless $always_told: then link 1 has so many packets
+# that link 0 would return before the cut is detected without a port event.
 cut_under() {
     local count=$1 how=down back
     shift
@@ -121,7 +119,7 @@ cut_under() {
     cuts_were_made "$@"
 }
 
-# judge: what the trace has, and how often a link was cut
+# judge: checks the trace, and prints how often a link was cut
 judge() {
     local status=0
     "$emu" trace -n "$fabric" --check >trace.log || status=$?
@@ -130,7 +128,7 @@ judge() {
     echo "# $cuts links cut"
 }
 
-# iterations TEST: a latency test has each packet answered before the next
+# iterations TEST: fewer for a latency test, which waits for each answer
 iterations() {
     case $1 in
     *_bw | *_mr) echo 1500 ;;
@@ -142,8 +140,8 @@ uct_test() {
     cut_under "$(iterations "$1")" -x rc_varuna -d varuna_mlx5_0:1 -t "$@"
 }
 
-# UCP 1.18 and 1.22 have no atomics with error handling but by their old protocols,
-# whatever the transport
+# With error handling, UCP 1.18 and 1.22 support atomics only by their old protocols,
+# over any transport
 ucp_test() {
     case $1 in
     ucp_*add | ucp_*swap)
@@ -169,7 +167,7 @@ test_uct() {
             uct_test $name -D bcopy -s 2000
         done
         for name in am_lat am_bw; do
-            uct_test $name -D zcopy -s 8000 # A segment is the most
+            uct_test $name -D zcopy -s 8000 # A segment is the maximum
         done
         for name in put_lat put_bw get; do
             uct_test $name -D zcopy -s 20000
@@ -202,7 +200,7 @@ test_sleep() {
     local name
     fabric_up --trace 262144
     local names=(tag_lat ucp_am_bw stream_lat)
-    # A put wakes nobody up, so tests that wait for one in memory don't sleep
+    # A put wakes no process up, so tests that wait for one in memory do not sleep
     [ -z "${RC_VARUNA_LONG:-}" ] || names=(tag_lat tag_bw tag_sync_lat tag_sync_bw
                                            stream_bw stream_lat ucp_am_lat ucp_am_bw)
     for name in "${names[@]}"; do
@@ -211,7 +209,7 @@ test_sleep() {
     judge
 }
 
-# Two devices of rc_varuna, the link of each standing by for the other one
+# Two devices of rc_varuna; the link of each is the backup of the other
 test_two_rails() {
     local name link
     local always_told=down
@@ -232,10 +230,10 @@ test_two_rails() {
     judge
 }
 
-# Each thread has a worker of its own. Small queues: it is about their number. An
-# interface has one timer (varuna_clock.h): UCX 1.13 bears 300 in a process. Packets are
-# counted without control messages, which are longer: 32 endpoints that open have more
-# than a hundred of them, on both links
+# Each thread has its own worker. Queues are small, because there are many. An interface
+# has one timer (varuna_clock.h); UCX 1.13 supports 300 in a process. Rules do not count
+# control messages, which are longer: to open 32 endpoints takes more than a hundred of
+# them, on both links
 test_32_workers() {
     local always_told=down of_data='op=send size=-32' log
     gcc -shared -fPIC -Wall -Wextra -Werror -D_GNU_SOURCE -o timers.so \
@@ -271,7 +269,8 @@ test_forks() {
     judge
 }
 
-# all_is_done COUNT: so many reads and writes of io_demo's are over, and none waits
+# all_is_done COUNT: checks that COUNT reads and writes of io_demo are complete, and
+# that none waits
 all_is_done() {
     local done
     done=$(sed -n 's/.*DEMO.* total min:.* total:\([0-9]*\) | read .*/\1/p' \
@@ -279,15 +278,14 @@ all_is_done() {
     [ "$done" -eq "$1" ] || fail "$done of $1 reads and writes"
     if grep -aE ' ERROR |corrupt|mismatch' client.log server.log |
        grep -avE ' (netlink|sock)\.c:' >errors; then
-        fail "there are errors: $(head -n 3 errors)"
+        fail "errors were logged: $(head -n 3 errors)"
     fi
 }
 
-# An application of UCX's: servers and clients that check what they read and wrote.
-# It connects by address, for which UCP wants a transport on the device of that
-# address; the data take rc_varuna. Its requests (-r) are small: UCP 1.13 posts what
-# waited for the connection as it would have gone to the other transport, which
-# takes more in one message
+# An application of UCX: servers and clients that check what they read and wrote. It
+# connects by address, for which UCP needs a transport on the device of this address;
+# data use rc_varuna. Its requests (-r) are small: UCP 1.13 posts requests that waited
+# for the connection in the size for the other transport, which supports longer messages
 test_io_demo() {
     local server status=0
     export UCX_TLS=rc_varuna,tcp UCX_MAX_RNDV_RAILS=1

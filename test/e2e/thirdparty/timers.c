@@ -1,19 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Preloaded into ucx_perftest by test_perftest.sh: counts the timers that the process
- * has in UCS at a time, and tells the largest number at its end.
+ * Preloaded into ucx_perftest by test_perftest.sh: counts the timers of UCS in the
+ * process, and finally prints the maximum.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As libucs has it, in all series: UCS's types of enums are ints here */
+/* The prototype of libucs in all series; UCS's enum types are ints here */
 typedef int (*timers_add_t)(int mode, unsigned long interval, void *cb, void *arg,
                             void *async, int *timer_id_p);
 typedef int (*timers_remove_t)(int id, int sync);
 
-/* Timers have numbers from here on (UCS_ASYNC_TIMER_ID_MIN); below there are files */
+/* The first number of a timer (UCS_ASYNC_TIMER_ID_MIN); lower ones are files */
 #define TIMERS_FIRST_ID 1000000
 
 int ucs_async_add_timer(int mode, unsigned long interval, void *cb, void *arg,

@@ -2,12 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * An MPI program with checked results: point-to-point messages of all protocols,
- * collectives, and one-sided windows with locks, accumulates and fetches. It
- * knows nothing of the transport; the script that runs it cuts links meanwhile.
+ * collectives, and one-sided windows with locks, accumulates and fetches. It does not
+ * depend on the transport; the script that runs it cuts links meanwhile.
  *
  * usage: mpi_check SECONDS [p2p|coll|rma|all]
  *
- * Exit status 0 only if all ranks found all results right.
+ * Exits with status 0 only if all ranks found all results correct.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ static uint64_t check_errors;
     } while (0)
 
 
-/* Every byte tells who sent it, in which round, and its place */
+/* Each byte depends on the sender, the round and its offset */
 static uint8_t check_byte(int rank, unsigned round, size_t place)
 {
     return (uint8_t)((rank * 31) + (round * 7) + (place * 13) + (place >> 8));
@@ -64,7 +64,7 @@ static void check_compare(const uint8_t *buffer, size_t size, int rank,
     }
 }
 
-/* Everybody sends to its right neighbours at all distances, eager and rendezvous */
+/* Each rank sends to its right neighbours at all distances, eager and rendezvous */
 static void check_p2p(unsigned round, uint8_t *out, uint8_t *in)
 {
     static const size_t sizes[] = {1, 100, 8000, 70000, CHECK_MAX_SIZE};
@@ -127,8 +127,8 @@ static void check_collectives(unsigned round, uint8_t *out, uint8_t *in)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Puts and gets of own slots, and a counter on rank 0 which everybody increments
- * in all ways that there are */
+/* Puts and gets of a rank's own slots, and a counter on rank 0 that all ranks increment
+ * in all possible ways */
 static void check_rma(unsigned round, MPI_Win win, int64_t *memory,
                       int64_t *counted)
 {
@@ -159,7 +159,7 @@ static void check_rma(unsigned round, MPI_Win win, int64_t *memory,
           (long)value);
     *counted += 2;
 
-    /* A lock that excludes: read, then write what was read and one more */
+    /* An exclusive lock: read, then write the incremented value */
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Get(&got, 1, MPI_INT64_T, 0, CHECK_SLOTS - 1, 1, MPI_INT64_T, win);
     MPI_Win_flush(0, win);
@@ -181,7 +181,7 @@ static void check_rma_totals(MPI_Win win, int64_t *memory, int64_t counted,
         CHECK(memory[0] == total, "the counter is %ld instead of %ld",
               (long)memory[0], (long)total);
         CHECK(memory[CHECK_SLOTS - 1] == (int64_t)rounds * check_size,
-              "what the lock protects is %ld instead of %ld",
+              "the value under the lock is %ld instead of %ld",
               (long)memory[CHECK_SLOTS - 1], (long)rounds * check_size);
         MPI_Win_unlock(0, win);
     }

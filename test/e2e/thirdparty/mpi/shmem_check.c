@@ -2,12 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * An OpenSHMEM program with checked results: put, get, atomics of 32 and 64 bits,
- * wait_until on what another one writes, locks and collectives. It knows nothing
- * of the transport; the script that runs it cuts links meanwhile.
+ * wait_until on words that another one writes, locks and collectives. It does not
+ * depend on the transport; the script that runs it cuts links meanwhile.
  *
  * usage: shmem_check SECONDS [rma|amo|wait|lock|coll|all]
  *
- * Exit status 0 only if all processing elements found all results right.
+ * Exits with status 0 only if all processing elements found all results correct.
  */
 #include <shmem.h>
 #include <stdint.h>
@@ -79,7 +79,7 @@ static void check_rma(long round)
     shmem_barrier_all();
 }
 
-/* Everybody adds to words of the first one: what is fetched only grows */
+/* All elements add to words of the first one: results only increase */
 static void check_amo(long round)
 {
     static long last64 = -1;
@@ -109,7 +109,7 @@ static void check_amo(long round)
         old = got64;
     }
 
-    /* Own tickets only come back */
+    /* The replaced value is one that an element has written */
     got64 = shmem_long_atomic_swap(&check_swapped, (round << 8) | check_me, 0);
     CHECK((got64 & 0xff) < check_num, "round %ld: swapped out 0x%lx", round,
           got64);
@@ -130,7 +130,7 @@ static void check_amo_totals(long rounds)
     }
 }
 
-/* Data, and a flag behind it for which the target waits */
+/* Data, followed by a flag for which the target waits */
 static void check_wait(long round)
 {
     int peer = (check_me + 1) % check_num;
@@ -149,7 +149,7 @@ static void check_wait(long round)
     memcpy(value, check_window + (CHECK_BYTES / 2), sizeof(value));
     for (i = 0; i < 64; ++i) {
         CHECK(value[i] == (round * 1000) + from + i,
-              "round %ld: behind the flag, word %d is %ld", round, i, value[i]);
+              "round %ld: after the flag, word %d is %ld", round, i, value[i]);
     }
 
     shmem_barrier_all();
@@ -248,7 +248,7 @@ int main(int argc, char **argv)
         check_amo_totals(round);
     }
     if (check_wants(what, "lock") && (check_me == 0)) {
-        CHECK(check_guarded == round * check_num, "what the lock protects is "
+        CHECK(check_guarded == round * check_num, "the value under the lock is "
               "%ld, expected %ld", check_guarded, round * check_num);
     }
 
