@@ -2,9 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The emulator's engine in one process, without the preloaded library: a fabric of one
- * host, and queue pairs that talk to each other. For what has to see inside:
- * fuzzing with forged packets, and the thread sanitizer, which knows the threads of
- * one process only.
+ * host, and queue pairs that are connected to each other. For fuzzing with forged
+ * packets, and for the thread sanitizer, which supports only one process.
  */
 #ifndef ENGINE_H_
 #define ENGINE_H_
@@ -50,20 +49,20 @@ typedef struct engine {
     size_t    length;
 } engine_t;
 
-/** Make a fabric and attach to it, with a region of @a length bytes. The fabric is
- *  removed at exit, and when a sanitizer ends the process. */
+/** Create a fabric and attach to it, with a region of @a length bytes. The fabric is
+ *  removed at exit, even if a sanitizer ends the process. */
 void engine_open(engine_t *engine, size_t length);
 
-/** A queue pair in RESET, with completion queues of its own; @a srq may be NULL */
+/** Create a queue pair in RESET, with its own completion queues; @a srq may be NULL. */
 emu_qp_t *engine_qp(engine_t *engine, emu_qp_type_t type, emu_srq_t *srq);
 
-/** To RTS (a DCT to RTR), whatever state it is in; RC: connected to @a peer */
+/** Take it from any state to RTS (a DCT to RTR); RC: connected to @a peer. */
 void engine_qp_start(engine_t *engine, emu_qp_t *qp, emu_qp_t *peer);
 
 /**
  * Post the bytes of a work request of @a num_bb basic blocks, and ring.
  *
- * @param index  Its first basic block: the caller counts.
+ * @param index  Its first basic block: the caller counts them.
  */
 void engine_post(emu_qp_t *qp, uint16_t index, const void *wqe,
                  unsigned num_bb);

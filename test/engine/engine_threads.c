@@ -1,12 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The engine under threads, for the thread sanitizer: each thread posts to a queue
- * pair of its own, all add to one word, half of the links' packets are held up or
- * lost so that the service thread is busy, and one thread queries, breaks and
- * restarts a queue pair meanwhile. Others send messages over RC, DC and UD to
- * receivers that share one receive queue. When all is done, the sum has to be right,
- * and each message of RC and DC has come once.
+ * The engine under threads, for the thread sanitizer: each thread posts to its own
+ * queue pair, all threads add to one word, half of the packets are delayed or lost so
+ * that the service thread is busy, and one thread queries, breaks and restarts a queue
+ * pair meanwhile. Others send messages over RC, DC and UD to receivers that share one
+ * receive queue. In the end the sum must be correct, and each message of RC and DC must
+ * have arrived once.
  *
  * usage: engine_threads [OPERATIONS]
  */
@@ -37,8 +37,7 @@ static worker_t senders[SENDERS];
 static emu_srq_t *srq;
 static emu_qp_t *dct;
 
-/* Whether the requester has nothing in flight: as a program would see it, by the
- * number of completions */
+/* Whether the requester has nothing in flight, by the number of completions */
 static uint32_t completions(const emu_qp_t *qp)
 {
     emu_cq_t *cq = qp->send_cq;
@@ -73,7 +72,7 @@ static void *work(void *arg)
         if ((i % 16) == 0) {
             wait_for(self->qp, i);
         }
-        /* word 0 is everybody's, the others are the thread's */
+        /* all threads use word 0, and each its own word */
         engine_wqe(&engine, self->qp, i, opcodes[i % 3],
                    ((i % 3) == 0) ? 0 : (64 + 64 * self->index),
                    4096 + 4096 * self->index + 64 * (i % 16), wqe);
@@ -108,7 +107,7 @@ static void *break_and_restart(void *arg)
     return NULL;
 }
 
-/* A message without contents: nobody needs to know where it would go */
+/* A message without contents, so its address is not used */
 static void message_wqe(const emu_qp_t *qp, const emu_qp_t *peer,
                         uint16_t index, void *wqe)
 {
@@ -143,7 +142,8 @@ static uint32_t received(const emu_qp_t *qp)
     return pi;
 }
 
-/* Datagrams are dropped while there are no receive entries: until one has come */
+/* Datagrams are dropped while there are no receive entries, so repeat until one
+ * arrives */
 static void *send_messages(void *arg)
 {
     worker_t *self = arg;
@@ -162,8 +162,8 @@ static void *send_messages(void *arg)
     return NULL;
 }
 
-/* The shared receive queue has entries for all that is under way, and now and then
- * fewer: the others wait */
+/* The shared receive queue has entries for all messages in flight, and sometimes fewer,
+ * so that the others wait */
 static void *refill(void *arg)
 {
     struct timespec pause = { .tv_nsec = 100000 };

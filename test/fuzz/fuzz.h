@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the fuzzing harnesses share. Each is one file with LLVMFuzzerTestOneInput()
- * and fuzz_seeds(). test/fuzz/test_fuzz.sh compiles it with libFuzzer, and once
- * more with fuzz_seeds.c to write its seeds.
+ * Common code of the fuzzing harnesses. Each is one file with LLVMFuzzerTestOneInput()
+ * and fuzz_seeds(). test/fuzz/test_fuzz.sh compiles it with libFuzzer, and with
+ * fuzz_seeds.c to write its seeds.
  */
 #ifndef FUZZ_H_
 #define FUZZ_H_
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What must hold for any input */
+/* A condition that must be true for any input */
 #define FUZZ_CHECK(_cond) \
     do { \
         if (!(_cond)) { \
@@ -23,7 +23,7 @@
         } \
     } while (0)
 
-/* Takes values off the input; zeros when it is used up */
+/* Reads values from the input; zeros after its end */
 typedef struct fuzz_input {
     const uint8_t *data;
     size_t        size;

@@ -1,11 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * DEVX: commands with any contents and lengths, right ones of which bytes were
- * changed, on objects that come and go, and work for the queue pairs that they make.
- * Mailboxes have exactly the size that the caller says, and queues lie in a umem. A
- * command succeeds, or fails with a status, or never reaches the device; and all that
- * was made can be destroyed in the end.
+ * DEVX: commands with any contents and lengths, and valid ones with modified bytes, on
+ * objects that are created and destroyed, and work for their queue pairs. Mailboxes
+ * have exactly the given size, and queues are in a umem. A command succeeds, fails with
+ * a status, or does not reach the device. In the end all objects can be destroyed.
  */
 #include "fuzz.h"
 #include "../engine/engine.h"
@@ -34,7 +33,7 @@ static struct mlx5dv_devx_event_channel *channel;
 static uint8_t *umem_mem;
 static struct mlx5dv_devx_obj *objs[DEVX_OBJS];
 
-/* Of the trap of doorbells, which is not there */
+/* Stand-ins for the trap of doorbells */
 void emu_signal_pause_begin(void)
 {
 }
@@ -67,7 +66,7 @@ static void setup(void)
     vqp.ibv.qp_num  = vqp.qp->qpn;
 }
 
-/* The newest object of a kind: so that templates refer to what there is */
+/* The newest object of a kind, so that templates refer to existing objects */
 static struct mlx5dv_devx_obj *find(emu_devx_type_t type)
 {
     unsigned i;
@@ -179,7 +178,7 @@ static void make_mkey(uint8_t *in)
     SET(in + EMU_MKEY_CMD_KLM, EMU_KLM_ADDRESS, (uintptr_t)engine.mem);
 }
 
-/* A command that is right as far as there are the objects for it */
+/* A valid command, if its objects exist */
 static void make(uint8_t *in, unsigned opcode, uint32_t num, unsigned variant)
 {
     memset(in, 0, DEVX_MAX_BOX);
@@ -284,7 +283,7 @@ static void act_create(fuzz_input_t *in, unsigned i)
     call_end(&call, (objs[i] == NULL) ? errno : 0);
 }
 
-/* Commands of the kind that the object has, mostly */
+/* Mostly commands for the object's kind */
 static unsigned pick_opcode(fuzz_input_t *in)
 {
     return opcodes[fuzz_u64(in, 1) % (sizeof(opcodes) / sizeof(opcodes[0]))];
@@ -329,7 +328,7 @@ static void act_verbs_qp(fuzz_input_t *in, unsigned i)
                     (&vqp.ibv, call.in, call.inlen, call.out, call.outlen));
 }
 
-/* A queue pair on its way up, so that it has something to do */
+/* Take a queue pair to the next state, so that it can work */
 static void act_start(fuzz_input_t *in, unsigned i)
 {
     static const unsigned steps[] = { EMU_CMD_2RST_QP, EMU_CMD_RST2INIT_QP,
@@ -385,7 +384,7 @@ static void destroy_all(void)
 {
     unsigned i, pass;
 
-    for (pass = 0; pass < 2; ++pass) { /* queue pairs hold the others */
+    for (pass = 0; pass < 2; ++pass) { /* queue pairs refer to the others */
         for (i = 0; i < DEVX_OBJS; ++i) {
             if ((objs[i] != NULL) &&
                 ((pass == 1) || (objs[i]->type == EMU_DEVX_QP) ||
@@ -420,12 +419,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     destroy_all();
     while (mlx5dv_devx_get_event(channel, &event, sizeof(event)) >= 0) {
-        FUZZ_CHECK(0); /* of whom? */
+        FUZZ_CHECK(0); /* of an unknown object */
     }
     return 0;
 }
 
-/* Each command, alone and on top of others */
+/* Each command, alone and after others */
 void fuzz_seeds(void (*add)(const void *data, size_t size))
 {
     uint8_t data[1024];

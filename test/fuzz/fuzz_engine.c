@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The emulated NIC itself, in this process: any bytes posted to send queues of each
- * kind of queue pair, forged request packets, forged responses, state changes in
- * between. Nothing may be written outside of the registered region and of the
- * queues, and nothing may crash.
+ * kind of queue pair, forged request packets, forged responses, and state changes.
+ * Nothing may be written outside of the registered region and the queues, and nothing
+ * may crash.
  */
 #include "fuzz.h"
 #include "../engine/engine.h"
@@ -51,7 +51,7 @@ static void setup(void)
     }
 }
 
-/* Now and then a value that is right, or nothing gets far */
+/* Sometimes a valid value, so that some packets pass the checks */
 static uint64_t pick(fuzz_input_t *in, uint64_t right, unsigned bytes)
 {
     return (fuzz_u64(in, 1) & 3) ? right : fuzz_u64(in, bytes);
@@ -119,7 +119,7 @@ static void act_post(fuzz_input_t *in, unsigned i)
     }
 }
 
-/* A header of which anything may be wrong; the payload is the sender's own */
+/* A header in which everything may be wrong; the payload is the sender's */
 static void act_packet(fuzz_input_t *in, unsigned i)
 {
     static uint8_t payload[EMU_TRAIN_MAX];
@@ -199,7 +199,7 @@ static void act_state(fuzz_input_t *in, unsigned i)
     emu_qp_query(qps[i], &attr);
 }
 
-/* Packets that come out of order, and writes that are placed late */
+/* Packets that arrive out of order, and writes that are placed late */
 static void set_quirks(unsigned bits)
 {
     static const char *const texts[] = {"ooo:4:20us:50:1", "late-write:20us"};
@@ -217,7 +217,7 @@ static void set_quirks(unsigned bits)
     }
 }
 
-/* What an access holds is given back; the thread of the timers may be in one */
+/* All accesses release their regions; the timer thread may be in one */
 static void check_holds(void)
 {
     const struct timespec pause = { 0, 1000000 };

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Any text as a fault rule: it is refused with a sentence, or written back as a line
- * that makes the same rule again; and no event upsets it.
+ * Any text as a fault rule: it is refused with a message, or written as text that
+ * parses to the same rule; and no event makes it crash.
  */
 #include "fuzz.h"
 #include "rules/emu_fault_rule.h"
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(strlen(text) < sizeof(text));
     FUZZ_CHECK(emu_fault_rule_parse(text, &again, err, sizeof(err)) == 0);
     if (rule.prob_ppm == 1000000) {
-        rule.seed      = again.seed; /* nothing is left to chance */
+        rule.seed      = again.seed; /* not part of the text */
         rule.have_seed = again.have_seed;
     }
     FUZZ_CHECK(memcmp(&rule, &again, sizeof(rule)) == 0);

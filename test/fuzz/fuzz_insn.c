@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(mprotect(page + page_size, page_size, PROT_NONE) == 0);
     }
 
-    /* Code may end with its page, and nothing behind it can be read; what is
-     * complete there must be decoded without looking further */
+    /* Code may end at the end of its page, where the next page is not readable. A
+     * complete instruction there must be decoded without reading further. */
     fuzz_take(&in, code, sizeof(code));
     memset(page, 0x90, page_size);
     rip = (greg_t)(page + (at_end ? page_size - 16 : 64));
@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uc.uc_mcontext.fpregs          = (at_end && (length == 15)) ? NULL : &fp;
     uc.uc_mcontext.gregs[REG_RIP]  = rip;
 
-    /* An instruction that goes on behind its page faults there before it can
-     * store, so the decoder never meets one: leave them out */
+    /* An instruction that continues after its page faults before it stores, so the
+     * decoder never gets one: skip these */
     if (at_end && (length < 15)) {
         uint8_t *copy = page + 256;
 

@@ -1,10 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Any value in a word on which an atomic with extended status runs, any bytes in slots
- * of others, and other writers meanwhile. It must stay in the arena, come to an end as
- * soon as nobody changes the word any more, and treat what is no UID as what it is: the
- * user's own.
+ * Any value in the word of an atomic with extended status, any bytes in slots of
+ * others, and concurrent writers. The atomic must stay in the arena, end as soon as the
+ * word does not change any more, and treat a value that is no UID as the user's.
  */
 #include "fuzz.h"
 #include "config.h"
@@ -13,7 +12,7 @@
 #define AMO_ADDR  0x7f0000001000ul
 #define AMO_SLOTS 4
 #define AMO_GEN   4711
-#define AMO_STEPS 64 /* Behind the last change by others */
+#define AMO_STEPS 64 /* After the last change by others */
 
 typedef struct {
     uct_varuna_amo_sm_t sm;
@@ -40,7 +39,7 @@ static uint64_t amo_cas(uint64_t *word, uint64_t compare, uint64_t swap)
     return old;
 }
 
-/* As rule 4 of docs/ATOMICS.md has it, once more */
+/* An independent implementation of rule 4 of docs/ATOMICS.md */
 static int amo_is_uid(const amo_t *amo, uint64_t value)
 {
     unsigned slot_bits = (amo->width == 8) ? 20 : 12;
@@ -81,7 +80,7 @@ static uint64_t amo_native(const amo_t *amo, unsigned op, uint64_t compare,
     }
 }
 
-/* One access. @a is_lost: of an occupy, the answer */
+/* One access. @a is_lost: the answer to an occupy is lost */
 static void amo_step(amo_t *amo, int is_lost, int is_executed)
 {
     uct_varuna_amo_sm_t *sm = &amo->sm;
@@ -128,14 +127,14 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
     uct_varuna_amo_sm_done(sm, value, &copy);
 }
 
-/* What others may have left in a slot of theirs */
+/* The contents of another client's slot */
 static void amo_fill_slot(amo_t *amo, fuzz_input_t *in, unsigned slot)
 {
     fuzz_take(in, &amo->slots[slot], UCT_VARUNA_SLOT_BODY_SIZE);
     amo->marks[slot] = fuzz_u64(in, 8);
 }
 
-/* Others: a put of anything, a slot of anything. @return whether something was done */
+/* Other clients put any value, or write any slot. @return Whether they did */
 static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
 {
     switch (what & 7) {
@@ -145,7 +144,7 @@ static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
     case 2:
         amo_fill_slot(amo, in, 1 + (what % (AMO_SLOTS - 1)));
         return 1;
-    case 3: /* A UID of that slot, or nearly */
+    case 3: /* A UID of this slot, or a similar value */
         amo->target = uct_varuna_uid(1 + (what % (AMO_SLOTS - 1)),
                                      amo->slots[1].gen_head, amo->width);
         return 1;
@@ -193,14 +192,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         is_lost = (amo.sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) &&
                   ((what & 0x30) == 0x10);
         if (is_lost && (amo.target == uct_varuna_uid(0, amo.sm.gen, amo.width))) {
-            is_quiet = 0; /* Nobody can tell it from that of a CAS which is lost */
+            is_quiet = 0; /* Not distinguishable from that of a lost CAS */
         }
         amo_step(&amo, is_lost, what & 0x40);
         amo.steps = (what != 0) ? 0 : amo.steps + 1;
         FUZZ_CHECK(amo.steps < AMO_STEPS);
     }
 
-    /* Nobody else was there, and no UID of anybody: it is as the NIC's own */
+    /* No other writer and no UID: the result is that of a native atomic */
     if (is_quiet) {
         FUZZ_CHECK(amo.sm.result == first);
         FUZZ_CHECK(amo.target == amo_native(&amo, op, compare, value, first));

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Whatever a peer of rc_varuna may send or publish: control messages, interface
- * addresses, and the evidence of an incarnation (its log ring, its PSN).
+ * Input from peers of rc_varuna: control messages, interface addresses, and the
+ * evidence of an incarnation (its log ring, its PSN).
  */
 #include "fuzz.h"
 #include "config.h"
@@ -14,7 +14,7 @@
 
 #define PARSE_MAX_OPS 80
 
-/* All pointers are into what was given, or into what was parsed */
+/* All pointers must be into the input, or into the parsed structure */
 static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
                        size_t length)
 {
@@ -52,7 +52,7 @@ static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
     }
 }
 
-/* An arena of slots has its keys and the slots' marks behind the address */
+/* The keys of an arena of slots and the marks follow the address */
 static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
 {
     const uint8_t *begin = (const uint8_t*)(rep + 1) + rep->rkey_len +
@@ -71,7 +71,8 @@ static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
     return (pos - begin) + (rep->num_slots * sizeof(uint64_t));
 }
 
-/* As the control worker does: what passes the check is read as its type says */
+/* As the control plane does: read a message that passes the check according to its
+ * type */
 /* Of the version before */
 static void check_ctl_old(const uint8_t *data, size_t size)
 {
@@ -193,8 +194,8 @@ static void check_plan(const uint8_t *data, size_t size)
                result.lost_data <= logged);
 }
 
-/* An address of UCP's: the device address, as long as one may be, is before it.
- * Nobody tells how long the other one is: no longer than UCP allows. */
+/* UCP's address: the device address of maximum length precedes it. The length of the
+ * interface address is unknown, but at most the maximum of UCP. */
 static void check_ucp_addr(const uint8_t *data, size_t size)
 {
     uint8_t *device = calloc(1, UCT_VARUNA_DEVICE_ADDR_MAX);
@@ -218,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    /* Of exactly this length: who reads on is found out */
+    /* Exactly this length, so that the sanitizer detects reads after the end */
     copy = malloc(size);
     FUZZ_CHECK(copy != NULL);
     memcpy(copy, data, size);
@@ -268,7 +269,7 @@ static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
               hdr->from_ctl_len);
 }
 
-/* A short address of two links behind a device address of UCP's */
+/* A short address of two links after UCP's device address */
 static size_t seed_short_addr(uint8_t *data)
 {
     static const uint8_t entries[] = {

@@ -14,7 +14,7 @@
 #define RKEY_NICS  10
 #define RKEY_NAMES 12
 
-/* Stand-ins of the inner component: keys that end in 0xff are refused */
+/* Stand-ins for the inner component, which refuses keys that end in 0xff */
 static int rkey_held;
 
 ucs_status_t uct_rkey_unpack(uct_component_h component, const void *rkey_buffer,
@@ -43,7 +43,7 @@ ucs_status_t uct_rkey_release(uct_component_h component,
 
 static void check_rkey(const uint8_t *data, size_t size)
 {
-    /* Its length is not known to who unpacks it: what its header may say */
+    /* unpack does not know the length; use the maximum for this header */
     size_t room     = sizeof(uct_varuna_packed_rkey_t) +
                       8 * UCT_VARUNA_MAX_LINKS;
     uint8_t *buffer = malloc(room);
@@ -60,7 +60,7 @@ static void check_rkey(const uint8_t *data, size_t size)
         }
         uct_varuna_rkey_release(NULL, rkey);
     }
-    /* One whose value is that of "no key" was never released */
+    /* A key whose value means "no key" is never released */
     FUZZ_CHECK(rkey_held >= 0);
     rkey_held = 0;
     free(buffer);

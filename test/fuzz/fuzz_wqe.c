@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Any bytes in a send queue: the parser of work requests stays in the queue and
- * within its limits, whatever it says of them.
+ * Any bytes in a send queue: the parser of work requests must stay in the queue and
+ * within its limits.
  */
 #include "fuzz.h"
 #include "base/emu_def.h"

@@ -2,15 +2,16 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Fuzzes what reads bytes that somebody else wrote (test/fuzz/): each harness is
-# compiled with libFuzzer and the address and undefined-behaviour sanitizers, reads
-# its seeds and the inputs that were found before (test/fuzz/found/HARNESS/), and
-# then looks for new ones.
+# Fuzzes parsers of untrusted bytes (test/fuzz/). Each harness is compiled with
+# libFuzzer and the address and undefined-behaviour sanitizers, runs its seeds and the
+# inputs that were found before (test/fuzz/found/HARNESS/), and then searches for new
+# ones.
 #
-# A live process is fuzzed, too: by test_hostile.sh, with its plugin built so.
+# test_hostile.sh also fuzzes a running process, with a plugin that is built with
+# sanitizers.
 #
-# RC_VARUNA_FUZZ: seconds for each harness (3). What it finds is left in the build
-# directory, fuzz/HARNESS/; put it into test/fuzz/found/ with the fix.
+# RC_VARUNA_FUZZ: seconds for each harness (3). Inputs that it finds are in the build
+# directory, fuzz/HARNESS/; add them to test/fuzz/found/ with the fix.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -20,14 +21,14 @@ seconds=${RC_VARUNA_FUZZ:-3}
 sanitize=address,undefined
 work=$RCV_BUILD/fuzz
 
-# make_variable NAME: as configure found it
+# make_variable NAME: prints the value that configure found
 make_variable() {
     sed -n "s/^$1 = //p" "$RCV_BUILD/src/uct/ib/varuna/Makefile" |
         sed "s|\$(top_builddir)|$RCV_BUILD|g"
 }
 
 # fuzz NAME ARGUMENT...: builds a harness with more arguments, and runs it. An input
-# that takes a minute, of an idle process's time, is taken for one that never ends.
+# that takes a minute counts as one that never ends.
 fuzz() {
     local name=$1 dir=$work/$1 dirs status=0
     shift
@@ -98,8 +99,7 @@ test_what_may_be_a_uid() {
     fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,uid}.c
 }
 
-# The plugin and the victim of test_hostile.sh, in the build directory that
-# test_sanitizers.sh uses as well
+# The plugin and the victim of test_hostile.sh, in test_sanitizers.sh's build directory
 build_victim() {
     local build=$RCV_BUILD/sanitized ucx_src
     mkdir -p "$build"
@@ -129,7 +129,7 @@ test_hostile_peer() {
         timeout 1000 bash "$top/test/e2e/security/test_hostile.sh" >out 2>&1 ||
         fail "$(tail -n 20 out) $(cat "$log"* 2>/dev/null | head -n 20)"
     ! cat "$log"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
-        fail "a sanitizer complains"
+        fail "a sanitizer reports an error"
     grep '^#' out
 }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Preloaded into the demo's client by test_demo.sh: does one operation wrong,
- * in the way that SABOTAGE says. The demo has to notice each of them.
+ * Preloaded into the demo's client by test_demo.sh: executes one operation wrongly, in
+ * the way of SABOTAGE. The demo must detect each of them.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <ucp/api/ucp.h>
 
 
-#define SABOTAGE_AT     200  /* Which call is done wrong */
+#define SABOTAGE_AT     200  /* The call to falsify */
 #define SABOTAGE_PUT_AT 2700 /* A put that no later one covers, so that memory
                                 shows it; the trace would show any */
 
@@ -47,7 +47,7 @@ static void *next(const char *name)
     return func;
 }
 
-/* Of the completion which nobody asked for */
+/* For the completion that the program did not request */
 static char no_request;
 
 void ucp_request_free(void *request)
@@ -59,8 +59,8 @@ void ucp_request_free(void *request)
     }
 }
 
-/* "put-lost", "put-repeated": an old put to a slot is executed again after the
- * slot was used anew; "completion-twice" */
+/* "put-lost", "put-repeated": an old put to a slot is executed again after a later put
+ * to it; "completion-twice" */
 ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
                              uint64_t remote, ucp_rkey_h rkey,
                              const ucp_request_param_t *param)
@@ -126,7 +126,7 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header,
     }
 
     if (mode_is("message-twice") && (calls == SABOTAGE_AT)) {
-        /* With a header of its own: it may stay in use behind the return */
+        /* With its own header, because it may be in use after the return */
         func(ep, id, memcpy(malloc(header_length), header, header_length),
              header_length, buffer, count, &no_param);
     }

@@ -1,15 +1,13 @@
-# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
-# See LICENSE for terms (BSD-3-Clause).
-#
-# Judges the dependencies of a source tree. Input:
-#   cycle N          how many files may depend on each other
-#   lines N          how long a file may be, 600 without this
-#   upward N         how many dependencies may still point up, none without this
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms
+# (BSD-3-Clause). Checks the dependencies of a source tree. Input:
+#   cycle N          the maximum length of a cycle of files
+#   lines N          the maximum length of a file, 600 by default
+#   upward N         the maximum number of dependencies that point up, 0 by default
 #   layer FOLDER...  folders of one layer, from top to bottom
-#   apart A B        folders A and B, and those in them, never use each other
+#   apart A B        folders A and B, with their subfolders, never use each other
 #   file FILE LINES  a module (x.c and x.h are one, FOLDER/x) and its longest file
 #   uses A B WHY     module A depends on module B
-# Output: what is wrong, each line with "wrong: " before it; then the picture.
+# Output: errors, each with "wrong: " before it; then the picture.
 
 # Whether a folder is ROOT or in it
 function is_in(folder, root) {

@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Each script of contrib/bench in a short form: it ends, and tells all of its figures.
-# What they are depends on the machine, but for those that are counted.
+# Each script of contrib/bench in a short form: it must finish, and print all figures.
+# Times depend on the machine, so the tests check only counts.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
@@ -11,7 +11,7 @@
 export RCV_BUILD RCV_PREFIX
 bench=$top/contrib/bench
 
-# table LINES COLUMNS: ./rows has so many lines, of numbers from that column on
+# table LINES COLUMN: checks that ./rows has LINES lines, with numbers from COLUMN on
 table() {
     awk -v lines="$1" -v first="$2" '
         { for (i = first; i <= NF; ++i) if ($i !~ /^-?[0-9.]+$/) bad = $0 }
@@ -22,7 +22,7 @@ table() {
         }' rows >wrong || fail "$(cat wrong): $(cat out)"
 }
 
-# All tables, of figures that mean nothing
+# All tables, with too few repetitions for useful figures
 test_run() {
     timeout 300 "$bench/run.sh" -s >out 2>err || fail "$(tail -n 5 err)"
     grep -E '^(put|get|am)_[a-z]* [0-9]+ B |^idle ' out |
@@ -38,7 +38,7 @@ test_limits() {
     sed 's/^/# /' out
 }
 
-# The check finds what is too expensive, and what has become cheaper than its limit
+# The check detects costs above the limit, and costs far below it
 test_limits_are_checked() {
     local edit
     mkdir -p contrib/bench
@@ -51,8 +51,8 @@ test_limits_are_checked() {
     done
 }
 
-# A compare and swap of mode extended takes one round trip and four requests; and one of
-# mode proxy at most half a message, if 16 are under way
+# A compare and swap of mode extended takes one round trip and four requests. One of
+# mode proxy takes at most half a message if 16 are in flight
 test_atomics() {
     timeout 300 "$bench/atomics.sh" -n 20 -r 1 -b 2 >out 2>err || fail "$(tail -n 5 err)"
     grep -E '^(rc_mlx5|native|extended|proxy|proxy-busy) ' out >rows
@@ -71,7 +71,7 @@ test_atomics() {
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
 }
 
-# Others are run where what they measure is tested
+# Other tests run the other scripts
 test_all_scripts_are_run() {
     local script
     for script in "$bench"/*.sh; do
@@ -88,16 +88,16 @@ cost() {
         put:short:8:10
 }
 
-# valgrind shows no vector registers to who traps a doorbell. A program that stores one
-# there must be told so, instead of waiting for what zeros have posted
+# Under valgrind the emulator cannot read vector registers at a doorbell. A program that
+# stores one must end with a message, instead of waiting for an operation of zeros
 test_vector_store_under_valgrind() {
-    grep -qw avx /proc/cpuinfo || return 0 # There is none
+    grep -qw avx /proc/cpuinfo || { echo "# skipped: this CPU has no AVX"; return; }
     fabric_up --hosts 1 --links 1
     (cost server || :) >server.log 2>&1 &
-    ! (cost client; exit $?) >client.log 2>&1 || fail "it has worked"
+    ! (cost client; exit $?) >client.log 2>&1 || fail "the client did not fail"
     wait
     grep -q 'vector register.*UCX_IB_MMIO_MODE=db' client.log ||
-        fail "it is not told why: $(tail -n 3 client.log)"
+        fail "no reason was printed: $(tail -n 3 client.log)"
     fabric_down --force
 }
 

@@ -2,15 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# configure accepts a UCX source tree that matches the runtime, be it read-only
-# and unconfigured, and refuses every other one with the reason.
+# configure accepts a UCX source tree that matches the runtime, even if it is read-only
+# and not configured, and refuses all others with the reason.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 ucx_src=$(sed -n 's/^--with-ucx-src=//p' "$RCV_BUILD/configure.args")
 
-# fake_tree VERSION: what configure looks at before it compiles anything
+# fake_tree VERSION: creates the files that configure reads before it compiles
 fake_tree() {
     local major minor patch file
     IFS=. read -r major minor patch <<<"$1"
@@ -26,14 +26,14 @@ define([ucx_ver_patch], $patch)
 EOF
 }
 
-# mirror_tree: "tree" with the contents of the real one, less its config.h
+# mirror_tree: fills "tree" with the contents of the real one, without config.h
 mirror_tree() {
     mkdir tree
     ln -s "$ucx_src"/* tree/
     rm -f tree/config.h
 }
 
-# What the compiler and the shell are like is asked once for all tests
+# Share the results about compiler and shell between all tests
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 (cd "$scratch" && "$top/configure" --cache-file="$scratch/cache" \
@@ -95,7 +95,7 @@ test_source_tree_configured_without_assertions() {
     sed 's/ENABLE_ASSERT .*/ENABLE_ASSERT 0/' \
         "$RCV_BUILD/ucx-config/config.h" >tree/config.h
     if cmp -s tree/config.h "$RCV_BUILD/ucx-config/config.h"; then
-        # The runtime has none: make the tree the one that has
+        # The runtime has none, so add it to the tree
         echo "#define ENABLE_ASSERT 1" >>tree/config.h
     fi
     fails 1 'does not match the configuration of the installed UCX' \
@@ -117,7 +117,7 @@ test_source_tree_unconfigured_and_read_only() {
     [ ! -e tree/config.h ] || fail "configure wrote to the source tree"
 }
 
-# The emulator is of use to who has no UCX, or no sources of it
+# The emulator can be built without UCX and its sources
 test_emulator_without_ucx() {
     local emu=$PWD/inst/bin/mlx5emu
     check configure --without-ucx --prefix="$PWD/inst" >log
@@ -130,7 +130,7 @@ test_emulator_without_ucx() {
 ./share/man/man1/mlx5emu.1
 EOF
     ! ldd inst/bin/mlx5emu inst/lib/mlx5emu/libmlx5emu.so |
-        grep -E 'libuc|libibverbs|libmlx5\.' || fail "it is linked with these"
+        grep -E 'libuc|libibverbs|libmlx5\.' || fail "it is linked with these libraries"
     fabric_up --links 1
     "$emu" exec -n "$fabric" 1 -- ibv_devinfo >devices 2>&1 || fail "$(cat devices)"
     fabric_down

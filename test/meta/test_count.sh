@@ -2,8 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The counting of test results (contrib/test_count.sh): no way to lose a
-# failure.
+# The counting of test results (contrib/test_count.sh) loses no failure.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$top/contrib/test_count.sh"
@@ -152,7 +151,7 @@ test_tap_bad_exit_after_success() {
     counts "1 1" count_tap log 3
 }
 
-# script COUNT: its tests end in all ways, so many beside each other
+# script COUNT: writes a script whose tests end in all ways, COUNT in parallel
 script() {
     cat >script.sh <<EOF
 . "$top/test/e2e/lib/tap.sh"
@@ -165,7 +164,7 @@ test_4() { fail "by itself"; }
 test_5() { false || true; ! false; }
 run_tests $1
 EOF
-    ! TAP_FILTER= bash script.sh >out 2>&1 || fail "it has ended well: $(cat out)"
+    ! TAP_FILTER= bash script.sh >out 2>&1 || fail "it exited with status 0: $(cat out)"
     counts "2 3" count_tap out 1
     counts 2 grep -c '^ok [15] - test_[15]$' out
     check grep -q '^# ended in line 5 of script.sh: n=.*grep -c' out
@@ -181,7 +180,8 @@ test_scripts_lose_no_failure_side_by_side() {
     script 2
 }
 
-# each_is_a_suite TREE: its scripts are what contrib/test.sh runs, each by its own name
+# each_is_a_suite TREE: checks that contrib/test.sh runs all scripts of TREE, and no
+# others
 each_is_a_suite() {
     local top=$1 build_dir=$RCV_BUILD
     eval "$(sed -n '/^all_suites() {/,/^}/p' "$top/contrib/test.sh")"
@@ -194,7 +194,7 @@ test_each_script_is_a_suite() {
     each_is_a_suite "$top" || fail "contrib/test.sh does not run these, or runs others"
 }
 
-# ... and what the test above is for
+# The test above detects a missing or additional script
 test_a_script_in_a_wrong_folder_is_found() {
     local file
     mkdir -p tree/contrib tree/test/meta tree/test/e2e/peers/deeper
@@ -203,7 +203,7 @@ test_a_script_in_a_wrong_folder_is_found() {
     each_is_a_suite "$PWD/tree" || fail "these are"
     for file in e2e/peers/deeper/test_c.sh e2e/peers/test_a.sh; do
         touch "tree/test/$file"
-        ! each_is_a_suite "$PWD/tree" || fail "$file is not found"
+        ! each_is_a_suite "$PWD/tree" || fail "$file was not detected"
         rm "tree/test/$file"
     done
 }

@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The demo's program, over TCP on this machine; and its judge, which has to
-# refuse traces that have one thing wrong each, and to accept right ones.
+# The demo's program, over TCP on this machine; and its judge, which must refuse traces
+# with one error each, and accept correct ones.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -12,12 +12,12 @@ judge=${RCV_JUDGE:-$RCV_BUILD/src/tools/demo/demo_trace_check}
 base=$((0x700000000000))
 big=$((base + 4096))
 
-# word EP SEQ INDEX: the contents of a put, as demo_word.h has them
+# word EP SEQ INDEX: prints the contents of a put, as in demo_word.h
 word() {
     printf '0x%016x' $(((0xa7 << 56) | ($1 << 48) | ($2 << 17) | $3))
 }
 
-# entry SEQ ADDR LENGTH DATA [FLAG [QPN [OP [HOST]]]]: one line of a trace
+# entry SEQ ADDR LENGTH DATA [FLAG [QPN [OP [HOST]]]]: prints a line of a trace
 entry() {
     local duplicate=false partial=false last=false
     [ -z "${5:-}" ] || local "$5=true"
@@ -44,7 +44,7 @@ two() { entry "$1" "$base" 8 "$(word 0 2 0)"; }
 three() { entry "$1" "$big" 8192 "$(word 0 3 0)" "" "${2:-1}"; }
 other() { entry "$1" $((base + 64)) 8 "$(word 1 1 0)" "" 3; }
 
-# judged STATUS TEXT: the judge says so of ./trace
+# judged STATUS TEXT: runs the judge on ./trace, and checks its status and output
 judged() {
     local out status=0
     ledger
@@ -63,14 +63,14 @@ test_judge_accepts_right_traces() {
       entry 6 "$base" 8 0x1 "" 1 write 1
       entry 7 $((base - 8)) 8 0x2; } >trace
     judged 0 "executed=4"
-    # one came again and was not executed
+    # a repeated one that was not executed
     { one 1; two 2; three 3; other 4
       entry 5 "$base" 8 "$(word 0 2 0)" duplicate; } >trace
     judged 0 "suppressed=1"
 }
 
 test_judge_accepts_cut_puts() {
-    # by UCX, into two messages
+    # divided by UCX into two messages
     { one 1; two 2
       entry 3 "$big" 4096 "$(word 0 3 0)"
       entry 4 $((big + 4096)) 4096 "$(word 0 3 512)"; other 5; } >trace
@@ -81,7 +81,7 @@ test_judge_accepts_cut_puts() {
       other 4
       entry 5 $((big + 4096)) 4096 "$(word 0 3 512)" last; } >trace
     judged 0 "messages=4"
-    # cut by a failure, and repeated elsewhere
+    # cut by a failure, and repeated on another lane
     { one 1; two 2
       entry 3 "$big" 4096 "$(word 0 3 0)" partial
       three 4 2; other 5; } >trace
@@ -107,10 +107,10 @@ test_judge_sees_lost_puts() {
 test_judge_sees_repeated_puts() {
     { one 1; two 2; two 3; three 4; other 5; } >trace
     judged 1 "again"
-    # behind its successor: memory goes back
+    # after its successor: memory is reverted
     { one 1; two 2; one 3; three 4; other 5; } >trace
     judged 1 "again"
-    # the end of one that was cut arrives after the repetition
+    # the end of a cut one arrives after the repetition
     { one 1; two 2; other 3
       entry 4 "$big" 4096 "$(word 0 3 0)" partial
       three 5 2
@@ -153,7 +153,7 @@ test_judge_sees_bad_arguments() {
     fails 2 "no ledger" "$judge" ledger 0
 }
 
-# start_server OPTIONS...: in the background; $server and $port tell of it
+# start_server OPTIONS...: starts it in the background; sets $server and $port
 start_server() {
     local i
     UCX_TLS=tcp timeout 60 "$demo" server -p 0 -P port "$@" >server.log 2>&1 &
@@ -176,7 +176,7 @@ test_program_over_tcp() {
     wait "$server" || fail "server: $(cat server.log)"
     check grep -q '^summary: ok=1 .* posted=3000 completed=3000 ' summary
     puts=$(sed 's/.* puts=\([0-9]*\).*/\1/' summary)
-    [ "$(grep -c ^put ledger)" -eq "$puts" ] || fail "the ledger lacks puts"
+    [ "$(grep -c ^put ledger)" -eq "$puts" ] || fail "puts are missing in the ledger"
     grep -q '^  OK' client.log || fail "$(cat client.log)"
 }
 
@@ -213,7 +213,7 @@ test_program_fails_with_its_server() {
     wait $client || status=$?
     [ "$status" -eq 1 ] || fail "status $status: $(cat client.log)"
     check grep -q '^summary: ok=0 .* checked=0 ' summary
-    # every operation came to an end, though with an error
+    # each operation completed, some with an error
     check grep -Eq ' posted=([0-9]+) completed=\1 failed=[1-9]' summary
 }
 
@@ -222,7 +222,7 @@ test_program_fails_with_its_client() {
     start_server
     timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port
                        echo nonsense, longer than the header of a message >&3
-                       cat <&3 || true" &>/dev/null || fail "the server does not end"
+                       cat <&3 || true" &>/dev/null || fail "the server does not exit"
     wait "$server" || status=$?
     [ "$status" -eq 1 ] || fail "status $status: $(cat server.log)"
     check grep -q "no message of varuna_demo" server.log
@@ -236,7 +236,7 @@ test_program_fails_with_its_client() {
     check grep -q "the other side is gone" server.log
 }
 
-# Each way to do one operation wrong is noticed, and named
+# Each kind of sabotage is detected and named
 test_program_notices_sabotage() {
     local mode text status
     gcc -shared -fPIC -D_GNU_SOURCE -o sabotage.so \
@@ -261,7 +261,7 @@ message-lost came where .* was expected
 message-twice came again
 message-torn wrong contents
 END
-    # and without any, it is fine
+    # and without sabotage there is no error
     rm -f port
     start_server
     UCX_TLS=tcp LD_PRELOAD=$PWD/sabotage.so timeout 60 \

@@ -2,28 +2,29 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What the documents refer to exists: files, headings, tests, mutations, models, functions.
+# Everything that the documents refer to exists: files, headings, tests, mutations,
+# models, functions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
-# documents: all of them, with their paths in the checkout
+# documents: prints all of them, with their paths in the checkout
 documents() {
     (cd "$top" && find . -name '*.md' -not -path './_*' -not -path './.git/*' \
                        -not -path '*/_build*' | sed 's|^\./||')
 }
 
-# anchors FILE: of its headings, as a browser of the repository makes them
+# anchors FILE: prints the anchors of its headings, as GitHub makes them
 anchors() {
     sed -n 's/^##* //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'
 }
 
-# links FILE: the targets of its links that are not addresses of the web
+# links FILE: prints the targets of its links, except web addresses
 links() {
     awk '/^```/ { code = !code } !code' "$1" | tr '\n' ' ' |
         grep -oE '\]\( *[^) ]+ *\)' | tr -d ']() ' | grep -v '^https*:' || true
 }
 
-# check_links DIR DOCUMENT...: of these documents, named below DIR
+# check_links DIR DOCUMENT...: checks the links of these documents, named below DIR
 check_links() {
     local document link path anchor wrong=0 count=0 top=$1
     shift
@@ -50,7 +51,7 @@ check_links() {
     [ $wrong = 0 ] || fail "links are broken"
 }
 
-# has_test SUITE NAME: a test of a script, or CLASS.NAME of a gtest suite
+# has_test SUITE NAME: whether a script has this test, or a gtest suite CLASS.NAME
 has_test() {
     local script class name
 
@@ -66,12 +67,12 @@ has_test() {
     return 1
 }
 
-# has_mutation NAME
+# has_mutation NAME: whether there is this mutation
 has_mutation() {
     [ -e "$top/test/mutations/$1.patch" ]
 }
 
-# check_invariants DOCUMENT: each line of its table of tests
+# check_invariants DOCUMENT: checks each line of its table of tests
 check_invariants() {
     local rows number tests mutations models word wrong=0 suite name
 
@@ -104,7 +105,7 @@ check_invariants() {
                 }
         done
     done <<<"$rows"
-    [ $wrong = 0 ] || fail "the table is not true"
+    [ $wrong = 0 ] || fail "the table is wrong"
 }
 
 test_links() {
@@ -116,7 +117,7 @@ test_invariants() {
     check_invariants "$top/docs/RECOVERY.md"
 }
 
-# check_walks DOCUMENT: the functions that it names exist
+# check_walks DOCUMENT: checks that the functions that it names exist
 check_walks() {
     local names name wrong=0
 
@@ -135,13 +136,13 @@ test_walks() {
     check_walks "$top/CONTRIBUTING.md"
 }
 
-# hardware_rows DOCUMENT: of its table of assumptions
+# hardware_rows DOCUMENT: prints the rows of its table of assumptions
 hardware_rows() {
     grep -E '^\| [0-9]+ \|' "$1"
 }
 
-# check_hardware DOCUMENT: the functions, checks and quirks that it names exist, and it has
-# all checks and quirks
+# check_hardware DOCUMENT: checks that the functions, checks and quirks that it names
+# exist, and that no check and no quirk is missing
 check_hardware() {
     local rows file function word checks quirks wrong=0
     local table=$top/src/tools/rc_varuna_check/check_table.c
@@ -180,7 +181,7 @@ check_hardware() {
             wrong=1
         }
     done
-    [ $wrong = 0 ] || fail "the table of assumptions is not true"
+    [ $wrong = 0 ] || fail "the table of assumptions is wrong"
 }
 
 test_hardware() {
@@ -201,7 +202,7 @@ test_wrong_assumptions_are_found() {
     fails 1 'no option UCX_RC_VARUNA_NONE' check_hardware wrong.md
 }
 
-# The checks themselves
+# The checks detect errors
 test_stale_walk_is_found() {
     sed 's/uct_varuna_req_start/uct_varuna_req_gone/' "$top/CONTRIBUTING.md" >stale.md
     fails 1 'there is no uct_varuna_req_gone' check_walks stale.md
@@ -216,7 +217,7 @@ test_broken_links_are_found() {
     check_links . document.md
 }
 
-# Here as well as in test_mutations, which takes a minute
+# Also here, because test_mutations takes a minute
 test_mutations_apply() {
     check bash "$top/test/e2e/lib/mutant.sh" -n
 }

@@ -2,18 +2,18 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What "make install" puts where, that "make uninstall" leaves nothing of it, and that
-# "make dist" leaves nothing out. What takes a build of its own, "make distcheck" and
-# the Debian package, is in test_packages.sh.
+# "make install" installs the right files, "make uninstall" removes all of them, and
+# "make dist" contains all files. test_packages.sh tests "make distcheck" and the Debian
+# package, which need their own builds.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
-# quiet COMMAND...: with its output only if it fails
+# quiet COMMAND...: prints its output only if it fails
 quiet() {
     "$@" >log 2>&1 || fail "failed: $*: $(tail -n 5 log)"
 }
 
-# installed: files below ./root, relative to the prefix; libtool's own are its affair
+# installed: prints the files below ./root, relative to the prefix, except libtool's
 installed() {
     find root \( -type f -o -type l \) ! -name '*.la' ! -name '*.so.*.*' |
         sed "s|^root$RCV_PREFIX/||" | sort
@@ -39,11 +39,11 @@ END
     quiet make -C "$RCV_BUILD" install DESTDIR="$PWD/root"
     installed >there
     diff wanted there || fail "other files are installed"
-    # A user may write what was not there, and must not be asked for more
+    # Other users must not be able to write files
     [ -z "$(find root -perm /022 -type f)" ] || fail "others can write"
     quiet make -C "$RCV_BUILD" uninstall DESTDIR="$PWD/root"
     find root ! -type d >left
-    [ ! -s left ] || fail "these are left: $(cat left)"
+    [ ! -s left ] || fail "these files are left: $(cat left)"
 }
 
 test_dist_is_complete() {

@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# rc_varuna_run: the installed one, and beside stand-ins for UCX of other
-# versions; and that all commands and scripts can be asked for help.
+# rc_varuna_run: the installed one, and with stand-ins for other versions of UCX. Also
+# the help of all commands and scripts.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -12,7 +12,7 @@ plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
 read -r major minor patch < <("$top/config/ucx_version.sh" installed ucx_info |
                               tr . ' ')
 
-# fake_ucx MAJOR MINOR PATCH: ./lib/libucp.so.0 that tells this version
+# fake_ucx MAJOR MINOR PATCH: makes ./lib/libucp.so.0 that reports this version
 fake_ucx() {
     mkdir -p lib
     cat >ucp.c <<EOF
@@ -28,13 +28,13 @@ EOF
 }
 
 test_preloads_into_an_old_ucx() {
-    ((major == 1 && minor < 22)) || return 0
+    ((major == 1 && minor < 22)) || { echo "# skipped: this UCX has a plugin path"; return; }
     fails 0 "^LD_PRELOAD=$plugin\$" "$run" env
     fails 0 "^LD_PRELOAD=$plugin\$" "$run" -p
 }
 
 test_keeps_what_is_preloaded() {
-    ((major == 1 && minor < 22)) || return 0
+    ((major == 1 && minor < 22)) || { echo "# skipped: this UCX has a plugin path"; return; }
     export LD_PRELOAD=libm.so.6
     fails 0 "^LD_PRELOAD=libm.so.6:$plugin\$" "$run" -p
 }
@@ -103,8 +103,8 @@ test_help_and_version() {
     fails 125 'Usage' "$run" --helpless
 }
 
-# helps COMMAND...: it prints its usage on standard output when it is asked to, by
-# either option, and nothing else happens
+# helps COMMAND...: checks that it prints its usage on standard output with -h and
+# --help, and does nothing else
 helps() {
     local option
 
@@ -150,7 +150,7 @@ test_all_scripts_help() {
 test_man_page() {
     local page=$RCV_PREFIX/share/man/man1/rc_varuna_run.1
     [ -s "$page" ] || fail "$page is not installed"
-    # Every option that the help names is in it
+    # It has all options of the help
     for option in $("$run" -h | grep -oE '^  -.*' | grep -oE -e '--?[a-zA-Z]+\b'); do
         grep -qF -- "${option//-/\\-}" "$page" || fail "$option is not in $page"
     done

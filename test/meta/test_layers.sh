@@ -3,20 +3,21 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # Dependencies of the emulator and of the plugin, from the includes of their sources and
-# from the symbols of their objects: they point down, as test/meta/layers/ has it.
+# from the symbols of their objects: they point down, in the order of test/meta/layers/.
 #
-# A call through a table of functions names no symbol of the implementation, so it is not
-# counted. The headers that declare such tables are listed in test/meta/layers/, with what
-# each is for: in the plugin the rows of the bus, the handlers of inner interfaces, the sinks
-# of events of endpoints and ports, the operations of a mode of atomics, jobs of the clock,
-# and the requests of a lane that is gone go up to another room; in the emulator the two ends
-# of the wire, forks, and the service thread's callbacks. A header that is not listed fails.
+# A call through a table of functions names no symbol of the implementation, so it is
+# not counted. test/meta/layers/ lists the headers that declare such tables, and their
+# purpose. In the plugin the rows of the bus, the handlers of inner interfaces, the
+# sinks of events of endpoints and ports, the operations of a mode of atomics, jobs of
+# the clock, and the requests of a destroyed lane go up to another room; in the emulator
+# the two ends of the wire, forks, and the service thread's callbacks. A header that is
+# not listed fails.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
 libc=$(gcc -print-file-name=libc.so.6)
 
-# modules SRC: "file" lines; a module is x.c together with x.h
+# modules SRC: prints "file" lines; a module is x.c together with x.h
 modules() {
     (cd "$1" && find . -name '*.[ch]' -o -name '*.inl' | sed 's|^\./||' | xargs wc -l) |
         awk '$2 != "total" { sub(/\.(c|h|inl)$/, "", $2)
@@ -24,8 +25,8 @@ modules() {
              END { for (module in lines) print "file", module, lines[module] }'
 }
 
-# includes SRC: "uses" lines of #include "...", and of #include <uct/ib/varuna/...>, as
-# the plugin names a file of another folder
+# includes SRC: prints "uses" lines for #include "...", and for #include
+# <uct/ib/varuna/...>, which the plugin uses for files of other folders
 includes() {
     (cd "$1" && grep -rHoE --include='*.[ch]' --include='*.inl' \
                      '^#include ("[^"]+"|<uct/ib/varuna/[^>]+>)' .) |
@@ -44,9 +45,9 @@ includes() {
         }'
 }
 
-# symbols OBJECTS_DIR SRC: "uses" lines of undefined symbols that another object defines.
-# What libc has as well stands before its functions on purpose, and nobody else means it.
-# An object without a source is left of one that was moved.
+# symbols OBJECTS_DIR SRC: prints "uses" lines for undefined symbols that another object
+# defines. Symbols that libc also defines are wrappers for programs, so they do not
+# count. An object without a source is stale.
 symbols() {
     nm -D --defined-only "$libc" | awk '{ sub(/@.*/, "", $3); print "libc", $3 }' >libc
     (cd "$1" && find . -path '*/.libs/*.o' -o -name '*.o' \
@@ -67,7 +68,7 @@ symbols() {
          }' libc symbols
 }
 
-# judge LAYERS SRC OBJECTS: prints the picture; fails if something points up
+# judge LAYERS SRC OBJECTS: prints the picture; fails if a dependency points up
 judge() {
     {
         sed -E '/^(#|table )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
@@ -75,7 +76,7 @@ judge() {
         includes "$2"
         symbols "$3" "$2"
     } >graph
-    # A module that is named and is not there is another project's
+    # A module without a file belongs to another project
     awk 'FNR == NR { if ($1 == "file") there[$2] = 1; next }
          $1 != "uses" || (($2 in there) && ($3 in there))' graph graph |
         awk -f "$top/test/meta/layers.awk" >picture
@@ -93,7 +94,8 @@ test_plugin() {
     judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" "$RCV_BUILD/src/uct/ib/varuna"
 }
 
-# tables LAYERS SRC: fails unless the headers with pointers to functions are those listed
+# tables LAYERS SRC: fails unless exactly the headers with pointers to functions are
+# listed
 tables() {
     (cd "$2" && grep -rlE --include='*.h' \
                      '\(\*[a-z_]+\)\(|^ +uct_[a-z_]+_(handler|callback)_t +[a-z_]+;' .) |
@@ -115,7 +117,7 @@ test_new_table_is_found() {
     fails 1 '> core/varuna_pace.h' tables "$top/test/meta/layers/varuna" src
 }
 
-# The document has the picture of the rooms
+# The document contains the picture of the rooms
 test_architecture_shows_the_picture() {
     judge "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" \
         "$RCV_BUILD/src/uct/ib/varuna"
@@ -126,7 +128,7 @@ test_architecture_shows_the_picture() {
         fail "docs/ARCHITECTURE.md shows another picture: $(cat difference)"
 }
 
-# The test itself: an include and a call that point up are found
+# The test detects an include and a call that point up
 test_upward_include_is_found() {
     cp -r "$top/src/tools/mlx5emu" src
     echo '#include "../proto/emu_engine.h"' >>src/base/emu_lock.c
@@ -143,7 +145,7 @@ test_upward_call_is_found() {
         judge "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu" objects
 }
 
-# What a moved file has left in the build directory does not count
+# Stale objects of moved files do not count
 test_object_without_source() {
     cp -r "$RCV_BUILD/src/tools/mlx5emu" objects
     echo 'void emu_lock(void) { }' |
@@ -152,7 +154,7 @@ test_object_without_source() {
     ! grep -q emu_moved symbols || fail "$(grep emu_moved symbols)"
 }
 
-# The responder is in a lower line than the atomics of the requester
+# The responder is below the atomics of the requester, but apart
 test_folders_that_are_apart() {
     cp -r "$top/src/uct/ib/varuna" src
     echo '#include <uct/ib/varuna/responder/proxy/varuna_home.h>' >>src/requester/amo/varuna_amo.c

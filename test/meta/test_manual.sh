@@ -2,35 +2,36 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# rc_varuna(7) is true: it has all options with their defaults, as ucx_info -cf, and
-# all counters. So is the table of TUNING.md, and ucx_info explains each option.
+# rc_varuna(7) has all options with their defaults, as ucx_info -cf, and all counters.
+# The table of TUNING.md has the same options, and ucx_info explains each option.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 page=$RCV_PREFIX/share/man/man7/rc_varuna.7
 
-# options: NAME=DEFAULT, as the manual page has them
+# options: prints NAME=DEFAULT for each option in the manual page
 options() {
     sed -n 's/^\.BR \(UCX_RC_VARUNA_[A-Z_]*\) \(=.*\)/\1\2/p' "$page" |
         sed 's/\\//g'
 }
 
-# config [NAME=VALUE...]: what ucx_info tells of our options, sorted
+# config [NAME=VALUE...]: prints rc_varuna's options from ucx_info, sorted
 config() {
     env "$@" "$emu" exec -n "$fabric" 0 -- \
         "$run" ucx_info -c 2>/dev/null |
         grep '^UCX_RC_VARUNA_' | sort
 }
 
-# tuning_options: the same of TUNING.md
+# tuning_options: prints those of TUNING.md
 tuning_options() {
     sed -n -e '1,/^## All options/d' \
         -e 's/^| `\([A-Z_]*\)` | \([^ |]*\) | .*/UCX_RC_VARUNA_\1=\2/p' \
         "$top/docs/TUNING.md"
 }
 
-# options_are_told_by FUNCTION
+# options_are_told_by FUNCTION: compares the options that FUNCTION prints with
+# ucx_info's
 options_are_told_by() {
     local defaults
 
@@ -43,15 +44,15 @@ options_are_told_by() {
     # The names are the same
     printf '%s\n' "${defaults[@]%%=*}" | sort >told.names
     sed 's/=.*//' real >real.names
-    diff told.names real.names || fail "there are other options"
+    diff told.names real.names || fail "the options differ"
 
-    # And what is called their defaults changes nothing
+    # Setting each option to its documented default changes nothing
     config "${defaults[@]}" >told
-    diff told real || fail "there are other defaults"
+    diff told real || fail "the defaults differ"
 
-    # A value that is no default does, or this would prove nothing
+    # Another value changes the output, so the check above can fail
     config "${defaults[@]}" UCX_RC_VARUNA_GIVE_UP=17s >other
-    ! cmp -s other real || fail "UCX does not take values"
+    ! cmp -s other real || fail "UCX ignores values"
 }
 
 test_options() {
@@ -63,7 +64,7 @@ test_tuning() {
     options_are_told_by tuning_options
 }
 
-# ucx_info -cf has a sentence, and the unit, of each option, and none is deprecated
+# ucx_info -cf has a sentence and the unit for each option, and none is deprecated
 test_options_are_explained() {
     unset "${!UCX_@}"
     fabric_up --hosts 1

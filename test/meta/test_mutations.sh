@@ -2,18 +2,17 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The tests are tested: the plugin is built with each deliberate mistake of
-# test/mutations (mutant.sh), and the sweep has to find it. The same runs of the plugin
-# without a mistake find nothing. Each run is one in which the mistake shows whatever the
-# speed of the machine: what has to come in between is held until it does, or is what the
-# rule itself waits for.
+# Tests of the tests: the plugin is built with each deliberate mistake of test/mutations
+# (mutant.sh), and a test must detect it. The same run without the mistake must pass.
+# Each run shows the mistake at any speed of the machine: concurrent events are held
+# until they are due, or are those for which the rule itself waits.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
 
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 
-# Of each mistake, the options of a short sweep which finds it, and what that says
+# For each mistake, options of a short sweep that detects it, and the sweep's message
 finds_blind_resend='-s put_short -f mute -n 2'
 shows_blind_resend='was executed 2 times'
 finds_no_fence='-s put_bcopy -f late_alone -n 1'
@@ -32,13 +31,13 @@ finds_am_unordered='-s am_short -f mute -n 1-3'
 shows_am_unordered='message.* arrived'
 finds_old_errors='-w 5 -q -s am_short -f silent -n 1'
 shows_old_errors='the final flush did not end'
-# Of one link, whose path is held down for all of the run after the first error
+# With one link, whose path is held down for the whole run after the first error
 hold_no_generation=60s
 finds_no_generation='-w 5 -q -L 1 -s put_short -f mute -n 1'
 shows_no_generation='the final flush did not end'
 
-# made MISTAKE: builds it, once for all tests; sets launcher and plugin, which are empty
-# without a mistake
+# made MISTAKE: builds it, once for all tests. Sets $launcher and $plugin, which are
+# empty for "none"
 made() {
     launcher=
     plugin=
@@ -47,7 +46,7 @@ made() {
     plugin=${launcher%/bin/*}/lib/ucx/libuct_varuna.so.0
 }
 
-# sweep MISTAKE OPTIONS...: into ./out
+# sweep MISTAKE OPTIONS...: runs ft_sweep; its output is in ./out
 sweep() {
     local status=0 mistake=$1
     shift
@@ -57,7 +56,7 @@ sweep() {
     return $status
 }
 
-# found MISTAKE: a run fails with it, and the driver says what is wrong
+# found MISTAKE: checks that the sweep fails with it, with the expected message
 found() {
     local options=finds_$1 shows=shows_$1 hold=hold_$1
     hold=${!hold:-}
@@ -67,7 +66,7 @@ found() {
         fail "$1 was not found by: ${!options}: $(tail -n 1 out)"
     fi
     grep -m 1 "^FAILED.*${!shows}" out | cut -c 1-200 | sed "s/^/# $1: /" ||
-        fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
+        fail "$1: the sweep failed for another reason: $(tail -n 3 out)"
 }
 
 test_blind_resend() { found blind_resend; }
@@ -81,11 +80,11 @@ test_am_unordered() { found am_unordered; }
 test_old_errors() { found old_errors; }
 test_no_generation() { found no_generation; }
 
-# Atomics: by a short sweep, in which the last confirm comes late, or by the interleavings
-# of the unit test
+# Mistakes in atomics are detected by a short sweep with a late last confirm, or by the
+# interleavings of the unit test
 flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow -n 10 -d 500'
 
-# sweep_atoms MISTAKE OPTIONS...: into ./out
+# sweep_atoms MISTAKE OPTIONS...: runs ft_atom_sweep; its output is in ./out
 sweep_atoms() {
     local mistake=$1
     shift
@@ -94,21 +93,22 @@ sweep_atoms() {
         timeout 300 "$apps/ft_atom_sweep" ${plugin:+-P "$plugin"} -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_atom_job" >out 2>&1
 }
 
-# found_by_atoms PATTERN MISTAKE OPTIONS...: it says PATTERN
+# found_by_atoms PATTERN MISTAKE OPTIONS...: checks that it fails with a message PATTERN
 found_by_atoms() {
     local shows=$1
     shift
     ! sweep_atoms "$@" || fail "$1 was not found: $(tail -n 1 out)"
     grep -m 1 "^FAILED.*$shows" out | cut -c 1-200 | sed "s/^/# $1: /" ||
-        fail "$1: the sweep failed otherwise: $(tail -n 3 out)"
+        fail "$1: the sweep failed for another reason: $(tail -n 3 out)"
 }
 
-# unit PROGRAM TEST: into ./out
+# unit PROGRAM TEST: runs a gtest; its output is in ./out
 unit() {
     timeout 120 "$1" --gtest_filter="test_varuna_$2" >out 2>&1
 }
 
-# found_by_unit MISTAKE TEST
+# found_by_unit MISTAKE TEST: checks that the gtest fails with the mistake, and only
+# then
 found_by_unit() {
     local program
     unit "$RCV_BUILD/test/gtest/gtest_varuna" "$2" ||
@@ -119,8 +119,8 @@ found_by_unit() {
         fail "$1: $2 failed otherwise: $(tail -n 3 out)"
 }
 
-# contend MISTAKE HOW: as test_home.sh, until somebody finds that a result is lost. Many
-# compare and swaps take long between their read and their write. HOW is lose, or leave
+# contend MISTAKE HOW: as test_home.sh, until a result is lost. Many compare and swaps
+# wait between their read and their write. HOW is lose, or leave
 contend() {
     . "$top/test/e2e/atomics/ft_amo.sh"
     run=$launcher
@@ -134,12 +134,12 @@ contend() {
     judge_home extended
 }
 
-# found_by_contention MISTAKE HOW: results are lost or doubled
+# found_by_contention MISTAKE HOW: checks that results are lost or duplicate
 found_by_contention() {
     made "$1"
     ! (contend "$@") >out 2>&1 || fail "$1 was not found"
     grep -m 1 -E '^# (fetch-and-add|add|compare-and-swap|swap):|our bit was' \
-        out | cut -c 1-200 || fail "$1: it failed otherwise: $(tail -n 3 out)"
+        out | cut -c 1-200 || fail "$1: it failed for another reason: $(tail -n 3 out)"
 }
 
 test_amo_any_nic() { found_by_contention amo_any_nic lose; }
@@ -164,7 +164,7 @@ test_amo_not_flushed() {
     found_by_atoms '[89a-f][0-9a-f]\{15\} is the final value of' amo_not_flushed $flush_options
 }
 
-# fenced MISTAKE: of test_atomics_rules.sh
+# fenced MISTAKE: runs a test of test_atomics_rules.sh
 fenced() {
     made "$1"
     timeout 300 "$apps/ft_atom_bench" ${plugin:+-P "$plugin"} -n 300 \
@@ -175,7 +175,7 @@ test_amo_fence_passed() {
     fenced none || fail "without a mistake: $(tail -n 3 out)"
     ! fenced amo_fence_passed || fail "amo_fence_passed was not found"
     grep -m 1 -o 'a fence was passed: .*' ft_atom_bench.log | sed 's/^/# /' ||
-        fail "it failed otherwise: $(tail -n 3 out)"
+        fail "it failed for another reason: $(tail -n 3 out)"
 }
 
 # shellcheck disable=SC2086 # words
@@ -183,7 +183,8 @@ test_atomics_without_a_mistake() {
     sweep_atoms none $flush_options || fail "$(head -n 3 out)"
 }
 
-# by_peers MISTAKE TEST [SCRIPT]: of test_peers.sh, or of that, into ./out
+# by_peers MISTAKE TEST [SCRIPT]: runs a test of test_peers.sh, or of SCRIPT; its output
+# is in ./out
 by_peers() {
     made "$1"
     mkdir -p "$1/bin"
@@ -203,23 +204,24 @@ test_amo_no_read() {
     ! by_peers amo_no_read test_puts_are_placed_before_atomics \
         atomics/test_atomics_order.sh || fail "amo_no_read was not found"
     grep -m 1 -o 'after a .*, an atomic finds .*' out | sed 's/^/# /' ||
-        fail "it failed otherwise: $(tail -n 3 out)"
+        fail "it failed for another reason: $(tail -n 3 out)"
 }
 
 test_doubt_nobody() {
     local name=test_messages_to_the_dead_hang
     by_peers none $name || fail "without a mistake: $(grep '^#' out)"
     ! FT_DEAD_WAIT=60 by_peers doubt_nobody $name || fail "doubt_nobody was not found"
-    grep '^# the dead have taken all' out || fail "it failed otherwise: $(tail out)"
+    grep '^# messages to dead processes occupy all DCIs' out ||
+        fail "it failed for another reason: $(tail out)"
 }
 
-# rested MISTAKE TEST: a lane without traffic, by test_standby.sh
+# rested MISTAKE TEST: checks that test_standby.sh detects it on a lane without traffic
 rested() {
     by_peers none "$2" stories/test_standby.sh ||
         fail "without a mistake: $(grep '^#' out)"
     ! by_peers "$1" "$2" stories/test_standby.sh || fail "$1 was not found"
     grep -o 'a message was found in call .*' out | sed 's/^/# /' ||
-        fail "it failed otherwise: $(tail out)"
+        fail "it failed for another reason: $(tail out)"
 }
 
 test_no_standby() { rested no_standby test_message_is_found; }
@@ -235,7 +237,7 @@ test_without_a_mistake_nothing_is_found() {
     done
 }
 
-# What no test names proves nothing
+# A mistake that no test uses proves nothing
 test_each_mistake_is_tested() {
     local patch
     for patch in "$top"/test/mutations/*.patch; do
@@ -245,7 +247,7 @@ test_each_mistake_is_tested() {
     done
 }
 
-# A patch whose place is gone must not be skipped, nor one be applied by guessing
+# A patch that does not apply is not skipped, and none is applied with fuzz
 test_patch_that_does_not_apply() {
     local mistakes=$top/test/mutations
     mkdir -p tree/test/e2e tree/src
@@ -266,7 +268,7 @@ test_patch_that_does_not_apply() {
         bash tree/test/e2e/lib/mutant.sh nonsense
 }
 
-# A plugin of old objects and new sources would not load
+# A mutant of old objects and new sources would not load
 test_build_that_is_older_than_the_sources() {
     local varuna=src/uct/ib/varuna
     mkdir -p old/$varuna old/test/gtest

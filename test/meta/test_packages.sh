@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# "make distcheck", and the Debian package of contrib/deb.sh: each is a build of its
-# own, so this suite is run on request (test/long_suites). Needs lintian.
+# "make distcheck", and the Debian package of contrib/deb.sh: each needs its own build,
+# so this suite runs only on request (test/long_suites). Needs lintian.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
@@ -11,8 +11,8 @@
 ucx_src=$(sed -n "s/.*--with-ucx-src=\([^' ]*\).*/\1/p" \
               < <("$RCV_BUILD/config.status" --config) | head -n 1)
 
-# From a tarball, in a directory that can't be written to, with tests, installed and
-# uninstalled, nothing left. Not optimized, as nothing is measured
+# From a tarball, in a read-only directory: build, test, install, and uninstall all
+# files. Not optimized, because nothing is measured
 test_distcheck() {
     check make -C "$RCV_BUILD" -j"$(nproc)" distcheck \
         DISTCHECK_CONFIGURE_FLAGS="--with-ucx-src=$ucx_src CFLAGS=-O0 \
@@ -21,7 +21,7 @@ CXXFLAGS=-O0" >log 2>&1 || fail "$(tail -n 5 log)"
     rm -f "$RCV_BUILD"/rc_varuna-*.tar.xz
 }
 
-# It unpacks beside Debian's UCX, touches none of its files, and works from there
+# It installs next to Debian's UCX, has no files in common with it, and works from there
 test_debian_package() {
     local package plugin
     package=$(RC_VARUNA_DEB_BUILD=$PWD/build RC_VARUNA_UCX_SRC=$ucx_src \
@@ -30,12 +30,12 @@ test_debian_package() {
         fail "$(tail -n 5 log)"
     check [ -f "$package" ]
     dpkg-deb -f "$package" Depends | grep -q 'libucx0 (= ' ||
-        fail "it does not depend on the very UCX that it was built for"
+        fail "it does not depend on exactly the UCX that it was built for"
     dpkg-deb --fsys-tarfile "$package" | tar -t | sed -n 's|^\.\(.*[^/]\)$|\1|p' |
         sort >ours
     dpkg -L libucx0 ucx-utils libucx-dev 2>/dev/null | sort >ucx
     comm -12 ours <(while read -r f; do [ -d "$f" ] || echo "$f"; done <ucx) >both
-    [ ! -s both ] || fail "these belong to UCX: $(cat both)"
+    [ ! -s both ] || fail "these files belong to UCX: $(cat both)"
     check grep -q '^/usr/share/man/man7/rc_varuna.7.gz$' ours
 
     command -v lintian >/dev/null || fail "lintian is not installed"
@@ -43,7 +43,7 @@ test_debian_package() {
         fail "lintian: $(head -n 5 lintian.log)"
     sed 's/^/# /' lintian.log
 
-    # Its programs look for the libraries in /usr/lib, where they are not now
+    # Its programs search for the libraries in /usr/lib, where they are not installed
     dpkg-deb -x "$package" root
     plugin=$(echo "$PWD"/root/usr/lib/*/ucx/libuct_varuna.so.0)
     fabric_up --hosts 1

@@ -2,17 +2,17 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Our own code under sanitizers, in build directories of their own below this one:
-# the suites and a failover with address and undefined, the engine of the emulator
-# with thread. (The thread sanitizer sees one process only, and a program that has to
-# have it from its start; UCX of the distribution has not.)
+# The project's code with sanitizers, in their own directories below the build
+# directory: the suites and a failover with address and undefined, the engine of the
+# emulator with thread. (The thread sanitizer supports only one process, all of whose
+# code must be built with it; the distribution's UCX is not.)
 #
-# The emulator is preloaded, before the sanitizer's runtime, which must not mind; and
-# doorbells are page faults, which it leaves to the emulator's handler. Leaks are not
-# looked for: UCX's own would be told as well.
+# The emulator is preloaded before the sanitizer's runtime, which must allow it, and
+# leave page faults of doorbells to the emulator's handler. Leaks are not detected,
+# because UCX's would be reported too.
 #
-# ASan's own signal stacks are left out: at the end of a thread it would look at a stack
-# that it has forgotten about (use_sigaltstack).
+# ASan's own signal stacks are off: at the end of a thread it would read a stack that it
+# has already released (use_sigaltstack).
 #
 # RC_VARUNA_SANITIZERS=long runs the whole suites, a longer failover, and the scripts of
 # the fault tests. The plugin under the thread sanitizer: test_threads.sh.
@@ -34,7 +34,7 @@ else
     limit=150
 fi
 
-# sanitized: builds all with address,undefined
+# sanitized: builds everything with address,undefined
 sanitized() {
     local ucx_src
     mkdir -p "$build"
@@ -48,10 +48,10 @@ sanitized() {
         fail "the build failed, see $build: $(grep -h -m 3 rror "$build"/*.log)"
 }
 
-# clean LOG...: no sanitizer had anything to say
+# clean LOG...: checks that no sanitizer has reported an error
 clean() {
     ! grep -hE -A 12 'ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSan' \
-        "$@" | head -n 30 | sed 's/^/# /' | grep . || fail "a sanitizer complains"
+        "$@" | head -n 30 | sed 's/^/# /' | grep . || fail "a sanitizer reports an error"
 }
 
 # suite NAME FILTER: builds a gtest program and runs it
@@ -76,7 +76,7 @@ test_address_and_undefined_emulator() {
     suite gtest_mlx5emu "$filter"
 }
 
-# script NAME FILTER: tests of test_NAME.sh, with the build under sanitizers
+# script NAME FILTER: runs tests of test_NAME.sh with the sanitizers' build
 script() {
     local logs=$PWD/found
     sanitized
@@ -88,7 +88,7 @@ script() {
         timeout 1800 bash "$top"/test/e2e/*/"test_$1.sh" >log 2>&1 ||
         fail "$(grep -v '^ok' log | head -n 10) $(cat "$logs"* 2>/dev/null | head -n 20)"
     ! cat "$logs"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
-        fail "a sanitizer complains"
+        fail "a sanitizer reports an error"
     echo "# $1: $(grep -c '^ok' log) tests"
 }
 

@@ -2,14 +2,14 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# contrib/setup.sh: source entries from all kinds of apt configurations, and the
-# errors of a machine where something is missing. Nothing is downloaded.
+# contrib/setup.sh: source entries from all kinds of apt configurations, and errors if
+# something is missing. Nothing is downloaded.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
 setup=$top/contrib/setup.sh
 
-# system_apt: an apt configuration of the "system", in ./etc
+# system_apt: makes an apt configuration of the "system", in ./etc
 system_apt() {
     mkdir -p etc/sources.list.d
     cat >etc/apt.conf <<EOF
@@ -83,8 +83,8 @@ test_no_package_sources() {
     fails 1 'has no package sources' derive
 }
 
-# fake_machine UID: in ./bin, a machine without libzydis-dev, where the user is
-# UID and apt-get only writes down what it is asked for
+# fake_machine UID: makes ./bin, for a machine without libzydis-dev, where the user is
+# UID and apt-get only records its arguments
 fake_machine() {
     mkdir bin
     cat >bin/dpkg-query <<EOF
@@ -124,14 +124,14 @@ update
 install -y --no-install-recommends libzydis-dev
 EOF
     check "$setup" --install bash
-    [ "$(wc -l <asked)" -eq 2 ] || fail "what is there is installed again"
+    [ "$(wc -l <asked)" -eq 2 ] || fail "installed packages are installed again"
     fails 1 'PACKAGE is missing' "$setup" --install
 }
 
 test_given_source_tree() {
     mkdir tree
     [ "$(RC_VARUNA_UCX_SRC=$PWD/tree "$setup" 2>/dev/null)" = "$PWD/tree" ] ||
-        fail "it is not taken"
+        fail "the tree is not used"
     fails 1 'there is no directory /nowhere' \
         env RC_VARUNA_UCX_SRC=/nowhere "$setup"
 }

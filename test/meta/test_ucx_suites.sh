@@ -2,9 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What the suites of UCX's own tests (test/gtest/ucx_suites) say of themselves: the
-# counts in docs/TESTING.md are true, and each test that is left out, or may skip
-# itself, exists and has a reason.
+# The suites of UCX's own tests (test/gtest/ucx_suites): the counts in docs/TESTING.md
+# are correct, and each test that is left out or may skip itself exists and has a
+# reason.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
@@ -12,7 +12,7 @@
 suites=$top/test/gtest/ucx_suites
 export RCV_BUILD RCV_PREFIX
 
-# counts_are_true LEVEL: the table between its marks in docs/TESTING.md
+# counts_are_true LEVEL: checks the table between its marks in docs/TESTING.md
 counts_are_true() {
     check "$suites/counts.sh" "$1" >counts
     sed -n "/^<!-- counts.sh $1 -->/,/^<!-- end -->/p" "$top/docs/TESTING.md" |
@@ -30,8 +30,8 @@ test_counts_of_ucp() {
     counts_are_true ucp
 }
 
-# all_tests PROGRAM: all that UCX has for any transport, with the names that they have
-# on a fabric with two links
+# all_tests PROGRAM: prints UCX's tests for all transports, with their names on a fabric
+# with two links
 all_tests() {
     local transport
     "$emu" exec -n "$fabric" 0 -- "$run" \
@@ -41,7 +41,7 @@ all_tests() {
              /^  [^ \t]/ && class  { print class $1 }'
 }
 
-# Patterns as gtest has them are patterns of the shell's, too
+# gtest's patterns are also patterns of the shell
 test_each_line_names_tests_and_a_reason() {
     local list pattern reason name found bad=0
     fabric_up --hosts 1
@@ -73,11 +73,11 @@ check_list() {
             if (NF < 2 && some != "some") {
                 print list ": no reason: " $1
             }
-            sub(/^TRANSPORT\//, "rc_mlx5/", $1) # the list is for several
+            sub(/^TRANSPORT\//, "rc_mlx5/", $1) # a list for several transports
             re = pattern($1)
             for (i = 1; i <= count && tests[i] !~ re; ++i) {
             }
-            # Not in a UCX without statistics
+            # Only in a UCX with statistics
             if (i > count && $1 !~ /^rc_varuna\/test_uct_stats[.]/) {
                 print list ": no such test: " $1
             }

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* As the control plane has it, with which we have to get on: grants of flow control are
- * never sent by it, and its messages are longer than the default. More endpoints than
- * DCIs may have something under way: "dcs" takes the next one when there is no DCI. */
+/* The settings of the control plane: it never sends grants of flow control, and its
+ * messages are longer than the default. More endpoints than DCIs may have messages in
+ * flight: with "dcs" they queue for a DCI. */
 static const ft_uct_option_t ft_ctl_options[] = {
     {"RC_FC_ENABLE", "n"},
     {"RC_TM_ENABLE", "n"},
@@ -26,7 +26,7 @@ static const ft_uct_option_t ft_ctl_options[] = {
 };
 
 
-/* --- Our side --- */
+/* --- Interfaces --- */
 
 static ucs_status_t ft_ctl_received(ft_ctl_link_t *link, unsigned am_id,
                                     const void *data, size_t length)
@@ -46,7 +46,8 @@ static ucs_status_t ft_ctl_data_am(void *arg, void *data, size_t length,
     return ft_ctl_received(arg, UCT_VARUNA_AM_ID_DATA, data, length);
 }
 
-/* The next message makes a new one. This one is left to the end of the program. */
+/* The next message creates a new endpoint. This one is destroyed at the end of the
+ * program. */
 static void ft_ctl_ep_failed(ft_uct_t *uct, uct_ep_h ep)
 {
     ft_ctl_link_t *link = ucs_container_of(uct, ft_ctl_link_t, uct);
@@ -74,7 +75,7 @@ static void ft_ctl_open_link(ft_ctl_t *ctl, ft_ctl_link_t *link)
                                   0) != UCS_OK) ||
         (uct_iface_set_am_handler(iface, UCT_VARUNA_AM_ID_DATA, ft_ctl_data_am,
                                   link, 0) != UCS_OK)) {
-        ft_die("link %u can't be used", link->index);
+        ft_die("link %u is not usable", link->index);
     }
 }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Whole messages of rc_varuna's control plane, as a proper peer sends them: all that
- * the programs of the tests know of their layout is here and in ft_ctl.c.
+ * Whole messages of rc_varuna's control plane, as a correct peer sends them. Only these
+ * files and ft_ctl.c know their layout.
  *
  *     ft_ctl_open_req(&ctl, &peer, link, &vqp, &msg);
  *     ft_ctl_send(&ctl, &peer, link, &msg);
@@ -14,18 +14,18 @@
 
 #include "ft_ctl.h"
 
-/* A vQP of ours at a process that answers to us */
+/* A vQP to a process that answers */
 typedef struct {
     uint32_t id;
     uint32_t instance;
-    uint32_t epoch;    /* Of the next message about it */
-    uint64_t opening;  /* 0: it is not open */
-    uint32_t target;   /* For the header of its active messages */
-    uint32_t seq;      /* Of the next one */
-    uint64_t atomic;   /* Number of the next one */
+    uint32_t epoch;    /* Epoch of the next message */
+    uint64_t opening;  /* 0: not open */
+    uint32_t target;   /* In the header of active messages */
+    uint32_t seq;      /* Number of the next active message */
+    uint64_t atomic;   /* Number of the next atomic */
 } ft_ctl_vqp_t;
 
-/* Where our end of a vQP is, as CONNECT_REQ and CONNECT_REP tell it */
+/* The local address of a vQP, in CONNECT_REQ and CONNECT_REP */
 typedef struct {
     uint8_t  nic;      /* The responder's */
     unsigned device_len;
@@ -34,7 +34,7 @@ typedef struct {
     uint8_t  ep[FT_ADDR_MAX];
 } ft_ctl_rc_t;
 
-/* Requests, complete but for being sent */
+/* Complete requests, ready to be sent */
 
 void ft_ctl_open_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                      const ft_ctl_vqp_t *vqp, ft_ctl_msg_t *msg);
@@ -47,8 +47,8 @@ void ft_ctl_fence_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
                       const ft_ctl_vqp_t *vqp,
                       const uct_varuna_ctl_fence_req_t *req, ft_ctl_msg_t *msg);
 
-/** An atomic on a word of the memory that @a address describes; its operands are the
- *  caller's. */
+/** An atomic on a word of the memory that @a address describes; the caller sets the
+ *  operands. */
 void ft_ctl_atomic_fill(const ft_address_t *address, size_t offset,
                         uct_varuna_ctl_atomic_op_t *op);
 
@@ -64,8 +64,8 @@ void ft_ctl_close_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned l
 void ft_ctl_ping(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                  uint32_t number, ft_ctl_msg_t *msg);
 
-/** Learn from an OPEN_REP which passes uct_varuna_parse_ctl(). @return its full
- *  address, and how long it is. */
+/** Store the contents of an OPEN_REP that passes uct_varuna_parse_ctl(). @return Its
+ *  full address, and the length. */
 const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p);
 
 /**
@@ -74,8 +74,8 @@ const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p)
  */
 size_t ft_ctl_pack_rkey(const ft_ctl_t *ctl, const uct_mem_h *memhs, void *buffer);
 
-/* Answers to the request @a req, complete but for being sent. Those that are not here
- * have a body of one structure. */
+/* Complete answers to the request @a req, ready to be sent. Other answers have a body
+ * of one structure. */
 
 void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,
                   const uct_varuna_ctl_hdr_t *req, unsigned type,
@@ -100,7 +100,7 @@ void ft_ctl_reject(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link
 
 /* Active messages on the data lane */
 
-/** Where the data lanes of a process are, from its full address. @return 0, or -1. */
+/** Get the data lanes of a process from its full address. @return 0, or -1. */
 int ft_ctl_meet_data(ft_ctl_peer_t *peer, const void *addr, size_t length);
 
 /** The next message of @a vqp: its header with an empty payload. */

@@ -1,16 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A hostile peer: it has the address of a process (ft_victim.c), as any peer of a job
- * has, and sends it messages of the control plane and active messages: right ones, and
- * such that are spoilt, sent again, late, in another order, or meant for others.
+ * A hostile peer: it has the address of a process (ft_victim.c), as any peer of a job,
+ * and sends control messages and active messages to it: valid, modified, repeated,
+ * late, reordered ones, and messages for other processes.
  *
  *     ft_fuzz [-l FILE] SEED STEPS
  *
- * It reads "ft: hostile" of the victim from stdin, prints an address of its own for the
- * victim to connect to, reads the address of the victim's friend, as whom it sends some of
- * its messages, and begins. What it sends is written to FILE. In the end it is simply
- * gone.
+ * It reads the victim's "ft: hostile" from stdin, prints its address, to which the
+ * victim connects, and reads the address of the victim's friend, in whose name it sends
+ * some of its messages. It writes all its messages to FILE, and exits without closing
+ * anything.
  */
 #include "ft_fuzz.h"
 #include "ft_clock.h"
@@ -23,11 +23,11 @@
 #include <unistd.h>
 
 #define FT_TIMEOUT       30.0
-#define FT_LINGER        0.3      /* Answers only, at the end, */
-#define FT_LINGER_MAX    10.0     /* or for so long, until there were enough */
+#define FT_LINGER        0.3      /* Final phase with answers only */
+#define FT_LINGER_MAX    10.0     /* Maximum, until there were enough */
 #define FT_STEPS_PER_ASK 20
 #define FT_FIRST_VQP     100
-#define FT_ANSWER_STEPS  (1ul << 40) /* Their random numbers are not those of steps */
+#define FT_ANSWER_STEPS  (1ul << 40) /* Other random numbers than steps */
 
 static ft_fuzz_t ft_fuzz;
 static FILE *ft_log;
@@ -90,7 +90,7 @@ static void ft_fuzz_send(ft_fuzz_t *fuzz, const ft_shot_t *shot)
     fuzz->records[fuzz->num_records++ % FT_FUZZ_RECORDS] = *shot;
 }
 
-/* What has been asked meanwhile. Some questions are not answered. */
+/* Answer the requests that have arrived, except some. */
 static void ft_fuzz_answer(ft_fuzz_t *fuzz)
 {
     ft_shot_t ask, shot;
@@ -132,7 +132,7 @@ static void ft_fuzz_step(ft_fuzz_t *fuzz, uint64_t step)
         ++fuzz->mutated;
     }
 
-    /* Late: what was put there before goes instead */
+    /* Late: send the message stored there instead */
     delayed = &fuzz->delayed[ft_rng_below(&rng, FT_FUZZ_DELAYED)];
     if (ft_rng_one_in(&rng, 3)) {
         other    = *delayed;
@@ -162,7 +162,7 @@ static void ft_fuzz_run(ft_fuzz_t *fuzz, uint64_t steps)
         ft_fuzz_answer(fuzz);
     }
 
-    /* A victim that gets little time asks late */
+    /* A slow victim sends its requests late */
     start = ft_now();
     do {
         if (ft_ctl_progress(&fuzz->ctl) == 0) {

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Parts of ft_fuzz: what a hostile peer says (ft_fuzz_make.c), and how it is spoilt
- * (ft_fuzz_mutate.c). What is sent depends on nothing but the seed, the number of the
- * step and what the victim has answered.
+ * Parts of ft_fuzz: the messages of a hostile peer (ft_fuzz_make.c), and their
+ * mutations (ft_fuzz_mutate.c). Messages depend only on the seed, the number of the
+ * step and the victim's answers.
  */
 #ifndef FT_FUZZ_H_
 #define FT_FUZZ_H_
@@ -16,7 +16,7 @@
 #define FT_FUZZ_DELAYED    16
 #define FT_FUZZ_MEMORY     8192
 
-/* Random numbers, as many as one likes of each (seed, step) */
+/* An endless sequence of random numbers for each (seed, step) */
 typedef struct {
     uint64_t state;
 } ft_rng_t;
@@ -47,7 +47,7 @@ static inline int ft_rng_one_in(ft_rng_t *rng, unsigned count)
     return ft_rng_below(rng, count) == 0;
 }
 
-/* A message, and where it goes */
+/* A message and its destination */
 typedef struct {
     int          used;
     uint8_t      am_id;
@@ -62,10 +62,10 @@ typedef struct {
     ft_ctl_peer_t victim;                      /* Its control plane */
     ft_ctl_peer_t data;                        /* Its data lanes */
     int           has_data;
-    ft_address_t  address;                     /* Memory that it lets us change */
-    uint64_t      identities[FT_FUZZ_IDENTITIES]; /* The first is the one we
-                                                  publish, the last is the friend's */
-    ft_ctl_vqp_t  vqps[FT_FUZZ_VQPS];          /* Each is of identity i modulo
+    ft_address_t  address;                     /* Memory that it allows us to change */
+    uint64_t      identities[FT_FUZZ_IDENTITIES]; /* First the published
+                                                      one, last the friend's */
+    ft_ctl_vqp_t  vqps[FT_FUZZ_VQPS];          /* i: of identity i modulo
                                                   FT_FUZZ_IDENTITIES */
     ft_uct_t      rc[UCT_VARUNA_MAX_LINKS];
     uct_ep_h      rc_eps[UCT_VARUNA_MAX_LINKS];
@@ -81,17 +81,17 @@ typedef struct {
     uint64_t      answers, opened, mutated, lost;
 } ft_fuzz_t;
 
-/** Make a message of some kind. @return 0 if there is none of that kind now. */
+/** Make a message of a random kind. @return 0 if this kind is not possible now. */
 int ft_fuzz_make(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot);
 
-/** Make an answer to what the victim has asked. @return 0 if there is none. */
+/** Make an answer to a request of the victim. @return 0 if there is none. */
 int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
                         ft_shot_t *shot);
 
-/** Learn from what has come. @return Whether it is to be answered. */
+/** Store the contents of a received message. @return Whether it needs an answer. */
 int ft_fuzz_learn(ft_fuzz_t *fuzz, const void *data, size_t length);
 
-/** Spoil it. */
+/** Modify a message. */
 void ft_fuzz_mutate(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a hostile peer says: messages that a peer may send, to which it keeps the rules or
- * not, and what it has sent or heard before.
+ * The messages of a hostile peer: valid messages in any order, and repetitions of
+ * messages that it has sent or received.
  */
 #include "ft_fuzz.h"
 
@@ -13,7 +13,7 @@
 
 /* --- As a requester --- */
 
-/* One of our vQPs; we are the identity that has it. */
+/* Select one of our vQPs, and its identity */
 static ft_ctl_vqp_t *ft_make_vqp(ft_fuzz_t *fuzz, ft_rng_t *rng)
 {
     unsigned i = ft_rng_below(rng, FT_FUZZ_VQPS);
@@ -59,7 +59,7 @@ static int ft_make_fence(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
     return 1;
 }
 
-/* Some at once, some of them again */
+/* Several in one message, some of them repeated */
 static int ft_make_atomics(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {
     ft_ctl_vqp_t *vqp = ft_make_vqp(fuzz, rng);
@@ -112,7 +112,7 @@ static int ft_make_data(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
         return 0;
     }
 
-    /* With a gap, the same again, or as it should be */
+    /* With a gap, repeated, or correct */
     vqp->seq += ft_rng_one_in(rng, 4) ? ft_rng_below(rng, 4) : 0;
     vqp->seq -= ft_rng_one_in(rng, 8) ? ft_rng_below(rng, 8) : 0;
     ft_ctl_data(vqp, ft_rng_below(rng, 32), &shot->msg);
@@ -221,7 +221,7 @@ int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
     }
 }
 
-/* Once more, and late */
+/* Repeated, and late */
 static int ft_make_late_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {
     unsigned count = ucs_min(fuzz->num_asks, FT_FUZZ_RECORDS);
@@ -232,7 +232,7 @@ static int ft_make_late_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 }
 
 
-/* --- Whatever it is --- */
+/* --- All kinds --- */
 
 static int ft_make_replay(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * How messages are spoilt: as ones who knows the header, and as one who knows nothing.
+ * Mutations of messages: of header fields, and of any bytes.
  */
 #include "ft_fuzz.h"
 
@@ -28,7 +28,7 @@ static uint64_t ft_mutate_number(ft_rng_t *rng, uint64_t old)
     }
 }
 
-/* Overwrite a field, or what may be one. */
+/* Overwrite a field, or bytes that may be one. */
 static void ft_mutate_place(ft_rng_t *rng, ft_shot_t *shot, size_t offset,
                             size_t size)
 {
@@ -63,7 +63,7 @@ static void ft_mutate_header(ft_rng_t *rng, ft_shot_t *shot)
     ft_mutate_place(rng, shot, fields[i].offset, fields[i].size);
 }
 
-/* A field of the body, or a part of what is behind it */
+/* A field of the body, or a part of the data after it */
 static void ft_mutate_body(ft_rng_t *rng, ft_shot_t *shot)
 {
     static const size_t sizes[] = {1, 2, 4, 8};
@@ -88,7 +88,7 @@ static void ft_mutate_bits(ft_rng_t *rng, ft_shot_t *shot)
     }
 }
 
-/* @a is_told: the header says the new length. */
+/* @a is_told: the header contains the new length. */
 static void ft_mutate_length(ft_rng_t *rng, ft_shot_t *shot, int is_told)
 {
     size_t old = shot->msg.length;
@@ -108,7 +108,7 @@ static void ft_mutate_length(ft_rng_t *rng, ft_shot_t *shot, int is_told)
     }
 }
 
-/* Somewhere else than it should be */
+/* Another destination */
 static void ft_mutate_way(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
 {
     switch (ft_rng_below(rng, 3)) {
@@ -124,8 +124,8 @@ static void ft_mutate_way(const ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
     }
 }
 
-/* The name of another's vQP, close to ours or not, and a number that would be its next if
- * it counted from 0 */
+/* The name of another process's vQP, similar to ours or not, and the number that would
+ * be its next one if it counted from 0 */
 static void ft_mutate_target(ft_rng_t *rng, ft_shot_t *shot)
 {
     uct_varuna_am_hdr_t *hdr = (uct_varuna_am_hdr_t*)shot->msg.data;

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Speaks rc_varuna's control protocol without rc_varuna (ft_ctl.h), properly: what a
- * process answers to one who has its address, and to one who has not. Started by
- * test/e2e/security/test_hostile.sh, with "ft: address" of the process on stdin.
+ * Uses rc_varuna's control protocol correctly, without rc_varuna (ft_ctl.h): checks the
+ * answers of a process to a peer that has its address, and to one that has not. Started
+ * by test/e2e/security/test_hostile.sh, with "ft: address" of the process on stdin.
  */
 #include "ft_ctl_msg.h"
 #include "ft_clock.h"
@@ -20,7 +20,7 @@ static struct {
 } ft_answer;
 
 static uint64_t ft_forged_opening = 1;
-static int ft_closing; /* Answers to CLOSE come again where it was sent again */
+static int ft_closing; /* A repeated CLOSE gets another answer */
 
 static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
                               const void *data, size_t length)
@@ -29,7 +29,7 @@ static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
 
     if ((hdr->secret != ((const ft_ctl_t*)arg)->secret) ||
         (hdr->opening == ft_forged_opening)) {
-        return; /* It answers what was forged */
+        return; /* The answer to a forged message */
     }
 
     if ((hdr->type == UCT_VARUNA_CTL_CLOSE_REP) && !ft_closing) {
@@ -40,7 +40,7 @@ static void ft_greet_received(void *arg, unsigned link, unsigned am_id,
     printf("ft: link %u type %u length %zu\n", link, ft_answer.hdr.type, length);
 }
 
-/* Send a message again and again, as a requester does, until the answer comes */
+/* Repeat a message, as a requester does, until the answer arrives */
 static void ft_ask(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                    ft_ctl_msg_t *msg, unsigned type)
 {
@@ -118,9 +118,9 @@ static void ft_close(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
     ft_closing = 0;
 }
 
-/* What somebody would say who has that process's address and ours, and even our opening,
- * but not our secret; or who has the secret and not the opening. Prints how much of it
- * must have been noticed. */
+/* Messages of an attacker that has the process's address and ours, and even our
+ * opening, but not our secret; or that has the secret but not the opening. Prints how
+ * many of them must be counted. */
 static void ft_forge(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                      const ft_ctl_vqp_t *vqp)
 {
@@ -146,7 +146,7 @@ static void ft_forge(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
         if (ctl->secret == secret) {
             break;
         }
-        /* Opens one of its own, and not ours anew */
+        /* Opens another vQP instead of replacing ours */
         forged.instance += 1;
         ft_ctl_open_req(ctl, peer, link, &forged, &msg);
         ft_send(ctl, peer, link, &msg);
@@ -186,7 +186,7 @@ int main(void)
         other.opening += 1;
         ft_ask_fence(&ctl, &peer, link, &other, UCT_VARUNA_CTL_REJECT);
 
-        /* A process that it is not */
+        /* Another process */
         peer.uuid ^= 1;
         ft_ask_ping(&ctl, &peer, link, UCT_VARUNA_CTL_REJECT);
         peer.uuid = uuid;

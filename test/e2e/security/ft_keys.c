@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A client that uses the keys which it was given for more than they are meant for.
- * It opens vQPs as any client does, looks into them for keys and addresses, and uses
- * those on a queue pair of its own: RDMA asks nobody but the NIC.
+ * A client that abuses the keys that it was given. It opens vQPs as any client does,
+ * reads keys and addresses from them, and uses these on its own queue pair, where only
+ * the NIC checks accesses.
  *
- *     ft_keys server            prints its address, and keys which nobody is given;
- *                               ends with its input
+ *     ft_keys server            prints its address, and keys that no client gets;
+ *                               exits at the end of its input
  *     ft_keys client ADDRESS KEYS CHECK
  *
- * Each access is one line, "NAME: done" or "NAME: refused"; what memory holds after it is
+ * Each access prints one line, "NAME: done" or "NAME: refused"; the memory after it is
  * "NAME: intact" or "NAME: changed" (test/e2e/security/test_keys.sh).
  */
 #ifdef HAVE_CONFIG_H
@@ -68,8 +68,8 @@ static int ft_is_full(const ft_memory_t *memory)
     return 1;
 }
 
-/* Keys have 32 bits, so a client can guess them: say what it finds after some time,
- * without any packing of the key */
+/* Keys have 32 bits, so a client can guess them. Print what it would find, without
+ * packing the key. */
 static void ft_print_guess(ft_uct_t *uct, uct_mem_h tl_memh)
 {
     const uct_varuna_md_t *md   = ucs_derived_of(uct->md, uct_varuna_md_t);
@@ -115,7 +115,7 @@ static int ft_server(void)
     return 0;
 }
 
-/* --- Client: vQPs as any client has them --- */
+/* --- Client: vQPs as in any client --- */
 
 void ft_progress(ft_client_t *client, double end, const char *what)
 {
@@ -157,7 +157,7 @@ void ft_close(ft_client_t *client, uct_varuna_ep_t *ep)
     uct_ep_destroy(&ep->super.super);
 }
 
-/* --- Client: accesses of its own --- */
+/* --- Client: raw accesses --- */
 
 static void ft_done(uct_completion_t *comp)
 {
@@ -187,8 +187,8 @@ static ucs_status_t ft_post(ft_client_t *client, uct_ep_h ep, ft_kind_t kind,
     }
 }
 
-/* An endpoint for each access, since the NIC's refusal ends it.
- * @return whether the access was executed */
+/* Each access has its own endpoint, because it fails if the NIC refuses the access.
+ * @return Whether the access was executed */
 static int ft_access_bytes(ft_client_t *client, const ft_place_t *place,
                            ft_kind_t kind, size_t length)
 {
@@ -280,7 +280,7 @@ void ft_expect(ft_client_t *client, const char *name,
            (ft_peek(client, place) == value) ? "intact" : "changed");
 }
 
-/* As uct_rkey_unpack() would make it */
+/* As uct_rkey_unpack() would do */
 static void ft_guess(ft_client_t *client, char *keys)
 {
     unsigned nic;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a client tries that uses keys for more than they are meant for (ft_keys.c). Each
- * check has one access at least that is allowed.
+ * The checks of a client that abuses keys (ft_keys.c). Each check has at least one
+ * access that is allowed.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -17,8 +17,8 @@
 
 /* --- Log rings --- */
 
-/* An entry that no request of ours has used, of the ring of the first incarnation: the
- * ring of the second one is cleared when its queue pair is connected */
+/* An unused entry of the first incarnation's ring. (The second one's ring is cleared
+ * when its queue pair is connected.) */
 static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
 {
     return (ft_place_t) {
@@ -46,19 +46,19 @@ static void ft_check_rings(ft_client_t *client)
     ft_write(client, "other ring, own key", &forged, FT_FORGED);
     ft_expect(client, "other ring", &other, value);
 
-    /* The entries in front of the rings and behind them are others', too */
+    /* Entries before and after the rings belong to other vQPs */
     forged.ep   = mine;
     forged.addr = mine->remote.logs_addr - sizeof(uint64_t);
     ft_write(client, "before own rings", &forged, FT_FORGED);
     forged.addr = mine->remote.logs_addr + (UCT_VARUNA_LOG_COUNT *
                                      UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
-    ft_write(client, "behind own rings", &forged, FT_FORGED);
+    ft_write(client, "after own rings", &forged, FT_FORGED);
     ft_close(client, mine);
     ft_close(client, theirs);
 }
 
-/* What a closed vQP had is somebody else's later, but not with its key. Its ep must live until
- * then, since it has the key: another one asks for the CLOSE */
+/* Another vQP gets the rings of a closed vQP, but with another key. The closed endpoint
+ * must live until then, because it has the key; another one sends the CLOSE. */
 static void ft_reuse(ft_client_t *client,
                      ft_place_t (*get)(const uct_varuna_ep_t *ep))
 {
@@ -83,7 +83,7 @@ static void ft_reuse(ft_client_t *client,
     } while (ft_now() < end);
 
     if (now.addr != old.addr) {
-        ft_die("nobody got this memory again");
+        ft_die("no vQP got this memory again");
     }
 
     ft_write(client, "next key", &now, 2);
@@ -105,7 +105,7 @@ static void ft_check_reuse(ft_client_t *client)
     ft_reuse(client, ft_ring);
 }
 
-/* --- Memory of which nobody was given a key --- */
+/* --- Memory without a key --- */
 
 static void ft_atomic_done(uct_completion_t *comp)
 {
@@ -136,7 +136,7 @@ static void ft_atomic(ft_client_t *client, const char *name,
     ft_tell(name, status == UCS_OK);
 }
 
-/* The proxy does nothing with a key that we have but nobody has given us. */
+/* The proxy must refuse a key that was never given away. */
 static void ft_check_proxy(ft_client_t *client)
 {
     uct_varuna_ep_t *ep = ft_open(client);
@@ -186,7 +186,7 @@ static void ft_check_slots_reuse(ft_client_t *client)
     ft_reuse(client, ft_first_slot);
 }
 
-/* Bodies are their owners', and marks are for atomics */
+/* Only the owner writes a slot's body, and only atomics write marks */
 static void ft_check_slots(ft_client_t *client)
 {
     uct_varuna_ep_t *mine   = ft_open(client);
@@ -216,7 +216,7 @@ static void ft_check_slots(ft_client_t *client)
     forged.addr = own.addr - sizeof(uint64_t);
     ft_write(client, "before own slots", &forged, FT_FORGED);
     forged.addr = own.addr + (UCT_VARUNA_SLOT_BLOCK * sizeof(uct_varuna_slot_t));
-    ft_write(client, "behind own slots", &forged, FT_FORGED);
+    ft_write(client, "after own slots", &forged, FT_FORGED);
     other.rkey  = mine->amo.arena.read.rkey;
     ft_expect(client, "other slot", &other, body);
 
@@ -227,13 +227,13 @@ static void ft_check_slots(ft_client_t *client)
     ft_write(client, "other mark, key of own slots", &forged, FT_FORGED);
     ft_cas(client, "other mark, own key, atomic", &forged, value, FT_FORGED);
     ft_expect(client, "other mark", &mark, value);
-    /* Who meets a UID has to mark it */
+    /* A client that finds a UID must mark it */
     ft_cas(client, "other mark, atomic", &mark, value, value);
     ft_close(client, mine);
     ft_close(client, theirs);
 }
 
-/* As if a word held the UID of our slot, and we had left it there. */
+/* As if we had left the UID of our slot in a word. */
 static void ft_forge(ft_client_t *client, const uct_varuna_ep_t *ep,
                      uint32_t slot, uint64_t addr)
 {
@@ -253,9 +253,9 @@ static void ft_forge(ft_client_t *client, const uct_varuna_ep_t *ep,
                                        UCT_VARUNA_SLOT_BODY_SIZE));
 }
 
-/* The worker looks after slots that rest, at the addresses which are written there.
- * It goes through them in their order: when it has been at the second one, which is in
- * memory that was given away, it has been at the first one. */
+/* The worker resolves idle slots, at the addresses written there, in the order of the
+ * slots. When it has resolved the second one, whose address is in memory with a key, it
+ * has checked the first one. */
 static void ft_check_worker(ft_client_t *client)
 {
     double end           = ft_now() + FT_TIMEOUT;
@@ -274,7 +274,7 @@ static void ft_check_worker(ft_client_t *client)
     ft_forge(client, ep, slot, client->secret + (slot * sizeof(uint64_t)));
     ft_forge(client, ep, slot + 1, known.addr);
     while (ft_peek(client, &known) == ft_uid(slot + 1)) {
-        ft_progress(client, end, "the worker's next look");
+        ft_progress(client, end, "the worker's next scan");
         usleep(50000);
     }
 

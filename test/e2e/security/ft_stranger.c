@@ -1,20 +1,21 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Says to a process what no peer of it would, with plain UCX (ft_ctl.h). Started by
- * test/e2e/security/test_hostile.sh, with "ft: address" of the process on stdin:
+ * Sends messages to a process that no peer would send, with plain UCX (ft_ctl.h).
+ * Started by test/e2e/security/test_hostile.sh, with "ft: address" of the process on
+ * stdin:
  *
  *     ft_stranger lies      addresses that UCX must not see, in all messages
  *     ft_stranger flood N   N messages for another process, each from another port
- *     ft_stranger guests N  endpoints are opened under N names; prints how many were
+ *     ft_stranger guests N  opens endpoints under N names; prints how many succeed
  *     ft_stranger vqps N    the same under one name
- *     ft_stranger hold N M  under N names, a vQP each and M messages that wait for one
- *                           that is never sent; until a vQP is refused
- *     ft_stranger unused    an endpoint that it does not use; its peer sends two OPEN_REPs
- *                           that it has not asked for, and it closes
- *     ft_stranger old       a message of the wire version before this one
- *     ft_stranger host      prints an address of its own, and answers the request to
- *                           open an endpoint with lies, the next one with the truth
+ *     ft_stranger hold N M  under N names, opens a vQP and sends M messages after one
+ *                           that is missing; until a vQP is refused
+ *     ft_stranger unused    opens an endpoint without using it; its peer sends two
+ *                           unsolicited OPEN_REPs, and it closes
+ *     ft_stranger old       a message of the previous wire version
+ *     ft_stranger host      prints its address, and answers the request to
+ *                           open an endpoint with lies, and the next one correctly
  */
 #include "ft_ctl_msg.h"
 #include "ft_clock.h"
@@ -28,7 +29,7 @@
 
 static struct {
     unsigned rejects, opened, connects, pongs, others, newer;
-    uint32_t wanted;             /* The vQP that asks */
+    uint32_t wanted;             /* The vQP of the request */
     int      status;             /* Of the last CONNECT_REP */
     size_t   length;             /* Of the last OPEN_REQ or OPEN_REP */
     uint8_t  data[FT_CTL_MAX_MSG];
@@ -42,7 +43,7 @@ static void ft_received(void *arg, unsigned link, unsigned am_id, const void *da
 
     if (((hdr->type == UCT_VARUNA_CTL_OPEN_REP) ||
          (hdr->type == UCT_VARUNA_CTL_CONNECT_REP)) && (hdr->vqp != ft_got.wanted)) {
-        return; /* What was asked twice is answered twice */
+        return; /* A repeated request gets another answer */
     }
 
     ft_got.newer += (hdr->version == UCT_VARUNA_WIRE_VERSION);
@@ -77,7 +78,7 @@ static void ft_send(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
     }
 }
 
-/* Say it until it is answered: then a counter moves on */
+/* Repeat a message until it is answered, which increments a counter */
 static void ft_ask(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
                    const ft_ctl_msg_t *msg, const unsigned *counter)
 {
@@ -108,7 +109,7 @@ static void ft_open(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link,
     ft_ctl_opened(vqp, ft_got.data, &length);
 }
 
-/* It is there, and does what it should for those who have its address */
+/* The process works for peers that have its address */
 static void ft_check(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
 {
     ft_ctl_vqp_t vqp = {.id = 1000, .instance = 1};
@@ -152,7 +153,7 @@ static const struct {
     {"longest", UCT_VARUNA_DEVICE_ADDR_MAX, {0xff}}
 };
 
-/* As ft_ctl_end(), for who is somewhere else */
+/* As ft_ctl_end(), with another address */
 static void ft_end_from(const ft_ctl_t *ctl, const void *device, size_t device_len,
                         ft_ctl_msg_t *msg)
 {
@@ -208,7 +209,7 @@ static void ft_lie(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned link, unsigned l
     unsigned type;
     ft_ctl_msg_t msg;
 
-    /* To another process, and then to this one */
+    /* For another process, and then for this one */
     for (peer->uuid = ~uuid; ; peer->uuid = uuid) {
         for (type = UCT_VARUNA_CTL_FENCE_REQ; type <= UCT_VARUNA_CTL_PING;
              type += UCT_VARUNA_CTL_PING - UCT_VARUNA_CTL_FENCE_REQ) {
@@ -265,7 +266,7 @@ static void ft_flood(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count)
     wrong.uuid = ~peer->uuid;
     memcpy(device, ctl->links[0].device, length);
     for (i = 0; i < count; ++i) {
-        device[1] = (i + 100) & 0xff; /* LIDs which nobody has */
+        device[1] = (i + 100) & 0xff; /* LIDs that no port has */
         device[2] = (i + 100) >> 8;
         ft_ctl_begin(ctl, &wrong, UCT_VARUNA_CTL_PING, &msg);
         ft_ctl_hdr(&msg)->epoch = 1;
@@ -302,7 +303,7 @@ static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count,
     printf("ft: opened %u refused %u\n", ft_got.opened, ft_got.rejects);
 }
 
-/* Messages from the second one on: the first one never comes */
+/* Send messages from the second one on; the first one is missing */
 static void ft_hold_send(ft_ctl_t *ctl, ft_ctl_peer_t *data, ft_ctl_vqp_t *vqp,
                          unsigned count)
 {
@@ -322,7 +323,7 @@ static void ft_hold_send(ft_ctl_t *ctl, ft_ctl_peer_t *data, ft_ctl_vqp_t *vqp,
     }
 }
 
-/* UCX asserts that nothing is under way when it closes an interface */
+/* UCX asserts that nothing is in flight when it closes an interface */
 static void ft_hold_leave(ft_ctl_t *ctl, ft_ctl_peer_t *data)
 {
     uct_ep_h ep = data->links[0].ep;
@@ -374,7 +375,7 @@ static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
     ft_hold_leave(ctl, &data);
 }
 
-/* The answers were lost: the peer does not forget what it has opened */
+/* As if the answers were lost: the peer must keep what it has opened */
 static void ft_unused(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
 {
     ft_ctl_vqp_t vqp = {.id = 7, .instance = 1};
@@ -383,7 +384,7 @@ static void ft_unused(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
     unsigned asked;
 
     ft_open(ctl, peer, 0, &vqp);
-    /* Answers to what was asked twice have come by then */
+    /* Answers to repeated requests have arrived by then */
     while (ft_now() < end - 59.5) {
         ft_ctl_progress(ctl);
     }
@@ -391,7 +392,7 @@ static void ft_unused(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
     asked = ft_got.opened;
     while (ft_got.opened < asked + 2) {
         if (ft_now() > end) {
-            ft_die("no OPEN_REP comes by itself");
+            ft_die("no unsolicited OPEN_REP arrived");
         }
         ft_ctl_progress(ctl);
     }
@@ -449,7 +450,7 @@ static void ft_host_print(ft_ctl_t *ctl)
     printf("\n");
 }
 
-/* The next OPEN_REQ. @return Its sender. */
+/* Wait for the next OPEN_REQ. @return Its sender. */
 static const uct_varuna_ctl_hdr_t *ft_host_asked(ft_ctl_t *ctl, ft_ctl_peer_t *peer)
 {
     const uct_varuna_ctl_hdr_t *hdr      = (const void*)ft_got.data;
@@ -485,7 +486,7 @@ static void ft_host(ft_ctl_t *ctl)
         ft_send(ctl, &peer, 0, &msg);
     }
 
-    /* It asks again, so it did not believe that */
+    /* It repeats the request, so it has ignored the answer */
     hdr = *ft_host_asked(ctl, &peer);
     printf("ft: asked again\n");
     do {

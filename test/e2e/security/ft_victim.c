@@ -1,24 +1,24 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A process with live vQPs to and from a friend, the same program, whose data it checks
- * all the time, while a hostile peer (ft_fuzz.c) has its address, too. Run by
- * test/e2e/security/test_hostile.sh:
+ * A process with vQPs to and from a friend, which runs the same program. It checks
+ * their data all the time, while a hostile peer (ft_fuzz.c) also has its address. Run
+ * by test/e2e/security/test_hostile.sh:
  *
  *     ft_victim        prints its token and two addresses: "ft: friend TOKEN ADDRESS" for
  *                      the friend, "ft: hostile ADDRESS" for the other one. Lines of
  *                      its input:
  *
  *     friend VQPS TOKEN ADDRESS  connect that many vQPs, and check them in rounds
- *     hostile ADDRESS            connect some vQPs, and make them anew when they fail
- *     forget                     destroy those
+ *     hostile ADDRESS            connect some vQPs, and replace them when they fail
+ *     forget                     destroy these
  *     rounds N                   "ft: rounds" after N more of each vQP
  *     baseline                   remember what the plugin holds for its peers
- *     most                       print the most that it has held since
+ *     most                       print the maximum since then
  *     settle                     "ft: settled" when it holds no more than that
  *     stop                       "ft: right" if all that was sent has come, once, and
  *                                how often vQPs to the friend failed over
- *     end                        close all
+ *     end                        close everything
  */
 #include "ft_victim.h"
 #include "ft_clock.h"
@@ -41,7 +41,7 @@ typedef struct {
     uct_ep_h         ep;
     volatile int     failed;
     uint64_t         result;  /* Of an atomic, or a get */
-    uct_completion_t comp;    /* Nobody waits for it */
+    uct_completion_t comp;    /* Its completion is ignored */
 } ft_hostile_vqp_t;
 
 static struct {
@@ -55,7 +55,7 @@ static struct {
     ft_hostile_vqp_t  vqps[FT_HOSTILE_VQPS];
     uint64_t          hostile_ops, hostile_fails;
     unsigned          next_op;
-    uint64_t          want_rounds;    /* 0: nobody waits for them */
+    uint64_t          want_rounds;    /* 0: none */
     int               is_settling;
     double            settle_end;
     ft_objects_t      baseline, max;
@@ -143,7 +143,7 @@ static ucs_status_t ft_hostile_post(ft_hostile_vqp_t *vqp, unsigned op)
     }
 }
 
-/* An operation on each vQP, now and then */
+/* Sometimes post an operation on each vQP */
 static void ft_hostile_progress(void)
 {
     ft_hostile_vqp_t *vqp;
@@ -163,7 +163,7 @@ static void ft_hostile_progress(void)
         }
 
         op = ft_victim.next_op++;
-        ++vqp->comp.count; /* Before it is complete, and never down to none */
+        ++vqp->comp.count; /* Never completed: the count stays above 0 */
         switch (ft_hostile_post(vqp, op)) {
         case UCS_INPROGRESS:
             ++ft_victim.hostile_ops;
@@ -181,8 +181,8 @@ static void ft_hostile_progress(void)
 
 /* --- Commands --- */
 
-/* Peers of the orphans are known as long as these are kept. A target has two queue pairs
- * at most, and the friend's may not have been there */
+/* Peers of orphans are kept as long as the orphans. A target has at most two queue
+ * pairs, and those of the friend may be new */
 static int ft_is_settled(const ft_objects_t *now, const ft_objects_t *baseline)
 {
     return (now->targets <= baseline->targets) && (now->held <= baseline->held) &&
@@ -292,7 +292,7 @@ static void ft_read_commands(void)
     }
 }
 
-/* What is waited for, and what is counted */
+/* Check the conditions that commands wait for, and count objects */
 static void ft_look(void)
 {
     ft_objects_t now;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Parts of ft_victim: vQPs whose data is checked (ft_victim_check.c), and what the
- * plugin holds for others (ft_victim_objects.c).
+ * Parts of ft_victim: vQPs whose data is checked (ft_victim_check.c), and the plugin's
+ * objects for peers (ft_victim_objects.c).
  */
 #ifndef FT_VICTIM_H_
 #define FT_VICTIM_H_
@@ -14,7 +14,7 @@
 #define FT_CHECK_AM_ID    3
 #define FT_CHECK_HOSTILE_ID 4 /* Of messages to the hostile peer */
 
-/* What a process has for each vQP of its friend, registered */
+/* Registered memory for each vQP of the friend */
 typedef struct {
     uint8_t  area[FT_CHECK_AREA];
     uint64_t counter;             /* For fetch and add */
@@ -31,13 +31,13 @@ typedef enum {
     FT_CHECK_COMPARE
 } ft_check_step_t;
 
-/* A vQP to the friend. It goes around: put, fetch and add, message, flush, get */
+/* A vQP to the friend. A round: put, fetch and add, message, flush, get */
 typedef struct {
     uct_ep_h         ep;
     unsigned         index;
     ft_check_step_t  step;
     uint64_t         round;
-    uint64_t         added;       /* What fetch and add gave */
+    uint64_t         added;       /* Result of fetch and add */
     uct_completion_t comp;
     uint8_t          *source;     /* FT_CHECK_AREA bytes each, registered */
     uint8_t          *result;
@@ -45,20 +45,20 @@ typedef struct {
 
 typedef struct {
     ft_uct_t          *uct;
-    uint64_t          token;      /* Of our friend's messages to us: the hostile peer
-                                     does not know it */
+    uint64_t          token;      /* In the friend's messages; the hostile peer
+                                does not have it */
     ft_check_slot_t   *slots;     /* Ours */
     uct_mem_h         slots_memh;
     uint8_t           *buffers;
     uct_mem_h         buffers_memh;
-    uint64_t          *sent;      /* Of the final question, registered as well */
+    uint64_t          *sent;      /* Result of the final check, registered */
     uint64_t          friend_token;
     ft_address_t      friend;
     uct_rkey_bundle_t rkey;
     unsigned          num_vqps;
     ft_check_vqp_t    vqps[FT_CHECK_MAX_VQPS];
     int               is_ending;  /* No further round */
-    uint64_t          foreign;    /* Messages that are nobody's */
+    uint64_t          foreign;    /* Messages without the token */
 } ft_check_t;
 
 /** Memory and the handler of messages. */
@@ -75,12 +75,12 @@ int ft_check_progress(ft_check_t *check);
 /** The smallest number of rounds of a vQP. */
 uint64_t ft_check_rounds(const ft_check_t *check);
 
-/** After the last round: all that was sent has come, once. */
+/** Check, after the last round, that all messages have arrived once. */
 void ft_check_finish(ft_check_t *check);
 
 void ft_check_cleanup(ft_check_t *check);
 
-/* What the plugin holds, for its own vQPs and for others */
+/* Objects of the plugin, for its own vQPs and for peers */
 typedef struct {
     unsigned targets;  /* Open ones */
     unsigned orphans;  /* Kept, but given up */
@@ -95,7 +95,7 @@ typedef struct {
 /** Count them. */
 void ft_objects_get(const ft_uct_t *uct, ft_objects_t *objects);
 
-/** The larger of both, each. */
+/** Set each count to the maximum of both. */
 void ft_objects_max(ft_objects_t *objects, const ft_objects_t *other);
 
 void ft_objects_print(const char *what, const ft_objects_t *objects);

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * vQPs between two friends: each goes around, and whatever comes back or arrives must
- * be right. See ft_victim.h.
+ * vQPs between two friends: each runs rounds of operations, and all results and
+ * messages must be correct. See ft_victim.h.
  */
 #include "ft_victim.h"
 #include "ft_clock.h"
@@ -38,7 +38,7 @@ static void *ft_check_alloc(ft_uct_t *uct, size_t length, uct_mem_h *memh_p)
     return memory;
 }
 
-/* UCT doesn't say whose message it is: the token does */
+/* UCT does not report the sender of a message, but the token identifies it */
 static ucs_status_t ft_check_received(void *arg, void *data, size_t length,
                                       unsigned flags)
 {
@@ -66,7 +66,7 @@ static ucs_status_t ft_check_received(void *arg, void *data, size_t length,
     return UCS_OK;
 }
 
-/* What nobody waits for: UCX would write a backtrace for each */
+/* Receive other messages: UCX would log a backtrace for each */
 static ucs_status_t ft_check_drop(void *arg, void *data, size_t length,
                                   unsigned flags)
 {
@@ -123,7 +123,7 @@ void ft_check_connect(ft_check_t *check, const ft_address_t *friend,
 
 /* --- A round --- */
 
-/* One count is ours, so it is never called before that is given back */
+/* One count is ours, so it is not called before we release it */
 static void ft_check_done(uct_completion_t *comp)
 {
 }
@@ -218,7 +218,7 @@ static void ft_check_compare(ft_check_t *check, ft_check_vqp_t *vqp)
     ++vqp->round;
 }
 
-/* @return Whether it went on */
+/* @return Whether the next step was posted */
 static int ft_check_step(ft_check_t *check, ft_check_vqp_t *vqp)
 {
     ucs_status_t status;
@@ -233,7 +233,7 @@ static int ft_check_step(ft_check_t *check, ft_check_vqp_t *vqp)
         vqp->comp.status = UCS_OK;
     }
 
-    /* A get must not overtake a put: what is before it is complete */
+    /* A get must not overtake a put: all earlier operations are complete */
     if (((vqp->step == FT_CHECK_GET) || (vqp->step == FT_CHECK_COMPARE)) &&
         (vqp->comp.count > 1)) {
         return 0;
@@ -245,7 +245,7 @@ static int ft_check_step(ft_check_t *check, ft_check_vqp_t *vqp)
         return 1;
     }
 
-    ++vqp->comp.count; /* It may be complete before this is over */
+    ++vqp->comp.count; /* The operation may complete in this call */
     status = ft_check_post(check, vqp);
     if (status != UCS_INPROGRESS) {
         --vqp->comp.count;
@@ -288,7 +288,7 @@ uint64_t ft_check_rounds(const ft_check_t *check)
     return (check->num_vqps == 0) ? 0 : rounds;
 }
 
-/* The friend's word of how many have come: asked for until it is right */
+/* Read the friend's counter of messages until it is right */
 static void ft_check_finish_vqp(ft_check_t *check, ft_check_vqp_t *vqp)
 {
     double end = ft_now() + FT_CHECK_TIMEOUT;

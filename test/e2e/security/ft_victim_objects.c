@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What rc_varuna holds for peers, by a look into it. See ft_victim.h.
+ * Count rc_varuna's objects for peers, in its structures. See ft_victim.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

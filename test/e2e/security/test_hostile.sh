@@ -2,14 +2,14 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The control plane of a live process receives messages of a program that uses plain UCX
+# A running process receives control messages of a program that uses plain UCX
 # (ft_ctl.c).
 #
 # RC_VARUNA_HOSTILE_SEEDS: the seeds of the hostile peer, one run for each;
 # RC_VARUNA_HOSTILE_STEPS: its steps in each run. RC_VARUNA_KEEP: a directory for the
-# logs of a run that failed. test_fuzz.sh runs the same with a victim that is built with
-# sanitizers (RC_VARUNA_HOSTILE_RUN: its launcher, RC_VARUNA_HOSTILE_APPS: its directory),
-# and test_sanitizers.sh with all built so.
+# logs of a failed run. test_fuzz.sh runs the same with a victim that is built with
+# sanitizers (RC_VARUNA_HOSTILE_RUN: its launcher, RC_VARUNA_HOSTILE_APPS: its
+# directory), and test_sanitizers.sh with everything built with them.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -22,7 +22,8 @@ test_plain_ucx_is_answered() {
     load_server_call "$apps/ft_greet" >greet.log 2>&1 ||
         fail "$(tail -n 5 greet.log server.log)"
     check grep -q '^ft: greeted on 2 links' greet.log
-    # What was forged on both links did nothing, as they were greeted, and was counted
+    # Forged messages on both links had no effect, as ft_greet has checked, and were
+    # counted
     mismatched=$(counter mismatched)
     [ "$mismatched" -ge 14 ] || fail "of 14 forged messages $mismatched were counted"
     load_server_stop
@@ -34,7 +35,8 @@ tell() {
     echo "$2" >"$1.in"
 }
 
-# answer NAME PATTERN: the next line of its output that begins so, without "ft: "
+# answer NAME PATTERN: waits for the next line "ft: PATTERN...", and prints it without
+# "ft: "
 declare -A lines_read
 answer() {
     local i line='' lives=yes
@@ -51,14 +53,15 @@ answer() {
     said=${line#*:ft: }
 }
 
-# hostile_fail WORDS...: with what it takes to see why
+# hostile_fail WORDS...: fails, and prints and keeps the logs
 hostile_fail() {
     [ -z "${RC_VARUNA_KEEP:-}" ] || cp ./*.log ./*.shots "$RC_VARUNA_KEEP"
     tail -n 4 ./*.log | cut -c 1-300 | sed 's/^/# /'
     fail "seed $seed: $*"
 }
 
-# hostile_start NAME HOST COMMAND...: it reads NAME.in, and writes NAME.log
+# hostile_start NAME HOST COMMAND...: starts a process that reads NAME.in and writes
+# NAME.log
 declare -A pids
 hostile_start() {
     local name=$1 host=$2
@@ -68,7 +71,7 @@ hostile_start() {
     pids[$name]=$!
 }
 
-# bounded: what the victim held at most, as it reported
+# bounded: checks the maximum numbers of objects that the victim has reported
 bounded() {
     local words i name
     declare -A limits=([targets]=64 [peers]=32 [held]=4096 [queue]=1024 [inbox]=4096
@@ -80,13 +83,13 @@ bounded() {
     done
 }
 
-# fuzz SEED STEPS: a process with a friend and a hostile peer
+# fuzz SEED STEPS: runs a process with a friend and a hostile peer
 fuzz() {
     local seed=$1 steps=$2 name
     lines_read=()
     fabric_up --hosts 3
-    # If an operation of the friend fails, the hostile peer must be the cause. Failures of
-    # the others are found soon, and what belongs to dead processes is freed soon
+    # Only the hostile peer can cause a failure of the friend's operations. Failures of
+    # others are detected soon, and the objects of dead processes are freed soon
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
     export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s
     export UCX_LOG_LEVEL=${RC_VARUNA_HOSTILE_LOG:-warn}
@@ -140,8 +143,9 @@ fuzz() {
     for name in victim friend; do
         wait "${pids[$name]}" || hostile_fail "$name ended with $?"
     done
-    # Any process may send any number of them
-    ! grep 'no handler installed' victim.log || hostile_fail "messages flood the log"
+    # Any process can send any number of them
+    ! grep 'no handler installed' victim.log ||
+        hostile_fail "unknown messages flood the log"
     rm -f ./*.in
     fabric_down
 }
@@ -153,8 +157,8 @@ test_fuzz() {
     done
 }
 
-# hold NAMES COUNT LEAST MOST: a stranger's messages that wait for their predecessor. The
-# victim holds so many at most, and gives the stranger's vQPs up
+# hold NAMES COUNT LEAST MOST: a stranger's messages wait for their predecessor. The
+# victim must hold between LEAST and MOST of them, and give up the stranger's vQPs
 hold() {
     tell victim baseline
     answer victim baseline
@@ -176,13 +180,14 @@ hold() {
     [ "$said" = settled ] || hostile_fail "$said"
 }
 
-# Messages that cannot be delivered fill what a process keeps for that. Its vQPs to and
-# from others do not notice; the lifetime of packets would end the wait too early
+# Messages that cannot be delivered fill a process's limit of held messages. Its vQPs to
+# and from others are not affected. With a short packet lifetime the wait would end too
+# early
 test_held_messages_are_bounded() {
     local seed=0 name
     lines_read=()
     fabric_up --hosts 3
-    # Nothing fails here, so a slow process must not look like a dead one to the NICs
+    # Nothing fails here, so NICs must not take a slow process for a dead one
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
     unset UCX_DC_MLX5_TIMEOUT UCX_DC_MLX5_RETRY_COUNT
     export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_PACKET_LIFETIME=100s

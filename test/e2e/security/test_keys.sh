@@ -2,13 +2,13 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# What a client can do that has opened its vQPs and does not keep to the protocol: the
-# keys which it was given open what is its own, and no more (docs/SECURITY.md).
+# A client that has opened its vQPs but violates the protocol: its keys give access only
+# to its own memory (docs/SECURITY.md).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-# access CHECK: the output of the client is in ./out, followed by that of the server
+# access CHECK: runs ft_keys; the client's output and then the server's are in ./out
 access() {
     local address keys
     fabric_up --links 1
@@ -25,19 +25,19 @@ access() {
         fail "the client: $(tail -n 3 out client.log)"
     exec 9>&-
     wait $! || fail "the server: $(tail -n 3 server.log)"
-    grep '^secret: ' address >>out || fail "no word of the server"
+    grep '^secret: ' address >>out || fail "the server has not printed its words"
     sed 's/^/# /' out
     fabric_down
 }
 
-# says LINE...: the output has these lines, in this order, and no others
+# says LINE...: checks that the output consists of these lines
 says() {
     printf '%s\n' "$@" "ft: end" "secret: intact" >expected
     grep -v '^ft: note' out | diff expected - >difference ||
         fail "not as expected: $(cat difference)"
 }
 
-# The evidence of a vQP is its own client's: no other one's key opens its rings
+# Only a vQP's own client can write its log rings
 test_rings_of_others() {
     access rings
     says "own ring, own key: done" \
@@ -46,10 +46,10 @@ test_rings_of_others() {
         "other ring, own key: refused" \
         "other ring: intact" \
         "before own rings: refused" \
-        "behind own rings: refused"
+        "after own rings: refused"
 }
 
-# ... nor does the key of the client that had them before
+# ... and not the client that had them before
 test_rings_of_the_next() {
     access reuse
     says "own key: done" \
@@ -70,7 +70,7 @@ test_slots_of_others() {
         "other slot, own key: refused" \
         "other slot, key of marks: refused" \
         "before own slots: refused" \
-        "behind own slots: refused" \
+        "after own slots: refused" \
         "other slot: intact" \
         "other mark: refused" \
         "other mark, key of own slots: refused" \
@@ -88,8 +88,8 @@ test_slots_of_the_next() {
         "slot: intact"
 }
 
-# An atomic by the target's CPU, at an address that the key's token does not cover, or with a
-# token that was never given away: the target refuses it, logs that, and goes on
+# The target refuses and logs an atomic of its CPU at an address that the key's token
+# does not cover, or with a token that was never given away, and continues
 test_proxy_keeps_to_what_was_given() {
     access proxy
     says "atomic, given key: done" \
@@ -99,7 +99,8 @@ test_proxy_keeps_to_what_was_given() {
         fail "no warning: $(tail -n 3 server.log)"
 }
 
-# The worker of mode extended, at an address that a client has written to its slot
+# The worker of mode extended must not access an address that a client forges in its
+# slot
 test_worker_keeps_to_what_was_given() {
     export UCX_RC_VARUNA_ATOMIC_MODE=extended
     access worker

@@ -2,14 +2,15 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Strangers and guests of a live process, played by a program that has nothing but UCX
-# (test/e2e/security/ft_stranger.c): addresses that UCX must not see, floods, forged answers.
+# Strangers and guests of a running process, imitated with plain UCX
+# (test/e2e/security/ft_stranger.c): addresses that UCX must not see, floods, forged
+# answers.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
-# server_up [NAME=VALUE...]: with these in its environment
+# server_up [NAME=VALUE...]: starts the server with these variables
 server_up() {
     fabric_up
     load_server_start server 65536 "$@"
@@ -20,23 +21,23 @@ server_down() {
     fabric_down
 }
 
-# say ARGUMENT...: a stranger on the other host, which has the server's address
+# say ARGUMENT...: runs a stranger on the other host, with the server's address
 say() {
     load_server_call "$apps/ft_stranger" "$@" >say.log 2>&1 ||
         fail "$(tail -n 5 say.log server.log)"
 }
 
-# Any process that reaches the queue pair may send them, and UCX aborts on some
+# Any process can send them, and UCX aborts on some
 test_addresses_that_are_none_are_refused() {
     server_up UCX_LOG_LEVEL=error
     say lies
     [ "$(grep -c '^ft: refused' say.log)" -eq 14 ] || fail "$(cat say.log)"
-    [ "$(counter strangers_answered)" -eq 0 ] || fail "somebody was answered"
-    [ "$(counter strangers_ignored)" -ge 28 ] || fail "not all were for others"
+    [ "$(counter strangers_answered)" -eq 0 ] || fail "a stranger was answered"
+    [ "$(counter strangers_ignored)" -ge 28 ] || fail "not all messages were ignored"
     server_down
 }
 
-# Each stranger claims to be on another port, which does not exist
+# Each stranger claims another port, which does not exist
 test_a_flood_of_strangers_is_bounded() {
     local answered
     server_up
@@ -45,8 +46,8 @@ test_a_flood_of_strangers_is_bounded() {
     echo "# $answered of 3000 were answered"
     [ $((answered + $(counter strangers_ignored))) -eq 3000 ] ||
         fail "$answered and $(counter strangers_ignored) are not 3000"
-    [ "$answered" -le 1024 ] || fail "too many were answered"
-    [ "$(counter stale)" -eq 3000 ] || fail "they were not for another process"
+    [ "$answered" -le 1024 ] || fail "too many messages were answered"
+    [ "$(counter stale)" -eq 3000 ] || fail "not all messages were for another process"
     server_down
 }
 
@@ -65,8 +66,8 @@ test_endpoints_of_one_peer_are_bounded() {
     server_down
 }
 
-# A late request has opened an endpoint once more that its requester has closed, and the
-# answers are lost: OPEN_REP comes again, so that the requester closes it
+# A late request opens an endpoint that its requester has closed, and the answers are
+# lost: the server repeats OPEN_REP, so that the requester closes the endpoint
 test_an_unused_opening_is_reported_again() {
     server_up UCX_RC_VARUNA_ORPHAN_TIMEOUT=0
     say unused
@@ -83,7 +84,7 @@ test_an_older_peer_is_told() {
     server_down
 }
 
-# The requester believes only peers that it has asked
+# The requester accepts answers only from peers with an open request
 test_forged_answers_do_nothing() {
     local host
     fabric_up
@@ -102,7 +103,7 @@ test_forged_answers_do_nothing() {
     check grep -q '^ft: asked again' host.log
     check grep -q '^ft: step 1 failed' steps.log
     [ "$(grep -c 'dropped REJECT .*nobody here has asked' steps.log)" -eq 2 ] ||
-        fail "2 answers were forged: $(tail -n 5 steps.log)"
+        fail "not both forged answers were dropped: $(tail -n 5 steps.log)"
     fabric_down
 }
 

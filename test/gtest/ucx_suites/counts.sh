@@ -4,9 +4,9 @@
 #
 # usage: counts.sh uct|ucp
 #
-# Prints how many of UCX's own tests the suites for rc_varuna have, for each class
-# of them, as a table for docs/TESTING.md; test_ucx_suites.sh compares it. RCV_BUILD
-# and RCV_PREFIX are as for run.sh.
+# Prints the number of UCX's own tests in the suites for rc_varuna, for each class, as a
+# table for docs/TESTING.md; test_ucx_suites.sh compares it. RCV_BUILD and RCV_PREFIX
+# are as for run.sh.
 
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +17,7 @@ ucp) suite=ucp_rc_varuna ;;
 esac
 unset RC_VARUNA_LONG RCV_UCX_TEST_DIVISOR RCV_FLAP
 
-# tests COLUMN SUITE: "COLUMN CLASS NAME" for each test that it runs
+# tests COLUMN SUITE: prints "COLUMN CLASS NAME" for each test that it runs
 tests() {
     "$here/$2" --gtest_list_tests --gtest_filter='*' 2>/dev/null |
         awk -v column="$1" '

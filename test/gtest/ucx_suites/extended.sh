@@ -4,9 +4,9 @@
 #
 # usage: extended.sh uct|ucp [GTEST_ARGUMENT]...
 #
-# UCX's own tests of atomics and fences for rc_varuna in mode extended, or in that of
-# UCX_RC_VARUNA_ATOMIC_MODE; the other suites have the default one. None may be skipped.
-# Called by ucx_rc_varuna_extended and ucp_rc_varuna_extended.
+# Runs UCX's own tests of atomics and fences for rc_varuna in mode extended, or in the
+# mode of UCX_RC_VARUNA_ATOMIC_MODE; the other suites use the default mode. No test may
+# be skipped. Called by ucx_rc_varuna_extended and ucp_rc_varuna_extended.
 
 set -euo pipefail
 level=$1

@@ -4,28 +4,27 @@
 #
 # usage: run.sh uct|ucp TRANSPORT [GTEST_ARGUMENT]...
 #
-# Runs UCX's own UCT tests (gtest_ucx) or UCP tests (gtest_ucp) for one
-# transport, on a host of an emulated fabric. TRANSPORT is what the names of the
-# tests begin with. Called by the suites beside it, which contrib/test.sh calls
-# as if they were gtest programs; it sets RCV_BUILD and RCV_PREFIX.
+# Runs UCX's own UCT tests (gtest_ucx) or UCP tests (gtest_ucp) for one transport, on a
+# host of an emulated fabric. TRANSPORT is the prefix of the tests' names. Called by the
+# suites in this folder, which contrib/test.sh runs like gtest programs; it sets
+# RCV_BUILD and RCV_PREFIX.
 #
-# Tests which TRANSPORT.left_out (ucp_TRANSPORT.left_out) lists are not run: a
-# pattern of gtest's a line, and the reason. RCV_UCX_LEFT_OUT is another list, or none.
+# Tests in TRANSPORT.left_out (ucp_TRANSPORT.left_out) are not run: each line has a
+# pattern of gtest, and the reason. RCV_UCX_LEFT_OUT names another list, or none.
 #
-# Variants which TRANSPORT.long lists are not run either unless
-# RCV_UCX_TEST_DIVISOR is 1: more of the same with other parameters.
+# Tests in TRANSPORT.long, variants of others with more parameters, run only if
+# RCV_UCX_TEST_DIVISOR is 1.
 #
 # RCV_UCX_FABRIC: more options of "mlx5emu up", such as --no-devx.
 #
-# RCV_UCX_TEST_DIVISOR: what UCX's tests divide their repetitions by, and
-# multiply their timeouts by. 10 unless set; 1 is UCX's own full length.
+# RCV_UCX_TEST_DIVISOR: UCX's tests divide their repetitions by it, and multiply their
+# timeouts by it. The default is 10; 1 is UCX's full length.
 #
-# RCV_FLAP: a period and a duty as for "mlx5emu link flap". The first link flaps
-# while the tests run, and at the end it must have lost packets, and rc_varuna must
-# have switched lanes: the numbers are told. Tests which FLAP.left_out lists
-# (ucx_TRANSPORT_flap.left_out, ucp_TRANSPORT_flap.left_out) are not run then.
-# Unless RC_VARUNA_LONG is set or the divisor is 1, only those which FLAP.some has
-# are.
+# RCV_FLAP: a period and a duty as for "mlx5emu link flap". The first link flaps while
+# the tests run. In the end it must have lost packets, and rc_varuna must have switched
+# lanes; the numbers are printed. Tests in FLAP.left_out (ucx_TRANSPORT_flap.left_out,
+# ucp_TRANSPORT_flap.left_out) are not run then. Unless RC_VARUNA_LONG is set or the
+# divisor is 1, only tests in FLAP.some are run.
 #
 # RCV_UCX_SOME: such a list for other suites.
 
@@ -48,7 +47,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 lists=("$here/${RCV_UCX_LEFT_OUT:-$left_out}")
 [ "$RCV_UCX_TEST_DIVISOR" = 1 ] || lists+=("${lists[0]%.left_out}.long")
 
-# all: the filter for all tests of this transport that are run
+# all: the filter for all tests of this transport to run
 all="$transport/*"
 [ "$level.$transport" != uct.rc_varuna ] || all+=":varuna/*" # Memory domain
 if [ -n "${RCV_FLAP:-}" ]; then
@@ -63,7 +62,7 @@ if [ -n "${RCV_UCX_SOME:-}" ] && [ -z "${RC_VARUNA_LONG:-}" ] &&
           paste -sd:)
 fi
 
-# leave_out FILTER: the same without what is left out
+# leave_out FILTER: prints it without the tests that are left out
 leave_out() {
     local filter=$1 pattern _
 
@@ -103,14 +102,14 @@ run() {
         "$RCV_BUILD/test/gtest/$program" "${args[@]}"
 }
 
-# run_flapping: the same while the first link flaps
+# run_flapping: runs them while the first link flaps
 run_flapping() {
     local status=0 log lost switched
 
     log=$(mktemp -t "$flap_name.XXXXXX")
     "$emu" link -n "$fabric" 0:0 flap "$RCV_FLAP"
-    # The log has a file of its own: threads write it, and would cut the lines
-    # which tell the results
+    # The log has its own file, because threads write it, and would cut the lines with
+    # the results
     UCX_LOG_LEVEL=info UCX_LOG_FILE=$log run || status=$?
     lost=$("$emu" status -n "$fabric" --json |
            awk '/"dropped_by_link"/ && !seen++ { print $2 + 0 }')
@@ -120,7 +119,7 @@ run_flapping() {
          "lost or unfinished requests recovered:" \
          "$(sum_of executed "$log") executed, $(sum_of repeated "$log") repeated"
     if ((lost == 0 || switched == 0)); then
-        echo "the link has not flapped under the tests: nothing was tested"
+        echo "the link did not flap during the tests"
         return 1
     fi
     if ((status == 0)); then
@@ -131,7 +130,7 @@ run_flapping() {
     return "$status"
 }
 
-# sum_of FIELD LOG: over all switches
+# sum_of FIELD LOG: prints the sum over all switches
 sum_of() {
     grep -a 'rc_varuna: switched ' "$2" | sed -n "s/.* $1=\([0-9]*\).*/\1/p" |
         awk '{ sum += $1 } END { print sum + 0 }'
