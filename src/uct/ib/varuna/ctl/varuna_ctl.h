@@ -81,6 +81,7 @@ typedef struct uct_varuna_ctl_ep {
     ucs_list_link_t            list;       /* In ctl->dead_eps if dropped */
     uct_ep_h                   inner;
     uct_varuna_peer_t          *peer;      /* NULL if dropped */
+    ucs_time_t                 since;      /* Of a doubtful peer: its messages wait */
     uint8_t                    link;
     uint8_t                    failed;
 } uct_varuna_ctl_ep_t;

@@ -12,11 +12,15 @@
 #include "varuna_ctl.h"
 #include "varuna_doubt.h"
 #include "varuna_peer.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
+
+/* A link that works takes less time for a message (seconds) */
+#define UCT_VARUNA_CTL_STALE         5e-3
 
 
 ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
@@ -105,6 +109,56 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_list_add_tail(&ctl->dead_eps, &ep->list);
 }
 
+/* Messages before it were lost: whoever asks by them need not wait for answers */
+static void uct_varuna_ctl_lose_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                   unsigned link)
+{
+    __atomic_store_n(&peer->num_lost[link], peer->num_lost[link] + 1,
+                     __ATOMIC_RELAXED);
+    uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
+}
+
+void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link)
+{
+    uct_ep_h inner = peer->ctl_eps[link];
+    uct_varuna_ctl_ep_t *ep;
+    khiter_t iter;
+
+    if ((inner == NULL) || uct_varuna_mlx5_is_drained(inner, UCT_VARUNA_LANE_DC)) {
+        return;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
+    ep   = kh_val(&ctl->eps, iter);
+    if (!uct_varuna_doubt_has_place(ctl, ep) ||
+        ((uct_varuna_ctl_now(ctl) - ep->since) <
+         ucs_time_from_sec(UCT_VARUNA_CTL_STALE))) {
+        return;
+    }
+
+    ucs_debug("rc_varuna: control messages to peer 0x%lx on %s begin anew", peer->uuid,
+              uct_varuna_link_name(ctl->iface, link));
+    uct_varuna_doubt_forget(ctl, ep);
+    (void)uct_varuna_compat_ep_invalidate(inner);
+    uct_varuna_ctl_lose_ep(ctl, peer, link);
+}
+
+void uct_varuna_ctl_renew_others(uct_varuna_ctl_t *ctl, unsigned lost)
+{
+    uct_varuna_ctl_ep_t *ep;
+    unsigned link, i;
+
+    for (link = 0; link < ctl->num_links; ++link) {
+        for (i = 0; (link != lost) && (i < UCT_VARUNA_CTL_MAX_DOUBTFUL); ++i) {
+            ep = ctl->links[link].doubtful[i];
+            if ((ep != NULL) && (ep->peer != NULL)) {
+                uct_varuna_ctl_renew_ep(ctl, ep->peer, link);
+            }
+        }
+    }
+}
+
 void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
 {
     khiter_t iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)ep->inner);
@@ -166,7 +220,7 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
               ucs_status_string(status));
     ep->peer->failed |= UCS_BIT(ep->link);
     uct_varuna_doubt_failed(ep->peer, ep->link);
-    uct_varuna_ctl_drop_ep(ctl, ep->peer, ep->link, 1);
+    uct_varuna_ctl_lose_ep(ctl, ep->peer, ep->link);
     return UCS_OK;
 }
 

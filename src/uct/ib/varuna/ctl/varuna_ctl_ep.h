@@ -34,6 +34,16 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, int failed);
 
+/** Messages to @a peer, which is doubtful, may wait on @a link since before that link
+ * worked again. They would fail, and all that follow with them: later messages do not wait
+ * for them. Does nothing if none waits for longer than a link takes that works. */
+void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link);
+
+/** The same for all peers to which messages fail, on all links but @a lost: it has
+ * failed, so the others are what is left. */
+void uct_varuna_ctl_renew_others(uct_varuna_ctl_t *ctl, unsigned lost);
+
 /** Destroy the dropped endpoints for which that is true, or all by @a force. */
 void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
 

@@ -140,6 +140,10 @@ void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
         ctl->ports_down |= UCS_BIT(port);
     }
 
+    if (!is_up) {
+        uct_varuna_ctl_renew_others(ctl, port);
+    }
+
     uct_varuna_ports_changed(ctl, port);
     uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED);
     uct_varuna_ctl_notify(ctl);

@@ -10,6 +10,7 @@
 
 #include "varuna_ctl_receive.h"
 #include "varuna_ctl.h"
+#include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
 #include "varuna_heartbeat.h"
 #include "varuna_notify.h"
@@ -73,6 +74,15 @@ static int uct_varuna_ctl_is_own_secret(uct_varuna_ctl_t *ctl,
             uct_varuna_heartbeat_has_asked(ctl, rej->dest, hdr));
 }
 
+/* The link works, so the answer shall not wait behind what was sent before it did */
+static void uct_varuna_ctl_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link)
+{
+    if (ucs_unlikely(peer->doubtful & UCS_BIT(link))) {
+        uct_varuna_ctl_renew_ep(ctl, peer, link);
+    }
+}
+
 static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const void *body)
@@ -95,6 +105,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
     peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
     if (peer != NULL) {
         uct_varuna_peer_heard(peer, uct_varuna_ctl_now(ctl));
+        uct_varuna_ctl_heard(ctl, peer, link);
     }
 
     uct_varuna_ctl_deferred(ctl, hdr,

@@ -116,6 +116,7 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         place = uct_varuna_doubt_find(&ctl->links[link], NULL);
         if (place >= 0) {
             ctl->links[link].doubtful[place] = ep;
+            ep->since                        = uct_varuna_ctl_now(ctl);
         }
     }
 }
@@ -123,6 +124,12 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link)
 {
     peer->doubtful |= UCS_BIT(link);
+}
+
+int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
+                               const uct_varuna_ctl_ep_t *ep)
+{
+    return uct_varuna_doubt_find(&ctl->links[ep->link], ep) >= 0;
 }
 
 void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)

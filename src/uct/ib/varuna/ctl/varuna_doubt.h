@@ -16,6 +16,10 @@ int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /** May a message be posted to a stranger now? It is taken for posted. */
 int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 
+/** @return Whether messages of that endpoint, to a doubtful peer, may wait. */
+int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
+                               const uct_varuna_ctl_ep_t *ep);
+
 /** One was posted, or failed later, or the endpoint is about to be destroyed. */
 void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link);

@@ -59,6 +59,8 @@ struct uct_varuna_peer {
     unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
                                               over ctl->queue, no resources */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    uint32_t                   num_lost[UCT_VARUNA_MAX_LINKS]; /* Atomic: failures of
+                                              ctl_eps so far, each with messages */
     uint8_t                    doubtful;  /* Links on which the last message to
                                              it failed */
     struct {

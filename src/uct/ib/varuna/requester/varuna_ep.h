@@ -223,6 +223,8 @@ struct uct_varuna_ep {
     struct {                                /* The control request which is to be
                                                answered. Owner: varuna_ep_ctl.c */
         uct_varuna_retry_t     retry;
+        uint32_t               num_lost;    /* Of the peer, when it was sent */
+        uint8_t                hurried;     /* It was sent since the last one was lost */
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 

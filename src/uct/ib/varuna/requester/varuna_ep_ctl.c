@@ -66,6 +66,19 @@ void uct_varuna_ep_ctl_ended(uct_varuna_ep_t *ep)
     uct_varuna_retry_stop(&ep->ask.retry);
 }
 
+static uint32_t uct_varuna_ep_ctl_num_lost(const uct_varuna_ep_t *ep, unsigned link)
+{
+    return __atomic_load_n(&ep->peer->num_lost[link], __ATOMIC_RELAXED);
+}
+
+/* Messages that were sent on that link have failed, and this one may be among them. If
+ * the next one fails as well, the usual time passes before another */
+static int uct_varuna_ep_ctl_is_lost(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_retry_is_asking(&ep->ask.retry) && !ep->ask.hurried &&
+           (uct_varuna_ep_ctl_num_lost(ep, ep->ask.retry.link) != ep->ask.num_lost);
+}
+
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,
                                const void *body, size_t length)
@@ -77,12 +90,13 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     const uct_varuna_retry_policy_t policy = {
         .interval = iface->config.ctl_timeout
     };
+    int is_lost                            = uct_varuna_ep_ctl_is_lost(ep);
     unsigned link;
 
     if (!retry->is_active) {
         uct_varuna_retry_start(retry, 0, 0);
-    } else if (uct_varuna_retry_check(retry, &policy, now, 0) !=
-               UCT_VARUNA_RETRY_SEND) {
+    } else if (!is_lost && (uct_varuna_retry_check(retry, &policy, now, 0) !=
+                            UCT_VARUNA_RETRY_SEND)) {
         return;
     }
 
@@ -105,6 +119,8 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                   uct_varuna_link_name(iface, link));
     }
 
+    ep->ask.num_lost = uct_varuna_ep_ctl_num_lost(ep, link);
+    ep->ask.hurried  = is_lost;
     uct_varuna_ep_ctl_send(ep, link, type, epoch, body, length);
 }
 

@@ -9,6 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_doubt.h>
@@ -482,5 +483,75 @@ UCS_TEST_F(test_varuna_peer_learn, not_by_a_guest) {
                         fake_lane::device_addr(fake_lane::lid(5, 1)).data(),
                         fake_lane::DEVICE_LEN));
     host->drop(claimed);
+    host->drop(peer);
+}
+
+
+/* --- Messages that wait on a link which was dead --- */
+
+/* What waits on a link that has returned fails with all that is sent after it */
+UCS_TEST_F(test_varuna_peer, other_link_lost) {
+    uct_varuna_peer_t *peer = host->know(server);
+    fake_lane &lane         = host->ctl_lane(0);
+    uct_ep_h inner;
+
+    ASSERT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    host->fail_ctl(peer, 0);
+    EXPECT_EQ(1u, peer->num_lost[0]);
+    lane.is_drained = false;
+    ASSERT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    inner = peer->ctl_eps[0];
+    ASSERT_TRUE(inner != NULL);
+
+    host->advance(0.001);
+    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    EXPECT_EQ(inner, peer->ctl_eps[0]) << "it may be on its way";
+
+    host->advance(0.01);
+    uct_varuna_ctl_port_event(host->ctl(), 0, 0);
+    EXPECT_EQ(inner, peer->ctl_eps[0]) << "its own link is lost";
+
+    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    EXPECT_TRUE(peer->ctl_eps[0] == NULL) << "others would wait for it";
+    EXPECT_TRUE(lane.eps.front()->in_err);
+    EXPECT_EQ(2u, peer->num_lost[0]);
+
+    EXPECT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE)); /* Its place is free */
+    EXPECT_NE(inner, peer->ctl_eps[0]);
+    lane.is_drained = true;
+    host->drop(peer);
+}
+
+UCS_TEST_F(test_varuna_peer, peer_is_heard_again) {
+    uct_varuna_peer_t *peer = host->know(server);
+    fake_lane &lane         = host->ctl_lane(0);
+
+    ASSERT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    host->fail_ctl(peer, 0);
+    lane.is_drained = false;
+    ASSERT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    host->advance(0.01);
+    receive(server, UCT_VARUNA_CTL_CLOSE_REP);
+    EXPECT_TRUE(peer->ctl_eps[0] == NULL) << "the link works, but not for this one";
+    EXPECT_EQ(2u, peer->num_lost[0]);
+    lane.is_drained = true;
+    host->drop(peer);
+}
+
+/* Of peers without doubt, messages wait as long as they have to */
+UCS_TEST_F(test_varuna_peer, messages_without_doubt_wait) {
+    uct_varuna_peer_t *peer = host->know(server);
+    fake_lane &lane         = host->ctl_lane(0);
+    uct_ep_h inner;
+
+    lane.is_drained = false;
+    ASSERT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    inner = peer->ctl_eps[0];
+    host->advance(0.1);
+    receive(server, UCT_VARUNA_CTL_CLOSE_REP);
+    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    EXPECT_EQ(inner, peer->ctl_eps[0]);
+    EXPECT_EQ(0u, peer->num_lost[0]);
+    lane.is_drained = true;
     host->drop(peer);
 }

@@ -419,6 +419,32 @@ UCS_TEST_F(test_varuna_recovery, fence_is_repeated_over_the_other_link) {
     host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
 }
 
+/* A message that has failed is not waited for; but one that fails again and again is */
+UCS_TEST_F(test_varuna_recovery, lost_fence_is_repeated_at_once) {
+    const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
+
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+    step(LIFETIME * 1.1);
+    EXPECT_TRUE(host->sent().empty()) << "nothing is lost, and the answer may come";
+
+    host->fail_ctl(ep->peer, 1);
+    step(LIFETIME * 1.1);
+    host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+
+    host->fail_ctl(ep->peer, 1);
+    step(LIFETIME * 1.1);
+    EXPECT_TRUE(host->sent().empty());
+    step((LIFETIME * 1.1) + (1.1 * interval));
+    host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+
+    host->fail_ctl(ep->peer, 1);
+    step((LIFETIME * 1.1) + (1.1 * interval));
+    host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
+}
+
 UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
     open();
     ASSERT_UCS_OK(put(1));
