@@ -1,14 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One interface's part in moving the home NIC (rule 12): when its port goes down or
- * it dies, and back to where it was when that works again. Before another NIC is
- * named, what peers have connected to the old one is in ERR, and so is our
- * loopback; or the NIC is gone. What may be on its way then gets its time.
+ * One interface's part in moving the home NIC (rule 12): away when its port goes down
+ * or it dies, and back when the first NIC works again. Before another NIC is named, the
+ * queue pairs that peers have connected to the old one are stopped, and so is our
+ * loopback; or the NIC is gone. Then packets on their way get the time to expire.
  *
  * Requesters post compare and swaps on RC only, and the loopback's DC target has no
- * other user, so there is nothing else that the old NIC could execute. Only mode
- * extended has a home NIC.
+ * other user, so the old NIC can execute nothing else. Only mode extended has a home
+ * NIC.
  *
  * Async context, lock held.
  */
@@ -29,14 +29,14 @@
 /* Seconds between two calls of the timer */
 #define UCT_VARUNA_HOME_MOVE_PERIOD  0.05
 
-/* Seconds: how long an access may take before the device is asked how it is; how
- * long a NIC is avoided whose loopback fails; how long the first NIC must have
- * worked before the home returns to it */
+/* Seconds: how long an access may take before the device is queried; how long a NIC
+ * whose loopback fails is avoided; how long the first NIC must have worked before the
+ * home returns to it */
 #define UCT_VARUNA_HOME_MOVE_CHECK   0.1
 #define UCT_VARUNA_HOME_MOVE_AVOID   1.0
 #define UCT_VARUNA_HOME_MOVE_RETURN  1.0
 
-/* Failures of a loopback in a row, with a port that says that it is up */
+/* Consecutive failures of a loopback whose port is reported up */
 #define UCT_VARUNA_HOME_MOVE_MAX_FAILS 3
 
 
@@ -79,7 +79,7 @@ static uint8_t uct_varuna_home_move_good_map(uct_varuna_responder_t *resp)
     return map;
 }
 
-/* An access that takes long: perhaps an event was lost, or there is none. */
+/* An access takes long: perhaps an event was lost, or there is none. */
 static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
 {
     uct_varuna_ctl_t *ctl = resp->ctl;
@@ -148,7 +148,7 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
     return fenced;
 }
 
-/* The access that a NIC took along. */
+/* Give up the access of a NIC that is gone. */
 static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
                                          unsigned link)
 {
@@ -172,7 +172,7 @@ static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
     uct_varuna_job_failed(resp->proxy, job, UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
-/* @return Nonzero if nothing on @a link is executed any more. */
+/* @return Nonzero if the NIC of @a link executes nothing more. */
 static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
                                            unsigned link)
 {
@@ -197,7 +197,7 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
     }
 
     if (resp->proxy->running && (resp->proxy->running_on == link)) {
-        /* Its completion comes: with success, or since the loopback is in ERR */
+        /* Its completion comes: with success, or because the loopback is in ERR */
         if (!loopback->in_err && (loopback->ep != NULL) &&
             !loopback->ep->failed &&
             (uct_varuna_compat_ep_invalidate(loopback->ep->inner) == UCS_OK)) {

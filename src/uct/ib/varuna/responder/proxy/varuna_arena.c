@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The arena of slots. Marks are set by the CPU once, before anybody knows of
- * their slot; from then on only by atomics of the home NIC, and generations go on
- * over all owners of a slot.
+ * The arena of slots. The CPU sets a mark once, before any peer knows its slot. After
+ * that only atomics of the home NIC change it, and its generation continues over all
+ * owners of the slot.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -31,8 +31,8 @@ static struct {
     unsigned                   refcount;
     uct_varuna_arena_t         memory;
     uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
-    unsigned                   next;      /* Blocks take turns: a late packet
-                                             finds a generation long gone */
+    unsigned                   next;      /* Blocks take turns, so a late packet
+                                             finds an old generation */
 } uct_varuna_arena = {
     .lock = PTHREAD_MUTEX_INITIALIZER
 };
@@ -71,8 +71,8 @@ static ucs_status_t uct_varuna_arena_create(uct_varuna_arena_t *arena)
         return UCS_ERR_NO_MEMORY;
     }
 
-    /* Rule 1: a generation of this process is not one of the last process which
-     * had the same memory, so all begin anywhere */
+    /* Rule 1: a process must not use the generations of an earlier process that had the
+     * same memory, so all of them start at random */
     gen = ucs_generate_uuid((uintptr_t)arena->marks);
     for (i = 0; i < UCT_VARUNA_SLOTS_MAX; ++i) {
         arena->marks[i] = uct_varuna_mark((gen + (i * 0x9e3779b97f4a7c15ul)) &
@@ -143,7 +143,8 @@ void uct_varuna_arena_free(uint32_t first)
     pthread_mutex_unlock(&uct_varuna_arena.lock);
 }
 
-/* Copy a body which may be written meanwhile, and then its mark, see uct_varuna_slot_t.
+/* Copy a body, which its owner may be writing, and then its mark, see
+ * uct_varuna_slot_t.
  * @return 0 if there is no arena. */
 static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot,
                                  uint64_t *mark_p)
@@ -174,8 +175,8 @@ static uint64_t uct_varuna_arena_load(const volatile void *address,
            *(const volatile uint32_t*)address;
 }
 
-/* Rules 4 and 5, for a reader that cannot mark: the CPU's atomics are not atomic
- * with the NIC's, so it waits until somebody else has marked. */
+/* Rules 4 and 5, for a reader that cannot change a mark, because the CPU's atomics are
+ * not atomic with the NIC's. It waits until a client has. */
 int rc_varuna_atomic_read(const volatile void *address, unsigned width,
                           uint64_t *value_p)
 {

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What peers may access of the arena of slots, and by which keys (docs/SECURITY.md):
+ * Which parts of the arena peers may access, and with which keys (docs/SECURITY.md):
  *
  *   all bodies          read             every requester
  *   all marks           read, atomic     every requester
@@ -25,8 +25,8 @@
 
 /* --- The arena --- */
 
-/* Slots for what is executed here, which the CPU writes to. Without them such an
- * atomic fails if its access is lost. */
+/* Slots for atomics that we execute; the CPU writes them. Without them such an atomic
+ * fails if its access is lost. */
 static void uct_varuna_blocks_take_own(uct_varuna_proxy_t *proxy)
 {
     uint32_t first = uct_varuna_arena_alloc();
@@ -190,14 +190,14 @@ void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
         return;
     }
 
-    /* Whatever the requester still does: nothing of it is written */
+    /* From now on the requester cannot write there */
     uct_varuna_own_dereg(&client->write_own);
     block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
     if (block == NULL) {
         return; /* The block stays taken, which is safe */
     }
 
-    /* Its RC queue pairs are in ERR; what else is under way gets its time */
+    /* Its RC queue pairs are stopped; packets on other lanes expire until then */
     block->first     = client->first_slot;
     block->due       = uct_varuna_ctl_now(proxy->ctl) +
                        proxy->ctl->iface->config.packet_lifetime;

@@ -51,7 +51,7 @@ static int uct_varuna_cpu_client_start(uct_varuna_cpu_client_t *client)
     return 1;
 }
 
-/* While the region is held, nothing is done but the access. */
+/* Nothing but the access is done while the region is held. */
 static ucs_status_t
 uct_varuna_cpu_execute(uct_varuna_ctl_t *ctl,
                        const uct_varuna_ctl_atomic_op_t *op, uint64_t *value_p)

@@ -1,18 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Mode proxy, the target's side: executes atomics that peers ask for, by this process's CPU, each
- * once and in the order of their numbers, and keeps the results (varuna_amo_kept.h). Lock held.
+ * Mode proxy, the target's side: this process's CPU executes the atomics that peers
+ * request, each once and in the order of their numbers, and keeps the results
+ * (varuna_amo_kept.h). Lock held.
  */
 #ifndef UCT_VARUNA_CPU_H_
 #define UCT_VARUNA_CPU_H_
 
 #include <uct/ib/varuna/core/varuna_amo_kept.h>
 
-/** What is kept for one requester; a part of its target. */
+/** What is kept for a requester; a part of its target. */
 typedef struct uct_varuna_cpu_client {
     uct_varuna_peer_t          *peer;
-    uct_varuna_amo_kept_t      *kept;     /* NULL: it has not asked for any */
+    uct_varuna_amo_kept_t      *kept;     /* NULL: it has requested none */
 } uct_varuna_cpu_client_t;
 
 void uct_varuna_cpu_client_init(uct_varuna_cpu_client_t *client,

@@ -12,7 +12,7 @@
 /**
  * Execute @a op. Faults are caught: uct_varuna_fault_init() was called.
  *
- * @param [out] value_p  What the word held before; 4 bytes are extended by zeros.
+ * @param [out] value_p  The word's previous value; 4 bytes are extended by zeros.
  *
  * @return UCS_ERR_INVALID_ADDR if the memory is not there, or cannot be written.
  */

@@ -20,7 +20,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Handlers of others that are remembered for each signal. Each was the newest once */
+/* Handlers of the program or of UCX that are remembered for each signal */
 #define UCT_VARUNA_FAULT_MAX_OLD     8
 
 /* Known without a call: the first use of other kinds of thread-local variables
@@ -44,11 +44,11 @@ static uct_varuna_fault_signal_t uct_varuna_fault_signals[] = {
     {.signum = SIGBUS}
 };
 
-/* Where this thread goes on after a fault; NULL: faults are not ours */
+/* Where this thread continues after a fault; NULL: faults are not ours */
 static UCT_VARUNA_FAULT_TLS sigjmp_buf *volatile uct_varuna_fault_jump;
 
-/* The fault that was passed on last, and to which handler: one that was installed
- * after ours, and goes on with ours, has a fault come back */
+/* The fault that was passed on last, and to which handler: a handler that was installed
+ * after ours, and calls ours, returns the fault to us */
 static UCT_VARUNA_FAULT_TLS void *uct_varuna_fault_passed;
 static UCT_VARUNA_FAULT_TLS int uct_varuna_fault_passed_to;
 
@@ -58,7 +58,8 @@ static uct_varuna_fault_signal_t *uct_varuna_fault_signal(int signum)
     return &uct_varuna_fault_signals[signum == SIGBUS];
 }
 
-/* Nobody wants it: without a handler, the instruction faults again */
+/* There is no other handler: without ours, the instruction faults again and ends the
+ * process */
 static void uct_varuna_fault_default(int signum, const siginfo_t *info)
 {
     struct sigaction act;
@@ -67,12 +68,12 @@ static void uct_varuna_fault_default(int signum, const siginfo_t *info)
     act.sa_handler = SIG_DFL;
     sigaction(signum, &act, NULL);
     if (info->si_code <= 0) {
-        raise(signum); /* It was sent, and does not come again by itself */
+        raise(signum); /* It was sent by kill(), and would not come again */
     }
 }
 
-/* Ours was installed with the mask and the flags of the newest old one, so the kernel has
- * prepared for that what it expects. */
+/* Ours was installed with the mask and the flags of the newest old one, so the kernel
+ * has prepared what that handler expects. */
 static void uct_varuna_fault_pass(int signum, siginfo_t *info, void *context)
 {
     uct_varuna_fault_signal_t *signal = uct_varuna_fault_signal(signum);
@@ -113,7 +114,7 @@ static void uct_varuna_fault_handler(int signum, siginfo_t *info, void *context)
         return;
     }
 
-    /* The signal may be blocked here, by whoever called us */
+    /* Our caller may have blocked the signal */
     uct_varuna_fault_jump = NULL;
     pthread_sigmask(SIG_SETMASK, &uc->uc_sigmask, NULL);
     siglongjmp(*jump, 1);
@@ -142,7 +143,7 @@ static int uct_varuna_fault_libc_sigaction(int signum, const struct sigaction *a
     return (func == NULL) ? -1 : func(signum, act, NULL);
 }
 
-/* A handler that comes back, as it saves and restores ours, is remembered already. */
+/* A handler that saves and restores ours comes back: it is remembered already. */
 static int uct_varuna_fault_remember(uct_varuna_fault_signal_t *signal,
                                      const struct sigaction *old)
 {
@@ -200,7 +201,7 @@ static ucs_status_t uct_varuna_fault_install(uct_varuna_fault_signal_t *signal)
     return UCS_OK;
 }
 
-/* The handler stays: so does its code. */
+/* The handler stays installed, so its code must not be unloaded. */
 static void uct_varuna_fault_stay_loaded(void)
 {
     static int is_done;

@@ -1,10 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The name of this process's home NIC, see varuna_home.h. Two NICs are not atomic
- * with each other, so the invariant is: at any time compare and swaps are executed
- * by one NIC only. A queue pair on NIC X carries them only while its requester
- * believes that X is the home, which it has learned when it connected, or later.
+ * The name of this process's home NIC, see varuna_home.h. Two NICs are not atomic with
+ * each other, so the invariant is: at any time compare and swaps are executed by one
+ * NIC only. A queue pair on NIC X carries them only while its requester believes that X
+ * is the home, which it learns when it connects, or later.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* The lock protects all of it. Epochs go on when the last member has left. */
+/* The lock protects all of it. Epochs continue after the last member has left. */
 static struct {
     pthread_mutex_t            lock;
     ucs_list_link_t            members;
@@ -108,7 +108,7 @@ void uct_varuna_home_get(uct_varuna_home_name_t *name)
     pthread_mutex_unlock(&uct_varuna_home.lock);
 }
 
-/* NICs which all members have. */
+/* NICs that all members have. */
 static uint8_t uct_varuna_home_common_map(void)
 {
     uint8_t map = UINT8_MAX;
@@ -134,7 +134,7 @@ static int uct_varuna_home_is_in_use(void)
     return 0;
 }
 
-/* @return where the home NIC should be. */
+/* @return The NIC that should be the home. */
 static uint8_t uct_varuna_home_choose(uint8_t good_map, ucs_time_t now,
                                       ucs_time_t delay)
 {

@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The name of this process's home NIC (docs/ATOMICS.md, rule 12): all of its
- * interfaces have the same one, since they share memory. It is changed by nobody
- * else, and in two steps: while MOVING there is none, until each interface has said
- * that nothing of its own can be executed on the old one any more.
+ * The name of this process's home NIC (docs/ATOMICS.md, rule 12): all of its interfaces
+ * have the same one, because they share memory. It changes in two steps: while MOVING
+ * there is none, until each interface has reported that the old NIC can execute nothing
+ * of its own any more.
  *
  *   SETTLED(nic, epoch) -> MOVING(none, epoch + 1) -> SETTLED(other, epoch + 2)
  *
- * Used by varuna_proxy.c, from the async contexts of several interfaces. It knows
- * of no queue pairs.
+ * Used by the proxy and varuna_home_move.c, from the async contexts of several
+ * interfaces. It knows nothing of queue pairs.
  */
 #ifndef UCT_VARUNA_HOME_H_
 #define UCT_VARUNA_HOME_H_
@@ -39,15 +39,15 @@ typedef struct uct_varuna_home_name {
 /**
  * Begin to take part.
  *
- * @param [in] nic      Where it would like the home NIC to be: the first one has
- *                      its way.
+ * @param [in] nic      The home NIC that it proposes; only the first member's proposal
+ *                      counts.
  * @param [in] nic_map  NICs which it has.
  * @param [in] kick_fd  Event file descriptor.
  */
 void uct_varuna_home_join(uct_varuna_home_member_t *member, uint8_t nic,
                           uint8_t nic_map, int kick_fd);
 
-/** End that: its queue pairs are gone, or will be used no more. */
+/** Leave: its queue pairs are gone, or will not be used any more. */
 void uct_varuna_home_leave(uct_varuna_home_member_t *member);
 
 /** The name as it is now. */

@@ -1,11 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Carries out the jobs of the proxy: single accesses of requesters, whole atomics
- * of theirs, and the worker's looks at targets. An access whose loopback fails is
- * either repeated, where that changes nothing, or found out about, when nothing of
- * it can be executed any more: a whole atomic has a slot of our own and two stages, as that
- * of any client (rule 6).
+ * Executes the jobs of the proxy: single accesses and whole atomics of requesters, and
+ * the worker's reads of targets. If the loopback of an access fails, the access is
+ * repeated where that is harmless. Otherwise recovery finds out whether it was
+ * executed, once it cannot be executed any more: a whole atomic has a slot of our own
+ * and two stages, like that of any client (rule 6).
  *
  * Lock held in all of it.
  */
@@ -83,15 +83,15 @@ static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
 
 /* --- An access failed --- */
 
-/* A compare and swap that must not be executed twice. All others may be: a UID is
- * unique, and so is what a mark is changed from. */
+/* A compare and swap that must not be executed twice. Others may be repeated: a UID is
+ * unique, and so is the value that a mark is changed from. */
 static int uct_varuna_job_is_plain_cas(const uct_varuna_job_t *job)
 {
     return job->is_whole && (job->sm.state == UCT_VARUNA_AMO_OCCUPY) &&
            (job->act.type == UCT_VARUNA_AMO_ACT_CAS);
 }
 
-/* Nobody has answered, or it was moved to ERR; other errors are answers. */
+/* There was no answer, or the loopback was moved to ERR. Other errors are answers. */
 static int uct_varuna_job_may_come_late(ucs_status_t status)
 {
     return (status == UCS_ERR_ENDPOINT_TIMEOUT) || (status == UCS_ERR_CANCELED);
@@ -104,7 +104,7 @@ void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
               ucs_status_string(status));
     if (!uct_varuna_job_may_come_late(status) ||
         uct_varuna_job_is_plain_cas(job)) {
-        /* Wrong memory; or a plain CAS among those of others */
+        /* Wrong memory; or a plain CAS, whose fate nobody can find out */
         uct_varuna_job_finish(proxy, job, status);
         return;
     }
@@ -144,7 +144,7 @@ int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job)
 
 /* --- An access is done --- */
 
-/* A generation that its owner left is not used again (rule 1). */
+/* A generation that its owner has left is not used again (rule 1). */
 static void uct_varuna_job_advance(uct_varuna_proxy_t *proxy,
                                    uct_varuna_job_t *job)
 {
@@ -218,8 +218,8 @@ static void uct_varuna_job_completion(uct_completion_t *comp)
         return;
     }
 
-    /* The loopback is in ERR, and its error handler comes yet: what is next waits
-     * for the progress. What is on its way gets its time */
+    /* The loopback is in ERR, and its error handler is still to be called: the next job
+     * waits for progress, and until packets of this access have expired */
     if (loopback->ep != NULL) {
         ucs_assert(loopback->dead == NULL);
         loopback->dead = loopback->ep;
@@ -271,9 +271,9 @@ static ucs_status_t uct_varuna_job_cas_mark(uct_varuna_proxy_t *proxy,
                               sizeof(uint64_t), act->mark_from, act->mark_to);
 }
 
-/* Rule 12: all of it through the loopback of the home NIC, not by the CPU, whose
- * atomics need not be atomic with the NIC's. Bodies are only read, so the CPU may;
- * and a body is its owner's. */
+/* Rule 12: each access goes through the loopback of the home NIC, because the CPU's
+ * atomics need not be atomic with the NIC's. The CPU may read bodies, and write our
+ * own. */
 ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
                                  uct_varuna_job_t *job, unsigned link,
                                  uint8_t nic)
@@ -301,7 +301,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
         }
         break;
     case UCT_VARUNA_AMO_ACT_OCCUPY:
-        /* Rule 2: before the CAS, whose doorbell stands behind a fence */
+        /* Rule 2: before the CAS, whose doorbell follows a fence */
         uct_varuna_amo_sm_body(&job->sm, &proxy->arena.slots[act->slot]);
         ucs_memory_cpu_store_fence();
         break;

@@ -1,11 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder's proxy: requests of those who cannot reach its home NIC, its
- * loopbacks, and the list of jobs. These are carried out one after the other
- * (varuna_job.c), so that each is either done, under way, or not begun: a repeated
- * request is answered from the target's memory of its last one (rule 12: exactly
- * once).
+ * The responder's proxy: requests of clients that cannot reach its home NIC, its
+ * loopbacks, and the list of jobs. Jobs are executed one after the other
+ * (varuna_job.c), so each is either done, under way, or not begun. A repeated request
+ * gets the answer that is kept for its client (rule 12: exactly once).
  *
  * Lock held in all of it.
  */
@@ -29,7 +28,7 @@
 #include <ucs/sys/string.h>
 #include <string.h>
 
-/* Jobs that wait; requests beyond are dropped and come again */
+/* Jobs that wait. Further requests are dropped, and their clients repeat them */
 #define UCT_VARUNA_PROXY_MAX_JOBS    4096
 
 uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy, uint8_t nic)
@@ -58,8 +57,8 @@ static ucs_status_t uct_varuna_proxy_open_loopback(uct_varuna_proxy_t *proxy,
                                     &proxy->loopbacks[link].ep);
 }
 
-/* Not from inside its own callbacks, nor before it is drained: UCX would not give
- * its DCI back, and when all are lost, so are all control messages.
+/* A failed one is not destroyed in its own callbacks, nor before it is drained: UCX
+ * would not give its DCI back, and without DCIs there are no control messages.
  * @return Nonzero if the loopback of @a link can be used. */
 static int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy,
                                          unsigned link)
@@ -86,8 +85,8 @@ static int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy,
            (uct_varuna_proxy_open_loopback(proxy, link) == UCS_OK);
 }
 
-/* @return the link of the home NIC, UCT_VARUNA_LINK_NONE if it moves, or if what
- * failed there is not dead yet. */
+/* @return the link of the home NIC, UCT_VARUNA_LINK_NONE while it moves, and until
+ * packets of a failed access have expired. */
 static uint8_t uct_varuna_proxy_home_link(uct_varuna_proxy_t *proxy,
                                           uint8_t *nic_p)
 {
@@ -130,7 +129,8 @@ void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                          UCT_VARUNA_CTL_PROXY_REP, rep, sizeof(*rep));
 }
 
-/* Whatever is no error comes again: with the timer, a kick, or the next request. */
+/* A job that cannot run now is tried again: by the timer, after a kick, or with the
+ * next request. */
 void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy)
 {
     uct_varuna_job_t *job;
@@ -198,8 +198,8 @@ static int uct_varuna_proxy_is_allowed(const uct_varuna_ctl_proxy_req_t *req)
     }
 }
 
-/* The loopback has a queue pair of our own, and the keys are the client's word. So no
- * access but to memory of which some client was given a key. */
+/* The loopback is a queue pair of our own, and the client has written the keys. So only
+ * memory of which some client was given a key is accessed. */
 static int uct_varuna_proxy_is_in_reach(const uct_varuna_proxy_t *proxy,
                                         const uct_varuna_ctl_proxy_req_t *req)
 {
@@ -250,7 +250,7 @@ void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
 
     if (req->seq <= client->last.seq) {
         if ((req->seq == client->last.seq) && !client->last.busy) {
-            /* Rule 12: once. The answer was lost */
+            /* Rule 12: not twice. The answer was lost */
             uct_varuna_ctl_reply(proxy->ctl, client->peer, link, hdr,
                                  UCT_VARUNA_CTL_PROXY_REP, &client->last.rep,
                                  sizeof(client->last.rep));

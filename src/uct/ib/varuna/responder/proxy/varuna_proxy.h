@@ -1,15 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder's part in atomics (docs/ATOMICS.md, rules 7 and 12): its home NIC,
- * the proxy which executes single accesses on it for requesters that cannot reach
- * it, and the worker which resolves UIDs that dead or slow owners left. All of it
- * runs in the async context with the lock held, over a loopback of the home NIC.
+ * The responder's part in atomics (docs/ATOMICS.md, rules 7 and 12): its home NIC, the
+ * proxy, which executes single accesses on it for requesters that cannot reach it, and
+ * the worker, which resolves UIDs of dead or slow owners. All of it runs in the async
+ * context with the lock held, over a loopback of the home NIC.
  *
  *   PROXY_REQ -> varuna_proxy.c -> varuna_job.c -> loopback -> varuna_job.c -> REP
  *   timer     -> varuna_worker.c ------^
  *
- * varuna_home_move.c drives it, and moves the home NIC, which ends connections of targets.
+ * varuna_home_move.c drives it, and moves the home NIC, which ends connections of
+ * targets.
  */
 #ifndef UCT_VARUNA_PROXY_H_
 #define UCT_VARUNA_PROXY_H_
@@ -28,7 +29,7 @@ typedef struct uct_varuna_access {
     ucs_list_link_t            list;      /* In proxy->lost, if nobody does */
 } uct_varuna_access_t;
 
-/* What the proxy keeps for a requester. It is a part of the target, and ends with it. */
+/* What the proxy keeps for a requester: a part of its target. */
 typedef struct uct_varuna_client {
     uct_varuna_peer_t          *peer;
     uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
@@ -40,7 +41,7 @@ typedef struct uct_varuna_client {
     } last;                               /* Its last access */
 } uct_varuna_client_t;
 
-/* One access, or a row of them, on the home NIC. */
+/* One access on the home NIC, or a sequence of them. */
 typedef struct uct_varuna_job {
     ucs_list_link_t            list;
     uct_varuna_amo_act_t       act;
@@ -51,9 +52,9 @@ typedef struct uct_varuna_job {
     uint8_t                    is_sweep;
     uint8_t                    is_whole;  /* A whole operation: sm */
     uint8_t                    begun;     /* It has a slot, if it needs one */
-    uint8_t                    lost;      /* Nobody knows whether the access was
-                                             executed; it is at rest now */
-    uint8_t                    link;      /* Over which it was asked for */
+    uint8_t                    lost;      /* It is unknown whether the access was
+                                             executed; it cannot be any more */
+    uint8_t                    link;      /* Over which the request came */
     uint64_t                   value;
     uct_varuna_slot_t          slot;
     /* Asked for by a requester */
@@ -80,8 +81,8 @@ typedef struct uct_varuna_loopback {
     struct uct_varuna_ctl_ep   *ep;       /* NULL: to be made */
     struct uct_varuna_ctl_ep   *dead;     /* Failed, to be destroyed */
     uint8_t                    in_err;    /* ep was moved to ERR */
-    ucs_time_t                 gone_at;   /* Its NIC is gone; 0: it is not */
-    ucs_time_t                 bad_until; /* It fails though the port is up */
+    ucs_time_t                 gone_at;   /* When its NIC was gone; 0: it is not */
+    ucs_time_t                 bad_until; /* It fails although the port is up */
     unsigned                   fails;     /* In a row */
 } uct_varuna_loopback_t;
 
@@ -100,7 +101,8 @@ typedef struct uct_varuna_proxy {
     int                        running;   /* access is on the loopback of */
     uint8_t                    running_on; /* ... this link, */
     ucs_time_t                 running_at; /* ... since then */
-    ucs_time_t                 rest_at;   /* What failed there is dead by then */
+    ucs_time_t                 rest_at;   /* Packets of a failed access have expired
+                                             by then */
     ucs_list_link_t            dead_blocks;
     uint64_t                   seen_marks[UCT_VARUNA_SLOTS_MAX];
     unsigned                   scan_next; /* Background scan of live slots */
@@ -116,7 +118,7 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
 
 void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
 
-/** Begin to serve a requester. */
+/** Start to serve a requester. */
 void uct_varuna_client_init(uct_varuna_client_t *client, uct_varuna_peer_t *peer);
 
 /** PROXY_REQ of a requester; the message has been checked. */
@@ -144,12 +146,12 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy);
 /** Nothing if it is not initialized. */
 void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy);
 
-/** Fill in what OPEN_REP tells of atomics. @return Bytes put at @a tail. */
+/** Fill in OPEN_REP's part about atomics. @return Bytes put at @a tail. */
 size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
                                   uct_varuna_client_t *client,
                                   uct_varuna_ctl_open_rep_t *rep, void *tail);
 
-/** The requester is gone: its slots are swept and given back. */
+/** The requester is gone: its slots are swept and freed. */
 void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
                                    uct_varuna_client_t *client);
 
@@ -165,7 +167,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
 void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                          uint64_t word);
 
-/** The access failed. It is not executed any more from proxy->rest_at on. */
+/** The access failed. After proxy->rest_at it cannot be executed any more. */
 void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                            ucs_status_t status);
 
@@ -178,7 +180,7 @@ void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
 
 /* --- varuna_worker.c --- */
 
-/** The worker's period is over: look after slots of dead or slow owners. */
+/** The worker's period is over: resolve slots of dead or slow owners. */
 void uct_varuna_worker_step(uct_varuna_proxy_t *proxy);
 
 #endif

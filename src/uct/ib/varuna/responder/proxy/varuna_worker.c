@@ -1,11 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder's background worker (paper, "Confirm"; docs/ATOMICS.md, rule 7):
- * a slot whose mark has not moved on for a while may have a UID in its target. The
- * worker reads the target as any client would, by the same state machine, which
- * resolves what it meets: through the home NIC, not by the CPU. When the owner is
- * gone, and what it sent has died, its block of slots is swept and given back.
+ * The responder's background worker (paper, "Confirm"; docs/ATOMICS.md, rule 7): if the
+ * mark of a slot has not changed for a while, the slot's target may hold a UID. The
+ * worker reads the target like any client, with the same state machine, which resolves
+ * a UID: through the home NIC, not by the CPU. When the owner is gone, and its packets
+ * have expired, its block of slots is swept and freed.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -19,12 +19,12 @@
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
-/* Blocks of living owners that are looked at in one period */
+/* Blocks of living owners that are checked in one period */
 #define UCT_VARUNA_WORKER_BLOCKS     8
 
 
-/* Whether the slot's generation may stand in its target: a guess, as the two are from
- * two moments. @return its width, 0 if not. */
+/* Whether the slot's target may hold its UID: a guess, because body and mark are read
+ * at different times. @return Its width, 0 if not. */
 static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
                                              uint64_t mark)
 {
@@ -40,9 +40,9 @@ static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
     return (slot->addr % width) ? 0 : width;
 }
 
-/* Keys of a region of ours for all NICs. The address is the owner's word: only
- * memory is looked at of which a key was given away. It need not be a lie if it is none:
- * slots rest with what they were used for last, when that memory has gone. */
+/* Keys of a region of ours for all NICs. The owner has written the address, so only
+ * memory of which a key was given away is read. Another address need not be a lie: a
+ * slot keeps the address of its last use, and that memory may be gone. */
 static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
                                         uint64_t addr, unsigned width,
                                         uint64_t *rkeys)
@@ -83,7 +83,7 @@ static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
         return 1;
     }
 
-    /* compare == swap: a read which resolves (rule 8) */
+    /* compare == swap: a read that resolves a UID (rule 8) */
     uct_varuna_amo_sm_start(&job->sm, UCT_ATOMIC_OP_CSWAP, width, slot.addr, 0,
                             0, UCT_VARUNA_SLOTS_MAX);
     job->is_sweep = 1;
@@ -109,7 +109,7 @@ static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
     return 0;
 }
 
-/* Look at the slots of a block. @return nonzero if there is anything to wait for. */
+/* Check the slots of a block. @return nonzero if there is anything to wait for. */
 static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
                                          const uct_varuna_dead_block_t *block)
 {
@@ -123,9 +123,9 @@ static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
     return waits;
 }
 
-/* Rule 7: for owners that are gone, their slots are given back by us. All that are
- * due at once: endpoints may be closed faster than the timer's period. Called when
- * no sweep is under way, so what was begun for a block is done. */
+/* Rule 7: free the slots of owners that are gone. All that are due at once, because
+ * endpoints may be closed faster than the timer's period. Called when no sweep is under
+ * way, so a sweep that was started for a block is done. */
 static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
 {
     ucs_time_t now = uct_varuna_ctl_now(proxy->ctl);
@@ -149,8 +149,8 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
     }
 }
 
-/* A living owner confirms at once. A slot that looks the same one period later may
- * belong to one which hangs, or has died without a word. */
+/* A living owner confirms at once. A slot that has not changed after one period may
+ * belong to one that hangs, or has died without a CLOSE. */
 static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
 {
     uint64_t mark;
