@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What was said from outside about links. See varuna_admin.h and rc_varuna.h.
+ * Commands from outside about links. See varuna_admin.h and rc_varuna.h.
  */
 #include "varuna_admin.h"
 #include "varuna_admin_proto.h"
@@ -213,8 +213,8 @@ size_t rc_varuna_status(char *buffer, size_t size)
 
 /* --- Interfaces --- */
 
-/* The program calls exit() with interfaces open. The libraries below us tidy up
- * next, and what runs in the async thread must not meet them. */
+/* The program calls exit() with interfaces open. The libraries below us clean up next,
+ * and the async thread must not use them then. */
 static void uct_varuna_admin_at_exit(void)
 {
     uct_varuna_admin_t *user;

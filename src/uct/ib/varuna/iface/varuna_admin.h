@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What was said from outside about links (rc_varuna.h): one record for the process,
- * with a version that every interface compares with the one it has seen. Also the
- * socket over which rc_varuna_ctl says it.
+ * Commands from outside about links (rc_varuna.h): one record for the process, with a
+ * version that every interface compares with the one that it has obeyed. Also the
+ * socket for rc_varuna_ctl.
  */
 #ifndef UCT_VARUNA_ADMIN_H_
 #define UCT_VARUNA_ADMIN_H_
@@ -32,13 +32,13 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);
 
-/** @return nonzero if something was said that was not yet obeyed. */
+/** @return Nonzero if there are commands that were not obeyed yet. */
 int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin);
 
 /**
- * Obey: bring the link table in line with what was said. Main thread.
+ * Obey: change the link table as commanded. Main thread.
  *
- * @return Bit map of the links which have gone down.
+ * @return Bit map of the links that have gone down.
  */
 unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
                                uct_varuna_link_table_t *table, ucs_time_t now);
@@ -48,7 +48,7 @@ void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
                               const uct_varuna_link_table_t *table);
 
 /**
- * Do what a command line says. Any thread.
+ * Execute a command line. Any thread.
  *
  * @param [in]  line    "link NAME up|down", "failover force|revoke", "status".
  * @param [out] answer  Filled with the answer.

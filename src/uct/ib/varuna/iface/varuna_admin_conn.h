@@ -9,7 +9,7 @@
 
 #include <ucs/sys/event_set.h>
 
-/* At most so many at a time: the oldest one has to leave for a new one */
+/* Connections at a time. A further one closes the oldest */
 #define UCT_VARUNA_ADMIN_MAX_CONNS   16
 
 /* Seconds until a connection without a request is closed */

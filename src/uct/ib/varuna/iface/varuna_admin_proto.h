@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What rc_varuna_ctl and the processes it speaks to have in common: where the
- * sockets are, and their protocol. One packet each way: a command line,
- * and an answer that begins with one of the words below.
+ * What rc_varuna_ctl shares with the processes that it connects to: where the sockets
+ * are, and their protocol. One packet each way: a command line, and an answer that
+ * begins with one of the words below.
  */
 #ifndef UCT_VARUNA_ADMIN_PROTO_H_
 #define UCT_VARUNA_ADMIN_PROTO_H_

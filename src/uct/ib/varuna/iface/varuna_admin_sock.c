@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The socket over which rc_varuna_ctl speaks to this process, in a directory that only
- * its user can enter. varuna_admin_conn.c serves its connections.
+ * The socket for rc_varuna_ctl, in a directory that only its user can enter.
+ * varuna_admin_conn.c serves its connections.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -34,7 +34,7 @@ static struct {
     .fd   = -1
 };
 
-/* The directory must be ours alone: anybody may have made it in /tmp. */
+/* The directory must be ours alone: another user may have created it in /tmp. */
 static int uct_varuna_admin_sock_make_dir(const char *dir)
 {
     struct stat st;
@@ -75,7 +75,7 @@ static int uct_varuna_admin_sock_listen(const char *dir)
         return -1;
     }
 
-    unlink(addr->sun_path); /* Of a dead process with our number */
+    unlink(addr->sun_path); /* It belongs to a dead process with our pid */
     if ((bind(fd, (struct sockaddr*)addr, sizeof(*addr)) != 0) ||
         (listen(fd, 16) != 0)) {
         ucs_diag("rc_varuna_ctl can't reach this process: failed to listen on %s:"

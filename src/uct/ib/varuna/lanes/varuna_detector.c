@@ -114,8 +114,7 @@ static void uct_varuna_detector_event_handler(int fd,
     }
 
     if ((errno != EAGAIN) && (errno != EINTR)) {
-        /* The device is gone, and with it its events: its fd would stay
-         * readable forever. */
+        /* The device and its events are gone: its fd would stay readable forever. */
         ucs_diag("no more port events of %s: %m", port->name);
         ucs_async_remove_handler(port->context->async_fd, 0);
         uct_varuna_detector_set_gone(port);
@@ -228,7 +227,7 @@ ucs_status_t uct_varuna_detector_add(uct_varuna_detector_t *detector,
         goto err_close;
     }
 
-    /* What happened before we listened made no event for us */
+    /* There is no event for what happened before we listened */
     if ((ibv_query_port(port->context, port->port_num, &attr) == 0) &&
         (attr.state != IBV_PORT_ACTIVE)) {
         UCS_ASYNC_BLOCK(detector->async);

@@ -15,8 +15,8 @@
 typedef struct uct_varuna_detector uct_varuna_detector_t;
 
 /**
- * A port's state was seen to change. Called in the async context with the async
- * lock held.
+ * The state of a port has changed. Called in the async context with the async lock
+ * held.
  *
  * @param [in] arg   User's argument.
  * @param [in] port  Index of the port, in the order of ports.
@@ -30,7 +30,7 @@ int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
                                 unsigned port_index);
 
 /**
- * Ask a device how it is, in case that there was no event. The lock is held.
+ * Query a device, in case there was no event. The lock is held.
  *
  * @param [in] port_index  Index of its port.
  * @param [in] was_up      The port is believed to be active: report if it isn't.

@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Inner endpoints whose owner is gone. UCX does not expect a success completion of a
- * destroyed endpoint, so they are destroyed when they are drained. Until then the lane
- * may still complete, or write into, what it was given.
+ * destroyed endpoint, so it is destroyed when it is drained. Until then the lane may
+ * still complete requests, or write into their buffers.
  */
 #ifndef UCT_VARUNA_GRAVE_H_
 #define UCT_VARUNA_GRAVE_H_
@@ -12,7 +12,7 @@
 
 #include <ucs/datastruct/queue.h>
 
-/** Release the requests in a queue, of which no lane knows any more. */
+/** Release the requests in a queue, which no lane uses any more. */
 typedef void (*uct_varuna_grave_release_t)(void *remains);
 
 /**

@@ -28,8 +28,8 @@ static const char *uct_varuna_lane_tls[] = {
 /*
  * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
  * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
- * is room for completions. The completion queue overruns, and messages are gone which
- * their senders believe to have arrived.
+ * is room for completions. Then the completion queue overruns, and messages are lost
+ * although their senders got acknowledgements.
  */
 static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface,
                                                  unsigned link,
@@ -79,13 +79,13 @@ uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
         return status;
     }
 
-    /* Some more, as UCX has it, for what the application has not returned yet */
+    /* An eighth more, like UCX, for buffers that the application has not returned yet */
     ucs_snprintf_safe(value, sizeof(value), "%u", length + (length / 8) + 8);
     return uct_config_modify(config, "IB_RX_BUFS_GROW", value);
 }
 
-/* Options of the inner transports which we must override; everything else they
- * read as they do without us. */
+/* Options of the inner transports that we must override. They read all others as they
+ * do without us. */
 static ucs_status_t
 uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
                           uct_varuna_lane_kind_t kind,
@@ -136,7 +136,7 @@ static void uct_varuna_lanes_align(uct_iface_params_t *params)
     }
 }
 
-/* What the user asked for, on a NIC of ours */
+/* The user's parameters, on one of our NICs */
 static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
                                          const char *dev_name,
                                          uct_error_handler_t error_handler,
@@ -156,7 +156,7 @@ static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
     inner->err_handler          = error_handler;
     inner->err_handler_arg      = lane;
     inner->err_handler_flags    = 0;
-    /* Logs are written by PUT and read by GET whatever the user asked for */
+    /* Logs need PUT and GET, whatever the user asked for */
     inner->features             = UCT_IFACE_FEATURE_AM | UCT_IFACE_FEATURE_PUT |
                                   UCT_IFACE_FEATURE_GET |
                                   UCT_IFACE_FEATURE_AMO32 |
@@ -164,7 +164,7 @@ static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
     uct_varuna_lanes_align(inner);
 }
 
-/* Whether log entries prove something on this lane; once for each NIC it is logged */
+/* Whether log entries prove anything on this lane; logged once for each NIC */
 static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
                                        uct_varuna_nic_t *nic)
 {

@@ -104,8 +104,8 @@ void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
     uct_varuna_lanes_poll_all(iface);
 }
 
-/* Whether a lane may rest on which nothing was found for a while. The first one stays,
- * unless another one has taken its traffic */
+/* Whether a lane on which nothing was found for a while may rest. The first one may
+ * not, unless another one has taken its traffic */
 static int uct_varuna_lanes_may_rest(const uct_varuna_iface_t *iface, unsigned lane)
 {
     unsigned other;
@@ -144,7 +144,7 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
     }
 }
 
-/* Handlers of what is polled may change which lanes carry traffic */
+/* Handlers may change which lanes carry traffic */
 unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
 {
     uint32_t more  = iface->poll.more;

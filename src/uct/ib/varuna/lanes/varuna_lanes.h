@@ -28,7 +28,7 @@ typedef enum {
     UCT_VARUNA_RECOVERY_LAST
 } uct_varuna_recovery_mode_t;
 
-/* What becomes of a request that may or may not have been executed. */
+/* What to do with a request that may or may not have been executed. */
 typedef enum {
     UCT_VARUNA_AMBIGUOUS_REPEAT,
     UCT_VARUNA_AMBIGUOUS_FAIL,
@@ -96,10 +96,11 @@ struct uct_varuna_iface {
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t. Owner:
                                                  varuna_grave.c */
     int                        want_dry;      /* Some lane must be polled dry. Owner:
-                                                 varuna_lanes.c; whoever needs that
-                                                 sets it */
-    int                        has_slow;      /* Progress has slow-path work: atomic,
-                                                 any thread sets it last of all */
+                                                 varuna_lanes.c; set by all that need
+                                                 it */
+    int                        has_slow;      /* Progress has slow-path work: atomic.
+                                                 Any thread stores the work first,
+                                                 then this */
     struct {
         uint32_t               busy;          /* Those that are polled in each call */
         uint32_t               more;          /* Of these, all but the first */
@@ -153,8 +154,8 @@ uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
 
 /**
  * @return Whether responders certainly execute what we post on a lane in the order of
- *         posting. If not, a log entry does not prove that its data is in memory. What
- *         nobody says is not certain.
+ * posting. If not, a log entry does not prove that its data is in memory. If that is
+ * unknown, it is not certain.
  */
 static inline int
 uct_varuna_lane_order_is_certain(const uct_varuna_iface_t *iface, unsigned link,
@@ -192,8 +193,8 @@ unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface);
 /**
  * Progress the inner interfaces that carry traffic, and in every eighth call one of the
  * others. One carries traffic from the call in which something is found on it. After
- * uct_varuna_lanes_event_arm(), all count as such for some calls, so that whoever wakes
- * up finds what woke it.
+ * uct_varuna_lanes_event_arm(), all count as such for some calls, so that progress
+ * finds what has woken the caller.
  *
  * @return Number of events.
  */
@@ -224,7 +225,7 @@ static inline void uct_varuna_iface_set_slow(uct_varuna_iface_t *iface)
 /**
  * Poll the lanes with want_dry set until they have no completions. A lane that is not
  * flushed in time hangs, unless its completions were only not polled: with thousands of
- * endpoints, or after the application has computed, that is usual. Users' callbacks may
+ * endpoints, or after the application has computed, this is usual. Users' callbacks may
  * be called.
  */
 void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface);

@@ -15,7 +15,7 @@
 void uct_varuna_link_down(uct_varuna_iface_t *iface, unsigned link, unsigned cause,
                           const char *reason)
 {
-    /* The one store which moves all endpoints on the link */
+    /* This store moves all endpoints on the link */
     if (uct_varuna_link_add_cause(&iface->link_table, link, cause,
                                   ucs_get_time())) {
         iface->link_table.links[link].reason = reason;

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The sink for events of links: whoever detects that a link or a path has failed, or
- * works again, raises it here. The background scan of the endpoints (varuna_scan.c)
- * and their next posts notice it; nothing here looks at an endpoint.
+ * The sink for events of links: a detector reports here that a link or a path has
+ * failed, or works again. The background scan of the endpoints (varuna_scan.c) and
+ * their next posts notice it; nothing here looks at an endpoint.
  */
 #ifndef UCT_VARUNA_LINK_EVENT_H_
 #define UCT_VARUNA_LINK_EVENT_H_

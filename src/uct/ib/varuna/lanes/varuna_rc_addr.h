@@ -1,8 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Connecting an RC endpoint to where CONNECT_REQ or CONNECT_REP says the peer's is.
- * Called by the requester (varuna_swap.c) and by the responder (varuna_connect.c).
+ * Connects an RC endpoint to the peer's, whose address is in CONNECT_REQ or
+ * CONNECT_REP. Called by the requester (varuna_swap.c) and by the responder
+ * (varuna_connect.c).
  */
 #ifndef UCT_VARUNA_RC_ADDR_H_
 #define UCT_VARUNA_RC_ADDR_H_
@@ -13,7 +14,7 @@
 /**
  * Check the addresses after a message.
  *
- * @param [in] link  From which they are to be reached.
+ * @param [in] link  The link that must reach them.
  * @param [in] msg   Has passed uct_varuna_parse_ctl().
  *
  * @return UCS_ERR_INVALID_ADDR if UCX must not get such an address,

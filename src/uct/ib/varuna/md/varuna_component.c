@@ -31,12 +31,12 @@ static int uct_varuna_component_has_name(uct_component_h component,
            !strcmp(attr.name, name);
 }
 
-/* It is looked for only once it is needed, as it may be loaded after us.
- * UCS_ERR_NO_DEVICE if this UCX has none, nothing is logged then. */
+/* Searched when it is needed for the first time, because it may be loaded after us.
+ * @return UCS_ERR_NO_DEVICE, which is not logged, if this UCX has none. */
 static ucs_status_t uct_varuna_inner_component(uct_component_h *ib_p)
 {
-    /* Components are never unloaded. Several threads may look at once, and
-     * find the same. */
+    /* Components are never unloaded. Several threads may search at the same time, and
+     * find the same one. */
     static uct_component_h volatile ib = NULL;
     uct_component_h *components;
     unsigned i, num_components;

@@ -1,13 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Registering memory where NICs may be dead. A NIC that has died registers nothing
- * any more, and its links are dead as well: the others go on without it. Used by
+ * Registering memory where NICs may be dead. A NIC that has died registers nothing any
+ * more, and its links are dead as well. The others continue without it. Used by
  * varuna_mem.c.
  *
- * What a dead NIC could not register has the NIC's *spare* in its place, a region that
- * was registered in time: until the link table knows of the death, requests are posted
- * on lanes of that NIC. They fail, but must be postable.
+ * In place of a region that a dead NIC could not register, the NIC's *spare* is used, a
+ * region that was registered in time. Requests are posted on lanes of that NIC until
+ * the link table knows of its death; they fail, but must be postable.
  */
 #ifndef UCT_VARUNA_MD_DEAD_H_
 #define UCT_VARUNA_MD_DEAD_H_
@@ -45,8 +45,8 @@ static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
            (mem->inner[nic] == md->nics[nic].spare);
 }
 
-/** A registration failed: see whether that is because the NIC is dead, and do
- *  without it from now on. @return Nonzero if it is. */
+/** A registration failed: check whether the NIC is dead, and do not use it any more
+ * then. @return Nonzero if it is. */
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
 
 /** Register on one NIC. If that is dead, its spare is returned. */

@@ -109,7 +109,7 @@ static uct_md_ops_t uct_varuna_md_ops = {
     UCT_VARUNA_COMPAT_MD_OPS
 };
 
-/* What all links can do, at the cost of them all. */
+/* What all links can do, at the sum of their costs. */
 static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
 {
     uct_md_attr_t *attr = &md->attr;
@@ -145,8 +145,8 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
 }
 
 /*
- * Take over those NICs which are needed. They keep their canonical numbers;
- * on a host with more NICs than there are numbers, only links get one.
+ * Take over the NICs that are needed. They keep their canonical numbers; on a host with
+ * more NICs than there are numbers, only links get one.
  */
 static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
                                    const uct_varuna_nic_t *nics,
@@ -226,7 +226,7 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
     }
 
     if (num_primaries > 0) {
-        /* How many ports they are is known only when they are chosen */
+        /* Their number of ports is known only when they are chosen */
         status = uct_varuna_nics_select(nics, num_nics, names, num_primaries,
                                         wheres, links, &md->num_primaries);
         for (i = 0; i < num_nics; ++i) {

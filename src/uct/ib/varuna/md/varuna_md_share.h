@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Which memory this process has given keys of away: what it accesses at an address that
- * a peer names has to be there (docs/SECURITY.md). Any thread.
+ * The memory of which this process has given keys away: it accesses only such memory at
+ * addresses that a peer names (docs/SECURITY.md). Any thread.
  */
 #ifndef UCT_VARUNA_MD_SHARE_H_
 #define UCT_VARUNA_MD_SHARE_H_
 
 #include "varuna_md.h"
 
-/** A key of the region is packed, for whomever. */
+/** A key of the region is packed. */
 void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
 
 /** The region is deregistered. @return Nonzero if it was shared. */

@@ -134,9 +134,8 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     return status;
 }
 
-/* A log entry must never be visible before its data, so the
- * device may not reorder its writes. Everything else of the inner memory domain
- * is configured as it would be without us. */
+/* A log entry must never be visible before its data, so the device may not reorder its
+ * writes. All other options of the inner memory domain are as without us. */
 static ucs_status_t uct_varuna_nic_override(const char *md_name,
                                             uct_md_config_t *config)
 {
@@ -154,8 +153,8 @@ static ucs_status_t uct_varuna_nic_override(const char *md_name,
     return status;
 }
 
-/* Open one memory domain, and append its ports. UCX lists a device's ports as they
- * were when it was opened, and those which are down not at all. */
+/* Open one memory domain, and append its ports. UCX lists the ports as they were when
+ * the device was opened, without those that were down. */
 static ucs_status_t
 uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
                            const char *md_name)
@@ -332,7 +331,7 @@ static void uct_varuna_nics_str(const uct_varuna_nic_t *nics, unsigned num_nics,
     }
 }
 
-/* Make one NIC a link, because of a name which isn't "all". */
+/* Make one NIC a link, because of a name other than "all". */
 static ucs_status_t
 uct_varuna_nics_select_one(uct_varuna_nic_t *nics, unsigned num_nics,
                            unsigned nic, const char *name, const char *where,
@@ -393,7 +392,7 @@ uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
     return UCS_OK;
 }
 
-/* Make links of all NICs which aren't, as far as possible. */
+/* Make the other NICs links, as far as possible. */
 static void uct_varuna_nics_select_rest(uct_varuna_nic_t *nics,
                                         unsigned num_nics, unsigned *links,
                                         unsigned *num_links_p)

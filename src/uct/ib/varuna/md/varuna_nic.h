@@ -9,7 +9,7 @@
 
 #include <uct/ib/varuna/core/varuna_def.h>
 
-/* One NIC port which has both rc_mlx5 and dc_mlx5. */
+/* A NIC port with both rc_mlx5 and dc_mlx5. */
 typedef struct uct_varuna_nic {
     uct_md_h                   md;        /* Inner memory domain, shared by the
                                              ports of a device; NULL if this NIC
@@ -20,8 +20,8 @@ typedef struct uct_varuna_nic {
     ucs_sys_device_t           sys_device;
     int                        is_link;   /* It was chosen */
     int                        is_dead;   /* It registers nothing any more */
-    uct_mem_h                  spare;     /* Stands for what a dead NIC could not
-                                             register; NULL: not made yet */
+    uct_mem_h                  spare;     /* Used in place of what a dead NIC could
+                                             not register; NULL: not created yet */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;

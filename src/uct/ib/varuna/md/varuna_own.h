@@ -38,7 +38,7 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights,
                                 uct_varuna_own_t *own);
 
-/** End the registration, if there is one: its key is void from the return on. */
+/** End the registration, if there is one: its key is invalid when this returns. */
 void uct_varuna_own_dereg(uct_varuna_own_t *own);
 
 #endif

@@ -21,9 +21,11 @@ struct uct_varuna_rkey {
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uint64_t                   token;     /* Of the region, for its proxy */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
-    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner',
-                                             UCT_INVALID_RKEY: none. Numbers of ib's,
-                                             which hold after a release, too */
+    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
+                                                              UCT_INVALID_RKEY: none.
+                                                              They are ib's numbers,
+                                                              which stay valid after a
+                                                              release */
 };
 
 /** @return Size of a packed key which holds @a num_keys inner ones. */
@@ -43,8 +45,8 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
                                   uint64_t token, void *buffer);
 
 /**
- * Unpack a key which a peer gave. Its length isn't known: everything which is
- * read is bounded by what the header may say.
+ * Unpack a key of a peer. Its length is unknown: what is read is limited by what a
+ * header may contain.
  *
  * @param [in]  ib       Inner component.
  * @param [in]  buffer   Packed key.

@@ -82,8 +82,8 @@ uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
 }
 
 
-/* The option of ib's memory domain which lets the device reorder its writes.
- * Newer series want it with the prefix of its table. */
+/* The option of ib's memory domain that permits the device to reorder its writes. Newer
+ * series want it with the prefix of its table. */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
 #  define UCT_VARUNA_COMPAT_RELAXED_ORDERING    "IB_PCI_RELAXED_ORDERING"
 #else

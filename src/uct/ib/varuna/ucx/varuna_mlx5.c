@@ -31,8 +31,8 @@ int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
 {
     if (!uct_varuna_mlx5_is_drained(tl_ep, kind) &&
         (kind == UCT_VARUNA_LANE_RC)) {
-        /* What had completed silently before the QP went to ERR has no
-         * completion of its own: a NOP after it has one */
+        /* Requests that completed silently before the QP entered ERR have no completion
+         * of their own: a NOP after them has one */
         (void)uct_ep_flush(tl_ep, UCT_FLUSH_FLAG_CANCEL, NULL);
     }
 
@@ -71,7 +71,7 @@ int uct_varuna_mlx5_get_mark(uct_ep_h tl_ep, unsigned kind, uint16_t *mark_p)
                                                    uct_dc_mlx5_ep_t))->txqp;
     }
 
-    /* To post takes from the one what it adds to the other */
+    /* Posting takes from the one what it adds to the other */
     *mark_p = wq->sw_pi + txqp->available;
     return 1;
 }
@@ -141,8 +141,8 @@ static ucs_status_t uct_varuna_mlx5_query_verbs(const uct_ib_mlx5_qp_t *qp,
     return UCS_OK;
 }
 
-/* A QP which UCX made through DEVX has no verbs handle to ask; the device's
- * own command returns the same (PRM, QUERY_QP). */
+/* A QP that UCX has created through DEVX has no verbs handle to query; the device's own
+ * command returns the same (PRM, QUERY_QP). */
 static ucs_status_t uct_varuna_mlx5_query_devx(const uct_ib_mlx5_qp_t *qp,
                                                uct_varuna_mlx5_psns_t *psns)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The few facts of the inner rc_mlx5 and dc_mlx5 endpoints which UCT's public
- * interface does not provide. Everything else goes through the public interface.
+ * What UCT's public interface does not provide about the inner rc_mlx5 and dc_mlx5
+ * endpoints. All else goes through the public interface.
  */
 #ifndef UCT_VARUNA_MLX5_H_
 #define UCT_VARUNA_MLX5_H_
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /**
- * Tell whether an inner endpoint has anything in flight.
+ * Check whether an inner endpoint has anything in flight.
  *
  * @param [in] ep    Inner endpoint.
  * @param [in] kind  Its transport, an uct_varuna_lane_kind_t.
@@ -22,7 +22,7 @@
 int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind);
 
 /**
- * The same for an endpoint which is in ERR; to be called until it says so.
+ * The same for an endpoint in ERR; to be called until it returns nonzero.
  */
 int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
 
@@ -45,13 +45,13 @@ int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 /** @return whether anything waits to be polled on an inner interface. */
 int uct_varuna_mlx5_has_input(uct_iface_h iface);
 
-/** As uct_iface_progress(), but at the price of two comparisons if there is nothing to
- *  poll. Receive buffers that could not be posted for want of memory are not posted
- *  then: call uct_iface_progress() now and then. */
+/** As uct_iface_progress(), at the cost of two comparisons if there is nothing to poll.
+ * It does not post receive buffers that could not be posted for lack of memory: call
+ * uct_iface_progress() from time to time. */
 unsigned uct_varuna_mlx5_poll(uct_iface_h iface);
 
-/** Responder: PSN which the RC endpoint's QP expects next. Once the QP is in ERR
- *  it does not change any more, so that is when to ask. */
+/** Responder: PSN which the RC endpoint's QP expects next. It is final once the QP is in
+ * ERR. */
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
 
 /** Requester: first PSN and path MTU (bytes) of a connected RC endpoint. */
@@ -81,10 +81,10 @@ typedef struct uct_varuna_mlx5_bell {
 /** Hold back the doorbell of what is posted next. */
 void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell);
 
-/** Let the next post ring, for what is held as well. */
+/** The next post rings, also for what is held. */
 void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell);
 
-/** Back to normal. With @a ring, what is held is rung for: no other post did. */
+/** Back to normal. With @a ring, ring for what is held, because no other post did. */
 void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring);
 
 /* A log entry: 8 bytes for the responder's memory. */
@@ -146,8 +146,8 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md);
 /**
  * Let an inner dc_mlx5 interface survive a NIC that dies after an error of one of its
  * queue pairs: UCX ends the process if it cannot reset that. The error is dropped then,
- * as if the NIC had died in front of it, and found as that is. To be called before
- * anything is posted.
+ * and the death is detected as if the NIC had died before that error. To be called
+ * before anything is posted.
  */
 void uct_varuna_mlx5_guard_dc(uct_iface_h iface);
 

@@ -1,10 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Whether a responder executes the packets of a lane in the order of their posting. With
- * adaptive routing they may overtake each other, and NICs place them as they come: then a
- * log entry does not prove that the data before it is in memory. A port's ooo_sl_mask has
- * the service levels for which that is so.
+ * Whether a responder executes the packets of a lane in the order of their posting.
+ * With adaptive routing they may overtake each other, and NICs place them as they
+ * arrive. Then a log entry does not prove that the data before it is in memory. A
+ * port's ooo_sl_mask has the service levels for which that is so.
  */
 #ifndef UCT_VARUNA_MLX5_ORDER_H_
 #define UCT_VARUNA_MLX5_ORDER_H_
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 typedef enum {
-    UCT_VARUNA_ORDER_UNKNOWN,  /* Nobody says: RoCE, or no DEVX */
+    UCT_VARUNA_ORDER_UNKNOWN,  /* Unknown: RoCE, or no DEVX */
     UCT_VARUNA_ORDER_NONE,     /* Packets of this service level overtake each other */
     UCT_VARUNA_ORDER_CERTAIN
 } uct_varuna_order_t;

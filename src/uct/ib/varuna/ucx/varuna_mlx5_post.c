@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Posting on rc_mlx5 endpoints: two requests with one doorbell, by functions of this file
- * or by UCX's. What UCX's functions post and what these post can follow each other.
+ * Posting on rc_mlx5 endpoints: two requests with one doorbell, by functions of this
+ * file or by UCX's. Both can be used in turns on one queue.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -131,8 +131,8 @@ static void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
 }
 
 /* Work requests of one RC endpoint, built from UCX's inline functions: one, or two that
- * are posted with one doorbell. What UCX's own posting function does once for each, and
- * its checks, are done once for both. */
+ * are posted with one doorbell. The work and the checks that UCX's own posting function
+ * does for each request are done once for both. */
 typedef struct uct_varuna_mlx5_post {
     uct_varuna_mlx5_rc_ep_t    *ep;
     uct_rc_mlx5_iface_common_t *iface;
