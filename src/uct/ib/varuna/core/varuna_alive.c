@@ -14,7 +14,7 @@
 /* Answers to older pings than this are no news */
 #define UCT_VARUNA_ALIVE_WINDOW 1024
 
-/* Count what the last interval has brought. */
+/* Count the answers of the last interval. */
 static void uct_varuna_alive_count(uct_varuna_alive_path_t *path)
 {
     if (path->heard) {

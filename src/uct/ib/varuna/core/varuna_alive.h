@@ -4,9 +4,9 @@
  * Judges the paths to one peer by pings and their answers. Pure: the heartbeat
  * (varuna_heartbeat.c) sends, receives and brings the time.
  *
- * A path is found to be dead only while another path to the same peer answers.
- * A peer which is silent everywhere is dead or has no CPU, and then no path of
- * ours is better than the others: nothing is switched.
+ * A path counts as dead only while another path to the same peer answers. A peer that
+ * is silent on all paths is dead or has no CPU; then no path is better than the others,
+ * and nothing is switched.
  */
 #ifndef UCT_VARUNA_ALIVE_H_
 #define UCT_VARUNA_ALIVE_H_
@@ -26,8 +26,7 @@ typedef struct uct_varuna_alive_path {
                                               then; 0: never */
     uint8_t                    asked;      /* In this interval */
     uint8_t                    heard;
-    uint8_t                    condemned;  /* Found to be dead, and not heard of
-                                              since */
+    uint8_t                    condemned;  /* Dead, and no answer since */
 } uct_varuna_alive_path_t;
 
 typedef struct uct_varuna_alive {
@@ -67,7 +66,7 @@ uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
  *  count as missed. */
 void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link);
 
-/** A path is used again: what was before counts no more. */
+/** A path is used again: forget its past. */
 void uct_varuna_alive_reset(uct_varuna_alive_t *alive, unsigned link);
 
 /** @return whether @a misses intervals or more have brought no answer on @a link, and

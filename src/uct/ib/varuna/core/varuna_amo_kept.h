@@ -18,7 +18,8 @@
 typedef enum {
     UCT_VARUNA_AMO_KEPT_RESULT,  /* It was executed, its result is kept */
     UCT_VARUNA_AMO_KEPT_NEXT,    /* It is to be executed now */
-    UCT_VARUNA_AMO_KEPT_LATER,   /* Those before it have not come: it comes again */
+    UCT_VARUNA_AMO_KEPT_LATER,   /* Earlier ones have not arrived: it will be sent
+                                    again */
     UCT_VARUNA_AMO_KEPT_REFUSE   /* Its result was discarded, or it is beyond the
                                     window: it is never executed */
 } uct_varuna_amo_kept_verdict_t;

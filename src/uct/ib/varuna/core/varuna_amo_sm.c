@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The protocol of one atomic with extended status. The numbers of the rules are
- * those of docs/ATOMICS.md; each one is kept where it is named. Called by the
- * driver, one action at a time.
+ * The protocol of one atomic with extended status. The numbers of the rules are those
+ * of docs/ATOMICS.md; each one is observed where it is named. Called by the driver, one
+ * action at a time.
  */
 #include "varuna_amo_sm.h"
 
@@ -79,7 +79,7 @@ static void uct_varuna_amo_act_mark(uct_varuna_amo_sm_t *sm,
     sm->act.mark_to   = to;
 }
 
-/* Our slot's mark to the next generation, and all from the beginning. */
+/* Advance our slot's mark to the next generation, and start again. */
 static void uct_varuna_amo_renew(uct_varuna_amo_sm_t *sm, uint64_t from)
 {
     uct_varuna_amo_act_mark(sm, UCT_VARUNA_AMO_RENEW, sm->slot, from,
@@ -172,8 +172,8 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
     value &= uct_varuna_amo_mask(sm);
     if ((uct_varuna_amo_is_cswap(sm) && (value != sm->compare)) ||
         (desired == value)) {
-        /* Rule 8, and its like: nothing would change, so the moment at which
-         * the value was there is that of the operation */
+        /* Rule 8, and similar cases: nothing would change, so the operation took place
+         * when the value was read */
         uct_varuna_amo_decide(sm, value);
         uct_varuna_amo_sm_end(sm);
         return;
@@ -187,8 +187,8 @@ static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
 {
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
         uct_varuna_uid_parse(value, sm->width, sm->num_slots, &sm->seen_slot)) {
-        /* Rule 4, and rule 5: a *failed* CAS comes here as well, so what it saw
-         * is marked before anybody hears of its value */
+        /* Rule 4, and rule 5: a *failed* CAS comes here as well, so the UID that it saw
+         * is marked before its value is used */
         sm->seen = value;
         uct_varuna_amo_act_body(sm, sm->seen_slot);
         return;
@@ -217,7 +217,7 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
     uint64_t value = aborted ? sm->body.compare : sm->body.swap;
 
     if (sm->flags & UCT_VARUNA_AMO_FLAG_CMP_UID) {
-        /* Rule 8: what the user has seen as this UID is this value */
+        /* Rule 8: this is the value that the user has seen as this UID */
         sm->flags  &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
         sm->compare = value & uct_varuna_amo_mask(sm);
     }
@@ -270,7 +270,7 @@ static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
         uct_varuna_amo_help(sm, 1);
         break;
     case UCT_VARUNA_UID_FOREIGN:
-        /* Another generation: what we have seen is over, or was none */
+        /* Another generation: the UID that we have seen is over, or was none */
         uct_varuna_amo_not_uid(sm);
         break;
     }
@@ -310,7 +310,7 @@ static void uct_varuna_amo_occupied(uct_varuna_amo_sm_t *sm, uint64_t old)
     uct_varuna_amo_got_word(sm, old);
 }
 
-/* What an attempt is begun with, also again. */
+/* The state at the start of each attempt. */
 static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
 {
     sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
@@ -380,8 +380,8 @@ static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
         return;
     }
 
-    /* Rule 6: undo the target once more. What could still come has died by now:
-     * a lane is only given up after its fence or the packets' lifetime. */
+    /* Rule 6: undo the target once more. Late packets have expired by now: a lane is
+     * only given up after its fence or the packet lifetime. */
     uct_varuna_amo_act_cas(sm, UCT_VARUNA_AMO_LOST_UNDO, uct_varuna_amo_uid(sm),
                            sm->expect);
 }
@@ -514,7 +514,7 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
         uct_varuna_amo_lost_aborted(sm, value);
         break;
     case UCT_VARUNA_AMO_LOST_UNDO:
-        /* A new generation, since the old one may be known to others */
+        /* A new generation, because others may know the old one */
         uct_varuna_amo_renew(sm, uct_varuna_mark(sm->gen,
                                                  UCT_VARUNA_MARK_ABORTED));
         break;

@@ -1,11 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The protocol of one atomic with extended status, as a state machine without
- * any I/O: it names the next access to remote memory, and gets the result
- * (docs/ATOMICS.md has the rules). The driver (varuna_amo.c) carries the accesses
- * out on a lane or by proxy; the tests do so in a simulated memory, in every
- * order.
+ * The protocol of one atomic with extended status, as a state machine without any I/O:
+ * it names the next access to remote memory, and gets the result (docs/ATOMICS.md has
+ * the rules). The driver (varuna_amo.c) executes the accesses on a lane or by proxy;
+ * the tests do so in a simulated memory, in random orders.
  *
  *   READ ----> OCCUPY ---------------------> CONFIRM -> (ADVANCE) -> FINISHED
  *    ^  ^        |  foreign UID                 ^
@@ -134,7 +133,7 @@ void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
 int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm);
 
 /**
- * The action was carried out, exactly once if it is an OCCUPY.
+ * The action was executed, exactly once if it is an OCCUPY.
  *
  * @param [in] value  What it gave.
  * @param [in] slot   For ACT_READ_BODY, what it gave.
@@ -144,8 +143,7 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
 
 /**
  * The lane failed while an OCCUPY was on it, which may have been executed. Actions of
- * other types are simply carried out again.
- *
+ * other types are simply executed again.
  */
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm);
 

@@ -55,7 +55,7 @@ void uct_varuna_clock_tick(uct_varuna_clock_t *clock, ucs_time_t now)
 
         job->due += job->period;
         if (job->due < now) {
-            job->due = now + job->period; /* Nothing is done twice at once */
+            job->due = now + job->period; /* A job that is late runs once */
         }
         job->func(job->arg);
     }

@@ -31,7 +31,7 @@ typedef struct uct_varuna_clock_job {
 typedef ucs_time_t (*uct_varuna_clock_read_t)(void);
 
 typedef struct uct_varuna_clock {
-    uct_varuna_clock_read_t    read;      /* UCX's clock, unless a test brings its own */
+    uct_varuna_clock_read_t    read;      /* UCX's clock, unless a test has its own */
     int                        timer_id;  /* -1: not started */
     ucs_time_t                 tick;      /* Period of the timer */
     unsigned                   num_jobs;

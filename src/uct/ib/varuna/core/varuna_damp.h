@@ -39,7 +39,7 @@ typedef struct uct_varuna_damp_times {
 
 extern const char *uct_varuna_damp_state_names[];
 
-/** It failed. @return nonzero if that was news (UP or HOLD -> DOWN). */
+/** It failed. @return Nonzero if that changes the state (UP or HOLD -> DOWN). */
 int uct_varuna_damp_fail(uct_varuna_damp_t *damp,
                          const uct_varuna_damp_times_t *times, ucs_time_t now);
 
@@ -60,7 +60,7 @@ int uct_varuna_damp_is_over(const uct_varuna_damp_t *damp, ucs_time_t now);
 /** Use it again: the hold-down is over. */
 void uct_varuna_damp_up(uct_varuna_damp_t *damp, ucs_time_t now);
 
-/** It was no failure after all: use it at once, and do not count it. */
+/** It was not a failure: use it at once, and do not count it. */
 void uct_varuna_damp_revoke(uct_varuna_damp_t *damp, ucs_time_t now);
 
 /** @return The hold-down which the failures so far call for. */

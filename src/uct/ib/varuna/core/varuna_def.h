@@ -14,8 +14,8 @@
 #define UCT_VARUNA_MD_NAME           "varuna"
 #define UCT_VARUNA_TL_NAME           "rc_varuna"
 
-/* Prefix which makes our devices distinct from the raw ones: UCP keys addresses
- * by device name, and must not mix our addresses with those of rc_mlx5. */
+/* Prefix that distinguishes our devices from the raw ones: UCP keys addresses by device
+ * name, and must not mix our addresses with those of rc_mlx5. */
 #define UCT_VARUNA_DEV_PREFIX        "varuna_"
 
 /* Prefix of all options, as in UCX_RC_VARUNA_LINKS. */

@@ -3,8 +3,8 @@
  *
  * Addresses that differ little from another one: only the bytes which differ are
  * written, after a bit map of them. So the links of a host, whose addresses are
- * much alike, fit into the few bytes which UCP has for an address. Pure;
- * varuna_addr.c writes, varuna_parse.c reads.
+ * similar, fit into the few bytes that UCP has for an address. Pure; varuna_addr.c
+ * writes, varuna_parse.c reads.
  *
  *     base     02 31 00 fe 80 00 01
  *     new      02 34 00 fe 80 00 02
@@ -35,7 +35,7 @@ size_t uct_varuna_delta_write(const void *base, size_t base_len,
                               size_t max);
 
 /**
- * Read what uct_varuna_delta_write() of a peer has written, which is not trusted.
+ * Read the output of a peer's uct_varuna_delta_write(), which is not trusted.
  *
  * @param [in]  base      What the writer called so.
  * @param [in]  base_len  Its length.

@@ -32,7 +32,7 @@ typedef struct uct_varuna_held {
     unsigned                   *num_all;  /* ... of all peers */
 } uct_varuna_held_t;
 
-/** Begin with none. The two counters are the caller's; they begin with 0. */
+/** Start with none. The two counters are the caller's; they start with 0. */
 void uct_varuna_held_init(uct_varuna_held_t *held, unsigned *num_peer,
                           unsigned *num_all);
 

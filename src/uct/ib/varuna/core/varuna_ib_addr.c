@@ -101,8 +101,8 @@ int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own
         return 0;
     }
 
-    /* Which of our GIDs is used is not for others to say. Where we need more than a LID
-     * to be found, we need it of others as well */
+    /* A peer cannot choose which of our GIDs is used. If peers need more than a LID to
+     * reach us, we need more to reach them as well */
     flags = bytes[0];
     same  = UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH;
     if (!(flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH)) {

@@ -15,7 +15,7 @@
  * @param [in] length  Its length.
  * @param [in] own     The same of our port from which it is to be reached.
  *
- * @return Nonzero if it is one. Whether it can be reached is still to be asked.
+ * @return Nonzero if it is one. Whether it can be reached is another question.
  */
 int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own);
 

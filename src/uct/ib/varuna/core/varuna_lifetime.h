@@ -17,8 +17,8 @@
 #define UCT_VARUNA_LIFETIME_MAX \
     (UCT_VARUNA_LIFETIME_UNIT * UCS_BIT(UCT_VARUNA_LIFETIME_MAX_EXP))
 
-/* Where nobody says anything: longer than a PFC watchdog of RoCE waits before it
- * drops what a pause has stopped */
+/* If nothing is known: longer than a PFC watchdog of RoCE waits before it drops paused
+ * packets */
 #define UCT_VARUNA_LIFETIME_UNKNOWN  2.0
 
 /**

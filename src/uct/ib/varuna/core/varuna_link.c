@@ -52,7 +52,8 @@ int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,
         return 0;
     }
 
-    ++entry->generation; /* Also in its hold-down it may have been the last way */
+    ++entry->generation; /* In its hold-down it may have been the last usable link as
+                            well */
     entry->returnable  = 0;
     return 1;
 }

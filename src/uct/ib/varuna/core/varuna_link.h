@@ -62,8 +62,8 @@ int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
 int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
                                  unsigned cause, ucs_time_t now);
 
-/** A failover was revoked: forget what was said from outside, without a
- *  hold-down. @return nonzero if the link has become UP. */
+/** A failover was revoked: forget reports from outside, without a hold-down. @return
+ * nonzero if the link has become UP. */
 int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
                            ucs_time_t now);
 

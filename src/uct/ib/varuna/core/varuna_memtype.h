@@ -2,9 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Memory that is not the host's: a GPU's, or a NIC's own. rc_varuna reads the user's
- * buffers with the CPU when it compares a put with its target, and it takes a log entry
- * in host memory for proof that what was written before it has arrived, which holds for
- * host memory only.
+ * buffers with the CPU when it compares a put with its target, and a log entry in host
+ * memory proves the arrival of earlier writes to host memory only.
  */
 #ifndef UCT_VARUNA_MEMTYPE_H_
 #define UCT_VARUNA_MEMTYPE_H_

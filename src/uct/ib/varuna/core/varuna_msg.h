@@ -46,8 +46,8 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
                                   const char **reason_p);
 
 /**
- * Where the requester of a control message, which has passed the check, wants to be
- * answered.
+ * The address to which the requester of a control message, which has passed the check,
+ * wants the answer.
  *
  * @param [in]  data    Message.
  * @param [out] parsed  A short address with one link.

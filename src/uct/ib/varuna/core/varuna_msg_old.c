@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is read of control messages of older wire versions: where they come from, so
- * that a process that was replaced by one of another version hears of it.
+ * What is read of control messages of older wire versions: their sender, so that peers
+ * of a process that was replaced by one of another version are informed.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

@@ -28,8 +28,8 @@ void uct_varuna_pace_init(uct_varuna_pace_t *pace, double rate);
 /** @return nonzero if one more may be done now. */
 int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now);
 
-/** To do one has taken @a time: wait for so long before the next ones that all of
- *  them take one part in UCT_VARUNA_PACE_SHARE of the time at most. */
+/** One has taken @a time: delay the next ones so that all of them take at most one part
+ * in UCT_VARUNA_PACE_SHARE of the time. */
 void uct_varuna_pace_spent(uct_varuna_pace_t *pace, ucs_time_t time);
 
 #endif

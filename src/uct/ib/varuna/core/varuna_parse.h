@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Checks of the addresses that a peer publishes, before anybody uses them. Pure: bytes
- * in, verdict out; the caller informs the user. Messages: varuna_msg.h.
+ * Checks of the addresses that a peer publishes, before they are used. Pure: bytes in,
+ * verdict out; the caller informs the user. Messages: varuna_msg.h.
  */
 #ifndef UCT_VARUNA_PARSE_H_
 #define UCT_VARUNA_PARSE_H_

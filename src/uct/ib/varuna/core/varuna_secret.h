@@ -1,9 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Numbers that cannot be guessed: a process that knows one was given it. An interface
- * has a uuid, which is in its address; a secret for each remote interface, which proves
- * that a message is from one of the two; and one for each opening of a vQP.
+ * Numbers that cannot be guessed: a process that knows one has received it from its
+ * owner. An interface has a uuid, which is in its address; a secret for each remote
+ * interface, which proves that a message is from one of the two; and one for each
+ * opening of a vQP.
  *
  * Secrets are not stored but computed from a key that never leaves the interface
  * (SipHash-2-4), so that the answer to a question is recognized even when everything

@@ -23,7 +23,7 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
         memcpy(&mark, UCS_PTR_BYTE_OFFSET(marks, i * sizeof(mark)),
                sizeof(mark));
         slots->gens[i]    = uct_varuna_mark_gen(mark);
-        slots->entered[i] = now; /* Its last owner's time is not known */
+        slots->entered[i] = now; /* It is unknown when its last owner used it */
         if (uct_varuna_mark_state(mark) == UCT_VARUNA_MARK_PENDING) {
             slots->free_map |= UCS_BIT(i);
         }

@@ -55,7 +55,7 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
 uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, unsigned width,
                                uint64_t *gen_p);
 
-/** Give a slot back, of which @a gen is the next generation to be used. */
+/** Return a slot; @a gen is the next generation to be used. */
 void uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot,
                            uint64_t gen);
 

@@ -114,8 +114,8 @@ static inline uint64_t uct_varuna_gen_next(uint64_t gen)
 uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width);
 
 /**
- * Tell whether a value which was found in user memory may be a UID at all. It
- * can be anything (rule 4): what passes is still to be held against its slot.
+ * Check whether a value from user memory may be a UID at all. It can be anything (rule
+ * 4), so a possible UID must still be compared with its slot.
  *
  * @param [in]  value      The value.
  * @param [in]  width      Bytes of it, 4 or 8.
@@ -134,8 +134,8 @@ static inline uint64_t uct_varuna_slot_gen(const uct_varuna_slot_t *slot)
 }
 
 /**
- * Hold a UID against a copy of its slot's body: both generations, the width and the
- * address must match. Whether it is over is for the mark to say.
+ * Compare a UID with a copy of its slot's body: both generations, the width and the
+ * address must match. The mark says whether it is over.
  *
  * @param [in] value  The UID, of which uct_varuna_uid_parse() gave the slot.
  * @param [in] width  Bytes of it, 4 or 8.

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's driver of atomics. One atomic has one action at a time: it waits
- * in the list of ready ones for resources, for a slot or for the proxy; then its
- * requests are in the ring, as any other; then the state machine is told.
+ * The requester's driver of atomics. An atomic has one action at a time. The action
+ * waits in the list of ready ones for resources, for a slot or for the proxy; then its
+ * requests are in the ring, like any other; then the state machine gets the result.
  *
  *   start -> ready -> lane, or proxy -> completion -> state machine -+-> finished
  *              ^                                                     |
@@ -31,11 +31,11 @@ void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
 }
 
 /*
- * Rule 9: nobody passes a fence before all in front of it are decided, neither the
- * atomic before which it stands nor those that came later.
+ * Rule 9: no atomic passes a fence before all earlier ones are decided: neither the one
+ * that the fence precedes nor later ones.
  *
  * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
- * contend with itself. What the one before has left is a good guess.
+ * contend with itself. The value that the previous one has left is a good guess.
  */
 static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 {
@@ -69,9 +69,9 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
     return !(amo->fence && undecided);
 }
 
-/* Whether what came before its fence, and is no atomic, is still in its way. A read is
- * complete when its data has come (uct_varuna_ep_can_post()); and the proxy knows
- * nothing of what is under way on the lane. */
+/* Whether requests before its fence that are no atomics are still in its way. A read is
+ * complete when its data has arrived (uct_varuna_ep_can_post()), and the proxy does not
+ * know what is under way on the lane. */
 static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
 {
     const uct_varuna_ep_t *ep = amo->ep;
@@ -107,19 +107,20 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
 
     if (!amo->begun) {
         if (!uct_varuna_amo_may_begin(amo)) {
-            return UCS_ERR_BUSY; /* Comes again when that one is decided */
+            return UCS_ERR_BUSY; /* It is tried again when that one is decided */
         }
         amo->begun = 1;
     }
 
     if (ucs_unlikely(uct_varuna_amo_is_fenced_off(amo))) {
         if (!uct_varuna_amo_lane_is_home(ep)) {
-            uct_varuna_ep_signal(ep); /* What is in the way may be silent */
+            uct_varuna_ep_signal(ep); /* The requests in the way may have no
+                                         completion */
         }
         return UCS_ERR_BUSY;
     }
 
-    /* Any NIC can read. But what is not begun goes to the proxy as a whole */
+    /* Any NIC can read. But an atomic that has not begun goes to the proxy as a whole */
     is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ);
     status  = (uct_varuna_amo_lane_is_home(ep) ||
                (is_read && !uct_varuna_amo_sm_is_free(&amo->sm))) ?
@@ -152,7 +153,7 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
             break;
         } else if (amo->fence || (amo->not_before != 0) ||
                    uct_varuna_slots_wait_for_time(&ep->amo.slots)) {
-            waiting = 1; /* Nobody else tells when it may go on */
+            waiting = 1; /* No event says when it may go on */
         }
     }
 
@@ -178,7 +179,7 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
 
 /* --- Flushes --- */
 
-/* Whether an atomic is unfinished which came before @a flush. */
+/* Whether an atomic before @a flush is unfinished. */
 static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
                                     const uct_varuna_req_t *flush)
 {
@@ -192,7 +193,7 @@ static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
     return UCS_CIRCULAR_COMPARE32(oldest->sn, <=, flush->log_sn);
 }
 
-/* The flush waits for what is on the lane */
+/* The flush waits for the requests on the lane */
 static int uct_varuna_amo_move_flush(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                      uct_varuna_req_t *flush)
 {
@@ -211,9 +212,9 @@ static int uct_varuna_amo_move_flush(uct_varuna_iface_t *iface, uct_varuna_ep_t 
     return 1;
 }
 
-/* Rule 9: a flush covers the confirms of all atomics before it. Both are in order of
- * age, and nothing is counted: a user's callback may add atomics and flushes at any
- * point. */
+/* Rule 9: a flush covers the confirms of all atomics before it. Both lists are in order
+ * of age, and there are no counters, because a user's callback may add atomics and
+ * flushes at any point. */
 static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
                                           ucs_status_t status)
 {
@@ -308,9 +309,9 @@ void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status)
     uct_varuna_amo_finish(amo, UCS_OK);
 }
 
-/* Rule 10: who lost several races lets the others finish, for a random time. A
- * decided atomic, or one which is being recovered, does not wait: others may wait
- * for it. */
+/* Rule 10: a client that has lost several races waits for a random time, so that others
+ * can finish. An atomic that is decided, or is being recovered, does not wait: others
+ * may wait for it. */
 static void uct_varuna_amo_back_off(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
@@ -325,7 +326,7 @@ static void uct_varuna_amo_back_off(uct_varuna_amo_t *amo)
     }
 }
 
-/* The state machine has been told, and has a next action. */
+/* The state machine has a next action. */
 void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
 {
     if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
@@ -337,8 +338,8 @@ void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
         uct_varuna_amo_back_off(amo);
     }
 
-    /* The confirm is on the lane before the user hears of the result: what he
-     * posts then finds no UID of his own */
+    /* The confirm is on the lane before the user gets the result, so later requests of
+     * the user find no UID of their own */
     uct_varuna_amo_set_ready(amo);
     if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) {
         uct_varuna_amo_tell(amo, UCS_OK);
@@ -379,8 +380,8 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 
 /* --- Taking one --- */
 
-/* It waits in a list of ours for all that it needs, so it can be taken when other
- * requests can't be posted. */
+/* It waits in a list of ours for what it needs, so it is accepted even when other
+ * requests cannot be posted. */
 static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
                                    uct_varuna_ep_t *ep)
 {

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's driver of atomics which are executed exactly once: gives the
- * actions of the state machine (varuna_amo_sm.h) to the lane as saved requests,
- * or to the peer's home NIC by proxy. Main thread only.
+ * The requester's driver of atomics that are executed exactly once: posts the actions
+ * of the state machine (varuna_amo_sm.h) on the lane as saved requests, or sends them
+ * to the peer's home NIC by proxy. Main thread only.
  */
 #ifndef UCT_VARUNA_AMO_H_
 #define UCT_VARUNA_AMO_H_
@@ -13,7 +13,7 @@
 /**
  * Take a new atomic.
  *
- * @param [in] num_slots  Of an arena whose UIDs the target may hold, 0: none.
+ * @param [in] num_slots  Slots of the arena whose UIDs the target may hold, 0: none.
  *
  * @return As UCT's operations do; UCS_ERR_NO_RESOURCE to try again.
  */
@@ -21,7 +21,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
                                   const uct_varuna_amo_args_t *args,
                                   uint32_t num_slots);
 
-/** The peer has named its home NIC. */
+/** The peer has reported its home NIC. */
 void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
                                uint32_t epoch);
 
@@ -29,7 +29,7 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
  *  wait for resources, so that the endpoint must stay in the work list. */
 int uct_varuna_amo_progress(uct_varuna_ep_t *ep);
 
-/** A request of an atomic is finished: take over what it gave. */
+/** A request of an atomic is finished: take its result. */
 void uct_varuna_amo_collect(const uct_varuna_req_t *req);
 
 /** The endpoint failed or is destroyed: finish all atomics with @a status. Their

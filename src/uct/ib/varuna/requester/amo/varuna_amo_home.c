@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's side of the peer's proxy (rule 12): one atomic, or one access of
- * it, at a time is sent to the peer's home NIC, until it is answered. Main thread
- * only; varuna_proxy.c is the peer's side.
+ * The requester's side of the peer's proxy (rule 12): one atomic, or one access of it,
+ * at a time is sent to the peer's home NIC until it is answered. Main thread only;
+ * varuna_proxy.c is the peer's side.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -103,14 +103,14 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
                            sizeof(req));
 }
 
-/* Rule 12: exactly once, since the peer remembers the answer to its number. */
+/* Rule 12: exactly once, because the peer keeps the answer to its number. */
 ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
                                        uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
 
     if (ep->amo.proxied != NULL) {
-        return UCS_ERR_BUSY; /* Comes again when that one is answered */
+        return UCS_ERR_BUSY; /* It is tried again when that one is answered */
     }
 
     ep->amo.proxied = amo;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Posts the actions of atomics on the lane, as saved requests: bodies, compares
- * and swaps, reads; and gives out the endpoint's slots. Main thread only.
+ * Posts the actions of atomics on the lane, as saved requests: bodies, compare and
+ * swaps, reads; and hands out the endpoint's slots. Main thread only.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -30,7 +30,7 @@ static ucs_status_t uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
     return UCS_OK;
 }
 
-/* Rule 7: by its owner, when the state machine is through with it. */
+/* Rule 7: its owner returns it when the state machine has finished. */
 void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
 {
     if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) {
@@ -41,8 +41,8 @@ void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
 
 /* --- Posting on the lane --- */
 
-/* Rule 12: an action on a word is for the home NIC. What is more, an OCCUPY needs a
- * lane that can be fenced: on DC, too, atomics go by proxy. */
+/* Rule 12: an action on a word needs the home NIC, and an OCCUPY needs a lane that can
+ * be fenced. So atomics go by proxy on DC too. */
 int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
     return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
@@ -194,8 +194,8 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
     return uct_varuna_amo_post_req(iface, amo, req);
 }
 
-/* Rule 2: the body, then the CAS, on one QP; with one doorbell. If the second one
- * finds no resources, both come again later. */
+/* Rule 2: the body, then the CAS, on one QP; with one doorbell. If there are no
+ * resources for the second one, both are posted again later. */
 static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
                                                uct_varuna_amo_t *amo)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Mode native: the NIC's own atomics. One that was executed when its lane failed has lost
- * its result with it.
+ * Mode native: the NIC's own atomics. If an atomic was executed when its lane failed,
+ * its result is lost.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"

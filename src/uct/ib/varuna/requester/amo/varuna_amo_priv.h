@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One atomic as its driver keeps it, and what the driver's files need of each
- * other: varuna_amo.c takes, paces and finishes atomics, varuna_amo_lane.c posts
- * their actions on the lane, varuna_amo_home.c sends them to the peer's proxy.
+ * An atomic as its driver keeps it, and the functions that the driver's files share:
+ * varuna_amo.c accepts, paces and finishes atomics, varuna_amo_lane.c posts their
+ * actions on the lane, varuna_amo_home.c sends them to the peer's proxy.
  */
 #ifndef UCT_VARUNA_AMO_PRIV_H_
 #define UCT_VARUNA_AMO_PRIV_H_
@@ -23,8 +23,8 @@ struct uct_varuna_amo {
     uint32_t                   sn;
     uint8_t                    is_ready;
     uint8_t                    is_told;   /* The user has the result */
-    uint8_t                    fence;     /* It waits for what is before its
-                                             fence, and so do all that came later */
+    uint8_t                    fence;     /* It waits for requests before its fence,
+                                             and so do all later atomics */
     uint8_t                    lost;      /* The lane failed with its action */
     uint8_t                    begun;     /* Its first action may be posted */
     uint64_t                   number;    /* Mode proxy: 0 until it is sent */
@@ -37,7 +37,7 @@ struct uct_varuna_amo {
     uct_varuna_amo_sm_t        sm;
 };
 
-/** Give the slot back, if it has one (rule 7). */
+/** Return the slot, if it has one (rule 7). */
 void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo);
 
 /** @return Nonzero if an action on a word may go on the lane in use (rule 12). */
@@ -57,23 +57,23 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
                                       uct_varuna_amo_t *amo);
 
 /**
- * Send the action to the proxy, or all of the atomic if it is not begun.
+ * Send the action to the proxy, or the whole atomic if it has not begun.
  *
- * @return UCS_OK, or UCS_ERR_BUSY if another one of this endpoint is there.
+ * @return UCS_OK, or UCS_ERR_BUSY if the proxy has another one of this endpoint.
  */
 ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
                                        uct_varuna_amo_t *amo);
 
-/** Ask the proxy again, if it is time to. */
+/** Ask the proxy again, if it is time. */
 void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
 
-/** The state machine has been told what its action gave: go on with the next. */
+/** The state machine has the result of its action: continue with the next one. */
 void uct_varuna_amo_advance(uct_varuna_amo_t *amo);
 
 /** Completion of an action on the lane. */
 void uct_varuna_amo_step_completion(uct_completion_t *comp);
 
-/** It is behind its fence, and others may follow; or it has failed. */
+/** It has passed its fence, and others may follow; or it has failed. */
 void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo);
 
 /** The peer has refused to execute it, and nothing else fails: the user gets @a status.

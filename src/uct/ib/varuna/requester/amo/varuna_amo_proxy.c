@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Mode proxy: the peer's CPU executes atomics (varuna_cpu.c). They are numbered when
- * they are sent, several in a message if several wait, and the peer executes them in
- * the order of their numbers and keeps the results of a window of them. What is not
- * answered is sent again, over another link.
+ * they are sent, all that wait in one message. The peer executes them in the order of
+ * their numbers and keeps the results of a window of them. Requests that are not
+ * answered are sent again, over another link.
  *
  *       all:    | sent, not answered     | not sent yet (ready) |
  *               ^ acknowledged before    ^ proxy_seq + 1
@@ -29,7 +29,7 @@
 
 #include <ucs/debug/log.h>
 
-/* While others are under way, new ones wait for an answer, unless there are so many */
+/* While others are under way, new ones wait for an answer, or until there are this many */
 #define UCT_VARUNA_AMO_BATCH         16
 
 typedef struct uct_varuna_amo_msg {
@@ -62,8 +62,8 @@ static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
     uct_varuna_ep_add_work(ep);
 }
 
-/* All that was posted is placed when this read is complete: on one queue pair a read is
- * executed after the writes before it, and its data passes none of theirs. */
+/* When this read is complete, all earlier writes are in memory: a queue pair executes a
+ * read after the writes before it, and its data does not pass theirs. */
 static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
                                               uct_varuna_amo_t *amo)
 {
@@ -94,16 +94,15 @@ static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
     return UCS_OK;
 }
 
-/* @return UCS_OK if it may be sent, UCS_ERR_BUSY if it is told when to look again,
- *         UCS_ERR_NO_RESOURCE to look again; otherwise the lane failed. */
+/* @return UCS_OK if it may be sent, UCS_ERR_BUSY if an event will say when to check
+ * again, UCS_ERR_NO_RESOURCE to check again; otherwise the lane failed. */
 static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
                                                uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
     ucs_status_t status;
 
-    /* A fence is passed when all atomics before it are decided: posts that come after it
-     * wait only for that */
+    /* Requests after a fence only wait until all atomics before it are decided */
     if (amo->fence && (&amo->all != ep->amo.all.next)) {
         return UCS_ERR_BUSY;
     }
@@ -118,7 +117,7 @@ static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
     }
 
     if (amo->fence && (ep->hot.num_reqs > 0)) {
-        uct_varuna_ep_signal(ep); /* What is in the way may be silent */
+        uct_varuna_ep_signal(ep); /* The requests in the way may have no completion */
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -129,7 +128,7 @@ static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
 
 /* --- Sending --- */
 
-/* All results before this number have come. */
+/* All results before this number have arrived. */
 static uint64_t uct_varuna_amo_proxy_acked(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_amo_t *oldest;
@@ -198,7 +197,7 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
     while (!ucs_list_is_empty(&ep->amo.ready) && (status == UCS_OK)) {
         amo = ucs_list_head(&ep->amo.ready, uct_varuna_amo_t, ready);
         if ((ep->amo.proxy_seq + 1) >= (acked + UCT_VARUNA_AMO_WINDOW)) {
-            break; /* The peer keeps no more results */
+            break; /* The peer cannot keep more results */
         }
 
         status = uct_varuna_amo_proxy_check(iface, amo);
@@ -223,7 +222,7 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
     return status;
 }
 
-/* What is answered in between is not sent again: its numbers are missing. */
+/* Requests in between that are answered are not sent again: their numbers are missing. */
 static void uct_varuna_amo_proxy_repeat(uct_varuna_ep_t *ep)
 {
     uint64_t acked  = uct_varuna_amo_proxy_acked(ep);
@@ -322,7 +321,7 @@ void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
     uct_varuna_amo_t *amo;
     unsigned i;
 
-    /* What users post in their callbacks goes in one message */
+    /* Atomics that users post in their callbacks are sent in one message */
     ep->amo.holding = 1;
     for (i = 0; (i < rep->count) && (ep->hot.state != UCT_VARUNA_EP_FAILED); ++i) {
         amo = uct_varuna_amo_proxy_find(ep, rep->first + i);
@@ -366,7 +365,7 @@ uct_varuna_amo_proxy_start(uct_varuna_ep_t *ep,
 
 static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
 {
-    /* By CPUs, whatever the NICs can do */
+    /* The CPU executes them, whatever the NICs can do */
     attr->cap.atomic32.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     attr->cap.atomic64.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
     uct_varuna_amo_query_all_ops(attr);

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Mode reread (paper): native, and a compare and swap that was executed when its lane
- * failed reads its target. If the value is unique, or there is no other writer, the target
- * shows whether it succeeded.
+ * Mode reread (paper): as native, but a compare and swap that was executed when its
+ * lane failed reads its target. If the value is unique, or there is no other writer,
+ * the target shows whether it succeeded.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 
-/* What a compare and swap keeps when it becomes a read of its target */
+/* What is left of a compare and swap that becomes a read of its target */
 typedef struct uct_varuna_reread {
     uint64_t                   compare;
     uint64_t                   swap;

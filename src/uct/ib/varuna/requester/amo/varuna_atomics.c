@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics of the endpoint, as UCT calls them: checked, and given to the mode that
- * UCX_RC_VARUNA_ATOMIC_MODE names.
+ * Atomics of the endpoint, as UCT calls them: checks them, and starts them in the mode
+ * that UCX_RC_VARUNA_ATOMIC_MODE selects.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -18,8 +18,8 @@
 
 #include <inttypes.h>
 
-/* Rule 11: one mode for all who touch the same memory. One native ADD on a word
- * which holds a UID would destroy it. */
+/* Rule 11: all that change the same memory use one mode. A native ADD to a word that
+ * holds a UID would destroy it. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_ep_check_atomic_mode(const uct_varuna_iface_t *iface,
                                 uct_rkey_t rkey)
@@ -37,8 +37,8 @@ uct_varuna_ep_check_atomic_mode(const uct_varuna_iface_t *iface,
     return UCS_ERR_UNSUPPORTED;
 }
 
-/* A NIC refuses what is not aligned, and its queue pair fails. Here it is refused before
- * anybody else is told of it, so nothing but this operation fails. */
+/* A NIC refuses an unaligned atomic, and its queue pair fails. Here it is refused
+ * before it is posted, so only this operation fails. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_ep_check_atomic(const uct_varuna_amo_args_t *args)
 {

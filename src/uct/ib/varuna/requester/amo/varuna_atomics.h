@@ -11,7 +11,7 @@
 /** Choose the table of operations of the memory domain's mode. The lanes are open. */
 ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester);
 
-/** Register what the peers' proxies answer. The control plane is open. */
+/** Register the handlers of the peers' answers. The control plane is open. */
 void uct_varuna_atomics_listen(uct_varuna_requester_t *requester);
 
 void uct_varuna_atomics_cleanup(uct_varuna_requester_t *requester);
