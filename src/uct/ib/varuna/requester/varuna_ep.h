@@ -184,7 +184,11 @@ struct uct_varuna_ep {
         uint64_t               repeated, repeated_bytes, switches, epochs;
         uint64_t               rebuilds;      /* RC connections swapped in */
         uint64_t               rebuild_usec;  /* How long they took, in all */
-        uint64_t               recovery_usec; /* From detection to the gate */
+        uint64_t               recovery_usec; /* From detection to the gate, */
+        uint64_t               drain_usec, fence_usec, repeat_usec; /* of which in these
+                                                 states, */
+        uint64_t               detect_usec;   /* and before it, how long the oldest
+                                                 request had waited */
         uint64_t               resumed;       /* Switches with requests under way */
         uint64_t               resume_usec;   /* From detection to the first
                                                  completion of the new lane */

@@ -43,14 +43,18 @@ static void uct_varuna_sm_set(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 
 static void uct_varuna_sm_enter(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
-    ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s)", ep,
+    ucs_time_t now = ucs_get_time();
+
+    ucs_debug("rc_varuna: ep %p vqp=%u: %s -> %s (%s epoch=%u on %s) after %.0f us", ep,
               ep->id, uct_varuna_ep_state_names[ep->hot.state],
               uct_varuna_ep_state_names[state],
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
-              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link));
+              uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
+              ucs_time_to_usec(now - ep->sm.since));
     uct_varuna_ep_ctl_ended(ep);
+    uct_varuna_recovery_spent(ep, ep->hot.state, now - ep->sm.since);
     uct_varuna_sm_set(ep, state);
-    ep->sm.since = ucs_get_time();
+    ep->sm.since = now;
     ep->sm.clock = uct_varuna_ep_requester(ep)->scan.clock;
 }
 

@@ -29,6 +29,10 @@
     _counter(rebuilds) \
     _counter(rebuild_usec) \
     _counter(recovery_usec) \
+    _counter(drain_usec) \
+    _counter(fence_usec) \
+    _counter(repeat_usec) \
+    _counter(detect_usec) \
     _counter(resumed) \
     _counter(resume_usec)
 

@@ -445,6 +445,39 @@ UCS_TEST_F(test_varuna_recovery, lost_fence_is_repeated_at_once) {
     host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
 }
 
+/* Each step takes its time, and the counters have it */
+UCS_TEST_F(test_varuna_recovery, times_are_counted) {
+    const useconds_t pause = 2000;
+    uint64_t sum;
+
+    open();
+    ASSERT_UCS_OK(put(1));
+    host->requester()->scan.clock += ucs_time_from_msec(30);
+    link_down(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    usleep(pause);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    usleep(2 * pause);
+    step(LIFETIME * 1.1);
+    answer_fence(1);
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    usleep(3 * pause);
+    step();
+    lane(1).complete(std::string(8, 0)); /* The put is compared */
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+
+    sum = ep->stats.drain_usec + ep->stats.fence_usec + ep->stats.repeat_usec;
+    EXPECT_NEAR(30000, (double)ep->stats.detect_usec, 10);
+    EXPECT_GE(ep->stats.drain_usec, pause);
+    EXPECT_GE(ep->stats.fence_usec, 2 * pause);
+    EXPECT_GE(ep->stats.repeat_usec, 3 * pause);
+    EXPECT_LE(sum, ep->stats.recovery_usec + 3); /* Each is rounded */
+    EXPECT_GE(sum + pause, ep->stats.recovery_usec);
+}
+
 UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
     open();
     ASSERT_UCS_OK(put(1));
