@@ -207,6 +207,13 @@ test_amo_no_read() {
         fail "it failed for another reason: $(tail -n 3 out)"
 }
 
+test_amo_raw_get() {
+    ! by_peers amo_raw_get test_loops_extended atomics/test_atomics_loop.sh ||
+        fail "amo_raw_get was not found"
+    grep -m 1 -E '^# compare-and-swap: loop: (nobody wrote|a chain)' out ||
+        fail "it failed otherwise: $(tail -n 3 out)"
+}
+
 test_doubt_nobody() {
     local name=test_messages_to_the_dead_hang
     by_peers none $name || fail "without a mistake: $(grep '^#' out)"

@@ -20,9 +20,11 @@
  *   cas   word 2: the last value seen, a unique one  "cas COMPARE SWAP RESULT"
  *   swap  word 3: a unique value                     "swap VALUE RESULT"
  *   bits  word 4: flip the client's bit by OR, AND, XOR, and check it  "bits"
- *   gcas  word 5: get, then compare with the result and swap in a unique value
- *         whose upper half counts our successes. 8 bytes, one at a time
- *                                                    "gcas COMPARE SWAP RESULT"
+ *   gcas  word 5: get 16 bytes, which resolves no UID, then compare with the first 8 of
+ *         them and swap in a unique value whose upper half counts our successes. 8 bytes,
+ *         one at a time                              "gcas COMPARE SWAP RESULT"
+ *   loop  word 6: get it, then compare and swap in a unique value, until that succeeds;
+ *         one at a time                              "loop COMPARE SWAP RESULT"
  */
 #include "ft_uct.h"
 #include "ft_clock.h"
@@ -36,18 +38,18 @@
 #include <unistd.h>
 
 #define FT_TL_NAME     "rc_varuna"
-#define FT_AMO_WORDS   6
+#define FT_AMO_WORDS   7
 #define FT_AMO_STRIDE  4096
 #define FT_AMO_DEPTH   64
 #define FT_AMO_TIMEOUT 60.0
 
 enum {
     FT_AMO_FADD, FT_AMO_ADD, FT_AMO_CAS, FT_AMO_SWAP, FT_AMO_BITS, FT_AMO_GCAS,
-    FT_AMO_LAST
+    FT_AMO_LOOP, FT_AMO_LAST
 };
 
 static const char *ft_amo_names[] = {"fadd", "add", "cas", "swap", "bits",
-                                     "gcas"};
+                                     "gcas", "loop"};
 
 typedef struct ft_amo ft_amo_t;
 
@@ -71,8 +73,9 @@ struct ft_amo {
     unsigned          depth;
     uint64_t          serial;     /* Of unique values */
     uint64_t          last_cas;   /* Last known value of word 2 */
-    uint64_t          gcas_got;   /* Last result of a get of word 5 */
+    uint64_t          got[2];     /* Last result of a get, with the 8 bytes after it */
     uint64_t          gcas_won;   /* Our successes */
+    int               loop_won;   /* The last attempt has succeeded */
     unsigned          bit_state;  /* Our bit of word 4 */
     int               bit_busy;
     unsigned          in_flight;
@@ -145,6 +148,11 @@ static void ft_amo_done(uct_completion_t *comp)
         printf("gcas %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", op->compare,
                op->value, op->result);
         amo->gcas_won += (op->result == op->compare);
+        break;
+    case FT_AMO_LOOP:
+        printf("loop %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", op->compare,
+               op->value, op->result);
+        amo->loop_won = (op->result == op->compare);
         break;
     case FT_AMO_SWAP:
         printf("swap %" PRIu64 " %" PRIu64 "\n", op->value, op->result);
@@ -225,7 +233,8 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
                uct_ep_atomic64_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey) :
                uct_ep_atomic32_post(amo->ep, UCT_ATOMIC_OP_ADD, 1, addr, rkey);
     case FT_AMO_CAS:
-        op->compare = amo->last_cas;
+    case FT_AMO_LOOP:
+        op->compare = (op->kind == FT_AMO_CAS) ? amo->last_cas : amo->got[0];
         op->value   = (amo->serial * 16) + amo->id;
         return (amo->width == 8) ?
                uct_ep_atomic_cswap64(amo->ep, op->compare, op->value, addr,
@@ -236,7 +245,7 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
         op->value = (amo->serial * 16) + amo->id;
         return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_SWAP, addr);
     case FT_AMO_GCAS:
-        op->compare = amo->gcas_got;
+        op->compare = amo->got[0];
         op->value   = ((amo->gcas_won + 1) << 32) | (amo->serial * 16) | amo->id;
         return uct_ep_atomic_cswap64(amo->ep, op->compare, op->value, addr, rkey,
                                      &op->result, &op->comp);
@@ -272,7 +281,8 @@ static ft_amo_op_t *ft_amo_free_op(ft_amo_t *amo)
     return NULL;
 }
 
-static void ft_amo_get(ft_amo_t *amo, int kind)
+/* Through a read of one word, or of more */
+static void ft_amo_get(ft_amo_t *amo, int kind, size_t length)
 {
     double idle_since = ft_now();
     uct_completion_t comp;
@@ -281,8 +291,8 @@ static void ft_amo_get(ft_amo_t *amo, int kind)
     comp.func   = ft_amo_got;
     comp.count  = 1;
     comp.status = UCS_OK;
-    while ((status = uct_ep_get_bcopy(amo->ep, ft_amo_unpack, &amo->gcas_got,
-                                      sizeof(amo->gcas_got),
+    amo->got[0] = 0;
+    while ((status = uct_ep_get_bcopy(amo->ep, ft_amo_unpack, amo->got, length,
                                       amo->regions[kind].base,
                                       amo->rkeys[kind].rkey, &comp)) ==
            UCS_ERR_NO_RESOURCE) {
@@ -298,6 +308,20 @@ static void ft_amo_get(ft_amo_t *amo, int kind)
     }
 }
 
+static void ft_amo_run_one(ft_amo_t *amo, int kind);
+
+static void ft_amo_loop(ft_amo_t *amo)
+{
+    double idle_since = ft_now();
+
+    do {
+        ft_amo_run_one(amo, FT_AMO_LOOP);
+        while (amo->in_flight > 0) {
+            ft_amo_progress(amo, &idle_since);
+        }
+    } while (!amo->loop_won);
+}
+
 static void ft_amo_run_one(ft_amo_t *amo, int kind)
 {
     double idle_since = ft_now();
@@ -306,7 +330,9 @@ static void ft_amo_run_one(ft_amo_t *amo, int kind)
 
     ++amo->serial;
     if (kind == FT_AMO_GCAS) {
-        ft_amo_get(amo, kind);
+        ft_amo_get(amo, kind, sizeof(amo->got));
+    } else if (kind == FT_AMO_LOOP) {
+        ft_amo_get(amo, kind, amo->width);
     }
 
     for (;;) {
@@ -425,6 +451,7 @@ static int ft_amo_client(char **argv, int argc)
     static ft_amo_t amo;
     unsigned count = atoi(argv[5]);
     unsigned i;
+    int kind;
 
     amo.id    = atoi(argv[3]);
     amo.width = atoi(argv[4]);
@@ -437,7 +464,12 @@ static int ft_amo_client(char **argv, int argc)
     ft_amo_parse(&amo, argv[2]);
     ft_amo_connect(&amo);
     for (i = 0; !ft_amo_is_over(i, count); ++i) {
-        ft_amo_run_one(&amo, ft_amo_kind(argv[7 + (i % (argc - 7))]));
+        kind = ft_amo_kind(argv[7 + (i % (argc - 7))]);
+        if (kind == FT_AMO_LOOP) {
+            ft_amo_loop(&amo);
+        } else {
+            ft_amo_run_one(&amo, kind);
+        }
     }
 
     /* After this flush no word contains a UID of this client */

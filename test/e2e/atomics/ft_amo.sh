@@ -20,7 +20,7 @@ word() {
 
 # judge KIND...: checks the histories in client.*.out
 judge() {
-    local kind
+    local kind number
     for kind in "$@"; do
         case $kind in
         fadd)
@@ -35,14 +35,17 @@ judge() {
             [ "$(word 1)" = "$(cat client.*.out | grep -c '^add$')" ] ||
                 fail "add: $(word 1) is left"
             ;;
-        cas)
-            awk -v last="$(word 2)" '
-                $1 == "cas" && $4 == $2 {
+        cas | loop)
+            number=2
+            [ "$kind" = cas ] || number=6
+            awk -v kind="$kind" -v last="$(word "$number")" '
+                $1 == kind && $4 == $2 {
                     if ($2 in next_of) { print "two swapped " $2; exit 1 }
                     next_of[$2] = $3
                     ++count
                 }
-                $1 == "cas" { value[$3] = 1; result[$4] = 1 }
+                $1 == kind { value[$3] = 1; result[$4] = 1 }
+                $1 == "loop" { result[$2] = 1 }
                 END {
                     for (r in result)
                         if (r != 0 && !(r in value)) {
@@ -56,7 +59,7 @@ judge() {
                     }
                     if (count < 10) { print "only " count " succeeded"; exit 1 }
                 }' client.*.out >judge.out ||
-                fail "compare-and-swap: $(cat judge.out)"
+                fail "compare-and-swap: $kind: $(cat judge.out)"
             ;;
         gcas)
             # Each value seen in the word, except UIDs, was written by a CSWAP that its

@@ -225,6 +225,10 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
     ++sm->helped;
     uct_varuna_amo_act_cas(sm, aborted ? UCT_VARUNA_AMO_UNDO :
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
+    if (sm->flags & UCT_VARUNA_AMO_FLAG_GET) {
+        /* The mark says what the UID stands for: see whether it is still there */
+        sm->act.type = UCT_VARUNA_AMO_ACT_READ;
+    }
 }
 
 /* Rule 5: a UID is not used, returned or replaced before its mark is DONE. The CAS also
@@ -411,6 +415,15 @@ void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
     sm->num_slots    = num_slots;
     sm->flags        = (num_slots > 0) ? UCT_VARUNA_AMO_FLAG_UIDS : 0;
     uct_varuna_amo_begin(sm);
+}
+
+/* An operation that never changes anything: it ends with the value that it has read, and its
+ * key need not allow atomics. */
+void uct_varuna_amo_sm_start_get(uct_varuna_amo_sm_t *sm, unsigned width,
+                                 uint64_t addr, uint32_t num_slots)
+{
+    uct_varuna_amo_sm_start(sm, UCT_ATOMIC_OP_ADD, width, addr, 0, 0, num_slots);
+    sm->flags |= UCT_VARUNA_AMO_FLAG_GET;
 }
 
 void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value)

@@ -71,7 +71,8 @@ enum {
     UCT_VARUNA_AMO_FLAG_SLOT    = UCS_BIT(1), /* It has a slot, occupies */
     UCT_VARUNA_AMO_FLAG_DECIDED = UCS_BIT(2), /* result is valid */
     UCT_VARUNA_AMO_FLAG_RECOVERED = UCS_BIT(3), /* Result of a lost OCCUPY */
-    UCT_VARUNA_AMO_FLAG_CMP_UID = UCS_BIT(4)  /* Resolves the user's compare */
+    UCT_VARUNA_AMO_FLAG_CMP_UID = UCS_BIT(4), /* Resolves the user's compare */
+    UCT_VARUNA_AMO_FLAG_GET     = UCS_BIT(5)  /* Reads only, also instead of helping */
 };
 
 typedef struct uct_varuna_amo_sm {
@@ -112,6 +113,10 @@ typedef struct uct_varuna_amo_sm {
 void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
                              unsigned width, uint64_t addr, uint64_t compare,
                              uint64_t value, uint32_t num_slots);
+
+/** Begin a read of the target that resolves a UID and writes no more than its mark. */
+void uct_varuna_amo_sm_start_get(uct_varuna_amo_sm_t *sm, unsigned width,
+                                 uint64_t addr, uint32_t num_slots);
 
 /** Before the first action: the target is likely to hold @a value, which spares the
  *  read. */

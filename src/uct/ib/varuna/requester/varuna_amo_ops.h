@@ -12,6 +12,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 
+#include <uct/api/uct.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/datastruct/queue.h>
 #include <ucs/time/time.h>
@@ -26,6 +27,8 @@ typedef struct uct_varuna_amo_args {
     uint64_t                   remote_addr;
     uct_rkey_t                 rkey;
     void                       *result;   /* Where the old value goes, or NULL */
+    uct_unpack_callback_t      unpack;    /* GET_BCOPY: called with it instead */
+    void                       *unpack_arg;
     uct_completion_t           *comp;     /* NULL: none */
 } uct_varuna_amo_args_t;
 
@@ -34,6 +37,12 @@ typedef struct uct_varuna_amo_ops {
     /** Take an atomic. @return As UCT's operations do. */
     ucs_status_t               (*start)(uct_varuna_ep_t *ep,
                                         const uct_varuna_amo_args_t *args);
+
+    /** Take a read of one aligned word (GET_xx) whose value in memory is not its value.
+     *  NULL: there are none. @return As UCT's operations do; UCS_ERR_UNSUPPORTED to read
+     *  it as any other memory. */
+    ucs_status_t               (*get)(uct_varuna_ep_t *ep,
+                                      const uct_varuna_amo_args_t *args);
 
     /** The peer has opened the endpoint. */
     ucs_status_t               (*open)(uct_varuna_ep_t *ep,

@@ -100,6 +100,36 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     return status;
 }
 
+/* Whether a mode of atomics reads it instead: one aligned word of 4 or 8 bytes */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_get_is_word(const uct_varuna_iface_t *iface, size_t length,
+                          uint64_t remote_addr)
+{
+    return (((length - 4) & ~(size_t)4) == 0) &&
+           ((remote_addr & (length - 1)) == 0) &&
+           (uct_varuna_requester(iface)->amo->get != NULL);
+}
+
+static ucs_status_t
+uct_varuna_ep_get_word(uct_varuna_ep_t *ep, uct_varuna_req_type_t type,
+                       size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                       void *result, uct_unpack_callback_t unpack, void *arg,
+                       uct_completion_t *comp)
+{
+    const uct_varuna_amo_args_t args = {
+        .type        = type,
+        .width       = length,
+        .remote_addr = remote_addr,
+        .rkey        = rkey,
+        .result      = result,
+        .unpack      = unpack,
+        .unpack_arg  = arg,
+        .comp        = comp
+    };
+
+    return uct_varuna_ep_requester(ep)->amo->get(ep, &args);
+}
+
 ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
                                      uct_unpack_callback_t unpack_cb, void *arg,
                                      size_t length, uint64_t remote_addr,
@@ -111,6 +141,15 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.get.max_bcopy, "get_bcopy");
     UCT_SKIP_ZERO_LENGTH(length);
+    if (ucs_unlikely(uct_varuna_ep_get_is_word(iface, length, remote_addr))) {
+        status = uct_varuna_ep_get_word(ep, UCT_VARUNA_REQ_GET_BCOPY, length,
+                                        remote_addr, rkey, NULL, unpack_cb, arg,
+                                        comp);
+        if (status != UCS_ERR_UNSUPPORTED) {
+            goto out;
+        }
+    }
+
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_BCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
@@ -121,6 +160,8 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
+
+out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
     return status;
 }
@@ -139,6 +180,16 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                      iface->attr.cap.get.min_zcopy,
                      iface->attr.cap.get.max_zcopy, "get_zcopy");
     UCT_SKIP_ZERO_LENGTH(length);
+    if (ucs_unlikely((iovcnt == 1) && (iov->length == length) &&
+                     uct_varuna_ep_get_is_word(iface, length, remote_addr))) {
+        status = uct_varuna_ep_get_word(ep, UCT_VARUNA_REQ_GET_ZCOPY, length,
+                                        remote_addr, rkey, iov->buffer, NULL, NULL,
+                                        comp);
+        if (status != UCS_ERR_UNSUPPORTED) {
+            goto out;
+        }
+    }
+
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
@@ -147,6 +198,8 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt, length);
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY);
+
+out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
                                  length);
     return status;

@@ -25,6 +25,7 @@ class test_varuna_amo : public ucs::test {
 protected:
     static constexpr uint64_t ADDR       = 0x7f0000001000ul;
     static constexpr unsigned SLOTS      = 8;
+    static constexpr unsigned GET        = UCT_ATOMIC_OP_LAST;
 
     struct op_t {
         unsigned op;
@@ -40,6 +41,7 @@ protected:
         bool                is_plain;  /* By proxy: exactly once, no slot */
         int                 body_left; /* Parts of an OCCUPY, CONFIRM */
         int                 phase;
+        unsigned            adds_before; /* A GET: ADDs that were done */
         op_t                op;
     };
 
@@ -59,6 +61,7 @@ protected:
                                    UCT_VARUNA_MARK_PENDING);
         }
         m_lost = m_recovered = m_helped = m_deaths = m_aborted = m_left = 0;
+        m_adds_begun = m_adds_done = 0;
         m_done.clear();
     }
 
@@ -83,8 +86,16 @@ protected:
         c.op.is_told = false;
         c.is_busy    = true;
         c.phase      = 0;
+        if (op.op == GET) {
+            uct_varuna_amo_sm_start_get(&c.sm, m_width, ADDR, SLOTS);
+            c.adds_before = m_adds_done;
+            check(c);
+            return;
+        }
+
         uct_varuna_amo_sm_start(&c.sm, op.op, m_width, ADDR, op.compare,
                                 op.value, SLOTS);
+        m_adds_begun += (op.op == UCT_ATOMIC_OP_ADD);
         if (!c.is_plain) {
             uct_varuna_amo_sm_set_slot(&c.sm, c.slot, c.gen);
         }
@@ -97,6 +108,12 @@ protected:
             c.op.is_told = true;
             c.op.result  = c.sm.result;
             m_done.push_back(c.op);
+            m_adds_done += (c.op.op == UCT_ATOMIC_OP_ADD);
+            if (c.op.op == GET) {
+                /* Of ADDs of 1: those that were done before, and perhaps those begun */
+                EXPECT_GE(c.op.result, c.adds_before);
+                EXPECT_LE(c.op.result, m_adds_begun);
+            }
         }
     }
 
@@ -109,7 +126,7 @@ protected:
         }
         if (c.sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
             c.is_busy = false;
-            c.gen     = c.sm.gen;
+            c.gen     = (c.op.op == GET) ? c.gen : c.sm.gen;
             m_helped += c.sm.helped;
             m_recovered += !!(c.sm.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
         }
@@ -138,6 +155,7 @@ protected:
             copy = m_slots[act.slot];
             break;
         case UCT_VARUNA_AMO_ACT_CAS:
+            ASSERT_NE(GET, c.op.op) << "a GET writes to the target";
             value = cas(&m_target, act.compare, act.swap);
             break;
         case UCT_VARUNA_AMO_ACT_CAS_MARK:
@@ -263,6 +281,7 @@ protected:
     std::vector<op_t>     m_done;
     std::vector<client_t> m_dead;
     unsigned              m_lost, m_recovered, m_helped, m_deaths, m_aborted, m_left;
+    unsigned              m_adds_begun, m_adds_done;
 };
 
 /* All return values are different and without gaps: each ADD ran exactly once. */
@@ -303,6 +322,31 @@ UCS_TEST_F(test_varuna_amo, fetch_add) {
     EXPECT_GT(lost, 1000u);
     EXPECT_GT(recovered, 100u);
     EXPECT_GT(helped, 100u);
+    EXPECT_GT(aborted, 100u);
+}
+
+/* Some only read, among those who add: no GET sees a UID, and each sees what was done */
+UCS_TEST_F(test_varuna_amo, get) {
+    unsigned resolved = 0, aborted = 0;
+
+    for (int round = 0; round < 3000; ++round) {
+        reset((round & 1) ? 4 : 8);
+        std::vector<client_t> c = make_clients(2 + (ucs::rand() % 3), 0);
+        run(c, 30, (round % 4) * 15, 0, [] {
+            return op_t{(ucs::rand() & 1) ? GET : (unsigned)UCT_ATOMIC_OP_ADD, 0, 1, 0,
+                        false, false};
+        });
+        if (HasFailure()) {
+            return;
+        }
+
+        ASSERT_EQ(30u, m_done.size());
+        ASSERT_EQ(m_adds_done, m_target);
+        resolved += m_helped;
+        aborted  += m_aborted;
+    }
+
+    EXPECT_GT(resolved, 1000u);
     EXPECT_GT(aborted, 100u);
 }
 

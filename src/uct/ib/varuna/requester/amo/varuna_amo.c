@@ -35,7 +35,8 @@ void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
  * that the fence precedes nor later ones.
  *
  * Atomics of one vQP on one word take turns: a loop of a read and a CAS would only
- * contend with itself. The value that the previous one has left is a good guess.
+ * contend with itself. The value that the previous one has left is a good guess. Reads
+ * contend with nobody.
  */
 static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 {
@@ -53,7 +54,7 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 
         undecided |= !(older->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED);
 
-        if (older->sm.addr != amo->sm.addr) {
+        if ((older->sm.addr != amo->sm.addr) || older->is_get || amo->is_get) {
             continue;
         }
 
@@ -123,7 +124,7 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
     /* Any NIC can read. But an atomic that has not begun goes to the proxy as a whole */
     is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ);
     status  = (uct_varuna_amo_lane_is_home(ep) ||
-               (is_read && !uct_varuna_amo_sm_is_free(&amo->sm))) ?
+               (is_read && (amo->is_get || !uct_varuna_amo_sm_is_free(&amo->sm)))) ?
               uct_varuna_amo_post_lane(iface, amo) :
               uct_varuna_amo_post_proxy(iface, amo);
     if (status == UCS_OK) {
@@ -255,7 +256,9 @@ static void uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
 
     amo->is_told = 1;
     --amo->ep->amo.undecided;
-    if ((status == UCS_OK) && (amo->result != NULL)) {
+    if ((status == UCS_OK) && (amo->unpack != NULL)) {
+        amo->unpack(amo->unpack_arg, &amo->sm.result, amo->sm.width);
+    } else if ((status == UCS_OK) && (amo->result != NULL)) {
         memcpy(amo->result, &amo->sm.result, amo->sm.width);
     }
 
@@ -414,12 +417,16 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     amo->ep        = ep;
     amo->user_comp = args->comp;
     amo->result    = args->result;
+    amo->unpack    = args->unpack;
+    amo->unpack_arg = args->unpack_arg;
     amo->key       = *(const uct_varuna_rkey_t*)args->rkey;
     amo->sn        = ++ep->amo.sn;
     amo->is_ready  = 0;
     amo->is_told   = 0;
     amo->lost      = 0;
     amo->begun     = 0;
+    amo->is_get    = (args->type == UCT_VARUNA_REQ_GET_BCOPY) ||
+                     (args->type == UCT_VARUNA_REQ_GET_ZCOPY);
     amo->races     = 0;
     amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
@@ -437,14 +444,20 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
         ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
     }
 
-    uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
-                            args->remote_addr, args->compare, args->value,
-                            num_slots);
+    if (amo->is_get) {
+        uct_varuna_amo_sm_start_get(&amo->sm, args->width, args->remote_addr,
+                                    num_slots);
+    } else {
+        uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
+                                args->remote_addr, args->compare, args->value,
+                                num_slots);
+        ++ep->amo.stats.started;
+    }
+
     ucs_list_add_tail(&ep->amo.all, &amo->all);
     ++ep->hot.num_amos;
     ep->hot.gate = 1;
     ++ep->amo.undecided;
-    ++ep->amo.stats.started;
     ++uct_varuna_requester(iface)->outstanding;
     uct_varuna_amo_set_ready(amo);
     return (args->type == UCT_VARUNA_REQ_ATOMIC_POST) ? UCS_OK :

@@ -96,8 +96,21 @@ uct_varuna_amo_extended_start(uct_varuna_ep_t *ep,
     return uct_varuna_amo_start(ep, args, UCT_VARUNA_SLOTS_MAX);
 }
 
+/* The word may hold a UID: read it, and resolve that. Other modes write none. */
+static ucs_status_t
+uct_varuna_amo_extended_get(uct_varuna_ep_t *ep,
+                            const uct_varuna_amo_args_t *args)
+{
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
+
+    return (rkey->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ?
+           uct_varuna_amo_start(ep, args, UCT_VARUNA_SLOTS_MAX) :
+           UCS_ERR_UNSUPPORTED;
+}
+
 const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
     .start      = uct_varuna_amo_extended_start,
+    .get        = uct_varuna_amo_extended_get,
     .open       = uct_varuna_amo_extended_open,
     .close      = uct_varuna_amo_extended_close,
     .learn_home = uct_varuna_amo_learn_home,

@@ -19,6 +19,8 @@ struct uct_varuna_amo {
     uct_varuna_ep_t            *ep;
     uct_completion_t           *user_comp;
     void                       *result;
+    uct_unpack_callback_t      unpack;    /* A read: takes the result */
+    void                       *unpack_arg;
     uct_varuna_rkey_t          key;       /* The user may release its own */
     uint32_t                   sn;
     uint8_t                    is_ready;
@@ -27,6 +29,7 @@ struct uct_varuna_amo {
                                              and so do all later atomics */
     uint8_t                    lost;      /* The lane failed with its action */
     uint8_t                    begun;     /* Its first action may be posted */
+    uint8_t                    is_get;    /* A user's GET: it changes no target */
     uint64_t                   number;    /* Mode proxy: 0 until it is sent */
     uint64_t                   order;     /* ... requests before it that must be in
                                              memory, see ep->amo.order */

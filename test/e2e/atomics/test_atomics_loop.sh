@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Loops that read a word, compute, and compare and swap until that succeeds
+# (test/e2e/atomics/ft_amo.c): three clients, on words of 4 and 8 bytes, in all modes. The
+# successes of all clients must form one chain from 0 to what is left in the word. So no
+# success may be taken for a failure, and no read may return a UID. Without faults, and
+# while links of clients and of the server fail in turn.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+. "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
+
+# loops MODE: both widths, without faults
+loops() {
+    local width
+    for width in 8 4; do
+        start "$1" 3
+        clients 3 $width 300 1 loop
+        finish
+        judge loop
+        stop_fabric
+    done
+}
+
+# cut_links N: N links fail, one after the other, and come back; the first ones of clients
+# with a port event, others silently. Meanwhile each client continues
+cut_links() {
+    local i how link
+    for ((i = 0; i < $1; ++i)); do
+        link=$(((i + 1) % 4)):$((i / 4 % 2))
+        how=down
+        ((i % 2)) || how=silent
+        link $link $how
+        progressed 20
+        link $link up
+        progressed 20
+    done
+}
+
+# loops_while_links_fail MODE
+loops_while_links_fail() {
+    local width
+    for width in 8 4; do
+        start "$1" 3
+        clients 3 $width 0 1 loop fadd add
+        progressed 20
+        cut_links 6
+        release
+        finish
+        judge loop fadd add
+        cat client.*.out client.*.err server.* >all
+        [ "$1" = proxy ] || grep -q 'rc_varuna: switched' all ||
+            fail "no lane was switched"
+        stop_fabric
+    done
+}
+
+# contended: some attempts failed, so the clients met each other
+contended() {
+    [ "$(cat client.*.out | awk '$1 == "loop" && $4 "" != $2 ""' | wc -l)" -gt 0 ] ||
+        fail "no attempt failed"
+}
+
+test_loops_native() {
+    loops native
+    contended
+}
+
+test_loops_reread() {
+    loops reread
+}
+
+test_loops_proxy() {
+    loops proxy
+    contended
+}
+
+test_loops_extended() {
+    loops extended
+    contended
+}
+
+test_loops_proxy_while_links_fail() {
+    loops_while_links_fail proxy
+}
+
+test_loops_extended_while_links_fail() {
+    loops_while_links_fail extended
+}
+
+run_tests
