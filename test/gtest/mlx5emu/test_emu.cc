@@ -485,7 +485,8 @@ std::vector<trace_entry> test_emu::read_trace(const rcv::args_t &args)
                 json_is_true(get_json(r, "last")),
                 json_string_value(get_json(r, "id")),
                 json_string_value(get_json(r, "ack")),
-                quirk ? json_string_value(quirk) : ""});
+                quirk ? json_string_value(quirk) : "",
+                get_number(r, "time_ns")});
     }
     return result;
 }

@@ -236,6 +236,7 @@ struct trace_entry {
     uint64_t    src_qpn, wqe, length, addr, data;
     bool        duplicate, partial, last;
     std::string id, ack, quirk;
+    uint64_t    time_ns;
 };
 
 

@@ -9,15 +9,26 @@
 #include <errno.h>
 #include <linux/futex.h>
 
-void emu_lock_init(emu_lock_t *lock)
+static void emu_lock_init_protocol(emu_lock_t *lock, int protocol)
 {
     pthread_mutexattr_t attr;
 
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    pthread_mutexattr_setprotocol(&attr, protocol);
     pthread_mutex_init(&lock->mutex, &attr);
     pthread_mutexattr_destroy(&attr);
+}
+
+void emu_lock_init(emu_lock_t *lock)
+{
+    emu_lock_init_protocol(lock, PTHREAD_PRIO_NONE);
+}
+
+void emu_lock_init_urgent(emu_lock_t *lock)
+{
+    emu_lock_init_protocol(lock, PTHREAD_PRIO_INHERIT);
 }
 
 int emu_lock(emu_lock_t *lock)

@@ -20,6 +20,10 @@ typedef struct emu_lock {
 /** Initialize a lock in zeroed shared memory. */
 void emu_lock_init(emu_lock_t *lock);
 
+/** The same for a lock that a thread which has to be in time takes, too: who holds it
+ *  runs with the priority of those who wait, and it goes to them first. */
+void emu_lock_init_urgent(emu_lock_t *lock);
+
 /** Take a lock. @return 1 if its last owner died inside it, otherwise 0. */
 int emu_lock(emu_lock_t *lock);
 

@@ -103,6 +103,12 @@ struct emu_fabric {
     uint64_t            late_order;
     uint32_t            num_late;
 
+    /* Time: guarded by its own lock; timed is read without */
+    uint32_t            timed;         /* some link has a rate or a latency */
+    struct emu_pipe     *pipe;
+    struct emu_flight   *flights;      /* EMU_MAX_FLIGHTS of them ... */
+    uint8_t             *flight_data;  /* ... and their payload */
+
     uint64_t            next_qp_id;    /* incarnations of queue pairs, for the
                                           names of operations; atomic */
 };

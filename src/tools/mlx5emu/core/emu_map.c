@@ -11,6 +11,7 @@
 #include "emu_fabric.h"
 #include "emu_late.h"
 #include "emu_mr.h"
+#include "emu_pipe.h"
 #include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_qp.h"
@@ -34,7 +35,7 @@
 /** Where each table begins, from EMU_BASE. */
 typedef struct emu_layout {
     uint64_t procs, ctxs, chans, pds, mrs, cqs, srqs, qps, ports, lates, late_data;
-    uint64_t trace, heap_pages, heap, total;
+    uint64_t pipe, flights, flight_data, trace, heap_pages, heap, total;
 } emu_layout_t;
 
 void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
@@ -99,6 +100,10 @@ static void emu_layout_make(const emu_fabric_config_t *cfg, emu_layout_t *l)
     l->ports      = emu_layout_add(&pos, sizeof(emu_port_t) * EMU_MAX_PORTS);
     l->lates      = emu_layout_add(&pos, sizeof(emu_late_t) * EMU_MAX_LATE);
     l->late_data  = emu_layout_add(&pos, EMU_MAX_LATE * EMU_LATE_BYTES);
+    l->pipe       = emu_layout_add(&pos, sizeof(emu_pipe_t));
+    l->flights    = emu_layout_add(&pos, sizeof(emu_flight_t) * EMU_MAX_FLIGHTS);
+    l->flight_data = emu_layout_add(&pos, (uint64_t)EMU_MAX_FLIGHTS *
+                                    EMU_FLIGHT_BYTES);
     l->trace      = emu_layout_add(&pos, sizeof(emu_trace_t) +
                                    cfg->trace_entries *
                                    sizeof(emu_trace_entry_t));
@@ -117,7 +122,8 @@ static uint64_t emu_layout_hash(void)
         sizeof(emu_cq_t), sizeof(emu_srq_t), sizeof(emu_qp_t),
         sizeof(emu_port_t),
         sizeof(emu_trace_entry_t), sizeof(emu_fault_rule_t),
-        sizeof(emu_quirk_port_t), sizeof(emu_late_t)
+        sizeof(emu_quirk_port_t), sizeof(emu_late_t), sizeof(emu_pipe_t),
+        sizeof(emu_flight_t)
     };
     uint64_t hash = 0xcbf29ce484222325ul;
     size_t i;
@@ -215,6 +221,9 @@ static void emu_fabric_init_tables(emu_fabric_t *f, const emu_layout_t *l)
     f->ports          = (void*)(EMU_BASE + l->ports);
     f->lates          = (void*)(EMU_BASE + l->lates);
     f->late_data      = (void*)(EMU_BASE + l->late_data);
+    f->pipe           = (void*)(EMU_BASE + l->pipe);
+    f->flights        = (void*)(EMU_BASE + l->flights);
+    f->flight_data    = (void*)(EMU_BASE + l->flight_data);
     f->trace          = (void*)(EMU_BASE + l->trace);
     f->heap_pages     = (void*)(EMU_BASE + l->heap_pages);
     f->heap           = (void*)(EMU_BASE + l->heap);
@@ -241,6 +250,8 @@ static void emu_fabric_init(emu_fabric_t *f, const emu_fabric_config_t *cfg,
     emu_lock_init(&f->quirk_lock);
     emu_lock_init(&f->late_lock);
     emu_fabric_init_tables(f, l);
+    emu_lock_init_urgent(&f->pipe->lock);
+    emu_lock_init(&f->pipe->keeper.life);
     for (host = 0; host < cfg->hosts; host++) {
         for (link = 0; link < cfg->links; link++) {
             emu_fabric_init_port(f, host, link);

@@ -148,6 +148,9 @@ static unsigned emu_nic_change(const emu_port_t *one, int kill, int event)
             continue;
         }
 
+        if (kill) {
+            __atomic_store_n(&port->nic_died_ns, emu_now_ns(), __ATOMIC_RELEASE);
+        }
         if (kill && event) {
             emu_nic_begin_fatal(port, gen);
         }

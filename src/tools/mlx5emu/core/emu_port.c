@@ -37,6 +37,7 @@ const char *emu_counter_names[EMU_CNT_LAST] = {
     [EMU_CNT_SEQ_ERRS]     = "sequence_errors",
     [EMU_CNT_DROPS_LINK]   = "dropped_by_link",
     [EMU_CNT_DROPS_FAULT]  = "dropped_by_fault",
+    [EMU_CNT_DROPS_QUEUE]  = "dropped_by_queue",
     [EMU_CNT_DROPS_DEST]   = "dropped_at_destination",
     [EMU_CNT_CQES]         = "cqes"
 };
@@ -360,6 +361,32 @@ static void emu_link_change_over(emu_port_t *device, const emu_port_t *port)
     }
 }
 
+/* link_lock is held */
+static void emu_link_log(emu_port_t *port, emu_link_state_t state)
+{
+    uint64_t number          = port->link_changes + 1;
+    emu_link_change_t *entry = &port->link_log[number % EMU_LINK_LOG];
+
+    entry->time_ns = emu_now_ns();
+    entry->state   = state;
+}
+
+int emu_link_was_up(const emu_port_t *port, uint64_t from_ns, uint64_t to_ns)
+{
+    uint64_t last  = __atomic_load_n(&port->link_changes, __ATOMIC_ACQUIRE);
+    uint64_t first = (last < EMU_LINK_LOG) ? 1 : (last + 2 - EMU_LINK_LOG);
+    const emu_link_change_t *entry;
+    uint64_t number;
+
+    for (number = last; number >= first; --number) {
+        entry = &port->link_log[number % EMU_LINK_LOG];
+        if (entry->time_ns <= to_ns) {
+            return (entry->time_ns <= from_ns) && (entry->state == EMU_LINK_UP);
+        }
+    }
+    return first == 1; /* it was not changed before */
+}
+
 /* The device's link_lock is held */
 static void emu_link_change(emu_port_t *port, emu_link_state_t state)
 {
@@ -374,6 +401,7 @@ static void emu_link_change(emu_port_t *port, emu_link_state_t state)
     if (state == EMU_LINK_DOWN) {
         emu_link_change_over(device, port);
     }
+    emu_link_log(port, state);
     __atomic_store_n(&port->link_state, state, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&port->link_changes, 1, __ATOMIC_SEQ_CST);
     is_down = emu_port_is_down(device);

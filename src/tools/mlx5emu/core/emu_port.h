@@ -44,6 +44,7 @@ typedef enum emu_counter {
     EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
     EMU_CNT_DROPS_LINK,    /* packets lost since a link was not up */
     EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
+    EMU_CNT_DROPS_QUEUE,   /* packets lost since a queue was full */
     EMU_CNT_DROPS_DEST,    /* packets without a receiver, or dropped */
     EMU_CNT_CQES,          /* completions written */
     EMU_CNT_LAST
@@ -68,6 +69,14 @@ extern const char *emu_qp_type_names[EMU_QPT_LAST];
 extern const char *emu_link_state_names[EMU_LINK_LAST];
 extern const char *emu_speed_names[EMU_SPEED_LAST];
 
+#define EMU_LINK_LOG 16 /* changes of a link that are remembered */
+
+/** A change of a link, in a ring: number n, from 1, is at n % EMU_LINK_LOG. */
+typedef struct emu_link_change {
+    uint64_t time_ns;
+    uint32_t state;        /* emu_link_state_t */
+} emu_link_change_t;
+
 /** One port. Index in the table: host * links + link. */
 struct emu_port {
     uint16_t   index;
@@ -79,6 +88,8 @@ struct emu_port {
     uint16_t   reserved;
     uint32_t   link_state;   /* emu_link_state_t; read without a lock */
     uint64_t   link_changes; /* generation: counts emu_link_set() */
+    emu_link_change_t link_log[EMU_LINK_LOG]; /* the last of them */
+    uint64_t   nic_died_ns;  /* when it died last */
     uint32_t   nic_gen;      /* of the NIC: odd while it is dead; changes with
                                 each death and revival; read without a lock */
     uint32_t   fatal_gen;    /* the one that goes on until the time below ... */
@@ -188,6 +199,10 @@ int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
  */
 int emu_link_flap(unsigned host, unsigned link, uint64_t period_ns,
                   uint32_t up_ppm);
+
+/** Whether a link was up from one time to another, the latter not in the future; in
+ *  doubt it was not. */
+int emu_link_was_up(const emu_port_t *port, uint64_t from_ns, uint64_t to_ns);
 
 /** Let a link that flaps be as the time demands. */
 void emu_link_tick(emu_port_t *port);

@@ -13,6 +13,7 @@
 #include "emu_late.h"
 #include "emu_mr.h"
 #include "emu_nic.h"
+#include "emu_pipe.h"
 #include "emu_proc.h"
 #include "emu_quirk.h"
 #include "emu_srq.h"
@@ -176,6 +177,7 @@ void emu_qp_reset(emu_qp_t *qp)
     qp->req_flushed   = 0;
     qp->req_deadline  = 0;
     qp->req_hung      = 0;
+    qp->req_asked     = 0;
     qp->last_op       = EMU_FAULT_OP_LAST;
     qp->dc_dct_now    = 0;
     __atomic_store_n(&qp->fatal, 0, __ATOMIC_RELEASE);
@@ -214,8 +216,13 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
     qp->req_timer_due = 0;
     if (!qp->locks_ready) {
         /* Once: a timer of an earlier user may still try one of them */
-        emu_lock_init(&qp->req_lock);
-        emu_lock_init(&qp->resp_lock);
+        if (emu_pipe_is_on()) {
+            emu_lock_init_urgent(&qp->req_lock);
+            emu_lock_init_urgent(&qp->resp_lock);
+        } else {
+            emu_lock_init(&qp->req_lock);
+            emu_lock_init(&qp->resp_lock);
+        }
         qp->locks_ready = 1;
     }
     memset(&qp->resp_msg, 0, sizeof(qp->resp_msg));

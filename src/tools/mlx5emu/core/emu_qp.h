@@ -142,7 +142,7 @@ struct emu_qp {
     uint32_t            req_rd_out;  /* reads and atomics in flight */
     uint8_t             req_retry;   /* tries left */
     uint8_t             req_rnr;     /* RNR tries left; 7: no limit */
-    uint8_t             req_waiting; /* RNR wait: nothing is sent */
+    uint8_t             req_waiting; /* EMU_REQ_WAITS_x: nothing is sent */
     uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
     uint8_t             req_hung;    /* a fault has stopped it until it leaves
                                         RTS; set by anybody, atomic */
@@ -154,6 +154,8 @@ struct emu_qp {
                                         in the upper bits; read by anybody */
     uint64_t            req_deadline;/* of the running timer, 0: none */
     uint64_t            req_timer_due;/* earliest entry of the service thread */
+    uint32_t            req_asked;   /* where time passes: what was asked for again
+                                        last, with EMU_REQ_ASKED */
     uint64_t            req_serial;  /* of the DC connection, 0: none */
     uint64_t            dc_key_now;  /* ... its target */
     uint32_t            dc_dct_now;
@@ -180,6 +182,9 @@ struct emu_qp {
 #define EMU_QP_OPS_BITS 40      /* of emu_qp_t::ops: requests of one QP */
 #define EMU_QP_FATAL_LOST 1     /* a completion was lost: will fail */
 #define EMU_QP_FATAL_TOLD 2     /* ... failed, and raised QP_FATAL */
+#define EMU_REQ_WAITS_RNR  1    /* for the RNR timer */
+#define EMU_REQ_WAITS_PORT 2    /* for room in the queue of the port */
+#define EMU_REQ_ASKED   (1u << 24)
 #define EMU_SQE_SIGNALED  0x01  /* wants a completion */
 #define EMU_SQE_SOLICITED 0x02
 #define EMU_SQE_RD_ATOMIC 0x04  /* counts in req_rd_out */

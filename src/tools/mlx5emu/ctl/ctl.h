@@ -10,6 +10,8 @@
 #ifndef CTL_H_
 #define CTL_H_
 
+#include "../core/emu_pipe.h"
+
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -138,6 +140,27 @@ void ctl_quirk_print_status(void);
 
 /** The same as JSON (json_t). */
 struct json_t *ctl_quirk_json_status(void);
+
+
+#define CTL_SPEED_MAX_LATENCY_NS 10000000000ul
+
+/** Parse what a link can do: "rate", "latency" or "queue", and its value.
+ *  @return exit status. */
+int ctl_speed_parse(const ctl_verb_t *verb, const char *name, const char *text,
+                    emu_pipe_speed_t *speed);
+
+
+/** Print it, in words that a line goes on with. */
+void ctl_speed_print(const emu_pipe_speed_t *speed);
+
+
+/** Start the keeper of the open fabric, if it has time and no keeper.
+ *  @return exit status. */
+int ctl_keeper_ensure(void);
+
+
+/** End the keeper of the open fabric, if there is one. */
+void ctl_keeper_end(void);
 
 
 /** Say which loaded rules have never fired. @return their number. */

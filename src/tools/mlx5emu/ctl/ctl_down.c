@@ -8,6 +8,7 @@
 #include "../core/emu_attach.h"
 #include "../core/emu_map.h"
 #include "../core/emu_proc.h"
+#include "../wire/emu_keep.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -42,13 +43,14 @@ static unsigned ctl_down_for_each(void (*func)(const emu_proc_t *proc,
                                                unsigned num, int arg),
                                   int arg)
 {
-    const emu_proc_t *proc;
+    int keeper   = emu_keep_proc();
     unsigned num = 0;
+    const emu_proc_t *proc;
     unsigned i;
 
     for (i = 0; i < EMU_MAX_PROCS; ++i) {
         proc = &emu_fabric->procs[i];
-        if (proc->used && emu_proc_alive(proc)) {
+        if (proc->used && emu_proc_alive(proc) && ((int)i != keeper)) {
             if (func != NULL) {
                 func(proc, num, arg);
             }
@@ -128,6 +130,7 @@ static int ctl_down_empty(const ctl_down_args_t *args)
         ctl_down_for_each(ctl_down_print, 0);
     }
 
+    ctl_keeper_end();
     return 0;
 }
 

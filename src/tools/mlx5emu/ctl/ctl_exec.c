@@ -268,6 +268,9 @@ static int ctl_exec_run(int argc, char **argv)
         if (status == 0) {
             status = ctl_exec_load_faults(&args);
         }
+        if (status == 0) {
+            status = ctl_keeper_ensure();
+        }
         emu_fabric_close();
     }
 

@@ -14,6 +14,7 @@
 #include "../core/emu_qp.h"
 #include "../fault/emu_fault.h"
 #include "../trace/emu_trace.h"
+#include "../wire/emu_keep.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -126,13 +127,14 @@ static uint64_t ctl_status_memory(void)
 
 static void ctl_status_copy(ctl_status_t *status)
 {
+    int keeper = emu_keep_proc();
     unsigned i;
 
     status->memory     = ctl_status_memory();
     status->num_faults = emu_fault_list(status->faults, EMU_FAULT_MAX_RULES);
     emu_lock(&emu_fabric->table_lock);
     for (i = 0; i < EMU_MAX_PROCS; ++i) {
-        if (emu_fabric->procs[i].used) {
+        if (emu_fabric->procs[i].used && ((int)i != keeper)) {
             ctl_status_add_proc(status, &emu_fabric->procs[i]);
         }
     }
@@ -164,6 +166,17 @@ static uint64_t ctl_status_total(const emu_port_t *port, unsigned counter)
     return total;
 }
 
+static void ctl_status_print_speed(const emu_port_t *port)
+{
+    emu_pipe_speed_t speed;
+
+    if (emu_pipe_is_on()) {
+        emu_pipe_get(port->index, &speed);
+        ctl_speed_print(&speed);
+    }
+    printf("\n");
+}
+
 static void ctl_status_print_port(const emu_port_t *port)
 {
     char device[EMU_PORT_NAME_MAX];
@@ -172,10 +185,11 @@ static void ctl_status_print_port(const emu_port_t *port)
     uint64_t value;
 
     emu_port_device_name(port, device);
-    printf("link %u:%u  %s  lid %u  %s%s%s\n", port->host, port->link, device,
+    printf("link %u:%u  %s  lid %u  %s%s%s", port->host, port->link, device,
            emu_port_lid(port), (port->nic_gen & 1) ? "dead " : "",
            emu_link_state_names[port->link_state],
            port->flap_period_ns ? " (flaps)" : "");
+    ctl_status_print_speed(port);
     for (counter = 0; counter < EMU_CNT_LAST; ++counter) {
         value = ctl_status_total(port, counter);
         if (value == 0) {
@@ -245,6 +259,11 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
     }
 
     ctl_quirk_print_status();
+    if (emu_pipe_is_on()) {
+        printf("time: %s, packets were late by %.3f ms at most\n",
+               (emu_keep_proc() < 0) ? "NOBODY KEEPS IT" : "kept",
+               emu_fabric->pipe->keeper.late_ns / 1e6);
+    }
     printf("trace: %" PRIu64 " entries written, room for %" PRIu64 "%s\n",
            written, emu_fabric->cfg.trace_entries,
            (written > emu_fabric->cfg.trace_entries) ?
@@ -267,6 +286,17 @@ static json_t *ctl_status_json_counters(const emu_port_t *port, int type)
     return root;
 }
 
+static json_t *ctl_status_json_speed(const emu_port_t *port)
+{
+    emu_pipe_speed_t speed;
+
+    emu_pipe_get(port->index, &speed);
+    return json_pack("{s:b, s:I, s:I, s:I}", "timed", emu_pipe_is_on() != 0,
+                     "rate", (json_int_t)speed.rate, "latency_ns",
+                     (json_int_t)speed.latency_ns, "queue",
+                     (json_int_t)speed.queue);
+}
+
 static json_t *ctl_status_json_port(const emu_port_t *port)
 {
     json_t *by_type = json_object();
@@ -279,14 +309,15 @@ static json_t *ctl_status_json_port(const emu_port_t *port)
     }
 
     emu_port_device_name(port, device);
-    return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o}",
-                     "host", port->host, "link", port->link, "device", device,
+    return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o,"
+                     " s:o}", "host", port->host, "link", port->link, "device", device,
                      "lid", emu_port_lid(port), "state",
                      emu_link_state_names[port->link_state], "dead",
                      (int)(port->nic_gen & 1), "flaps",
                      port->flap_period_ns != 0, "changes",
                      (json_int_t)port->link_changes, "counters",
-                     ctl_status_json_counters(port, -1), "by_type", by_type);
+                     ctl_status_json_counters(port, -1), "by_type", by_type,
+                     "time", ctl_status_json_speed(port));
 }
 
 static json_t *ctl_status_json_ports(void)

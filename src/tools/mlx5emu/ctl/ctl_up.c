@@ -6,6 +6,7 @@
 
 #include "ctl.h"
 #include "../core/emu_map.h"
+#include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 
 #include <stdlib.h>
@@ -26,7 +27,11 @@ enum {
     CTL_UP_FAULTS,
     CTL_UP_QUIRK,
     CTL_UP_SEED,
-    CTL_UP_TIME_SCALE
+    CTL_UP_TIME_SCALE,
+    CTL_UP_RATE,
+    CTL_UP_LATENCY,
+    CTL_UP_QUEUE,
+    CTL_UP_LOSSY
 };
 
 static const struct option ctl_up_options[] = {
@@ -43,6 +48,10 @@ static const struct option ctl_up_options[] = {
     {"quirk",      required_argument, NULL, CTL_UP_QUIRK},
     {"seed",       required_argument, NULL, CTL_UP_SEED},
     {"time-scale", required_argument, NULL, CTL_UP_TIME_SCALE},
+    {"rate",       required_argument, NULL, CTL_UP_RATE},
+    {"latency",    required_argument, NULL, CTL_UP_LATENCY},
+    {"queue",      required_argument, NULL, CTL_UP_QUEUE},
+    {"lossy",      no_argument,       NULL, CTL_UP_LOSSY},
     {NULL,         0,                 NULL, 0}
 };
 
@@ -51,6 +60,9 @@ typedef struct ctl_up_args {
     const char *faults;                   /* a file, or NULL */
     const char *quirks[CTL_UP_MAX_QUIRKS];
     unsigned   num_quirks;
+    int        is_timed;
+    int        is_lossy;
+    emu_pipe_speed_t speed;
 } ctl_up_args_t;
 
 
@@ -157,6 +169,15 @@ static int ctl_up_parse_quirk(ctl_up_args_t *args)
     return 0;
 }
 
+static int ctl_up_parse_speed(int c, ctl_up_args_t *args)
+{
+    const char *name = (c == CTL_UP_RATE)    ? "rate" :
+                       (c == CTL_UP_LATENCY) ? "latency" : "queue";
+
+    args->is_timed = 1;
+    return ctl_speed_parse(&ctl_verb_up, name, optarg, &args->speed);
+}
+
 /* One option. @return exit status */
 static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
                                ctl_up_args_t *args)
@@ -194,6 +215,14 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         return ctl_up_parse_seed(&cfg->seed);
     case CTL_UP_TIME_SCALE:
         return ctl_up_parse_scale(&cfg->time_scale);
+    case CTL_UP_RATE:
+    case CTL_UP_LATENCY:
+    case CTL_UP_QUEUE:
+        return ctl_up_parse_speed(c, args);
+    case CTL_UP_LOSSY:
+        args->is_timed = 1;
+        args->is_lossy = 1;
+        return 0;
     case CTL_UP_QUIRK:
         return ctl_up_parse_quirk(args);
     default:
@@ -257,7 +286,23 @@ static int ctl_up_add_quirks(const ctl_up_args_t *args, const char *list)
     return status;
 }
 
-/* Rules and quirks: all of them, or there is no fabric */
+static int ctl_up_set_speeds(const ctl_up_args_t *args)
+{
+    unsigned port;
+
+    if (!args->is_timed) {
+        return CTL_OK;
+    }
+
+    emu_fabric->pipe->lossy = args->is_lossy;
+    for (port = 0; port < emu_fabric->cfg.hosts * emu_fabric->cfg.links;
+         ++port) {
+        emu_pipe_set(port, &args->speed);
+    }
+    return ctl_keeper_ensure();
+}
+
+/* Rules, quirks and time: all of them, or there is no fabric */
 static int ctl_up_prepare(const ctl_up_args_t *args)
 {
     char err[512];
@@ -268,6 +313,9 @@ static int ctl_up_prepare(const ctl_up_args_t *args)
         status = ctl_up_load_faults(args->faults, getenv(CTL_ENV_RULES));
         if (status == 0) {
             status = ctl_up_add_quirks(args, getenv(CTL_ENV_QUIRKS));
+        }
+        if (status == 0) {
+            status = ctl_up_set_speeds(args);
         }
         emu_fabric_close();
     }
@@ -330,4 +378,11 @@ const ctl_verb_t ctl_verb_up = {
     "                 list\" has the names. Also those in $MLX5EMU_QUIRKS\n"
     "  --seed N       Of all that is random (1); rules may have their own\n"
     "  --time-scale F Retry timers and delays run F times faster (1)\n"
+    "  --rate R       Every link sends R, such as 400Mbps, each way; packets take\n"
+    "                 their time, which this and the next three options switch on\n"
+    "  --latency T    ... and each packet takes T, such as 5ms, from a port to its\n"
+    "                 switch or back: two hosts are 2 T apart\n"
+    "  --queue BYTES  What a switch queues towards a port (what keeps the link\n"
+    "                 busy, and 2 ms more)\n"
+    "  --lossy        A queue that is full drops packets; without it ports wait\n"
 };

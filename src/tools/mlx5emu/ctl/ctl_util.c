@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CTL_MAX_OPTIONS 16
+#define CTL_MAX_OPTIONS 24
 
 static const char *ctl_name; /* -n */
 

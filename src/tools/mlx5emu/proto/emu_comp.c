@@ -9,6 +9,7 @@
 #include "../core/emu_cq.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
+#include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../wqe/emu_cqe.h"
@@ -46,7 +47,7 @@ static void emu_comp_progress(emu_qp_t *qp)
 {
     qp->req_retry = qp->attr.retry_cnt;
     qp->req_rnr   = qp->attr.rnr_retry;
-    if (!qp->req_waiting) {
+    if (!(qp->req_waiting & EMU_REQ_WAITS_RNR)) {
         qp->req_deadline = 0;
     }
 }
@@ -111,6 +112,14 @@ void emu_comp_fail(emu_qp_t *qp, uint8_t syndrome)
 /* The responder misses a packet, or we miss a response */
 static void emu_comp_nak_seq(emu_qp_t *qp, uint32_t psn)
 {
+    /* Where time passes, what was on the way already shows the same gap again */
+    if (emu_pipe_is_on()) {
+        if (qp->req_asked == (psn | EMU_REQ_ASKED)) {
+            return;
+        }
+        qp->req_asked = psn | EMU_REQ_ASKED;
+    }
+
     if (qp->req_retry == 0) {
         emu_comp_fail(qp, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
         return;
@@ -156,6 +165,19 @@ static int emu_comp_ack(emu_qp_t *qp, uint32_t psn)
     return 1;
 }
 
+/* The data of a read are in this process, or the queue pair is: elsewhere the keeper
+ * brings them */
+static int emu_comp_scatter(const emu_qp_t *qp, const emu_rsp_t *rsp,
+                            const struct iovec *dst, unsigned num_dst,
+                            const struct iovec *src)
+{
+    if (emu_unlikely(qp->proc != emu_self->index)) {
+        return emu_mem_put(qp->proc, dst, num_dst, src, 1, rsp->length);
+    }
+    return emu_mem_get((rsp->copy != NULL) ? emu_self->index : rsp->proc, dst,
+                       num_dst, src, 1, rsp->length);
+}
+
 /* Data of a read or the result of an atomic; all before it is complete */
 static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
 {
@@ -192,14 +214,13 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
         src.iov_base = &value;
         src.iov_len  = sizeof(value);
         num_dst      = emu_iov_slice(op.sge, op.num_sge, 0, op.length, dst);
-        ret = emu_mem_put(emu_self->index, dst, num_dst, &src, 1, op.length);
+        ret = emu_mem_put(qp->proc, dst, num_dst, &src, 1, op.length);
     } else {
         src.iov_base = (rsp->copy != NULL) ? rsp->copy : (void*)rsp->addr;
         src.iov_len  = rsp->length;
         num_dst      = emu_iov_slice(op.sge, op.num_sge,
                                      first * emu_qp_mtu(qp), rsp->length, dst);
-        ret = emu_mem_get((rsp->copy != NULL) ? emu_self->index : rsp->proc,
-                          dst, num_dst, &src, 1, rsp->length);
+        ret = emu_comp_scatter(qp, rsp, dst, num_dst, &src);
     }
     if (ret != 0) {
         /* The responder's memory went away between request and response */
@@ -229,7 +250,7 @@ static void emu_comp_nak_rnr(emu_qp_t *qp, const emu_rsp_t *rsp)
 
     EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_RNR_WAITS, 1);
     emu_sq_rewind(qp, rsp->psn);
-    qp->req_waiting  = 1;
+    qp->req_waiting |= EMU_REQ_WAITS_RNR;
     qp->req_deadline = emu_now_ns() +
                        emu_scaled_ns(emu_comp_rnr_10us[rsp->rnr_timer & 0x1f] *
                                      10000ul);

@@ -31,6 +31,9 @@ int emu_qp_modify_to(emu_qp_t *qp, const struct ibv_qp_attr *attr, int mask,
  */
 void emu_sq_doorbell(uint32_t qpn);
 
+/** Keep the time of a fabric that has one, see wire/emu_keep.h. */
+int emu_keeper_run(void);
+
 /** Receive doorbell of a QP in ERR: flush what was posted there. Verbs-level
  *  ibv_post_recv calls it after the doorbell record; otherwise a no-op. */
 void emu_rq_doorbell(emu_qp_t *qp);

@@ -230,6 +230,24 @@ int emu_ooo_send(emu_qp_t *qp, const emu_wire_ends_t *ends, emu_pkt_t *pkt,
     return has_rsp;
 }
 
+uint64_t emu_ooo_detour(const emu_qp_t *qp, emu_pkt_t *pkt)
+{
+    emu_quirk_t quirk = emu_ooo_quirk(qp);
+
+    if (!emu_ooo_is_free(qp, pkt)) {
+        return 0;
+    }
+
+    pkt->flags |= EMU_PKT_OOO;
+    if ((pkt->flags & EMU_PKT_RETRY) ||
+        (emu_quirk_draw(qp->port, quirk) % 100 >=
+         emu_quirk_value(qp->port, quirk, EMU_OOO_PERCENT))) {
+        return 0;
+    }
+    return emu_quirk_draw(qp->port, quirk) %
+           emu_quirk_value(qp->port, quirk, EMU_OOO_TIME);
+}
+
 /* Service thread: the time of a packet is up. It arrives even if its queue pair
  * is gone. */
 static void emu_ooo_timer(void *arg, uint64_t qpn)

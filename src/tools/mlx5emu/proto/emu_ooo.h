@@ -33,6 +33,10 @@ static inline int emu_ooo_has(const emu_qp_t *qp)
                          NULL)) && (qp->type != EMU_QPT_UD);
 }
 
+/** In a fabric that has time: how much longer than others a packet takes (0: no
+ *  longer). It is marked if it may overtake. req_lock is held. */
+uint64_t emu_ooo_detour(const emu_qp_t *qp, emu_pkt_t *pkt);
+
 /** As emu_wire_send(). req_lock is held. */
 int emu_ooo_send(emu_qp_t *qp, const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                  emu_rsp_t *rsp_p);

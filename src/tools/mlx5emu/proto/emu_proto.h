@@ -8,7 +8,8 @@
  *               completer <--response-- wire <---+
  *
  * All of it runs in the requester's process: in the call of the doorbell, or in its
- * service thread for delayed and repeated packets.
+ * service thread for delayed and repeated packets. In a fabric that has time the
+ * keeper does most of it, see emu_keeper.c.
  *
  * Private to proto/; emu_engine.h is what others call.
  */
@@ -20,12 +21,20 @@
 #include "../core/emu_qp.h"
 #include "../wqe/emu_cqe.h"
 #include "../wire/emu_pkt.h"
+#include "../wire/emu_wire.h"
 #include "../wqe/emu_wqe.h"
 
 /* requester */
 
 /** Run a send queue. req_lock is held, the state is RTS. */
 void emu_req_run(emu_qp_t *qp);
+
+/** Where the wire ends. */
+extern const emu_wire_ends_t emu_req_ends;
+
+/** In a fabric that has time: send packets, which arrive later, and wait if the port
+ *  has enough of them. req_lock is held. */
+void emu_req_depart(emu_qp_t *qp, const emu_pkt_t *train);
 
 /** Make the packet of a datagram. req_lock is held. */
 void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt);

@@ -17,6 +17,7 @@
 #include "emu_proto.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_nic.h"
+#include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_svc.h"
@@ -283,7 +284,7 @@ static int emu_req_is_idle(const emu_qp_t *qp)
 static void emu_req_late_response(const emu_pkt_t *pkt, emu_rsp_t *rsp);
 static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp);
 
-static const emu_wire_ends_t emu_req_ends = {
+const emu_wire_ends_t emu_req_ends = {
     .request  = emu_resp_receive,
     .response = emu_req_late_response,
     .respond  = emu_req_respond
@@ -291,6 +292,11 @@ static const emu_wire_ends_t emu_req_ends = {
 
 static int emu_req_transmit(emu_qp_t *qp, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
+    if (emu_pipe_is_on()) {
+        emu_req_depart(qp, pkt);
+        return 0;
+    }
+
     return emu_ooo_has(qp) ?
            emu_ooo_send(qp, &emu_req_ends, pkt, rsp_p) :
            emu_wire_send(&emu_req_ends, pkt, rsp_p);
@@ -356,7 +362,11 @@ static int emu_req_step(emu_qp_t *qp)
     } else if (qp->type == EMU_QPT_UD) {
         qp->sq_send = index + op.num_bb;
         emu_ud_build(qp, &op, &pkt);
-        emu_wire_send(&emu_req_ends, &pkt, &rsp);
+        if (emu_pipe_is_on()) {
+            emu_req_depart(qp, &pkt);
+        } else {
+            emu_wire_send(&emu_req_ends, &pkt, &rsp);
+        }
         qp->req_send = qp->req_una = qp->req_max = qp->req_psn;
         emu_comp_one(qp);
     } else {
@@ -384,7 +394,8 @@ static void emu_req_schedule(emu_qp_t *qp)
 
 static void emu_req_arm(emu_qp_t *qp)
 {
-    if (emu_likely((qp->req_una == qp->req_max) && !qp->req_waiting)) {
+    if (emu_likely((qp->req_una == qp->req_max) &&
+                   !(qp->req_waiting & EMU_REQ_WAITS_RNR))) {
         qp->req_deadline = 0;
         return;
     }
@@ -413,8 +424,8 @@ void emu_req_run(emu_qp_t *qp)
 static void emu_req_expired(emu_qp_t *qp)
 {
     qp->req_deadline = 0;
-    if (qp->req_waiting) {
-        qp->req_waiting = 0;
+    if (qp->req_waiting & EMU_REQ_WAITS_RNR) {
+        qp->req_waiting &= ~EMU_REQ_WAITS_RNR;
     } else {
         EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_TIMEOUTS, 1);
         if (qp->req_retry == 0) {
@@ -422,6 +433,7 @@ static void emu_req_expired(emu_qp_t *qp)
             return;
         }
         qp->req_retry--;
+        qp->req_asked = 0;
         emu_sq_rewind(qp, qp->req_una);
     }
     emu_req_run(qp);

@@ -165,11 +165,11 @@ static emu_rx_verdict_t emu_rx_acknowledge(emu_rx_t *rx)
     if (emu_unlikely(rx->ctx->resp_num_early > 0)) {
         is_end |= emu_rx_absorb_early(rx, &last);
     }
-    if (!is_end) {
+    if (!is_end && !emu_pkt_wants_ack(pkt)) {
         return EMU_RX_DROP; /* only a message's end is acknowledged */
     }
 
-    rx->rsp->executed = 1;
+    rx->rsp->executed = is_end;
     if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
         rx->rsp->type = EMU_RSP_ACK;
         rx->rsp->psn  = last;

@@ -100,6 +100,8 @@ emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx)
         return EMU_RX_NEXT;
     }
 
+    /* What was on its way behind it is dropped without another NAK */
+    rx->ctx->resp_nak  = 1;
     rx->rsp->type      = EMU_RSP_NAK_RNR;
     rx->rsp->psn       = rx->pkt->psn;
     rx->rsp->rnr_timer = rx->qp->attr.min_rnr_timer;
@@ -506,7 +508,7 @@ emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx)
     case EMU_OP_FAA:
         return emu_rx_duplicate_atomic(rx);
     default:
-        if (!(rx->pkt->flags & EMU_PKT_LAST)) {
+        if (!(rx->pkt->flags & EMU_PKT_LAST) && !emu_pkt_wants_ack(rx->pkt)) {
             return EMU_RX_DROP;
         }
         emu_rx_trace(rx, 0);

@@ -105,3 +105,53 @@ void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
         emu_mem_put(emu_self->index, &dst, 1, src, num_src, length);
     }
 }
+
+void emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
+                    uint32_t length)
+{
+    uint32_t offset = pkt->offset;
+    uint8_t *pos    = buf;
+    struct iovec src, dst;
+    unsigned i;
+
+    if (emu_likely(proc == emu_self->index)) {
+        emu_pkt_copy_out(pkt, 0, buf, length);
+        return;
+    }
+
+    for (i = 0; (i < pkt->num_sge) && (length > 0); i++) {
+        if (emu_iov_slice(&pkt->sge[i], 1, offset, length, &src) == 0) {
+            offset -= pkt->sge[i].length;
+            continue;
+        }
+
+        dst.iov_base = pos;
+        dst.iov_len  = src.iov_len;
+        emu_mem_get((pkt->sge[i].inl != NULL) ? emu_self->index : proc, &dst, 1,
+                    &src, 1, src.iov_len);
+        pos    += src.iov_len;
+        length -= src.iov_len;
+        offset  = 0;
+    }
+}
+
+void emu_pkt_part(const emu_pkt_t *train, uint32_t index, emu_pkt_t *pkt_p)
+{
+    uint32_t skip = index * train->mtu;
+
+    *pkt_p          = *train;
+    pkt_p->num_psn  = 1;
+    pkt_p->num_pkts = 1;
+    pkt_p->psn      = emu_psn_add(train->psn, index);
+    pkt_p->pkt_no  += index;
+    pkt_p->raddr   += skip;
+    pkt_p->left    -= skip;
+    pkt_p->offset  += skip;
+    pkt_p->length   = emu_min(train->length - skip, train->mtu);
+    if (index > 0) {
+        pkt_p->flags &= ~EMU_PKT_FIRST;
+    }
+    if (index + 1 < train->num_psn) {
+        pkt_p->flags &= ~EMU_PKT_LAST;
+    }
+}

@@ -19,6 +19,9 @@
  *  see each packet. Small enough for a link change to hit a big message. */
 #define EMU_TRAIN_MAX 65536u
 
+/** In a fabric that has time, so many packets of a message are acknowledged at once. */
+#define EMU_PKT_ACK_EVERY 8
+
 enum {
     EMU_PKT_FIRST     = 0x01, /* begins a message */
     EMU_PKT_LAST      = 0x02, /* ends it */
@@ -26,7 +29,8 @@ enum {
     EMU_PKT_SOLICITED = 0x08,
     EMU_PKT_RETRY     = 0x10, /* was sent before */
     EMU_PKT_INLINE    = 0x20,
-    EMU_PKT_OOO       = 0x40  /* may be placed before its predecessors */
+    EMU_PKT_OOO       = 0x40, /* may be placed before its predecessors */
+    EMU_PKT_TIMED     = 0x80  /* takes its time: acknowledgements within a message */
 };
 
 /** A request packet, or a run of consecutive ones of a message. */
@@ -126,6 +130,20 @@ uint8_t emu_pkt_cqe_sl(const emu_pkt_t *pkt);
 /** Gather payload of a packet into a buffer of ours. */
 void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
                       uint32_t length);
+
+/** The same of a packet whose payload is in another process. */
+void emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
+                    uint32_t length);
+
+/** Make the packet with this index of a run of packets a packet of its own. */
+void emu_pkt_part(const emu_pkt_t *train, uint32_t index, emu_pkt_t *pkt_p);
+
+/** Whether the responder is asked to acknowledge it though its message goes on. */
+static inline int emu_pkt_wants_ack(const emu_pkt_t *pkt)
+{
+    return (pkt->flags & EMU_PKT_TIMED) &&
+           (((pkt->psn + pkt->num_psn) % EMU_PKT_ACK_EVERY) == 0);
+}
 
 static inline int32_t emu_psn_diff(uint32_t a, uint32_t b)
 {

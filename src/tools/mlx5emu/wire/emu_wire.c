@@ -111,7 +111,7 @@ static void emu_wire_count_bond(emu_port_t *port, const emu_pkt_t *pkt)
 
 /* A port sends to itself within the NIC: a link that loses packets does not
  * matter. But a port that is down sends nothing, unless it does not know that. */
-static int emu_wire_passes(const emu_pkt_t *pkt)
+int emu_wire_passes(const emu_pkt_t *pkt)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
@@ -212,14 +212,14 @@ void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
     emu_fault_check(&event, verdict_p);
 }
 
-static void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
+void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
 {
     EMU_COUNT(emu_wire_src(pkt), pkt->qp_type, why, pkt->num_pkts);
 }
 
 /* Responses */
 
-static void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
+void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
 {
     emu_port_t *port = emu_wire_dst(pkt);
 
@@ -235,6 +235,13 @@ static void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
         EMU_COUNT(port, pkt->qp_type, EMU_CNT_TX_NAKS, 1);
         break;
     }
+}
+
+void emu_wire_lost_reply(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                         emu_counter_t why)
+{
+    EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, why, 1);
+    emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
 }
 
 static void emu_wire_late_func(void *arg, uint64_t cookie);
@@ -323,36 +330,48 @@ static int emu_wire_cut_rsp(const emu_pkt_t *pkt, emu_rsp_t *rsp,
     return 1;
 }
 
+emu_wire_fate_t emu_wire_judge_rsp(const emu_wire_ends_t *ends,
+                                   const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                                   uint32_t index, uint32_t pkt_no,
+                                   uint32_t num)
+{
+    emu_fault_verdict_t verdict;
+
+    emu_wire_show(pkt, EMU_FAULT_POINT_ACK, pkt_no, num, &verdict);
+    if (!emu_wire_passes(pkt)) {
+        emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_LINK);
+        return EMU_WIRE_CUT;
+    }
+
+    switch (verdict.fate) {
+    case EMU_FAULT_ACTION_DROP:
+        emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_FAULT);
+        return EMU_WIRE_TAKEN;
+    case EMU_FAULT_ACTION_DELAY:
+        emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq,
+                          EMU_TRACE_ACK_DELAYED);
+        emu_wire_delay_rsp(ends, pkt, rsp, index, &verdict);
+        return EMU_WIRE_TAKEN;
+    case EMU_FAULT_ACTION_DUP:
+        emu_wire_delay_rsp(ends, pkt, rsp, index, &verdict);
+        return EMU_WIRE_PASSES;
+    default:
+        return EMU_WIRE_PASSES;
+    }
+}
+
 /* Show each packet of a response to the rules */
 static int emu_wire_fault_rsp(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
                               emu_rsp_t *rsp)
 {
     uint32_t num = (rsp->type == EMU_RSP_READ) ? rsp->num_psn : 1;
-    emu_fault_verdict_t verdict;
+    emu_wire_fate_t fate;
     uint32_t i;
 
     for (i = 0; i < num; i++) {
-        emu_wire_show(pkt, EMU_FAULT_POINT_ACK, i + 1, num, &verdict);
-        if (!emu_wire_passes(pkt)) {
-            EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
-            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
-            return emu_wire_cut_rsp(pkt, rsp, i, 0);
-        }
-
-        switch (verdict.fate) {
-        case EMU_FAULT_ACTION_DROP:
-            EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_FAULT, 1);
-            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
-            return emu_wire_cut_rsp(pkt, rsp, i, 1);
-        case EMU_FAULT_ACTION_DELAY:
-            emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_DELAYED);
-            emu_wire_delay_rsp(ends, pkt, rsp, i, &verdict);
-            return emu_wire_cut_rsp(pkt, rsp, i, 1);
-        case EMU_FAULT_ACTION_DUP:
-            emu_wire_delay_rsp(ends, pkt, rsp, i, &verdict);
-            break;
-        default:
-            break;
+        fate = emu_wire_judge_rsp(ends, pkt, rsp, i, i + 1, num);
+        if (fate != EMU_WIRE_PASSES) {
+            return emu_wire_cut_rsp(pkt, rsp, i, fate == EMU_WIRE_TAKEN);
         }
     }
 
@@ -377,8 +396,7 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 
     emu_wire_count_rsp(pkt, rsp);
     if (emu_unlikely(!emu_wire_passes(pkt))) {
-        EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
-        emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
+        emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_LINK);
         emu_rsp_release(rsp);
         return 0;
     }
@@ -458,9 +476,7 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
     free(late);
 }
 
-/* @return whether the packet is to be delivered now */
-static int emu_wire_fault_pkt(const emu_wire_ends_t *ends,
-                              const emu_pkt_t *pkt)
+int emu_wire_judge(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
 {
     emu_fault_verdict_t verdict;
 
@@ -481,7 +497,7 @@ static int emu_wire_fault_pkt(const emu_wire_ends_t *ends,
     }
 }
 
-int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
+static void emu_wire_count_pkt(const emu_pkt_t *pkt)
 {
     emu_port_t *src = emu_wire_src(pkt);
 
@@ -490,11 +506,63 @@ int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
     if (emu_unlikely(pkt->flags & EMU_PKT_RETRY)) {
         EMU_COUNT(src, pkt->qp_type, EMU_CNT_RETRANS_PKTS, pkt->num_pkts);
     }
+}
 
-    return !emu_fault_active() || emu_wire_fault_pkt(ends, pkt);
+int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
+{
+    emu_wire_count_pkt(pkt);
+    return !emu_fault_active() || emu_wire_judge(ends, pkt);
 }
 
 int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
     return emu_wire_leave(ends, pkt) && emu_wire_arrive(ends, pkt, rsp_p);
+}
+
+/* Fabrics that have time */
+
+/* The cables between two ports */
+static int emu_wire_cables(const emu_pkt_t *pkt, emu_port_t *from,
+                           emu_port_t *to, uint16_t *src_p, uint16_t *dst_p)
+{
+    const emu_port_t *src = (from == to) ? from : emu_wire_carrier(from);
+    const emu_port_t *dst = (from == to) ? to : emu_wire_carrier(to);
+
+    if ((src == NULL) || (dst == NULL)) {
+        EMU_COUNT(from, pkt->qp_type, EMU_CNT_DROPS_LINK, 1);
+        return 0;
+    }
+
+    *src_p = src->index;
+    *dst_p = dst->index;
+    return 1;
+}
+
+int emu_wire_enter(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p)
+{
+    emu_port_t *src = emu_wire_src(pkt);
+    emu_port_t *dst = emu_wire_dst(pkt);
+
+    emu_wire_count_pkt(pkt);
+    if ((dst == NULL) || !emu_wire_is_alive(src)) {
+        emu_wire_lost(pkt, (dst == NULL) ? EMU_CNT_DROPS_DEST :
+                                           EMU_CNT_DROPS_LINK);
+        return 0;
+    }
+
+    if (src != dst) {
+        emu_wire_count_bond(src, pkt);
+        emu_wire_count_bond(dst, pkt);
+    }
+    if (emu_unlikely(!emu_wire_has_live_nic(src))) {
+        emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
+    }
+    return emu_wire_cables(pkt, src, dst, src_p, dst_p);
+}
+
+int emu_wire_enter_reply(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p)
+{
+    return emu_wire_is_alive(emu_wire_dst(pkt)) &&
+           emu_wire_cables(pkt, emu_wire_dst(pkt), emu_wire_src(pkt), src_p,
+                           dst_p);
 }

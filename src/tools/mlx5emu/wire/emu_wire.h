@@ -11,6 +11,7 @@
 #ifndef EMU_WIRE_H_
 #define EMU_WIRE_H_
 
+#include "../core/emu_port.h"
 #include "../core/emu_qp.h"
 #include "../rules/emu_fault_rule.h"
 #include "emu_pkt.h"
@@ -44,6 +45,40 @@ int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt);
 int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                     emu_rsp_t *rsp_p);
+
+/** Whether the links at both ends let a packet pass now. */
+int emu_wire_passes(const emu_pkt_t *pkt);
+
+/** Show a packet to the rules. @return whether it arrives now; otherwise it is lost, or
+ *  arrives later. */
+int emu_wire_judge(const emu_wire_ends_t *ends, const emu_pkt_t *pkt);
+
+/** What becomes of a packet of a response. */
+typedef enum emu_wire_fate {
+    EMU_WIRE_PASSES,
+    EMU_WIRE_TAKEN,        /* a rule has lost or delayed it; later ones come */
+    EMU_WIRE_CUT           /* the link is not up */
+} emu_wire_fate_t;
+
+/** The same for packet @a index of a response, which is number @a pkt_no of @a num. */
+emu_wire_fate_t emu_wire_judge_rsp(const emu_wire_ends_t *ends,
+                                   const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                                   uint32_t index, uint32_t pkt_no,
+                                   uint32_t num);
+
+/** Count what is lost. */
+void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why);
+void emu_wire_lost_reply(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
+                         emu_counter_t why);
+
+/** Count a response that is sent. */
+void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp);
+
+/** A packet, or the answer to it, is put on the cables between two ports, given by
+ *  their indices. @return 0: it is lost. */
+int emu_wire_enter(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p);
+int emu_wire_enter_reply(const emu_pkt_t *pkt, uint16_t *src_p,
+                         uint16_t *dst_p);
 
 /** Show a packet to the fault rules, at some point of its way. */
 void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,

@@ -1,0 +1,202 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Fabrics that have time: rates, and queues that senders share.
+ */
+
+#include "test_emu_time.h"
+
+class test_emu_rate : public test_emu_time {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--rate", "400Mbps", "--hosts", "3"};
+    }
+
+    /* Mbps of the wire, from the times of execution on a host */
+    double rate(unsigned host, uint64_t src_qpn = 0)
+    {
+        std::vector<emu::trace_entry> entries;
+        double bytes = 0;
+
+        for (const emu::trace_entry &entry : trace(host)) {
+            if ((src_qpn == 0) || (entry.src_qpn == src_qpn)) {
+                bytes += entries.empty() ? 0 : (entry.length + headers);
+                entries.push_back(entry);
+            }
+        }
+        return bytes * 8e3 /
+               (entries.back().time_ns - entries.front().time_ns);
+    }
+
+    /* Part of the bytes that is a sender's, while two send to a host */
+    double share(unsigned host, const emu::side &one, const emu::side &other)
+    {
+        std::map<uint64_t, uint64_t> first, last, bytes;
+        uint64_t begin, end;
+
+        for (const emu::trace_entry &entry : trace(host)) {
+            first.insert({entry.src_qpn, entry.time_ns});
+            last[entry.src_qpn] = entry.time_ns;
+        }
+        begin = std::max(first[one.qpn], first[other.qpn]);
+        end   = std::min(last[one.qpn], last[other.qpn]);
+        for (const emu::trace_entry &entry : trace(host)) {
+            if ((entry.time_ns >= begin) && (entry.time_ns <= end)) {
+                bytes[entry.src_qpn] += entry.length;
+            }
+        }
+        EXPECT_GT(bytes[one.qpn] + bytes[other.qpn], size);
+        return bytes[one.qpn] / double(bytes[one.qpn] + bytes[other.qpn]);
+    }
+
+    /* Two senders, each to a receiver of its own on host 2 */
+    double share_of_two(unsigned host0, unsigned host1)
+    {
+        emu::side c(fabric(), host0, 0), d(fabric(), 2, 0);
+        emu::side e(fabric(), host1, 0), f(fabric(), 2, 0);
+
+        c.connect(d, long_timeout);
+        d.connect(c, long_timeout);
+        e.connect(f, long_timeout);
+        f.connect(e, long_timeout);
+        for (unsigned i = 0; i < 4; ++i) {
+            c.write(d, i, 0, size, 0);
+            e.write(f, i, 0, size, 0);
+        }
+        for (unsigned i = 0; i < 4; ++i) {
+            EXPECT_TRUE(c.completes(i, IBV_WC_SUCCESS));
+            EXPECT_TRUE(e.completes(i, IBV_WC_SUCCESS));
+        }
+        return share(2, c, e);
+    }
+
+    static const uint64_t size;
+    static const unsigned headers;
+};
+
+const uint64_t test_emu_rate::size    = 2ul << 20;
+const unsigned test_emu_rate::headers = 26;
+
+/* 42 ms */
+UCS_TEST_F(test_emu_rate, of_a_write) {
+    make_pair(0, long_timeout);
+    a->fill(0, size, 1);
+    a->write(*b, 1, 0, size, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(size, b->match(0, size, 1));
+    EXPECT_NEAR(400, rate(1), 20);
+    EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
+}
+
+/* Read responses come as fast as the responder's link sends them */
+UCS_TEST_F(test_emu_rate, of_a_read) {
+    double begin, ms;
+
+    make_pair(0, long_timeout);
+    b->fill(0, size, 1);
+    begin = now_ms();
+    a->read(*b, 1, 0, size, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    ms = now_ms() - begin;
+    EXPECT_EQ(size, a->match(0, size, 1));
+    EXPECT_GE(ms, size * 8e3 / 400e6);
+    EXPECT_NEAR(size * 8e3 / 400e6, ms, 10);
+    EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
+}
+
+UCS_TEST_F(test_emu_rate, of_the_slower_link) {
+    make_pair(0, long_timeout);
+    fabric().command("link", {"1:0", "rate", "200Mbps"});
+    a->write(*b, 1, 0, size, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_NEAR(200, rate(1), 10);
+
+    fabric().command("link", {"0:0", "rate", "100Mbps"});
+    b->write(*a, 2, 0, size, 0);
+    EXPECT_TRUE(b->completes(2, IBV_WC_SUCCESS));
+    EXPECT_NEAR(100, rate(0), 5);
+}
+
+/* Both directions of a link have the whole rate */
+UCS_TEST_F(test_emu_rate, of_both_directions) {
+    make_pair(0, long_timeout);
+    a->write(*b, 1, 0, size, 0);
+    b->write(*a, 1, size, size, size);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_NEAR(400, rate(0), 20);
+    EXPECT_NEAR(400, rate(1), 20);
+}
+
+UCS_TEST_F(test_emu_rate, two_processes_share_their_port) {
+    EXPECT_NEAR(0.5, share_of_two(0, 0), 0.05);
+    EXPECT_NEAR(400, rate(2), 20);
+}
+
+/* The switch takes from both ports in turn, and none of them loses */
+UCS_TEST_F(test_emu_rate, two_hosts_share_the_link_of_a_third) {
+    EXPECT_NEAR(0.5, share_of_two(0, 1), 0.05);
+    EXPECT_NEAR(400, rate(2), 20);
+    EXPECT_EQ(0u, counter(0, 0, "dropped_by_queue"));
+    EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
+}
+
+/* The queue of a port that many use is longer than the retry timer */
+UCS_TEST_F(test_emu_rate, timer_is_shorter_than_the_queue) {
+    std::vector<std::unique_ptr<emu::side>> senders, receivers;
+    const unsigned num = 4;
+
+    fabric().command("link", {"0:0", "rate", "10Mbps"});
+    for (unsigned i = 0; i < num; ++i) {
+        senders.emplace_back(new emu::side(fabric(), 0, 0));
+        receivers.emplace_back(new emu::side(fabric(), 1, 0));
+        senders[i]->connect(*receivers[i], (i == num - 1) ? 14 : long_timeout,
+                            7);
+        receivers[i]->connect(*senders[i], long_timeout);
+    }
+
+    /* 52 ms of each */
+    for (unsigned i = 0; i < num; ++i) {
+        senders[i]->fill(0, 65536, i);
+        senders[i]->write(*receivers[i], 1, 0, 65536, 0);
+    }
+    for (unsigned i = 0; i < num; ++i) {
+        EXPECT_TRUE(senders[i]->completes(1, IBV_WC_SUCCESS));
+        EXPECT_EQ(65536u, receivers[i]->match(0, 65536, i));
+    }
+    EXPECT_GT(counter(0, 0, "timeouts"), 0u);
+    EXPECT_GT(counter(0, 0, "retransmitted_packets"), 0u);
+}
+
+
+class test_emu_lossy : public test_emu_rate {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--rate", "400Mbps", "--hosts", "3", "--queue", "64k",
+                "--lossy"};
+    }
+};
+
+/* What is dropped is sent again */
+UCS_TEST_F(test_emu_lossy, full_queue_drops) {
+    emu::side c(fabric(), 0, 0), d(fabric(), 2, 0);
+    emu::side e(fabric(), 1, 0), f(fabric(), 2, 0);
+
+    make_pair();
+    c.connect(d, 14, 7);
+    d.connect(c, 14, 7);
+    e.connect(f, 14, 7);
+    f.connect(e, 14, 7);
+    c.fill(0, 1 << 20, 1);
+    e.fill(0, 1 << 20, 2);
+    c.write(d, 1, 0, 1 << 20, 0);
+    e.write(f, 1, 0, 1 << 20, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(e.completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(1u << 20, d.match(0, 1 << 20, 1));
+    EXPECT_EQ(1u << 20, f.match(0, 1 << 20, 2));
+    EXPECT_GT(counter(0, 0, "dropped_by_queue") +
+              counter(1, 0, "dropped_by_queue"), 0u);
+}
