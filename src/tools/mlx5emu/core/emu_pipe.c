@@ -17,7 +17,7 @@
 /* A port has so much of one sender, or what it sends in so long: enough for the keeper
  * to have the next in time, little enough that senders share the port */
 #define EMU_PIPE_WINDOW     (64 * 1024ul)
-#define EMU_PIPE_WINDOW_NS  2000000ul
+#define EMU_PIPE_WINDOW_NS  5000000ul
 
 /* A switch queues so much more than what is on the cable: in a time, and in bytes */
 #define EMU_PIPE_QUEUE      (64 * 1024ul)
@@ -455,7 +455,7 @@ static uint64_t emu_pipe_slack(const emu_pipe_t *pipe,
 
     if (pipe->num_parked > 0) {
         slack_ns = emu_min(slack_ns,
-                           emu_pipe_ns(port, emu_pipe_window(port) / 4));
+                           emu_pipe_ns(port, emu_pipe_window(port) / 8));
     }
     return slack_ns;
 }
