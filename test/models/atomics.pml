@@ -1,51 +1,51 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The compare-and-swap of two stages (docs/ATOMICS.md), for spin. All
- * interleavings are searched; test/models/test_models.sh does that.
+ * The compare-and-swap of two stages (docs/ATOMICS.md), for spin.
+ * test/models/test_models.sh searches all interleavings.
  *
- * Two clients work on one word: the first does CAS(0,1) and CAS(1,2), the second
- * CAS(1,0), which makes the old value return. Somebody puts a 3, or a 0, which makes
- * it return as well (PUT_VALUE). Every access to the responder's memory is a step of its own:
+ * Two clients use one word: the first executes CAS(0,1) and CAS(1,2), the second
+ * CAS(1,0), which makes the old value return. A third client puts a 3, or a 0, which
+ * also makes it return (PUT_VALUE). Each access to the responder's memory is one step:
  *
  *     owner: mark = PENDING | write body | occupy: CAS word compare -> UID |
  *            return | confirm: CAS word UID -> swap | flush
- *     who meets a UID: read body | mark = DONE | look at the word again, or CAS it
+ *     a finder of a UID: read body | mark = DONE | read the word again, or CAS it
  *
- * Body and mark are in two arrays, and nobody reads the two at once: the CAS that is to
- * mark finds out whether what was read is over. (Behind a fence the owner's mark is only
- * read here. The plugin does more: it aborts there, too.)
+ * Body and mark are in two arrays, and no client reads both at once: the CAS of the
+ * mark detects whether the body was outdated. (After a fence, the model only reads the
+ * owner's mark. The plugin also aborts there.)
  *
- * Once in a run something goes wrong with a client at its occupy: a link of RC
- * (the occupy is executed, or not, or later, until the fence), one of DC (it cannot
- * be fenced: the operation is aborted, and its slot is in quarantine), or the client
- * itself (the responder's worker cleans up).
+ * Once in a run, a client has a failure at its occupy: of an RC link (the occupy is
+ * executed, or not, or later, until the fence), of a DC link (which cannot be fenced:
+ * the operation is aborted, and its slot is in quarantine), or of the client itself
+ * (the responder's worker cleans up).
  *
- * Asserted, when all is done: there is an order of the operations which agrees with
- * what they returned, with the word, and with which of them had returned before
- * another was called (linearizability; one whose client died may have happened or
- * not); no UID stays in the word; and none of a client's own is there behind its
- * flush. An operation executed twice, or lost, fits in no such order.
+ * Asserted at the end: some order of the operations explains their results and the
+ * word, and agrees with the order of returns and calls (linearizability; an operation
+ * whose client died may be executed or not); no UID remains in the word; and after its
+ * flush, none of a client's UIDs is in the word. No order explains an operation that
+ * was executed twice or lost.
  *
  * Left out: several words, two widths, native operations (compare == swap), user
  * data that looks like a UID, slots running out.
  *
  * Each of these macros breaks one rule, and must make the search fail:
- *   NO_HELPING                who meets a UID uses its value and marks nothing
- *   MARK_AFTER_REPLACE        ... marks it when it has replaced it
+ *   NO_HELPING                a finder of a UID uses its value and marks nothing
+ *   MARK_AFTER_REPLACE        ... marks it after it has replaced it
  *   FAILED_CAS_DOES_NOT_MARK  ... marks it only if it replaces it
- *   NO_SECOND_LOOK            ... does not look at the word again
- *   IGNORE_ABORTED            ... does not mind that it was aborted
+ *   NO_SECOND_LOOK            ... does not read the word again
+ *   IGNORE_ABORTED            ... ignores that it was aborted
  *   MARK_BEFORE_TARGET        recovery reads the mark, and then the word
  *   NO_FENCE                  recovery does not stop the occupy before
- *   NO_ABORT                  ... nor abort it where it can't be stopped
+ *   NO_ABORT                  ... nor abort it if it cannot be stopped
  *   NO_UNDO                   a slot leaves quarantine without a last undo
  *   GENERATION_IGNORED        UID, body and mark have no generation
  *   CONFIRM_NOT_FLUSHED       a flush does not wait for the confirm
- *   RERUN_WITHOUT_ASKING      what failed is run again
+ *   RERUN_WITHOUT_ASKING      a failed operation is executed again
  */
 
-/* What the second client and the put do */
+/* The operations of the second client and the put */
 #ifndef SECOND_COMPARE
 #  define SECOND_COMPARE 1
 #  define SECOND_SWAP    0
@@ -87,25 +87,25 @@ typedef slot_t {
 byte   word;
 slot_t slot[SLOTS];
 
-/* An occupy that is still under way: the one that failed */
+/* The failed occupy, while it is in flight */
 bit    late;
 byte   late_from;
 byte   late_uid;
 
 byte   failures = 1;
 bit    dead[2];
-byte   quarantine = SLOTS;      /* the slot that is in it */
-byte   finished;                /* processes */
+byte   quarantine = SLOTS;      /* the slot in quarantine */
+byte   finished;                /* number of processes */
 
 /* History */
 typedef op_t {
     byte compare;
     byte swap;
     byte result;
-    byte before;                /* operations that had returned when it began */
+    byte before;                /* operations that had returned at its start */
 };
 op_t   ops[OPS];
-byte   returned;                /* one bit each */
+byte   returned;                /* one bit for each operation */
 byte   called;
 
 inline call(_op)
@@ -130,8 +130,8 @@ inline cas_word(_from, _to, _old)
     fi
 }
 
-/* PENDING -> _to, of that generation only. What was there is in seen, and whether
- * it was of that generation in same */
+/* PENDING -> _to, only of this generation. Sets seen to the previous value, and same to
+ * whether it was of this generation */
 inline cas_mark(_slot, _gen, _to)
 {
     seen = slot[_slot].mark;
@@ -153,7 +153,7 @@ proctype client(byte c)
     s    = 2 * c;
 
 attempt:
-    /* Rule 3: the mark is of this generation before anybody can see the UID */
+    /* Rule 3: the mark is of this generation before the UID is visible */
     atomic {
         old = 0; u = 0; value = 0; undo = 0; seen = 0; same = 0;
         from = ops[op].compare;
@@ -336,7 +336,7 @@ end:
     }
 }
 
-/* Of the responder: what a client left behind (rules 6 and 7) */
+/* The responder cleans up after a dead client (rules 6 and 7) */
 proctype worker()
 {
     byte i, old, u;
@@ -367,7 +367,7 @@ end:
     finished = finished + 1
 }
 
-/* The occupy that failed is executed after all */
+/* The failed occupy is executed late */
 proctype fabric()
 {
     byte old;
@@ -388,10 +388,10 @@ proctype putter()
     }
 }
 
-/* --- The judge: is there an order that explains it all? ------------------- */
+/* --- The judge: does an order explain everything? ------------------------- */
 
-/* Apply _op to the value v; fits becomes 0 if it cannot have returned what it
- * did, or if one that had returned before it has not been applied yet */
+/* Apply _op to the value v; fits becomes 0 if its result differs, or if an operation
+ * that had returned before it has not been applied yet */
 inline apply(_op)
 {
     if
@@ -416,7 +416,7 @@ inline try(_a, _b, _c, _d)
     apply(_b);
     apply(_c);
     apply(_d);
-    /* all that returned, and what a dead client called if that helps */
+    /* all that returned, and possibly that of a dead client */
     explained = explained ||
                 (fits && (applied & returned) == returned && v == word)
 }

@@ -2,20 +2,20 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The life of a vQP's target at the responder (docs/RECOVERY.md, invariant 13), for
- * spin. All interleavings are searched; test/models/test_models.sh does that.
+ * spin. test/models/test_models.sh searches all interleavings.
  *
- * A requester opens a vQP, asks for one thing, has the answer, and closes it; then it
- * does the same with another endpoint of the same name. There are two paths, each in
- * order, and none with the other; nothing is lost, but everything may be late. While
- * there is no answer the requester asks again, on whatever path.
+ * A requester opens a vQP, sends one request, gets the answer, and closes the vQP; then
+ * it does the same with another endpoint of the same name. There are two paths. Each is
+ * in order, but not with the other one. Nothing is lost, but everything may be late.
+ * Until there is an answer the requester repeats the request on any path.
  *
- * Asserted: what is asked for is done once, and only while somebody waits for it. When
- * all has arrived, no target is left. And nobody waits for ever.
+ * Asserted: a request is executed once, and only while its requester waits for it. When
+ * all messages have arrived, no target is left. And no process waits forever.
  *
  * Each of these macros breaks one rule, and must make the search fail:
- *   ANY_OPENING      a message is for the target that has the name now
+ *   ANY_OPENING      a message is for the present target of this name
  *   BY_INSTANCE      ... that the same endpoint has opened
- *   KEEP_LATE        OPEN_REP that nobody waits for is dropped
+ *   KEEP_LATE        an unexpected OPEN_REP is dropped
  *   OLD_REPLACES     a late OPEN_REQ of an older endpoint replaces the target
  */
 
@@ -27,12 +27,12 @@ mtype = { open, ask, close, opened, answer };
 chan to[2]   = [6] of { mtype, byte, byte };    /* Type, instance, opening */
 chan from[2] = [6] of { mtype, byte, byte };
 
-byte repeats = 3;           /* How often it asks again, in all */
-byte waiting = NONE;        /* The instance that has asked */
+byte repeats = 3;           /* Remaining repetitions */
+byte waiting = NONE;        /* The instance with an open request */
 byte done[ENDPOINTS + 1];
 bit  ended;
 
-byte target = NONE;         /* The instance which it is of */
+byte target = NONE;         /* The instance that opened it */
 byte opening;               /* Of the target */
 byte openings;              /* So far */
 
@@ -52,7 +52,7 @@ inline receive()
     fi
 }
 
-/* Somebody else's, or one that has been taken already */
+/* For another instance, or already handled */
 inline refuse()
 {
     if

@@ -1,30 +1,30 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics in mode proxy (docs/ATOMICS.md), for spin. All interleavings are searched;
- * test/models/test_models.sh does that.
+ * Atomics in mode proxy (docs/ATOMICS.md), for spin. test/models/test_models.sh
+ * searches all interleavings.
  *
- * A client asks a target for OPS fetch-and-adds of one word, of which at most WINDOW are under
- * way. A message names the first number, how many, and the number before which the client has
- * all results. The network keeps everything that was ever sent and delivers it at any
- * time, in any order, any number of times, or never: so a link that fails is no more than
- * that. The target's CPU changes the word as well, once. Once, the target and the client
- * begin anew, with a new opening and numbers from 1, while all old messages are still there.
+ * A client requests OPS fetch-and-adds of one word, at most WINDOW at a time. A message
+ * has the first number, the count, and the number before which the client has all
+ * results. The network keeps all messages and delivers them at any time, in any order,
+ * any number of times, or never, which includes failures of links. The target's CPU
+ * also changes the word once. Once, the target and the client restart with a new
+ * opening and numbers from 1, while all old messages still exist.
  *
- *     target: not this opening: refuse | discarded, or beyond the window: refuse
+ *     target: another opening: refuse | discarded, or beyond the window: refuse
  *             | executed: its kept result | the next one: execute and keep | later: wait
  *
- * Asserted: a number is executed once, after the one before it, and only for a message of its own
- * opening; the client gets the result of that execution; no result is discarded that the
- * client does not have.
+ * Asserted: a number is executed once, after the previous one, and only for a message
+ * of its own opening; the client gets the result of this execution; no result is
+ * discarded before the client has it.
  *
  * Each of these macros breaks one rule, and must make the search fail:
- *   NO_KEEP          a request that comes again is executed again
- *   NO_ORDER         a request is executed before those before it have come
- *   NO_WINDOW        neither side limits what is under way, so a kept result is overwritten
- *   FORGETFUL        the target does not remember what it has discarded
- *   EARLY_ACK        the client acknowledges what it has sent
- *   ANY_OPENING      the target does not look for whom a message is meant
+ *   NO_KEEP          a repeated request is executed again
+ *   NO_ORDER         a request is executed before earlier ones have arrived
+ *   NO_WINDOW        no limit of requests in flight, so a kept result is overwritten
+ *   FORGETFUL        the target forgets which results it has discarded
+ *   EARLY_ACK        the client acknowledges results when it sends the request
+ *   ANY_OPENING      the target ignores the opening of a message
  */
 
 #ifndef OPS
@@ -79,16 +79,16 @@ byte answer[OPENINGS * NUMBERS];   /* Result + 1 of each number, 0: none was sen
 
 byte opening;                   /* Of the target */
 byte word;
-byte next = 1;                  /* The target's */
+byte next = 1;                  /* The target's next number */
 byte acked = 1;
 byte kept[WINDOW];
 
-/* The client's */
+/* The client's state */
 byte asked = 1;                 /* Numbers before this one were sent */
 byte oldest = 1;                /* It has all results before this one */
 bit  got[NUMBERS];
 
-/* What was really executed in this opening */
+/* The operations executed in this opening */
 byte truth[NUMBERS];
 bit  done[NUMBERS];
 
@@ -188,7 +188,7 @@ proctype client()
            i = 0 }
     :: d_step { oldest <= OPS && got[oldest] -> oldest = oldest + 1 }
     :: atomic { oldest > OPS -> break }
-    :: atomic { again ->         /* Both begin anew */
+    :: atomic { again ->         /* Both restart */
            again   = 0;
            opening = 1;
            next    = 1; acked = 1; asked = 1; oldest = 1;

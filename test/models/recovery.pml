@@ -1,16 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The recovery protocol of one vQP (docs/RECOVERY.md), for spin. All
- * interleavings are searched; test/models/test_models.sh does that.
+ * The recovery protocol of one vQP (docs/RECOVERY.md), for spin.
+ * test/models/test_models.sh searches all interleavings.
  *
- * The user writes A, then B to one word. A lane carries for each write a data
- * packet and a log packet. The fabric may deliver the next packet of a lane at any
- * time, for as long as the responder's end takes it, also after the lane failed and
- * was left: so what is lost is what was not delivered in time, and what is late is
- * as late as does most harm. Failures hit the lane in use, or the one that is being
- * connected, or both (they are on the same link), at any moment, the recovery from
- * the failure before included. Control messages are lost, repeated and late.
+ * The user writes A, then B to one word. A lane carries a data packet and a log packet
+ * for each write. The fabric may deliver the next packet of a lane at any time while
+ * the responder's end accepts it, even after the lane failed and was left. A packet is
+ * lost if it is not delivered in time, and a late one arrives at the worst time.
+ * Failures hit the lane in use, the one that is being connected, or both (on the same
+ * link), at any moment, even during a recovery. Control messages are lost, repeated and
+ * late.
  *
  *     requester             fabric           responder
  *     post, poll, drain     sent -> exec     fence, answer, connect
@@ -18,38 +18,37 @@
  *
  * A stranger writes to the word once, at any moment.
  *
- * Asserted: no write is executed twice, unless the fallback lane failed, it was
- * counted as ambiguous, and the stranger interfered; none is executed behind a later
- * one; each completes once, and not before it was executed; the evidence never
- * contradicts itself; a recovery starts only on a lane that failed. The search for
- * invalid end states does the rest: all writes complete.
+ * Asserted: no write is executed twice, unless the fallback lane failed, the write was
+ * counted as ambiguous, and the stranger interfered; none is executed after a later
+ * one; each completes once, and not before its execution; the evidence is consistent; a
+ * recovery starts only on a lane that failed. The search for invalid end states checks
+ * that all writes complete.
  *
  * Left out: reads, messages (they have sequence numbers), the circular arithmetic
  * of logs and PSNs (the unit tests have it), writes of several packets, damping.
  *
  * Each of these macros breaks one rule, and must make the search fail:
  *   NO_FENCE          the responder answers without stopping its QP
- *   READ_BEFORE_FENCE ... stops it, but has read the log before
- *   BLIND_RESEND      all that is unfinished is repeated, nobody is asked
+ *   READ_BEFORE_FENCE ... stops it after it has read the log
+ *   BLIND_RESEND      all unfinished writes are repeated, without evidence
  *   ONE_LOG           both lanes' logs are in one ring
  *   NO_GATE           the user may post before the lost ones are repeated
- *   LOG_BEFORE_DATA   the log write goes first
+ *   LOG_BEFORE_DATA   the log write is first
  *   OLD_ERRORS        the error of an old incarnation starts a recovery
- *   NO_PSN            the responder does not tell the PSN
- *   NO_LIFETIME       a lane which cannot be fenced is not waited out
- *   STALE_ANSWER      ... or it is, but an answer from before that counts
- *   ANY_ANSWER        the answer for another incarnation is taken
- *   NO_COMPARE        what is ambiguous is repeated without looking at the word
- *   LATE_CONNECT      a fence does not reach connections that are still asked for
- *   NO_DRAIN          a swap doesn't wait until the old lane is empty
- *   FORGET_TAKEN      ... and doesn't post what was taken meanwhile
+ *   NO_PSN            the responder does not send the PSN
+ *   NO_LIFETIME       no wait for packets of a lane that cannot be fenced
+ *   STALE_ANSWER      ... or with a wait, but an earlier answer is accepted
+ *   ANY_ANSWER        the answer for another incarnation is accepted
+ *   NO_COMPARE        ambiguous writes are repeated without reading the word
+ *   LATE_CONNECT      a fence ignores requests for connections
+ *   NO_DRAIN          a swap does not wait until the old lane is empty
+ *   FORGET_TAKEN      ... and does not post the writes queued meanwhile
  */
 
 #define OPS       2             /* the user's writes */
 #define LANES     16            /* incarnations, from 1 */
 
-/* How often something fails. START_DC: begin on DC, as an endpoint does, not on
- * RC, where it spends its life */
+/* Numbers of failures. START_DC: start on DC, as an endpoint does, instead of RC */
 #ifndef FAILURES
 #  define FAILURES 2
 #endif
@@ -72,9 +71,9 @@
 
 typedef lane_t {
     bit  dc;                    /* has no end to fence, and no PSN */
-    bit  live;                  /* the responder's end takes packets */
+    bit  live;                  /* the responder's end accepts packets */
     bit  failed;
-    bit  connect;               /* a CONNECT_REQ for it is under way */
+    bit  connect;               /* a CONNECT_REQ for it is in flight */
     byte sent;                  /* packets posted, and executed */
     byte exec;
     byte ops;                   /* writes posted on it, in that order */
@@ -92,7 +91,7 @@ lane_t lane[LANES];
 ring_t ring[RINGS];
 byte   failures = FAILURES;
 
-/* The word, and the truth about it */
+/* The word, and the executed writes */
 #define NOBODY          OPS
 #define STRANGER        (OPS + 1)
 byte   word = NOBODY;
@@ -114,9 +113,9 @@ bit    waited;                  /* the packet lifetime has passed since DRAIN */
 
 /* The responder: all up to this incarnation are fenced */
 byte   fenced;
-byte   connected;               /* the newest one that was connected */
+byte   connected;               /* the newest connected one */
 
-/* FENCE_REQ: the responder may get it as often as it likes, or never */
+/* FENCE_REQ: the responder may get it any number of times */
 byte   fence_req;
 byte   fence_upto;              /* the newest incarnation then */
 
@@ -130,7 +129,7 @@ typedef answer_t {
 };
 answer_t answer;
 
-/* --- What the mutations change ------------------------------------------- */
+/* --- Rules that the macros break ----------------------------------------- */
 
 /* May the user post? */
 #ifdef NO_GATE
@@ -153,8 +152,8 @@ answer_t answer;
 #  define IS_FOR(_lane)   (answer.lane == (_lane))
 #endif
 
-/* May a planned swap go on? All that was posted is complete, and a read has come
- * back. What was taken meanwhile is on no lane yet */
+/* May a planned swap continue? All posted writes are complete, and a read has returned.
+ * Writes queued meanwhile are on no lane yet */
 #define IS_OPEN_ON(_lane, _pos) \
     (lane[_lane].ops > _pos && op_state[lane[_lane].op[_pos]] != COMPLETED)
 #ifdef NO_DRAIN
@@ -165,21 +164,21 @@ answer_t answer;
      lane[_lane].exec == lane[_lane].sent)
 #endif
 
-/* Where a swap leads: what was taken is posted first */
+/* State after a swap: queued writes are posted first */
 #ifdef FORGET_TAKEN
 #  define AFTER_SWAP    ACTIVE
 #else
 #  define AFTER_SWAP    REPEAT
 #endif
 
-/* What a fence reaches, besides the lane that is left */
+/* Incarnations that a fence stops, besides the failed lane */
 #ifdef LATE_CONNECT
 #  define FENCE_UPTO      dead
 #else
 #  define FENCE_UPTO      epoch
 #endif
 
-/* The log write of the last request is owed: nothing is posted before it */
+/* The log write of the last request is owed, and must be posted first */
 #define OWED(_lane)     (lane[_lane].sent % 2)
 
 /* --- Requester ----------------------------------------------------------- */
@@ -231,7 +230,7 @@ inline complete()
     i = 0
 }
 
-/* Success completions of _lane are polled: for as many as are acknowledged */
+/* Poll success completions of _lane, of all acknowledged writes */
 inline poll(_lane)
 {
     i = 0;
@@ -261,7 +260,7 @@ inline plan()
     :: i < lane[dead].ops ->
        if
        :: LOG(i) < lane[dead].sent && answer.log[lane[dead].op[i]] ->
-          proved = i + 1        /* and all before it */
+          proved = i + 1        /* and all earlier ones */
        :: else
        fi;
        i = i + 1
@@ -276,13 +275,13 @@ inline plan()
        was_here = (i < proved);
        if
        :: answer.has_psn ->
-          /* what the log proves, the PSN may not deny, nor the other way */
+          /* log and PSN must not contradict each other */
           assert(i >= proved || DATA(i) < answer.psn);
           assert(i < proved || LOG(i) >= lane[dead].sent ||
                  LOG(i) >= answer.psn);
           was_here = (DATA(i) < answer.psn)
        :: !answer.has_psn && i >= proved && op_state[op] == UNFINISHED ->
-          /* that nobody knows is honest about a lane without a PSN */
+          /* only a lane without a PSN has ambiguous writes */
           if
           :: gap ->
              printf("%c is ambiguous\n", 'A' + op);
@@ -334,7 +333,7 @@ inline end_swap()
     printf("lane %d is swapped for %d\n", cur, new);
 #ifndef NO_DRAIN
     lane[cur].live = 0;
-    reset_lane(cur);            /* nothing is left of it */
+    reset_lane(cur);            /* forget its state */
 #endif
     cur   = new;
     new   = 0;
@@ -365,7 +364,7 @@ active proctype requester()
 #endif
 
     do
-    /* The user */
+    /* The user posts */
     :: d_step {
            IS_OPEN && next_op < OPS && !OWED(cur) ->
            op_state[next_op] = UNFINISHED;
@@ -373,7 +372,7 @@ active proctype requester()
            next_op = next_op + 1
        }
 
-    /* ... whose writes are taken, and not posted yet, while a swap is under way */
+    /* ... and writes are queued during a swap */
     :: d_step {
            state == SWAP && next_op < OPS ->
            printf("%c is taken\n", 'A' + next_op);
@@ -399,7 +398,7 @@ active proctype requester()
            fi
        }
 
-    /* What is in the completion queue is evidence */
+    /* Completions in the queue are evidence */
     :: d_step { state == DRAIN && HAS_ACKS(dead) -> poll(dead) }
     :: d_step {
            state == DRAIN ->
@@ -419,7 +418,7 @@ active proctype requester()
            lane[dead].live = 0;
 #endif
 #ifndef STALE_ANSWER
-           answer.lane = 0      /* only what is asked for from now on counts */
+           answer.lane = 0      /* accept only later answers */
 #endif
        }
     :: d_step {
@@ -429,7 +428,7 @@ active proctype requester()
 
     :: d_step { state == REPEAT && !cur -> new_lane(dead, 1, cur) }
 #ifndef NO_COMPARE
-    /* varuna_compare.c: what stands there is what it would write */
+    /* varuna_compare.c: the word equals the value of the write */
     :: d_step {
            state == REPEAT && cur && NEXT_UNCLEAR ->
            op = (TO_REPEAT(0) -> 0 : 1);
@@ -452,7 +451,7 @@ active proctype requester()
            fi
        }
 
-    /* RC, in the background */
+    /* Connect RC in the background */
     :: d_step {
            state == ACTIVE && lane[cur].dc && !new ->
            new_lane(cur, 0, new);
@@ -485,7 +484,7 @@ inline read_log(_lane)
     answer.log[1] = (ring[RING(_lane)].lane[1] == _lane)
 }
 
-/* A NIC that is dying may not obey, and is asked again next time */
+/* A dying NIC may fail to stop the QP; the next request tries again */
 inline stop_lanes(_lane)
 {
     i = 1;
@@ -544,7 +543,7 @@ end:
            read_log(e);
 #endif
            if
-           :: first -> clear_ring(e + 1)    /* it is the next one's */
+           :: first -> clear_ring(e + 1)    /* the next incarnation uses it */
            :: else
            fi;
            first = 0; e = 0
@@ -565,7 +564,7 @@ end:
            fi \
        }
 
-/* Its main thread, which may be late */
+/* The responder's main thread, which may be late */
 active proctype connector()
 {
 end:
@@ -589,7 +588,7 @@ end:
 
 /* --- Fabric -------------------------------------------------------------- */
 
-/* A packet reaches memory. Packets of a lane do so in order */
+/* A packet reaches memory, in the order of its lane */
 inline execute(_lane)
 {
     op = lane[_lane].op[lane[_lane].exec / 2];

@@ -2,20 +2,21 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The models of the protocols (test/models/), searched by spin: no interleaving
-# may break what they assert. Then each of their rules is left out in turn, and the
-# search has to find what that breaks: a model that finds nothing proves nothing.
+# spin searches all interleavings of the models of the protocols (test/models/): none
+# may violate an assertion. Then each rule is left out in turn, and the search must find
+# a violation, because a model that finds nothing proves nothing.
 #
-# RC_VARUNA_MODELS=long searches larger cases as well (minutes, 8 GB). To see what
-# a search found:  spin -t -T MACROS... test/models/recovery.pml  where the .trail is.
+# RC_VARUNA_MODELS=long also searches larger cases (minutes, 8 GB). To see the result of
+# a search, run "spin -t -T MACROS... test/models/recovery.pml" in the directory of the
+# .trail.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
 models=$top/test/models
 
-# search MODEL MACRO...: ends with 0 if all states were visited and nothing found,
-# with 1 if something was, else with 2. The result is in pan.log. What is limited is the
-# processor's time, as others may have the processor.
+# search MODEL MACRO...: returns 0 if it has visited all states and found no violation,
+# 1 if it found one, otherwise 2. The result is in pan.log. It limits CPU time, because
+# the machine may be busy.
 search() {
     local model=$1
     shift
@@ -29,7 +30,7 @@ search() {
     grep -q 'errors: 0$' pan.log || return 1
 }
 
-# holds MODEL MACRO...: a full search finds nothing
+# holds MODEL MACRO...: a full search finds no violation
 holds() {
     local status=0
     search "$@" || status=$?
@@ -38,15 +39,15 @@ holds() {
     echo "# $*: $(sed -n 's/^ *\([0-9]*\) states, stored$/\1/p' pan.log) states"
 }
 
-# breaks MODEL MACRO...: a search finds something
+# breaks MODEL MACRO...: a search finds a violation
 breaks() {
     local status=0
     search "$@" || status=$?
-    [ $status -eq 1 ] || fail "$*: nothing was found" "$(head -n 5 pan.log)"
+    [ $status -eq 1 ] || fail "$*: no violation was found" "$(head -n 5 pan.log)"
     echo "# $*: $(sed -n 's/^pan:1: \(.*\)/\1/p' pan.log)"
 }
 
-# broken MODEL MACRO MACRO...: makes a test that leaves out a rule
+# broken MODEL MACRO MACRO...: defines a test that leaves out a rule
 broken() {
     eval "test_${1%.pml}_fails_with_${2,,}() { breaks $1 -D$2 ${*:3}; }"
 }

@@ -1,26 +1,26 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Waking an application that sleeps on the event descriptor (varuna_notify.c), for spin.
- * All interleavings are searched; test/models/test_models.sh does that.
+ * Waking an application that sleeps on the event descriptor (varuna_notify.c), for
+ * spin. test/models/test_models.sh searches all interleavings.
  *
- * The async thread gives the main thread something to do, under a lock that dispatching
- * takes as well; an outside detector pokes it without the lock. The application makes
- * progress, arms, and sleeps until the descriptor is readable, as often as it likes.
+ * The async thread adds work for the main thread, under the lock of the dispatcher; an
+ * external detector pokes the main thread without the lock. The application repeatedly
+ * makes progress, arms, and sleeps until the descriptor is readable.
  *
- * Asserted: nobody sleeps for ever while there is something to do.
+ * Asserted: the application does not sleep forever while there is work.
  *
  * Each of these macros breaks one rule, and must make the search fail:
- *   LOOK_FIRST       who arms looks for events before it says that it is armed
- *   DRAIN_LAST       the descriptor is drained when it is armed, and not before
- *   WAKE_FIRST       who is armed is woken before there is something to be seen
- *   POKED_LATE       the poke is forgotten after what it is about was looked at
+ *   LOOK_FIRST       the arming thread checks for events before it sets "armed"
+ *   DRAIN_LAST       the descriptor is drained after arming, and not before
+ *   WAKE_FIRST       the application is woken before the work is visible
+ *   POKED_LATE       the poke is cleared after the check of its cause
  */
 
 #define ITEMS 3
 #define POKES 2
 
-byte items, poked_for;      /* What there is to do: in the inbox, from outside */
+byte items, poked_for;      /* Work: in the inbox, and of the external detector */
 byte given, done;
 bit  has_events, poked;
 bit  armed, signalled;
@@ -37,7 +37,7 @@ inline unlock()
     locked = 0
 }
 
-/* The exchange is atomic; the descriptor and the flag about it are two things */
+/* The exchange is atomic, but the flag and the descriptor change separately */
 inline wake(was)
 {
     atomic { was = armed; armed = 0 }
@@ -137,7 +137,7 @@ progress:
 #ifdef DRAIN_LAST
     drain();
 #endif
-    readable > 0;           /* No end: who is left here sleeps for ever */
+    readable > 0;           /* No end state: a process that stays here sleeps forever */
     goto progress;
 
 finished:
