@@ -4,8 +4,8 @@
 #
 # usage: contrib/build.sh [PREFIX]
 #
-# Sets up what is needed, builds and installs into PREFIX (default: _install in
-# the checkout). Run again, it builds what has changed.
+# Installs what is needed to build, then builds and installs into PREFIX (default:
+# _install in the checkout). Run it again to build what has changed.
 
 set -euo pipefail
 prog=build
@@ -18,10 +18,10 @@ case ${1:-} in
     exit 0
     ;;
 esac
-[ $# -le 1 ] || die "one PREFIX at most"
+[ $# -le 1 ] || die "at most one PREFIX"
 prefix=$(readlink -m "${1:-$top/_install}")
 
-# configure_args: one a line
+# configure_args: prints one per line
 configure_args() {
     echo "--prefix=$prefix"
     echo "--with-ucx-src=$ucx_src"
@@ -29,7 +29,7 @@ configure_args() {
     printf '%s\n' ${RC_VARUNA_CONFIGURE:-}
 }
 
-# needs_autogen: configure is missing, or older than what it is made from
+# needs_autogen: whether configure is missing, or older than its sources
 needs_autogen() {
     [ ! -x "$top/configure" ] ||
         [ -n "$(find "$top/configure.ac" "$top/config/m4" -name '*.m4' \
@@ -37,7 +37,7 @@ needs_autogen() {
                      -newer "$top/configure")" ]
 }
 
-# configure: unless it was configured with the same arguments before
+# configure: runs configure, unless it was run with the same arguments before
 configure() {
     local args
 
@@ -68,7 +68,7 @@ configure() {
 
 ucx_src=$("$top/contrib/setup.sh")
 configure
-say "make (a minute when all is new)"
+say "make (a minute the first time)"
 quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
     die "make failed"
 say "make install"

@@ -15,19 +15,19 @@ export LC_ALL=C
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_dir=${RC_VARUNA_BUILD:-$top/_build}
 
-# say WORDS...: tells what is being done
+# say WORDS...: prints what is being done
 say() {
     echo "[$prog] $*" >&2
 }
 
-# die WORDS...: tells what is wrong, and ends
+# die WORDS...: prints the reason, and exits
 die() {
     echo "[$prog] error: $*" >&2
     exit 1
 }
 
-# quietly LOG COMMAND...: runs a command with its output in LOG, a sign of life
-# every ten seconds (tell_every); when it fails, shows the end of LOG and returns its
+# quietly LOG COMMAND...: runs a command with its output in LOG. Prints the last line
+# every ten seconds (tell_every). If it fails, prints the end of LOG and returns its
 # status
 quietly() {
     local log=$1 pid start=$SECONDS step=${tell_every:-10} status=0
@@ -51,7 +51,7 @@ quietly() {
     return "$status"
 }
 
-# deps_dir: directory for what is fetched, outside the tracked tree
+# deps_dir: prints the directory for downloads, outside the tracked tree
 deps_dir() {
     if [ -n "${RC_VARUNA_DEPS:-}" ]; then
         echo "$RC_VARUNA_DEPS"
@@ -64,10 +64,10 @@ deps_dir() {
     fi
 }
 
-# ensure_built: builds and installs what is not, or not up to date; sets
+# ensure_built: builds and installs everything that is not up to date; sets
 #   prefix     where it is installed: bin/mlx5emu, bin/rc_varuna_run
-#   build_dir  where programs that are not installed are, as under src/
-# For scripts that run things (demo, benchmarks); quick when nothing changed.
+#   build_dir  where programs that are not installed are, as in src/
+# For scripts that run programs (demo, benchmarks); quick if nothing has changed.
 ensure_built() {
     "$top/contrib/build.sh"
     prefix=$(sed -n 's/^--prefix=//p' "$build_dir/configure.args")

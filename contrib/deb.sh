@@ -4,13 +4,13 @@
 #
 # usage: contrib/deb.sh [DIRECTORY]
 #
-# Builds a Debian package of rc_varuna and mlx5emu for this machine's Debian and
-# its UCX, in DIRECTORY (default: the checkout), and prints its name. It installs
-# beside libucx0 and touches none of its files:
+# Builds a Debian package of rc_varuna and mlx5emu for this machine's Debian and its
+# UCX, in DIRECTORY (default: the checkout), and prints its name. It installs next to
+# libucx0, and has no files in common with it:
 #
 #   apt-get install ./rc-varuna_*.deb
 #
-# DEBFULLNAME and DEBEMAIL: the maintainer, as Debian's tools have it.
+# DEBFULLNAME and DEBEMAIL: the maintainer, as for Debian's tools.
 
 set -euo pipefail
 prog=deb
@@ -23,12 +23,12 @@ case ${1:-} in
     exit 0
     ;;
 esac
-[ $# -le 1 ] || die "one DIRECTORY at most"
+[ $# -le 1 ] || die "at most one DIRECTORY"
 out=$(readlink -m "${1:-$top}")
 mkdir -p "$out"
 
-# Debian's directories differ from those of contrib/build.sh, so it has a build
-# directory of its own
+# Debian's directories differ from those of contrib/build.sh, so it has its own build
+# directory
 build_dir=${RC_VARUNA_DEB_BUILD:-$top/_build-deb}
 ucx_src=$("$top/contrib/setup.sh")
 [ -x "$top/configure" ] || quietly "$top/autogen.log" "$top/autogen.sh" ||
@@ -44,7 +44,7 @@ if [ ! -x "$build_dir/config.status" ]; then
         die "configure failed"
 fi
 
-say "make (a minute when all is new)"
+say "make (a minute the first time)"
 quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
     die "make failed"
 
@@ -69,8 +69,8 @@ printf 'rc-varuna (%s) unstable; urgency=low\n\n  * See NEWS.\n\n -- %s  %s\n' \
 chmod 644 "$package/usr/share/doc/rc-varuna/changelog.gz"
 ucx=$(dpkg-query -W -f '${Version}' libucx0)
 
-# What the binaries need, and the very UCX that they are built for: its internal
-# structures are no stable interface, and the plugin refuses any other version
+# Dependencies of the binaries, and exactly the UCX for which they are built: its
+# internal structures are not stable, and the plugin refuses any other version
 mkdir "$root/debian"
 printf 'Source: rc-varuna\n\nPackage: rc-varuna\nArchitecture: any\n' \
     >"$root/debian/control"

@@ -4,19 +4,17 @@
 #
 # usage: contrib/demo.sh [-r RATE] [-s SEED] [-k]
 #
-# Builds everything, and shows a UCX program that survives the loss of links.
-# Two emulated hosts with two links each; a program over plain UCP
-# (src/tools/demo) puts, gets and sends messages between them. First over
-# rc_varuna, while links are cut and come back; then the same job over UCX's own
-# rc_mlx5, which dies of the first cut.
+# Builds everything, and shows a UCX program that survives the loss of links. Between
+# two emulated hosts with two links each, a program over plain UCP (src/tools/demo)
+# puts, gets and sends messages: first over rc_varuna, while links are cut and return;
+# then the same over UCX's own rc_mlx5, which fails at the first cut.
 #
 #   -r RATE  operations per second (4000)
-#   -s SEED  of the load (1)
-#   -k       keep the logs, also if all is well
+#   -s SEED  seed of the load (1)
+#   -k       keep the logs even without an error
 #
-# The exit status is 0 only if the contents of memory and messages, the
-# completions, and the emulator's trace of what was executed all say that each
-# operation ran exactly once.
+# The exit status is 0 only if the contents of memory and messages, the completions, and
+# the emulator's trace show that each operation was executed exactly once.
 
 set -euo pipefail
 prog=demo
@@ -40,8 +38,8 @@ done
 load_seconds=15
 trace_entries=2000000
 
-# UCX waits about a second for each of seven retries by default, before it
-# takes a silent link for dead. Here it is 4 x 67 ms, in both runs alike.
+# By default UCX considers a silent link dead after seven retries of about a second.
+# Here it is 4 x 67 ms, in both runs.
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
 export UCX_RC_MLX5_TIMEOUT=60ms UCX_RC_MLX5_RETRY_COUNT=3
@@ -58,7 +56,7 @@ server=
 client=
 failures=()
 
-# failed WORDS...: one reason why the demo fails in the end
+# failed WORDS...: records a reason why the demo fails
 failed() {
     failures+=("$*")
 }
@@ -73,7 +71,7 @@ end_processes() {
     server=
 }
 
-# Leaves nothing behind, whatever happens
+# Removes everything, even after an error
 cleanup() {
     end_processes
     [ -z "$fabric" ] || "$emu" down -n "$fabric" || true
@@ -83,21 +81,21 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# field KEY FILE: from the line "summary: ..." or "trace: ..." of a file
+# field KEY FILE: prints a field of the line "summary: ..." or "trace: ..." of a file
 field() {
     sed -nE "s/^(summary|trace): (.* )?$1=(\"([^\"]*)\"|([^ ]*)).*/\4\5/p" \
         "$2" 2>/dev/null | tail -n 1
 }
 
-# show: what a person wants to see of a log
+# show: prints the lines of a log that a user wants to see
 show() {
     sed -unE -e '/^summary:/d' \
         -e 's/.*(rc_varuna: switched .*)/            \1/p;t' \
         -e '/^\[[0-9]+\.[0-9]+\]/{/ (ERROR|FATAL) /p;d}' -e p
 }
 
-# start_job NAME TRANSPORT [LAUNCHER]: a fabric of its own, server on host 0,
-# client on host 1; returns when the load has started
+# start_job NAME TRANSPORT [LAUNCHER]: creates a fabric, and starts the server on host 0
+# and the client on host 1; returns when the load has started
 start_job() {
     local name=$1 i
     export UCX_TLS=$2
@@ -132,8 +130,8 @@ start_job() {
     started=$(date +%s%N)
 }
 
-# at SECONDS TEXT: waits for that time of the load, and tells what happens
-# then; fails if the client has ended before
+# at SECONDS TEXT: waits for this time of the load, and prints TEXT; fails if the client
+# has ended before
 at() {
     local when=$((started + (${1%.*} * 10 + ${1#*.}) * 100000000))
     while (($(date +%s%N) < when)) && kill -0 $client 2>/dev/null; do
@@ -143,15 +141,15 @@ at() {
     echo "   >>> $1 s  $2"
 }
 
-# rule RULE...: a fault for the emulator; it must be seen to fire
+# rule RULE...: adds a fault, which must fire
 rule() {
     "$emu" fault add -n "$fabric" "$@" >/dev/null
 }
 
-# rules_fired: fails the demo if a rule had no effect, and removes them
+# rules_fired: fails the demo if a rule did not fire, and removes all rules
 rules_fired() {
     "$emu" fault list -n "$fabric" --check >"$dir/faults.log" 2>&1 ||
-        failed "a fault had no effect: $(tr '\n' ';' <"$dir/faults.log")"
+        failed "a fault did not fire: $(tr '\n' ';' <"$dir/faults.log")"
     "$emu" fault clear -n "$fabric" >/dev/null
 }
 
@@ -159,28 +157,28 @@ link() {
     "$emu" link -n "$fabric" "$@"
 }
 
-# The same for both jobs. A job that dies ends it early.
+# The same for both jobs. It ends when a job fails.
 cut_links() {
-    at 2.0 "the primary link is cut: acknowledgements get lost, then a port \
+    at 2.0 "the primary link is cut: acknowledgements are lost, then a port \
 event" || return 0
     rule ack link=0 count=all drop
     sleep 0.01
     link 1:0 down
     rules_fired
 
-    at 5.0 "the primary link comes back" || return 0
+    at 5.0 "the primary link returns" || return 0
     link 1:0 up
 
     at 7.0 "the other link is cut, with a port event" || return 0
     link 1:1 down
 
-    at 9.0 "the other link comes back" || return 0
+    at 9.0 "the other link returns" || return 0
     link 1:1 up
 
     at 10.0 "the primary link falls silent in the middle of a large put: no \
 event" || return 0
     rule packet op=write size=64k- link=0 pkt=middle silent=1:0
-    at 12.0 "the primary link comes back, and the other one, which is in use, \
+    at 12.0 "the primary link returns, and the other one, which is in use, \
 is cut" || return 0
     rules_fired
     link 1:0 up
@@ -203,7 +201,7 @@ end_fabric() {
     fabric=
 }
 
-# switch_sum KEY: over all switches that the client logged
+# switch_sum KEY: prints the sum over all switches that the client logged
 switch_sum() {
     grep 'rc_varuna: switched' "$dir/varuna.client.log" |
         sed -nE "s/.* $1=([0-9]+).*/\1/p" | awk '{ sum += $1 }
@@ -223,13 +221,13 @@ run_varuna() {
                "$(grep "^varuna_demo: " "$dir/varuna.server.log" | tail -n 1)"
     switches=$(grep -c 'rc_varuna: switched' "$log" || true)
     [ "$switches" -ge 2 ] ||
-        failed "rc_varuna: it should have switched links, and says nothing"
+        failed "rc_varuna: it did not log a switch of links"
 
     say "comparing the puts with what the emulator executed"
-    # The judge says what is wrong; a trace that was too short is wrong, too
+    # The judge prints errors; an incomplete trace is an error
     "$emu" trace -n "$fabric" --json 2>"$dir/trace.err" |
         "$judge" "$dir/varuna.ledger" 0 >"$dir/varuna.trace" 2>&1 ||
-        failed "rc_varuna: the trace does not agree:" \
+        failed "rc_varuna: the trace is wrong:" \
                "$(cat "$dir/varuna.trace" "$dir/trace.err" | head -n 1)"
     end_fabric
 }
@@ -245,7 +243,7 @@ run_plain() {
     end_fabric
 }
 
-# row NAME VARUNA PLAIN
+# row NAME VARUNA PLAIN: prints a row of the table
 row() {
     printf '  %-28s %-34s %s\n' "$@"
 }

@@ -4,32 +4,31 @@
 #
 # usage: contrib/setup.sh [-h | --derive-sources DIR | --install PACKAGE...]
 #
-# Installs the Debian packages that are missing, and gets the source tree of the
-# UCX version that is installed. Prints the directory of that tree on stdout;
-# all else goes to stderr. Does nothing, quickly, when all is there.
+# Installs missing Debian packages, and downloads the source tree of the installed UCX
+# version. Prints the directory of this tree on stdout, and everything else on stderr.
+# Quick if nothing is missing.
 #
-# The source package comes from where this machine's own packages come from: a
-# private apt configuration is derived from the system's, with source entries
-# in place of the binary ones. The system's configuration is not touched.
-# --derive-sources writes that configuration to DIR, and does nothing else.
-# --install installs the packages that it names, where they are missing, and no
-# others: what only some of the longer tests need.
+# The source package comes from the mirrors of this machine's own packages: a private
+# apt configuration is derived from the system's, with source entries in place of the
+# binary ones. The system's configuration is not changed. --derive-sources only writes
+# this configuration to DIR. --install only installs the named packages if they are
+# missing; some of the longer tests need it.
 
 set -euo pipefail
 prog=setup
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
-    # the build system, and what the scripts use
+    # the build system and the scripts
     autoconf automake libtool pkg-config make gcc g++ libc6-dev
     procps
     # the runtime and its headers
     libucx0 libucx-dev ucx-utils libnuma-dev
     # the emulator
     libibverbs-dev libzydis-dev libjansson-dev
-    # programs that the emulator is tested with
+    # programs for tests of the emulator
     ibverbs-utils perftest
-    # the tests: models of the protocols, instructions counted, programs that people use
+    # the tests: models of the protocols, counts of instructions, third-party programs
     spin valgrind
     openmpi-bin libopenmpi-dev
     # the source package
@@ -81,24 +80,24 @@ derive_sources() {
 
     for file in "$list" "$parts"/*.list; do
         [ -r "$file" ] || continue
-        # one line a source: "deb" or "deb-src", options, URI, suite, components
+        # one line per source: "deb" or "deb-src", options, URI, suite, components
         sed -n 's/^[ \t]*deb\(-src\)\{0,1\}[ \t]/deb-src /p' "$file" |
             sort -u >"$dir/sources.list.d/$(basename "$file" .list).list"
     done
 
     for file in "$parts"/*.sources; do
         [ -r "$file" ] || continue
-        # deb822 paragraphs; the field is one line and its case is free
+        # deb822 paragraphs; the field is one line, and its case is ignored
         sed 's/^[Tt][Yy][Pp][Ee][Ss]:.*/Types: deb-src/' "$file" \
             >"$dir/sources.list.d/$(basename "$file")"
     done
 
     grep -qs deb-src "$dir"/sources.list.d/* ||
         die "apt on this machine has no package sources ($list, $parts):" \
-            "give a UCX source tree by RC_VARUNA_UCX_SRC=DIR"
+            "set RC_VARUNA_UCX_SRC to a UCX source tree"
 }
 
-# private_apt DIR: an apt configuration that writes to DIR alone
+# private_apt DIR: makes an apt configuration that writes only to DIR
 private_apt() {
     local dir=$1
 
@@ -124,18 +123,18 @@ fetch_ucx() {
     log=$tmp/log
     private_apt "$tmp/apt"
 
-    say "getting the source package $package $version (some ten megabytes of" \
-        "package lists come first)"
-    # A source without a source index fails here, and does no harm
+    say "getting the source package $package $version (it first downloads" \
+        "some ten megabytes of package lists)"
+    # A mirror without a source index fails here, which does no harm
     APT_CONFIG=$tmp/apt/apt.conf quietly "$log" apt-get update ||
-        say "some package lists could not be had; going on with the others"
+        say "some package lists are not available; continuing without them"
     mkdir "$tmp/src"
     (cd "$tmp/src" &&
      APT_CONFIG=$tmp/apt/apt.conf quietly "$log" \
         apt-get source --download-only "$package=$version") ||
-        die "the source package $package $version could not be had from this" \
+        die "the source package $package $version is not available from this" \
             "machine's package sources. If a newer version is offered," \
-            "upgrade libucx0; or give a source tree by RC_VARUNA_UCX_SRC=DIR"
+            "upgrade libucx0; or set RC_VARUNA_UCX_SRC to a source tree"
 
     say "unpacking into $dest"
     quietly "$log" dpkg-source --no-check -x "$tmp"/src/*.dsc "$tmp/tree" ||
@@ -146,7 +145,7 @@ fetch_ucx() {
     trap - EXIT
 }
 
-# ucx_source: makes sure that there is a source tree, and prints its directory
+# ucx_source: gets the source tree if it is missing, and prints its directory
 ucx_source() {
     local deps package version dest
 
@@ -159,14 +158,14 @@ ucx_source() {
 
     read -r package version < <(dpkg-query -W \
         -f '${source:Package} ${source:Version}\n' libucx0) ||
-        die "libucx0 is not installed by the package manager: give the source" \
-            "tree of your UCX by RC_VARUNA_UCX_SRC=DIR"
+        die "libucx0 is not installed by the package manager: set" \
+            "RC_VARUNA_UCX_SRC to the source tree of your UCX"
     deps=$(deps_dir)
     dest=$deps/$package-$version
     mkdir -p "$deps" 2>/dev/null || die "cannot write to $deps; set RC_VARUNA_DEPS=DIR"
 
     (
-        # Several set-ups may share the directory
+        # Several runs may share the directory
         flock 9
         [ -f "$dest/src/uct/base/uct_iface.h" ] ||
             fetch_ucx "$package" "$version" "$dest"

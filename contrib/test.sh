@@ -4,20 +4,20 @@
 #
 # usage: contrib/test.sh [-f GTEST_FILTER] [SUITE...]
 #
-# Builds everything and runs the test suites, all of them unless some are named
-# (-l lists them). The last line is "N passed, N failed"; the exit status is 0
-# only if something passed and nothing failed. What should have run and did not
-# counts as failed: tests that a crash took along, skipped tests, disabled ones.
+# Builds everything and runs the named test suites, by default all (-l lists them). The
+# last line is "N passed, N failed"; the exit status is 0 only if at least one test
+# passed and none failed. Tests that did not run count as failed: after a crash,
+# skipped, or disabled.
 #
-# Suites which test/long_suites names take minutes each and are run only if they
-# are named, or if RC_VARUNA_LONG is set. If none is named, what measures no time runs
-# beside the others at the lowest priority: the build of the test programs, and the
-# suites of test/beside_suites.
+# Suites in test/long_suites take minutes each, and run only if they are named, or if
+# RC_VARUNA_LONG is set. If no suite is named, the build of the test programs and the
+# suites in test/beside_suites, which measure no times, run at the lowest priority, in
+# parallel with the others.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
-# (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta and
-# others). Their output is kept in test-logs/ of the build directory. RC_VARUNA_SUITE_TIMEOUT:
-# seconds that one suite may take.
+# (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta
+# and others). Their output is kept in test-logs/ of the build directory.
+# RC_VARUNA_SUITE_TIMEOUT: limit of one suite in seconds.
 
 set -euo pipefail
 prog=test
@@ -41,10 +41,10 @@ limit=${RC_VARUNA_SUITE_TIMEOUT:-600}
 logs=$build_dir/test-logs
 started=$SECONDS
 
-tell_every=15 # Seconds between signs of life of a suite
-beside_pid=   # What runs beside the suites, once it was started
+tell_every=15 # Seconds between lines about a running suite
+beside_pid=   # The background shell, once it was started
 
-# make_quietly LOG TARGETS...: in the build directory
+# make_quietly LOG TARGETS...: runs make in the build directory
 make_quietly() {
     local log=$logs/$1
     shift
@@ -52,20 +52,20 @@ make_quietly() {
         die "the tests do not build"
 }
 
-# build_scripts: what the scripts that do not wait for the whole build need
+# build_scripts: builds what most scripts need
 build_scripts() {
     say "make check in test/e2e"
     make_quietly make-apps.log -C test/e2e check TESTS=
 }
 
 build_rest() {
-    say "make check (the test programs; some minutes when all is new)"
+    say "make check (the test programs; some minutes the first time)"
     make_quietly make-check.log check TESTS=
-    say "UCX's own tests (some minutes when all is new)"
+    say "UCX's own tests (some minutes the first time)"
     make_quietly make-ucx.log -C test/gtest gtest_ucx gtest_ucp
 }
 
-# all_suites: the path of one suite a line
+# all_suites: prints the path of each suite
 all_suites() {
     local script
 
@@ -92,7 +92,7 @@ run_suite() {
     log=$logs/$name.log
     rm -f "$log".*
     skips=${path%_flap} # The same tests while a link flaps, ...
-    skips=${skips%_plain}.skips # ... or on devices with verbs alone
+    skips=${skips%_plain}.skips # ... or on devices with only verbs
     [ -e "$skips" ] || skips=$top/test/gtest/$name.skips
     [ -e "$skips" ] || skips=/dev/null
 
@@ -124,13 +124,14 @@ run_suite() {
     fi
     say "  $name: $passed passed, $failed failed, $((SECONDS - start)) s"
     if [ -s "$log.skipped" ]; then
-        say "  $(wc -l <"$log.skipped") more skipped themselves, as $skips has it"
+        say "  $(wc -l <"$log.skipped") more skipped themselves, as listed in $skips"
     fi
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
 }
 
-# watch LOG COMMAND...: runs it into LOG, telling the last line now and then
+# watch LOG COMMAND...: runs it with its output in LOG, and sometimes prints the last
+# line
 watch() {
     local log=$1 pid next=$((SECONDS + tell_every)) status=0 start=$SECONDS
     shift
@@ -147,7 +148,7 @@ watch() {
     return "$status"
 }
 
-# select_suites: of all suites, those that are named (all if none is)
+# select_suites: sets the suites that are named (all if none is)
 select_suites() {
     local suites path wanted found
 
@@ -156,7 +157,7 @@ select_suites() {
         for path in "${suites[@]}"; do
             if [ -z "${RC_VARUNA_LONG:-}" ] &&
                grep -qx "$(suite_name "$path")" "$top/test/long_suites"; then
-                say "$(suite_name "$path") is left out: RC_VARUNA_LONG=1 runs it"
+                say "$(suite_name "$path") is skipped: RC_VARUNA_LONG=1 runs it"
             else
                 echo "$path"
             fi
@@ -173,20 +174,20 @@ select_suites() {
     done
 }
 
-# is_beside PATH: whether the suite runs beside the others
+# is_beside PATH: whether the suite runs in the background
 is_beside() {
     grep -qx "$(suite_name "$1")" "$top/test/beside_suites"
 }
 
-# needs_build PATH: whether the suite needs more than build_scripts makes, or makes
-# something in the build directory itself
+# needs_build PATH: whether the suite needs more than build_scripts builds, or builds
+# something itself
 needs_build() {
     case $1 in
     *.sh) grep -qE 'RCV_BUILD"?/test/gtest|make .*RCV_BUILD|mutant.sh' "$1" ;;
     esac
 }
 
-# beside PATH...: what runs beside the suites, in a shell of its own
+# beside PATH...: builds and runs suites in the background, in its own shell
 beside() {
     local path
 
@@ -201,7 +202,7 @@ beside() {
     echo "$total_passed $total_failed" >"$logs/beside.count"
 }
 
-# tree PID: the process and its descendants
+# tree PID: prints the process and its descendants
 tree() {
     local child
 
@@ -211,8 +212,8 @@ tree() {
     done
 }
 
-# yield_beside yes|no: whether what runs beside uses only the time that nothing else
-# wants. Only root can take that back; for others it has less weight all the time.
+# yield_beside yes|no: whether background processes use only idle time. Only root can
+# undo this; for others they have a lower weight all the time.
 yield_beside() {
     local pid
 
@@ -227,8 +228,8 @@ yield_beside() {
     done >/dev/null 2>&1 || true # some have just ended
 }
 
-# await_beside FILE: until what runs beside has written that file. While we wait for it,
-# it gets its share of the processors, which other programs may be using.
+# await_beside FILE: waits until the background shell has written this file. It gets its
+# normal share of the CPUs meanwhile.
 await_beside() {
     local next=$((SECONDS + tell_every))
 
@@ -236,10 +237,10 @@ await_beside() {
     yield_beside no
     while [ ! -e "$logs/$1" ]; do
         if ! kill -0 "$beside_pid" 2>/dev/null; then
-            [ -e "$logs/$1" ] || die "what ran beside has failed"
+            [ -e "$logs/$1" ] || die "the background shell has failed"
         elif ((SECONDS >= next)); then
-            say "waiting for what runs beside"
-            yield_beside no # also what was started while the others were changed
+            say "waiting for the background shell"
+            yield_beside no # also processes that were started meanwhile
             next=$((SECONDS + tell_every))
         fi
         sleep 0.1
@@ -247,13 +248,13 @@ await_beside() {
     yield_beside yes
 }
 
-# end_beside: what runs beside, and all that it has started
+# end_beside: ends the background shell and all its processes
 end_beside() {
     # shellcheck disable=SC2046 # numbers
     kill $(tree "$beside_pid") 2>/dev/null || true
 }
 
-# run_beside_each_other PATH...
+# run_beside_each_other PATH...: runs all suites, some of them in the background
 run_beside_each_other() {
     local path passed failed those=() others=()
 
@@ -276,7 +277,7 @@ run_beside_each_other() {
     done
 
     await_beside beside.count
-    wait "$beside_pid" 2>/dev/null || true # it may be reaped already
+    wait "$beside_pid" 2>/dev/null || true # it may have been waited for already
     trap - EXIT
     read -r passed failed <"$logs/beside.count"
     total_passed=$((total_passed + passed))
@@ -290,7 +291,7 @@ if [ $# -gt 0 ] || [ "$list" = yes ]; then
     build_rest
 fi
 
-# What the user has set for UCX is not for the tests
+# The user's settings of UCX must not affect the tests
 unset "${!UCX_@}"
 export UCX_HANDLE_ERRORS=bt UCX_LOG_LEVEL=warn
 export RCV_BUILD=$build_dir RCV_PREFIX=$prefix
@@ -314,6 +315,6 @@ else
     run_beside_each_other $selected
 fi
 
-say "the suites took $((SECONDS - started)) s, the build included"
+say "the suites took $((SECONDS - started)) s, including the build"
 echo "$total_passed passed, $total_failed failed"
 ((total_passed > 0 && total_failed == 0))

@@ -4,17 +4,17 @@
 # Reads the output of test suites. Sourced by contrib/test.sh, and by the test
 # of these functions. Each count_ function prints "PASSED FAILED".
 #
-# A suite is judged by what it was expected to run: what has no "OK" has
-# failed, whatever became of it. A suite that runs nothing is one failure, and
-# so is one that ends badly although all its tests passed.
+# A test that was expected to run and has no "OK" counts as failed. A suite without
+# tests counts as one failure, and so does a suite that exits with an error after all
+# its tests passed.
 
-# gtest_expected LIST: names of the tests in the output of --gtest_list_tests
+# gtest_expected LIST: prints the tests in the output of --gtest_list_tests
 gtest_expected() {
     awk '/^[^ \t].*\.([ \t]|$)/ { suite = $1; next }
          /^  [^ \t]/ && suite   { print suite $1 }' "$1" | sort -u
 }
 
-# gtest_passed LOG: names of the tests that passed and were not skipped
+# gtest_passed LOG: prints the tests that passed and were not skipped
 gtest_passed() {
     awk '{ sub(/\r$/, "") }
          match($0, /\[ RUN      \] /)  { skipped = 0 }
@@ -26,7 +26,7 @@ gtest_passed() {
          }' "$1" | sort -u
 }
 
-# gtest_skipped LOG: names of the tests that skipped themselves
+# gtest_skipped LOG: prints the tests that skipped themselves
 gtest_skipped() {
     awk '{ sub(/\r$/, "") }
          match($0, /\[ RUN      \] /) {
@@ -36,9 +36,9 @@ gtest_skipped() {
          match($0, /\[ +SKIP/) { print name }' "$1" | sort -u
 }
 
-# count_gtest LIST LOG STATUS [SKIPS]
-# SKIPS: file with the names of tests that may skip themselves; such a test, if
-# it does, is neither passed nor failed. Otherwise a skip is a failure.
+# count_gtest LIST LOG STATUS [SKIPS] SKIPS: file with the names of tests that may skip
+# themselves. If one does, it counts neither as passed nor as failed. All other skips
+# are failures.
 count_gtest() {
     local list=$1 log=$2 status=$3 skips=${4:-/dev/null} expected passed
 
@@ -79,7 +79,7 @@ finish_count() {
     echo "$passed $failed"
 }
 
-# failed_names LOG: of the suite that count_gtest or count_tap has counted
+# failed_names LOG: prints the failures of the suite last counted
 failed_names() {
     local log=$1
 
@@ -90,7 +90,7 @@ failed_names() {
     fi
 }
 
-# progress_line LOG: what it is at
+# progress_line LOG: prints the current test
 progress_line() {
     local line
 

@@ -5,36 +5,36 @@
 # usage: contrib/bench/atomics.sh [-n ITERATIONS] [-r ROUNDS] [-b BATCHES] [-s SEED]
 #                                 [speed | cost | failures]
 #
-# Atomics of 8 bytes in the modes native, extended and proxy, between two emulated
-# hosts (docs/ATOMICS.md has tables of it).
+# Measures atomics of 8 bytes in the modes native, extended and proxy, between two
+# emulated hosts (docs/ATOMICS.md has its tables).
 #
 # speed, relative to rc_mlx5's own atomics, for each operation:
-#   latency  with one under way
-#   rate-16  with 16 under way; rate-64 with 64. Of posted ones so many, and then a flush
-# proxy-busy is mode proxy with a target that computes; in all other cases it polls. Of
-# rc_mlx5 the table has microseconds and thousands a second. In one run, each round does
-# ITERATIONS (2000) of each operation in each mode; the median of ROUNDS (9) counts. The
-# emulator's time is in it, so only ratios mean something, and these need two idle
-# processors. Then, of two operations:
-#   wire-16  messages on the wire for each, of both sides, with 16 under way, as the NICs
-#            have counted them
+#   latency  with one operation in flight
+#   rate-16  with 16 in flight; rate-64 with 64. Posted ones: this number, then a flush
+# In proxy-busy, mode proxy, the target computes; in all other cases it polls. The row
+# of rc_mlx5 is in microseconds and thousands per second. Each round executes ITERATIONS
+# (2000) of each operation in each mode in turn; the result is the median of ROUNDS (9).
+# Times include the emulator, so only ratios are meaningful, and these need two idle
+# CPUs. Then, for two operations:
+#   wire-16  messages on the wire per operation, of both sides, with 16 in flight, by the
+#            NICs' counters
 #
 # cost, without failures, for each operation:
-#   wire     requests on the wire for each, in both directions, as the emulator's
-#            trace has it
-#   trips    round trips until the result: how much longer it takes, if each request of
-#            the client takes 5 ms longer
-# "alone" is with a flush between two; without, the next one begins with what the one
-# before has left.
+#   wire     requests on the wire per operation, in both directions, by the emulator's
+#            trace
+#   trips    round trips until the result, from the additional time if each request of
+#            the client is delayed by 5 ms
+# "alone" has a flush between two operations; otherwise each operation begins with what
+# the last one has left.
 #
-# failures, the paper's experiment: BATCHES (100) of 16 compare and swaps each, posted at
-# once. In each batch the link ends at a random one of their packets, and the answers
-# to a random number of those before it are lost as well, by SEED (1). Told are how many
-# had been executed at the failure without an answer; how many of these gave their
-# result without being executed again; and errors: a wrong result, a word that does not
-# hold what it should, a compare and swap executed twice, or never.
+# failures, the paper's experiment: BATCHES (100) of 16 compare and swaps each, posted
+# at once. In each batch the link fails at a random packet, and the answers to a random
+# number of earlier operations are lost, depending on SEED (1). It prints how many
+# operations were executed but not answered at the failure; how many of these returned
+# their result without a second execution; and errors: a wrong result, a wrong final
+# value, a compare and swap that was executed twice or never.
 #
-# Without an argument, all.
+# Without an argument, it runs all of them.
 
 set -euo pipefail
 prog=atomics
@@ -57,12 +57,12 @@ shift $((OPTIND - 1))
 what=${1:-all}
 case $what in
 speed | cost | failures | all) ;;
-*) die "\"$what\" is none of speed, cost, failures" ;;
+*) die "\"$what\" is not speed, cost or failures" ;;
 esac
-[[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is no number"
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "-r $rounds is no number"
-[[ $batches =~ ^[1-9][0-9]*$ ]] || die "-b $batches is no number"
-[[ $seed =~ ^[0-9]+$ ]] || die "-s $seed is no number"
+[[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is not a number"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || die "-r $rounds is not a number"
+[[ $batches =~ ^[1-9][0-9]*$ ]] || die "-b $batches is not a number"
+[[ $seed =~ ^[0-9]+$ ]] || die "-s $seed is not a number"
 
 if [ -z "${RCV_PREFIX:-}" ]; then
     ensure_built
@@ -81,7 +81,7 @@ cd "$dir"
 
 operations=(fadd fand for fxor swap cswap add and or xor)
 
-# Mode, and how varuna_atomics is told of it
+# Mode, and its argument for varuna_atomics
 ways=(
     "rc_mlx5|rc_mlx5/mlx5_0:1"
     "native|rc_varuna/varuna_mlx5_0:1/native"
@@ -90,7 +90,7 @@ ways=(
     "proxy-busy|rc_varuna/varuna_mlx5_0:1/proxy/computes"
 )
 
-# timed ARGUMENTS...: of varuna_atomics, into ./times
+# timed ARGUMENTS...: runs varuna_atomics; its output is in ./times
 timed() {
     local server
     timeout 600 "$emu" exec -n "$fabric" 0 -- "$launcher" "$timer" server \
@@ -104,7 +104,7 @@ timed() {
     wait $server || die "varuna_atomics $*: the server failed: $(tail -n 5 server.log)"
 }
 
-# sent: work requests of all NICs until now
+# sent: prints the number of work requests of all NICs
 sent() {
     "$emu" status -n "$fabric" | awk '
         { gsub(/,/, ""); for (i = 1; i < NF; ++i) if ($i == "wqes") sum += $(i + 1) }
@@ -139,7 +139,7 @@ speed() {
                             break
                     }
                     if (w <= 64)
-                        continue # One of both has no such operation
+                        continue # One of them does not have this operation
                     if (i == 1)
                         printf "%-10s %-9s %8.2f %8.1f %8.1f\n", name[i],
                                operation[k], ours[1] / 1e3, 1e6 / ours[16],
@@ -165,7 +165,7 @@ speed() {
     "$emu" down -n "$fabric" --force >/dev/null
 }
 
-# bench WHAT MODE OPTIONS...
+# bench WHAT MODE OPTIONS...: runs ft_atom_bench
 bench() {
     local kind=$1 mode=$2
     shift 2
@@ -187,7 +187,7 @@ cost() {
         { printf "%-10s %-14s %6.2f %6.1f\n", $1, $2, $4, $5 }' costs
 }
 
-# Failures are found within milliseconds, as in the tests
+# Failures are detected within milliseconds, as in the tests
 failures() {
     local mode
     unset "${!UCX_@}"

@@ -1,13 +1,13 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Sums up the instructions of callgrind profiles, except those of the emulator and of
-# the benchmark itself, and of waiting for a lock that another thread has: valgrind runs
-# one thread at a time. Called by run.sh.
+# Sums the instructions of callgrind profiles, without those of the emulator, of the
+# benchmark itself, and of waiting for another thread's lock, as valgrind runs one
+# thread at a time. Called by run.sh.
 #
-# Of the format, for objects (ob) as for functions (fn): a name appears in full once, "ob=(3) /lib/libc.so.6", and as
-# "ob=(3)" from then on, in each file anew; "cob=" is the object of a callee. The line
-# after "calls=" is the inclusive cost of calls.
+# Format, for objects (ob) and functions (fn): in each file a name appears once in full,
+# "ob=(3) /lib/libc.so.6", and then as "ob=(3)"; "cob=" is the object of a callee. The
+# line after "calls=" is the inclusive cost of calls.
 
 function object(text, id)
 {

@@ -5,27 +5,27 @@
 # usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-n BATCHES]
 #                                  [-s SEED] [-u UNACKED] [-v] [SIZE...]
 #
-# What recovery repeats, against what was lost: puts of each SIZE (4096 65536), in
+# Compares what recovery repeats with what was lost: puts of each SIZE (4096 65536), in
 # batches of BATCH (64) on each of ENDPOINTS (16) between two emulated hosts. The
-# requester's primary link falls silent at a random put of BATCHES (4), and in it at a
-# random packet. The same for rc_varuna and for the baselines resend and resend_cache.
+# requester's primary link becomes silent at a random packet of a random put of BATCHES
+# (4). The same for rc_varuna and for the baselines resend and resend_cache.
 #
-# RUNS (3) points of failure for each SIZE follow from SEED (1) and from nothing else:
-# number of the put, number of the packet, and how many of the puts before it, at most
-# UNACKED (128), are executed and not acknowledged, since the acknowledgements are
-# lost as well. The emulator counts them; no time decides. So all three ways meet the
-# same failures, and each run of this script has the same table, which is checked as
-# far as it can be: what is lost must be the same for all.
+# RUNS (3) points of failure for each SIZE depend only on SEED (1): number of the put,
+# number of the packet, and how many of the puts before it, at most UNACKED (128), are
+# executed but not acknowledged, because the acknowledgements are lost too. They are
+# counts, independent of time. So all three modes have the same failures, and each run
+# of this script prints the same table. It checks that the same puts are lost in all
+# modes.
 #
-#   switches   endpoints which left the link
-#   lost       puts which had been posted and not executed when the link died, as the
-#              emulator's trace has it
-#   repeated   puts posted once more, as the plugin counted
-#   twice      puts executed once more than once, as the trace has it
+#   switches   endpoints that left the link
+#   lost       puts that were posted but not executed when the link failed, by the
+#              emulator's trace
+#   repeated   puts posted again, by the plugin's counter
+#   twice      extra executions of puts, by the trace
 #
-# Who knows everything repeats what was lost and nothing else. How much the baselines do
-# twice follows from UNACKED, which in a real network is the round trip and what waits
-# in queues; that varuna has 0 there does not. -v tells about each run.
+# The ideal is to repeat only lost puts. How much the baselines execute twice depends on
+# UNACKED, which in a real network follows from the round trip and queues; varuna's 0
+# does not. -v prints each run.
 
 set -euo pipefail
 prog=recovery
@@ -63,14 +63,14 @@ trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1 || :; rm -rf "$dir"' EXIT
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
-# All is posted before anybody notices
+# All puts are posted before the failure is detected
 export UCX_RC_MLX5_TIMEOUT=1s UCX_RC_MLX5_RETRY_COUNT=1
 export UCX_DC_MLX5_TIMEOUT=1s UCX_DC_MLX5_RETRY_COUNT=1
 export UCX_RC_VARUNA_PACKET_LIFETIME=100ms
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 
-# wait_for PATTERN FILE
+# wait_for PATTERN FILE: waits until the file matches
 wait_for() {
     local i
     for ((i = 0; i < 600; ++i)); do
@@ -80,16 +80,16 @@ wait_for() {
     die "\"$1\" is not in $2: $(tail -n 3 "$2")"
 }
 
-# switch_sum KEY: of the client's log lines
+# switch_sum KEY: prints the sum of KEY in the client's log lines
 switch_sum() {
     sed -nE "s/.*switched .* $1=([0-9]+).*/\\1/p" "$dir/client.log" |
         awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# executions SIZE LAST: of the trace: distinct puts, executions beyond the first of
-# each, and how many of the first LAST puts link 0 executed. A put is told by the word
-# that it begins with. One that comes in parts is executed with its last one; the first
-# one is told by standing at a multiple of SIZE
+# executions SIZE LAST: prints the number of distinct puts in the trace, their extra
+# executions, and how many of the first LAST puts were executed over link 0. The first
+# word identifies a put. A put in parts is executed with its last part; the first part
+# is at a multiple of SIZE
 executions() {
     awk -v size="$1" -v until="$2" '
         function field(name) {
@@ -136,7 +136,7 @@ executions() {
         END { print puts + 0, twice + 0, first + 0 }'
 }
 
-# point SIZE NUMBER: number of the put, packet in it, unacknowledged ones before it
+# point SIZE NUMBER: prints the put, its packet, and the unacknowledged puts before it
 point() {
     awk -v seed=$((seed * 1000003 + $1 + $2 * 7919)) -v puts=$((eps * batch)) \
         -v batches="$batches" -v packets=$((($1 + 4095) / 4096)) \
@@ -153,7 +153,7 @@ fault() {
     "$emu" fault add -n "$fabric" "$@" >/dev/null
 }
 
-# job MODE SIZE PUT PACKET UNACKED: one failure; adds to the sums
+# job MODE SIZE PUT PACKET UNACKED: runs one failure, and adds to the sums
 job() {
     local mode=$1 size=$2 put=$3 packet=$4 without_ack=$5 server client
     local packets=$((($2 + 4095) / 4096)) posted executed again first again_sum moved
@@ -187,7 +187,7 @@ job() {
     "$emu" fault list -n "$fabric" --check >"$dir/faults.log" ||
         die "no failure: $(cat "$dir/faults.log")"
 
-    # Of the batch in which it failed, all was posted
+    # All puts of the failed batch were posted
     posted=$(((put + eps * batch - 1) / (eps * batch) * eps * batch))
     read -r executed again first < <("$emu" trace -n "$fabric" --json 0 |
                                      executions "$size" "$posted")
@@ -197,7 +197,7 @@ job() {
     "$emu" down -n "$fabric" --force
     again_sum=$(switch_sum repeated)
     moved=$(grep -c 'rc_varuna: switched' "$dir/client.log" || :)
-    [ "$moved" -gt 0 ] || die "$mode, $size: no endpoint noticed the failure"
+    [ "$moved" -gt 0 ] || die "$mode, $size: no endpoint detected the failure"
     puts=$((puts + executed)) twice=$((twice + again))
     repeated=$((repeated + again_sum)) switches=$((switches + moved))
     lost=$((lost + posted - first))

@@ -4,7 +4,7 @@
 #
 # usage: contrib/bench/run.sh [-c] [-i | -t] [-n ITERATIONS] [-r REPEATS] [-s] [-k]
 #
-# What rc_varuna costs, relative to UCX's own rc_mlx5, on emulated NICs. Prints
+# Measures the cost of rc_varuna relative to UCX's own rc_mlx5, on emulated NICs. Prints
 #
 #   1. instructions of an operation in both processes, by callgrind, and their ratio:
 #      post, completion, the receiver's handler, and one flush for 32 operations. Both
@@ -13,8 +13,8 @@
 #   2. the same with UCX's defaults;
 #   3. doorbells, wire messages (work requests) and packets of an operation, counted by
 #      the emulator; latency in microseconds and rate in thousand operations a second
-#      by ucx_perftest. The emulator's time is in both, so only differences between
-#      transports of one run mean something.
+#      by ucx_perftest. Both include the emulator's time, so only compare
+#      transports of one run.
 #
 #   -c             check: the first table for four operations and for atomics, doorbells and
 #                  messages of a put, and messages of a compare and swap; fail if a figure
@@ -22,16 +22,16 @@
 #   -i             instructions only: tables 1 and 2
 #   -t             the third table only, without callgrind
 #   -n ITERATIONS  of each latency and rate test (20000)
-#   -r REPEATS     best of so many latency and rate tests (3): waiting for a peer
-#                  that has no processor costs time
-#   -s             short: few operations, and one case in the third table; to see
-#                  whether all works
+#   -r REPEATS     best of REPEATS latency and rate tests (3), because a peer
+#                  may have to wait for a CPU
+#   -s             short: few operations, and one case in the third table, to
+#                  check that everything works
 #   -k             keep the logs and profiles
 #
-# Doorbells are stores of 8 bytes. By default UCX copies a request to the NIC's
-# register with the CPU's longest stores, which valgrind does not show to the emulator.
+# Doorbells are stores of 8 bytes. By default UCX copies a request to the NIC's register
+# with the CPU's longest stores, which valgrind hides from the emulator.
 #
-# Counted figures repeat on a busy machine. Latency and rate need two idle processors.
+# Counts are the same on a busy machine. Latency and rate need two idle CPUs.
 
 set -euo pipefail
 prog=bench
@@ -59,12 +59,12 @@ while getopts cin:r:tskh opt; do
     esac
 done
 [ $OPTIND -gt $# ] || die "unexpected \"${!OPTIND}\" (-h shows the usage)"
-[[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is no number"
-[[ $repeats =~ ^[1-9][0-9]*$ ]] || die "-r $repeats is no number"
+[[ $iterations =~ ^[1-9][0-9]*$ ]] || die "-n $iterations is not a number"
+[[ $repeats =~ ^[1-9][0-9]*$ ]] || die "-r $repeats is not a number"
 [ $instructions = no ] || [ -n "$(command -v valgrind)" ] ||
-    die "valgrind is missing: install it (apt-get install valgrind), or give -t"
+    die "valgrind is missing: install it (apt-get install valgrind), or use -t"
 
-# Of the first tables: name, operation of varuna_cost, layout, size
+# For the first tables: name, operation of varuna_cost, layout, size
 loads=(
     "put_short|put|short|8"
     "put_bcopy|put|bcopy|2048"
@@ -76,12 +76,12 @@ loads=(
     "am_zcopy|message|zcopy|4096"
     "idle|idle|short|8"
 )
-# Atomics by the NIC, 8 bytes, by the mode of rc_varuna
+# Atomics by the NIC, 8 bytes, for each mode of rc_varuna
 atomics_native=(fadd cswap)
 atomics_extended=(cswap)
 operations=2048
 
-# Of the third table: operation of varuna_cost, perftest's test for latency, for rate,
+# For the third table: operation of varuna_cost, perftest's test for latency, for rate,
 # size, layout
 cases=(
     "put|put_lat|put_bw|8|short"
@@ -93,8 +93,8 @@ cases=(
 )
 transports=(rc_mlx5 dc_mlx5 rc_varuna)
 
-# Two runs of different lengths: their difference is the cost of the operations
-# alone, without starting, warming up and ending.
+# Two runs of different lengths: their difference is the cost of only the operations,
+# without start, warm-up and end.
 few=1000
 many=11000
 
@@ -108,7 +108,7 @@ fi
 unset "${!UCX_@}"
 export UCX_RC_MLX5_MMIO_MODE=db UCX_DC_MLX5_MMIO_MODE=db
 
-# What rc_varuna sets for its lanes, so that the first table compares like with like
+# rc_varuna's settings of its lanes, so that the first table compares equal settings
 alike=(UCX_IB_PCI_RELAXED_ORDERING=off)
 
 if [ -z "${RCV_PREFIX:-}" ]; then
@@ -134,8 +134,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# await_server LABEL: until it listens, to a port or on a socket; ucx_perftest's client
-# doesn't wait for it
+# await_server LABEL: waits until it listens on a port or socket, because ucx_perftest's
+# client does not wait for it
 await_server() {
     local i address
     address=$(printf ':%04X [0-9A-F:]* 0A ' $port)
@@ -150,9 +150,9 @@ await_server() {
     die "$1: the server does not listen"
 }
 
-# pair TRANSPORT LABEL SERVER-COMMAND... -- CLIENT-COMMAND...: runs both, on host
-# 0 and 1; the client's output is in $dir/log. "@" is replaced by the transport's
-# launcher, if it has one.
+# pair TRANSPORT LABEL SERVER-COMMAND... -- CLIENT-COMMAND...: runs both, on host 0 and
+# 1; the client's output is in $dir/log. "@" is replaced by the transport's launcher, if
+# it has one.
 pair() {
     local transport=$1 label=$2 status=0 word start=() first=() second=() where=first
     shift 2
@@ -181,30 +181,30 @@ pair() {
     server=
 }
 
-# device TRANSPORT: of the first link
+# device TRANSPORT: prints the device of the first link
 device() {
     [ "$1" != rc_varuna ] || printf varuna_
     echo mlx5_0:1
 }
 
-# perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS
+# perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS: runs ucx_perftest
 perftest() {
-    # Another port each time: the last one may not be free yet
+    # Another port each time, because the last one may still be in use
     port=$((port + 1))
     pair "$1" "$2" @ ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 -p $port \
         -f -v -d "$(device "$1")" -x "$1" -t "$2" -s "$3" -D "$4" -n "$5" -w 100
 }
 
-# cost TRANSPORT LOAD...
+# cost TRANSPORT LOAD...: runs varuna_cost
 cost() {
     local args=("$1" "$(device "$1")" "${@:2}")
     pair "$1" "$2" @ "$coster" server "$dir/socket" "${args[@]}" -- \
         @ "$coster" client "$dir/socket" "${args[@]}"
 }
 
-# profile TRANSPORT LOAD...: leaves a profile of each load and process in
-# $dir/TRANSPORT. Collects in the measured functions only; a signal handler, where the
-# emulator works, is none of them.
+# profile TRANSPORT LOAD...: writes a profile of each load and process to
+# $dir/TRANSPORT. Collects only in the measured functions, and so not in the signal
+# handler in which the emulator works.
 profile() {
     local args=("$1" "$(device "$1")" "${@:2}") out=$dir/$1
     local tool=(valgrind --tool=callgrind --vex-iropt-level=0
@@ -218,10 +218,9 @@ profile() {
         "$coster" client "$dir/socket" "${args[@]}"
 }
 
-# The functions from here on leave what they found in "result": in a subshell
-# they could not clean up.
+# The functions below set $result, because in a subshell they could not clean up.
 
-# counters: DOORBELLS REQUESTS PACKETS of the client's first link until now
+# counters: sets the present DOORBELLS REQUESTS PACKETS of the client's first link
 counters() {
     result=$("$emu" status -n "$fabric" | awk '
         /^link / { mine = ($2 == "1:0"); next }
@@ -230,7 +229,7 @@ counters() {
         END      { print n["doorbells"] + 0, n["wqes"] + 0, n["tx_packets"] + 0 }')
 }
 
-# best FORMAT LIST...: of several lists of numbers, the least of each column
+# best FORMAT LIST...: sets the minimum of each column of several lists of numbers
 best() {
     printf '%s\n' "${@:2}" | awk -v format="$1" '
         { for (i = 1; i <= NF; ++i)
@@ -239,7 +238,7 @@ best() {
         END { for (i = 1; i <= n; ++i) printf format " ", least[i] }'
 }
 
-# instructions_of TRANSPORT INDEX: of an operation, in both processes
+# instructions_of TRANSPORT INDEX: sets those of an operation, in both processes
 instructions_of() {
     local sum
     sum=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
@@ -295,7 +294,7 @@ atomic_ratios() {
     done
 }
 
-# differences FROM TO DIVISOR FORMAT: of two lists of numbers
+# differences FROM TO DIVISOR FORMAT: sets those of two lists of numbers
 differences() {
     awk -v from="$1" -v to="$2" -v divisor="$3" -v format="$4" 'BEGIN {
         n = split(from, a)
@@ -305,7 +304,8 @@ differences() {
     }'
 }
 
-# counted TRANSPORT OPERATION LAYOUT SIZE: doorbells, requests, packets per operation
+# counted TRANSPORT OPERATION LAYOUT SIZE: sets doorbells, requests, packets per
+# operation
 counted() {
     local first second third
     counters
@@ -321,26 +321,26 @@ counted() {
     result=$(differences "$first" "$second" $((many - few)) %.2f)
 }
 
-# timed TRANSPORT LATENCY-TEST RATE-TEST SIZE LAYOUT: microseconds, thousand/s
-# In perftest's CSV: iterations, percentile, average and overall latency,
-# bandwidth twice, rate twice; the last of each pair is that of the whole run
+# timed TRANSPORT LATENCY-TEST RATE-TEST SIZE LAYOUT: sets microseconds, thousand/s In
+# perftest's CSV: iterations, percentile, average and overall latency, bandwidth twice,
+# rate twice; the last of each pair is that of the whole run
 timed() {
     local i latency latencies=() intervals=()
     for ((i = 0; i < repeats; ++i)); do
         perftest "$1" "$2" "$4" "$5" "$iterations"
         latencies+=("$(awk -F, '/^ *[0-9]/ { print $4 }' "$dir/log")")
         [ "$2" = "$3" ] || perftest "$1" "$3" "$4" "$5" "$iterations"
-        # as milliseconds per thousand, of which the least is the best, too
+        # as milliseconds per thousand, so that the minimum is the best
         intervals+=("$(awk -F, '/^ *[0-9]/ { print 1e6 / $NF }' "$dir/log")")
     done
     [ -n "${latencies[0]}" ] && [ -n "${intervals[0]}" ] ||
-        die "$2 or $3 over $1 has told no figures"
+        die "$2 or $3 over $1 printed no figures"
     latency=$(best %.2f "${latencies[@]}")
     result="$latency $(best %f "${intervals[@]}" |
                        awk '{ printf "%.1f", 1000 / $1 }')"
 }
 
-# third_table
+# third_table: prints it
 third_table() {
     local case operation latency_test rate_test size layout name transport row
     printf '%-14s %-10s %10s %9s %8s %9s %9s\n' \
@@ -363,7 +363,7 @@ third_table() {
     done
 }
 
-# check_limits: compares what was found, "NAME FIGURE", with the limits
+# check_limits: compares the figures, "NAME FIGURE", with the limits
 check_limits() {
     local doorbells messages rest
     counted rc_varuna put short 8
@@ -379,7 +379,7 @@ check_limits() {
     awk '
         /^#/ || NF == 0 { next }
         FNR == NR { goal[$1] = $2; limit[$1] = $3; next }
-        !($1 in goal) { print $1 ": no limit is known"; bad = 1; next }
+        !($1 in goal) { print $1 ": it has no limit"; bad = 1; next }
         {
             highest = goal[$1] * 1.1
             if (limit[$1] > highest)

@@ -55,7 +55,7 @@ void atomics_words_init(atomics_words_t *words)
     }
 }
 
-/* All but AND and OR change the word each time */
+/* All except AND and OR change the word each time */
 static uint64_t atomics_operand(const atomics_op_t *op, uint64_t value)
 {
     switch (op->op) {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics on words of the other process: their names, how they are posted, and what
- * they should leave. Both benchmarks use it.
+ * Atomics on words of the other process: their names, how they are posted, and the
+ * expected words. Both benchmarks use it.
  */
 #ifndef ATOMICS_LOAD_H
 #define ATOMICS_LOAD_H
@@ -10,8 +10,8 @@
 #include "cost_uct.h"
 
 
-/* Words that are worked on, one after the other. An operation on a word comes after the
- * result of the last one there, if no more than that are under way */
+/* Words to use in turn. If no more operations are in flight, each one on a word follows
+ * the result of the last one on this word */
 #define ATOMICS_WORDS 64
 
 
@@ -25,7 +25,7 @@ typedef struct {
 typedef struct atomics_words atomics_words_t;
 
 
-/* One word: what it holds, and what the operation under way returned */
+/* One word: its value, and the result of the operation in flight */
 typedef struct {
     uct_completion_t comp;
     atomics_words_t  *words;
@@ -37,8 +37,8 @@ typedef struct {
 
 struct atomics_words {
     const atomics_op_t *op;
-    unsigned           pending;   /* Operations whose result has not come */
-    unsigned long      wrong;     /* ... and was wrong */
+    unsigned           pending;   /* Operations without a result yet */
+    unsigned long      wrong;     /* Wrong results */
     atomics_word_t     words[ATOMICS_WORDS];
 };
 
@@ -49,15 +49,15 @@ const atomics_op_t *atomics_op_find(const char *name);
 /** @return Whether the transport has the operation. */
 int atomics_op_is_offered(const cost_uct_t *uct, const atomics_op_t *op);
 
-/** All words of a new buffer hold the same. */
+/** Set all words of a new buffer to the same value. */
 void atomics_words_init(atomics_words_t *words);
 
 /**
- * Post operation number @a i, on a word that follows from it. Results are checked when
- * they come. A compare and swap succeeds.
+ * Post operation number @a i, on a word that depends on it. Results are checked when
+ * they arrive. A compare and swap succeeds.
  *
  * @return As UCT's operations do. UCS_ERR_NO_RESOURCE also if the last operation on that
- *         word is under way.
+ *         word is in flight.
  */
 ucs_status_t atomics_post(cost_uct_t *uct, atomics_words_t *words, unsigned long i);
 

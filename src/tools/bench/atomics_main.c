@@ -4,15 +4,16 @@
  * usage: varuna_atomics server|client SOCKET ROUNDS COUNT WINDOW WAY... OPERATION...
  *
  * Times 8-byte atomics from the client to the server over several ways in turn, so that
- * all of them meet the same machine; both are given the same arguments. WAY is TL/DEVICE,
- * TL/DEVICE/MODE with the mode of rc_varuna's atomics, or TL/DEVICE/MODE/computes: then the
- * server computes, otherwise it polls. OPERATION is fadd, fand, for, fxor, swap, cswap,
- * add, and, or, xor; the last four are posted, and each window of them is flushed.
+ * all are measured under the same conditions; both get the same arguments. WAY is
+ * TL/DEVICE, TL/DEVICE/MODE with the mode of rc_varuna's atomics, or
+ * TL/DEVICE/MODE/computes: then the server computes, otherwise it polls. OPERATION is
+ * fadd, fand, for, fxor, swap, cswap, add, and, or, xor; the last four are posted, and
+ * each window of them is flushed.
  *
- * In each of ROUNDS, each way does each operation COUNT times, of which WINDOW are under
- * way. The client prints "WAY OPERATION NANOSECONDS": the median of the rounds, of the
- * time that one takes; and "operations N", of all ways together, warming up included.
- * contrib/bench/atomics.sh makes tables of that.
+ * In each of ROUNDS, each way executes each operation COUNT times, with WINDOW in
+ * flight. The client prints "WAY OPERATION NANOSECONDS", the median time of one over
+ * the rounds; and "operations N", the sum over all ways, including warm-up.
+ * contrib/bench/atomics.sh makes tables of these.
  */
 #include "atomics_load.h"
 #include "cost_oob.h"
@@ -43,7 +44,7 @@ enum {
 /* Between looks of the server at the client's socket */
 #define ATOMICS_CALLS      256
 
-/* A transport connects in the background meanwhile */
+/* For a transport to connect in the background */
 #define ATOMICS_WARMUP_NS  300000000
 
 #define ATOMICS_MODE       "UCX_RC_VARUNA_ATOMIC_MODE"
@@ -89,7 +90,7 @@ static int atomics_has_message(int fd)
     return poll(&entry, 1, 0) != 0;
 }
 
-/* Until the client has done with this way */
+/* Until the client has finished this way */
 static int atomics_serve(atomics_t *atomics, atomics_way_t *way)
 {
     volatile uint64_t work = 0;
@@ -195,7 +196,7 @@ static int atomics_turn(atomics_t *atomics, atomics_way_t *way,
     return cost_oob_send(atomics->fd, &token, sizeof(token));
 }
 
-/* As long as a connection takes, or several */
+/* For one or several connections */
 static int atomics_warm_up(atomics_t *atomics, atomics_way_t *way)
 {
     uint64_t end = atomics_now() + ATOMICS_WARMUP_NS;
@@ -269,7 +270,7 @@ static void atomics_print(atomics_t *atomics)
     printf("operations %lu\n", atomics->done);
 }
 
-/* WAY as the usage has it */
+/* WAY as in the usage */
 static int atomics_open(atomics_t *atomics, atomics_way_t *way)
 {
     char text[128], *tl, *device, *mode, *target, *next;
@@ -337,7 +338,7 @@ static int atomics_all(atomics_t *atomics, const char *path)
 
     for (i = 0; i < atomics->num_ways; ++i) {
         if (atomics_open(atomics, &atomics->ways[i]) != 0) {
-            return -1; /* The process ends, and takes everything along */
+            return -1; /* The process exits without cleaning up */
         }
     }
 

@@ -3,12 +3,12 @@
  *
  * The operations, and the two loops around them, see cost_load.h.
  *
- * What has to be waited for is either there at the first look (the emulated
- * NIC executes an operation while its doorbell is rung), or is awaited in a
- * blocking read. Every batch has the same number of progress calls, whatever the
- * transport. So the instructions do not depend on the machine's load.
+ * The processes never poll in a loop of unknown length: the emulated NIC executes an
+ * operation while its doorbell is rung, and everything else is a blocking read. Each
+ * batch has the same number of progress calls over any transport. So the number of
+ * instructions does not depend on the machine's load.
  *
- * A profiler collects in the functions cost_measured_* only, and writes a profile
+ * A profiler collects only in the functions cost_measured_*, and writes a profile
  * whenever cost_phase_ended() returns: one for each load, in both processes.
  */
 #include "cost_load.h"
@@ -22,23 +22,23 @@
 /* Operations before a flush; less than the receive buffers of any transport */
 #define COST_BATCH 32
 
-/* ... and of atomics: rc_varuna has as many slots for an endpoint */
+/* ... and of atomics: the number of rc_varuna's slots for an endpoint */
 #define COST_ATOMICS_BATCH 16
 
-/* Progress calls after a batch: a transport polls one completion in each call,
- * and some calls more find the flush's, and what the peer sent */
+/* Progress calls after a batch: a transport polls one completion per call, and more
+ * calls find the flush's completion and the peer's messages */
 #define COST_BATCH_CALLS (COST_BATCH + 8)
 
-/* A transport may connect in the background: it is given as much time, and as
- * many calls, in every run.
+/* A transport may connect in the background: it gets the same time and the same number
+ * of calls in each run.
  */
 #define COST_WARMUP_CALLS    100
 #define COST_WARMUP_SLEEP_US 5000
 
-/* In place of a number of messages: the client is done with the load */
+/* Instead of a number of messages: the client has finished the load */
 #define COST_LOAD_END        UINT64_MAX
 
-/* A profiler finds it by its name, and no copy of it under another one */
+/* A profiler finds it by its name, so it must not be inlined or cloned */
 #define COST_PROFILED __attribute__((noinline, noclone, used))
 
 
@@ -213,7 +213,7 @@ static int cost_batch(cost_uct_t *uct, const cost_load_t *load, unsigned count,
     }
 
     if (status == UCS_OK) {
-        /* Nobody else takes away the flush's share */
+        /* The completed flush does not call back: release its count */
         comp->pending = (--comp->super.count > 0);
     } else if (status != UCS_INPROGRESS) {
         fprintf(stderr, "flush: %s\n", ucs_status_string(status));
@@ -256,7 +256,7 @@ static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
     return 0;
 }
 
-/* Returns when the server has taken in so many messages in all */
+/* Wait until the server has received this number of messages in total */
 static int cost_load_barrier(int fd, uint64_t messages)
 {
     return (cost_oob_send(fd, &messages, sizeof(messages)) == 0) ?
@@ -286,8 +286,8 @@ int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses)
                        cost_oob_send(fd, &ready, sizeof(ready));
 }
 
-/* The first batch is not measured: pools grow, caches of keys and address handles
- * are filled */
+/* The first batch is not measured: it grows pools, and fills caches of keys and address
+ * handles */
 static int cost_load_batches(cost_uct_t *uct, const cost_load_t *load, int fd)
 {
     unsigned long most  = (load->op == COST_OP_ATOMIC) ? COST_ATOMICS_BATCH :
@@ -387,7 +387,7 @@ int cost_load_parse(cost_load_t *load, const char *text)
     load->layout = cost_load_find(layouts, COST_LAYOUT_LAST, layout);
     if ((load->atomic != NULL) &&
         ((load->layout != COST_LAYOUT_SHORT) || (load->size != sizeof(uint64_t)))) {
-        fprintf(stderr, "\"%s\": an atomic is short and has 8 bytes\n", text);
+        fprintf(stderr, "\"%s\": an atomic must be short and have 8 bytes\n", text);
         return -1;
     }
 

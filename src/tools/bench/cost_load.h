@@ -48,14 +48,14 @@ typedef struct {
  */
 int cost_load_parse(cost_load_t *load, const char *text);
 
-/** Connect and warm up, once before the first load. A server that is to receive no
+/** Connect and warm up, once before the first load. A server that will receive no
  *  messages does not call progress. */
 int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses);
 
 /**
- * Do the load as the client: batches of operations, each of them completed
- * before the next. After a batch of messages the server is waited for, so that
- * it always has buffers.
+ * Run the load as the client, in batches of operations. Each batch is complete before
+ * the next one. After a batch of messages, wait for the server, so that it always has
+ * buffers.
  *
  * @return 0, or -1 with the reason on stderr.
  */

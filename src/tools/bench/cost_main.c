@@ -3,11 +3,11 @@
  *
  * usage: varuna_cost server|client SOCKET TL DEVICE LOAD...
  *
- * Does the loads from the client to the server, one after the other; both are given
- * the same arguments. LOAD is OPERATION:LAYOUT:SIZE:COUNT, where OPERATION is put,
- * get, message, idle or an atomic's name (atomics_load.c), LAYOUT is short, bcopy or
- * zcopy. SOCKET is a path. Exit status 0 if all operations completed. It prints nothing:
- * a profiler or the NIC counts (contrib/bench/run.sh).
+ * Runs the loads from the client to the server, one after the other; both get the same
+ * arguments. LOAD is OPERATION:LAYOUT:SIZE:COUNT, where OPERATION is put, get, message,
+ * idle or an atomic's name (atomics_load.c), LAYOUT is short, bcopy or zcopy. SOCKET is
+ * a path. Exit status 0 if all operations completed. It prints nothing: a profiler or
+ * the NIC counts (contrib/bench/run.sh).
  */
 #include "cost_load.h"
 #include "cost_oob.h"
@@ -51,7 +51,7 @@ static int cost_run(char **argv, int is_client, const cost_load_t *loads,
     if ((cost_uct_open(&uct, argv[COST_ARG_TL], argv[COST_ARG_DEVICE], size, fd,
                        is_client) != 0) ||
         (cost_load_prepare(&uct, fd, is_client, progresses) != 0)) {
-        return -1; /* The process ends, and takes everything along */
+        return -1; /* The process exits without cleaning up */
     }
 
     for (i = 0; (ret == 0) && (i < num_loads); ++i) {

@@ -25,7 +25,7 @@ static int cost_oob_socket(const char *path, struct sockaddr_un *addr)
     memset(addr, 0, sizeof(*addr));
     addr->sun_family = AF_UNIX;
     if (strlen(path) >= sizeof(addr->sun_path)) {
-        fprintf(stderr, "%s: the name is too long for a socket\n", path);
+        fprintf(stderr, "%s: too long for the name of a socket\n", path);
         return -1;
     }
 

@@ -24,7 +24,7 @@ typedef struct {
 } cost_uct_peer_t;
 
 
-/* For calls that cannot fail unless something is badly wrong */
+/* For calls that normally cannot fail */
 #define COST_CHECK(_call) \
     do { \
         ucs_status_t _status = (_call); \
@@ -44,7 +44,7 @@ cost_uct_received(void *arg, void *data, size_t length, unsigned flags)
     return UCS_OK;
 }
 
-/* Whether the memory domain that is open has the transport on the device */
+/* Whether the open memory domain has the transport on the device */
 static int cost_uct_md_has(uct_md_h md, const char *tl, const char *dev)
 {
     uct_tl_resource_desc_t *resources;
@@ -155,7 +155,7 @@ static int cost_uct_register(cost_uct_t *uct, size_t length)
 {
     uct->length = length;
     if (posix_memalign(&uct->buffer, COST_ALIGN, length) != 0) {
-        fprintf(stderr, "no memory for a buffer of %zu bytes\n", length);
+        fprintf(stderr, "cannot allocate a buffer of %zu bytes\n", length);
         return -1;
     }
 
@@ -188,8 +188,8 @@ static int cost_uct_exchange(cost_uct_t *uct, int fd, cost_uct_peer_t *peer)
     return 0;
 }
 
-/* A transport between endpoints needs one on both sides, and its address before
- * the exchange; one between interfaces is connected behind it, by the client
+/* A transport that connects endpoints needs one on both sides, and its address before
+ * the exchange; one that connects to interfaces is connected after it, by the client
  */
 static int cost_uct_connect(cost_uct_t *uct, int fd, int is_client)
 {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * One transport opened through UCT's public interface, with one endpoint to the
- * other process. It knows nothing of the transport but its name.
+ * One transport opened through UCT's public interface, with one endpoint to the other
+ * process. Of the transport it knows only the name.
  */
 #ifndef COST_UCT_H
 #define COST_UCT_H
@@ -23,13 +23,13 @@ typedef struct {
     uct_md_h            md;
     uct_iface_h         iface;
     uct_iface_attr_t    attr;
-    uct_ep_h            ep;          /* NULL on a server without need of one */
-    void                *buffer;     /* Registered, of "length" bytes */
+    uct_ep_h            ep;          /* NULL on a server that needs none */
+    void                *buffer;     /* Registered; "length" bytes */
     size_t              length;
     uct_mem_h           memh;
-    uct_rkey_bundle_t   rkey;        /* Of the other process's buffer */
+    uct_rkey_bundle_t   rkey;        /* Key of the other process's buffer */
     uint64_t            remote;      /* Its address */
-    uint64_t            messages;    /* Received until now */
+    uint64_t            messages;    /* Received so far */
 } cost_uct_t;
 
 
@@ -38,7 +38,7 @@ typedef struct {
  * connect it to the other process.
  *
  * @param [in] fd         Connection to the other process (cost_oob.h).
- * @param [in] is_client  Whether this side needs an endpoint in any case.
+ * @param [in] is_client  Whether this side always needs an endpoint.
  *
  * @return 0, or -1 with the reason on stderr.
  */

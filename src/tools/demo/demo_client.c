@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The client: connects, runs the load for its time, flushes, lets the server
- * judge, and reports.
+ * The client: connects, runs the load for its time, flushes, gets the server's verdict,
+ * and reports.
  */
 #include "demo_load.h"
 #include "demo_oob.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 
-#define DEMO_CLOSE_NSEC (10 * DEMO_NSEC) /* For endpoints to close in */
+#define DEMO_CLOSE_NSEC (10 * DEMO_NSEC) /* Time limit for closing endpoints */
 
 
 typedef struct {
@@ -22,13 +22,13 @@ typedef struct {
     demo_oob_t        oob;
     demo_load_t       load;
     demo_verdict_t    verdict;
-    int               judged;    /* The verdict has come */
+    int               judged;    /* The verdict has arrived */
     const demo_opts_t *opts;
     unsigned          server_workers;
 } demo_client_t;
 
 
-/* Set by SIGINT: the load ends as if its time was over */
+/* Set by SIGINT: ends the load as if its time was over */
 static volatile sig_atomic_t demo_client_interrupted;
 
 
@@ -37,7 +37,7 @@ static void demo_client_interrupt(int signal_number)
     demo_client_interrupted = 1;
 }
 
-/* Called by UCX when an endpoint is lost: the end of the job */
+/* Called by UCX when an endpoint fails: ends the job */
 static void demo_client_ep_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     demo_load_ep_t *load_ep = arg;
@@ -202,7 +202,7 @@ static int demo_client_connect(demo_client_t *client)
     return 0;
 }
 
-/* Things to look at now and then, whatever the client waits for */
+/* Checks during any wait of the client */
 static void demo_client_watch(demo_client_t *client)
 {
     demo_stats_t *stats = &client->load.stats;
@@ -329,7 +329,7 @@ static int demo_client_send_totals(demo_client_t *client)
     return ret;
 }
 
-/* Ask the server, or tell it that there is nothing to be judged */
+/* Ask the server for its verdict, or inform it that the load has failed */
 static void demo_client_judge(demo_client_t *client)
 {
     demo_stats_t *stats = &client->load.stats;
@@ -343,7 +343,7 @@ static void demo_client_judge(demo_client_t *client)
 
     if ((demo_client_send_totals(client) != 0) ||
         (demo_client_wait(client, DEMO_OOB_VERDICT, &length) != 0)) {
-        demo_stats_error(stats, "the server could not be asked");
+        demo_stats_error(stats, "cannot send the totals to the server");
         return;
     }
 
@@ -357,7 +357,8 @@ static void demo_client_judge(demo_client_t *client)
     client->judged                           = 1;
 }
 
-/* Close all endpoints; returns 0 if they and all operations came to an end */
+/* Close all endpoints; returns 0 if they have closed and all operations have
+ * completed */
 static int demo_client_close(demo_client_t *client)
 {
     ucp_request_param_t param   = {
@@ -405,7 +406,7 @@ static int demo_client_close(demo_client_t *client)
     return 0;
 }
 
-/* Returns 0 if all that was opened is closed again */
+/* Returns 0 if everything is closed again */
 static int demo_client_work(demo_client_t *client)
 {
     const demo_opts_t *opts = client->opts;
@@ -444,7 +445,7 @@ int demo_client_run(const demo_opts_t *opts)
                                  client.judged ? &client.verdict : NULL,
                                  opts->summary_file);
     if ((closed != 0) || demo_load_failed(&client.load)) {
-        /* A lost job ends as it is: what UCX holds goes with the process */
+        /* A failed job exits without cleaning up */
         return EXIT_FAILURE;
     }
 

@@ -24,12 +24,12 @@
 
 
 /**
- * What the client does.
+ * The client's operations.
  */
 typedef enum {
     DEMO_OP_PUT,      /* Into the next slot of a size class */
     DEMO_OP_GET,      /* From the server's constant source region */
-    DEMO_OP_READBACK, /* Get of a slot right behind a put to it and a fence */
+    DEMO_OP_READBACK, /* Get of a slot right after a put to it and a fence */
     DEMO_OP_AM,       /* Active message, eager or rendezvous */
     DEMO_OP_LAST
 } demo_op_kind_t;

@@ -6,7 +6,7 @@
 #include "demo_layout.h"
 
 
-/* Sizes go from what fits into a descriptor to what needs many packets */
+/* Sizes from one that fits into a descriptor to one that needs many packets */
 const demo_class_t demo_classes[DEMO_NUM_CLASSES] = {
     {8, 64, 24, 30},    {64, 64, 16, 18},   {512, 64, 16, 14},
     {4096, 64, 16, 16}, {16384, 16, 8, 10}, {65536, 8, 4, 6},

@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The server's memory: a constant source region that gets read from, and for
- * each endpoint a put area of slots, in size classes. Both sides compute the
- * same offsets from it.
+ * The server's memory: a constant source region to read from, and for each endpoint a
+ * put area of slots, in size classes. Both sides compute the same offsets from it.
  *
  *     | source region | endpoint 0: 8 B slots, 64 B slots, ... | endpoint 1 ...
  */
@@ -21,14 +20,14 @@ typedef struct {
     size_t   size;
     unsigned slots;  /* In each endpoint's put area */
     unsigned window; /* Operations of this class in flight per endpoint */
-    unsigned weight; /* How often the load picks it, out of the sum */
+    unsigned weight; /* How often the load uses it, relative to the sum */
 } demo_class_t;
 
 
 extern const demo_class_t demo_classes[DEMO_NUM_CLASSES];
 
 
-/** Slots of one endpoint, over all classes. */
+/** Number of slots of one endpoint, in all classes. */
 unsigned demo_layout_num_slots(void);
 
 /** Offset of a slot in the server's memory. */

@@ -3,10 +3,10 @@
  *
  * Operations of the client, see demo_load.h.
  *
- * Puts go round the slots of a size class; before a slot is used again there
- * is a fence, so that the last put into it must win. Now and then a put is
- * followed by a fence and a get of the same slot, which must return that put,
- * neither an older nor a newer one.
+ * Puts use the slots of a size class in turn; before a slot is used again there is a
+ * fence, so that its final value is that of the last put. Sometimes a put is followed
+ * by a fence and a get of the same slot, which must return this put, not an older or
+ * newer one.
  */
 #include "demo_load.h"
 #include "demo_word.h"
@@ -84,8 +84,8 @@ static void demo_op_check(demo_load_t *load, demo_op_t *op)
     demo_stats_error(&load->stats, "a get returned wrong data: %.200s", error);
 }
 
-/* The only way to complete: identified by place and serial, so that one which
- * comes again is seen even though the place is in use by another operation */
+/* All completions come here. Place and serial identify the operation, so that a second
+ * completion is detected even if another operation uses the place */
 static void demo_load_complete(demo_load_t *load, void *tag,
                                ucs_status_t status)
 {
@@ -111,8 +111,7 @@ static void demo_load_complete(demo_load_t *load, void *tag,
     demo_op_put_back(op);
 }
 
-/* Called by UCX; which load it is comes through the request's user data only
- * as a place, so the load itself is kept here */
+/* The load of completions that UCX calls, whose user data has only the place */
 static demo_load_t *demo_load_current;
 
 static void
@@ -200,7 +199,7 @@ static void demo_load_message(demo_load_ep_t *ep, unsigned cls)
     demo_op_post(op, DEMO_OP_AM, 0);
 }
 
-/* Returns the address, for who wants to read it back */
+/* Returns the address, to read it back */
 static uint64_t demo_load_put(demo_load_ep_t *ep, unsigned cls)
 {
     demo_load_t *load         = ep->load;
@@ -227,7 +226,7 @@ static uint64_t demo_load_put(demo_load_ep_t *ep, unsigned cls)
     return remote;
 }
 
-/* Whether nothing more is to be posted, at whatever rate */
+/* Whether no more operations must be posted, independent of the rate */
 static int demo_load_ended(const demo_load_t *load)
 {
     return demo_load_failed(load) ||
@@ -239,7 +238,7 @@ static void demo_load_readback(demo_load_ep_t *ep, unsigned cls)
     uint64_t remote = demo_load_put(ep, cls);
     demo_op_t *op;
 
-    /* the put was an operation of its own, and may have been the last one */
+    /* the put counts as an operation, and may have been the last one */
     if ((ep->free_ops[cls] == NULL) || demo_load_ended(ep->load)) {
         return;
     }
@@ -361,10 +360,10 @@ static int demo_load_init_ep(demo_load_t *load, demo_load_ep_t *ep,
     return 0;
 }
 
-/* Plain memory, which UCX registers and caches itself. When an endpoint fails,
- * UCP completes a rendezvous send, whose key the peer may hold, only after the
- * memory it is in was invalidated: that would never be, had ucp_mem_map() a
- * reference to it (true of dc_mlx5 as well). */
+/* Plain memory, which UCX registers and caches itself. When an endpoint fails, UCP
+ * completes a rendezvous send, whose key the peer may have, only after it has
+ * invalidated the memory. A reference by ucp_mem_map() would prevent this (even with
+ * dc_mlx5). */
 static int demo_load_alloc_buffers(demo_load_t *load, size_t length)
 {
     void *buffers;

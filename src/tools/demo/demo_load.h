@@ -19,12 +19,12 @@ typedef struct demo_load    demo_load_t;
 typedef struct demo_load_ep demo_load_ep_t;
 
 
-/* One place for an operation, used again after it has completed */
+/* A place for an operation, reused after its completion */
 struct demo_op {
     demo_op_t      *next;    /* In the free list of its endpoint and class */
     demo_load_ep_t *ep;
     char           *buffer;
-    uint64_t       serial;   /* Tells apart operations in the same place */
+    uint64_t       serial;   /* Distinguishes operations in the same place */
     uint64_t       expected; /* First word of what a get should return */
     demo_op_kind_t kind;
     unsigned       cls;
@@ -57,7 +57,7 @@ struct demo_load {
     uint64_t       base;     /* Address of the server's memory */
     uint64_t       serial;
     uint64_t       random;
-    uint64_t       rate;     /* Operations per second, 0 for any */
+    uint64_t       rate;     /* Operations per second, 0: no limit */
     uint64_t       max_ops;
     FILE           *ledger;
     demo_stats_t   stats;
@@ -65,20 +65,20 @@ struct demo_load {
 
 
 /**
- * Allocate operations and buffers for @a load->num_eps endpoints; ucp, base,
- * num_eps, and each endpoint's worker, ep and rkey are set by the caller.
+ * Allocate operations and buffers for @a load->num_eps endpoints; the caller has set
+ * ucp, base, num_eps, and each endpoint's worker, ep and rkey.
  */
 int demo_load_init(demo_load_t *load, const demo_opts_t *opts);
 
 void demo_load_cleanup(demo_load_t *load);
 
-/** Post what fits into the windows and the rate, once around. */
+/** Post operations on each endpoint once, within the windows and the rate. */
 void demo_load_post(demo_load_t *load);
 
-/** Whether something went wrong, and the load should end. */
+/** @return Whether the load must end after an error. */
 int demo_load_failed(const demo_load_t *load);
 
-/** Operations that were posted and did not complete. */
+/** @return The number of operations in flight. */
 uint64_t demo_load_in_flight(const demo_load_t *load);
 
 #endif

@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A program over plain UCP which puts, gets and sends active messages, and
- * which would notice any operation that is lost, executed twice, out of
- * order, or completed other than once.
+ * A program over plain UCP that puts, gets and sends active messages, and detects each
+ * operation that is lost, executed twice, out of order, or not completed exactly once.
  */
 #include "demo_roles.h"
 

@@ -41,7 +41,7 @@ static int demo_oob_resolve(const char *host, const char *port, int flags,
     return 0;
 }
 
-/* Written under another name first, so that who sees it sees all of it */
+/* Written to a temporary file first, so that readers see a complete file */
 static int demo_oob_write_port(const char *path, unsigned port)
 {
     char temporary[4096];
@@ -217,7 +217,7 @@ int demo_oob_send(demo_oob_t *oob, demo_oob_type_t type, const void *payload,
     return 0;
 }
 
-/* Read up to @a end bytes of the message; 1: there, 0: not yet, -1: gone */
+/* Read up to @a end bytes of the message; 1: complete, 0: not yet, -1: closed */
 static int demo_oob_recv_until(demo_oob_t *oob, char *data, size_t start,
                                size_t end, char error_p[DEMO_TEXT_LEN])
 {

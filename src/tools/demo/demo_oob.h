@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Out-of-band channel over TCP: exchange of addresses and keys before the
- * load, of totals and verdict after it, and the news that the other side gave
- * up. Both sides are assumed to have the same byte order.
+ * Out-of-band channel over TCP: addresses and keys before the load, totals and verdict
+ * after it, and a message if a side fails. Both sides are assumed to have the same byte
+ * order.
  */
 #ifndef DEMO_OOB_H
 #define DEMO_OOB_H
@@ -46,7 +46,7 @@ typedef struct {
 } demo_welcome_t;
 
 
-/* Followed by one 64-bit sequence number for each slot, 0 where none was put */
+/* Followed by one 64-bit sequence number for each slot, 0 if none */
 typedef struct {
     uint64_t messages;
     uint64_t message_bytes;
@@ -55,19 +55,19 @@ typedef struct {
 
 typedef struct {
     uint64_t messages;    /* Received, with contents checked */
-    uint64_t duplicates;  /* Messages that came again */
-    uint64_t missing;     /* Messages that did not come, or too late */
+    uint64_t duplicates;  /* Duplicate messages */
+    uint64_t missing;     /* Messages that did not arrive in time */
     uint64_t bad_contents;
     uint64_t slots;       /* Slots of memory checked */
     uint64_t bad_slots;
-    char     error[DEMO_TEXT_LEN]; /* The first of them */
+    char     error[DEMO_TEXT_LEN]; /* The first error */
 } demo_verdict_t;
 
 
 typedef struct {
     int            fd;
-    demo_oob_hdr_t hdr;     /* Of the message that is coming in */
-    size_t         got;     /* Bytes of it, header included */
+    demo_oob_hdr_t hdr;     /* Header of the message being received */
+    size_t         got;     /* Its bytes so far, including the header */
     char           *payload;
 } demo_oob_t;
 
@@ -75,7 +75,7 @@ typedef struct {
 /** Accept one client; @a port_file (if any) receives the port. */
 int demo_oob_accept(demo_oob_t *oob, const char *port, const char *port_file);
 
-/** Connect to the server, which may still be starting. */
+/** Connect to the server, which may not be ready yet. */
 int demo_oob_connect(demo_oob_t *oob, const char *host, const char *port);
 
 void demo_oob_close(demo_oob_t *oob);
@@ -84,14 +84,14 @@ int demo_oob_send(demo_oob_t *oob, demo_oob_type_t type, const void *payload,
                   size_t length);
 
 /**
- * Take in what has arrived, without waiting.
+ * Receive data that has arrived, without waiting.
  *
  * @param [out] type_p    Type of the message.
- * @param [out] length_p  Length of its payload, which is at oob->payload with
- *                        a zero behind it, until the next call.
+ * @param [out] length_p  Length of its payload, which is at oob->payload, followed by a
+ *                       zero, until the next call.
  *
- * @return 1 if a message is complete, 0 if not yet, -1 if the other side is
- *         gone or sends nonsense (@a error_p says which).
+ * @return 1 if a message is complete, 0 if not yet, -1 if the other side has
+ *         closed the connection or sent invalid data (see @a error_p).
  */
 int demo_oob_poll(demo_oob_t *oob, demo_oob_type_t *type_p, size_t *length_p,
                   char error_p[DEMO_TEXT_LEN]);

@@ -42,11 +42,11 @@ static void demo_opts_usage(void)
            "the server. Transports are chosen as for any UCX program, for\n"
            "instance with UCX_TLS.\n"
            "\n"
-           "  -p, --port PORT       TCP port to exchange addresses over\n"
+           "  -p, --port PORT       TCP port for the exchange of addresses\n"
            "                        (13400; 0: any free one, server only)\n"
            "  -P, --port-file FILE  server: write the port into this file\n"
            "  -w, --workers N       number of workers, 1 to %d (2)\n"
-           "  -t, --time SECONDS    client: how long the load lasts (10);\n"
+           "  -t, --time SECONDS    client: duration of the load (10);\n"
            "                        SIGINT ends it before\n"
            "  -n, --ops N           client: end it after N operations\n"
            "  -r, --rate N          client: at most N operations per second\n"
@@ -54,7 +54,7 @@ static void demo_opts_usage(void)
            "  -g, --give-up SECONDS fail if nothing completes for so long"
            " (30)\n"
            "  -e, --err-mode MODE   client: peer or none (peer)\n"
-           "  -l, --ledger FILE     client: write down each put\n"
+           "  -l, --ledger FILE     client: record each put in this file\n"
            "  -S, --summary FILE    write the summary line into this file, "
            "too\n"
            "  -W, --wakeup          sleep on UCP's event descriptor when idle\n"
@@ -171,7 +171,7 @@ static int demo_opts_set(demo_opts_t *opts, int opt)
     return ret;
 }
 
-/* What is left behind the options: the role, and the client's host */
+/* Arguments after the options: the role, and the client's host */
 static int demo_opts_role(int argc, char **argv, demo_opts_t *opts)
 {
     int left = argc - optind;
@@ -191,7 +191,7 @@ static int demo_opts_role(int argc, char **argv, demo_opts_t *opts)
         return 0;
     }
 
-    demo_error("say 'server' or 'client HOST'; --help tells more");
+    demo_error("expected 'server' or 'client HOST'; see --help");
     return -1;
 }
 

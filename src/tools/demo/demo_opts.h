@@ -19,8 +19,8 @@ typedef struct {
     const char              *ledger_file; /* Client: every put that it posted */
     const char              *summary_file;
     unsigned                num_workers;
-    double                  seconds;      /* How long the load lasts */
-    double                  give_up;      /* Without a completion, seconds */
+    double                  seconds;      /* Duration of the load */
+    double                  give_up;      /* Limit without a completion */
     uint64_t                max_ops;      /* 0 for no limit */
     uint64_t                rate;         /* Operations per second, 0: any */
     uint64_t                seed;
@@ -34,8 +34,7 @@ typedef struct {
  *
  * @param [out] opts_p  The options, on success only.
  *
- * @return 0 to go on, 1 if the help was printed, -1 if there was an error,
- *         which has been printed.
+ * @return 0 to continue, 1 if the help was printed, -1 after an error message.
  */
 int demo_opts_parse(int argc, char **argv, demo_opts_t *opts_p);
 

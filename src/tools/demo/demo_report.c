@@ -14,7 +14,7 @@
 
 
 #define DEMO_REPORT_INTERVAL (DEMO_NSEC / 2)
-#define DEMO_REPORT_PAUSE    (DEMO_NSEC / 20) /* Worth telling */
+#define DEMO_REPORT_PAUSE    (DEMO_NSEC / 20) /* Shorter ones are not printed */
 
 
 static const char *demo_op_names[DEMO_OP_LAST] = {
@@ -108,7 +108,7 @@ void demo_report_tick(demo_stats_t *stats, uint64_t now)
     stats->tick_pause     = 0;
 }
 
-/* All in one line, key=value, the error text last */
+/* One line of key=value, with the error text last */
 static void demo_report_line(FILE *file, const demo_stats_t *stats,
                              const demo_verdict_t *verdict, int ok)
 {
@@ -163,7 +163,7 @@ static void demo_report_readable(const demo_stats_t *stats,
     printf("  %-16s %10" PRIu64 " compared, %" PRIu64 " wrong\n",
            "client: gets", gets, stats->bad_contents);
     if (verdict == NULL) {
-        printf("  %-16s %10s\n", "server", "could not be checked");
+        printf("  %-16s %10s\n", "server", "no verdict");
         return;
     }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the client counts, and how it is shown: progress lines, a summary for
- * people, and one for programs.
+ * The client's counters and reports: progress lines, a summary for users, and one for
+ * programs.
  */
 #ifndef DEMO_REPORT_H
 #define DEMO_REPORT_H
@@ -24,12 +24,12 @@ typedef struct {
     uint64_t     failed;       /* Completed with an error */
     uint64_t     doubled;      /* Completed more than once */
     uint64_t     bad_contents; /* Gets which returned wrong data */
-    char         error[DEMO_TEXT_LEN]; /* The first thing that went wrong */
+    char         error[DEMO_TEXT_LEN]; /* The first error */
 
     uint64_t     start;        /* Of the load */
     uint64_t     busy_since;   /* Last completion, or first post after idling */
     uint64_t     pause;        /* Longest time without a completion */
-    uint64_t     pause_at;     /* When that one began */
+    uint64_t     pause_at;     /* Start of that pause */
 
     uint64_t     tick;         /* Time of the last progress line */
     uint64_t     tick_completed;
@@ -58,10 +58,10 @@ void demo_report_tick(demo_stats_t *stats, uint64_t now);
 /**
  * Print both summaries.
  *
- * @param [in] verdict  What the server found, or NULL if it said nothing.
- * @param [in] path     A file that the summary line goes to as well, or NULL.
+ * @param [in] verdict  The server's verdict, or NULL if there is none.
+ * @param [in] path     A file for the summary line, or NULL.
  *
- * @return Nonzero if all is well.
+ * @return Nonzero if there was no error.
  */
 int demo_report_summary(const demo_stats_t *stats,
                         const demo_verdict_t *verdict, const char *path);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The two sides of the demo, called by main.
+ * The two sides of the demo.
  */
 #ifndef DEMO_ROLES_H
 #define DEMO_ROLES_H

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The server: memory that the client reads and writes, a receiver of active
- * messages, and at the end the judge of both.
+ * The server: memory that the client reads and writes, and a receiver of active
+ * messages. In the end it checks both.
  */
 #include "demo_layout.h"
 #include "demo_oob.h"
@@ -20,7 +20,7 @@
 typedef struct demo_server demo_server_t;
 
 
-/* What came in on one endpoint */
+/* Messages of one endpoint */
 typedef struct {
     uint64_t next_seq;
     uint64_t messages;
@@ -34,11 +34,11 @@ typedef struct {
 } demo_server_arg_t;
 
 
-/* A rendezvous message whose data is on its way */
+/* A rendezvous message whose data is in flight */
 typedef struct {
     demo_server_t *server;
     demo_am_hdr_t hdr;
-    int           done; /* Guards against a second completion */
+    int           done; /* Detects a second completion */
     char          data[];
 } demo_server_recv_t;
 
@@ -75,7 +75,7 @@ static void demo_server_error(demo_server_t *server, const char *format, ...)
     va_end(ap);
 }
 
-/* Contents of a message that is known to be the next one */
+/* Check the contents of the next message */
 static void demo_server_received(demo_server_t *server,
                                  const demo_am_hdr_t *hdr, const void *data)
 {
@@ -246,7 +246,7 @@ static int demo_server_init(demo_server_t *server)
     return 0;
 }
 
-/* Progress until a message of this type comes. 0, or -1 if it won't. */
+/* Progress until a message of this type arrives. 0, or -1 after an error. */
 static int demo_server_wait(demo_server_t *server, demo_oob_type_t wanted,
                             size_t *length_p)
 {
@@ -285,7 +285,7 @@ static int demo_server_wait(demo_server_t *server, demo_oob_type_t wanted,
     }
 }
 
-/* Append to a message; it was sized for all that is appended */
+/* Append to a message, which is long enough */
 static void demo_server_append(char **next_p, const void *data, size_t length)
 {
     memcpy(*next_p, data, length);
@@ -387,7 +387,7 @@ static int demo_server_welcome(demo_server_t *server)
     return ret;
 }
 
-/* The client has sent all; wait for what is still on its way */
+/* The client has sent everything; wait for messages in flight */
 static int demo_server_wait_messages(demo_server_t *server,
                                      const demo_totals_t *totals)
 {
@@ -450,7 +450,7 @@ static void demo_server_check_slot(demo_server_t *server, unsigned ep,
     }
 }
 
-/* Memory must be as if each put ran once, in order: the last one wins */
+/* Memory must be as after one execution of each put, in order */
 static void
 demo_server_check_memory(demo_server_t *server, const uint64_t *slots)
 {
@@ -534,7 +534,7 @@ int demo_server_run(const demo_opts_t *opts)
     ret = demo_server_serve(&server);
     demo_oob_close(&server.oob);
     if (server.in_flight > 0) {
-        /* Data may still come in: buffers stay until the process ends */
+        /* Data may still arrive, so keep the buffers until the process exits */
         return EXIT_FAILURE;
     }
 

@@ -1,17 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Judge of the demo: compares the puts that the client wrote into its ledger
- * with what the emulator's trace says was executed in the server's memory.
- * Every put must have been executed once, as a whole, and in posting order on
- * its endpoint. Called by contrib/demo.sh:
+ * The judge of the demo: compares the puts in the client's ledger with the executions
+ * in the emulator's trace. Each put must have been executed once, as a whole, and in
+ * posting order on its endpoint. Called by contrib/demo.sh:
  *
  *     mlx5emu trace --json | demo_trace_check LEDGER HOST
  *
- * A put may travel as several messages (UCX cuts it), which must then cover it
- * from the front to the end without an overlap. A message that was cut in the
- * middle by a failing link ("partial") was not executed; what must not happen
- * is that its rest arrives after the put was repeated.
+ * UCX may send a put as several messages, which must cover it from the start to the end
+ * without an overlap. A message that a failing link has cut ("partial") was not
+ * executed, but its rest must not arrive after the put was repeated.
  */
 #include "demo_word.h"
 
@@ -24,10 +22,10 @@
 #include <string.h>
 
 
-#define CHECK_MAX_SHOWN 10 /* Errors that are printed; all are counted */
+#define CHECK_MAX_SHOWN 10 /* Maximum errors to print; all are counted */
 
 
-/* A put of the ledger, and how much of it was executed */
+/* A put of the ledger, and its executed length */
 typedef struct {
     uint64_t address;
     uint64_t length;
@@ -42,7 +40,7 @@ typedef struct {
 } check_ep_t;
 
 
-/* A message of which the trace has seen some packets */
+/* A message with some packets in the trace */
 typedef struct {
     uint64_t qpn;
     uint64_t src_qpn;
@@ -71,14 +69,14 @@ typedef struct {
     check_partial_t *partials;
     size_t          num_partials;
     uint64_t        host;        /* Of the server */
-    uint64_t        area;        /* Where the client puts: address, length */
+    uint64_t        area;        /* Of the client's puts: address, length */
     uint64_t        area_length;
     uint64_t        last_seq;    /* Of the trace */
     uint64_t        puts;        /* In the ledger */
     uint64_t        executed;    /* Puts */
-    uint64_t        messages;    /* That they travelled in */
-    uint64_t        suppressed;  /* Came again and were not executed */
-    uint64_t        cut;         /* Parts of messages which were given up */
+    uint64_t        messages;    /* Messages of these puts */
+    uint64_t        suppressed;  /* Repeated and not executed */
+    uint64_t        cut;         /* Parts of abandoned messages */
     uint64_t        errors;
 } check_t;
 
@@ -185,7 +183,7 @@ static void check_read_ledger(check_t *check, const char *path)
     fclose(file);
 }
 
-/* A number: as such, or as text, which may be hexadecimal */
+/* A number, or the text of one, which may be hexadecimal */
 static uint64_t check_number(json_t *object, const char *key, int mandatory)
 {
     json_t *value = json_object_get(object, key);
@@ -222,7 +220,7 @@ static void check_parse_entry(json_t *object, check_entry_t *entry_p)
     entry_p->last      = check_number(object, "last", 1);
 }
 
-/* The put that a part of the area belongs to, by the word in front of it */
+/* The put of a part of the area, by its first word */
 static check_put_t *
 check_find(check_t *check, const check_entry_t *entry, unsigned *ep_p,
            uint64_t *seq_p)
@@ -296,7 +294,7 @@ static void check_executed(check_t *check, check_ep_t *ep, check_put_t *put,
     }
 }
 
-/* The message in progress from one queue to another, or a free place */
+/* The unfinished message from one queue to another, or a free place */
 static check_partial_t *
 check_partial_get(check_t *check, const check_entry_t *entry)
 {
@@ -377,7 +375,7 @@ static void check_entry(check_t *check, check_entry_t *entry)
         strncmp(entry->op, "write", strlen("write")) ||
         (entry->address + entry->length <= check->area) ||
         (entry->address >= check->area + check->area_length)) {
-        return; /* Not to where the puts go */
+        return; /* Not in the area of the puts */
     }
 
     if (entry->duplicate) {

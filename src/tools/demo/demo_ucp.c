@@ -13,7 +13,7 @@
 #include <time.h>
 
 
-#define DEMO_IDLE_ROUNDS 2000 /* Polls before the processor is given away */
+#define DEMO_IDLE_ROUNDS 2000 /* Polls before it yields the CPU */
 #define DEMO_IDLE_NSEC   50000
 #define DEMO_SLEEP_MSEC  5    /* Longest sleep on event descriptors */
 

@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * UCP objects as both sides need them: a context, several workers, registered
- * memory.
+ * UCP objects of both sides: a context, several workers, registered memory.
  */
 #ifndef DEMO_UCP_H
 #define DEMO_UCP_H
@@ -17,7 +16,7 @@ typedef struct {
     ucp_worker_h  workers[DEMO_MAX_WORKERS];
     int           event_fds[DEMO_MAX_WORKERS];
     unsigned      num_workers;
-    unsigned      idle;     /* Rounds in a row in which nothing happened */
+    unsigned      idle;     /* Consecutive rounds without an event */
     int           wakeup;
 } demo_ucp_t;
 
@@ -34,8 +33,8 @@ int demo_ucp_init(demo_ucp_t *ucp, const demo_opts_t *opts);
 void demo_ucp_cleanup(demo_ucp_t *ucp);
 
 /**
- * Progress all workers once. After many rounds in which nothing happened, give
- * the processor away for a moment: both sides may share it.
+ * Progress all workers once. After many rounds without an event, yield the CPU, which
+ * both sides may share.
  *
  * @return Number of events.
  */

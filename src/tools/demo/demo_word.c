@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Contents that say where they belong, see demo_word.h.
+ * Contents that identify their place, see demo_word.h.
  */
 #include "demo_word.h"
 
@@ -15,7 +15,7 @@ static void demo_word_describe(uint64_t word, char *buffer, size_t max)
     static const char *names[] = {"put", "message", "source", "?"};
 
     if ((word >> 56) != DEMO_WORD_MAGIC) {
-        snprintf(buffer, max, "0x%" PRIx64 " (nothing of ours)", word);
+        snprintf(buffer, max, "0x%" PRIx64 " (not a put of the demo)", word);
         return;
     }
 
@@ -44,7 +44,7 @@ int demo_word_check(const void *buffer, size_t length, uint64_t first,
     size_t i;
 
     for (i = 0; i < length / sizeof(word); ++i) {
-        /* A received payload needn't be aligned */
+        /* A received payload may be unaligned */
         memcpy(&word, bytes + (i * sizeof(word)), sizeof(word));
         if (word != first + i) {
             demo_word_describe(first + i, wanted, sizeof(wanted));

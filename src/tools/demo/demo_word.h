@@ -1,11 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Checked contents: every 8-byte word that travels says of which operation,
- * on which endpoint, and at which place of it it is. So one lost, repeated,
- * misplaced or torn word is found, and a fragment of an operation identifies
- * itself wherever it is cut. Called by both sides, and by the checker of the
- * trace, which knows the same layout (contrib/trace_check.py).
+ * Checked contents: each 8-byte word identifies its operation, endpoint and place. So a
+ * lost, repeated, misplaced or torn word is detected, and a fragment of an operation
+ * identifies itself. Used by both sides, and by the judge of the trace
+ * (demo_trace_check.c).
  *
  *      63      56 55 54 53    48 47                      17 16            0
  *     +----------+-----+--------+--------------------------+---------------+
@@ -48,7 +47,7 @@ void demo_word_fill(void *buffer, size_t length, uint64_t first);
  *
  * @param [out] error_p  A description of the first difference, if any.
  *
- * @return Nonzero if all of them are right.
+ * @return Nonzero if all of them are correct.
  */
 int demo_word_check(const void *buffer, size_t length, uint64_t first,
                     char error_p[DEMO_TEXT_LEN]);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What both hosts have: results, the context of a run, and the table of checks.
+ * Common definitions: results, the context of a run, and the table of checks.
  */
 #ifndef CHECK_DEF_H_
 #define CHECK_DEF_H_
@@ -13,16 +13,16 @@
 #define CHECK_MAX_ROWS 192
 
 
-/** What a check has found. */
+/** Result of a check. */
 typedef enum check_status {
     CHECK_OK,
-    CHECK_NOTE,     /**< A fact, neither good nor bad */
-    CHECK_WARN,     /**< rc_varuna copes with it; the text says at what price */
-    CHECK_UNTESTED, /**< Not known: rc_varuna can't be trusted on it */
+    CHECK_NOTE,     /**< Information without an effect on the result */
+    CHECK_WARN,     /**< rc_varuna works, with the drawback in the text */
+    CHECK_UNTESTED, /**< Unknown, so rc_varuna cannot be trusted */
     CHECK_FAIL
 } check_status_t;
 
-/** What the program ends with. */
+/** Exit status. */
 enum {
     CHECK_EXIT_OK,
     CHECK_EXIT_FAIL,
@@ -40,7 +40,7 @@ typedef struct check_opts {
     const char *cut;
     const char *restore;
     const char *kill;
-    int        link;      /**< That those commands affect; -1: the last one */
+    int        link;      /**< For these commands; -1: the last one */
     int        is_quick;
     int        is_json;
 } check_opts_t;
@@ -48,18 +48,18 @@ typedef struct check_opts {
 typedef struct check_run {
     check_opts_t     opts;
     check_nics_t     nics;
-    int              fd;    /**< To the other host */
+    int              fd;    /**< Connection to the other host */
     check_hello_t    peer;  /**< Its ports */
-    unsigned         links; /**< Ports that both have */
+    unsigned         links; /**< Ports of both hosts */
     check_wire_row_t rows[CHECK_MAX_ROWS];
     unsigned         num_rows;
-    int              lost;  /**< The other host is gone */
+    int              lost;  /**< The other host has closed the connection */
 } check_run_t;
 
 /** A check: a row of the table. */
 typedef struct check_entry {
     const char *name;
-    int        is_local;  /**< Both hosts run it, each for itself */
+    int        is_local;  /**< Each host runs it alone */
     void       (*run)(check_run_t *run);
     const char *means;    /**< What a failure means */
     const char *advice;   /**< What to change */
@@ -69,10 +69,10 @@ typedef struct check_entry {
 /** The table, which ends with an entry without a name. */
 extern const check_entry_t check_table[];
 
-/** @return the entry of a name, or NULL. */
+/** @return The entry of a name, or NULL. */
 const check_entry_t *check_find(const char *name);
 
-/** Whether a list has nothing but names of checks that run by themselves. */
+/** @return Whether a list has only names of checks that can be selected. */
 int check_only_ok(const char *list);
 
 /** Run all local checks, or all others. */
@@ -83,13 +83,13 @@ void check_row(check_run_t *run, const char *name, check_status_t status,
                const char *where, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/** Print all results. @return the status for exit(). */
+/** Print all results. @return The status for exit(). */
 int check_report(const check_run_t *run);
 
-/** The address of the other host's port in the format of ours. */
+/** Convert the address of the other host's port. */
 const check_wire_port_t *check_peer_port(const check_run_t *run, unsigned port);
 
-/* The checks, by file */
+/* Checks, by file */
 void check_inventory(check_run_t *run);
 void check_order_mask(check_run_t *run);
 void check_limits(check_run_t *run);

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Tells whether rc_varuna can be trusted on the NICs of two hosts. It uses libibverbs
- * and mlx5dv, nothing of UCX. See rc_varuna_check(1).
+ * Checks whether rc_varuna can be trusted on the NICs of two hosts. It uses libibverbs
+ * and mlx5dv, without UCX. See rc_varuna_check(1).
  *
  *   client: check_main.c --> check_table.c --> checks_*.c --> check_pair.c --> TCP
  *   server: check_main.c --> check_server.c   (its local checks: check_table.c)
@@ -41,17 +41,17 @@ static void check_usage(FILE *stream)
             "  -d, --devices LIST  ports in the order of links, such as mlx5_0:1,"
             "mlx5_1:1\n"
             "  -p, --port PORT     TCP port of the server (" CHECK_TCP_PORT ")\n"
-            "      --bind ADDRESS  where the server listens (everywhere)\n"
+            "      --bind ADDRESS  address on which the server listens (all)\n"
             "      --quick         take less than 30 s\n"
             "      --only LIST     run only these checks; the status is then never 0\n"
             "      --json          print JSON, not a table\n"
             "  -l, --link N        the link that these commands act on (the last):\n"
-            "      --cut CMD       cut it; without this, a person is asked\n"
+            "      --cut CMD       cut it; without this, you are asked to do it\n"
             "      --restore CMD   restore it\n"
             "      --kill CMD      take this host's NIC down\n"
             "  -V, --version       show the version\n"
-            "  -h, --help          this text\n\n"
-            "Exit status: 0 if rc_varuna can be trusted, 1 if not, 2 for a wrong "
+            "  -h, --help          show this help\n\n"
+            "Exit status: 0 if rc_varuna can be trusted, 1 if not, 2 for wrong "
             "command line,\n3 if something could not be tested.\n");
 }
 
@@ -66,7 +66,7 @@ static int check_number(const char *text, int max)
             (value > max)) ? -1 : (int)value;
 }
 
-/* @return -1 to go on, otherwise the status to exit with */
+/* @return -1 to continue, otherwise the exit status */
 static int check_parse(int argc, char **argv, check_opts_t *opts)
 {
     static const struct option options[] = {
@@ -147,8 +147,8 @@ static int check_parse(int argc, char **argv, check_opts_t *opts)
     }
 
     if (optind + 1 != argc) {
-        fprintf(stderr, CHECK_PROGRAM ": say \"server\", or which host is it; --help "
-                "tells more\n");
+        fprintf(stderr, CHECK_PROGRAM ": expected \"server\" or the server's host; see "
+                "--help\n");
         return CHECK_EXIT_USAGE;
     }
 
@@ -177,7 +177,7 @@ static int check_client_hello(check_run_t *run)
     }
 
     if (!check_oob_hello_ok(&run->peer) || (run->peer.num_ports == 0)) {
-        fprintf(stderr, CHECK_PROGRAM ": the server's ports make no sense\n");
+        fprintf(stderr, CHECK_PROGRAM ": the server's ports are invalid\n");
         return -1;
     }
 
@@ -191,7 +191,7 @@ static int check_client_hello(check_run_t *run)
     return 0;
 }
 
-/* The results of the server's local checks, behind ours */
+/* Append the results of the server's local checks */
 static int check_client_rows(check_run_t *run)
 {
     unsigned max                = CHECK_MAX_ROWS - run->num_rows;
@@ -207,7 +207,7 @@ static int check_client_rows(check_run_t *run)
     count = head.length / sizeof(*row);
     if ((head.type != CHECK_MSG_ROWS) || (head.error != 0) || (count == 0) ||
         (head.length % sizeof(*row))) {
-        fprintf(stderr, CHECK_PROGRAM ": the server's results make no sense\n");
+        fprintf(stderr, CHECK_PROGRAM ": the server's results are invalid\n");
         return -1;
     }
 
@@ -217,7 +217,7 @@ static int check_client_rows(check_run_t *run)
         row->where[sizeof(row->where) - 1]  = '\0';
         row->text[sizeof(row->text) - 1]    = '\0';
         if ((row->status > CHECK_FAIL) || (check_find(row->name) == NULL)) {
-            fprintf(stderr, CHECK_PROGRAM ": the server's results make no sense\n");
+            fprintf(stderr, CHECK_PROGRAM ": the server's results are invalid\n");
             return -1;
         }
     }

@@ -23,8 +23,7 @@ double check_now(void)
     return ts.tv_sec + (ts.tv_nsec * 1e-9);
 }
 
-/* Whether a list has a port, as DEVICE or DEVICE:PORT. The place is that in the list,
- * or -1. */
+/* @return The index of a port in a list, as DEVICE or DEVICE:PORT, or -1. */
 static int check_nics_place(const char *devices, const char *name, unsigned port)
 {
     size_t length = strlen(name);
@@ -155,7 +154,7 @@ static int check_nic_init(check_nic_t *nic, struct ibv_device *device,
     return (nic->mr == NULL) ? ((errno != 0) ? errno : ENOMEM) : 0;
 }
 
-/* Ports of one device that the list has, at their places */
+/* Add the ports of one device that are in the list, at their indexes */
 static int check_nics_add(check_nics_t *nics, const char *devices,
                           struct ibv_device *device)
 {

@@ -20,7 +20,7 @@ typedef struct check_nic {
     check_wire_port_t      wire;
     uint8_t                port;
     uint8_t                gid_index;
-    int                    has_dv;    /**< mlx5dv serves it */
+    int                    has_dv;    /**< mlx5dv supports it */
     int                    has_devx;
     struct ibv_pd          *pd;
     struct ibv_mr          *mr;
@@ -54,12 +54,12 @@ int check_nics_open(check_nics_t *nics, const char *devices);
 /** Read the port's state and addresses again. @return 0 or errno. */
 int check_nic_refresh(check_nic_t *nic);
 
-/** Ask the device by a DEVX command of its own format. @return 0 or errno. */
+/** Execute a DEVX command. @return 0 or errno. */
 int check_nic_command(const check_nic_t *nic, unsigned opcode, unsigned op_mod,
                       uint32_t word2, void *out, size_t out_length);
 
-/** Make a queue pair in the state INIT; with @a with_srq, which it then has no receive
- *  queue of its own. @return 0 or errno. */
+/** Create a queue pair in state INIT, with a shared receive queue if @a with_srq.
+ *  @return 0 or errno. */
 int check_qp_create(check_nic_t *nic, int with_srq, check_qp_t *qp);
 
 /** Connect it. @return 0 or errno. */
@@ -71,17 +71,18 @@ int check_qp_modify(check_qp_t *qp, enum ibv_qp_state state);
 
 void check_qp_destroy(check_qp_t *qp);
 
-/** The next PSN that it expects, as verbs and DEVX have it. */
+/** Read the next expected PSN by verbs and by DEVX. */
 void check_qp_psn(const check_qp_t *qp, check_psn_t *psn);
 
-/** Write our memory at an offset to the other host's. @return 0 or errno. */
+/** Write local memory at an offset to the other host's. @return 0 or errno. */
 int check_qp_write(check_qp_t *qp, uint32_t local, uint32_t length,
                    uint32_t remote);
 
-/** Poll until all is completed, or one has failed. @return 0; ETIMEDOUT; EIO. */
+/** Poll until all requests have completed, or one has failed. @return 0; ETIMEDOUT;
+ *  EIO. */
 int check_qp_wait(check_qp_t *qp, double seconds);
 
-/** Fill slots of our memory as check_scan_t has it. */
+/** Fill slots of local memory according to check_scan_t. */
 void check_nic_fill(check_nic_t *nic, const check_scan_t *scan);
 
 double check_now(void);

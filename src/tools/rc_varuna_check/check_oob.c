@@ -117,7 +117,7 @@ static int check_oob_send_all(int fd, const void *data, size_t length)
                 continue;
             }
 
-            fprintf(stderr, "rc_varuna_check: the other host is gone: %s\n",
+            fprintf(stderr, "rc_varuna_check: cannot send to the other host: %s\n",
                     strerror(errno));
             return -1;
         }
@@ -144,7 +144,7 @@ int check_oob_send(int fd, check_msg_t type, int error, const void *body,
            check_oob_send_all(fd, body, length) : -1;
 }
 
-/* @return bytes, fewer than asked for if the other host closes the connection; -1 */
+/* @return Bytes, fewer than requested if the other host closes the connection; or -1 */
 static ssize_t check_oob_recv_all(int fd, void *data, size_t length)
 {
     size_t total = 0;
@@ -173,7 +173,7 @@ static ssize_t check_oob_recv_all(int fd, void *data, size_t length)
 static int check_oob_head_ok(const check_head_t *head, size_t max)
 {
     if (head->magic != CHECK_MAGIC) {
-        fprintf(stderr, "rc_varuna_check: the other side is no rc_varuna_check, or "
+        fprintf(stderr, "rc_varuna_check: the other side is not rc_varuna_check, or "
                 "has another byte order\n");
     } else if (head->version != CHECK_VERSION) {
         fprintf(stderr, "rc_varuna_check: the other host has version %u of the "
@@ -181,7 +181,7 @@ static int check_oob_head_ok(const check_head_t *head, size_t max)
                 head->version, CHECK_VERSION);
     } else if ((head->type >= CHECK_MSG_LAST) || (head->length > max) ||
                (head->error < 0) || ((head->error != 0) && (head->length != 0))) {
-        fprintf(stderr, "rc_varuna_check: the other host sends a wrong message "
+        fprintf(stderr, "rc_varuna_check: the other host sent a wrong message "
                 "(type %u, %u bytes)\n", head->type, head->length);
     } else {
         return 1;
@@ -212,7 +212,7 @@ int check_oob_recv(int fd, check_head_t *head, void *body, size_t max)
     }
 
     if (got >= 0) {
-        fprintf(stderr, "rc_varuna_check: the other host went away\n");
+        fprintf(stderr, "rc_varuna_check: the other host closed the connection\n");
     }
     return -1;
 }
@@ -230,7 +230,7 @@ int check_oob_call(int fd, check_msg_t type, const void *in, size_t in_length,
     ret = check_oob_recv(fd, &head, out, out_length);
     if (ret != 0) {
         if (ret > 0) {
-            fprintf(stderr, "rc_varuna_check: the other host went away\n");
+            fprintf(stderr, "rc_varuna_check: the other host closed the connection\n");
         }
         return -1;
     }

@@ -10,28 +10,28 @@
 
 #include <stddef.h>
 
-/** @return a socket that listens, or -1. */
+/** @return A listening socket, or -1. */
 int check_oob_listen(const char *host, const char *port);
 
-/** @return a connection to a server, or -1. */
+/** @return A connection to a server, or -1. */
 int check_oob_connect(const char *host, const char *port);
 
-/** Bound the time in which the other host must send or take something. */
+/** Limit the time in which the other host must send or receive. */
 void check_oob_timeout(int fd, unsigned seconds);
 
 int check_oob_send(int fd, check_msg_t type, int error, const void *body,
                    size_t length);
 
-/** Receive a message, whose header is checked. @return 0; 1 if the other host has
- *  closed the connection before a message; -1. */
+/** Receive a message, and check its header. @return 0; 1 if the other host has closed
+ *  the connection before a message; -1 on an error. */
 int check_oob_recv(int fd, check_head_t *head, void *body, size_t max);
 
-/** Ask the server. The answer must have exactly @a out_length bytes. @return 0, a
- *  positive errno of the server, or -1 if the server is gone or talks nonsense. */
+/** Send a request. The answer must have exactly @a out_length bytes. @return 0, a
+ *  positive errno of the server, or -1 without a valid answer. */
 int check_oob_call(int fd, check_msg_t type, const void *in, size_t in_length,
                    void *out, size_t out_length);
 
-/** Whether all that a host said of itself is within bounds. */
+/** @return Whether all values of a host's hello are valid. */
 int check_oob_hello_ok(const check_hello_t *hello);
 
 #endif

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the two hosts send each other over TCP: requests of the client, each of which
- * the server answers. A host of the other byte order sees a wrong magic number.
+ * The TCP protocol of the two hosts: the server answers each request of the client. A
+ * host with another byte order receives a wrong magic number.
  */
 #ifndef CHECK_PROTO_H_
 #define CHECK_PROTO_H_
@@ -15,15 +15,15 @@
 #define CHECK_MAX_BODY  32768
 #define CHECK_TCP_PORT  "18520"
 #define CHECK_MEM_SIZE  (1u << 20) /* Of the server, per port */
-#define CHECK_LOG       (CHECK_MEM_SIZE - 8192) /* Where the log entries are */
+#define CHECK_LOG       (CHECK_MEM_SIZE - 8192) /* Offset of the log entries */
 #define CHECK_LOG_LEN   1024       /* Entries */
 
 typedef enum check_msg {
     CHECK_MSG_HELLO,  /* check_hello_t */
-    CHECK_MSG_ROWS,   /* Answer: check_wire_row_t, as many as there are */
+    CHECK_MSG_ROWS,   /* Answer: an array of check_wire_row_t */
     CHECK_MSG_OPEN,   /* check_open_t */
     CHECK_MSG_QUERY,  /* Answer: check_psn_t */
-    CHECK_MSG_FENCE,  /* The same, once the queue pair is in ERR */
+    CHECK_MSG_FENCE,  /* The same, after the queue pair is in ERR */
     CHECK_MSG_RESET,  /* Answer: check_reply_t */
     CHECK_MSG_SCAN,   /* check_scan_t */
     CHECK_MSG_WATCH,  /* check_scan_t; the server watches until the next request */
@@ -85,8 +85,8 @@ typedef struct check_psn {
     uint64_t hash;  /* Of the memory, right after ERR */
 } check_psn_t;
 
-/* Slots of size bytes, from the start of the memory; slot i holds base + i in all its
- * words once it is written */
+/* Slots of size bytes, from the start of the memory. All words of slot i are base + i
+ * after it was written. */
 typedef struct check_scan {
     uint32_t count;
     uint32_t size;
@@ -94,8 +94,8 @@ typedef struct check_scan {
 } check_scan_t;
 
 typedef struct check_scanned {
-    uint32_t whole;   /* Slots that are written */
-    uint32_t prefix;  /* ... before the first one that is not */
+    uint32_t whole;   /* Written slots */
+    uint32_t prefix;  /* ... before the first one that is not written */
     uint64_t hash;    /* Of all of them */
 } check_scanned_t;
 

@@ -25,7 +25,7 @@ void check_row(check_run_t *run, const char *name, check_status_t status,
     va_list ap;
 
     if (run->num_rows == CHECK_MAX_ROWS) {
-        run->rows[CHECK_MAX_ROWS - 1].status = CHECK_FAIL; /* Never lose a failure */
+        run->rows[CHECK_MAX_ROWS - 1].status = CHECK_FAIL; /* Do not lose a failure */
         return;
     }
 
@@ -39,7 +39,7 @@ void check_row(check_run_t *run, const char *name, check_status_t status,
     va_end(ap);
 }
 
-/* Names of devices and texts of the other host may have any byte. */
+/* Names of devices and texts of the other host may contain any bytes. */
 static void check_report_text(const char *text)
 {
     for (; *text != '\0'; ++text) {
@@ -101,7 +101,7 @@ static void check_report_json(const check_run_t *run, int status)
     printf("\n]}\n");
 }
 
-/* Each check's explanation once, below its results */
+/* Print the explanation of each check once, below its results */
 static void check_report_explain(const check_run_t *run)
 {
     const check_entry_t *entry;
@@ -144,6 +144,6 @@ int check_report(const check_run_t *run)
     check_report_explain(run);
     printf("\n%s\n", (status == CHECK_EXIT_OK) ? "rc_varuna can be trusted here." :
            (status == CHECK_EXIT_FAIL) ? "rc_varuna CANNOT be trusted here." :
-           "Not all could be tested; nothing that was tested failed.");
+           "No check failed, but some could not run.");
     return status;
 }

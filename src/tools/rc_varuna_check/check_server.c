@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The server, see check_server.h. All that a client sends is checked against what this
- * host has, before it is used.
+ * The server, see check_server.h. Checks all values from a client before it uses them.
  */
 #include "check_server.h"
 #include "check_oob.h"
@@ -15,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHECK_SERVER_IDLE 300 /* Seconds that a client may be silent: it may wait for a
-                                 person who pulls a cable */
+#define CHECK_SERVER_IDLE 300 /* Seconds without a request: the client may wait for a user
+                                    to pull a cable */
 
 
 typedef struct check_server {
@@ -52,7 +51,7 @@ static int check_server_hello(check_server_t *server, const check_hello_t *hello
     unsigned i;
 
     if (!check_oob_hello_ok(hello)) {
-        fprintf(stderr, CHECK_PROGRAM ": the client's ports make no sense\n");
+        fprintf(stderr, CHECK_PROGRAM ": the client's ports are invalid\n");
         return -1;
     }
 
@@ -148,7 +147,7 @@ static int check_server_psn(check_server_t *server, check_msg_t type)
     return check_oob_send(server->run->fd, type, 0, &out, sizeof(out));
 }
 
-/* @return whether all words of a slot have the value */
+/* @return Whether all words of a slot have the value */
 static int check_server_is_whole(const check_server_t *server, uint32_t slot,
                                  const check_scan_t *scan)
 {
@@ -181,7 +180,7 @@ static int check_server_scan(check_server_t *server, const check_scan_t *scan)
     return check_oob_send(server->run->fd, CHECK_MSG_SCAN, 0, &out, sizeof(out));
 }
 
-/* Look at each log entry, and at its data once it is there, until the next request */
+/* Poll log entries, and check the data of each new entry, until the next request */
 static int check_server_watch(check_server_t *server, const check_scan_t *scan)
 {
     const volatile uint64_t *log =
@@ -234,7 +233,7 @@ static int check_server_request(check_server_t *server, const check_head_t *head
     check_reply_t out = {0};
 
     if (head->length != lengths[head->type]) {
-        fprintf(stderr, CHECK_PROGRAM ": the client sends a wrong request\n");
+        fprintf(stderr, CHECK_PROGRAM ": the client sent a wrong request\n");
         return -1;
     }
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The table of checks, in the order in which they run. A function that gives results
- * of several names is in the row of the first one.
+ * The table of checks, in the order in which they run. A function with results of
+ * several names is in the row of the first one.
  */
 #include "check_def.h"
 
@@ -20,16 +20,16 @@ const check_entry_t check_table[] = {
      "Use ConnectX-4 or later with a firmware that has DC (over a bond: lag_dct), and "
      "a kernel with DEVX. Leave other devices out of UCX_RC_VARUNA_LINKS."},
     {"bond", 1, NULL,
-     "A bond is one link: losing both of its ports loses the link, and its change-over "
+     "A bond is one link: losing both of its ports loses the link, and its failover "
      "is the driver's.",
      "Take a second NIC as another link, or dissolve the bond and name its ports in "
      "UCX_RC_VARUNA_LINKS."},
     {"vf", 1, NULL,
      "A virtual function may report its port as active while the link is down.",
-     "Keep UCX_RC_VARUNA_HEARTBEAT_INTERVAL on; set the port's state to follow the "
+     "Keep UCX_RC_VARUNA_HEARTBEAT_INTERVAL on; make the port's state follow the "
      "link (ip link set DEV vf N state auto)."},
     {"ucx-device", 1, NULL,
-     "UCX may not know this device, and then guesses what it can do.",
+     "UCX may not know this device, and then assumes its capabilities.",
      "See UCX_IB_DEVICE_SPECS, or use a newer UCX."},
     {"ooo-sl-mask", 1, check_order_mask,
      "Adaptive routing may place a log entry before its data, so on DC an entry proves "
@@ -38,13 +38,13 @@ const check_entry_t check_table[] = {
      "levels are out of order, take one out of ar_sl_mask in the subnet manager. Keep "
      "UCX_RC_VARUNA_PSN=y, and set UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
     {"memlock", 1, check_limits,
-     "Memory is registered on every link, which a limit of locked memory may refuse.",
+     "Memory is registered on each link, which may exceed the limit of locked memory.",
      "ulimit -l unlimited, or memlock in /etc/security/limits.conf."},
     {"files", 1, NULL,
      "Each link opens files; a process with few descriptors cannot open all.",
      "ulimit -n 65536."},
     {"relaxed-ordering", 1, NULL,
-     "With relaxed ordering a log entry may come into memory before its data.",
+     "With relaxed ordering a log entry may be placed before its data.",
      "UCX_IB_PCI_RELAXED_ORDERING=off."},
     {"flush", 1, check_flush,
      "Requests of a stopped queue pair do not all complete, in order and with the "
@@ -52,7 +52,7 @@ const check_entry_t check_table[] = {
      "Update firmware and driver. UCX_RC_VARUNA_DRAIN_TIMEOUT bounds the wait."},
     {"last-wqe", 1, check_last_wqe,
      "LAST_WQE_REACHED is missing, so a fence cannot wait for it.",
-     "UCX_RC_VARUNA_PACKET_LIFETIME must then cover what is on its way: set it to 2s."},
+     "UCX_RC_VARUNA_PACKET_LIFETIME must then cover packets in flight: set it to 2s."},
     {"commands", 1, check_commands,
      "Commands to the NIC fail or are slow; each recovery needs some.",
      "Update firmware and driver. UCX_RC_VARUNA_GIVE_UP must be longer than a recovery "
@@ -64,10 +64,10 @@ const check_entry_t check_table[] = {
     {"planes", 0, NULL,
      "Ports of different links share a network. On RoCE, an ARP answer may name the "
      "wrong port (ARP flux).",
-     "Give each link a network of its own, or set arp_ignore=1 and arp_announce=2."},
+     "Give each link its own network, or set arp_ignore=1 and arp_announce=2."},
     {"gids", 1, check_gids,
-     "Addresses do not tell which ports can talk, so a wrong order of ports is not "
-     "noticed.",
+     "Addresses do not show which ports reach each other, so a wrong order of ports is "
+     "not detected.",
      "Give each subnet its own prefix (subnet_prefix of OpenSM; an IP network per link), "
      "or name the ports in UCX_RC_VARUNA_LINKS on every host."},
     {"psn", 0, check_psn,
@@ -80,16 +80,16 @@ const check_entry_t check_table[] = {
      "UCX_IB_AR_ENABLE=n, or another service level (UCX_IB_SL); "
      "UCX_IB_PCI_RELAXED_ORDERING=off. Keep UCX_RC_VARUNA_PSN=y."},
     {"fence-err", 0, check_fence,
-     "Writes that were accepted before ERR come into memory after it, so whoever reads "
-     "log or data at once sees too little.",
+     "Writes that were accepted before ERR are placed after it, so log and data that are "
+     "read at once are incomplete.",
      "No option helps: rc_varuna reads the log and repeats right after ERR. Keep "
-     "UCX_RC_VARUNA_PSN=y, which shows what was accepted, and don't use it where the time "
-     "shown is more than a fraction of a millisecond."},
+     "UCX_RC_VARUNA_PSN=y, which shows what was accepted, and do not use rc_varuna if "
+     "the time shown is more than a fraction of a millisecond."},
     {"fence-reset", 0, NULL,
      "Memory changes after the responder was reset: nothing can be concluded from it.",
      "Do not use rc_varuna on this NIC; report it to the vendor."},
     {"psn-memory", 0, NULL,
-     "The PSN does not tell which writes were executed.",
+     "The PSN does not show which writes were executed.",
      "UCX_RC_VARUNA_PSN=n if the PSN is wrong; see also order."},
     {"fused-post", 0, check_fused,
      "Posting a write and its log entry failed.",
@@ -99,15 +99,16 @@ const check_entry_t check_table[] = {
      "Run with --cut CMD and --restore CMD. If it failed: UCX_RC_VARUNA_PSN=n, and see "
      "order."},
     {"port-event", 0, NULL,
-     "Nobody tells this host that its link is down.",
-     "Keep the heartbeat on (UCX_RC_VARUNA_HEARTBEAT_INTERVAL), which then finds it."},
+     "This host gets no event when its link is down.",
+     "Keep the heartbeat on (UCX_RC_VARUNA_HEARTBEAT_INTERVAL), which then detects it."},
     {"loopback", 0, NULL, "", ""},
     {"addresses", 0, NULL,
-     "After a restored link, the port has other addresses than connections use.",
+     "After a restored link, the addresses of the port differ from those of its "
+     "connections.",
      "Make them permanent (a static IP address, a persistent LID), or restart the job "
      "after a flap; UCX_IB_GID_INDEX fixes an index."},
     {"dead-commands", 0, check_kill,
-     "A command to a dead NIC keeps its thread for that long.",
+     "A command to a dead NIC blocks its thread for this time.",
      "Raise UCX_RC_VARUNA_GIVE_UP and UCX_RC_VARUNA_PEER_TIMEOUT above it."},
     {"dead-writes", 0, NULL,
      "A NIC that is reported dead still writes.",

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What happens when a link is cut: by --cut CMD, or by a person who pulls the cable.
+ * Behavior when a link is cut, by --cut CMD or by pulling the cable.
  */
 #include "check_pair.h"
 
@@ -17,11 +17,11 @@
 #define CHECK_CUT_BEFORE 100
 #define CHECK_CUT_EVENT  3  /* Seconds */
 #define CHECK_CUT_RETRY  20 /* ... until the NIC must have given up */
-#define CHECK_CUT_ACTIVE 60 /* ... for a port to come up */
+#define CHECK_CUT_ACTIVE 60 /* ... until a port must be up */
 #define CHECK_CUT_BASE   0x6375000000000000ull
 
 
-/* @return 0 if it is done; otherwise nobody could do it */
+/* @return 0 if the link was cut, otherwise -1 */
 static int check_cut_do(const check_run_t *run, const char *command,
                         const char *request, unsigned link)
 {
@@ -41,7 +41,7 @@ static int check_cut_do(const check_run_t *run, const char *command,
     return ((fgets(line, sizeof(line), stdin) != NULL) && (line[0] != 's')) ? 0 : -1;
 }
 
-/* Take all events. @return whether one of these two was among them */
+/* Read all events. @return Whether there was one of these two */
 static int check_cut_events(check_nic_t *nic, enum ibv_event_type type1,
                             enum ibv_event_type type2, double seconds)
 {
@@ -58,7 +58,7 @@ static int check_cut_events(check_nic_t *nic, enum ibv_event_type type1,
     return found;
 }
 
-/* The writes in memory are those that the PSN has, whatever was acknowledged */
+/* The writes in memory must be those that the PSN covers */
 static void check_cut_evidence(check_run_t *run, check_qp_t *qp, unsigned link,
                                const check_scan_t *scan)
 {
@@ -83,12 +83,12 @@ static void check_cut_evidence(check_run_t *run, check_qp_t *qp, unsigned link,
     check_row(run, "cut-psn",
               ((accepted == scanned.whole) && (scanned.whole == scanned.prefix) &&
                (accepted >= qp->done)) ? CHECK_OK : CHECK_FAIL, where,
-              "%llu writes posted, %llu acknowledged; the PSN has %u, memory %u, of "
-              "which %u without a gap", (unsigned long long)qp->posted,
+              "%llu writes posted, %llu acknowledged; the PSN covers %u, memory has "
+              "%u, of which %u without a gap", (unsigned long long)qp->posted,
               (unsigned long long)qp->done, accepted, scanned.whole, scanned.prefix);
 }
 
-/* @return whether the link is cut */
+/* @return Whether the link is cut */
 static int check_cut_traffic(check_run_t *run, unsigned link)
 {
     check_scan_t scan = {.count = CHECK_CUT_COUNT, .size = CHECK_CUT_SIZE,
@@ -202,7 +202,7 @@ void check_cut(check_run_t *run)
     if (!check_pair_is_up(run, link) ||
         ((run->opts.cut == NULL) && !isatty(STDIN_FILENO))) {
         check_row(run, "cut-psn", CHECK_UNTESTED, nic->wire.name,
-                  "nobody cut the link: give --cut and --restore");
+                  "the link was not cut: give --cut and --restore");
         check_row(run, "port-event", CHECK_UNTESTED, nic->wire.name, "the same");
         check_row(run, "addresses", CHECK_UNTESTED, nic->wire.name, "the same");
         return;
@@ -213,8 +213,8 @@ void check_cut(check_run_t *run)
                                      CHECK_CUT_EVENT);
         check_nic_refresh(nic);
         check_row(run, "port-event", has_event ? CHECK_OK : CHECK_WARN,
-                  nic->wire.name, "%s, and the port says that it is %s",
-                  has_event ? "PORT_ERR was raised" : "no event came",
+                  nic->wire.name, "%s, and the port's state is %s",
+                  has_event ? "PORT_ERR was raised" : "no event was raised",
                   nic->wire.is_active ? "active" : "not active");
         check_cut_loopback(run, nic);
     } else {

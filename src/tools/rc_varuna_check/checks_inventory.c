@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a host says of its ports and of itself, without any traffic.
+ * Properties of a host and its ports, without traffic.
  */
 #include "check_def.h"
 
@@ -34,7 +34,7 @@ static int check_bits(const uint8_t *out, unsigned byte, unsigned mask)
     return out[byte] & mask;
 }
 
-/* ConnectX-4 and later, which UCX 1.13.1 has in its table of devices */
+/* ConnectX-4 and later, in UCX 1.13.1's table of devices */
 static int check_is_known(unsigned part)
 {
     static const unsigned parts[] = {0x1013, 0x1014, 0x1015, 0x1016, 0x1017, 0x1018,
@@ -59,7 +59,7 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
 
     if (!nic->has_dv) {
         check_row(run, "mlx5", CHECK_FAIL, nic->wire.name,
-                  "mlx5dv does not serve this device: no rc_mlx5, no dc_mlx5");
+                  "mlx5dv does not support this device: no rc_mlx5, no dc_mlx5");
         return;
     }
 
@@ -88,9 +88,9 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
 
     if (is_bond) {
         check_row(run, "bond", CHECK_WARN, nic->wire.name,
-                  "a bond of ports: one link, whatever is behind it");
+                  "a bond of ports, which counts as one link");
     } else {
-        check_row(run, "bond", CHECK_OK, nic->wire.name, "a port of its own");
+        check_row(run, "bond", CHECK_OK, nic->wire.name, "not bonded");
     }
 }
 

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a NIC does that dies: --kill CMD takes this host's NIC down. Runs last.
+ * Behavior of a NIC that dies: --kill CMD takes this host's NIC down. Runs last.
  */
 #include "check_pair.h"
 
@@ -20,7 +20,8 @@
 #define CHECK_KILL_BASE  0x6b69000000000000ull
 
 
-/* Give commands until one fails. @return how long the slowest took, -1: none failed */
+/* Execute commands until one fails. @return The time of the slowest one, -1: none
+ * failed */
 static double check_kill_command(check_nic_t *nic)
 {
     double start, took, longest = 0;
@@ -42,7 +43,7 @@ static double check_kill_command(check_nic_t *nic)
     return -1;
 }
 
-/* Go on writing. @return 0 or errno of the server; *last_p is the time of the last
+/* Continue writing. @return 0 or errno of the server; *last_p is the time of the last
  * change of its memory, 0: none */
 static int check_kill_writes(check_run_t *run, check_qp_t *qp,
                              const check_scan_t *scan, double *last_p)
@@ -87,7 +88,7 @@ void check_kill(check_run_t *run)
 
     if ((run->opts.kill == NULL) || !check_pair_is_up(run, link)) {
         check_row(run, "dead-commands", CHECK_UNTESTED, nic->wire.name,
-                  "nobody took the NIC down: give --kill");
+                  "the NIC was not taken down: give --kill");
         check_row(run, "dead-writes", CHECK_UNTESTED, nic->wire.name, "the same");
         return;
     }
@@ -130,10 +131,10 @@ void check_kill(check_run_t *run)
                   "the server does not answer: %s", strerror(ret));
     } else {
         check_row(run, "dead-writes", (last > 0) ? CHECK_WARN : CHECK_OK,
-                  nic->wire.name, "%s for %.0f ms after a command has failed%s",
-                  (last > 0) ? "it goes on writing to the peer" :
+                  nic->wire.name, "%s for %.0f ms after a command failed%s",
+                  (last > 0) ? "it still writes to the peer" :
                   "nothing was written to the peer", (last > 0) ?
                   (last - failed) * 1e3 : 0, (err_ret == 0) ?
-                  "; the driver claims that ERR succeeded" : "");
+                  "; the driver reports that ERR succeeded" : "");
     }
 }

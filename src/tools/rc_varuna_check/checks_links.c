@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Which port reaches which, and what their addresses say of it.
+ * Which ports reach each other, and whether addresses show it.
  */
 #include "check_pair.h"
 
@@ -12,8 +12,7 @@
 #define CHECK_REACH_WAIT 5 /* Seconds; the retries of the NIC take less */
 
 
-/* @return 0 if a write arrives in the memory of the very port that it is meant for,
- * otherwise errno */
+/* @return 0 if a write arrives in the memory of the right port, otherwise errno */
 static int check_reach(check_run_t *run, unsigned port, unsigned peer_port)
 {
     check_scan_t scan = {.count = 1, .size = 64,
@@ -34,7 +33,7 @@ static int check_reach(check_run_t *run, unsigned port, unsigned peer_port)
         ret = check_qp_wait(&qp, CHECK_REACH_WAIT);
     }
 
-    /* What is accepted may still be on its way to memory: RESET is the barrier */
+    /* Accepted writes may not be placed yet; RESET is the barrier */
     if ((ret == 0) &&
         ((check_ask(run, CHECK_MSG_FENCE, NULL, 0, &psn, sizeof(psn)) != 0) ||
          (check_ask(run, CHECK_MSG_RESET, NULL, 0, &(check_reply_t){0},
@@ -84,7 +83,7 @@ void check_links(check_run_t *run)
                       run->nics.nic[i].wire.name, run->peer.ports[j].name);
         } else {
             check_row(run, "links", CHECK_FAIL, check_pair_name(run, i, i),
-                      "nothing arrives, on no other port either: %s",
+                      "no write arrives, not even on another port: %s",
                       strerror(errors[i][i]));
         }
     }
@@ -106,8 +105,8 @@ void check_links(check_run_t *run)
     }
 }
 
-/* The part of an address that UCX compares to see whether two ports can talk: the
- * prefix of the subnet, on RoCE taken as /24 of IPv4 or /64 of IPv6 */
+/* The part of an address that UCX compares to decide whether two ports reach each
+ * other: the prefix of the subnet; on RoCE /24 of IPv4 or /64 of IPv6 */
 static int check_gid_same_net(const check_wire_port_t *a, const check_wire_port_t *b)
 {
     static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
@@ -132,14 +131,14 @@ void check_gids(check_run_t *run)
                                    &run->nics.nic[j].wire)) {
                 same = 1;
                 check_row(run, "gids", CHECK_WARN, "host",
-                          "%s and %s have one prefix: addresses do not tell the links"
-                          " apart", run->nics.nic[i].wire.name,
+                          "%s and %s have the same prefix: addresses do not "
+                          "distinguish the links", run->nics.nic[i].wire.name,
                           run->nics.nic[j].wire.name);
             }
         }
     }
 
     if (!same) {
-        check_row(run, "gids", CHECK_OK, "host", "each link has a prefix of its own");
+        check_row(run, "gids", CHECK_OK, "host", "each link has its own prefix");
     }
 }

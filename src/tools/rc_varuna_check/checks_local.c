@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a host finds out with queue pairs of its own: flushes, events, command times.
+ * Checks with a host's own queue pairs: flushes, events, times of commands.
  */
 #include "check_def.h"
 
@@ -29,7 +29,8 @@ static int check_local_qp(check_nic_t *nic, int with_srq, check_qp_t *qp)
     return ret;
 }
 
-/* @return 0, or errno; *right is how many came in order, with the right status */
+/* @return 0 or errno; *right is the number of completions in order and with the right
+ * status */
 static int check_flush_one(check_nic_t *nic, unsigned *right)
 {
     struct ibv_recv_wr wr = {0};
@@ -104,7 +105,7 @@ void check_flush(check_run_t *run)
     }
 }
 
-/* @return seconds until the event, or -1 */
+/* @return Seconds until the event, or -1 */
 static double check_last_wqe_one(check_nic_t *nic)
 {
     struct ibv_async_event event;
@@ -148,7 +149,7 @@ void check_last_wqe(check_run_t *run)
         took = check_last_wqe_one(&run->nics.nic[i]);
         if (took < 0) {
             check_row(run, "last-wqe", CHECK_WARN, run->nics.nic[i].wire.name,
-                      "LAST_WQE_REACHED did not come within 1 s");
+                      "no LAST_WQE_REACHED within 1 s");
         } else {
             check_row(run, "last-wqe", CHECK_OK, run->nics.nic[i].wire.name,
                       "LAST_WQE_REACHED after %.1f ms", took * 1e3);
@@ -188,7 +189,7 @@ void check_commands(check_run_t *run)
         } else {
             check_row(run, "commands",
                       (longest > CHECK_COMMAND_SLOW) ? CHECK_WARN : CHECK_OK,
-                      nic->wire.name, "making, querying, stopping and destroying a "
+                      nic->wire.name, "creating, querying, stopping and destroying a "
                       "queue pair takes at most %.1f ms", longest * 1e3);
         }
     }

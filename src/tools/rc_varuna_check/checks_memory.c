@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a recovery relies on: the PSN, the order of log and data, and memory that does
- * not change any more once the responder is fenced.
+ * Assumptions of a recovery: the PSN, the order of log and data, and memory that does
+ * not change after the responder was fenced.
  */
 #include "check_pair.h"
 
@@ -21,7 +21,7 @@
 #define CHECK_SOAK         60 /* Seconds for all links; at least one round each */
 
 
-/* Compare what the server says with what was sent. */
+/* Compare the server's PSN with the sent packets. */
 static void check_psn_compare(check_run_t *run, unsigned link, const char *when,
                               const check_psn_t *psn, uint32_t expected)
 {
@@ -48,8 +48,8 @@ static void check_psn_compare(check_run_t *run, unsigned link, const char *when,
     }
 }
 
-/* Nobody asks for the PSN before ERR but once before the writes, so a driver that
- * remembers an answer is found out */
+/* The PSN is read before the writes and then only after ERR, which detects a driver
+ * that caches it */
 static void check_psn_link(check_run_t *run, unsigned link, check_msg_t how)
 {
     static const uint32_t sizes[] = {8, 64, 4096, 16384, 5000 & ~7u};
@@ -102,7 +102,7 @@ void check_psn(check_run_t *run)
     }
 }
 
-/* One round: data and an entry, again and again, while the server looks. */
+/* One round: repeat data and an entry, while the server polls. */
 static int check_order_round(check_run_t *run, unsigned link, uint64_t base,
                              check_seen_t *total)
 {
@@ -131,7 +131,7 @@ static int check_order_round(check_run_t *run, unsigned link, uint64_t base,
         ret = check_qp_wait(&qp, CHECK_WAIT);
     }
 
-    usleep(10000); /* What is accepted may come into memory later */
+    usleep(10000); /* Accepted writes may be placed later */
     if (ret == 0) {
         ret = check_ask(run, CHECK_MSG_SEEN, NULL, 0, &seen, sizeof(seen));
     }
@@ -191,7 +191,7 @@ typedef struct check_fences {
     double   latest;  /* Seconds from ERR to the last change that was seen */
 } check_fences_t;
 
-/* A fence while writes are on their way. */
+/* A fence while writes are in flight. */
 static int check_fence_round(check_run_t *run, check_qp_t *qp,
                              const check_scan_t *scan, check_fences_t *fences)
 {
@@ -301,7 +301,7 @@ void check_fence(check_run_t *run)
     }
 }
 
-/* Two writes in one list, or in two calls. @return microseconds per pair, -1 */
+/* Two writes in one list, or in two calls. @return Microseconds per pair, or -1 */
 static double check_fused_time(check_qp_t *qp, int is_fused)
 {
     struct ibv_sge sge        = {.addr   = (uintptr_t)qp->nic->mem,

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Tells processes that use the transport rc_varuna what they can't see of their
- * links, and shows how they see them. See rc_varuna_ctl(1).
+ * Reports link faults to processes that use the transport rc_varuna, and shows the
+ * state of their links. See rc_varuna_ctl(1).
  */
 #ifdef HAVE_CONFIG_H
 #  include "rc_varuna_build.h"
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define CTL_PROGRAM "rc_varuna_ctl"
-#define CTL_TIMEOUT 5 /* seconds; a process that is stopped does not answer */
+#define CTL_TIMEOUT 5 /* Seconds; a stopped process does not answer */
 
 enum {
     CTL_OK,
@@ -42,25 +42,25 @@ typedef struct {
 static void ctl_usage(FILE *stream)
 {
     fprintf(stream,
-            "Speaks to processes that use the UCX transport rc_varuna.\n"
+            "Controls processes that use the UCX transport rc_varuna.\n"
             "\n"
             "Usage: " CTL_PROGRAM " [-d DIR] PID|--all COMMAND\n"
             "       " CTL_PROGRAM " [-d DIR] --list\n"
             "\n"
             "  link NAME down    do not use a link (mlx5_0:1): traffic moves away\n"
             "  link NAME up      use it again, unless it is known to be down\n"
-            "  failover force    leave the best link now, as if it had failed\n"
-            "  failover revoke   take back all of the above, at once\n"
+            "  failover force    leave the best link, as if it had failed\n"
+            "  failover revoke   undo all of the above immediately\n"
             "  status            show the links of each interface\n"
             "\n"
             "  -d, --dir DIR     directory of the sockets, UCX_RC_VARUNA_CTL_DIR of"
             " the processes\n"
             "  -l, --list        list the processes\n"
             "  -V, --version     show the version\n"
-            "  -h, --help        this text\n"
+            "  -h, --help        show this help\n"
             "\n"
-            "Exit status: 0 if all obeyed, 1 if one did not or none was found, 2 "
-            "for a\nwrong command line.\n");
+            "Exit status: 0 if all processes obeyed, 1 if one did not or none was "
+            "found, 2 for\na wrong command line.\n");
 }
 
 static int ctl_connect(const char *path, struct sockaddr_un *addr)
@@ -90,7 +90,7 @@ static int ctl_connect(const char *path, struct sockaddr_un *addr)
     return fd;
 }
 
-/* Each line of the answer behind the number of the process. */
+/* Print each line of the answer after the number of the process. */
 static int ctl_print(const char *pid, char *answer)
 {
     const size_t ok_length = strlen(UCT_VARUNA_ADMIN_OK);
@@ -109,23 +109,23 @@ static int ctl_print(const char *pid, char *answer)
     return 0;
 }
 
-/* @return 0, or -1 if it was told what is wrong. */
+/* @return 0, or -1 after a message. */
 static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
 {
     char answer[UCT_VARUNA_ADMIN_ANSWER_MAX + 1];
     ssize_t length;
 
-    /* EPIPE: it has closed the connection, and may have said why */
+    /* EPIPE: the process closed the connection, and may have sent the reason */
     if ((send(fd, ctl->request, strlen(ctl->request), MSG_NOSIGNAL) < 0) &&
         (errno != EPIPE)) {
-        fprintf(stderr, "%s: could not be asked: %s\n", pid, strerror(errno));
+        fprintf(stderr, "%s: cannot send the command: %s\n", pid, strerror(errno));
         return -1;
     }
 
     length = recv(fd, answer, sizeof(answer) - 1, 0);
     if (length <= 0) {
-        fprintf(stderr, "%s: did not answer: %s\n", pid,
-                (length == 0) ? "it went away" : strerror(errno));
+        fprintf(stderr, "%s: no answer: %s\n", pid,
+                (length == 0) ? "connection closed" : strerror(errno));
         return -1;
     }
 
@@ -143,7 +143,7 @@ static void ctl_process(ctl_t *ctl, const char *pid, int must_exist)
     fd = ctl_connect(path, &addr);
     if (fd < 0) {
         if (errno == ECONNREFUSED) {
-            unlink(path); /* Of a process that was killed */
+            unlink(path); /* The process was killed */
         }
 
         if (must_exist) {
@@ -173,7 +173,7 @@ static void ctl_all(ctl_t *ctl)
 
     dir = opendir(ctl->dir);
     if (dir == NULL) {
-        return; /* No process has ever made it */
+        return; /* No process has created it */
     }
 
     while ((entry = readdir(dir)) != NULL) {
@@ -190,7 +190,7 @@ static void ctl_all(ctl_t *ctl)
     closedir(dir);
 }
 
-/* Put the words of the command in one line. */
+/* Join the words of the command in one line. */
 static int ctl_set_request(ctl_t *ctl, int argc, char **argv)
 {
     size_t length = 0;
@@ -218,7 +218,7 @@ static int ctl_run(ctl_t *ctl, int is_list, int is_all, int argc, char **argv)
 
     if (!is_list && !is_all) {
         if ((argc == 0) || !ctl_is_pid(argv[0])) {
-            fprintf(stderr, CTL_PROGRAM ": say which process: a number, or "
+            fprintf(stderr, CTL_PROGRAM ": no process given: name a PID or "
                     "--all\n");
             return CTL_USAGE;
         }
@@ -227,7 +227,7 @@ static int ctl_run(ctl_t *ctl, int is_list, int is_all, int argc, char **argv)
     }
 
     if (is_list ? (argc != 0) : (ctl_set_request(ctl, argc, argv) != 0)) {
-        fprintf(stderr, CTL_PROGRAM ": say what it shall do; --help tells more\n");
+        fprintf(stderr, CTL_PROGRAM ": no valid command; see --help\n");
         return CTL_USAGE;
     }
 

@@ -3,10 +3,10 @@
  *
  * rc_varuna_run: runs a program so that its UCX finds the rc_varuna transport.
  *
- * UCX 1.22 and later look for transports in the directories of UCX_PLUGIN_PATH;
- * an older one has only those that it was built with, and there the plugin is
- * preloaded and registers itself. Which UCX the program will load is asked of
- * the dynamic linker, in the environment that the program gets.
+ * UCX 1.22 and later look for transports in the directories of UCX_PLUGIN_PATH. An
+ * older UCX has only the transports that it was built with; there the plugin is
+ * preloaded and registers itself. The dynamic linker determines which UCX the program
+ * loads, in the environment of the program.
  */
 
 #ifdef HAVE_CONFIG_H
@@ -28,7 +28,7 @@
 #define RUN_PLUGIN       "libuct_varuna.so.0"
 #define RUN_LIBUCP       "libucp.so.0"
 
-/* As env(1) and chroot(1) have them */
+/* As in env(1) and chroot(1) */
 #define RUN_EXIT_SELF    125
 #define RUN_EXIT_NOEXEC  126
 #define RUN_EXIT_NOENT   127
@@ -40,7 +40,7 @@ typedef struct {
     unsigned patch;
 } run_version_t;
 
-/* How the plugin gets into a program: one environment variable */
+/* The environment variable that loads the plugin into a program */
 typedef struct {
     const char *name;
     char       *value;
@@ -55,8 +55,8 @@ static const run_version_t run_built_for = {
     .patch = RC_VARUNA_UCX_PATCH
 };
 
-/* Where the plugin may be, as seen from the directory of this program: an
- * installation, and a build tree */
+/* Location of the plugin relative to this program: in an installation and in a build
+ * tree */
 static const char *run_plugin_dirs[] = {
     "../lib/ucx",
     "../../uct/ib/varuna/.libs"
@@ -127,7 +127,7 @@ static char *run_plugin_check(const char *path)
         run_fatal("the plugin %s is not a file", path);
     }
 
-    /* The file's own name is kept: it may be a link, and UCX goes by names */
+    /* Keep the name of the file: it may be a link, and UCX uses the name */
     directory = (name == NULL) ? run_format(".") :
                                  run_format("%.*s/", (int)(name - path), path);
     absolute  = realpath(directory, NULL);
@@ -146,7 +146,7 @@ static char *run_plugin_check(const char *path)
     return result;
 }
 
-/* The plugin that belongs to this program. */
+/* The plugin of the same installation. */
 static char *run_plugin_find(void)
 {
     char self[PATH_MAX];
@@ -178,7 +178,7 @@ static char *run_plugin_find(void)
               RUN_PLUGIN, self, RUN_MODULE_DIR);
 }
 
-/* Version of the UCX that a program started from here loads. */
+/* Version of the UCX that the program will load. */
 static run_version_t run_ucx_version(void)
 {
     run_get_version_func_t get_version;
@@ -192,7 +192,7 @@ static run_version_t run_ucx_version(void)
     }
     get_version = (run_get_version_func_t)dlsym(libucp, "ucp_get_version");
     if (get_version == NULL) {
-        run_fatal("%s does not tell its version: %s", RUN_LIBUCP, dlerror());
+        run_fatal("cannot get the version of %s: %s", RUN_LIBUCP, dlerror());
     }
     get_version(&version.major, &version.minor, &version.patch);
     return version;
@@ -210,7 +210,7 @@ static void run_version_check(const run_version_t *version)
               version->major, version->minor, version->patch);
 }
 
-/* @a item put behind what the variable @a name holds. */
+/* @return The value of the variable @a name with @a item appended. */
 static char *run_append(const char *name, char separator, const char *item)
 {
     const char *old = getenv(name);
@@ -221,7 +221,7 @@ static char *run_append(const char *name, char separator, const char *item)
     return run_format("%s%c%s", old, separator, item);
 }
 
-/* Decides how a UCX of this @a version is given the @a plugin. */
+/* Choose the variable that makes a UCX of this @a version load the @a plugin. */
 static run_variable_t
 run_variable_make(const run_version_t *version, const char *plugin)
 {
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
     run_version_t version;
     int opt;
 
-    /* '+': what follows the command is the command's */
+    /* '+': arguments after the command are the command's */
     while ((opt = getopt_long(argc, argv, "+l:pVh", options, NULL)) != -1) {
         switch (opt) {
         case 'l':
