@@ -188,7 +188,7 @@ test_links_unknown_or_twice() {
 
 test_warns_of_a_single_link() {
     with_fabric 2
-    count_is 1 'WARN .*one link only \(mlx5_1:1\)' \
+    count_is 1 'WARN .*only one link \(mlx5_1:1\)' \
         info UCX_RC_VARUNA_LINKS=mlx5_1
     [ "$(links UCX_RC_VARUNA_LINKS=mlx5_1)" = "varuna_mlx5_1:1 " ] ||
         fail "$(info)"
@@ -200,7 +200,7 @@ test_does_not_warn_whom_it_does_not_concern() {
     with_fabric 1
     out=$(UCX_TLS=tcp,self check "$emu" exec -n "$fabric" 0 -- "$run" \
         ucx_info -ep -u t 2>&1)
-    grep -q 'one link only' <<<"$out" && fail "$out"
+    grep -q 'only one link' <<<"$out" && fail "$out"
     grep -q 'tcp\|self' <<<"$out" || fail "nothing was opened: $out"
 }
 
@@ -211,7 +211,7 @@ test_return_delay_is_a_time() {
     [ "$(links UCX_RC_VARUNA_RETURN_DELAY=inf)" = "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] ||
         fail "$(info)"
     out=$(info UCX_RC_VARUNA_RETURN_DELAY=auto)
-    grep -q 'ERROR .*UCX_RC_VARUNA_RETURN_DELAY=auto: it is a time, or inf' <<<"$out" ||
+    grep -q 'ERROR .*UCX_RC_VARUNA_RETURN_DELAY=auto: expected a time or inf' <<<"$out" ||
         fail "no error: $out"
 }
 
@@ -223,7 +223,7 @@ test_links_from_a_file() {
         "varuna_mlx5_2:1 " ] || fail "$(info)"
 
     printf 'primary mlx5_1:1\nbakcup mlx5_2:1\n' >wrong.conf
-    count_is 1 "ERROR .*wrong.conf:2: 'bakcup' is no statement" \
+    count_is 1 "ERROR .*wrong.conf:2: 'bakcup' is not a statement" \
         info UCX_RC_VARUNA_LINKS="file:$PWD/wrong.conf"
     printf 'primary mlx5_1:1\n\nbackup mlx5_7:1\n' >unknown.conf
     count_is 1 "ERROR .*unknown.conf:3: there is no port 'mlx5_7:1'" \

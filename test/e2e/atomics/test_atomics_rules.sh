@@ -73,7 +73,7 @@ test_endpoints_without_slots() {
     [ "$answer" = "ft: ok $(printf %x $((280 * 3)))" ] || fail "$answer"
     jobs_stop
     fabric_down
-    i=$(grep -c 'gets no slots: its atomics go by proxy' server.log || true)
+    i=$(grep -c 'gets no slots: its atomics use the proxy' server.log || true)
     [ "$i" -ge 20 ] || fail "$i endpoints had no slots"
 }
 

@@ -115,7 +115,7 @@ test_outside_detector() {
     fails 1 "no such link" ctl "$pid" link mlx5_7:1 down
     fails 1 "expected" ctl "$pid" link mlx5_0:1 sideways
     fails 1 "no process" ctl 999999999 status
-    fails 2 "which process" ctl status
+    fails 2 "no process given" ctl status
     fails 2 "no valid command" ctl "$pid"
 
     until_status 'link=mlx5_0:1 .*state=up'

@@ -185,7 +185,7 @@ uct_varuna_links_parse_line(uct_varuna_links_parser_t *parser, char *line)
     }
 
     if (num_words > UCT_VARUNA_LINKS_FILE_MAX_WORDS) {
-        return uct_varuna_links_error(parser, "too many words: one statement a "
+        return uct_varuna_links_error(parser, "too many words: one statement per "
                                       "line, and a comment begins with '#'");
     }
 
@@ -199,7 +199,7 @@ uct_varuna_links_parse_line(uct_varuna_links_parser_t *parser, char *line)
         }
     }
 
-    return uct_varuna_links_error(parser, "'%s' is no statement: it can be "
+    return uct_varuna_links_error(parser, "'%s' is not a statement: expected "
                                   "primary, backup, disabled or return",
                                   words[0]);
 }
@@ -255,7 +255,7 @@ ucs_status_t uct_varuna_links_file_parse(const char *text, size_t length,
             status = uct_varuna_links_error(&parser, "it is longer than %zu "
                                             "characters", sizeof(line) - 1);
         } else if (memchr(text, '\0', eol - text) != NULL) {
-            status = uct_varuna_links_error(&parser, "it is no text");
+            status = uct_varuna_links_error(&parser, "it is not a text file");
         } else {
             memcpy(line, text, eol - text);
             line[eol - text] = '\0';

@@ -96,7 +96,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
 
     if (uct_varuna_msg_has(hdr->type, UCT_VARUNA_MSG_FLAG_ANSWER) &&
         !uct_varuna_ctl_is_own_secret(ctl, hdr, body)) {
-        ucs_debug("dropped %s of 0x%lx, which nobody here has asked",
+        ucs_debug("dropped %s of 0x%lx, to which no request is open",
                   uct_varuna_ctl_type_name(hdr->type), hdr->uuid);
         ++ctl->stats.mismatched;
         return;

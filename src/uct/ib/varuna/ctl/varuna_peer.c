@@ -207,7 +207,7 @@ static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
 
             if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
                 ucs_error("%s of peer 0x%lx can't be reached over %s: are its "
-                          "UCX_DC_MLX5_xx options others than ours?",
+                          "UCX_DC_MLX5_xx options different?",
                           UCT_VARUNA_DC_TL, peer->uuid,
                           uct_varuna_link_name(iface, link));
                 break;

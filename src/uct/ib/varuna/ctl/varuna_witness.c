@@ -153,7 +153,7 @@ uct_varuna_witness_explain_silence(uct_varuna_ctl_t *ctl,
 
     if (is_new || (silence > peer->hb.silence)) {
         ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on all links: %s; "
-                 "nothing is switched for that", peer->uuid,
+                 "no endpoint switches", peer->uuid,
                  uct_varuna_witness_silences[silence]);
         peer->hb.silence = silence;
     }

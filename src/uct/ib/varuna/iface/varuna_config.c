@@ -209,7 +209,7 @@ static void uct_varuna_iface_check_lifetime(const uct_varuna_iface_t *iface)
         ucs_diag("rc_varuna: a packet may live for %.1f s, and endpoints give up after "
                  "%.1f s: an endpoint whose DC lane fails cannot recover. Set "
                  "UCX_RC_VARUNA_GIVE_UP longer, or UCX_RC_VARUNA_PACKET_LIFETIME "
-                 "if the fabric is faster than its subnet timeout says",
+                 "if the fabric is faster than its subnet timeout",
                  ucs_time_to_sec(iface->config.packet_lifetime),
                  ucs_time_to_sec(iface->config.give_up));
     }
@@ -220,7 +220,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
 {
     /* UCX's parser knows the word */
     if (config->return_delay == UCS_TIME_AUTO) {
-        ucs_error("UCX_RC_VARUNA_RETURN_DELAY=auto: it is a time, or inf");
+        ucs_error("UCX_RC_VARUNA_RETURN_DELAY=auto: expected a time or inf");
         return UCS_ERR_INVALID_PARAM;
     }
 

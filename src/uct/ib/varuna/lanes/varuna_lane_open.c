@@ -314,7 +314,7 @@ static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
     static uint32_t warned = 0;
 
     if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
-        ucs_warn("rc_varuna has one link only (%s), so it cannot survive a "
+        ucs_warn("rc_varuna has only one link (%s), so it cannot survive a "
                  "link failure", md->nics[md->links[0]].dev_name);
     }
 }

@@ -144,8 +144,8 @@ static ucs_status_t uct_varuna_nic_override(const char *md_name,
     status = uct_config_modify(config, UCT_VARUNA_COMPAT_RELAXED_ORDERING,
                                "off");
     if (status != UCS_OK) {
-        ucs_error("rc_varuna: UCX does not take " UCT_VARUNA_COMPAT_RELAXED_ORDERING
-                  "=off for %s (%s), so log entries may come into memory before their "
+        ucs_error("rc_varuna: UCX refuses " UCT_VARUNA_COMPAT_RELAXED_ORDERING
+                  "=off for %s (%s), so log entries may be placed before their "
                   "data. Set UCX_IB_PCI_RELAXED_ORDERING=off, and use the UCX that "
                   "rc_varuna was built for", md_name, ucs_status_string(status));
     }

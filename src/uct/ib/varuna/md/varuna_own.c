@@ -47,7 +47,7 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
         if (status == UCS_OK) {
             nic_map |= UCS_BIT(nic);
         } else if (!uct_varuna_md_is_nic_dead(md, nic)) {
-            ucs_error("failed to register %zu bytes of our own on %s (ulimit -l "
+            ucs_error("failed to register %zu bytes for rc_varuna on %s (ulimit -l "
                       "may be too small)", length, md->nics[nic].md_name);
             return status;
         }
@@ -71,7 +71,7 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     status = uct_varuna_own_reg_all(md, address, length, rights, own, keys,
                                     &nic_map);
     if ((status == UCS_OK) && (nic_map == 0)) {
-        ucs_error("failed to register %zu bytes of our own: all NICs are dead",
+        ucs_error("failed to register %zu bytes for rc_varuna: all NICs are dead",
                   length);
         status = UCS_ERR_IO_ERROR;
     }

@@ -147,8 +147,8 @@ static ucs_status_t uct_varuna_compare_undecided(uct_varuna_ep_t *ep,
     }
 
     ucs_diag("ep %p: vQP %u: it is not known whether a %s of %u bytes was"
-             " executed before the link failed: the endpoint fails, as "
-             UCT_VARUNA_CONFIG_PREFIX "AMBIGUOUS=fail says", ep, ep->id,
+             " executed before the link failed: the endpoint fails, by "
+             UCT_VARUNA_CONFIG_PREFIX "AMBIGUOUS=fail", ep, ep->id,
              uct_varuna_req_info(req)->name, req->length);
     return UCS_ERR_CONNECTION_RESET;
 }

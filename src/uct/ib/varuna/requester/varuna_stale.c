@@ -62,7 +62,7 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
 
     if ((uct_varuna_parse_addr(NULL, addr, rep->addr_len, &parsed, &reason) !=
          UCS_OK) || (parsed.uuid != hdr->uuid)) {
-        ucs_debug("rc_varuna: vqp=%u was opened late by somebody unknown", hdr->vqp);
+        ucs_debug("rc_varuna: vqp=%u was opened late by an unknown process", hdr->vqp);
         return;
     }
 

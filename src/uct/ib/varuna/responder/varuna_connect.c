@@ -43,7 +43,7 @@ uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
         }
     }
 
-    ucs_debug("nic %u is no link of ours", nic);
+    ucs_debug("nic %u is not a link of this process", nic);
     return UCS_ERR_NO_DEVICE;
 }
 

@@ -65,7 +65,7 @@ static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
     link = uct_varuna_retry_next(&target->reminder, policy, UCT_VARUNA_LINK_NONE,
                                  usable, now);
     ucs_debug("rc_varuna: target %u for vqp=%u of peer 0x%" PRIx64 " is not used: "
-              "sent OPEN_REP again", target->id, target->vqp, target->peer->uuid);
+              "repeated OPEN_REP", target->id, target->vqp, target->peer->uuid);
     uct_varuna_target_reply_open(resp, link, &hdr, target);
 }
 

@@ -83,7 +83,7 @@ ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
 
     status = uct_varuna_compat_config_in_order(config);
     if (status != UCS_OK) {
-        ucs_error("rc_varuna: UCX does not take DDP_ENABLE=n for %s (%s), and log entries "
+        ucs_error("rc_varuna: UCX refuses DDP_ENABLE=n for %s (%s), and log entries "
                   "may be placed before their data. Set UCX_RC_MLX5_DDP_ENABLE=n and "
                   "UCX_DC_MLX5_DDP_ENABLE=n, or use the UCX that rc_varuna was built for",
                   dev_name, ucs_status_string(status));
@@ -99,7 +99,7 @@ ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
 
     status = uct_config_modify(config, "IB_AR_ENABLE", "n");
     if (status != UCS_OK) {
-        ucs_error("rc_varuna: UCX does not take AR_ENABLE=n for %s (%s), so its packets may "
+        ucs_error("rc_varuna: UCX refuses AR_ENABLE=n for %s (%s), so its packets may "
                   "overtake each other. Set UCX_IB_AR_ENABLE=n, or UCX_IB_SL to a service "
                   "level that is not in ooo_sl_mask 0x%04x", dev_name,
                   ucs_status_string(status), mask);

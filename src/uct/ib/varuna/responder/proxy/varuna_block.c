@@ -112,7 +112,7 @@ static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
     uint32_t first                 = uct_varuna_arena_alloc();
 
     if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics go by proxy",
+        ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics use the proxy",
                   client->peer->uuid);
         return;
     }
