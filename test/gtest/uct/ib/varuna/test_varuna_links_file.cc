@@ -97,7 +97,7 @@ UCS_TEST_F(test_varuna_links_file, errors_by_line) {
     expect_error("return 1e9\n", 1, "yes, no");
     expect_error("return 0x10q\n", 1, "yes, no");
     expect_error("return yes\nreturn no\n", 2, "second");
-    expect_error(std::string("primary a\n\0\n", 12), 2, "no text");
+    expect_error(std::string("primary a\n\0\n", 12), 2, "not a text file");
     expect_error("primary a\nbackup " + std::string(300, 'x'), 2, "longer");
     expect_error("primary " + std::string(100, 'x'), 1, "longer");
     expect_error("", 0, "names no link");
