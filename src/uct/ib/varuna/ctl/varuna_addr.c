@@ -123,7 +123,6 @@ unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
     size_t size, ctl_len, last_len;
     unsigned i;
 
-    memset(buffer, 0, UCT_VARUNA_IFACE_ADDR_MAX);
     uct_varuna_addr_init(iface, 1, addr);
     uct_varuna_ctl_link_addr(iface->ctl, 0, &ctl_len);
     shared->outer_len = iface->links[0].device_addr_len;
@@ -141,5 +140,7 @@ unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
         ++addr->num_links;
     }
 
+    /* A link without room may have left a part of it */
+    memset(UCS_PTR_BYTE_OFFSET(buffer, length), 0, UCT_VARUNA_IFACE_ADDR_MAX - length);
     return i;
 }

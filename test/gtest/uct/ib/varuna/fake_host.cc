@@ -148,7 +148,7 @@ void fake_host::sleep(double seconds)
     m_ticked_at = s_now;
 }
 
-std::string fake_host::address(const fake_peer &peer) const
+std::string fake_host::address(const fake_peer &peer, unsigned planes) const
 {
     uct_varuna_addr_t addr = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION, 0,
                               peer.uuid};
@@ -157,6 +157,10 @@ std::string fake_host::address(const fake_peer &peer) const
     for (unsigned plane = 0; plane < m_ctl_lanes.size(); ++plane) {
         std::string device = fake_lane::device_addr(fake_lane::lid(peer.host, plane));
         uct_varuna_addr_link_t link = {};
+
+        if (!(planes & UCS_BIT(plane))) {
+            continue;
+        }
 
         link.index      = plane;
         link.device_len = device.size();

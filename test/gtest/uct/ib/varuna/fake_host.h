@@ -98,8 +98,8 @@ public:
     /* Let time pass in which we have no CPU: no job is called */
     void sleep(double seconds);
 
-    /* The full interface address of a peer */
-    std::string address(const fake_peer &peer) const;
+    /* The full interface address of a peer, which has links on these planes */
+    std::string address(const fake_peer &peer, unsigned planes = ~0u) const;
 
     /* Make it known, as an endpoint does; drop() is the counterpart */
     uct_varuna_peer_t *know(const fake_peer &peer);

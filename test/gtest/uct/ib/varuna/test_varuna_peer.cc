@@ -372,34 +372,9 @@ UCS_TEST_F(test_varuna_peer, malformed_messages_do_nothing) {
 
 class test_varuna_peer_learn : public test_varuna_peer {
 protected:
-    /* The address of a peer that has only these planes */
-    std::string address(const fake_peer &peer, unsigned planes)
-    {
-        uct_varuna_addr_t addr = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION, 0,
-                                  peer.uuid};
-        std::string links;
-
-        for (unsigned plane = 0; plane < NUM_LINKS; ++plane) {
-            std::string device = fake_lane::device_addr(
-                    fake_lane::lid(peer.host, plane));
-            uct_varuna_addr_link_t link = {};
-
-            if (planes & UCS_BIT(plane)) {
-                link.index      = plane;
-                link.device_len = device.size();
-                link.dc_len     = fake_lane::ADDR_LEN;
-                link.ctl_len    = fake_lane::ADDR_LEN;
-                links += std::string((char*)&link, sizeof(link)) + device +
-                         std::string(2 * fake_lane::ADDR_LEN, 'c');
-                ++addr.num_links;
-            }
-        }
-        return std::string((char*)&addr, sizeof(addr)) + links;
-    }
-
     uct_varuna_peer_t *know_part(unsigned planes)
     {
-        std::string addr        = address(server, planes);
+        std::string addr        = host->address(server, planes);
         uct_varuna_peer_t *peer = NULL;
 
         EXPECT_UCS_OK(uct_varuna_peer_get(host->ctl(), NULL, addr.data(), addr.size(),
@@ -419,7 +394,7 @@ UCS_TEST_F(test_varuna_peer_learn, links_are_added) {
 
     EXPECT_EQ(1u, peer->link_map);
     EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
-    learn(server.uuid, address(server, 3));
+    learn(server.uuid, host->address(server, 3));
     EXPECT_EQ(3u, peer->link_map);
     EXPECT_EQ(known, peer->links[0].device_addr) << "endpoints use it";
     EXPECT_EQ(0, memcmp(peer->links[1].device_addr,
@@ -434,8 +409,8 @@ UCS_TEST_F(test_varuna_peer_learn, links_are_added) {
 UCS_TEST_F(test_varuna_peer_learn, nothing_new) {
     uct_varuna_peer_t *peer = know_part(3);
 
-    learn(server.uuid, address(server, 3));
-    learn(server.uuid, address(server, 1));
+    learn(server.uuid, host->address(server, 3));
+    learn(server.uuid, host->address(server, 1));
     EXPECT_EQ(3u, peer->link_map);
     EXPECT_EQ(1u, peer->refcount);
     host->drop(peer);
@@ -449,7 +424,7 @@ UCS_TEST_F(test_varuna_peer_learn, address_of_another_peer) {
     uct_varuna_peer_t *second = host->know(other);
 
     second->link_map = 1;
-    learn(server.uuid, address(other, 3));
+    learn(server.uuid, host->address(other, 3));
     EXPECT_EQ(1u, peer->link_map);
     EXPECT_EQ(1u, second->link_map) << "it was not asked";
     ASSERT_EQ(1u, m_warnings.size());
@@ -460,7 +435,7 @@ UCS_TEST_F(test_varuna_peer_learn, address_of_another_peer) {
 
 UCS_TEST_F(test_varuna_peer_learn, truncated_address) {
     scoped_log_handler slh(hide_warns_logger);
-    std::string addr        = address(server, 3);
+    std::string addr        = host->address(server, 3);
     uct_varuna_peer_t *peer = know_part(1);
 
     for (size_t length = 0; length < addr.size(); ++length) {
@@ -477,7 +452,7 @@ UCS_TEST_F(test_varuna_peer_learn, not_by_a_guest) {
     uct_varuna_peer_t *claimed = open_guest({server.uuid, 5, 0x777});
     uct_varuna_peer_t *peer    = know_part(1);
 
-    learn(server.uuid, address(server, 3));
+    learn(server.uuid, host->address(server, 3));
     EXPECT_EQ(3u, peer->link_map);
     EXPECT_EQ(0, memcmp(claimed->links[1].device_addr,
                         fake_lane::device_addr(fake_lane::lid(5, 1)).data(),
