@@ -24,6 +24,7 @@
 #define CTL_KEEPER_STOP_MS  2000
 #define CTL_KEEPER_POLL_MS  2
 #define CTL_KEEPER_SLACK_NS 1000ul
+#define CTL_KEEPER_PRIORITY 10
 #define CTL_KEEPER_MAX_FD   1023
 
 
@@ -46,7 +47,7 @@ static int ctl_keeper_wait(int is_there, uint64_t timeout_ms)
 /* It has to be in time whatever else runs. Where it may not, it does its best */
 static void ctl_keeper_hurry(void)
 {
-    struct sched_param param = {.sched_priority = 1};
+    struct sched_param param = {.sched_priority = CTL_KEEPER_PRIORITY};
 
     (void)prctl(PR_SET_TIMERSLACK, CTL_KEEPER_SLACK_NS);
     (void)sched_setscheduler(0, SCHED_RR, &param);
