@@ -159,6 +159,7 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
      * what it has left is swept, and its slots serve others */
     uct_varuna_ctl_lock(resp->ctl);
     uct_varuna_proxy_close_client(resp->proxy, &target->client);
+    uct_varuna_cpu_client_cleanup(&target->cpu); /* Nobody asks for results any more */
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_list_add_tail(&resp->targets.orphans, &target->list);
     if (++resp->stats.orphans > UCT_VARUNA_ORPHANS_MAX) {

@@ -1,0 +1,174 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Requests for atomics by the CPU, from the message to the answer: a repeated one gets the
+ * kept result, and what is not of this opening, or not in the window, changes nothing.
+ */
+#include "fake_target.h"
+
+extern "C" {
+#include <uct/ib/varuna/md/varuna_md_share.h>
+}
+
+#include <string>
+#include <vector>
+
+class test_varuna_atomic_req : public fake_target_test {
+protected:
+    static constexpr unsigned WINDOW = UCT_VARUNA_AMO_WINDOW;
+
+    virtual void init()
+    {
+        fake_target_test::init();
+        md()->atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+        pthread_mutex_init(&md()->lock, NULL);
+        m_word         = 0;
+        m_mem.address  = &m_word;
+        m_mem.length   = sizeof(m_word);
+        m_mem.is_atomic = 1;
+        uct_varuna_md_share(md(), &m_mem);
+        ASSERT_NE(0u, m_mem.token);
+        m_opening = open(alice).hdr.opening;
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_md_unshare(md(), &m_mem);
+        fake_target_test::cleanup();
+    }
+
+    uct_varuna_md_t *md()
+    {
+        return host->iface()->md;
+    }
+
+    /* Fetch and add of 1, numbered from @a first */
+    void request(uint64_t opening, uint64_t first, unsigned count, uint64_t acked = 1)
+    {
+        uct_varuna_ctl_atomic_req_t req = {};
+        uct_varuna_ctl_atomic_op_t op   = {};
+
+        req.first = first;
+        req.acked = acked;
+        req.count = count;
+        op.addr   = (uintptr_t)&m_word;
+        op.token  = m_mem.token;
+        op.value  = 1;
+        op.op     = UCT_ATOMIC_OP_ADD;
+        op.width  = 8;
+
+        std::string body((const char*)&req, sizeof(req));
+        for (unsigned i = 0; i < count; ++i) {
+            body.append((const char*)&op, sizeof(op));
+        }
+        host->sent();
+        host->receive(alice, 0,
+                      host->header(alice, UCT_VARUNA_CTL_ATOMIC_REQ, VQP, 1, opening),
+                      body);
+    }
+
+    /* What the answer contains */
+    std::vector<uint64_t> results()
+    {
+        fake_host::message msg = host->last_sent(UCT_VARUNA_CTL_ATOMIC_REP);
+        std::vector<uint64_t> values;
+
+        for (unsigned i = 0; i < msg.as<uct_varuna_ctl_atomic_rep_t>().count; ++i) {
+            const uct_varuna_ctl_atomic_result_t *result =
+                    (const uct_varuna_ctl_atomic_result_t*)
+                    (msg.body.data() + sizeof(uct_varuna_ctl_atomic_rep_t)) + i;
+
+            EXPECT_EQ(UCS_OK, (ucs_status_t)result->status);
+            values.push_back(result->value);
+        }
+        return values;
+    }
+
+    void expect_none()
+    {
+        EXPECT_EQ(0u, count(host->sent(), UCT_VARUNA_CTL_ATOMIC_REP));
+    }
+
+    uint64_t         m_word __attribute__((aligned(8)));
+    uct_varuna_mem_t m_mem = {};
+    uint64_t         m_opening;
+};
+
+UCS_TEST_F(test_varuna_atomic_req, repeated_gets_the_kept_result) {
+    request(m_opening, 1, 3);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1, 2}), results());
+    request(m_opening, 1, 3);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1, 2}), results());
+    request(m_opening, 2, 3);
+    EXPECT_EQ((std::vector<uint64_t>{1, 2, 3}), results());
+    EXPECT_EQ(4u, m_word);
+}
+
+/* What came first does not wait for what comes late, and is not kept until then */
+UCS_TEST_F(test_varuna_atomic_req, waits_for_those_before) {
+    request(m_opening, 2, 1);
+    expect_none();
+    EXPECT_EQ(0u, m_word);
+    request(m_opening, 1, 2);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1}), results());
+}
+
+/* A requester that acknowledges nothing gets no more than one window */
+UCS_TEST_F(test_varuna_atomic_req, results_are_bounded) {
+    scoped_log_handler slh(hide_warns_logger);
+
+    request(m_opening, 1, WINDOW);
+    EXPECT_EQ(WINDOW, results().size());
+    request(m_opening, WINDOW + 1, 1);
+    expect_none();
+    EXPECT_EQ(WINDOW, m_word);
+
+    request(m_opening, WINDOW + 1, 1, 2);
+    EXPECT_EQ((std::vector<uint64_t>{WINDOW}), results());
+    /* Its result was acknowledged, and is gone */
+    request(m_opening, 1, 1, 2);
+    expect_none();
+    EXPECT_EQ(WINDOW + 1, m_word);
+}
+
+/* The endpoint was closed, and another one uses its id: an old message is refused */
+UCS_TEST_F(test_varuna_atomic_req, former_opening_is_refused) {
+    uint64_t opening = open(alice, VQP, 2).hdr.opening;
+
+    ASSERT_NE(m_opening, opening);
+    request(m_opening, 1, 1);
+    EXPECT_EQ(UCS_ERR_NO_ELEM,
+              (ucs_status_t)host->last_sent(UCT_VARUNA_CTL_REJECT)
+                      .as<uct_varuna_ctl_reject_t>().status);
+    EXPECT_EQ(0u, m_word);
+    request(opening, 1, 1);
+    EXPECT_EQ((std::vector<uint64_t>{0}), results());
+    EXPECT_EQ(1u, m_word);
+}
+
+/* The target of a dead requester is kept for a while, as late writes may come to its logs,
+ * but its results are not */
+UCS_TEST_F(test_varuna_atomic_req, results_of_the_dead_expire) {
+    uct_varuna_target_t *dead = target(alice);
+    uct_varuna_peer_t *peer   = dead->peer;
+
+    connect(alice, m_opening, 1);
+    request(m_opening, 1, 1);
+    EXPECT_TRUE(dead->cpu.kept != NULL);
+    for (unsigned i = 0; (i < 20) && (target(alice) != NULL); ++i) {
+        host->advance(0.1);
+        for (unsigned link = 0; (link < NUM_LINKS) && (target(alice) != NULL); ++link) {
+            if (peer->ctl_eps[link] != NULL) {
+                host->fail_ctl(peer, link);
+            }
+        }
+    }
+    ASSERT_TRUE(target(alice) == NULL);
+    host->dispatch();
+    ASSERT_EQ(1u, host->responder()->stats.orphans);
+    EXPECT_TRUE(dead->cpu.kept == NULL);
+
+    request(m_opening, 1, 1);
+    expect_none();
+    EXPECT_EQ(1u, m_word);
+}
