@@ -198,7 +198,7 @@ test_wrong_assumptions_are_found() {
     sed 's/`late-write`/`later-write`/' "$document" >wrong.md
     fails 1 'no quirk later-write' check_hardware wrong.md
     fails 1 'no assumption has the quirk late-write' check_hardware wrong.md
-    sed 's/RC_VARUNA_PSN=n/RC_VARUNA_NONE=n/' "$document" >wrong.md
+    sed 's/RC_VARUNA_LOG=all/RC_VARUNA_NONE=n/' "$document" >wrong.md
     fails 1 'no option UCX_RC_VARUNA_NONE' check_hardware wrong.md
 }
 

@@ -35,8 +35,8 @@ const check_entry_t check_table[] = {
      "Adaptive routing may place a log entry before its data, so on DC an entry proves "
      "nothing.",
      "rc_varuna takes a service level in order by itself if UCX_IB_SL allows one. If all "
-     "levels are out of order, take one out of ar_sl_mask in the subnet manager. Keep "
-     "UCX_RC_VARUNA_PSN=y, and set UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
+     "levels are out of order, take one out of ar_sl_mask in the subnet manager, or set "
+     "UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
     {"memlock", 1, check_limits,
      "Memory is registered on each link, which may exceed the limit of locked memory.",
      "ulimit -l unlimited, or memlock in /etc/security/limits.conf."},
@@ -73,30 +73,29 @@ const check_entry_t check_table[] = {
     {"psn", 0, check_psn,
      "The driver does not return the next expected PSN of a responder, so a recovery "
      "cannot use it as evidence.",
-     "UCX_RC_VARUNA_PSN=n, or update the driver."},
+     "Keep UCX_RC_VARUNA_LOG=all: the log decides. Update the driver."},
     {"order", 0, check_order,
      "A log entry was in memory before its data: it does not prove that the data was "
      "placed.",
      "UCX_IB_AR_ENABLE=n, or another service level (UCX_IB_SL); "
-     "UCX_IB_PCI_RELAXED_ORDERING=off. Keep UCX_RC_VARUNA_PSN=y."},
+     "UCX_IB_PCI_RELAXED_ORDERING=off."},
     {"fence-err", 0, check_fence,
      "Writes that were accepted before ERR are placed after it, so log and data that are "
      "read at once are incomplete.",
-     "No option helps: rc_varuna reads the log and repeats right after ERR. Keep "
-     "UCX_RC_VARUNA_PSN=y, which shows what was accepted, and do not use rc_varuna if "
-     "the time shown is more than a fraction of a millisecond."},
+     "On RC rc_varuna waits for RESET, which is checked next. On DC only "
+     "UCX_RC_VARUNA_PACKET_LIFETIME helps: it must be longer than the time shown."},
     {"fence-reset", 0, NULL,
      "Memory changes after the responder was reset: nothing can be concluded from it.",
      "Do not use rc_varuna on this NIC; report it to the vendor."},
     {"psn-memory", 0, NULL,
      "The PSN does not show which writes were executed.",
-     "UCX_RC_VARUNA_PSN=n if the PSN is wrong; see also order."},
+     "Do not use rc_varuna on this NIC, and report it to the vendor; see also order."},
     {"fused-post", 0, check_fused,
      "Posting a write and its log entry failed.",
      "Update firmware and driver."},
     {"cut-psn", 0, check_cut,
      "After a cut, PSN and memory must agree, or a recovery decides wrongly.",
-     "Run with --cut CMD and --restore CMD. If it failed: UCX_RC_VARUNA_PSN=n, and see "
+     "Run with --cut CMD and --restore CMD. If it failed, see psn, psn-memory and "
      "order."},
     {"port-event", 0, NULL,
      "This host gets no event when its link is down.",

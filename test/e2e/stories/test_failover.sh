@@ -141,7 +141,7 @@ test_fallback_lane_before_execution() {
 
 # Two of three links fail, the second one at a read of the first recovery.
 test_comparison_is_interrupted() {
-    export UCX_RC_VARUNA_PSN=n
+    export RC_VARUNA_QUIRK=psn-lost
     action=silent=1:0
     links=3
     local n
@@ -155,7 +155,7 @@ test_comparison_is_interrupted() {
 # As with a NIC that cannot read its PSN. Which messages are data and which are log
 # entries differs from run to run.
 test_without_psn() {
-    export UCX_RC_VARUNA_PSN=n
+    export RC_VARUNA_QUIRK=psn-lost
     action=silent=1:0
     sweep=1
     while ((equal == 0 && first < 613)); do
@@ -166,7 +166,7 @@ test_without_psn() {
 }
 
 test_large_put_without_psn() {
-    export UCX_RC_VARUNA_PSN=n
+    export RC_VARUNA_QUIRK=psn-lost
     job ack link=0 op=write size=64k- pkt=last nth=3 silent=1:0
     [ "$equal" -gt 0 ] || fail "the put was not found to be executed"
 }

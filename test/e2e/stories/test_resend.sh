@@ -77,7 +77,7 @@ test_varuna_does_not_repeat_what_was_executed() {
 # because A's log entry was lost with the link. The policy decides
 test_ambiguous_put_is_repeated() {
     local hold=yes
-    UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
+    RC_VARUNA_QUIRK=psn-lost UCX_RC_VARUNA_AMBIGUOUS=repeat abc varuna ||
         fail "the client failed"
     vfs vqp/0/ambiguous 1
     vfs vqp/0/compared_different 1
@@ -91,7 +91,7 @@ test_ambiguous_put_is_repeated() {
 
 test_ambiguous_put_fails_the_endpoint() {
     local hold=yes
-    ! UCX_RC_VARUNA_PSN=n UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
+    ! RC_VARUNA_QUIRK=psn-lost UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna ||
         fail "the client's endpoint did not fail"
     check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
         client.log

@@ -43,6 +43,10 @@ typedef enum {
  * completion costs a NOP, and their log entries are in use until it has come. */
 #define UCT_VARUNA_SIGNAL_PERIOD     (UCT_VARUNA_LOG_SIZE / 4)
 
+/* Bytes of a request that is posted without a completion at most: far fewer than 2^23
+ * packets may be acknowledged without one (uct_varuna_evidence_t). */
+#define UCT_VARUNA_MAX_SILENT        UCS_BIT(20)
+
 /* Completion logs of a vQP: one for the active lane incarnation, one for the
  * incarnation which is being recovered or drained. */
 #define UCT_VARUNA_LOG_COUNT         2

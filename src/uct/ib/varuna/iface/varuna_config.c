@@ -28,6 +28,12 @@ static const char *uct_varuna_ambiguous_names[] = {
     [UCT_VARUNA_AMBIGUOUS_LAST]   = NULL
 };
 
+static const char *uct_varuna_log_names[] = {
+    [UCT_VARUNA_LOG_ALL]      = "all",
+    [UCT_VARUNA_LOG_FALLBACK] = "fallback",
+    [UCT_VARUNA_LOG_LAST]     = NULL
+};
+
 ucs_config_field_t uct_varuna_iface_config_table[] = {
   {"", "ALLOC=heap", NULL,
    ucs_offsetof(uct_varuna_iface_config_t, super),
@@ -162,18 +168,24 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
   {"AMBIGUOUS", "repeat",
    "What to do with an operation that may or may not have been executed before\n"
    "its lane failed: a put whose target differs from what was written, or an\n"
-   "atomic. This concerns at most one operation, on a lane whose packet\n"
-   "sequence number cannot be queried (DC).\n"
+   "atomic. This concerns at most one operation of an endpoint on a lane whose\n"
+   "packet sequence number cannot be queried (DC). If the network may reorder\n"
+   "packets, or without a log if the peer's NIC dies, it concerns all that was\n"
+   "not acknowledged.\n"
    " - repeat - Execute it, possibly for the second time.\n"
    " - fail   - Fail the endpoint.",
    ucs_offsetof(uct_varuna_iface_config_t, ambiguous),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_ambiguous_names)},
 
-  {"PSN", "y",
-   "Use the packet sequence number that a fenced queue pair expected as\n"
-   "evidence. Set to n if a device reports it wrongly: puts in doubt are then\n"
-   "compared with their target.",
-   ucs_offsetof(uct_varuna_iface_config_t, psn), UCS_CONFIG_TYPE_BOOL},
+  {"LOG", "all",
+   "Which operations that must not be repeated write an entry to the log in\n"
+   "the peer's memory.\n"
+   " - all      - All of them. On RC, each entry is a message of its own.\n"
+   " - fallback - Those on lanes whose packet sequence number cannot be queried\n"
+   "              (DC). If the peer's NIC dies, what was executed is found out\n"
+   "              by reading the targets back.",
+   ucs_offsetof(uct_varuna_iface_config_t, log),
+   UCS_CONFIG_TYPE_ENUM(uct_varuna_log_names)},
 
   {NULL}
 };
@@ -244,7 +256,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                                config->orphan_timeout);
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
-    iface->config.psn             = config->psn;
+    iface->config.log             = config->log;
     uct_varuna_iface_check_lifetime(iface);
     return UCS_OK;
 }

@@ -33,7 +33,7 @@ typedef struct uct_varuna_iface_config {
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
-    int                        psn;            /* Ask for it */
+    int                        log;            /* uct_varuna_log_t */
 } uct_varuna_iface_config_t;
 
 typedef struct uct_varuna_tl_iface {

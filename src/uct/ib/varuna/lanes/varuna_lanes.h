@@ -28,6 +28,13 @@ typedef enum {
     UCT_VARUNA_RECOVERY_LAST
 } uct_varuna_recovery_mode_t;
 
+/* Which requests write log entries. */
+typedef enum {
+    UCT_VARUNA_LOG_ALL,
+    UCT_VARUNA_LOG_FALLBACK,
+    UCT_VARUNA_LOG_LAST
+} uct_varuna_log_t;
+
 /* What to do with a request that may or may not have been executed. */
 typedef enum {
     UCT_VARUNA_AMBIGUOUS_REPEAT,
@@ -135,7 +142,7 @@ struct uct_varuna_iface {
         unsigned               max_targets;
         uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
-        int                    psn;
+        uct_varuna_log_t       log;
         int                    port_events;
     } config;
 };

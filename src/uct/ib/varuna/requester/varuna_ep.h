@@ -149,6 +149,7 @@ typedef struct uct_varuna_ep_hot {
     uint8_t                    gate;        /* 0: post at once, varuna_gate.h */
     uint8_t                    nic;         /* Of the active lane: of this host, */
     uint8_t                    far_nic;     /* and of the peer */
+    uint8_t                    logged;      /* Puts on the active lane write entries */
     uint32_t                   beat;        /* Of the interface, as last seen */
     uint32_t                   am_seq;
     uint32_t                   target;

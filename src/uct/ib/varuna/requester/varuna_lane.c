@@ -160,6 +160,17 @@ void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
     ep->report.settled = ep->stats.posted;
 }
 
+/* Where the PSN decides, a log entry is needed only if the peer's NIC dies. */
+static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
+                                     const uct_varuna_lane_t *lane)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    return (iface->config.log == UCT_VARUNA_LOG_ALL) ||
+           (lane->kind != UCT_VARUNA_LANE_RC) || (lane->mtu == 0) ||
+           (uct_varuna_requester_peer(iface, ep->peer)->no_psn & UCS_BIT(lane->link));
+}
+
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
@@ -167,6 +178,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
     ep->lane     = *lane;
     ep->hot.gate = 1;
     uct_varuna_hang_new_head(ep);
+    ep->hot.logged   = uct_varuna_lane_is_logged(ep, lane);
     ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->hot.nic      = uct_varuna_ep_iface(ep)->links[lane->link].nic;
     ep->hot.far_nic  = ep->peer->links[lane->link].nic % UCT_VARUNA_MAX_LINKS;

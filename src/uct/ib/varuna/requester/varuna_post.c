@@ -234,7 +234,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     uct_completion_t *comp            = NULL;
     uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
-    int fused;
+    int is_logged, fused;
 
     if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FENCE)) {
         status = uct_ep_fence(ep->lane.ep, 0);
@@ -250,13 +250,15 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     }
 
     if (!info->silent && (signal || (req->user_comp != NULL) ||
-                          (info->kind == UCT_VARUNA_OP_GET))) {
+                          (info->kind == UCT_VARUNA_OP_GET) ||
+                          (req->length > UCT_VARUNA_MAX_SILENT))) {
         uct_varuna_req_init_comp(req);
         comp = &req->comp;
     }
 
     /* The operation and its log entry share one doorbell */
-    fused = info->logged && (ep->lane.kind == UCT_VARUNA_LANE_RC);
+    is_logged = info->logged && ep->hot.logged;
+    fused     = is_logged && (ep->lane.kind == UCT_VARUNA_LANE_RC);
     if (fused) {
         uct_varuna_mlx5_bell_hold(ep->lane.ep, &bell);
     }
@@ -270,7 +272,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     }
 
     uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, comp);
-    if (info->logged) {
+    if (is_logged) {
         if (fused) {
             uct_varuna_mlx5_bell_join(&bell);
         }

@@ -92,32 +92,38 @@ uct_varuna_req_lane_comp(const uct_varuna_ep_t *ep, uct_varuna_req_t *req, int s
     return &req->comp;
 }
 
+/* The put itself. @a log: the entry that follows it, or NULL */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type, const uct_varuna_mlx5_log_t *log,
+                        uct_completion_t *comp)
+{
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+
+    if (type == UCT_VARUNA_REQ_PUT_SHORT) {
+        return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
+                                         req->remote_addr, uct_varuna_req_rkey(req),
+                                         log, comp);
+    }
+
+    uct_varuna_req_fill_iov(req, iov);
+    return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, req->iovcnt, req->remote_addr,
+                                     uct_varuna_req_rkey(req), log, comp);
+}
+
 /* Post a put and its log entry with one doorbell */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                         uct_varuna_req_type_t type, int signal)
+                         uct_varuna_req_type_t type, uct_completion_t *comp)
 {
     uint32_t sn = ep->hot.log_next;
-    uct_completion_t *comp;
-    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
     uct_varuna_mlx5_log_t log;
     ucs_status_t status;
 
     log.entry       = uct_varuna_log_entry(req, sn);
     log.remote_addr = ep->hot.log_addr + (uct_varuna_log_slot(sn) * sizeof(uint64_t));
     log.rkey        = ep->hot.log_rkey;
-    comp            = uct_varuna_req_lane_comp(ep, req, signal);
-    if (type == UCT_VARUNA_REQ_PUT_SHORT) {
-        status = uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
-                                           req->remote_addr,
-                                           uct_varuna_req_rkey(req), &log, comp);
-    } else {
-        uct_varuna_req_fill_iov(req, iov);
-        status = uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, req->iovcnt,
-                                           req->remote_addr,
-                                           uct_varuna_req_rkey(req), &log, comp);
-    }
-
+    status          = uct_varuna_req_post_put(ep, req, type, &log, comp);
     if (ucs_unlikely(status != UCS_OK)) {
         return status;
     }
@@ -129,6 +135,31 @@ uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     uct_varuna_lane_advance_psn(&ep->lane, 1);
     ++ep->stats.logged;
     return UCS_OK;
+}
+
+/* Post a put, with its log entry if this lane needs any. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                          uct_varuna_req_type_t type, int signal)
+{
+    uct_completion_t *comp;
+    ucs_status_t status;
+
+    if (type != UCT_VARUNA_REQ_PUT_SHORT) {
+        signal |= (req->length > UCT_VARUNA_MAX_SILENT);
+    }
+
+    comp = uct_varuna_req_lane_comp(ep, req, signal);
+    if (ep->hot.logged) {
+        return uct_varuna_req_post_pair(ep, req, type, comp);
+    }
+
+    status = uct_varuna_req_post_put(ep, req, type, NULL, comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted(ep, req, type, comp);
+    }
+
+    return status;
 }
 
 /* Post a request without a log entry */
@@ -179,7 +210,7 @@ uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     switch (type) {
     case UCT_VARUNA_REQ_PUT_SHORT:
     case UCT_VARUNA_REQ_PUT_ZCOPY:
-        return uct_varuna_req_post_pair(ep, req, type, signal);
+        return uct_varuna_req_post_write(ep, req, type, signal);
     case UCT_VARUNA_REQ_GET_BCOPY:
     case UCT_VARUNA_REQ_GET_ZCOPY:
     case UCT_VARUNA_REQ_AM_SHORT:

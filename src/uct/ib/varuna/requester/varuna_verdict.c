@@ -196,8 +196,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     evidence.log       = ring;
     evidence.has_psn   = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
                          (ep->recovery.dead.mtu != 0) &&
-                         !(peer->no_psn & UCS_BIT(ep->recovery.dead.link)) &&
-                         uct_varuna_ep_iface(ep)->config.psn;
+                         !(peer->no_psn & UCS_BIT(ep->recovery.dead.link));
     evidence.epsn      = rep->epsn;
     evidence.acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
     evidence.next_psn  = ep->recovery.dead.psn;

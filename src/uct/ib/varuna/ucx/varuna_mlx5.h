@@ -98,6 +98,7 @@ typedef struct uct_varuna_mlx5_log {
  * Post a put and its log entry on an RC endpoint, as two work requests with one
  * doorbell.
  *
+ * @param [in] log   May be NULL: the put alone.
  * @param [in] comp  Called when both are complete; may be NULL.
  *
  * @return UCS_ERR_UNSUPPORTED if nothing was posted, and UCX's own functions must be

@@ -224,6 +224,39 @@ uct_varuna_mlx5_add_comp(uct_varuna_mlx5_post_t *post, uct_completion_t *comp,
     uct_rc_txqp_add_send_op_sn(&post->ep->super.txqp, op, pi);
 }
 
+/* Post one request, as UCX does; @a fm_ce_se says whether it is signaled. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
+                         uint8_t fm_ce_se, size_t size)
+{
+    uct_ib_mlx5_txwq_t *wq = post->wq;
+    uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
+    uint16_t pi            = wq->sw_pi;
+
+    if (post->ep->super.txqp.unsignaled >= post->iface->super.config.tx_moderation) {
+        fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+    }
+
+    uct_ib_mlx5_set_ctrl_seg(post->data, pi, opcode, 0, wq->super.qp_num, fm_ce_se,
+                             size);
+    ucs_memory_cpu_store_fence();
+    *wq->dbrec = htonl((uint16_t)(pi + num_bb));
+    if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) {
+        uct_varuna_mlx5_reg_ring(wq->reg, post->data);
+    } else {
+        ucs_memory_bus_store_fence();
+        uct_ib_mlx5_bf_copy(wq->reg->addr.ptr, post->data, num_bb, wq);
+        if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_BF_POST) {
+            ucs_memory_bus_cacheline_wc_flush();
+        } else {
+            ucs_memory_cpu_wc_fence();
+        }
+    }
+
+    uct_varuna_mlx5_posted(post, post->data, pi, num_bb, 1,
+                           fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE);
+}
+
 /* The log entry after the data, of @a size bytes with its control segment, and the
  * doorbell for both. As uct_rc_mlx5_common_post_send() and uct_ib_mlx5_post_send(). */
 static UCS_F_ALWAYS_INLINE void
@@ -260,37 +293,23 @@ uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
     }
 }
 
-/* Post one request, as UCX does; @a fm_ce_se says whether it is signaled. */
+/* A put, with its log entry if there is one */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
-                         uint8_t fm_ce_se, size_t size)
+uct_varuna_mlx5_put_post(uct_varuna_mlx5_post_t *post, size_t size,
+                         const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
-    uct_ib_mlx5_txwq_t *wq = post->wq;
-    uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
-    uint16_t pi            = wq->sw_pi;
+    uint16_t pi = post->wq->sw_pi;
 
-    if (post->ep->super.txqp.unsignaled >= post->iface->super.config.tx_moderation) {
-        fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
+    if (log != NULL) {
+        uct_varuna_mlx5_pair_post(post, size, log, comp);
+        return;
     }
 
-    uct_ib_mlx5_set_ctrl_seg(post->data, pi, opcode, 0, wq->super.qp_num, fm_ce_se,
-                             size);
-    ucs_memory_cpu_store_fence();
-    *wq->dbrec = htonl((uint16_t)(pi + num_bb));
-    if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) {
-        uct_varuna_mlx5_reg_ring(wq->reg, post->data);
-    } else {
-        ucs_memory_bus_store_fence();
-        uct_ib_mlx5_bf_copy(wq->reg->addr.ptr, post->data, num_bb, wq);
-        if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_BF_POST) {
-            ucs_memory_bus_cacheline_wc_flush();
-        } else {
-            ucs_memory_cpu_wc_fence();
-        }
+    uct_varuna_mlx5_post_one(post, MLX5_OPCODE_RDMA_WRITE,
+                             (comp != NULL) ? MLX5_WQE_CTRL_CQ_UPDATE : 0, size);
+    if (comp != NULL) {
+        uct_varuna_mlx5_add_comp(post, comp, pi);
     }
-
-    uct_varuna_mlx5_posted(post, post->data, pi, num_bb, 1,
-                           fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE);
 }
 
 ucs_status_t
@@ -314,9 +333,9 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
         uct_ib_mlx5_inline_copy(inl + 1, buffer, length, post.wq);
     }
 
-    uct_varuna_mlx5_pair_post(&post, sizeof(*post.data) +
-                              sizeof(struct mlx5_wqe_raddr_seg) + sizeof(*inl) +
-                              length, log, comp);
+    uct_varuna_mlx5_put_post(&post, sizeof(*post.data) +
+                             sizeof(struct mlx5_wqe_raddr_seg) + sizeof(*inl) +
+                             length, log, comp);
     return UCS_OK;
 }
 
@@ -337,7 +356,7 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
            uct_ib_mlx5_set_data_seg_iov(post.wq, dptr, iov, iovcnt);
-    uct_varuna_mlx5_pair_post(&post, size, log, comp);
+    uct_varuna_mlx5_put_post(&post, size, log, comp);
     return UCS_OK;
 }
 
