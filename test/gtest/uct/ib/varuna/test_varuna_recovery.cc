@@ -529,6 +529,60 @@ UCS_TEST_F(test_varuna_recovery, psn_decides_without_a_log) {
     EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
 }
 
+/* A put is one message on RC, where the PSN decides, and two on DC */
+UCS_TEST_F(test_varuna_recovery, log_is_written_on_the_fallback_lane_only) {
+    host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
+    open_rc(100);
+    lane(0, UCT_VARUNA_LANE_RC).posted.clear();
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    ASSERT_UCS_OK(put(3));
+    EXPECT_EQ(3u, lane(0, UCT_VARUNA_LANE_RC).posted.size());
+    EXPECT_EQ(104u, ep->lane.psn);
+    fail_link();
+    answer_fence(ep->recovery.dead.epoch,
+                 UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 102, 0);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{2, 3}), puts(lane(1)));
+    EXPECT_EQ(4u, lane(1).posted.size()) << "two puts, and their entries";
+}
+
+/* The responder's NIC is dead: no PSN, no log. All puts were executed, and the last one has
+ * overwritten the others. */
+UCS_TEST_F(test_varuna_recovery, dead_nic_without_a_log) {
+    host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    ASSERT_UCS_OK(put(3));
+    fail_link();
+    answer_fence(ep->recovery.dead.epoch, 0, 0, 1);
+    for (unsigned i = 0; i < 3; ++i) {
+        compare(lane(1), 2);
+    }
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
+    EXPECT_EQ(3u, ep->stats.ambiguous);
+    EXPECT_EQ(2u, ep->stats.compared_equal);
+    EXPECT_EQ(0u, ep->stats.undecided);
+}
+
+/* Nothing of the window is there: the policy decides about all of it */
+UCS_TEST_F(test_varuna_recovery, dead_nic_and_other_contents) {
+    host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    answer_fence(ep->recovery.dead.epoch, 0, 0, 1);
+    compare(lane(1), 77);
+    compare(lane(1), 77);
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((std::vector<uint64_t>{1, 2}), puts(lane(1)));
+    EXPECT_EQ(1u, ep->stats.undecided);
+}
+
 /* The contradiction persists: a lost write is worse than a lost endpoint */
 UCS_TEST_F(test_varuna_recovery, log_contradicts_the_psn) {
     open_rc(100);
