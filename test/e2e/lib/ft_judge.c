@@ -4,8 +4,11 @@
  * The judge of puts. Each word that a put writes identifies the put, so the first word
  * of a trace entry does. A message that was cut ("partial", and no last part) was not
  * executed, but no part of it may arrive after the put's execution on another lane.
+ * On a network that does not keep the order, ft_judge_apart.c judges the executions.
  */
 #include "ft_judge.h"
+#include "ft_judge_apart.h"
+#include "ft_quirk.h"
 #include "ft_trace.h"
 
 #include <inttypes.h>
@@ -27,6 +30,7 @@ typedef struct {
     unsigned        executed[FT_MAX_OPS];
     ft_parts_t      parts[FT_MAX_OPS];
     int             newest;   /* Highest put that was executed */
+    int             is_apart; /* The network keeps no order */
 } ft_judge_t;
 
 
@@ -143,13 +147,17 @@ static void ft_judge_write(ft_judge_t *judge, const ft_entry_t *entry)
     }
 
     ft_judge_lane(judge->verdict, entry);
-    ft_judge_part(judge, entry, index);
+    if (judge->is_apart) {
+        ft_apart_write(index, k * sizeof(uint64_t), entry);
+    } else {
+        ft_judge_part(judge, entry, index);
+    }
 }
 
 static int ft_judge_concerns(const ft_entry_t *entry, uint64_t base,
                              uint64_t size)
 {
-    return (entry->host == 0) && (entry->addr >= base) &&
+    return (entry->host == 0) && !entry->is_quirk && (entry->addr >= base) &&
            (entry->addr < base + size);
 }
 
@@ -157,18 +165,27 @@ void ft_judge_run(char *trace, uint64_t base, uint32_t run,
                   const ft_plan_t *plan, ft_verdict_t *verdict)
 {
     ft_judge_t judge = {
-        .base    = base,
-        .run     = run,
-        .plan    = plan,
-        .verdict = verdict,
-        .newest  = -1
+        .base     = base,
+        .run      = run,
+        .plan     = plan,
+        .verdict  = verdict,
+        .newest   = -1,
+        .is_apart = ft_quirk_has_no_order()
     };
     ft_entry_t entry;
     unsigned i;
 
     memset(verdict, 0, sizeof(*verdict));
+    if (judge.is_apart) {
+        ft_apart_begin(plan, verdict);
+    }
+
     while (ft_trace_next(&trace, &entry)) {
         verdict->last_seq = entry.seq;
+        if (judge.is_apart && (entry.host == 0)) {
+            ft_apart_packet(&entry);
+        }
+
         if (ft_judge_concerns(&entry, base, FT_AREA_SIZE)) {
             if (entry.is_write) {
                 ft_judge_write(&judge, &entry);
@@ -176,6 +193,11 @@ void ft_judge_run(char *trace, uint64_t base, uint32_t run,
                 ft_judge_lane(verdict, &entry);
             }
         }
+    }
+
+    if (judge.is_apart) {
+        ft_apart_end();
+        return;
     }
 
     for (i = 0; i < plan->num; ++i) {

@@ -5,6 +5,7 @@
  */
 #include "ft_ops.h"
 #include "ft_clock.h"
+#include "ft_quirk.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #define FT_IDLE_CALLS  64   /* Progress calls without work before a nap */
 #define FT_NAP_US      30
 #define FT_SETTLE      200  /* Calls after the end, to detect duplicates */
+#define FT_LATE_WAIT   5    /* Seconds until a late write must be in memory */
 
 
 static void ft_fail(ft_client_t *client, const char *format, ...)
@@ -84,13 +86,39 @@ void ft_client_reopen(ft_client_t *client)
 
 /* --- Completions --- */
 
+/* Acknowledged data may still be in the NIC (quirk late-write). The NIC places it without
+ * any call of ours. */
+static void ft_await_memory(int (*is_there)(void *arg), void *arg)
+{
+    double end = ft_now() + FT_LATE_WAIT;
+
+    while ((ft_quirk_late_time() > 0) && !is_there(arg) && (ft_now() < end)) {
+        usleep(100);
+    }
+}
+
+typedef struct {
+    uint32_t          run;
+    volatile uint64_t *word;
+    int               want;
+} ft_wanted_t;
+
+/* The word is of this put, or of a later one */
+static int ft_is_wanted(void *arg)
+{
+    const ft_wanted_t *wanted = arg;
+    uint64_t value            = *wanted->word;
+
+    return (ft_word_run(value) == (wanted->run & 0xfffff)) &&
+           (ft_word_index(value) >= wanted->want);
+}
+
 /* When a flush up to operation @a end has completed, each slot contains the data of the
  * last put before it, or of a later one. */
 static void ft_check_flushed(ft_client_t *client, unsigned end)
 {
     const ft_plan_t *plan = &client->plan;
-    volatile uint64_t *word;
-    int found, want;
+    ft_wanted_t wanted    = {.run = client->run};
     unsigned i;
 
     for (i = 0; i < end; ++i) {
@@ -98,14 +126,14 @@ static void ft_check_flushed(ft_client_t *client, unsigned end)
             continue;
         }
 
-        word  = (uint64_t*)(client->shared->area + plan->ops[i].offset +
-                            plan->ops[i].length) - 1;
-        want  = ft_plan_writer(plan, i, end);
-        found = ft_word_index(*word);
-        if ((ft_word_run(*word) != (client->run & 0xfffff)) ||
-            (found < want)) {
+        wanted.word = (uint64_t*)(client->shared->area + plan->ops[i].offset +
+                                  plan->ops[i].length) - 1;
+        wanted.want = ft_plan_writer(plan, i, end);
+        ft_await_memory(ft_is_wanted, &wanted);
+        if (!ft_is_wanted(&wanted)) {
             ft_fail(client, "the flush after %u has completed, but put %d is"
-                    " not there: 0x%lx (%d)", end, want, (long)*word, found);
+                    " not there: 0x%lx (%d)", end, wanted.want, (long)*wanted.word,
+                    ft_word_index(*wanted.word));
         }
     }
 }
@@ -354,6 +382,35 @@ static void ft_check_messages(ft_client_t *client)
     }
 }
 
+/* Whether all slots contain what was written last */
+static int ft_is_memory_good(void *arg)
+{
+    const ft_client_t *client = arg;
+    const ft_plan_t *plan     = &client->plan;
+    const ft_op_t *op;
+    unsigned i;
+
+    for (i = 0; i < plan->num; ++i) {
+        op = &plan->ops[i];
+        if ((ft_kinds[op->kind].flags & (FT_KIND_READS | FT_KIND_WRITES)) &&
+            !ft_check(client->shared->area + op->offset, op->length, client->run,
+                      ft_plan_writer(plan, i, plan->num))) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* Late writes: everything is in memory, and nothing older comes after it */
+static void ft_await_results(ft_client_t *client)
+{
+    if (ft_quirk_late_time() > 0) {
+        ft_await_memory(ft_is_memory_good, client);
+        usleep(2e6 * ft_quirk_late_time());
+    }
+}
+
 static void ft_check_results(ft_client_t *client)
 {
     const ft_plan_t *plan = &client->plan;
@@ -432,6 +489,7 @@ int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
 
     ft_wait_messages(client, end);
     ft_check_messages(client);
+    ft_await_results(client);
     ft_check_results(client);
     if (client->uct.ep_errors != errors) {
         ft_fail(client, "the endpoint failed");

@@ -139,6 +139,20 @@ static void ft_build_put_large(ft_plan_t *plan)
     ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(1));
 }
 
+/* To different slots, so that the memory is the same in whatever order a network without
+ * order places them */
+static void ft_build_put_apart(ft_plan_t *plan)
+{
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
+    ft_add(plan, FT_PUT_ZCOPY, FT_MEDIUM(0));
+    ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(1));
+    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
+    ft_add(plan, FT_PUT_BCOPY, FT_SMALL(1));
+    ft_add(plan, FT_AM_SHORT, FT_SMALL(2));
+    ft_add(plan, FT_PUT_SHORT, FT_SMALL(3));
+    ft_add(plan, FT_PUT_ZCOPY, FT_MEDIUM(2));
+}
+
 static void ft_build_gets(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
 {
     ft_add(plan, kind, slot);
@@ -297,6 +311,7 @@ static const struct {
     {"put_bcopy", ft_build_put_bcopy},
     {"put_zcopy", ft_build_put_zcopy},
     {"put_large", ft_build_put_large},
+    {"put_apart", ft_build_put_apart},
     {"get_bcopy", ft_build_get_bcopy},
     {"get_zcopy", ft_build_get_zcopy},
     {"get_large", ft_build_get_large},

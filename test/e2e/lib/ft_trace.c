@@ -46,6 +46,7 @@ int ft_trace_next(char **text_p, ft_entry_t *entry)
     entry->link      = ft_json_number(root, "link");
     entry->src_host  = ft_json_number(root, "src_host");
     entry->src_qpn   = ft_json_number(root, "src_qpn");
+    entry->psn       = ft_json_number(root, "psn");
     entry->addr      = ft_json_number(root, "addr");
     entry->length    = ft_json_number(root, "length");
     entry->data      = ft_json_number(root, "data");
@@ -53,6 +54,8 @@ int ft_trace_next(char **text_p, ft_entry_t *entry)
     entry->swap      = ft_json_number(root, "swap");
     entry->is_cas    = !strcmp(op, "cas");
     entry->is_write  = !strncmp(op, "write", 5);
+    entry->is_quirk  = !strcmp(op, "quirk");
+    entry->is_early  = ft_json_number(root, "out_of_order");
     entry->is_rc     = !strcasecmp(type, "rc");
     entry->duplicate = ft_json_number(root, "duplicate");
     entry->partial   = ft_json_number(root, "partial");

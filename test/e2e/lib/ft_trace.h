@@ -14,6 +14,7 @@ typedef struct {
     unsigned link;
     unsigned src_host;
     uint32_t src_qpn;
+    uint32_t psn;         /* Of its last packet */
     uint64_t addr;
     uint64_t length;
     uint64_t data;        /* Of an atomic: the previous value */
@@ -25,6 +26,8 @@ typedef struct {
     int      duplicate;
     int      partial;
     int      last;
+    int      is_quirk;    /* Nothing was executed: a quirk acted */
+    int      is_early;    /* Placed before a predecessor, or after a successor */
     int      acked;       /* Its response was sent */
 } ft_entry_t;
 
