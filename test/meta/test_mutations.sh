@@ -17,6 +17,10 @@ finds_blind_resend='-s put_short -f mute -n 2'
 shows_blind_resend='was executed 2 times'
 finds_no_fence='-s put_bcopy -f late_alone -n 1'
 shows_no_fence='put 0 was executed 2 times'
+# The NIC places what it has accepted later than the repetitions
+quirk_fence_no_reset=late-write:100ms
+finds_fence_no_reset='-s put_short -f silent -n 2'
+shows_fence_no_reset='the memory at 0 has .*, which is not of 3'
 finds_no_psn='-s put_short -f silent -n 4'
 shows_no_psn='ambiguous, though on RC'
 finds_log_before_data='-s put_short -f post_down -n 2'
@@ -50,7 +54,7 @@ made() {
 sweep() {
     local status=0 mistake=$1
     shift
-    UCX_RC_VARUNA_HOLD_MIN=${hold:-2ms} UCX_RC_VARUNA_HOLD_MAX=${hold:-10ms} \
+    RC_VARUNA_QUIRK=${quirk:-} UCX_RC_VARUNA_HOLD_MIN=${hold:-2ms} UCX_RC_VARUNA_HOLD_MAX=${hold:-10ms} \
     timeout 300 "$apps/ft_sweep" -p rc ${plugin:+-P "$plugin"} \
         -N "mutant-$mistake" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 || status=$?
     return $status
@@ -58,8 +62,9 @@ sweep() {
 
 # found MISTAKE: checks that the sweep fails with it, with the expected message
 found() {
-    local options=finds_$1 shows=shows_$1 hold=hold_$1
+    local options=finds_$1 shows=shows_$1 hold=hold_$1 quirk=quirk_$1
     hold=${!hold:-}
+    quirk=${!quirk:-}
     made "$1"
     # shellcheck disable=SC2086 # words
     if sweep "$1" ${!options}; then
@@ -71,6 +76,7 @@ found() {
 
 test_blind_resend() { found blind_resend; }
 test_no_fence() { found no_fence; }
+test_fence_no_reset() { found fence_no_reset; }
 test_no_psn() { found no_psn; }
 test_log_before_data() { found log_before_data; }
 test_no_gate() { found no_gate; }
@@ -235,10 +241,12 @@ test_no_standby() { rested no_standby test_message_is_found; }
 test_sleep_rested() { rested sleep_rested test_message_wakes; }
 
 test_without_a_mistake_nothing_is_found() {
-    local options hold plugin=
+    local options hold quirk plugin=
     for options in "${!finds_@}"; do
         hold=hold_${options#finds_}
         hold=${!hold:-}
+        quirk=quirk_${options#finds_}
+        quirk=${!quirk:-}
         # shellcheck disable=SC2086 # words
         sweep none ${!options} || fail "${!options}: $(head -n 3 out)"
     done

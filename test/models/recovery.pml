@@ -27,6 +27,14 @@
  * Left out: reads, messages (they have sequence numbers), the circular arithmetic
  * of logs and PSNs (the unit tests have it), writes of several packets, damping.
  *
+ * -DFALLBACK: RC writes no log (UCX_RC_VARUNA_LOG=fallback). The PSN decides; where the
+ * responder's end could not be stopped, the word decides on all writes as one prefix.
+ * Where the stranger has written, all of them may be repeated.
+ *
+ * -DLATE: the responder's NIC accepts a packet, so that its PSN advances and it is
+ * acknowledged, and places it in memory later. RESET waits until all is placed, so do the
+ * packet lifetime and the read that ends a swap.
+ *
  * Each of these macros breaks one rule, and must make the search fail:
  *   NO_FENCE          the responder answers without stopping its QP
  *   READ_BEFORE_FENCE ... stops it after it has read the log
@@ -40,6 +48,8 @@
  *   STALE_ANSWER      ... or with a wait, but an earlier answer is accepted
  *   ANY_ANSWER        the answer for another incarnation is accepted
  *   NO_COMPARE        ambiguous writes are repeated without reading the word
+ *   COMPARE_EACH      ... or each write is compared alone (FALLBACK)
+ *   NO_RESET          the responder's QP is in ERR, and was not reset (LATE)
  *   LATE_CONNECT      a fence ignores requests for connections
  *   NO_DRAIN          a swap does not wait until the old lane is empty
  *   FORGET_TAKEN      ... and does not post the writes queued meanwhile
@@ -66,16 +76,33 @@
 #else
 #  define DATA_PACKET   0
 #endif
-#define DATA(_pos)      (2 * (_pos) + DATA_PACKET)
-#define LOG(_pos)       (2 * (_pos) + 1 - DATA_PACKET)
+
+/* Where the packets of a write are on a lane, and that there is no log packet */
+#ifdef FALLBACK
+#  define NO_LOG(_lane) (!lane[_lane].dc)
+#else
+#  define NO_LOG(_lane) 0
+#endif
+#define NEVER           255
+#define DATA(_lane, _pos) \
+    (NO_LOG(_lane) -> (_pos) : 2 * (_pos) + DATA_PACKET)
+#define LOG(_lane, _pos) \
+    (NO_LOG(_lane) -> NEVER : 2 * (_pos) + 1 - DATA_PACKET)
+#define POS(_lane, _packet) \
+    (NO_LOG(_lane) -> (_packet) : (_packet) / 2)
+#define IS_DATA(_lane, _packet) \
+    (NO_LOG(_lane) || (_packet) % 2 == DATA_PACKET)
 
 typedef lane_t {
     bit  dc;                    /* has no end to fence, and no PSN */
     bit  live;                  /* the responder's end accepts packets */
     bit  failed;
     bit  connect;               /* a CONNECT_REQ for it is in flight */
-    byte sent;                  /* packets posted, and executed */
-    byte exec;
+    byte sent;                  /* packets posted, */
+    byte exec;                  /* accepted by the responder's NIC, */
+#ifdef LATE
+    byte placed;                /* and in memory; else all that are accepted */
+#endif
     byte ops;                   /* writes posted on it, in that order */
     byte op[OPS];
 };
@@ -96,6 +123,12 @@ byte   failures = FAILURES;
 #define STRANGER        (OPS + 1)
 byte   word = NOBODY;
 bit    executed[OPS];
+#ifdef LATE
+bit    accepted[OPS];           /* it will be executed */
+#  define IS_CERTAIN(_op) accepted[_op]
+#else
+#  define IS_CERTAIN(_op) executed[_op]
+#endif
 bit    strange;                 /* the stranger has written */
 bit    excused[OPS];            /* ... and ambiguous, as documented */
 
@@ -109,6 +142,8 @@ byte   cur = 1;                 /* the lane in use */
 byte   dead;                    /* the lane that is recovered from */
 byte   new;                     /* RC, being connected */
 byte   epoch = 1;               /* the newest incarnation */
+byte   placed_op;               /* of place() */
+byte   unplaced;                /* packets that are accepted, and not in memory */
 bit    waited;                  /* the packet lifetime has passed since DRAIN */
 
 /* The responder: all up to this incarnation are fenced */
@@ -179,7 +214,53 @@ answer_t answer;
 #endif
 
 /* The log write of the last request is owed, and must be posted first */
-#define OWED(_lane)     (lane[_lane].sent % 2)
+#define OWED(_lane)     (!NO_LOG(_lane) && lane[_lane].sent % 2)
+
+/* What a write may follow: none after it, unless the policy repeats all (FALLBACK) */
+#ifdef FALLBACK
+#  define IS_EXCUSED(_op) (excused[_op] && strange)
+#else
+#  define IS_EXCUSED(_op) 0
+#endif
+
+/* --- Memory -------------------------------------------------------------- */
+
+/* A packet reaches memory, in the order of its lane */
+inline place(_lane, _packet)
+{
+    placed_op = lane[_lane].op[POS(_lane, _packet)];
+    if
+    :: IS_DATA(_lane, _packet) ->
+       printf("lane %d: %c is executed\n", _lane, 'A' + placed_op);
+       /* not twice, in order */
+       assert(!executed[placed_op] || excused[placed_op] && strange);
+       assert(placed_op == OPS - 1 || !executed[placed_op + 1] ||
+              IS_EXCUSED(placed_op));
+       word = placed_op;
+       executed[placed_op] = 1
+    :: else ->
+       printf("lane %d: %c is logged\n", _lane, 'A' + placed_op);
+       ring[RING(_lane)].lane[placed_op] = _lane
+    fi;
+    placed_op = 0
+}
+
+#ifdef LATE
+#  define PLACED(_lane) lane[_lane].placed
+inline place_all(_lane)
+{
+    do
+    :: lane[_lane].placed < lane[_lane].exec ->
+       place(_lane, lane[_lane].placed);
+       lane[_lane].placed = lane[_lane].placed + 1;
+       unplaced = unplaced - 1
+    :: else -> break
+    od
+}
+#else
+#  define PLACED(_lane) lane[_lane].exec
+#  define place_all(_lane) skip
+#endif
 
 /* --- Requester ----------------------------------------------------------- */
 
@@ -189,6 +270,9 @@ inline reset_lane(_lane)
     lane[_lane].failed  = 0;
     lane[_lane].sent    = 0;
     lane[_lane].exec    = 0;
+#ifdef LATE
+    lane[_lane].placed  = 0;
+#endif
     lane[_lane].ops     = 0;
     lane[_lane].op[0]   = 0;
     lane[_lane].op[1]   = 0
@@ -222,7 +306,7 @@ inline complete()
     do
     :: head < OPS && op_state[head] == DONE ->
        printf("%c completes\n", 'A' + head);
-       assert(executed[head]);                          /* none is lost */
+       assert(IS_CERTAIN(head));                        /* none is lost */
        op_state[head] = COMPLETED;
        head = head + 1
     :: else -> break
@@ -235,7 +319,7 @@ inline poll(_lane)
 {
     i = 0;
     do
-    :: i < lane[_lane].ops && DATA(i) < lane[_lane].exec ->
+    :: i < lane[_lane].ops && DATA(_lane, i) < lane[_lane].exec ->
        if
        :: op_state[lane[_lane].op[i]] == UNFINISHED ->
           op_state[lane[_lane].op[i]] = DONE
@@ -248,7 +332,7 @@ inline poll(_lane)
 }
 
 #define HAS_ACK(_lane, _pos) \
-    (lane[_lane].ops > _pos && DATA(_pos) < lane[_lane].exec && \
+    (lane[_lane].ops > _pos && DATA(_lane, _pos) < lane[_lane].exec && \
      op_state[lane[_lane].op[_pos]] == UNFINISHED)
 #define HAS_ACKS(_lane)  (HAS_ACK(_lane, 0) || HAS_ACK(_lane, 1))
 
@@ -259,7 +343,7 @@ inline plan()
     do
     :: i < lane[dead].ops ->
        if
-       :: LOG(i) < lane[dead].sent && answer.log[lane[dead].op[i]] ->
+       :: LOG(dead, i) < lane[dead].sent && answer.log[lane[dead].op[i]] ->
           proved = i + 1        /* and all earlier ones */
        :: else
        fi;
@@ -276,10 +360,10 @@ inline plan()
        if
        :: answer.has_psn ->
           /* log and PSN must not contradict each other */
-          assert(i >= proved || DATA(i) < answer.psn);
-          assert(i < proved || LOG(i) >= lane[dead].sent ||
-                 LOG(i) >= answer.psn);
-          was_here = (DATA(i) < answer.psn)
+          assert(i >= proved || DATA(dead, i) < answer.psn);
+          assert(i < proved || LOG(dead, i) >= lane[dead].sent ||
+                 LOG(dead, i) >= answer.psn);
+          was_here = (DATA(dead, i) < answer.psn)
        :: !answer.has_psn && i >= proved && op_state[op] == UNFINISHED ->
           /* only a lane without a PSN has ambiguous writes */
           if
@@ -289,7 +373,7 @@ inline plan()
              excused[op] = lane[dead].dc || !answer.stopped
           :: else
           fi;
-          gap = gap && LOG(i) >= lane[dead].sent
+          gap = gap && LOG(dead, i) >= lane[dead].sent
        :: else
        fi;
        if
@@ -319,7 +403,7 @@ inline end_fence()
            answer.has_psn, answer.log[0], answer.log[1]);
     plan();
     if
-    :: !lane[dead].live -> reset_lane(dead)
+    :: !lane[dead].live && PLACED(dead) == lane[dead].exec -> reset_lane(dead)
     :: else
     fi;
     answer.lane = 0; answer.stopped = 0; answer.has_psn = 0; answer.psn = 0;
@@ -333,6 +417,7 @@ inline end_swap()
     printf("lane %d is swapped for %d\n", cur, new);
 #ifndef NO_DRAIN
     lane[cur].live = 0;
+    place_all(cur);             /* the read has returned */
     reset_lane(cur);            /* forget its state */
 #endif
     cur   = new;
@@ -346,11 +431,13 @@ inline end_swap()
 #define TO_REPEAT(_op) \
     (op_state[_op] == UNFINISHED && !IS_ON(_op, cur))
 
+#define IS_UNCLEAR(_op) (TO_REPEAT(_op) && unclear[_op])
 #ifdef NO_COMPARE
 #  define NEXT_UNCLEAR    0
+#elif defined(COMPARE_EACH)
+#  define NEXT_UNCLEAR    (IS_UNCLEAR(0) || !TO_REPEAT(0) && IS_UNCLEAR(1))
 #else
-#  define NEXT_UNCLEAR \
-    (TO_REPEAT(0) && unclear[0] || !TO_REPEAT(0) && TO_REPEAT(1) && unclear[1])
+#  define NEXT_UNCLEAR    (IS_UNCLEAR(0) || IS_UNCLEAR(1))
 #endif
 
 active proctype requester()
@@ -416,6 +503,7 @@ active proctype requester()
            waited = 1;
 #ifndef NO_LIFETIME
            lane[dead].live = 0;
+           place_all(dead);
 #endif
 #ifndef STALE_ANSWER
            answer.lane = 0      /* accept only later answers */
@@ -427,8 +515,7 @@ active proctype requester()
        }
 
     :: d_step { state == REPEAT && !cur -> new_lane(dead, 1, cur) }
-#ifndef NO_COMPARE
-    /* varuna_compare.c: the word equals the value of the write */
+#ifdef COMPARE_EACH
     :: d_step {
            state == REPEAT && cur && NEXT_UNCLEAR ->
            op = (TO_REPEAT(0) -> 0 : 1);
@@ -439,6 +526,24 @@ active proctype requester()
            fi;
            unclear[op] = 0;
            op = 0;
+           complete()
+       }
+#else
+    /* varuna_window.c: the longest prefix whose last write is what the word contains */
+    :: d_step {
+           state == REPEAT && cur && NEXT_UNCLEAR ->
+           printf("compared: the word contains %d\n", word);
+           if
+           :: IS_UNCLEAR(0) && (word == 0 || IS_UNCLEAR(1) && word == 1) ->
+              op_state[0] = DONE
+           :: else
+           fi;
+           if
+           :: IS_UNCLEAR(1) && word == 1 -> op_state[1] = DONE
+           :: else
+           fi;
+           unclear[0] = 0;
+           unclear[1] = 0;
            complete()
        }
 #endif
@@ -463,7 +568,7 @@ active proctype requester()
            end_swap()
        }
 
-    :: head == OPS -> break
+    :: head == OPS && unplaced == 0 -> break
     od;
 
     assert(word == OPS - 1 || strange)
@@ -491,7 +596,11 @@ inline stop_lanes(_lane)
     do
     :: i <= _lane ->
        if
-       :: !lane[i].dc && (stopped || i < _lane) -> lane[i].live = 0
+       :: !lane[i].dc && (stopped || i < _lane) ->
+          lane[i].live = 0;
+#ifndef NO_RESET
+          place_all(i)
+#endif
        :: else
        fi;
        i = i + 1
@@ -588,33 +697,40 @@ end:
 
 /* --- Fabric -------------------------------------------------------------- */
 
-/* A packet reaches memory, in the order of its lane */
+/* The responder's NIC accepts a packet */
 inline execute(_lane)
 {
-    op = lane[_lane].op[lane[_lane].exec / 2];
+#ifdef LATE
     if
-    :: lane[_lane].exec % 2 == DATA_PACKET ->
-       printf("lane %d: %c is executed\n", _lane, 'A' + op);
-       assert(!executed[op] || excused[op] && strange); /* not twice */
-       assert(op == OPS - 1 || !executed[op + 1]);      /* in order */
-       word = op;
-       executed[op] = 1
-    :: else ->
-       printf("lane %d: %c is logged\n", _lane, 'A' + op);
-       ring[RING(_lane)].lane[op] = _lane
+    :: IS_DATA(_lane, lane[_lane].exec) ->
+       accepted[lane[_lane].op[POS(_lane, lane[_lane].exec)]] = 1
+    :: else
     fi;
-    lane[_lane].exec = lane[_lane].exec + 1;
-    op = 0
+    unplaced = unplaced + 1;
+    printf("lane %d: packet %d is accepted\n", _lane, lane[_lane].exec);
+#else
+    place(_lane, lane[_lane].exec);
+#endif
+    lane[_lane].exec = lane[_lane].exec + 1
 }
+
+#ifdef LATE
+#  define PLACEMENT(_lane) \
+    :: d_step { lane[_lane].placed < lane[_lane].exec -> \
+                place(_lane, lane[_lane].placed); \
+                lane[_lane].placed = lane[_lane].placed + 1; \
+                unplaced = unplaced - 1 }
+#else
+#  define PLACEMENT(_lane)
+#endif
 
 #define DELIVERY(_lane) \
     :: d_step { lane[_lane].live && lane[_lane].exec < lane[_lane].sent -> \
-                execute(_lane) }
+                execute(_lane) } \
+    PLACEMENT(_lane)
 
 active proctype fabric()
 {
-    byte op;
-
 end:
     do
     DELIVERY(1)

@@ -60,6 +60,18 @@ test_recovery_holds_from_the_start() {
     holds recovery.pml -DSTART_DC -DFAILURES=1
 }
 
+# RC without a log, and NICs whose acknowledgement comes before the data is in memory
+test_recovery_holds_without_a_log_on_rc() {
+    holds recovery.pml -DFALLBACK
+}
+
+test_recovery_holds_with_late_writes() {
+    holds recovery.pml -DLATE
+}
+
+broken recovery.pml COMPARE_EACH -DFALLBACK
+broken recovery.pml NO_RESET -DLATE -DFALLBACK
+
 for rule in NO_FENCE READ_BEFORE_FENCE BLIND_RESEND ONE_LOG NO_GATE \
             LOG_BEFORE_DATA OLD_ERRORS NO_PSN NO_LIFETIME STALE_ANSWER \
             ANY_ANSWER NO_COMPARE NO_DRAIN FORGET_TAKEN; do
@@ -110,6 +122,9 @@ if [ "${RC_VARUNA_MODELS:-}" = long ]; then
     limit=1800 memory=8000 compress=-DCOLLAPSE
     test_recovery_holds_with_more_failures() {
         holds recovery.pml -DSTART_DC
+    }
+    test_recovery_holds_with_late_writes_and_no_log_on_rc() {
+        holds recovery.pml -DFALLBACK -DLATE
     }
     test_atomics_hold_with_other_values() {
         holds atomics.pml -DSECOND_COMPARE=0 -DSECOND_SWAP=2

@@ -74,15 +74,15 @@ void ft_fabric_do(const ft_fabric_t *fabric, const char *verb,
 void ft_fabric_up(ft_fabric_t *fabric, const char *prefix, const char *name,
                   unsigned hosts, unsigned links, const char *options)
 {
-    snprintf(fabric->emu, sizeof(fabric->emu), "%s/bin/mlx5emu", prefix);
     const char *quirk = getenv("RC_VARUNA_QUIRK");
+    int has_quirk     = (quirk != NULL) && (quirk[0] != '\0');
 
+    snprintf(fabric->emu, sizeof(fabric->emu), "%s/bin/mlx5emu", prefix);
     snprintf(fabric->name, sizeof(fabric->name), "%s", name);
     fabric->hosts = hosts;
     fabric->links = links;
     ft_fabric_do(fabric, "up", "--hosts %u --links %u %s %s%s", hosts, links,
-                 options, (quirk == NULL) ? "" : "--quirk ",
-                 (quirk == NULL) ? "" : quirk);
+                 options, has_quirk ? "--quirk " : "", has_quirk ? quirk : "");
 }
 
 void ft_fabric_down(ft_fabric_t *fabric)
@@ -111,4 +111,23 @@ uint64_t ft_fabric_fired(const ft_fabric_t *fabric, unsigned n)
     json_decref(root);
     free(output);
     return fired;
+}
+
+uint64_t ft_fabric_quirks_acted(const ft_fabric_t *fabric)
+{
+    char *output   = ft_fabric_run(fabric, "quirk", "list --json");
+    json_t *root   = json_loads(output, 0, NULL);
+    uint64_t acted = 0;
+    json_t *quirk, *place;
+    size_t i, j;
+
+    json_array_foreach(root, i, quirk) {
+        json_array_foreach(json_object_get(quirk, "where"), j, place) {
+            acted += json_integer_value(json_object_get(place, "acted"));
+        }
+    }
+
+    json_decref(root);
+    free(output);
+    return acted;
 }

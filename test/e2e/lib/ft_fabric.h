@@ -40,4 +40,7 @@ char *ft_fabric_trace(const ft_fabric_t *fabric, uint64_t seq, const char *host)
 /** @return How often the n-th rule has fired. */
 uint64_t ft_fabric_fired(const ft_fabric_t *fabric, unsigned n);
 
+/** @return How often the quirks of this fabric have acted. */
+uint64_t ft_fabric_quirks_acted(const ft_fabric_t *fabric);
+
 #endif

@@ -10,6 +10,7 @@
 #include "ft_sweep.h"
 #include "ft_clock.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -240,6 +241,7 @@ int main(int argc, char **argv)
            sweep.switches, sweep.waited, sweep.ambiguous, sweep.again,
            sweep.series.cut, sweep.driver.failures);
     ft_sweep_down(&sweep);
+    printf("quirks acted: %" PRIu64 "\n", sweep.acted);
     unlink(sweep.memory);
     if (sweep.series.points == 0) {
         ft_driver_report(&sweep.driver, "nothing was tested");

@@ -37,6 +37,7 @@ typedef struct {
     int         may_kill;    /* A rule of the last run may kill a NIC */
     int         nics_bad;    /* NICs are dead: the next run needs a new fabric */
     /* Results */
+    uint64_t    acted;       /* How often the fabrics' quirks did */
     unsigned    waited;      /* Runs that waited for the links to return */
     unsigned    switches;
     unsigned    ambiguous;

@@ -77,6 +77,7 @@ void ft_sweep_down(ft_sweep_t *sweep)
 {
     ft_driver_stop_job(&sweep->driver, &sweep->client);
     ft_driver_stop_job(&sweep->driver, &sweep->server);
+    sweep->acted += ft_fabric_quirks_acted(&sweep->driver.fabric);
     ft_fabric_down(&sweep->driver.fabric);
 }
 
