@@ -76,6 +76,8 @@ loads=(
     "am_zcopy|message|zcopy|4096"
     "idle|idle|short|8"
 )
+# With LOG=fallback: the same, for puts
+unlogged=("${loads[@]:0:3}")
 # Atomics by the NIC, 8 bytes, for each mode of rc_varuna
 atomics_native=(fadd cswap)
 atomics_extended=(cswap)
@@ -100,6 +102,7 @@ many=11000
 
 [ $check = no ] ||
     loads=("${loads[0]}" "${loads[2]}" "${loads[3]}" "${loads[5]}" "${loads[8]}")
+[ $check = no ] || unlogged=("${unlogged[0]}" "${unlogged[2]}")
 if [ $short = yes ] || [ $check = yes ]; then
     operations=512 few=20 many=340 iterations=50 repeats=1
     cases=("${cases[0]}")
@@ -271,6 +274,21 @@ ratios() {
     done
 }
 
+# unlogged_ratios: the same for puts with LOG=fallback
+unlogged_ratios() {
+    local -a all=("${loads[@]}")
+    loads=("${unlogged[@]}")
+    cp "$dir/ratios" "$dir/logged"
+    echo "With UCX_RC_VARUNA_LOG=fallback:"
+    export UCX_RC_VARUNA_LOG=fallback
+    ratios
+    unset UCX_RC_VARUNA_LOG
+    sed -i 's/ /_fallback /' "$dir/ratios"
+    cat "$dir/ratios" >>"$dir/logged"
+    mv "$dir/logged" "$dir/ratios"
+    loads=("${all[@]}")
+}
+
 # atomic_ratios: the same for atomics
 atomic_ratios() {
     local mode name index plain ours ratio
@@ -405,6 +423,7 @@ if [ $instructions = yes ]; then
     say "instructions with the same inner settings"
     export "${alike[@]}"
     ratios
+    unlogged_ratios
     atomic_ratios
     [ $check = no ] || check_limits
     unset "${alike[@]%%=*}"
