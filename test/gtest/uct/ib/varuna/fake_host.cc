@@ -73,7 +73,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
 
         m_addrs.push_back(fake_lane::device_addr(fake_lane::lid(0, link)));
         m_md->links[link]   = link;
-        m_md->nics[link].md = (uct_md_h)this; /* Nobody looks into it */
+        m_md->nics[link].md = (uct_md_h)this; /* Not dereferenced */
         snprintf(m_md->nics[link].dev_name, sizeof(m_md->nics[link].dev_name),
                  "fake_%u:1", link);
         own->nic = link;
@@ -224,7 +224,7 @@ void fake_host::receive(const fake_peer &peer, unsigned link, uct_varuna_ctl_hdr
         data += device + std::string(fake_lane::ADDR_LEN, 'c');
     }
 
-    /* Inner code reads some bytes behind an address */
+    /* Inner code reads some bytes after an address */
     data.reserve(data.size() + 64);
     uct_varuna_ctl_lock(ctl());
     EXPECT_EQ(UCS_OK, uct_varuna_ctl_am_handler(&m_ctl.links[link], &data[0],

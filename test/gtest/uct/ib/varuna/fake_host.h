@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An interface of rc_varuna on fake lanes: its control plane, and if a test wants it its
- * responder, are the real ones. The test plays all peers: what they send is received, and
- * what they would receive is in sent(). Time moves only by advance().
+ * An interface of rc_varuna on fake lanes: its control plane, and on request its
+ * responder, are real. The test plays all peers: receive() delivers their messages, and
+ * sent() returns the messages to them. Time moves only by advance().
  */
 #ifndef FAKE_HOST_H_
 #define FAKE_HOST_H_
@@ -21,11 +21,11 @@ extern "C" {
 #include <string>
 #include <vector>
 
-/* Another process, which the test plays */
+/* Another process, played by the test */
 struct fake_peer {
     uint64_t uuid;
     unsigned host;           /* Processes of one host have the same ports */
-    uint64_t secret;         /* In its requests; 0: ours for it is known to it */
+    uint64_t secret;         /* In its requests; 0: it knows ours */
 };
 
 class fake_host {
@@ -49,7 +49,7 @@ public:
 
     ~fake_host();
 
-    /* The rooms above the bus. Options are to be set before. */
+    /* The rooms above the bus. Set options before. */
     void start_heartbeat();
     void start_responder();
 
@@ -95,7 +95,7 @@ public:
     /* Let time pass, and call the jobs of the clock that are due */
     void advance(double seconds);
 
-    /* Let time pass in which we have no CPU: no job is called */
+    /* Let time pass without a CPU: no job is called */
     void sleep(double seconds);
 
     /* The full interface address of a peer, which has links on these planes */
@@ -127,7 +127,7 @@ public:
     /* The last of these of a type; a test fails if there is none */
     message last_sent(unsigned type);
 
-    /* What the main thread does in progress */
+    /* Call progress of the main thread */
     void dispatch();
 
     /* Messages on a link to that peer fail from now on: its endpoint reports an error */

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An inner component for the tests of the memory domain, which need no NIC: it
- * counts what is open, registered, unpacked, and fails where it is told to.
+ * An inner component for the tests of the memory domain, which need no NIC: it counts
+ * what is open, registered and unpacked, and fails where a test requests it.
  */
 #ifndef FAKE_IB_H_
 #define FAKE_IB_H_
@@ -51,14 +51,14 @@ public:
         return &m_component;
     }
 
-    /* Complete the invalidations which are held back. */
+    /* Complete the delayed invalidations. */
     void complete_invalidations();
 
-    /* What there is */
+    /* Devices */
     std::vector<device>            devices;
     uint64_t                       mem_types;
 
-    /* What is to fail: the n-th call from 1 on, 0 never */
+    /* Calls that fail: the n-th one, from 1; 0: none */
     unsigned                       fail_reg;
     unsigned                       fail_dereg;
     unsigned                       fail_pack;
@@ -67,7 +67,7 @@ public:
     bool                           hold_invalidations;
     bool                           complete_failed_dereg;
 
-    /* What was done */
+    /* Counters */
     unsigned                       num_open_mds;
     unsigned                       num_mems;      /* Registered now */
     unsigned                       num_rkeys;     /* Unpacked now */

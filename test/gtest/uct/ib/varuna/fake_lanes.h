@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Inner interfaces for tests that need no NIC. A lane keeps what is posted, and its
- * members choose what its operations return. The file also takes the place of ucx/, which
- * asks the same lanes about their queue pairs.
+ * Inner interfaces for tests that need no NIC. A lane stores posted operations, and its
+ * members select the results. The file also replaces ucx/, whose functions report on
+ * the queue pairs of these lanes.
  */
 #ifndef FAKE_LANES_H_
 #define FAKE_LANES_H_
@@ -44,13 +44,13 @@ public:
         size_t           length;
     };
 
-    /* Addresses of a lane: that of its port, and its own behind it */
+    /* Addresses of a lane: of its port, followed by its own */
     static constexpr size_t DEVICE_LEN = 3;
     static constexpr size_t ADDR_LEN   = 5;
     static constexpr size_t EP_LEN     = 6;
 
-    /* Ports of the same plane reach each other; a host has one on each. Our own host is
-     * number 0. */
+    /* Ports of the same plane reach each other; a host has one port on each. The local
+     * host is number 0. */
     static uint16_t lid(unsigned host, unsigned plane)
     {
         return (host * UCT_VARUNA_MAX_LINKS) + plane + 1;
@@ -71,17 +71,17 @@ public:
 
     void attr(uct_iface_attr_t *attr) const;
 
-    /* What was done */
+    /* State and counters */
     std::vector<message>      sent;
     std::vector<post>         posted;
-    std::vector<ep*>          eps;          /* There are, oldest first */
+    std::vector<ep*>          eps;          /* Oldest first */
     unsigned                  num_created;
     unsigned                  num_polled;
 
-    /* All that was posted completes now; reads find this in memory */
+    /* Complete all posted operations; reads find this in memory */
     void complete(const std::string &memory = std::string(64, 0));
 
-    /* ... or fails */
+    /* ... or let them fail */
     void fail(ucs_status_t status);
 
     /* What its operations return */
@@ -93,7 +93,7 @@ public:
     std::function<unsigned()> on_poll;      /* Called by progress */
     bool                      has_input;    /* There is something to poll */
 
-    /* What ucx/ says of its queue pairs */
+    /* Results of ucx/ for its queue pairs */
     bool                      is_drained;
     ucs_status_t              epsn_status;
     uint32_t                  epsn;
@@ -104,7 +104,7 @@ public:
     ucs_status_t              reset_status;
     ucs_time_t                last_wqe_timeout; /* Of the latest wait */
     bool                      has_work;
-    uint16_t                  mark;         /* Changes when something completes */
+    uint16_t                  mark;         /* Changes with each completion */
 
     /* Registrations of our own memory, on all NICs */
     static unsigned           num_mrs;

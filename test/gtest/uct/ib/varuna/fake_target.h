@@ -110,7 +110,7 @@ protected:
                       host->header(peer, UCT_VARUNA_CTL_CLOSE, VQP, instance, opening));
     }
 
-    /* NULL: there is none */
+    /* NULL: none */
     uct_varuna_target_t *target(const fake_peer &peer, uint32_t vqp = VQP)
     {
         uct_varuna_target_key_t key = {{peer.uuid, peer.secret}, vqp};

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Devices of libibverbs whose ports and events a test controls. The file takes the place
- * of those functions of libibverbs that need a device; without an object of this class
- * they are the real ones.
+ * Devices of libibverbs whose ports and events a test controls. The file replaces those
+ * functions of libibverbs that need a device; without an object of this class they are
+ * the real ones.
  */
 #ifndef FAKE_VERBS_H_
 #define FAKE_VERBS_H_
@@ -31,22 +31,22 @@ public:
 
     device &add(const std::string &name);
 
-    /* All contexts of a device get this event */
+    /* Send this event to all contexts of a device */
     void event(const device &dev, enum ibv_event_type type, int port_num = 0);
 
-    /* The device is gone: reading an event fails with this error */
+    /* Remove the device: reading an event fails with this error */
     void fail_events(const device &dev, int error);
 
-    /* @return The one that there is, or NULL */
+    /* @return The present object, or NULL */
     static fake_verbs *get();
 
-    /* What libibverbs does */
+    /* Functions of libibverbs */
     struct ibv_device **list(int *num_p) const;
     struct ibv_context *open(struct ibv_device *device);
     int close(struct ibv_context *ctx);
     int get_event(struct ibv_context *ctx, struct ibv_async_event *event);
 
-    unsigned num_lists;       /* That were not freed */
+    unsigned num_lists;       /* Lists that were not freed */
     unsigned num_unacked;     /* Events that were read and not acknowledged */
 
     unsigned num_open() const

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The socket of rc_varuna_ctl, and clients that are idle, many, rude or gone: others
- * are served all the same, and nothing is left of them.
+ * The socket of rc_varuna_ctl, with clients that are idle, too many, misbehaving or
+ * dead: others are served, and nothing leaks.
  */
 #include <common/test.h>
 
@@ -22,7 +22,7 @@ extern "C" {
 static volatile unsigned accepts;        /* Calls */
 static volatile int      accept_error;   /* 0: none */
 
-/* The plugin's, too: it is linked with this program */
+/* Also called by the plugin, which is linked with this program */
 extern "C" int accept4(int fd, struct sockaddr *addr, socklen_t *length, int flags)
 {
     __atomic_fetch_add(&accepts, 1, __ATOMIC_RELAXED);
@@ -94,7 +94,7 @@ protected:
         return fd;
     }
 
-    /* What comes next: a packet, or "" behind the last one */
+    /* The next packet, or "" at the end */
     static std::string receive(int fd)
     {
         char answer[UCT_VARUNA_ADMIN_ANSWER_MAX];
@@ -134,7 +134,7 @@ UCS_TEST_F(test_varuna_admin, idle_client_is_left)
     await_descriptors(m_descriptors);
 }
 
-/* More than there is room for: each new one is served at once */
+/* More clients than the limit: each new one is served at once */
 UCS_TEST_F(test_varuna_admin, many_idle_clients)
 {
     std::vector<int> fds;
@@ -146,7 +146,7 @@ UCS_TEST_F(test_varuna_admin, many_idle_clients)
                   m_descriptors + fds.size() + UCT_VARUNA_ADMIN_MAX_CONNS + 1);
     }
 
-    /* The oldest ones had to leave; the newest one may still speak */
+    /* The oldest ones were closed; the newest one works */
     EXPECT_EQ("", receive(fds.front()));
     EXPECT_EQ(6, send(fds.back(), "status", 6, MSG_NOSIGNAL));
     EXPECT_EQ(UCT_VARUNA_ADMIN_OK, receive(fds.back()));
@@ -165,7 +165,7 @@ UCS_TEST_F(test_varuna_admin, ten_thousand_connects)
     await_descriptors(m_descriptors);
 }
 
-/* They ask, and never read what they have asked for */
+/* Clients that send requests, but never read the answers */
 UCS_TEST_F(test_varuna_admin, clients_that_do_not_read)
 {
     std::vector<int> fds;
@@ -186,7 +186,7 @@ UCS_TEST_F(test_varuna_admin, requests_of_wrong_sizes)
     const std::string error = UCT_VARUNA_ADMIN_ERROR;
     const std::string longest(UCT_VARUNA_ADMIN_REQUEST_MAX - 1, ' ');
 
-    /* Its beginning is a request, and must not count */
+    /* It starts with a valid request, which must be ignored */
     EXPECT_EQ(0u, ask("status" + std::string(1, '\0') + "x").find(error));
     EXPECT_EQ(0u, ask("failover force" + std::string(1, '\0')).find(error));
     EXPECT_EQ(0u, ask(longest + " ").find(error + "a request is"));
@@ -201,8 +201,8 @@ UCS_TEST_F(test_varuna_admin, requests_of_wrong_sizes)
     await_descriptors(m_descriptors);
 }
 
-/* There is no descriptor for a connection that waits: the thread must not be busy with
- * that, and serves it when there is one */
+/* No descriptor is left for a waiting connection: the thread must not spin, and serves
+ * the connection when there is one */
 UCS_TEST_F(test_varuna_admin, no_descriptor_is_left)
 {
     scoped_log_handler slh(hide_warns_logger);
@@ -224,7 +224,7 @@ UCS_TEST_F(test_varuna_admin, no_descriptor_is_left)
     await_descriptors(m_descriptors);
 }
 
-/* The interface is closed while clients are there */
+/* The interface is closed while clients are connected */
 UCS_TEST_F(test_varuna_admin, stop_with_clients)
 {
     std::vector<int> fds;

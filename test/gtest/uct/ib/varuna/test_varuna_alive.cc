@@ -24,7 +24,7 @@ protected:
         m_now = 1000;
     }
 
-    /* One interval: those in @answering answer what was asked */
+    /* One interval: those in @answering answer */
     void interval(unsigned used, unsigned answering, unsigned reach = 3,
                   unsigned far_down = 0)
     {
@@ -65,7 +65,7 @@ UCS_TEST_F(test_varuna_alive, dead_path_with_witness) {
     EXPECT_EQ(1u, m_v.dead);
     EXPECT_FALSE(m_v.became_silent);
 
-    /* Said once */
+    /* Reported once */
     interval(1, 2);
     EXPECT_EQ(0u, m_v.dead);
 }
@@ -87,7 +87,7 @@ UCS_TEST_F(test_varuna_alive, silent_peer_condemns_no_path) {
     EXPECT_EQ(0u, m_v.dead);
 }
 
-/* What answered before the silence is no witness of now */
+/* A peer that answered before the silence is no witness */
 UCS_TEST_F(test_varuna_alive, old_answer_is_no_witness) {
     for (unsigned i = 0; i < 5; ++i) {
         interval(3, 3);
@@ -165,8 +165,8 @@ UCS_TEST_F(test_varuna_alive, number_wraps_around_zero) {
     EXPECT_TRUE(uct_varuna_alive_pong(&m_alive, 0, UINT32_MAX, m_now));
 }
 
-/* An answer proves that the path worked when its ping was sent, and no later; one that
- * comes behind the next ping is not dated at all */
+/* An answer proves that the path worked when its ping was sent, not later. An answer
+ * that arrives after the next ping has no date */
 UCS_TEST_F(test_varuna_alive, answer_proves_the_time_of_its_ping) {
     uint32_t seq = uct_varuna_alive_ping(&m_alive, 0, 100);
 
@@ -197,7 +197,7 @@ UCS_TEST_F(test_varuna_alive, is_silent_beside_a_witness) {
 
 class test_varuna_diagnosis : public ucs::test {
 protected:
-    /* The words that say why: an operator acts on them */
+    /* The reasons, on which an operator acts */
     static uct_varuna_fault_t judge(const uct_varuna_evidence_t &evidence,
                                     const std::string &words)
     {
@@ -215,7 +215,7 @@ UCS_TEST_F(test_varuna_diagnosis, no_more_than_the_evidence_says) {
     EXPECT_EQ(UCT_VARUNA_FAULT_UNKNOWN, judge(evidence, "nobody else was heard"));
     evidence.others_silent = 1;
     EXPECT_EQ(UCT_VARUNA_FAULT_LOCAL, judge(evidence, "our port, its cable"));
-    evidence.others_answer = 1; /* So those which don't are others' faults */
+    evidence.others_answer = 1; /* So the silent ones are remote faults */
     EXPECT_EQ(UCT_VARUNA_FAULT_REMOTE, judge(evidence, "other peers answer"));
     evidence.neighbours_answer = 1;
     EXPECT_EQ(UCT_VARUNA_FAULT_REMOTE, judge(evidence, "behind the same port"));
@@ -252,7 +252,7 @@ UCS_TEST_F(test_varuna_diagnosis, each_fault_has_a_name) {
 class test_varuna_pace : public ucs::test {
 };
 
-/* 4,096 endpoints want a connection at once: a burst, then the rate */
+/* 4,096 endpoints request a connection at once: a burst, then the rate */
 UCS_TEST_F(test_varuna_pace, burst_then_rate) {
     static const unsigned eps = 4096, rate = 1000;
     ucs_time_t start          = ucs_time_from_sec(5.0), step, now;
@@ -285,8 +285,7 @@ UCS_TEST_F(test_varuna_pace, burst_then_rate) {
     EXPECT_EQ((unsigned)UCT_VARUNA_PACE_BURST, at_once);
 }
 
-/* Making a connection is slow: it takes a fifth of the time at most, whatever the
- * rate, and the others have the rest */
+/* Slow connections take at most a fifth of the time, independent of the rate */
 UCS_TEST_F(test_varuna_pace, share_of_time) {
     const ucs_time_t cost = ucs_time_from_sec(3e-3);
     ucs_time_t now        = ucs_time_from_sec(5.0), start = now, spent = 0;

@@ -14,7 +14,7 @@ extern "C" {
 
 class test_varuna_am_seq : public ucs::test {
 protected:
-    /* Numbers at which an arithmetic mistake shows */
+    /* Numbers that reveal arithmetic mistakes */
     static std::vector<uint32_t> edges() {
         const uint32_t bases[] = {
             0, UCT_VARUNA_AM_WINDOW, 1u << 31, (1u << 31) - UCT_VARUNA_AM_WINDOW,
@@ -55,7 +55,7 @@ UCS_TEST_F(test_varuna_am_seq, window) {
     }
 }
 
-/* Both halves of the secret count, and openings have nothing in common */
+/* Both halves of the secret matter, and openings are independent */
 UCS_TEST_F(test_varuna_am_seq, first) {
     std::set<uint32_t> firsts;
 
@@ -66,8 +66,9 @@ UCS_TEST_F(test_varuna_am_seq, first) {
     EXPECT_EQ(0u, firsts.count(0));
 }
 
-/* Wherever it starts: each message is delivered once and in order, though pairs come in
- * the wrong order, all come twice, and others' come in between */
+/* From any first number, each message is delivered once and in order, although pairs
+ * arrive in the wrong order, all arrive twice, and messages of others arrive in
+ * between */
 UCS_TEST_F(test_varuna_am_seq, delivery) {
     const std::vector<uint32_t> starts = edges();
     const uint32_t count               = 20;

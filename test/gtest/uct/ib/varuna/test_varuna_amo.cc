@@ -1,10 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics with extended status: the state machine in a simulated memory. Several clients
- * run on one target. The accesses of all are executed in a random order, lanes fail at
- * random between an access and its answer or before the access, and owners die. The target
- * also gets values that look like UIDs and are none.
+ * Atomics with extended status: the state machine in a simulated memory. Several
+ * clients run on one target. The accesses of all are executed in a random order, lanes
+ * fail at random between an access and its answer or before the access, and owners die.
+ * The target also gets values that look like UIDs.
  */
 #include <common/test.h>
 
@@ -41,7 +41,7 @@ protected:
         bool                is_plain;  /* By proxy: exactly once, no slot */
         int                 body_left; /* Parts of an OCCUPY, CONFIRM */
         int                 phase;
-        unsigned            adds_before; /* A GET: ADDs that were done */
+        unsigned            adds_before; /* Of a GET: executed ADDs */
         op_t                op;
     };
 
@@ -110,7 +110,7 @@ protected:
             m_done.push_back(c.op);
             m_adds_done += (c.op.op == UCT_ATOMIC_OP_ADD);
             if (c.op.op == GET) {
-                /* Of ADDs of 1: those that were done before, and perhaps those begun */
+                /* Of ADDs of 1: those executed before, and perhaps those in flight */
                 EXPECT_GE(c.op.result, c.adds_before);
                 EXPECT_LE(c.op.result, m_adds_begun);
             }
@@ -130,7 +130,7 @@ protected:
             m_helped += c.sm.helped;
             m_recovered += !!(c.sm.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
         }
-        /* Nothing outside of the arena is ever asked for */
+        /* All accesses must be inside the arena */
         ASSERT_LT(c.sm.act.slot, SLOTS);
     }
 
@@ -200,7 +200,7 @@ protected:
         }
 
         if (repeats) {
-            return; /* The answer was lost: the same once more */
+            return; /* The answer was lost: repeat the access */
         }
 
         uct_varuna_amo_sm_done(&c.sm, value, &copy);
@@ -261,7 +261,7 @@ protected:
         return clients;
     }
 
-    /* What the target means to a reader who resolves */
+    /* The target's value for a reader that resolves UIDs */
     uint64_t resolved()
     {
         std::vector<client_t> reader = make_clients(1, 1);
@@ -309,7 +309,7 @@ UCS_TEST_F(test_varuna_amo, fetch_add) {
         for (size_t i = 0; i < m_done.size(); ++i) {
             ASSERT_EQ(i, m_done[i].result) << "round " << round;
         }
-        /* Nobody is left: no UID is, and the flush would have returned */
+        /* All clients are idle, so no UID is left, and a flush would have returned */
         ASSERT_EQ(20u, m_target);
         lost += m_lost;
         recovered += m_recovered;
@@ -325,7 +325,8 @@ UCS_TEST_F(test_varuna_amo, fetch_add) {
     EXPECT_GT(aborted, 100u);
 }
 
-/* Some only read, among those who add: no GET sees a UID, and each sees what was done */
+/* Some clients read while others add: no GET returns a UID, and each sees executed
+ * ADDs */
 UCS_TEST_F(test_varuna_amo, get) {
     unsigned resolved = 0, aborted = 0;
 
@@ -360,8 +361,8 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
         reset((round & 1) ? 4 : 8);
         std::vector<client_t> c = make_clients(1 + (ucs::rand() % 4), 0);
         run(c, 30, (round % 3) * 20, 0, [&] {
-            /* What is there now, if nothing comes between; sometimes a UID, as
-             * a user would find it by a GET */
+            /* The present value, if it does not change; sometimes a UID, as a GET may
+             * return */
             return op_t{UCT_ATOMIC_OP_CSWAP, m_target, ++unique, 0, false,
                         false};
         });
@@ -372,7 +373,7 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
         std::map<uint64_t, uint64_t> next;
         std::set<uint64_t> written{0};
         for (const op_t &op : m_done) {
-            /* As its caller finds out, also if his compare was a UID */
+            /* By the caller's test, even if the compare value was a UID */
             bool success = (op.result == op.compare);
             bool is_uid  = op.compare >> (m_width * 8 - 1);
 
@@ -403,7 +404,7 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
     EXPECT_GT(uids, 100u);
 }
 
-/* SWAP: each value but the last is returned once, to whoever replaced it. */
+/* SWAP: each value except the last is returned once, by the SWAP that replaced it. */
 UCS_TEST_F(test_varuna_amo, swap) {
     for (int round = 0; round < 2000; ++round) {
         uint64_t unique = 0;
@@ -425,9 +426,8 @@ UCS_TEST_F(test_varuna_amo, swap) {
     }
 }
 
-/* Clients die at any point: the value is that of as many ADDs as were executed,
- * which are those that were told and at most one for each of the dead; and it is
- * there without a UID once somebody has read it. */
+/* Clients die at any point: the value counts all completed ADDs, and at most one more
+ * for each dead client; after a read it is not a UID. */
 UCS_TEST_F(test_varuna_amo, dead_owner) {
     unsigned deaths = 0, left = 0;
 
@@ -461,7 +461,7 @@ UCS_TEST_F(test_varuna_amo, dead_owner) {
     EXPECT_GT(left, 100u) << "no client ever died between occupy and confirm";
 }
 
-/* The other operations, against what they are on one word */
+/* The other operations, compared with their effect on a plain word */
 UCS_TEST_F(test_varuna_amo, operations) {
     for (int round = 0; round < 5000; ++round) {
         static const unsigned ops[] = {UCT_ATOMIC_OP_ADD, UCT_ATOMIC_OP_AND,
@@ -513,8 +513,8 @@ UCS_TEST_F(test_varuna_amo, operations) {
     }
 }
 
-/* Rule 4: a value which is like the UID of a live, idle or confirmed slot, but is
- * the user's own, is read, returned and replaced as data. */
+/* Rule 4: a user's value that looks like the UID of a live, idle or confirmed slot is
+ * read, returned and replaced as data. */
 UCS_TEST_F(test_varuna_amo, false_uids) {
     for (int round = 0; round < 5000; ++round) {
         reset((round & 1) ? 4 : 8);
@@ -553,7 +553,7 @@ UCS_TEST_F(test_varuna_amo, false_uids) {
     }
 }
 
-/* Slots full of anything: never out of the arena, never for ever. */
+/* Slots with random contents: no access outside the arena, and no endless loop. */
 UCS_TEST_F(test_varuna_amo, hostile_slots) {
     for (int round = 0; round < 20000; ++round) {
         reset((round & 1) ? 4 : 8);

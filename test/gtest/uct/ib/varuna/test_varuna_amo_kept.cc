@@ -1,8 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a target keeps of atomics: each number is executed once and in order, its result is
- * there until it is acknowledged, and nothing is executed for a number whose result is gone.
+ * The results of atomics that a target keeps: each number is executed once and in
+ * order, its result is kept until it is acknowledged, and a number without a result is
+ * not executed again.
  */
 #include <common/test.h>
 
@@ -54,7 +55,7 @@ UCS_TEST_F(test_varuna_amo_kept, window_is_full) {
         execute(number);
     }
 
-    /* The next one would take the place of a result that nobody may have seen */
+    /* The next one would replace a result that is not acknowledged */
     EXPECT_EQ(UCT_VARUNA_AMO_KEPT_REFUSE, check(WINDOW + 1));
     EXPECT_EQ(1u, uct_varuna_amo_kept_result(&m_kept, 1)->value);
     uct_varuna_amo_kept_ack(&m_kept, 2);
@@ -69,7 +70,7 @@ UCS_TEST_F(test_varuna_amo_kept, discarded_is_refused) {
     EXPECT_EQ(UCT_VARUNA_AMO_KEPT_REFUSE, check(1));
     EXPECT_EQ(UCT_VARUNA_AMO_KEPT_RESULT, check(2));
 
-    /* An old message says less, and changes nothing */
+    /* An old message acknowledges less, and changes nothing */
     uct_varuna_amo_kept_ack(&m_kept, 1);
     EXPECT_EQ(UCT_VARUNA_AMO_KEPT_REFUSE, check(1));
 }
@@ -83,8 +84,8 @@ UCS_TEST_F(test_varuna_amo_kept, nobody_acknowledges_the_future) {
     EXPECT_EQ(UCT_VARUNA_AMO_KEPT_REFUSE, check(UINT64_MAX));
 }
 
-/* Requests come in any order, again and again, with any acknowledgement that their
- * requester may have sent: each is executed once, and its result never changes */
+/* Requests arrive in any order, repeatedly, with any acknowledgement that their
+ * requester may have sent: each is executed once, and its result does not change */
 UCS_TEST_F(test_varuna_amo_kept, random) {
     std::map<uint64_t, uint64_t> results;
     uint64_t acked = 1, executed = 0;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics with extended status, step by step in a given order: what
- * test_varuna_amo.cc meets by chance only, or never, as it takes 2^16 operations.
+ * Atomics with extended status, step by step in a given order: cases that
+ * test_varuna_amo.cc hits only by chance, or never, because they need 2^16 operations.
  */
 #include <common/test.h>
 
@@ -45,7 +45,7 @@ protected:
         uct_varuna_amo_sm_set_slot(&sm, slot, m_gens[slot]);
     }
 
-    /* Carry out the access. @return what it gave */
+    /* Execute the access. @return Its result */
     uint64_t execute(const sm_t &sm)
     {
         const uct_varuna_amo_act_t &act = sm.act;
@@ -77,7 +77,7 @@ protected:
         uct_varuna_amo_sm_done(&sm, execute(sm), &slot);
     }
 
-    /* Until it is about to do this */
+    /* Run until this is the next action */
     void run_to(sm_t &sm, unsigned state)
     {
         for (unsigned i = 0; sm.state != state; ++i) {
@@ -96,8 +96,8 @@ protected:
     uint64_t          m_gens[SLOTS];
 };
 
-/* Rule 1: somebody met a UID, marked it, and is slow. The owner goes on 2^16 times,
- * on the same word. What the slow one does then must not hit. */
+/* Rule 1: a slow client has found and marked a UID. The owner executes 2^16 operations
+ * on the same word. The slow client's next access must not match. */
 UCS_TEST_F(test_varuna_amo_steps, generation_of_the_slow) {
     sm_t owner, slow;
 
@@ -114,14 +114,14 @@ UCS_TEST_F(test_varuna_amo_steps, generation_of_the_slow) {
     begin(owner, 0, UCT_ATOMIC_OP_ADD, 0, 1);
     run_to(owner, UCT_VARUNA_AMO_CONFIRM);
     EXPECT_EQ(UCS_BIT(16), owner.result);
-    step(slow); /* HELP: the UID by what it stood for then */
+    step(slow); /* HELP: replace the UID by its old value */
     run_to(owner, UCT_VARUNA_AMO_FINISHED);
     EXPECT_EQ(UCS_BIT(16) + 1, m_target) << "the slow one has put an old value";
 }
 
-/* Rule 5: a CAS that fails tells what it saw, which is what the owner has written
- * but does not know of. A put takes that away before the owner asks: its mark alone
- * tells then that it was executed. */
+/* Rule 5: a failed CAS returns the value that the owner has written but does not know
+ * of. A put replaces this value before the owner checks: then only the mark shows that
+ * it was executed. */
 UCS_TEST_F(test_varuna_amo_steps, failed_cas_marks) {
     sm_t owner, reader;
 
@@ -141,9 +141,9 @@ UCS_TEST_F(test_varuna_amo_steps, failed_cas_marks) {
     EXPECT_TRUE(owner.flags & UCT_VARUNA_AMO_FLAG_RECOVERED);
 }
 
-/* Rule 4: body and mark are read at two moments. Between them the owner has confirmed,
- * and has gone on: on the same word, so that its UID is there once more, or on another
- * one. The body of one generation is not believed by the mark of another. */
+/* Rule 4: body and mark are read one after the other. In between the owner has
+ * confirmed and continued, on the same word, so that its UID is there again, or on
+ * another one. A body of one generation is not valid with the mark of another. */
 UCS_TEST_F(test_varuna_amo_steps, body_and_mark_of_two_generations) {
     for (unsigned goes_on = 0; goes_on <= 1; ++goes_on) {
         sm_t owner, reader;
@@ -190,7 +190,7 @@ UCS_TEST_F(test_varuna_amo_steps, body_of_the_next_generation) {
     EXPECT_EQ(201u, m_target);
 }
 
-/* A mark that somebody else has set is found out by the CAS that would set it. */
+/* The CAS that sets a mark detects that another client has set it. */
 UCS_TEST_F(test_varuna_amo_steps, marks_of_others) {
     for (unsigned state = UCT_VARUNA_MARK_PENDING;
          state <= UCT_VARUNA_MARK_ABORTED; ++state) {
@@ -212,8 +212,8 @@ UCS_TEST_F(test_varuna_amo_steps, marks_of_others) {
     }
 }
 
-/* Rule 6: where the occupy could not be fenced, it may come after the mark is
- * ABORTED. Nobody takes its value, and who meets it puts back what was there. */
+/* Rule 6: an occupy that could not be fenced may arrive after the mark is ABORTED. No
+ * client uses its value, and a client that finds it restores the old value. */
 UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
     sm_t owner, late, reader;
 
@@ -232,16 +232,16 @@ UCS_TEST_F(test_varuna_amo_steps, late_occupy_is_aborted) {
     EXPECT_EQ(0u, reader.result) << "an aborted operation counts";
     EXPECT_EQ(0u, m_target);
 
-    /* It comes once more, nobody meets it, and the owner undoes it */
+    /* It arrives again, no other client finds it, and the owner undoes it */
     execute(late);
     run_to(owner, UCT_VARUNA_AMO_FINISHED);
     EXPECT_EQ(0u, owner.result);
     EXPECT_EQ(7u, m_target);
 }
 
-/* Rule 4: the user has put the number that is our UID. Our CAS fails with it, and is
- * not to take it for its own mark of having been here: the word stays, before and
- * behind an operation that has marked that UID. */
+/* Rule 4: the user has put a value that equals our UID. Our CAS fails with it, and must
+ * not take it for its own UID: the word does not change, before and after an operation
+ * that has marked this UID. */
 UCS_TEST_F(test_varuna_amo_steps, own_uid_is_data) {
     for (unsigned is_marked = 0; is_marked <= 1; ++is_marked) {
         uint64_t data = uct_varuna_uid(0, m_gens[0], 8);
@@ -267,7 +267,7 @@ UCS_TEST_F(test_varuna_amo_steps, own_uid_is_data) {
     }
 }
 
-/* The same, as what a CAS compares with; the slot has the body of one that failed. */
+/* The same as the compare value of a CAS; the slot has the body of a failed one. */
 UCS_TEST_F(test_varuna_amo_steps, own_uid_is_compared) {
     uint64_t data = uct_varuna_uid(0, m_gens[0], 8);
     sm_t owner;
@@ -281,9 +281,9 @@ UCS_TEST_F(test_varuna_amo_steps, own_uid_is_compared) {
     EXPECT_EQ(6u, m_target);
 }
 
-/* Rule 8: the user has read a UID, and compares with it. What he gets tells him that
- * his CAS has succeeded: also if its answer was lost, if it is begun again, or if it
- * would change nothing. */
+/* Rule 8: the user has read a UID, and compares with it. The result shows that the CAS
+ * has succeeded, even if its answer was lost, if it is started again, or if it changes
+ * nothing. */
 UCS_TEST_F(test_varuna_amo_steps, uid_is_compared) {
     sm_t owner, user;
     uint64_t uid;
@@ -309,7 +309,7 @@ UCS_TEST_F(test_varuna_amo_steps, uid_is_compared) {
     }
 }
 
-/* The same, of a CAS that fails, as others write another value before it. */
+/* The same for a CAS that fails, because others write another value before it. */
 UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_in_vain) {
     sm_t owner, user;
 
@@ -323,8 +323,7 @@ UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_in_vain) {
     EXPECT_EQ(100u, m_target);
 }
 
-/* Somebody else executes it, and is asked with the value that the UID stands
- * for. */
+/* The proxy executes it, with the value of the UID. */
 UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_by_proxy) {
     sm_t owner, user;
     uint64_t uid;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The message bus: rows, threads, and what is refused. Handlers are the test's own, and
- * messages are made here, so no fabric is needed.
+ * The message bus: rows, threads, and refused messages. The test has its own handlers
+ * and messages, so it needs no fabric.
  */
 #include <common/test.h>
 
@@ -15,7 +15,7 @@ extern "C" {
 
 class test_varuna_bus : public ucs::test {
 public:
-    /* The bus calls this: a row, with what it may note */
+    /* The bus calls this handler of a row */
     struct row {
         test_varuna_bus *test;
         std::string     name;
@@ -145,7 +145,7 @@ protected:
     const char               *m_reason;
 };
 
-/* Types of which something is known, and types that the table leaves out */
+/* Types in the table, and other types */
 UCS_TEST_F(test_varuna_bus, rows_have_a_name_and_a_check) {
     for (unsigned type = 0; type < UCT_VARUNA_CTL_LAST; ++type) {
         const uct_varuna_msg_info_t *info = m_bus.rows[type].info;
@@ -172,7 +172,7 @@ UCS_TEST_F(test_varuna_bus, unknown_type) {
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(UINT8_MAX)));
 }
 
-/* A type that nobody has registered is refused, however well it is formed */
+/* A type without a handler is refused, even if it is well-formed */
 UCS_TEST_F(test_varuna_bus, type_without_a_handler) {
     row r = {NULL, "close", false};
 
@@ -216,7 +216,7 @@ UCS_TEST_F(test_varuna_bus, registered_twice) {
     EXPECT_EQ("first", calls());
 }
 
-/* A handler of the async context is called at once and is all there is */
+/* A handler of the async context is called at once, and only this one */
 UCS_TEST_F(test_varuna_bus, async_handler) {
     row r = {NULL, "async", false};
 
@@ -259,8 +259,8 @@ UCS_TEST_F(test_varuna_bus, both_threads_in_their_order) {
     EXPECT_EQ("async main", calls());
 }
 
-/* The main thread handles messages of all types in the order in which they came, and
- * what arrives meanwhile the next time */
+/* The main thread handles messages of all types in the order of their arrival, and
+ * messages that arrive meanwhile the next time */
 UCS_TEST_F(test_varuna_bus, main_thread_keeps_the_order) {
     row close = {NULL, "close", true}, open = {NULL, "rep", false};
 
@@ -290,7 +290,7 @@ UCS_TEST_F(test_varuna_bus, inbox_is_bounded) {
     /* cleanup() drops that one */
 }
 
-/* Events of this process are no messages: nobody can send one */
+/* Events of this process are no messages: a peer cannot send one */
 UCS_TEST_F(test_varuna_bus, events) {
     row r = {NULL, "port", false};
 

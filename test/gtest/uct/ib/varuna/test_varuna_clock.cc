@@ -62,7 +62,7 @@ UCS_TEST_F(test_varuna_clock, shortest_period_ticks)
     EXPECT_EQ(0u, m_calls[THIRD]);
 }
 
-/* A timer which comes a bit before or after a job's time leaves none out */
+/* A timer that fires slightly before or after a job's time skips none */
 UCS_TEST_F(test_varuna_clock, jitter)
 {
     add(FIRST, 50);
@@ -82,7 +82,7 @@ UCS_TEST_F(test_varuna_clock, not_a_multiple)
     EXPECT_EQ(30u, m_calls[FIRST]);
 }
 
-/* Whoever had no processor does not make up for what was left out */
+/* Jobs missed without a CPU are not repeated */
 UCS_TEST_F(test_varuna_clock, long_pause)
 {
     add(FIRST, 50);

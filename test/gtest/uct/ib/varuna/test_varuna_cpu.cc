@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics by the CPU: what they do to a word, and that memory which is not there fails the atomic
- * and nothing else, whatever other handlers of signals there are.
+ * Atomics by the CPU: their effect on a word. Unmapped memory fails only the atomic,
+ * with any other signal handlers.
  */
 #include <common/test.h>
 
@@ -76,7 +76,7 @@ protected:
         EXPECT_EQ(5u, result);
     }
 
-    /* A child that dies by its own fault, and not by ours. @return its status */
+    /* A child that dies of its own fault, not of ours. @return Its status */
     template<typename F> static int in_child(const F &func)
     {
         int status = 0;
@@ -96,7 +96,7 @@ protected:
         _exit((signum == SIGSEGV) ? 42 : 43);
     }
 
-    /* As a library has it that was there before: goes on with the one before it */
+    /* As in a library: calls the previous handler */
     static void chain_handler(int signum, siginfo_t *info, void *context)
     {
         if (++num_chained > 10) {
@@ -192,7 +192,7 @@ UCS_TEST_F(test_varuna_cpu, truncated_file) {
     close(fd);
 }
 
-/* Another thread takes the page away and gives it back, all the time */
+/* Another thread repeatedly unmaps and maps the page */
 UCS_TEST_F(test_varuna_cpu, protected_while_accessed) {
     uint64_t *page = (uint64_t*)map(4096, PROT_READ | PROT_WRITE);
     unsigned faults = 0, done = 0;
@@ -217,7 +217,7 @@ UCS_TEST_F(test_varuna_cpu, protected_while_accessed) {
     munmap(page, 4096);
 }
 
-/* A fault that is not ours kills the process, as it would without us */
+/* A fault that is not ours kills the process, as without the plugin */
 UCS_TEST_F(test_varuna_cpu, other_faults_are_fatal) {
     int status = in_child([] {
         signal(SIGSEGV, SIG_DFL);
@@ -244,8 +244,8 @@ UCS_TEST_F(test_varuna_cpu, other_faults_go_to_the_handler_before) {
     EXPECT_EQ(42, WEXITSTATUS(status));
 }
 
-/* A handler that was installed after ours: ours is there again when the next message comes,
- * and the other faults go round in no circle */
+/* A handler is installed after ours: ours is installed again at the next message, and
+ * other faults do not loop between the handlers */
 UCS_TEST_F(test_varuna_cpu, handler_after_ours) {
     int status = in_child([] {
         void *page = map(4096, PROT_NONE);
@@ -266,7 +266,7 @@ UCS_TEST_F(test_varuna_cpu, handler_after_ours) {
     EXPECT_EQ(42, WEXITSTATUS(status));
 }
 
-/* A signal that somebody has sent is not taken for a fault */
+/* A signal sent by a process is not a fault */
 UCS_TEST_F(test_varuna_cpu, sent_signal_goes_to_the_handler_before) {
     int status = in_child([] {
         set_handler(handler, NULL);

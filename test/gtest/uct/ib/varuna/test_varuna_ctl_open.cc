@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Opening and closing of the control plane, over a transport that needs no NIC: what it is
- * opened with, what is left after each failure, and what listens.
+ * Opening and closing of the control plane, over a transport that needs no NIC: its
+ * options, cleanup after each failure, and its event handlers.
  */
 #include "fake_verbs.h"
 
@@ -30,7 +30,7 @@ extern "C" {
 #include <unistd.h>
 #include <vector>
 
-/* A transport dc_mlx5: it counts, and fails where a test wants that */
+/* A transport dc_mlx5 that counts calls, and fails where a test requests it */
 class fake_dc {
 public:
     enum step_t { NOTHING, OPEN, QUERY, NO_BCOPY, NO_EVENTS, SMALL, ADDRESS, HANDLER,
@@ -57,7 +57,7 @@ public:
     }
 
     uct_component_t          component = {};
-    std::vector<iface*>      ifaces;        /* There are, in order */
+    std::vector<iface*>      ifaces;        /* In order of creation */
     std::vector<std::string> closed;        /* Names, in order */
     step_t                   fail_step;     /* ... of this interface: */
     unsigned                 fail_link;
@@ -294,7 +294,7 @@ protected:
         return count;
     }
 
-    /* The async context has its turn for a while */
+    /* Let the async context run for a while */
     void poll(double seconds = 0)
     {
         ucs_time_t end = ucs_get_time() + ucs_time_from_sec(seconds);
@@ -332,8 +332,8 @@ UCS_TEST_F(test_varuna_ctl_open, one_interface_for_each_link) {
     EXPECT_NE(&iface.super.worker->super, ctl->worker) << "a private one";
 }
 
-/* Messages are few and small, a dead peer must release its DCI soon, and UCX logs no
- * errors: they are expected */
+/* Messages are few and small, a dead peer must release its DCI soon, and UCX must not
+ * log errors, which are expected */
 UCS_TEST_F(test_varuna_ctl_open, options_of_its_own) {
     open();
     for (fake_dc::iface *inner : dc.ifaces) {
@@ -392,7 +392,7 @@ UCS_TEST_F(test_varuna_ctl_open, transport_that_cannot_carry_messages) {
     }
 }
 
-/* A process with other handlers may send here by mistake, or not */
+/* A process with other handlers may send here by mistake */
 UCS_TEST_F(test_varuna_ctl_open, messages_with_other_ids) {
     open();
     for (unsigned id = 0; id < UCT_AM_ID_MAX; ++id) {
@@ -408,7 +408,7 @@ UCS_TEST_F(test_varuna_ctl_open, messages_with_other_ids) {
     EXPECT_EQ(unsigned(UCT_AM_ID_MAX) - 1, iface.foreign);
 }
 
-/* Its own messages have rows before the rooms above register theirs */
+/* Its own messages have rows before higher layers register theirs */
 UCS_TEST_F(test_varuna_ctl_open, heartbeat_is_registered) {
     open();
     EXPECT_EQ(ucs_time_from_msec(5), ctl->clock.tick);
@@ -420,7 +420,7 @@ UCS_TEST_F(test_varuna_ctl_open, heartbeat_is_registered) {
 
 /* --- Listening --- */
 
-/* What arrived before is handled: the handler is called once without an event */
+/* The handler is called once without an event, for messages that arrived before */
 UCS_TEST_F(test_varuna_ctl_open, listening_arms_all_links) {
     open();
     EXPECT_EQ(UCS_OK, listen());
@@ -509,7 +509,7 @@ UCS_TEST_F(test_varuna_ctl_open, port_that_cannot_be_listened_to) {
     EXPECT_EQ(0u, num_arms());
 }
 
-/* The port is down when it is opened: the main thread finds that */
+/* The port is down at the start: the main thread detects it */
 UCS_TEST_F(test_varuna_ctl_open, port_that_is_down) {
     fake_verbs verbs;
 

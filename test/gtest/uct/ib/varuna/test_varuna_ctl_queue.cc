@@ -98,8 +98,8 @@ private:
     uct_iface            m_inner;
 };
 
-/* A process was restarted, so we know it only by messages which wait. Room for one
- * more is made by dropping the last of those, and the peer with it. */
+/* A restarted process is known only by waiting messages. A new message drops the last
+ * one of these, and the peer with it. */
 UCS_TEST_F(test_varuna_ctl_queue, peer_lives_while_it_is_sent_to) {
     uct_varuna_peer_t *living = add_peer(1);
     uct_varuna_peer_t *dying  = add_peer(2);
@@ -123,7 +123,7 @@ UCS_TEST_F(test_varuna_ctl_queue, peer_lives_while_it_is_sent_to) {
     uct_varuna_peer_put(ctl(), living);
 }
 
-/* What cannot be queued is dropped, and the peer goes with its last message */
+/* A message that cannot be queued is dropped, and its peer with its last message */
 UCS_TEST_F(test_varuna_ctl_queue, peer_goes_with_its_last_message) {
     uct_varuna_peer_t *peer = add_peer(1);
 

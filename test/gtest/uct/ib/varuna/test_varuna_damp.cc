@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Hold-down of links and paths that fail and come back.
+ * Hold-down of links and paths that fail and return.
  */
 #include <common/test.h>
 
@@ -41,8 +41,8 @@ protected:
         }
     }
 
-    /* Fails and comes back, over and over. @return how often something that used it
-     * had to leave it */
+    /* Fail and return repeatedly. @return How often a user of the link had to leave
+     * it */
     unsigned flap(unsigned count, ucs_time_t down, ucs_time_t up)
     {
         unsigned left = 0;
@@ -70,7 +70,7 @@ UCS_TEST_F(test_varuna_damp, zeros_are_up) {
     EXPECT_EQ(1u, m_damp.flaps);
 }
 
-/* Many find out about one failure, each at its time */
+/* Many users detect one failure at different times */
 UCS_TEST_F(test_varuna_damp, one_failure_counts_once) {
     EXPECT_TRUE(fail());
     for (unsigned i = 0; i < 64; ++i) {
@@ -82,18 +82,18 @@ UCS_TEST_F(test_varuna_damp, one_failure_counts_once) {
     EXPECT_EQ(m_now + HOLD_MIN, m_damp.usable_at);
 }
 
-/* A port that is up for 70 % of 500 ms is used four times at most, in whichever time */
+/* A port that is up for 70 % of 500 ms is used at most four times, in any time */
 UCS_TEST_F(test_varuna_damp, flapping_port_is_left_alone) {
     EXPECT_LE(flap(10, 150, 350), 4u);
     EXPECT_EQ(0u, flap(1000, 150, 350));
 
-    /* And is used again when it has been good for the longest hold-down */
+    /* It is used again after it has worked for the longest hold-down */
     good();
     wait(HOLD_MAX);
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, m_damp.state);
 }
 
-/* What is good for long between its failures is used */
+/* A link with long times between failures is used */
 UCS_TEST_F(test_varuna_damp, rare_failures_are_not_damped) {
     EXPECT_EQ(20u, flap(20, 150, 2 * HOLD_MAX));
     EXPECT_EQ(1u, m_damp.flaps);

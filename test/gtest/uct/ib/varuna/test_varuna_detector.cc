@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The detector of port events: each event of a device, and what a device says that had
- * none.
+ * The detector of port events: each event of a device, and queries without an event.
  */
 #include "fake_verbs.h"
 
@@ -58,7 +57,7 @@ protected:
         EXPECT_EQ(0u, verbs.num_open());
     }
 
-    /* What is reported since the last call */
+    /* Reports since the last call */
     reports_t poll()
     {
         reports_t reports;
@@ -132,7 +131,7 @@ UCS_TEST_F(test_varuna_detector, port_that_is_down_already) {
     EXPECT_FALSE(is_gone(1));
 }
 
-/* A query that fails is no news of the port, as long as nobody asks how it is */
+/* A failed query does not change the port's state */
 UCS_TEST_F(test_varuna_detector, port_that_cannot_be_queried) {
     nic0->query_error = EIO;
     add(0, "mlx5_0:1");
@@ -209,7 +208,7 @@ UCS_TEST_F(test_varuna_detector, reading_is_interrupted) {
 }
 
 
-/* --- Asking a device --- */
+/* --- Queries of a device --- */
 
 UCS_TEST_F(test_varuna_detector, check_of_an_active_port) {
     add(0, "mlx5_0:1");
@@ -240,7 +239,7 @@ UCS_TEST_F(test_varuna_detector, check_of_a_port_that_is_not_listened_to) {
 }
 
 
-/* --- The end --- */
+/* --- Removal --- */
 
 UCS_TEST_F(test_varuna_detector, destroy_listens_no_more) {
     add(0, "mlx5_0:1");

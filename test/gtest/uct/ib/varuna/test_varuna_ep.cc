@@ -21,7 +21,7 @@ UCS_TEST_F(test_varuna_ep, hot_part_takes_two_cache_lines) {
     EXPECT_LE(offsetof(uct_varuna_ep_t, hot) + sizeof(uct_varuna_ep_hot_t),
               (2 * CACHE_LINE) + BASE);
 
-    /* Nothing cold is among it */
+    /* It contains no cold members */
     EXPECT_EQ(sizeof(uct_base_ep_t), offsetof(uct_varuna_ep_t, peer));
     EXPECT_EQ(offsetof(uct_varuna_ep_t, peer) + sizeof(void*),
               offsetof(uct_varuna_ep_t, lane));
@@ -48,8 +48,8 @@ UCS_TEST_F(test_varuna_ep, counters_hold_their_maximum) {
     EXPECT_EQ(UCT_VARUNA_EP_STATE_LAST, hot.state);
 }
 
-/* What thousands of endpoints, and all that they have in flight, cost. The figures may
- * only go down, except for a good reason. */
+/* The memory of thousands of endpoints and their requests. The figures may only go
+ * down, except for a good reason. */
 UCS_TEST_F(test_varuna_ep, memory_is_bounded) {
     EXPECT_LE(sizeof(uct_varuna_ep_t), 1344 + (2 * BASE));
     EXPECT_LE(sizeof(uct_varuna_req_t), 744ul);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Queue pairs that hang: what is a failure of the path, and what only takes long.
+ * Queue pairs that hang: failures of the path, and requests that only take long.
  */
 #include "fake_host.h"
 
@@ -20,7 +20,7 @@ protected:
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr double TIMEOUT     = 1.0;
     static constexpr double GIVE_UP     = 4.0;
-    static constexpr double SCAN        = 0.01; /* Between two looks */
+    static constexpr double SCAN        = 0.01; /* Between two scans */
 
     virtual void init()
     {
@@ -98,7 +98,7 @@ protected:
         }
     }
 
-    /* The background scan looks at the endpoint for so long */
+    /* Run the background scan of the endpoint for this time */
     void pass(double seconds)
     {
         uct_varuna_iface_t *iface = host->iface();
@@ -168,7 +168,7 @@ UCS_TEST_F(test_varuna_hang, no_timeout) {
     EXPECT_FALSE(has_failed());
 }
 
-/* The watch's clock stands still while we compute */
+/* The watch's clock stops while the application computes */
 UCS_TEST_F(test_varuna_hang, we_compute) {
     pass(TIMEOUT * 0.9);
     calls_progress = false;
@@ -180,7 +180,7 @@ UCS_TEST_F(test_varuna_hang, we_compute) {
     EXPECT_TRUE(has_failed());
 }
 
-/* What has completed may wait to be polled, but not for ever */
+/* Completions may wait to be polled, but not forever */
 UCS_TEST_F(test_varuna_hang, completions_are_polled_first) {
     is_dry = false;
     pass(TIMEOUT * 1.9);
@@ -199,7 +199,7 @@ UCS_TEST_F(test_varuna_hang, completions_that_come_faster_than_they_are_polled) 
 }
 
 
-/* --- What the peer says --- */
+/* --- Answers of the peer --- */
 
 /* In the second half of the timeout, on all links, once in an interval */
 UCS_TEST_F(test_varuna_hang, peer_is_asked) {
@@ -234,7 +234,7 @@ UCS_TEST_F(test_varuna_hang, peer_that_is_silent_on_this_link_alone) {
     EXPECT_TRUE(has_failed());
 }
 
-/* Nobody hears it: it may be stopped */
+/* No answer: the peer may be stopped */
 UCS_TEST_F(test_varuna_hang, peer_that_is_silent_on_all_links) {
     answers = 0;
     pass(GIVE_UP * 0.95);
@@ -293,7 +293,7 @@ UCS_TEST_F(test_varuna_hang, write_behind_a_message) {
     pass(3 * TIMEOUT);
     EXPECT_FALSE(has_failed());
 
-    /* One that was not posted is in nobody's way */
+    /* One that was not posted blocks no others */
     message.flags = 0;
     uct_varuna_hang_restart(ep);
     pass(1.2 * TIMEOUT);

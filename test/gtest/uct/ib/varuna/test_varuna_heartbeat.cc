@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The heartbeat: whom it asks, and what it concludes from answers that come and answers
- * that don't. Peers are played by the test, each answers on the links that it says.
+ * The heartbeat: which peers it pings, and its conclusions from answers and missing
+ * answers. The test plays the peers; each answers on selected links.
  */
 #include "fake_host.h"
 
@@ -22,7 +22,7 @@ protected:
     static constexpr unsigned MISSES    = 3;
     static constexpr double INTERVAL    = 0.01;
 
-    /* A process, how it answers, and what it says then */
+    /* A process and its answers */
     struct process {
         fake_peer             name;
         uct_varuna_peer_t     *peer;
@@ -49,7 +49,7 @@ protected:
         ucs::test::cleanup();
     }
 
-    /* Its endpoints use link 0 unless the test says otherwise. A reference is good until
+    /* Its endpoints use link 0 unless the test changes it. A reference is valid until
      * the next one is added. */
     process &add(unsigned host_number, unsigned used = 1, unsigned answers = 3)
     {
@@ -125,7 +125,7 @@ private:
 };
 
 
-/* --- Whom it asks --- */
+/* --- Which peers it pings --- */
 
 UCS_TEST_F(test_varuna_heartbeat, idle_paths_are_not_asked) {
     add(1, 0);
@@ -155,14 +155,14 @@ UCS_TEST_F(test_varuna_heartbeat, path_in_use_is_asked_in_each_interval) {
     EXPECT_EQ(0u, tick().size());
 }
 
-/* While a path misses answers the others are asked, as witnesses */
+/* While answers on a path are missing, the other paths are pinged as witnesses */
 UCS_TEST_F(test_varuna_heartbeat, witnesses_are_called) {
     add(1, 1, 0);
     ticks(2);
     EXPECT_EQ(2u, tick().size());
 }
 
-/* ... and other peers on that link: a few of many, others each time */
+/* ... and other peers on this link: a few of many, different ones each time */
 UCS_TEST_F(test_varuna_heartbeat, other_peers_are_witnesses) {
     std::vector<uint64_t> asked;
 
@@ -186,7 +186,7 @@ UCS_TEST_F(test_varuna_heartbeat, other_peers_are_witnesses) {
 }
 
 
-/* --- What it concludes --- */
+/* --- Its conclusions --- */
 
 UCS_TEST_F(test_varuna_heartbeat, silent_path_beside_a_good_one_is_dead) {
     add(1, 1, 2);
@@ -218,7 +218,7 @@ UCS_TEST_F(test_varuna_heartbeat, misses_count_in_a_row) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
 }
 
-/* It is dead, stopped, or has no CPU: no path of ours is better than another */
+/* The peer is dead, stopped, or has no CPU: no path is better than another */
 UCS_TEST_F(test_varuna_heartbeat, silent_peer_condemns_nothing) {
     add(1, 3, 0);
     ticks(100);
@@ -231,7 +231,7 @@ UCS_TEST_F(test_varuna_heartbeat, silent_peer_condemns_nothing) {
     EXPECT_FALSE(proc(0).peer->hb.alive.silent);
 }
 
-/* Whoever had no CPU can't say that others were silent */
+/* After a time without a CPU, the silence of others proves nothing */
 UCS_TEST_F(test_varuna_heartbeat, we_slept) {
     add(1, 1, 2);
     ticks(MISSES);
@@ -242,7 +242,7 @@ UCS_TEST_F(test_varuna_heartbeat, we_slept) {
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
 }
 
-/* What could not be sent is not missed */
+/* Pings that could not be sent are not missed */
 UCS_TEST_F(test_varuna_heartbeat, no_resources_for_pings) {
     add(1, 1, 2);
     host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
@@ -250,7 +250,7 @@ UCS_TEST_F(test_varuna_heartbeat, no_resources_for_pings) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
 }
 
-/* A path that was not used for long is judged anew: it has its time, and can die again */
+/* A path that was not used for long starts without misses, and can fail again */
 UCS_TEST_F(test_varuna_heartbeat, path_that_is_used_again) {
     add(1, 1, 2);
     ticks(2 * MISSES);
@@ -287,13 +287,13 @@ UCS_TEST_F(test_varuna_heartbeat, link_on_which_several_ports_are_silent) {
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(1));
 
-    /* One that answers is enough to believe in it again, after a hold-down */
+    /* One answer is enough to use it again, after a hold-down */
     proc(0).answers = 3;
     ticks(3);
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link_state(0));
 }
 
-/* Somebody answers on it: it is the way to the others */
+/* A peer answers on it, so the paths to the others have failed */
 UCS_TEST_F(test_varuna_heartbeat, link_on_which_somebody_answers) {
     add(1, 1, 2);
     add(2, 1, 2);
@@ -305,7 +305,7 @@ UCS_TEST_F(test_varuna_heartbeat, link_on_which_somebody_answers) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(2, 0));
 }
 
-/* Processes behind one port: it may be at fault itself */
+/* Processes on one port, which may have failed itself */
 UCS_TEST_F(test_varuna_heartbeat, link_on_which_one_port_is_silent) {
     add(1, 1, 2);
     add(1, 1, 2);
@@ -314,7 +314,7 @@ UCS_TEST_F(test_varuna_heartbeat, link_on_which_one_port_is_silent) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(0));
 }
 
-/* What turns back inside our NIC says nothing about the cable: neither if it answers... */
+/* Loopback in our NIC proves nothing about the cable: neither an answer... */
 UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_witness) {
     add(1, 1, 2);
     add(2, 1, 2);
@@ -323,7 +323,7 @@ UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_witness) {
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
 }
 
-/* ... nor if it is silent */
+/* ... nor silence */
 UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_suspect) {
     add(1, 1, 2);
     add(0, 1, 2);
@@ -332,7 +332,7 @@ UCS_TEST_F(test_varuna_heartbeat, own_loopback_is_no_suspect) {
 }
 
 
-/* --- Processes that are gone --- */
+/* --- Dead processes --- */
 
 UCS_TEST_F(test_varuna_heartbeat, process_is_gone_beside_its_neighbour) {
     ucs_time_t timeout = ucs_time_from_sec(0.5);
@@ -350,7 +350,7 @@ UCS_TEST_F(test_varuna_heartbeat, process_is_gone_beside_its_neighbour) {
     EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, timeout));
 }
 
-/* What it answered long ago says nothing about now */
+/* An old answer proves nothing */
 UCS_TEST_F(test_varuna_heartbeat, process_whose_neighbour_has_answered_before) {
     add(1, 1, 0);
     add(1, 1, 3);
@@ -360,7 +360,7 @@ UCS_TEST_F(test_varuna_heartbeat, process_whose_neighbour_has_answered_before) {
     EXPECT_FALSE(uct_varuna_heartbeat_is_gone(proc(0).peer, ucs_time_from_sec(0.5)));
 }
 
-/* Alone on its host, it may as well be cut off */
+/* Alone on its host, it may be cut off instead */
 UCS_TEST_F(test_varuna_heartbeat, process_without_neighbours) {
     add(1, 1, 0);
     add(2, 1, 3);
@@ -401,7 +401,7 @@ UCS_TEST_F(test_varuna_heartbeat, ping_on_a_link_that_does_not_reach_the_peer) {
     EXPECT_EQ(0u, host->sent().size());
 }
 
-/* An answer to no question of ours proves nothing */
+/* An answer without a ping proves nothing */
 UCS_TEST_F(test_varuna_heartbeat, pong_that_nobody_asked_for) {
     fake_peer liar;
 
@@ -414,7 +414,7 @@ UCS_TEST_F(test_varuna_heartbeat, pong_that_nobody_asked_for) {
     ucs_time_t answered_at = uct_varuna_heartbeat_answered_at(proc(0).peer, 0);
     EXPECT_NE(0u, answered_at);
     answer(proc(0), 0, 1000000);
-    host->receive(proc(0).name, 0, /* No link of ours */
+    host->receive(proc(0).name, 0, /* Not a local link */
                   host->header(proc(0).name, UCT_VARUNA_CTL_PONG, 100000000, 1),
                   proc(0).pong);
     liar        = proc(0).name;
@@ -431,7 +431,7 @@ UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_application) {
     EXPECT_EQ(12u, uct_varuna_heartbeat_app_beat(proc(0).peer));
 }
 
-/* The peer says that a port of its is down: no need to find out */
+/* The peer reports that its port is down: no detection is needed */
 UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
     add(1);
     proc(0).pong.ports = {1, 1, {}};
@@ -456,7 +456,7 @@ UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, path(0, 0));
 }
 
-/* The link over which it says so works */
+/* The link of this message works */
 UCS_TEST_F(test_varuna_heartbeat, port_that_is_down_cannot_say_so) {
     uct_varuna_ctl_ports_t ports = {1, 3, {}};
 
@@ -468,14 +468,14 @@ UCS_TEST_F(test_varuna_heartbeat, port_that_is_down_cannot_say_so) {
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 1));
 }
 
-/* PORTS is sent once, so PONG says it as well */
+/* PORTS is sent once, so PONG repeats it */
 UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_ports) {
     add(1, 2, 2).pong.ports = {1, 1, {}};
     ticks(2);
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
 }
 
-/* Nothing is better than to wait on the only path */
+/* On the only path, waiting is best */
 UCS_TEST_F(test_varuna_heartbeat, last_path_whose_far_port_is_down) {
     uct_varuna_ctl_ports_t ports = {1, 1, {}};
 
@@ -487,7 +487,7 @@ UCS_TEST_F(test_varuna_heartbeat, last_path_whose_far_port_is_down) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
 }
 
-/* Those who send to us are told, over another link, and once */
+/* Requesters are informed over another link, once */
 UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
     fake_peer guest = {0x9, 1, 0x9999};
     std::string addr = host->address(guest);

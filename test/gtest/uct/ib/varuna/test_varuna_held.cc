@@ -83,7 +83,7 @@ UCS_TEST_F(test_varuna_held, limit_of_a_peer) {
     EXPECT_EQ(UCS_OK, add(1, 1));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, add(1, 2));
     EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, add(0, UCT_VARUNA_HELD_MAX_PEER));
-    /* It is in nobody else's way, and what is forgotten makes room */
+    /* It does not block others, and dropped messages free their place */
     EXPECT_EQ(UCS_OK, add(2, 1));
     uct_varuna_held_clear(&m_held[0]);
     EXPECT_EQ(1u, m_peers[0]);

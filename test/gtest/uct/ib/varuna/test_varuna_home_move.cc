@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Mode extended: how the home NIC moves when it fails, what has to be at rest before, and
+ * Mode extended: how the home NIC moves when it fails, what must be at rest before, and
  * how it returns.
  */
 #include "fake_target.h"
@@ -40,7 +40,7 @@ protected:
         fake_target_test::cleanup();
     }
 
-    /* Devices say how they are */
+    /* Set the state of a device */
     void start_detector()
     {
         uct_varuna_ctl_t *ctl = host->ctl();
@@ -142,7 +142,7 @@ protected:
 static constexpr unsigned MOVING = UCT_VARUNA_HOME_NONE;
 
 
-/* --- Where it is --- */
+/* --- Its location --- */
 
 UCS_TEST_F(test_varuna_home_move, first_link_at_first) {
     uint64_t opening = open(alice).hdr.opening;
@@ -180,7 +180,7 @@ UCS_TEST_F(test_varuna_home_move, another_port_goes_down) {
     EXPECT_EQ(0u, home());
 }
 
-/* There is no other one: an atomic waits for it, and errors are the requester's */
+/* There is no other NIC: atomics wait for it, and requesters handle errors */
 UCS_TEST_F(test_varuna_home_move, all_ports_go_down) {
     port(1, false);
     port(0, false);
@@ -230,7 +230,7 @@ UCS_TEST_F(test_varuna_home_move, loopback_fails_now_and_then) {
 }
 
 
-/* --- What has to be at rest --- */
+/* --- What must be at rest --- */
 
 /* A queue pair that may carry a CAS is in ERR before another NIC is named */
 UCS_TEST_F(test_varuna_home_move, connections_are_fenced) {
@@ -283,7 +283,7 @@ UCS_TEST_F(test_varuna_home_move, nic_that_is_gone) {
     EXPECT_EQ(1u, home());
 }
 
-/* A loopback in ERR ends the access; what was sent of it gets its time, and then it is
+/* A loopback in ERR ends the access. Its packets get their lifetime, and then it is
  * repeated on the next NIC */
 UCS_TEST_F(test_varuna_home_move, access_is_canceled) {
     uint64_t opening = open(alice).hdr.opening;
@@ -308,7 +308,7 @@ UCS_TEST_F(test_varuna_home_move, access_is_canceled) {
     EXPECT_EQ(1u, proxy()->stats.executed);
 }
 
-/* A failure that we have caused does not count against the NIC */
+/* A failure that we have caused does not count as one of the NIC */
 UCS_TEST_F(test_varuna_home_move, access_fails_after_its_loopback_was_stopped) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -337,8 +337,8 @@ UCS_TEST_F(test_varuna_home_move, access_succeeds_meanwhile) {
     EXPECT_EQ(0u, under_way(1)) << "not a second time";
 }
 
-/* Its completion will not come: the access is repeated, and if it comes all the same,
- * nothing happens */
+/* Its completion is missing, so the access is repeated; a late completion has no
+ * effect */
 UCS_TEST_F(test_varuna_home_move, access_of_a_nic_that_is_gone) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -371,7 +371,7 @@ UCS_TEST_F(test_varuna_home_move, access_that_takes_long) {
     EXPECT_EQ(1u, home());
 }
 
-/* All interfaces of the process share memory, so all have to leave the old NIC */
+/* All interfaces of the process share memory, so all must leave the old NIC */
 UCS_TEST_F(test_varuna_home_move, another_interface_has_to_leave_too) {
     uct_varuna_home_member_t other;
 
@@ -430,8 +430,8 @@ UCS_TEST_F(test_varuna_home_move, never_returns_if_traffic_does_not) {
     EXPECT_EQ(1u, home());
 }
 
-/* A return would end connections that work. When their requesters have left the NIC it
- * ends none. Whichever ring the newest one has. */
+/* A return would end working connections, so it waits until their requesters have left
+ * the NIC, for any ring of the newest one. */
 UCS_TEST_F(test_varuna_home_move, returns_when_no_connection_is_in_use) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -489,7 +489,7 @@ UCS_TEST_F(test_varuna_home_move, first_nic_is_preferred) {
 }
 
 
-/* --- Accesses that requesters ask for --- */
+/* --- Accesses for requesters --- */
 
 UCS_TEST_F(test_varuna_home_move, access_is_executed_once) {
     uint64_t opening = open(alice).hdr.opening;

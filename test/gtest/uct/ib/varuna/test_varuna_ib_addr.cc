@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Addresses of ports: what UCX itself packs is taken, and nothing on which it would end
- * the process.
+ * Addresses of ports: those that UCX packs are accepted, but none on which it would
+ * abort.
  */
 #include <common/test.h>
 
@@ -75,7 +75,7 @@ UCS_TEST_F(test_varuna_ib_addr, lid) {
     EXPECT_TRUE(is_valid(addr));
 }
 
-/* Where our port needs a global address, so does that of a peer */
+/* If the local port needs a global address, a peer's port does too */
 UCS_TEST_F(test_varuna_ib_addr, interface_id) {
     addr_t own  = ib(UCT_IB_ADDRESS_FLAG_IF_ID, 8);
     addr_t addr = own;

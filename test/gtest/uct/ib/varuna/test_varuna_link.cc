@@ -53,7 +53,7 @@ protected:
         return m_table.links[index];
     }
 
-    /* Fail and come back at once. @return length of the hold-down */
+    /* Fail and return at once. @return The hold-down */
     ucs_time_t flap(unsigned index)
     {
         ucs_time_t start;
@@ -182,7 +182,7 @@ UCS_TEST_F(test_varuna_link, damping_forgets) {
     m_now += HOLD_MAX + 1;
     EXPECT_EQ(10u, flap(0));
 
-    /* Being down for long doesn't make it any better */
+    /* Time in state down does not reset the damping */
     EXPECT_EQ(20u, flap(0));
     down(0);
     m_now += 100 * HOLD_MAX;
@@ -245,13 +245,13 @@ UCS_TEST_F(test_varuna_link, select_return) {
         EXPECT_EQ((return_delay == 0) ? 0 : 1, select(1));
         EXPECT_EQ(0, select(UCT_VARUNA_LINK_NONE));
 
-        /* Who stays is moved once its own link fails */
+        /* An endpoint that stays moves when its own link fails */
         down(1);
         EXPECT_EQ(0, select(1));
     }
 }
 
-/* A hold-down never delays the last way that is left */
+/* A hold-down never delays the last link */
 UCS_TEST_F(test_varuna_link, select_held_last_way) {
     for (unsigned i = 0; i < 3; ++i) {
         down(i);
@@ -277,7 +277,7 @@ UCS_TEST_F(test_varuna_link, select_held_last_way) {
     EXPECT_EQ(1, select(1)) << "a link that is up is better";
 }
 
-/* An endpoint which slept through a switch and back notices it. */
+/* An endpoint that missed a switch and the return notices it. */
 UCS_TEST_F(test_varuna_link, generation_tells_there_and_back) {
     uint32_t generation = link(0).generation;
 
@@ -344,7 +344,7 @@ UCS_TEST_F(test_varuna_link, random_walk) {
     EXPECT_GT(switches, 100u);
 }
 
-/* It is good only when nobody says that it is bad */
+/* It is good only if no detector reports it */
 UCS_TEST_F(test_varuna_link, causes) {
     static const unsigned port  = UCT_VARUNA_LINK_CAUSE_PORT;
     static const unsigned admin = UCT_VARUNA_LINK_CAUSE_ADMIN;
@@ -378,7 +378,7 @@ UCS_TEST_F(test_varuna_link, revoke) {
     EXPECT_EQ(1u, link(0).generation);
     EXPECT_EQ(HOLD_MIN, flap(0)) << "it was no failure";
 
-    /* It does not make a dead port any better */
+    /* It has no effect on a dead port */
     uct_varuna_link_add_cause(&m_table, 1, forced, m_now);
     uct_varuna_link_add_cause(&m_table, 1, port, m_now);
     EXPECT_FALSE(uct_varuna_link_revoke(&m_table, 1, m_now));
@@ -406,8 +406,8 @@ UCS_TEST_F(test_varuna_link, return_delay) {
     EXPECT_EQ(0, select(1)) << "unless it is needed";
 }
 
-/* A link which fails every 15 for 3000: without damping traffic would go back to
- * it 200 times */
+/* A link that fails every 15 for 3000: without damping traffic would return to it 200
+ * times */
 UCS_TEST_F(test_varuna_link, flapping_is_damped) {
     unsigned returns = 0;
     int current      = 0;

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The file of links: what it says, and which errors it has.
+ * The file of links: its statements and errors.
  */
 #include <common/test.h>
 
@@ -17,7 +17,7 @@ class test_varuna_links_file : public ucs::test {
 protected:
     ucs_status_t parse(const std::string &text)
     {
-        /* On the heap and not terminated: reading behind it is found */
+        /* On the heap and not terminated, so that reading after the end is detected */
         std::vector<char> copy(text.begin(), text.end());
 
         m_line = 0;
@@ -115,7 +115,7 @@ UCS_TEST_F(test_varuna_links_file, too_many) {
                  "more than");
 }
 
-/* Whatever stands in it: it is right, or an error of a line that exists */
+/* Any contents are valid, or an error of an existing line */
 UCS_TEST_F(test_varuna_links_file, random_text) {
     static const char *words[] = {"primary", "backup", "disabled", "return",
                                   "mlx5_0:1", "mlx5_1", "all", "weight=2",

@@ -213,8 +213,8 @@ static int is_dead(uct_md_h md)
     return nic_is_dead;
 }
 
-/* A NIC which has died can register nothing. The others go on without it, and a key
- * says so; what fails on a NIC that lives fails. */
+/* A dead NIC can register nothing. The others continue without it, and keys reflect
+ * this; a failure on a live NIC is an error. */
 UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
     char buffer[MAX_KEY] = {};
     uct_mem_h before, after;
@@ -225,7 +225,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
     open();
     m_md->is_dead = is_dead;
     ASSERT_UCS_OK(reg(&before));
-    EXPECT_EQ(6u, m_ib.num_mems); /* Each NIC has a spare as well */
+    EXPECT_EQ(6u, m_ib.num_mems); /* Each NIC also has a spare */
 
     m_ib.num_regs = 0;
     m_ib.fail_reg = 2;
@@ -250,7 +250,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
                                     sizeof(m_buffer), UCT_MADV_WILLNEED));
     EXPECT_EQ(2u, m_ib.num_advised);
 
-    /* It is not asked again */
+    /* It is not called again */
     m_ib.num_regs = m_ib.fail_reg = 0;
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, after));
     ASSERT_UCS_OK(reg(&after));
@@ -373,8 +373,8 @@ UCS_TEST_F(test_varuna_md, invalidate_completes_after_the_last) {
     EXPECT_EQ(1u, comp.calls);
 }
 
-/* As UCP expects: after an error nobody is called, neither at once nor later, and the
- * completion is the caller's again */
+/* As UCP expects: after an error no callback is called, neither at once nor later, and
+ * the caller owns the completion again */
 UCS_TEST_F(test_varuna_md, invalidate_fails_or_completes) {
     scoped_log_handler slh(hide_warns_logger);
 
@@ -401,7 +401,7 @@ UCS_TEST_F(test_varuna_md, invalidate_fails_or_completes) {
     }
 }
 
-/* What the inner invalidation says itself, in the end, is passed on */
+/* The final status of the inner invalidation is passed on */
 UCS_TEST_F(test_varuna_md, invalidate_completes_with_an_error) {
     uct_completion_t *last;
     uct_mem_h memh;

@@ -37,7 +37,7 @@ protected:
     virtual void cleanup()
     {
         close();
-        /* Whatever a test does, nothing may be left over */
+        /* A test must release everything */
         EXPECT_EQ(0u, m_ib.num_open_mds);
         EXPECT_EQ(0u, m_ib.num_mems);
         EXPECT_EQ(0u, m_ib.num_rkeys);
@@ -80,7 +80,7 @@ protected:
 
     void open(const names_t &names = names_t(1, "all"))
     {
-        /* With one link there's a warning, but only once in a process */
+        /* With one link there is a warning, but only once in a process */
         scoped_log_handler slh(hide_warns_logger);
 
         close();
@@ -185,7 +185,7 @@ protected:
         unsigned calls;
     };
 
-    /* A packed key which is right up to what a test changes */
+    /* A valid packed key, for tests that change it */
     uct_varuna_packed_rkey_t *make_key(uint8_t nic_map, void *buffer)
     {
         uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(

@@ -62,7 +62,7 @@ UCS_TEST_F(test_varuna_md, rkey_round_trip) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
-/* What peers name by its address has to be where a key was given away. */
+/* An address from a peer must be in memory with a key. */
 UCS_TEST_F(test_varuna_md, shared_is_what_has_a_key) {
     const uintptr_t begin = (uintptr_t)m_buffer;
     const uintptr_t end   = begin + sizeof(m_buffer);
@@ -88,7 +88,7 @@ UCS_TEST_F(test_varuna_md, shared_is_what_has_a_key) {
     ASSERT_TRUE(uct_varuna_md_find_rkey(m_md, 1, begin, 8, &rkey));
     EXPECT_EQ(((fake_ib::mem*)uct_varuna_mem_inner(memh, 1))->key, rkey);
 
-    /* The same memory, once more: each has its own time */
+    /* The same memory registered again: each registration has its own lifetime */
     ASSERT_UCS_OK(reg(&other));
     ASSERT_UCS_OK(pack(other, buffer));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
@@ -169,8 +169,8 @@ UCS_TEST_F(test_varuna_md, rkey_corrupt_header_is_refused) {
     }
 }
 
-/* A key is at the end of what can be read: no more than it says is read, and
- * a truncated one, of which zeroes are left, is refused by its header. */
+/* A key at the end of readable memory: not more than its length is read. A truncated
+ * one, followed by zeros, is refused by its header. */
 UCS_TEST_F(test_varuna_md, rkey_unpack_reads_no_further) {
     size_t page = sysconf(_SC_PAGESIZE);
     uct_varuna_rkey_t *rkey;
@@ -298,7 +298,7 @@ UCS_TEST_F(test_varuna_md_token, none_in_other_modes) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
-/* The same memory again is another region: what was given away for the first is void */
+/* The same memory again is another region: keys of the first one are void */
 UCS_TEST_F(test_varuna_md_token, is_never_used_again) {
     std::set<uint64_t> tokens;
 
@@ -329,8 +329,8 @@ UCS_TEST_F(test_varuna_md_token, deregistration_waits) {
     EXPECT_FALSE(holds(token, 0));
 }
 
-/* Memory is deregistered and unmapped in a loop while the CPU executes atomics there: what is
- * held is there, so none of them faults */
+/* Memory is deregistered and unmapped in a loop while the CPU executes atomics there:
+ * held memory stays mapped, so none of them faults */
 UCS_TEST_F(test_varuna_md_token, deregistered_under_load) {
     std::atomic<uint64_t> token(0), address(0), executed(0);
     std::atomic<bool> stop(false);

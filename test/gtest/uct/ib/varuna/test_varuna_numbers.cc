@@ -63,7 +63,7 @@ UCS_TEST_F(test_varuna_numbers, all_are_found_while_it_grows) {
     }
 }
 
-/* One object's number tells nothing about another's: neighbours are nobody's */
+/* A number reveals nothing about others: neighbours are not used */
 UCS_TEST_F(test_varuna_numbers, are_no_neighbours) {
     std::vector<uct_varuna_numbered_t> objects(64);
     unsigned count = 0;

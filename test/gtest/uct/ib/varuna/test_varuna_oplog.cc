@@ -33,7 +33,7 @@ protected:
         m_ring[uct_varuna_log_slot(sn)] = uct_varuna_log_entry(r, sn);
     }
 
-    /* @a ahead: how many were posted on this lane behind @a sn */
+    /* @a ahead: number of requests posted on this lane after @a sn */
     bool executed(const void *r, uint32_t sn, uint32_t ahead = 1u << 30)
     {
         return uct_varuna_complog_executed(m_ring.data(), r, sn,
@@ -64,8 +64,8 @@ UCS_TEST_F(test_varuna_oplog, entry_fields) {
               uct_varuna_log_entry((void*)0xabcdef012345, 0x7fff));
 }
 
-/* An entry has no room for the tag, and proves the execution all the same; one of
- * another request proves nothing */
+/* An entry has no room for the tag, but proves the execution; one of another request
+ * proves nothing */
 UCS_TEST_F(test_varuna_oplog, tagged_addresses) {
     static const uint64_t tags[] = {
         0x5aul << 56,              /* Top-byte ignore, memory tags */
@@ -147,8 +147,8 @@ UCS_TEST_F(test_varuna_oplog, later_lap_must_have_been_posted) {
     EXPECT_TRUE(executed(req(3), 3, 0));
 }
 
-/* The ring was used by an incarnation before, and not cleared: no matter how
- * many numbers were spent elsewhere since, its entries prove nothing. */
+/* The ring was used by an earlier incarnation, and not cleared: its entries prove
+ * nothing, after any number of requests elsewhere. */
 UCS_TEST_F(test_varuna_oplog, left_over_proves_nothing) {
     static const uint32_t period = 1u << UCT_VARUNA_LOG_TS_BITS;
 
@@ -198,9 +198,9 @@ UCS_TEST_F(test_varuna_oplog, timestamp_wrap_around) {
     }
 }
 
-/* Follow a lane for some laps beyond the wrap-around of the timestamp, with more requests
- * under way than the log has entries. Of all that the log proves, the youngest is what
- * was executed last; and nothing that was not executed is ever proven. */
+/* Follow a lane for some laps beyond the wrap-around of the timestamp, with more
+ * requests under way than the log has entries. The newest request that the log proves
+ * is the last executed one, and it never proves a request that was not executed. */
 UCS_TEST_F(test_varuna_oplog, random_laps) {
     static const unsigned max_inflight = UCT_VARUNA_MAX_REQS;
     uint32_t oldest, executed_to, next;

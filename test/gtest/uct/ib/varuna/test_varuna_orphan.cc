@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Targets whose requester is gone, and targets whose requester may not know of them.
+ * Targets whose requester is dead, and targets whose requester may not know of them.
  */
 #include "fake_target.h"
 
@@ -11,8 +11,7 @@ extern "C" {
 
 #include <cstring>
 
-/* Requesters that have ended without a word. The timeout is 0.8 s, which is looked at
- * each 0.1 s. */
+/* Requesters that ended without CLOSE. The timeout is 0.8 s, checked every 0.1 s. */
 class test_varuna_orphan : public fake_target_test {
 protected:
     static constexpr double TIMEOUT = 0.8;
@@ -40,7 +39,7 @@ protected:
         }
     }
 
-    /* It takes pings for so long, and they fail, or nobody answers them */
+    /* Send pings for this time, which fail or get no answer */
     void pass(double seconds, unsigned failing)
     {
         for (double past = 0; (past < seconds) && (target(alice) != NULL);
@@ -89,7 +88,7 @@ UCS_TEST_F(test_varuna_orphan, dead_peer_is_given_up) {
                 NULL);
 }
 
-/* Its NIC takes what is sent: it may be stopped */
+/* Its NIC receives messages: it may be stopped */
 UCS_TEST_F(test_varuna_orphan, silent_peer_whose_nic_lives_is_kept) {
     pass(20 * TIMEOUT, 0);
     EXPECT_TRUE(target(alice) != NULL);
@@ -108,7 +107,7 @@ UCS_TEST_F(test_varuna_orphan, peer_that_is_heard_is_kept) {
     }
 }
 
-/* With all our ports down it is us who are cut off */
+/* With all local ports down, we are cut off */
 UCS_TEST_F(test_varuna_orphan, own_ports_are_down) {
     fail(3);
     host->ctl()->ports_down = 3;
@@ -118,7 +117,7 @@ UCS_TEST_F(test_varuna_orphan, own_ports_are_down) {
     EXPECT_TRUE(target(alice) != NULL);
 }
 
-/* ... and a port that is down says nothing, but the others do */
+/* ... and a port that is down proves nothing, but the others do */
 UCS_TEST_F(test_varuna_orphan, one_own_port_is_down) {
     host->ctl()->ports_down = 2;
     pass(2 * TIMEOUT, 1);
@@ -126,7 +125,7 @@ UCS_TEST_F(test_varuna_orphan, one_own_port_is_down) {
     host->dispatch();
 }
 
-/* Whoever had no CPU can't say that others were quiet */
+/* After a time without a CPU, the silence of others proves nothing */
 UCS_TEST_F(test_varuna_orphan, we_slept) {
     pass(TIMEOUT / 2, 3);
     host->sleep(10 * TIMEOUT);
@@ -152,7 +151,8 @@ UCS_TEST_F(test_varuna_orphan, is_asked_less_often_in_the_end) {
     EXPECT_GE(late, 1u * NUM_LINKS);
 }
 
-/* It was cut off, and comes back: what it sends is refused, so that its user hears */
+/* The peer was cut off, and returns: its requests are refused, so that its endpoints
+ * fail */
 UCS_TEST_F(test_varuna_orphan, peer_that_comes_back_is_refused) {
     uct_varuna_target_t *orphan;
 

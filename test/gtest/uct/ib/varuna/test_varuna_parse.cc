@@ -79,7 +79,7 @@ UCS_TEST_F(test_varuna_parse, addr_short_out_of_range) {
     EXPECT_TRUE(strstr(m_reason, "twice") != NULL);
 }
 
-/* Whatever is written is read, in no more bytes than were given */
+/* The packed address can be parsed, and uses at most the given bytes */
 UCS_TEST_F(test_varuna_parse, delta) {
     for (int round = 0; round < 300; ++round) {
         std::string base(ucs::rand() % 32, 0), data(1 + ucs::rand() % 31, 0);
@@ -115,7 +115,7 @@ UCS_TEST_F(test_varuna_parse, delta) {
     }
 }
 
-/* The caller can't know the length: foreign bytes follow */
+/* The caller cannot know the length: other bytes follow */
 UCS_TEST_F(test_varuna_parse, addr_unknown_length) {
     std::string addr = short_addr();
 

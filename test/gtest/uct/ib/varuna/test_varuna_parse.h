@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Addresses and control messages that are made to be parsed, right before a page that
- * cannot be read.
+ * Addresses and control messages to be parsed, right before a page that cannot be read.
  */
 #ifndef TEST_VARUNA_PARSE_H_
 #define TEST_VARUNA_PARSE_H_
@@ -18,7 +17,7 @@ extern "C" {
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Bytes right before a page which can't be read: whoever reads on dies. */
+/* Bytes right before an unreadable page, so that reading further crashes. */
 class guarded_bytes {
 public:
     guarded_bytes(const std::string &bytes)
@@ -306,7 +305,7 @@ protected:
                                          &m_parsed, &m_reason);
         EXPECT_EQ(status != UCS_OK, m_reason != NULL);
         if (status == UCS_OK) {
-            /* The pointers are of no use once the bytes are gone */
+            /* The pointers are invalid after the bytes are freed */
             for (unsigned i = 0; i < m_parsed.num_links; ++i) {
                 const uct_varuna_parsed_link_t &link = m_parsed.links[i];
                 m_device[i] = std::string((const char*)link.device_addr,

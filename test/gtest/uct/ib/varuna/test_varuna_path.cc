@@ -85,7 +85,7 @@ private:
     uint32_t                   m_first;
 };
 
-/* A NIC that hangs refuses each PING */
+/* A hanging NIC refuses each PING */
 UCS_TEST_F(test_varuna_path, refused_probe_takes_its_interval) {
     refuse();
     for (auto state : {UCT_VARUNA_DAMP_DOWN, UCT_VARUNA_DAMP_HOLD}) {
@@ -146,7 +146,7 @@ UCS_TEST_F(test_varuna_path, answers_lead_to_hold_and_up) {
     EXPECT_EQ(0u, probes()) << "a good path is probed";
 }
 
-/* Only what was asked in this state is an answer */
+/* Only answers to probes of this state count */
 UCS_TEST_F(test_varuna_path, answer_from_before_the_failure) {
     answer();
     enter(UCT_VARUNA_DAMP_DOWN);
@@ -170,8 +170,8 @@ UCS_TEST_F(test_varuna_path, patience) {
     EXPECT_LE(late, 1u);
 }
 
-/* One failure moves all endpoints, by the generation; the next one of a path that is down
- * is no news */
+/* One failure moves all endpoints, by the generation; another one of a failed path has
+ * no effect */
 UCS_TEST_F(test_varuna_path, failure_is_one_generation) {
     unsigned failures = iface()->failures;
 
@@ -196,7 +196,7 @@ UCS_TEST_F(test_varuna_path, hold_down_doubles) {
     }
 }
 
-/* Traffic returns only to a path that is good for RETURN_DELAY */
+/* Traffic returns only to a path that has worked for RETURN_DELAY */
 UCS_TEST_F(test_varuna_path, return_delay) {
     iface()->link_table.return_delay = ucs_time_from_sec(1);
     enter(UCT_VARUNA_DAMP_UP);
@@ -207,7 +207,7 @@ UCS_TEST_F(test_varuna_path, return_delay) {
     EXPECT_EQ(1u, uct_varuna_peer_returnable_links(iface(), peer, host->now()));
 }
 
-/* While our own link is down there is no news of the path */
+/* While the local link is down the path's state does not change */
 UCS_TEST_F(test_varuna_path, own_link_is_down) {
     enter(UCT_VARUNA_DAMP_DOWN);
     iface()->link_table.links[0].damp.state = UCT_VARUNA_DAMP_DOWN;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Peers, and what is done with a control message before the bus has it: who is known, who
- * may answer, and who is a stranger.
+ * Peers, and the checks of a control message before the bus: known peers, peers that
+ * may answer, and strangers.
  */
 #include "fake_host.h"
 
@@ -94,7 +94,7 @@ protected:
 };
 
 
-/* --- Who is known --- */
+/* --- Known peers --- */
 
 UCS_TEST_F(test_varuna_peer, one_object_for_all_endpoints) {
     uct_varuna_peer_t *first = host->know(server);
@@ -107,7 +107,7 @@ UCS_TEST_F(test_varuna_peer, one_object_for_all_endpoints) {
     EXPECT_EQ(0u, kh_size(&host->ctl()->peers));
 }
 
-/* A guest says who it is itself, and may lie */
+/* A guest identifies itself, and may lie */
 UCS_TEST_F(test_varuna_peer, guest_is_never_taken_for_a_known_peer) {
     fake_peer liar             = {server.uuid, 5, 0x777};
     uct_varuna_peer_t *known   = host->know(server);
@@ -155,7 +155,7 @@ UCS_TEST_F(test_varuna_peer, answer_goes_where_the_peer_is_reached) {
     host->drop(peer);
 }
 
-/* What the rooms above keep of it begins with zeros, and they do not meet */
+/* The private data of higher layers is first zero, and does not overlap */
 UCS_TEST_F(test_varuna_peer, parts_of_the_rooms_above) {
     size_t first  = uct_varuna_peer_add_part(host->ctl(), 5);
     size_t second = uct_varuna_peer_add_part(host->ctl(), 64);
@@ -190,7 +190,7 @@ UCS_TEST_F(test_varuna_peer, message_names_both_ends) {
     host->drop(peer);
 }
 
-/* What finds no resources waits, in order, and leaves when there are some */
+/* Messages without resources wait, in order, until there are some */
 UCS_TEST_F(test_varuna_peer, messages_wait_for_resources_in_order) {
     uct_varuna_peer_t *peer = host->know(server);
     std::vector<fake_host::message> messages;
@@ -240,7 +240,8 @@ UCS_TEST_F(test_varuna_peer, doubtful_peers_share_few_places) {
     }
     EXPECT_EQ((unsigned)UCT_VARUNA_CTL_MAX_DOUBTFUL, sent);
 
-    /* When they have left without an error, those peers are believed in again */
+    /* When the messages were sent without an error, the peers are not in doubt any
+     * more */
     host->ctl_lane(0).is_drained = true;
     EXPECT_EQ(UCS_OK, send(peers[4], 0, UCT_VARUNA_CTL_CLOSE));
     EXPECT_EQ(0u, peers[0]->doubtful);
@@ -275,7 +276,7 @@ UCS_TEST_F(test_varuna_peer, answer_of_the_peer_that_was_asked) {
     EXPECT_EQ(1u, host->ctl()->stats.mismatched);
 }
 
-/* A REJECT names whom we have asked, since it may be another process that answers */
+/* A REJECT names the peer of the request, because another process may answer */
 UCS_TEST_F(test_varuna_peer, reject_for_the_peer_that_was_asked) {
     uct_varuna_ctl_reject_t body = {};
     uct_varuna_ctl_hdr_t hdr     = host->header(server, UCT_VARUNA_CTL_REJECT, 1, 1);
@@ -301,8 +302,8 @@ UCS_TEST_F(test_varuna_peer, reject_for_the_peer_that_was_asked) {
     EXPECT_EQ(1u, handled.size());
 }
 
-/* The queue pair was another process's before: its peers must learn that, and nothing else
- * is done */
+/* The queue pair belonged to another process before: its peers must learn this, and
+ * nothing else happens */
 UCS_TEST_F(test_varuna_peer, message_for_a_process_that_was_here_before) {
     uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_FENCE_REQ, 7, 3);
     uct_varuna_ctl_fence_req_t body = {3, 0, 0};
@@ -336,7 +337,7 @@ UCS_TEST_F(test_varuna_peer, answers_to_strangers_are_limited) {
     EXPECT_EQ(5000u, host->ctl()->stats.stale);
 }
 
-/* Nobody may make us send to where we cannot reach */
+/* A message must not make us send to an unreachable address */
 UCS_TEST_F(test_varuna_peer, stranger_that_is_not_on_this_link) {
     uct_varuna_ctl_hdr_t hdr = host->header(guest, UCT_VARUNA_CTL_OPEN_REQ, 7, 3);
 
@@ -405,7 +406,7 @@ UCS_TEST_F(test_varuna_peer_learn, links_are_added) {
     host->drop(peer);
 }
 
-/* The answer is as good as one that came before */
+/* A late answer is as valid as an early one */
 UCS_TEST_F(test_varuna_peer_learn, nothing_new) {
     uct_varuna_peer_t *peer = know_part(3);
 
@@ -462,9 +463,9 @@ UCS_TEST_F(test_varuna_peer_learn, not_by_a_guest) {
 }
 
 
-/* --- Messages that wait on a link which was dead --- */
+/* --- Messages that wait on a link that was dead --- */
 
-/* What waits on a link that has returned fails with all that is sent after it */
+/* Messages that wait on a returned link fail together with later ones */
 UCS_TEST_F(test_varuna_peer, other_link_lost) {
     uct_varuna_peer_t *peer = host->know(server);
     fake_lane &lane         = host->ctl_lane(0);
@@ -513,7 +514,7 @@ UCS_TEST_F(test_varuna_peer, peer_is_heard_again) {
     host->drop(peer);
 }
 
-/* Of peers without doubt, messages wait as long as they have to */
+/* Messages to other peers wait without a limit */
 UCS_TEST_F(test_varuna_peer, messages_without_doubt_wait) {
     uct_varuna_peer_t *peer = host->know(server);
     fake_lane &lane         = host->ctl_lane(0);

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The classification of unfinished requests: each rule by itself, and all
- * together against a simulated lane which breaks at a random packet.
+ * The classification of unfinished requests: each rule by itself, and all together
+ * against a simulated lane that breaks at a random packet.
  */
 #include <common/test.h>
 
@@ -68,7 +68,7 @@ protected:
         op.posted = !(flags & UNPOSTED);
         op.fenced = !!(flags & FENCED);
         op.req    = (const void*)(0x10000ul + (m_ops.size() * 0x100));
-        /* What must be overwritten */
+        /* Entries that must be overwritten */
         op.verdict = (uct_varuna_verdict_t)77;
         if ((kind == PUT) || (kind == ATOMIC)) {
             op.log_sn = m_sn++;
@@ -99,7 +99,7 @@ protected:
         m_evidence.epsn    = epsn & PSN_MASK;
     }
 
-    /* Expected PSN: behind the data of request @a i, before its log write */
+    /* Expected PSN: after the data of request @a i, before its log write */
     void psn_after(size_t i)
     {
         psn_is(m_ops[i].end_psn);
@@ -115,7 +115,7 @@ protected:
         check_counts();
     }
 
-    /* Counts follow from verdicts */
+    /* Counts must match the verdicts */
     void check_counts()
     {
         uct_varuna_plan_result_t expected = {};
@@ -195,7 +195,7 @@ UCS_TEST_F(test_varuna_plan, later_lap_proves) {
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
             uct_varuna_log_entry((void*)0x5000,
                                  m_ops[i].log_sn + UCT_VARUNA_LOG_SIZE);
-    expect({AMBIGUOUS}); /* Nobody has posted that */
+    expect({AMBIGUOUS}); /* No request has this end */
 
     m_sn += UCT_VARUNA_LOG_SIZE;
     add(PUT);
@@ -267,8 +267,8 @@ UCS_TEST_F(test_varuna_plan, psn_wrap_around) {
     }
 }
 
-/* Posted altogether: many times what 24 bits can tell apart. The positions wrap around as
- * well, and there is no log. */
+/* Many times more packets in total than 24 bits can distinguish. The positions also
+ * wrap around, and there is no log. */
 UCS_TEST_F(test_varuna_plan, psn_beyond_window) {
     static const uint32_t packets = 1u << 21;
     static const size_t   count   = 40;
@@ -388,7 +388,7 @@ UCS_TEST_F(test_varuna_plan, unlogged_is_like_lost_log_write) {
 }
 
 UCS_TEST_F(test_varuna_plan, unlogged_ignores_its_slot) {
-    /* What stands there cannot be its own log write */
+    /* The entry cannot be its own log write */
     size_t i = add(PUT, UNLOGGED);
     m_ring[uct_varuna_log_slot(m_ops[i].log_sn)] =
             uct_varuna_log_entry(m_ops[i].req, m_ops[i].log_sn);
@@ -396,7 +396,7 @@ UCS_TEST_F(test_varuna_plan, unlogged_ignores_its_slot) {
 }
 
 UCS_TEST_F(test_varuna_plan, unlogged_does_not_close_the_gap) {
-    /* No log write stands between them, so neither is proven lost */
+    /* No log write is between them, so neither is proven lost */
     add(PUT, UNLOGGED);
     add(PUT);
     add(PUT);
@@ -437,7 +437,7 @@ UCS_TEST_F(test_varuna_plan, unposted_only) {
 }
 
 UCS_TEST_F(test_varuna_plan, unposted_has_no_evidence) {
-    /* What an earlier lane left behind is no evidence */
+    /* Entries of an earlier lane are no evidence */
     add(PUT);
     size_t i = add(PUT);
     log_has(i);
@@ -445,7 +445,7 @@ UCS_TEST_F(test_varuna_plan, unposted_has_no_evidence) {
     expect({AMBIGUOUS, REPEAT});
     EXPECT_EQ(0u, m_result.executed);
 
-    /* No fence can have waited for a read which was never sent */
+    /* No fence can have waited for a read that was never sent */
     start(1, 0);
     add(GET, UNPOSTED);
     log_has(add(PUT, FENCED));
@@ -516,7 +516,7 @@ UCS_TEST_F(test_varuna_plan, read_fence_proven_by_later) {
         log_has(put);
         expect({EXECUTED, REPEAT, EXECUTED});
 
-        /* Also by PSN, be it only the fenced one which arrived */
+        /* Also by PSN, even if only the fenced one arrived */
         m_ring.assign(UCT_VARUNA_LOG_SIZE, 0);
         psn_after(fenced);
         expect({EXECUTED, REPEAT, REPEAT});
@@ -567,7 +567,7 @@ UCS_TEST_F(test_varuna_plan, log_denies_what_the_psn_proves) {
     size_t b = add(PUT);
     add(PUT);
 
-    /* The log write has arrived, says the PSN */
+    /* By the PSN, the log write has arrived */
     psn_is(m_ops[a].end_psn + 1);
     expect({LOST_DATA, REPEAT, REPEAT});
 
@@ -592,10 +592,10 @@ UCS_TEST_F(test_varuna_plan, contradiction_at_wrap_around) {
 }
 
 /*
- * A sequence of lanes, each of which breaks: its packets are executed up to a
- * random one, answers arrive up to a random one before that, and the requester
- * has seen completions up to a random one before that. Whatever the plan says
- * is held against what was executed, and carried out on the next lane.
+ * A sequence of lanes, each of which breaks: its packets are executed up to a random
+ * one, answers arrive up to a random one before that, and the requester has seen
+ * completions up to a random one before that. The plan is compared with what was
+ * executed, and carried out on the next lane.
  */
 class test_varuna_plan_random : public test_varuna_plan {
 protected:
@@ -639,8 +639,8 @@ protected:
         }
     }
 
-    /* What an earlier incarnation left in the ring: same requests, numbers up
-     * to nearly the whole range ago */
+    /* Entries of an earlier incarnation: same requests, numbers up to nearly the whole
+         * range ago */
     void add_left_overs()
     {
         for (unsigned slot = 0; slot < UCT_VARUNA_LOG_SIZE; ++slot) {
@@ -755,8 +755,8 @@ protected:
         return true;
     }
 
-    /* The user sees success of those at the front which were acknowledged:
-     * they are in no plan any more. */
+    /* The oldest acknowledged requests complete with success, and are in no plan any
+     * more. */
     void complete_front(size_t num_polled)
     {
         size_t num_ops = 0;
@@ -782,7 +782,7 @@ protected:
         m_index.erase(m_index.begin(), m_index.begin() + num_ops);
     }
 
-    /* What must be known about a fence behind the read @a op */
+    /* The required knowledge about a fence after the read @a op */
     bool fence_known_passed(size_t op)
     {
         size_t known = 0;
@@ -916,7 +916,7 @@ UCS_TEST_F(test_varuna_plan_random, exactly_once) {
         finish();
     }
 
-    /* A simulation which never comes to these proves nothing */
+    /* A simulation without these cases proves nothing */
     EXPECT_GT(m_seen.executed, 1000u);
     EXPECT_GT(m_seen.by_psn, 100u);
     EXPECT_GT(m_seen.lost, 1000u);
@@ -936,7 +936,7 @@ UCS_TEST_F(test_varuna_plan_random, exactly_once) {
                      << m_seen.ts_wraps;
 }
 
-/* The PSN is set back behind what the log proves: always noticed. */
+/* A PSN lower than what the log proves is always detected. */
 UCS_TEST_F(test_varuna_plan_random, contradiction) {
     unsigned seen = 0;
 
