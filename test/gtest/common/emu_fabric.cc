@@ -84,7 +84,7 @@ process::process(const args_t &args, const args_t &env) :
     }
 
     if (m_pid == 0) {
-        /* Do not outlive a test that crashes */
+        /* End with a test that crashes */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) {
             _exit(127);
@@ -150,7 +150,7 @@ bool process::wait_for(const std::string &text, double seconds)
     bool running;
 
     do {
-        /* In this order: the last words of a process count */
+        /* In this order, to get the last output of a process */
         running = poll();
         if (output().find(text) != std::string::npos) {
             return true;

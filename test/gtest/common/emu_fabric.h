@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An emulated fabric for the time of a test, and processes on its hosts. Used
- * by the suites that need NICs. It meets the emulator through its command only.
+ * An emulated fabric for the duration of a test, and processes on its hosts. Used by
+ * the suites that need NICs. It uses only the emulator's command.
  */
 
 #ifndef RCV_TEST_EMU_FABRIC_H
@@ -20,8 +20,7 @@ typedef std::vector<std::string> args_t;
 
 
 /**
- * A child process whose output is kept. It is killed, if it still runs, when
- * the object goes.
+ * A child process whose output is kept. The destructor kills it if it still runs.
  */
 class process {
 public:
@@ -38,12 +37,13 @@ public:
     process &operator=(const process &) = delete;
 
     /**
-     * Waits for the end.
+     * Waits until it exits.
      *
-     * @param seconds  After so long it is killed.
+     * @param seconds  Time limit, after which it is killed.
      *
-     * @return Exit status; 128 + number of the signal that ended it; -1 if it
-     *         had to be killed for being late.
+     * @return Exit status; 128 + number of the signal that ended it; -1 if it was
+     * killed at
+     *         the time limit.
      */
     int wait(double seconds);
 
@@ -54,7 +54,7 @@ public:
     /** Sends a signal to this process. */
     void kill(int signum);
 
-    /** What it has written to stdout and stderr up to now. */
+    /** Its output to stdout and stderr so far. */
     std::string output() const;
 
     pid_t pid() const
@@ -76,9 +76,9 @@ typedef std::unique_ptr<process> process_ptr;
 
 
 /**
- * "mlx5emu up" in the constructor, "mlx5emu down" in the destructor, under a
- * name that no other test uses. What goes wrong is thrown as
- * std::runtime_error, with the command's own words.
+ * "mlx5emu up" in the constructor, "mlx5emu down" in the destructor, under a name that
+ * no other test uses. Errors are thrown as std::runtime_error, with the command's
+ * message.
  */
 class fabric {
 public:

@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The tests' own processes: a test that waits for a program must learn the
- * truth of how it ended.
+ * The tests' own processes: a test that waits for a program gets its exact exit status.
  */
 
 #include <common/test.h>

@@ -2,13 +2,12 @@
  * Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * How long UCX's own tests take. They divide their numbers of repetitions, and
- * multiply their timeouts, by a number which is 1 except under valgrind. Here it
- * is what the environment says: RCV_UCX_TEST_DIVISOR, 1 unless it is set.
+ * How long UCX's own tests take. They divide their numbers of repetitions, and multiply
+ * their timeouts, by a number that is 1 except under valgrind. Here it is
+ * RCV_UCX_TEST_DIVISOR of the environment, 1 by default.
  *
- * The linker (--wrap) turns the calls that the test files make to this one. Not
- * those of the harness itself, which would fill buffers with zeros instead of
- * random data.
+ * The linker (--wrap) redirects the calls of the test files to this one, but not those
+ * of the harness, which would fill buffers with zeros instead of random data.
  */
 
 #include <stdlib.h>

@@ -2,10 +2,9 @@
  * Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * For those of UCX's own tests which post an operation, don't look at what that
- * returns, and expect its effect: here it is posted again as long as the endpoint
- * has no resources, as while it recovers. The compiler includes this before such a
- * file (ucx.am).
+ * For UCX's own tests that post an operation, ignore its status, and expect its effect:
+ * repeats the operation while the endpoint has no resources, as during a recovery. The
+ * compiler includes this before such a file (ucx.am).
  */
 
 #ifndef RCV_UCX_TEST_RETRY_H_

@@ -6,10 +6,10 @@
  *
  *   scale_agent qps COUNT      makes COUNT RC queue pairs on the first device,
  *                              connected in a ring, writes once over each, and
- *                              tells what memory that took
+ *                              prints the memory that this took
  *   scale_agent wait SECONDS   sleeps in poll() on a completion channel, and
- *                              tells the CPU time that it took
- *   scale_agent exit THREADS   ends while so many threads write
+ *                              prints the CPU time of this
+ *   scale_agent exit THREADS   exits while THREADS threads write
  *   scale_agent exit_inside    ends by SIGUSR1, while a thread is at an atomic
  *                              on the process's own memory, which it began first
  *   scale_agent devices        writes once over a queue pair of each device,
@@ -219,8 +219,8 @@ static void run_wait(struct ibv_device **list, int seconds)
 static struct ibv_device **exit_list;
 static int exit_ready;
 
-/* Writes until the library lets it no more: nothing that fails here is told, since
- * the process is about to end */
+/* Writes until the library stops it. Errors are ignored, because the process is about
+ * to exit */
 static void *exit_thread(void *arg)
 {
     device_t *dev          = calloc(1, sizeof(*dev));
@@ -273,7 +273,7 @@ static void run_exit(struct ibv_device **list, int count)
     }
 }
 
-/* A fault is to hold this up while the NIC works on it */
+/* A fault delays this while the NIC executes it */
 static void *inside_thread(void *arg)
 {
     static device_t dev;

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the tests of the emulator share; see test_emu.h.
+ * Common code of the emulator's tests; see test_emu.h.
  */
 
 #include "test_emu.h"
@@ -20,7 +20,7 @@
 
 namespace emu {
 
-/* An agent that says nothing for so long has hung */
+/* An agent without output for this time hangs */
 static const int answer_timeout_ms = 60000;
 
 typedef std::unique_ptr<json_t, void (*)(json_t*)> json_ptr;
@@ -37,7 +37,7 @@ static json_ptr parse_json(const std::string &text)
     return json_ptr(root, json_decref);
 }
 
-/* A value that has to be there */
+/* A required value */
 static json_t *get_json(const json_t *root, const char *key)
 {
     json_t *value = json_object_get(root, key);
@@ -92,7 +92,7 @@ agent::~agent()
     close(m_in);
     close(m_out);
     if (m_pid > 0) {
-        /* The end of its input ends it; a stopped or hung one is killed */
+        /* It exits at the end of its input; a stopped or hanging one is killed */
         for (int i = 0; i < 1000; ++i) {
             if (waitpid(m_pid, NULL, WNOHANG) == m_pid) {
                 return;
@@ -146,7 +146,7 @@ void agent::begin(const std::string &line)
 
     m_line = line;
     if (::write(m_in, text.c_str(), text.size()) != (ssize_t)text.size()) {
-        throw std::runtime_error("an agent does not listen to: " + line);
+        throw std::runtime_error("an agent does not read: " + line);
     }
 }
 
@@ -333,7 +333,7 @@ void test_emu::init()
 
 void test_emu::cleanup()
 {
-    /* A fault that did not happen has tested nothing */
+    /* A fault that did not fire tests nothing */
     for (const auto &rule : m_fires) {
         EXPECT_EQ(rule.second, fired(rule.first)) << "fault " << rule.first;
     }
@@ -346,7 +346,7 @@ void test_emu::cleanup()
     ucs::test::cleanup();
 }
 
-/* Whatever a test does: no request is executed twice, or out of order */
+/* In all tests, no request may be executed twice or out of order */
 void test_emu::check_trace()
 {
     rcv::process check({rcv::fabric::tool(), "trace", "-n", fabric().name(),
@@ -404,7 +404,7 @@ std::vector<trace_entry> test_emu::quirk_trace(const std::string &name)
     return result;
 }
 
-/* A quirk that did not act has tested nothing */
+/* A quirk that did not act tests nothing */
 void test_emu::check_quirks()
 {
     for (const std::string &name : m_quirks) {

@@ -1,9 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the tests of the emulator share: agents (programs on emulated hosts that
- * do as they are told, see verbs_agent.h), queue pairs between them, fault
- * rules and the trace.
+ * Common code of the emulator's tests: agents (programs on emulated hosts that execute
+ * commands, see verbs_agent.h), queue pairs between them, fault rules and the trace.
  */
 
 #ifndef MLX5EMU_TEST_EMU_H
@@ -29,7 +28,7 @@ typedef std::vector<uint64_t> numbers_t;
 const unsigned all_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-/** A command that an agent could not do. */
+/** A command of an agent failed. */
 class agent_error : public std::runtime_error {
 public:
     agent_error(int code, const std::string &text) :
@@ -57,7 +56,7 @@ public:
     agent(const agent &)            = delete;
     agent &operator=(const agent &) = delete;
 
-    /** Does a command; throws agent_error if it failed. */
+    /** Executes a command; throws agent_error if it fails. */
     template<typename... T> numbers_t operator()(const char *name, T... args)
     {
         std::string line = name;
@@ -69,13 +68,13 @@ public:
 
     numbers_t command(const std::string &line);
 
-    /** Begins a command, without waiting for its answer. */
+    /** Starts a command, without waiting for its answer. */
     void begin(const std::string &line);
 
-    /** The answer of the command that was begun. */
+    /** The answer to the command that was started. */
     numbers_t finish();
 
-    /** Ends it as "kill -9" does, and waits until it is gone. */
+    /** Ends it as "kill -9" does, and waits until it has ended. */
     void kill();
 
     /** SIGSTOP, SIGCONT */
@@ -113,7 +112,7 @@ public:
     void connect(const side &peer, unsigned timeout = 8, unsigned retry = 3,
                  unsigned rnr_retry = 7, unsigned sl = 0);
 
-    /** Takes the GID at an index as its own. */
+    /** Uses the GID at an index. */
     void use_gid(unsigned index);
 
     /** Takes that of the IPv4 address, for RoCE v2: the constructor does on RoCE. */
@@ -122,7 +121,7 @@ public:
     /** Words with our index and the peer's GID, if GRHs are used. */
     std::string grh_words(const side &peer) const;
 
-    /** What an agent is told, to be begun and finished. */
+    /** The text of a command, to be started and finished. */
     std::string send_line(ibv_wr_opcode opcode, const side &peer,
                           uint64_t wr_id, uint64_t local, uint64_t length,
                           uint64_t remote, uint64_t a = 0, uint64_t b = 0,
@@ -165,7 +164,7 @@ public:
     /** Next completion is of this request, with this status. */
     ::testing::AssertionResult completes(uint64_t wr_id, ibv_wc_status status);
 
-    /** No completion comes for some time. */
+    /** No completion arrives for some time. */
     bool is_quiet(unsigned ms = 100)
     {
         return !poll(ms).found;
@@ -240,7 +239,7 @@ struct trace_entry {
 };
 
 
-/** A fabric for each test, and what is said about it. */
+/** A fabric for each test. */
 class test_emu : public ucs::test {
 protected:
     void init() override;
@@ -251,7 +250,7 @@ protected:
         return rcv::args_t();
     }
 
-    /** Whether the fabric has a trace, which is judged at the end. */
+    /** Whether the fabric has a trace, which is checked at the end. */
     virtual bool has_trace() const
     {
         return true;
@@ -267,14 +266,13 @@ protected:
                    unsigned rnr_retry = 7, bool use_srq = false,
                    unsigned sl = 0);
 
-    /** Loads a rule. cleanup() fails the test if it did not fire so often. */
+    /** Loads a rule. cleanup() fails the test if it did not fire this often. */
     void fault(const std::string &rule, uint64_t fires = 1);
 
     uint64_t fired(uint64_t id);
 
-    /** Switches quirks on, [HOST[:LINK]=]NAME[,NAME]... cleanup() fails the
-     *  test if one of them never acted, or if the trace does not have each
-     *  occurrence. */
+    /** Switches quirks on, [HOST[:LINK]=]NAME[,NAME]... cleanup() fails the test if one
+     *  of them never acted, or if the trace lacks an occurrence. */
     void quirk(const std::string &quirks);
 
     /** Switches them off. */
@@ -283,19 +281,18 @@ protected:
     /** How often a quirk acted, by its counters: everywhere, or at a port. */
     uint64_t acted(const std::string &name, int host = -1, int link = -1);
 
-    /** Entries of the trace that tell of a quirk. */
+    /** Entries of the trace for a quirk. */
     std::vector<trace_entry> quirk_trace(const std::string &name);
 
-    /** What a host executed. Duplicates are among them, marked; quirks are
-     *  not. */
+    /** Executions on a host. Includes duplicates, which are marked, but no quirks. */
     std::vector<trace_entry> trace(unsigned host);
 
-    /** How often a kind of operation was really executed on a host. */
+    /** Number of executions of a kind of operation on a host. */
     unsigned executed(unsigned host, const std::string &op);
 
     uint64_t counter(unsigned host, unsigned link, const std::string &name);
 
-    /** A number in what "status" tells of a port. */
+    /** A number of a port in the output of "status". */
     uint64_t number_of_port(unsigned host, unsigned link, const char *name);
 
     std::unique_ptr<side> a, b;

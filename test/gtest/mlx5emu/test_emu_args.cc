@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Wrong arguments and unusual ways of use: verbs_args.cc does it, on a host of
- * a fabric, and prints what isn't as it should be.
+ * Wrong arguments and unusual uses: runs verbs_args.cc on a host of a fabric, which
+ * prints errors.
  */
 
 #include <common/test.h>
@@ -35,7 +35,7 @@ UCS_TEST_P(test_emu_args, group)
     EXPECT_EQ("", p->output());
 }
 
-/* What is refused says why, to who asks */
+/* Refused calls print the reason on request */
 UCS_TEST_F(test_emu_explain, what_is_not_modelled) {
     rcv::fabric fabric;
     rcv::args_t program = {RCV_TOP_BUILDDIR "/test/gtest/verbs_args", ""};

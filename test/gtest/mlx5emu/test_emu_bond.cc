@@ -129,7 +129,7 @@ UCS_TEST_F(test_emu_bond, both_ports_down) {
     EXPECT_GE(acted("bond", 0, 0), 1u);
 }
 
-/* A bond goes by what its ports report */
+/* A bond follows the states that its ports report */
 UCS_TEST_F(test_emu_bond, silence_is_not_noticed) {
     make_pair();
     fabric().link(0, 0, "silent");
@@ -179,7 +179,7 @@ protected:
     }
 };
 
-/* While it changes over packets are lost, and nothing tells */
+/* During the failover packets are lost, without an event */
 UCS_TEST_F(test_emu_bond_slow, loses_packets) {
     make_pair();
     fabric().link(0, 1, "down");        /* not in use */
@@ -191,7 +191,7 @@ UCS_TEST_F(test_emu_bond_slow, loses_packets) {
     EXPECT_EQ((uint64_t)IBV_PORT_ACTIVE, state(*a));
 }
 
-/* The other host has two devices, and UCX sees what the firmware cannot */
+/* The other host has two devices, and UCX sees that the firmware lacks DC */
 UCS_TEST_F(test_emu_bond_slow, no_dc) {
     std::string list = run({"ucx_info", "-d"});
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The judge of the trace accepts what a reliable transport may do, and finds
- * each thing that it must not. Needs no fabric.
+ * The judge of the trace accepts the behavior of a reliable transport, and detects each
+ * violation. Needs no fabric.
  */
 
 #include <common/test.h>
@@ -18,7 +18,7 @@ static std::string check_said;
 
 extern "C" {
 
-/* What the judge needs of the command and the engine */
+/* Stand-ins for functions of the command and the engine */
 const char *emu_trace_op_names[EMU_TRACE_LAST] = {
     "send", "send_imm", "write", "write_imm", "read", "cas", "faa"
 };
@@ -63,7 +63,7 @@ protected:
         ctl_check_entry(m_check, &e);
     }
 
-    /* Ends it: what it says has these words, or it has nothing to say */
+    /* Ends the trace: its output has these words, or is empty */
     void expect(int status, const std::string &words = "")
     {
         testing::internal::CaptureStdout();
@@ -102,8 +102,8 @@ protected:
 UCS_TEST_F(test_emu_check, what_may_be) {
     entry(1, 0, 0x1000, 8);
     entry(2, 0, 0x1000, 8);                 /* another queue pair */
-    entry(1, 1, 0x1000, 8);                 /* the same again, newly posted */
-    entry(1, 1, 0x1000, 8, dup);            /* suppressed */
+    entry(1, 1, 0x1000, 8);                 /* the same, posted again */
+    entry(1, 1, 0x1000, 8, dup);            /* not executed */
     entry(1, 2, 0x2000, 1024, part, 3072);
     entry(2, 5, 0, 64, 0, 64, EMU_TRACE_SEND);
     entry(1, 2, 0x2400, 1024, part, 3072);
@@ -182,7 +182,7 @@ UCS_TEST_F(test_emu_check, whole_behind_lost_entries) {
     expect_unjudged(CTL_INCOMPLETE, 1, 0);
 }
 
-/* What a queue pair executes behind another request of its own has begun behind that */
+/* A request that a queue pair executes after another one started after it */
 UCS_TEST_F(test_emu_check, end_without_beginning_behind_lost_entries) {
     ctl_check_lost(m_check, 1);
     entry(1, 4, 0x1000, 8);
@@ -213,7 +213,7 @@ UCS_TEST_F(test_emu_check, many_requests) {
     expect(CTL_FAILED, "request 6.5 ");
 }
 
-/* Parts that were placed out of order are counted, in whatever order */
+/* Parts that were placed out of order are counted, in any order */
 UCS_TEST_F(test_emu_check, parts_out_of_order) {
     const unsigned ooo = EMU_TRACE_FLAG_OOO;
 
@@ -246,7 +246,7 @@ UCS_TEST_F(test_emu_check, out_of_order_too_long) {
     expect(CTL_FAILED, "had a part executed again");
 }
 
-/* The excuse is that entry's alone */
+/* The exception is only for that entry */
 UCS_TEST_F(test_emu_check, behind_an_out_of_order_one) {
     entry(1, 5, 0x1000, 8, EMU_TRACE_FLAG_OOO);
     entry(1, 4, 0x2000, 8);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The mlx5emu command: what it makes, what it leaves, what it refuses.
+ * The mlx5emu command: its effects, its cleanup, and refused arguments.
  */
 
 #include "test_emu.h"
@@ -26,7 +26,7 @@ protected:
         return result{status, process.output()};
     }
 
-    /* Fails with a status, and says something */
+    /* Fails with a status and a message */
     static void refuses(const rcv::args_t &args, int status,
                         const std::string &words)
     {
@@ -37,7 +37,7 @@ protected:
                 << args[0] << ": \"" << words << "\" is not in: " << r.output;
     }
 
-    /* Files that a fabric of that name has */
+    /* Files of the fabric with this name */
     static unsigned files(const std::string &name)
     {
         return (access(("/dev/shm/mlx5emu." + name).c_str(), F_OK) == 0) +
@@ -233,7 +233,7 @@ UCS_TEST_F(test_emu_cmd, faults_for_one_command) {
                         "--require-fired", "0", "--"};
     rcv::args_t args = exec;
 
-    /* Loaded once, for this command and not for those that it runs */
+    /* Loaded only for this command, not for its children */
     args.insert(args.end(), {"sh", "-c", rcv::fabric::tool() + " exec 0 -- " +
                              "sh -c 'echo \"<$MLX5EMU_EXEC_RULES>\"; exit 4'"});
     rcv::process failing(args, {"MLX5EMU_EXEC_RULES=packet drop; ack drop"});
@@ -243,7 +243,7 @@ UCS_TEST_F(test_emu_cmd, faults_for_one_command) {
     EXPECT_NE(std::string::npos, failing.output().find("rule 2 never fired"));
     EXPECT_EQ(std::string::npos, failing.output().find("rule 3"));
 
-    /* Success is none if a rule never fired */
+    /* The command fails if a rule never fired */
     args = exec;
     args.push_back("true");
     EXPECT_EQ(3, rcv::process(args).wait(30));
@@ -303,7 +303,7 @@ UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
         EXPECT_EQ(0, run({"down", "-n", name}).status);
     }
 
-    /* A fabric with bad rules is not made */
+    /* A fabric with bad rules is not created */
     dprintf(fd, "packet fly\n");
     refuses({"up", "-n", name, "--faults", path}, 1, "\"fly\"");
     EXPECT_EQ(0u, files(name));

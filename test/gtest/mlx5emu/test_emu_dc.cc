@@ -67,7 +67,7 @@ protected:
         return (*from.agent)("ah", from.ctx, to.lid).at(0);
     }
 
-    /* A work request, filled by hand */
+    /* A work request, filled directly */
     void post(node &from, const node &to, uint64_t ah, unsigned opcode,
               uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
               uint64_t b = 0, uint64_t dc_key = key)
@@ -230,7 +230,7 @@ UCS_TEST_F(test_emu_dc, silent_link) {
     EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, status(initiator));
 }
 
-/* A rule for one kind of queue pair leaves the others alone */
+/* A rule for one kind of queue pair does not affect others */
 UCS_TEST_F(test_emu_dc, faults_by_type) {
     node initiator = make_initiator(0);
     node target    = make_target(1);
@@ -289,7 +289,7 @@ UCS_TEST_F(test_emu_ud, datagrams) {
     EXPECT_EQ(540ul, wc.length);              /* with 40 bytes of GRH */
     EXPECT_EQ(500ul, d.match(40, 500, 1));
 
-    /* Nobody listens, or the link is down: it is lost, and nobody tells */
+    /* No receiver, or the link is down: it is lost without an error */
     c.send(IBV_WR_SEND, d, 3, 0, 500, 0, ah, d.qpn);
     EXPECT_TRUE(c.completes(3, IBV_WC_SUCCESS));
     d.recv(4, 0, 4096);

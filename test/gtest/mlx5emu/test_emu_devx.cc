@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * DEVX: what commands answer, right ones and wrong ones. What the objects do is in
- * test_emu_devx_run.cc.
+ * DEVX: answers to valid and invalid commands. test_emu_devx_run.cc tests the behavior
+ * of the objects.
  */
 
 #include "test_emu_devx.h"
@@ -62,8 +62,7 @@ protected:
         }
     }
 
-    /* Every shorter command is too short; longer ones are read as far as the
-     * device knows them */
+    /* Shorter commands are refused; of longer ones the known part is read */
     void check_lengths(const mailbox &right)
     {
         emu::answer answer;
@@ -107,7 +106,7 @@ UCS_TEST_F(test_emu_devx, opcodes_that_no_call_takes) {
         EXPECT_EQ(EINVAL, s->query(s->cq, in, 4096).error) << opcode;
     }
 
-    /* Known ones by the wrong call */
+    /* Known ones with the wrong call */
     EXPECT_EQ(EINVAL, s->general(s->make_cq(4), 4096).error);
     EXPECT_EQ(EINVAL, s->create(mailbox(EMU_CMD_MIN_LEN,
                                         EMU_CMD_QUERY_HCA_CAP)).error);
@@ -154,7 +153,7 @@ UCS_TEST_F(test_emu_devx, cq) {
     mailbox query(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_CQ, s->cqn);
     emu::answer answer;
 
-    /* Out of the umem, of it by a wrap, of another, or nowhere */
+    /* Outside of the umem, even by a wrap, in another one, or nowhere */
     expect_refused(right, cqc, {
         {EMU_CMD_ST_BAD_RES, EMU_CQC_LOG_SIZE, 15},
         {EMU_CMD_ST_BAD_RES, EMU_CQC_LOG_SIZE, 31}
@@ -173,7 +172,7 @@ UCS_TEST_F(test_emu_devx, cq) {
         {EMU_CMD_ST_BAD_RES, EMU_CQC_EQN, 0},
         {EMU_CMD_ST_BAD_RES, EMU_CQC_EQN, 255}
     });
-    /* What is not there, and what nobody can */
+    /* Missing objects, and unsupported features */
     expect_refused(right, cqc, {
         {EMU_CMD_ST_BAD_PARAM, EMU_CQC_CQE_SZ, 7},
         {EMU_CMD_ST_BAD_PARAM, EMU_CQC_COMPRESS, 1},
@@ -286,7 +285,7 @@ UCS_TEST_F(test_emu_devx, transitions_of_a_qp) {
     EXPECT_EQ(0x123456ul, answer.get(EMU_QP_CMD_QPC, EMU_QPC_USER_INDEX));
     EXPECT_EQ(t.rmpn, answer.get(EMU_QP_CMD_QPC, EMU_QPC_SRQN));
 
-    /* None but the first is possible; nothing may change */
+    /* Only the first is possible; nothing may change */
     for (unsigned opcode : {EMU_CMD_INIT2INIT_QP, EMU_CMD_INIT2RTR_QP,
                             EMU_CMD_RTR2RTS_QP, EMU_CMD_RTS2RTS_QP}) {
         expect_status(EMU_CMD_ST_BAD_QP_STATE,
@@ -302,13 +301,13 @@ UCS_TEST_F(test_emu_devx, transitions_of_a_qp) {
     EXPECT_EQ(EINVAL, t.modify(t.cq, mailbox(EMU_QP_CMD_LEN,
                                              EMU_CMD_RST2INIT_QP,
                                              t.cqn)).error);
-    /* A port that is not there */
+    /* A port that does not exist */
     expect_status(EMU_CMD_ST_BAD_PARAM,
                   t.modify(t.qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RST2INIT_QP,
                                          t.qpn)
                                  .set(EMU_QP_CMD_QPC, EMU_QPC_PORT, 9)));
     EXPECT_EQ(0, t.to_init().error);
-    /* An MTU that is none */
+    /* An invalid MTU */
     expect_status(EMU_CMD_ST_BAD_PARAM,
                   t.modify(t.qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_INIT2RTR_QP,
                                          t.qpn)
@@ -418,7 +417,7 @@ UCS_TEST_F(test_emu_devx, umems) {
     s->destroy(s->cq);
     s->destroy(s->rmp);
     s->agent("devx_umem_dereg", s->umem);
-    /* It is gone, for commands too; another's contents stay */
+    /* It is removed, for commands too; the contents of others do not change */
     expect_create(EMU_CMD_ST_BAD_RES, s->make_cq(4));
     s->put(0, 4711);
     n = s->agent("devx_umem", s->ctx, s->mem, 0, 8192);
@@ -428,7 +427,7 @@ UCS_TEST_F(test_emu_devx, umems) {
     s->agent("devx_umem_dereg", n.at(0));
     EXPECT_EQ(4711ul, s->get(0));
     EXPECT_EQ(4712ul, s->get(8));
-    /* One that ends within a page takes the rest of it along, and leaves it */
+    /* One that ends within a page includes the rest of it, and releases it */
     s->put(2048, 4713);
     n = s->agent("devx_umem", s->ctx, s->mem, 0, 1024);
     EXPECT_EQ(4713ul, s->get(2048));
@@ -441,7 +440,7 @@ UCS_TEST_F(test_emu_devx, umems) {
 UCS_TEST_F(test_emu_devx, objects_of_others) {
     emu::devx_side other(fabric(), 0);
 
-    /* Another process's numbers are no numbers here */
+    /* Numbers of another process are invalid here */
     EXPECT_NE(s->cqn, other.cqn);
     expect_create(EMU_CMD_ST_BAD_RES,
                   s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_CQN_SND,
@@ -451,7 +450,7 @@ UCS_TEST_F(test_emu_devx, objects_of_others) {
     expect_create(EMU_CMD_ST_BAD_RES,
                   s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_PD, other.pdn));
 
-    /* Nor are another context's of the same process */
+    /* So are those of another context of the same process */
     uint64_t pdn = s->agent("devx_open", 0).at(1);
     expect_create(EMU_CMD_ST_BAD_RES,
                   s->make_qp().set(EMU_QP_CMD_QPC, EMU_QPC_PD, pdn));
@@ -468,7 +467,7 @@ UCS_TEST_F(test_emu_devx, commands_need_a_device_opened_for_them) {
                  emu::agent_error);
     EXPECT_THROW(s->agent("devx_channel", plain), emu::agent_error);
 
-    /* These the kernel does for all */
+    /* The kernel executes these for all contexts */
     s->agent("devx_uar", plain);
     s->agent("devx_eqn", plain, 0);
 }

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the tests of DEVX share: mailboxes, and a process that has one of each
- * object, made by commands, in memory of its own:
+ * Common code of the tests of DEVX: mailboxes, and a process with one of each object,
+ * made by commands, in its own memory:
  *
  *      0          64K       queues                               1M
  *      | data     |         | umem: SQ | CQ | RMP | doorbells    |
@@ -21,7 +21,7 @@ extern "C" {
 
 namespace emu {
 
-/** Digits of bytes, as an agent takes them. */
+/** Hexadecimal digits of bytes, for an agent. */
 std::string to_hex(const void *data, size_t size);
 
 /** A command's input. Fields are EMU_x of emu_ifc.h. */
@@ -63,7 +63,7 @@ private:
     std::vector<uint8_t> m_data;
 };
 
-/** What the device said. */
+/** The device's answer. */
 struct answer {
     int                  error;    /* Of the call */
     uint64_t             object;
@@ -97,7 +97,7 @@ class devx_side {
 public:
     devx_side(const rcv::fabric &fabric, unsigned host, unsigned log_cq = 4);
 
-    /** Commands that are right, to be spoilt or sent. */
+    /** Valid commands, to be modified or sent. */
     mailbox make_cq(unsigned log_size) const;
     mailbox make_rmp(bool cyclic = false) const;
     mailbox make_qp(unsigned st = EMU_QPC_ST_RC) const;
@@ -111,7 +111,7 @@ public:
                   size_t out_size = EMU_CMD_MIN_LEN);
     void destroy(uint64_t object);
 
-    /** What a command with words of its own answers. */
+    /** The answer to a command of the agent. */
     answer ask(const std::string &words);
 
     /** Makes and connects the queue pair: states INIT, RTR, RTS. */
@@ -134,13 +134,13 @@ public:
     /** Gives the receive pool its entries, of 64 bytes each at 32K. */
     void post_recv();
 
-    /** Next completion. Throws if there is none for so long. */
+    /** Next completion. Throws if there is none within this time. */
     cqe poll(unsigned timeout_ms = 20000);
     bool has_cqe();
 
     void arm(bool solicited = false);
 
-    /** Tells how far completions were read. */
+    /** Updates the consumer index of completions. */
     void write_ci();
 
     uint64_t get(uint64_t offset)

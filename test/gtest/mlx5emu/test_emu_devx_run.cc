@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * DEVX: what objects do that commands made, with queues in the program's memory.
+ * DEVX: the behavior of objects made by commands, with queues in the program's memory.
  */
 
 #include "test_emu_devx.h"
@@ -295,14 +295,14 @@ UCS_TEST_F(test_emu_devx_run, expected_psn) {
     EXPECT_EQ(1ul, qpc(*a, EMU_QPC_NEXT_SEND_PSN));
     EXPECT_EQ(1ul, qpc(*a, EMU_QPC_HW_SQ_COUNTER));
 
-    /* Nothing comes: the requester counts, the responder does not */
+    /* Nothing arrives: the requester's PSN advances, the responder's does not */
     fabric().link(0, 0, "silent");
     a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 2000, 0, b->rkey);
     EXPECT_EQ(1ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
     EXPECT_EQ(3ul, qpc(*a, EMU_QPC_NEXT_SEND_PSN));
     expect_cqe(*a, MLX5_CQE_REQ_ERR, 1,
                MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
-    /* What it expects is told in ERR, too */
+    /* In ERR it also returns the expected PSN */
     EXPECT_EQ(0, b->to_state(EMU_CMD_2ERR_QP).error);
     EXPECT_EQ(1ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
 }
@@ -319,7 +319,7 @@ UCS_TEST_F(test_emu_devx_run, executed_unacknowledged_shows_in_the_psn) {
     EXPECT_EQ(0ul, qpc(*b, EMU_QPC_NEXT_RCV_PSN));
 }
 
-/* A queue pair that verbs made tells the same by its command and by verbs */
+/* A queue pair of verbs returns the same by its command and by verbs */
 UCS_TEST_F(test_emu_devx_run, expected_psn_of_a_verbs_qp) {
     emu::devx_side s(fabric(), 1);
     emu::numbers_t n, v;
@@ -344,7 +344,7 @@ UCS_TEST_F(test_emu_devx_run, expected_psn_of_a_verbs_qp) {
     EXPECT_EQ(0, answer.error);
     EXPECT_EQ(0xfffff0ul, answer.get(EMU_QP_CMD_QPC, EMU_QPC_NEXT_RCV_PSN));
 
-    /* A peer that begins with another PSN starts anew from there */
+    /* A peer with another first PSN starts from there */
     s.agent("state", vqp, (int)IBV_QPS_RESET);
     s.agent("connect", vqp, a->qpn, a->lid, 8, 3, 7);
     ASSERT_EQ(0, a->to_state(EMU_CMD_2RST_QP).error);
@@ -371,7 +371,7 @@ UCS_TEST_F(test_emu_devx_run, expected_psn_of_a_verbs_qp) {
     EXPECT_EQ(EINVAL, s.ask(query + mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_DCT,
                                             s.qpn).hex()).error);
 
-    /* It takes modifications, too */
+    /* It also accepts modifications */
     answer = s.ask("devx_qp_modify " + std::to_string(vqp) + " 16 " +
                    mailbox(EMU_CMD_MIN_LEN, EMU_CMD_2ERR_QP, s.qpn).hex());
     EXPECT_EQ(0, answer.error);
@@ -397,8 +397,8 @@ UCS_TEST_F(test_emu_devx_run, completion_events) {
     expect_cqe(*a, MLX5_CQE_REQ, 1);
     expect_cqe(*a, MLX5_CQE_REQ, 2);
 
-    /* An event that is older than its queue's end is nobody's; nor does
-     * anything come of a number that somebody else has */
+    /* An event from before its queue was destroyed is dropped, and a number that was
+     * reused gets none of them */
     a->arm();
     a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 0, b->rkey);
     b->agent("devx_ring", b->uar, 0x20, a->cqn);
@@ -441,8 +441,8 @@ UCS_TEST_F(test_emu_devx_run, killed_with_queues_in_its_memory) {
                MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 }
 
-/* UCX works without DEVX objects, too: where it is told to make none, and where
- * there are none */
+/* UCX also works without DEVX objects: if it is configured to make none, and if there
+ * are none */
 class test_emu_devx_ucx : public emu::test_emu {
 protected:
     static std::string link()

@@ -120,7 +120,7 @@ protected:
         return s;
     }
 
-    /* The queue's error, then that of each of its queue pairs, and no more */
+    /* The error of the queue, then that of each of its queue pairs, and no more */
     void expect_events(emu::side &s, std::vector<uint64_t> qpns)
     {
         std::vector<uint64_t> told;
@@ -163,11 +163,11 @@ UCS_TEST_F(test_emu_overrun, of_a_send_cq) {
         EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
     }
     a->write(*b, size + 1, 0, 8, 0);
-    EXPECT_TRUE(a->is_quiet());         /* it is dead, and tells once */
+    EXPECT_TRUE(a->is_quiet());         /* it is dead, and reports this once */
     EXPECT_TRUE(a->async(0).empty());
     EXPECT_EQ(size + 1, executed(1, "write"));
 
-    /* A queue pair that is started again fails at its first completion */
+    /* A restarted queue pair fails at its first completion */
     (**a)("state", a->qp, (int)IBV_QPS_RESET);
     a->connect(*b);
     (**b)("state", b->qp, (int)IBV_QPS_RESET);
@@ -178,7 +178,7 @@ UCS_TEST_F(test_emu_overrun, of_a_send_cq) {
     EXPECT_EQ((uint64_t)IBV_QPS_ERR, a->state());
 }
 
-/* All that complete to it fail with it, and nobody else */
+/* All queue pairs that complete to it fail with it, and no others */
 UCS_TEST_F(test_emu_overrun, takes_its_queue_pairs_along) {
     emu::numbers_t second, third;
 
@@ -198,7 +198,7 @@ UCS_TEST_F(test_emu_overrun, takes_its_queue_pairs_along) {
     EXPECT_EQ((uint64_t)IBV_QPS_RTS, (**a)("query", third.at(0)).at(0));
 }
 
-/* What the receiver is not told of must not be acknowledged */
+/* A message without a completion at the receiver must not be acknowledged */
 UCS_TEST_F(test_emu_overrun, of_a_receive_cq) {
     a.reset(new emu::side(fabric(), 0, 0));
     b = make_small(1);
@@ -225,8 +225,8 @@ UCS_TEST_F(test_emu_overrun, of_a_receive_cq) {
     EXPECT_TRUE(b->is_quiet(50));
 }
 
-/* The same by RDMA write with immediate data: the memory is written, but the
- * writer is told that it may not be */
+/* The same by RDMA write with immediate data: the memory is written, but the writer
+ * gets an error */
 UCS_TEST_F(test_emu_overrun, of_a_receive_cq_by_immediates) {
     a.reset(new emu::side(fabric(), 0, 0));
     b = make_small(1);
@@ -244,7 +244,7 @@ UCS_TEST_F(test_emu_overrun, of_a_receive_cq_by_immediates) {
     expect_events(*b, {b->qpn});
 }
 
-/* Flushes count, too */
+/* Flushes also count */
 UCS_TEST_F(test_emu_overrun, by_a_flush) {
     emu::numbers_t second;
 
@@ -257,7 +257,7 @@ UCS_TEST_F(test_emu_overrun, by_a_flush) {
         a->recv(i, 0, 64);
     }
     (**a)("state", a->qp, (int)IBV_QPS_ERR);
-    /* The one that was in ERR already has nothing to tell */
+    /* The one that was already in ERR raises no event */
     expect_events(*a, {second.at(1)});
     for (unsigned i = 0; i < size; ++i) {
         EXPECT_TRUE(a->completes(i, IBV_WC_WR_FLUSH_ERR));

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Links that fail and faults at exact points: what the requester sees, what
- * really happened (memory and trace), and that the fault fired.
+ * Links that fail and faults at exact points: checks what the requester sees, what was
+ * executed (memory and trace), and that the fault fired.
  */
 
 #include "test_emu.h"
@@ -13,7 +13,7 @@
 
 class test_emu_link : public emu::test_emu {
 protected:
-    /* Dies within the retries; what is behind is flushed */
+    /* Fails within the retries; later requests are flushed */
     void expect_dead()
     {
         for (int i = 0; i < 4; ++i) {
@@ -119,7 +119,7 @@ UCS_TEST_F(test_emu_link, retry_count_is_kept) {
     fabric().link(0, 0, "silent");
     a->write(*b, 1, 0, 8, 0);
     EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
-    /* Two retries: three times nobody answered */
+    /* Two retries: three times without an answer */
     EXPECT_EQ(3ul, counter(0, 0, "timeouts"));
     EXPECT_EQ(2ul, counter(0, 0, "retransmitted_packets"));
 }
@@ -141,7 +141,7 @@ UCS_TEST_F(test_emu_fault, multi_packet_write_is_cut) {
         a->write(*b, 1, 0, size, 0);
         EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
 
-        /* Exactly what was before the cut */
+        /* Exactly the packets before the cut */
         EXPECT_EQ((n - 1) * mtu, b->match(0, size, n)) << "cut at " << n;
         EXPECT_EQ(size - (n - 1) * mtu,
                   b->zeroes((n - 1) * mtu, size - (n - 1) * mtu));
@@ -174,7 +174,7 @@ UCS_TEST_F(test_emu_fault, lost_ack_of_a_write) {
     EXPECT_EQ(1u, executed(1, "write"));
     EXPECT_GT(counter(1, 0, "duplicate_requests"), 0ul);
 
-    /* The trace tells which answer was lost, and which came */
+    /* The trace shows which answer was lost, and which arrived */
     std::vector<emu::trace_entry> t = trace(1);
     ASSERT_GE(t.size(), 2u);
     EXPECT_EQ("lost", t.front().ack);
@@ -317,7 +317,7 @@ UCS_TEST_F(test_emu_fault, delayed_packet) {
 }
 
 UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_requester) {
-    /* Why recovery needs a fence at the responder */
+    /* Why a recovery needs a fence at the responder */
     make_pair(0, 8, 0);
     fault("packet op=write delay=300ms");
     a->put(0, 1);
@@ -343,7 +343,7 @@ UCS_TEST_F(test_emu_fault, fence_at_the_responder_stops_a_delayed_packet) {
 }
 
 UCS_TEST_F(test_emu_fault, what_is_behind_an_executed_write_never_was) {
-    /* A big write, and a small one behind it that tells of it */
+    /* A big write, followed by a small one that shows its end */
     make_pair(0, 8, 1);
     a->fill(0, 3 * mtu, 1);
     fault("post op=write size=8 prev=write prev_size=1k- nth=2 silent");
@@ -408,7 +408,7 @@ UCS_TEST_F(test_emu_fault, held_until_a_rule_fires) {
     }
     EXPECT_EQ(1ul, b->get(0));
     EXPECT_EQ(1u, executed(1, "write"));
-    EXPECT_EQ("write", trace(1).back().op);   /* behind both atomics */
+    EXPECT_EQ("write", trace(1).back().op);   /* after both atomics */
 }
 
 UCS_TEST_F(test_emu_fault, held_until_the_queue_pair_goes_on) {
@@ -422,7 +422,7 @@ UCS_TEST_F(test_emu_fault, held_until_the_queue_pair_goes_on) {
         EXPECT_TRUE((i == 2) || !counter(1, 0, "duplicate_requests"));
     }
 
-    /* The copy of the first comes after the third, and is refused */
+    /* The copy of the first arrives after the third, and is refused */
     while (counter(1, 0, "duplicate_requests") == 0) {
         usleep(1000);
     }
@@ -582,7 +582,7 @@ UCS_TEST_F(test_emu_scale, the_seed_of_the_fabric_is_that_of_its_rules) {
     fabric().command("fault", {"add", "packet prob=0.5 seed=5 drop"});
     list = fabric().command("fault", {"list"});
 
-    /* Told, so that a run can be repeated; made of 77 and the rule's number */
+    /* Printed, to repeat a run; made of 77 and the rule's number */
     EXPECT_NE(std::string::npos, list.find(std::string("seed=") +
               std::to_string(emu_fault_derive_seed(77, 1)))) << list;
     EXPECT_NE(std::string::npos, list.find(std::string("seed=") +

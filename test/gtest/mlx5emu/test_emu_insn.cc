@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Decoding of the instructions which ring doorbells: each is executed against a
- * page that can't be written, as on a real doorbell. Needs no fabric.
+ * Decoding of the instructions that ring doorbells: each is executed on a page that
+ * cannot be written, as on a real doorbell. Needs no fabric.
  */
 
 #include <common/test.h>
@@ -185,7 +185,7 @@ UCS_TEST_SKIP_COND_F(test_emu_insn, avx512, !__builtin_cpu_supports("avx512f"))
     expect_store(EMU_INSN_VALUE, 64);
 }
 
-/* Zeros that nobody has stored would be the number of no queue pair */
+/* Zeros instead of the stored value would be an unknown queue pair */
 UCS_TEST_F(test_emu_insn, vector_register_is_not_in_the_frame)
 {
     m_no_vec = true;
@@ -213,8 +213,8 @@ UCS_TEST_F(test_emu_insn, same_address_again)
     EXPECT_EQ(99, m_faults);
 }
 
-/* One address may hold another instruction later: what is remembered of the
- * first must not be taken for the second */
+/* An address may contain another instruction later: the cached result of the first must
+ * not be used for the second */
 UCS_TEST_F(test_emu_insn, code_changes)
 {
     static const uint8_t rsi[] = {0x48, 0x89, 0x37, 0xc3}; /* mov %rsi,(%rdi) */
@@ -236,8 +236,7 @@ UCS_TEST_F(test_emu_insn, code_changes)
     munmap(code, 4096);
 }
 
-/* The decoder must not read past the instruction, into a page that isn't there
- */
+/* The decoder must not read after the instruction, into an unmapped page */
 UCS_TEST_F(test_emu_insn, end_of_mapping)
 {
     static const uint8_t code[] = {0x48, 0x89, 0x37, 0xc3};
@@ -336,7 +335,7 @@ UCS_TEST_F(test_emu_insn_next, nothing_else_is_taken_for_a_store)
 {
     uint64_t value = 7, loaded = 0;
 
-    /* Many times: what is no store is remembered as such */
+    /* Many times: the cache also has instructions that do not store */
     for (int i = 0; i < 5; ++i) {
         asm volatile("movq %1, (%2)\n\t"
                      "movq (%3), %0\n\t"

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Quirk late-write: writes are acknowledged before they are in memory. What makes
- * sure that they are there, and what does not.
+ * Quirk late-write: writes are acknowledged before they are in memory. Which operations
+ * guarantee that they are placed, and which do not.
  */
 
 #include "test_emu.h"
@@ -14,7 +14,7 @@ static const unsigned num_writes = 20;
 
 class test_emu_late : public emu::test_emu {
 protected:
-    /* Word i of the target becomes i + 1, and the requester is told so */
+    /* Word i of the target becomes i + 1, and the requester gets completions */
     void write_words(unsigned num = num_writes)
     {
         for (unsigned i = 0; i < num; ++i) {
@@ -24,7 +24,7 @@ protected:
         }
     }
 
-    /* Words that are in memory. They come in order. */
+    /* Words that are in memory, placed in order. */
     unsigned placed()
     {
         emu::numbers_t bytes = (**b)("peek", b->mem, 0, num_writes * 8);
@@ -86,7 +86,7 @@ UCS_TEST_F(test_emu_late, acknowledged_before_it_is_placed) {
     EXPECT_EQ(num_writes, acted("late-write"));
 }
 
-/* Only the responder's port matters */
+/* Only the quirk of the responder's port matters */
 UCS_TEST_F(test_emu_late, of_the_other_side) {
     make_pair();
     quirk("0:0=late-write:1500ms");
@@ -193,7 +193,7 @@ UCS_TEST_F(test_emu_late, what_follows_sees_it) {
     EXPECT_EQ(8u, b->get(4096));
 }
 
-/* What comes to the port by another queue pair does not pass it either, ... */
+/* Requests to the port by another queue pair do not pass it either, ... */
 UCS_TEST_F(test_emu_late, another_queue_pair_sees_it) {
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
 
@@ -207,7 +207,7 @@ UCS_TEST_F(test_emu_late, another_queue_pair_sees_it) {
     EXPECT_EQ(num_writes, placed());
 }
 
-/* ... unless that is demanded; and another link is another NIC */
+/* ... unless the quirk demands it; and another link is another NIC */
 UCS_TEST_F(test_emu_late, others_do_not_see_it) {
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
     emu::side e(fabric(), 0, 1), f(fabric(), 1, 1);
@@ -231,7 +231,7 @@ UCS_TEST_F(test_emu_late, others_do_not_see_it) {
     EXPECT_EQ(num_writes, placed());
 }
 
-/* There is room for so much: then the oldest are placed */
+/* The room is limited: then the oldest are placed */
 UCS_TEST_F(test_emu_late, more_than_there_is_room_for) {
     const uint64_t size = emu::side::mem_size - 4096;
 
@@ -247,7 +247,7 @@ UCS_TEST_F(test_emu_late, more_than_there_is_room_for) {
     EXPECT_EQ(size, b->match(4096, size, 3));
 }
 
-/* What a dead NIC has accepted is lost with it */
+/* Writes that a dead NIC has accepted are lost with it */
 UCS_TEST_F(test_emu_late, nic_dies) {
     make_pair();
     quirk("late-write:60s");
@@ -263,7 +263,7 @@ UCS_TEST_F(test_emu_late, nic_dies) {
     EXPECT_EQ(num_writes, acted("late-write"));
 }
 
-/* A target that dies takes what waits for it along, and leaves room */
+/* The delayed writes of a dead target are dropped, and free their room */
 UCS_TEST_F(test_emu_late, target_dies) {
     make_pair();
     quirk("late-write:60s");

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * NICs that die, queue pairs that hang, links that flap: what either side sees,
- * what was really executed, and that the fault fired.
+ * NICs that die, queue pairs that hang, links that flap: checks what both sides see,
+ * what was executed, and that the fault fired.
  */
 
 #include "test_emu.h"
@@ -27,7 +27,7 @@ protected:
         }
     }
 
-    /* All that a program can ask of a dead NIC fails; it gets no completion */
+    /* All commands to a dead NIC fail, and there are no completions */
     void expect_dead(emu::side &s)
     {
         EXPECT_EQ(EIO, error_of(s, "query", s.qp));
@@ -80,7 +80,7 @@ UCS_TEST_F(test_emu_nic, revived_nic_is_a_new_one) {
     nic("0:0", "kill");
     EXPECT_THROW(emu::side(fabric(), 0, 0), emu::agent_error);
     nic("0:0", "revive");
-    expect_dead(*a);   /* what was made before stays dead */
+    expect_dead(*a);   /* old objects stay dead */
     b->write(*a, 2, 0, 8, 0);
     EXPECT_TRUE(b->completes(2, IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(0u, trace(0).size());
@@ -160,7 +160,7 @@ UCS_TEST_F(test_emu_hang, hung_request_never_completes) {
     EXPECT_EQ(1u, executed(1, "write"));
     EXPECT_EQ((uint64_t)IBV_QPS_RTS, a->state());
 
-    /* Its responder half is not concerned */
+    /* Its responder half is not affected */
     b->put(128, 7);
     b->write(*a, 9, 128, 8, 128);
     EXPECT_TRUE(b->completes(9, IBV_WC_SUCCESS));
@@ -204,7 +204,7 @@ UCS_TEST_F(test_emu_hang, works_again_after_reset) {
 
 class test_emu_flap : public emu::test_emu {
 protected:
-    /* Events of a port, as they come: alternating, beginning with ERR */
+    /* Events of a port, which alternate, the first one is ERR */
     void expect_events(emu::side &s, unsigned num)
     {
         for (unsigned i = 0; i < num; ++i) {

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Quirks ooo and ooo-all: what a program sees of writes that are placed out of
- * order, what stays as it is, and how it can have order again.
+ * Quirks ooo and ooo-all: effects of writes that are placed out of order, what does not
+ * change, and how a program gets order again.
  */
 
 #include "test_emu.h"
@@ -34,8 +34,7 @@ protected:
         return result;
     }
 
-    /* Words of the target up to the first that was not written, and behind it
-     * those that were */
+    /* Words of the target before the first unwritten one, and written words after it */
     void count_words(unsigned *prefix, unsigned *behind)
     {
         std::vector<uint64_t> all = words();
@@ -64,7 +63,7 @@ protected:
         }
     }
 
-    /* A read comes behind all that was sent before it */
+    /* A read is executed after all earlier requests */
     void flush()
     {
         a->read(*b, 1000, 1 << 20, 8, 1 << 20);
@@ -103,7 +102,7 @@ protected:
         rcv::process_ptr client;
         int status              = -1;
 
-        /* The server does not say that it listens: try again */
+        /* The server does not report that it listens: try again */
         args.insert(args.begin() + 1, "localhost");
         for (int i = 0; (i < 100) && (status != 0); ++i) {
             client = fabric().start(1, args, {setting});
@@ -151,8 +150,8 @@ UCS_TEST_F(test_emu_ooo, consecutive_writes) {
     EXPECT_GT(behind, 0u);
     EXPECT_LE(behind, 8u + 8u);
 
-    /* The queue pair tells of those that have no gap before them, and completes
-     * them alone, in order, however late */
+    /* The PSN covers only writes without a gap before them, and only these complete, in
+ * order, with any delay */
     EXPECT_EQ(prefix, accepted());
     flush();
     expect_all_complete();
@@ -174,7 +173,7 @@ UCS_TEST_F(test_emu_ooo, packets_of_a_large_write) {
     EXPECT_GT(acted("ooo"), 100u);
 }
 
-/* Three packets at most are on their way, and three at most overtake one */
+/* At most three packets are in flight, and at most three overtake one */
 UCS_TEST_F(test_emu_ooo, bound_in_packets) {
     unsigned prefix, behind;
 
@@ -200,8 +199,8 @@ UCS_TEST_F(test_emu_ooo, bound_in_time) {
     expect_all_complete(20);
 }
 
-/* What is behind a hole is in memory, whatever the PSN says, if the hole is not
- * filled any more */
+/* Writes after a gap are in memory, independent of the PSN, if the gap is never
+ * filled */
 UCS_TEST_F(test_emu_ooo, a_cut_leaves_holes) {
     unsigned prefix, behind, prefix2, behind2;
 
@@ -223,7 +222,7 @@ UCS_TEST_F(test_emu_ooo, a_cut_leaves_holes) {
     EXPECT_EQ(behind, behind2);
 }
 
-/* What is lost is sent again, and nothing is written twice */
+/* Lost packets are sent again, and nothing is written twice */
 UCS_TEST_F(test_emu_ooo, losses) {
     make_pair(0, 8, 7);
     quirk("ooo:8:100us");
@@ -239,7 +238,7 @@ UCS_TEST_F(test_emu_ooo, losses) {
     EXPECT_GT(counter(0, 0, "retransmitted_packets"), 0u);
 }
 
-/* What is not a write comes behind all that was posted before it */
+/* Other operations are executed after all earlier ones */
 UCS_TEST_F(test_emu_ooo, others_are_in_order) {
     make_pair(0, 22);
     quirk("ooo:32:60s:100");
@@ -328,7 +327,7 @@ UCS_TEST_F(test_emu_ooo, some_service_levels) {
     expect_all_complete();
 }
 
-/* The seed alone decides */
+/* The order depends only on the seed */
 UCS_TEST_F(test_emu_ooo, repeats_by_its_seed) {
     std::vector<uint64_t> order[2];
 
@@ -367,8 +366,8 @@ UCS_TEST_F(test_emu_ooo, vport_context) {
     EXPECT_EQ((unsigned)EMU_CMD_ST_BAD_PARAM, s.general(in, 524).status());
 }
 
-/* UCX takes the first service level, or one without adaptive routing if it is
- * told so; where there is none it refuses */
+/* UCX uses the first service level, or on request one without adaptive routing; if
+ * there is none, it fails */
 UCS_TEST_F(test_emu_ooo, ucx_asks_for_order) {
     quirk("ooo");
     EXPECT_TRUE(perftest("UCX_IB_AR_ENABLE=n")) << m_output;

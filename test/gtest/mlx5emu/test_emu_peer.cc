@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * How the memory of processes is accessed: short accesses by a descriptor that is
- * kept, long ones by system calls that need none, and those of memory that the CPU
- * may not access by the descriptor again.
+ * Accesses to the memory of processes: short ones by a cached descriptor, long ones by
+ * system calls without one, and those to memory that the CPU may not access by the
+ * descriptor.
  */
 
 #include "test_emu.h"
@@ -40,7 +40,7 @@ protected:
         return count;
     }
 
-    /* What is around a place that is written must stay */
+    /* Bytes around a written place must not change */
     static const uint64_t guard = 64;
 
     static void fill_guards(emu::side &s, uint64_t place, uint64_t length)
@@ -92,8 +92,8 @@ UCS_TEST_F(test_emu_peer, all_lengths_at_all_places) {
     EXPECT_EQ(0u, num_mem_fds(*b));
 }
 
-/* The slot of one that is gone is the next one's: no access may reach the wrong
- * one's memory, and no descriptor may be left */
+/* The next process reuses the slot of a dead one: no access may reach the wrong
+ * process, and no descriptor may leak */
 UCS_TEST_F(test_emu_peer, others_come_in_its_place) {
     make_pair();
     for (uint64_t i = 1; i <= 5; ++i) {
@@ -122,8 +122,8 @@ UCS_TEST_F(test_emu_peer, descriptor_is_closed_by_the_program) {
 }
 
 
-/* A NIC has the pages of a region since it was registered, and goes on using them
- * when the program may not access them any more */
+/* A NIC uses the pages of a region from its registration on, even if the program may
+ * not access them any more */
 class test_emu_noaccess : public test_emu_peer {
 protected:
     static const uint64_t region = 1ul << 20;   /* at offset 0 of either side */
@@ -133,7 +133,7 @@ protected:
         (*s)("protect", s.mem, 0, (uint64_t)region, prot);
     }
 
-    /* Memory of both sides as the test wants it, while something runs */
+    /* Prepare the memory of both sides */
     void close_memory()
     {
         protect(*a, PROT_NONE);
@@ -187,8 +187,8 @@ private:
 UCS_TEST_F(test_emu_noaccess, write) {
     make_pair();
     transfer_all(IBV_WR_RDMA_WRITE);
-    EXPECT_EQ(0u, num_mem_fds(*b));             /* it accessed nothing */
-    EXPECT_EQ(2u, num_mem_fds(*a));             /* ... and all that */
+    EXPECT_EQ(0u, num_mem_fds(*b));             /* it made no accesses */
+    EXPECT_EQ(2u, num_mem_fds(*a));             /* ... and this side made all */
 }
 
 UCS_TEST_F(test_emu_noaccess, read) {
@@ -236,8 +236,8 @@ UCS_TEST_F(test_emu_noaccess, loopback) {
     }
 }
 
-/* Only a part of what is copied: the CPU copies up to there. Where the ranges
- * overlap it goes from the end. */
+/* The CPU copies only the accessible part. Overlapping ranges are copied from the
+ * end. */
 UCS_TEST_F(test_emu_noaccess, in_the_middle_of_a_loopback) {
     uint64_t wr_id = 0;
 
@@ -259,7 +259,7 @@ UCS_TEST_F(test_emu_noaccess, in_the_middle_of_a_loopback) {
     }
 }
 
-/* The emulator's own thread places what comes later */
+/* The emulator's own thread places delayed writes */
 UCS_TEST_F(test_emu_noaccess, late_loopback) {
     make_pair();
     (**a)("state", a->qp, (int)IBV_QPS_RESET);
@@ -273,7 +273,7 @@ UCS_TEST_F(test_emu_noaccess, late_loopback) {
     EXPECT_EQ(5000u, a->match(100000, 5000, 1));
 }
 
-/* Pages that are there no more are another thing */
+/* Unmapped pages are an error */
 UCS_TEST_F(test_emu_noaccess, memory_that_is_gone) {
     make_pair();
     (**b)("unmap", b->mem, 0, (uint64_t)region);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Quirk no-mlx5dv: devices of another make, which have verbs and nothing else.
+ * Quirk no-mlx5dv: devices of another vendor, which support only verbs.
  */
 
 #include "test_emu.h"

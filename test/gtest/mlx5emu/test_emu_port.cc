@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What ports report, and how real ones differ.
+ * Reports of ports, and how real ones differ.
  */
 
 #include "test_emu.h"
@@ -66,14 +66,14 @@ UCS_TEST_F(test_emu_fixed_port, never_reports_down) {
     EXPECT_EQ(3u, acted("fixed-port", 0, 0));
     EXPECT_TRUE(a->async(100).empty());
 
-    /* The other end is no such function */
+    /* The other end is not a virtual function */
     fabric().link(1, 0, "down");
     EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), b->async(10000));
     EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*b));
     EXPECT_EQ(3u, acted("fixed-port"));
 }
 
-/* Functions of one NIC reach one another whatever the link does */
+/* Functions of one NIC reach each other in any state of the link */
 UCS_TEST_F(test_emu_fixed_port, loopback) {
     make_pair();
     quirk("fixed-port");

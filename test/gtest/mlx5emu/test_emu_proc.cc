@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Processes that die, the trace, and what is atomic with what.
+ * Processes that die, the trace, and which accesses are atomic with each other.
  */
 #include "test_emu_event.h"
 
@@ -21,7 +21,7 @@ UCS_TEST_F(test_emu_proc, killed_peer) {
     EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
     b.reset();
 
-    /* Others are not touched, and what it had is free again */
+    /* Others are not affected, and its resources are free again */
     make_pair();
     a->write(*b, 4, 0, 8, 0);
     EXPECT_TRUE(a->completes(4, IBV_WC_SUCCESS));
@@ -29,7 +29,7 @@ UCS_TEST_F(test_emu_proc, killed_peer) {
 }
 
 UCS_TEST_F(test_emu_proc, killed_again_and_again_in_the_middle) {
-    /* Someone always dies while others work with the same host */
+    /* Processes die while others use the same host */
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
 
     c.connect(d);
@@ -275,9 +275,9 @@ UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
 /* The window between reading and writing, held open */
 class test_emu_rmw : public emu::test_emu {
 protected:
-    /* Adds 1 to a word of b through link 0, and while that is between reading
-     * and writing, through link 1, or the CPU of b stores 10 there. @a rules:
-     * for how long the first waits. */
+    /* Adds 1 to a word of b through link 0. Between its read and its write, adds 1
+     * through link 1, or the CPU of b stores 10. @a rules: the delay of the first
+     * one. */
     uint64_t race(const rcv::args_t &rules, bool with_cpu)
     {
         make_pair(0, 20, 7);
@@ -353,8 +353,8 @@ UCS_TEST_F(test_emu_rmw_shared, cpu_still_loses) {
 }
 
 UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {
-    /* As real ones do: atomicity is per NIC. How soon depends on the machine's
-     * scheduler only. */
+    /* As with real ones: atomicity is per NIC. The time until a lost update depends
+ * only on the scheduler. */
     for (int i = 0; i < 60; ++i) {
         result r = storm_on_both_links(500);
 
@@ -389,8 +389,8 @@ protected:
     }
 };
 
-/* A program may return from main() while its threads post: it must not crash, and
- * nothing of it may stay */
+/* A program may return from main() while its threads post: it must not crash, and must
+ * not leave anything */
 UCS_TEST_F(test_emu_exit, while_threads_write) {
     for (int i = 0; i < 4; ++i) {
         rcv::process_ptr process = start({"exit", "4"});
@@ -400,8 +400,8 @@ UCS_TEST_F(test_emu_exit, while_threads_write) {
     expect_nothing_left();
 }
 
-/* ... nor may it wait for one that is in the midst of an atomic, with locks of the
- * NIC; the NIC goes on without it */
+/* ... nor wait for a thread in an atomic, with locks of the NIC; the NIC continues
+ * without it */
 UCS_TEST_F(test_emu_exit, while_a_thread_holds_the_nic) {
     fault("rmw delay=until:never");
     rcv::process_ptr process = start({"exit_inside"});

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Quirks: their text, the command that switches them, their counters; and those
- * that change what a queue pair tells of itself.
+ * Quirks: their text, the command, their counters; and those that change the results of
+ * querying a queue pair.
  */
 
 #include "test_emu.h"
@@ -215,7 +215,7 @@ UCS_TEST_F(test_emu_quirk, psns_are_kept_without) {
     EXPECT_EQ(0u, acted("psn-stale"));
 }
 
-/* The quirk of one host is not the other's, and it can be changed at any time */
+/* A quirk of one host does not affect the other, and can change at any time */
 UCS_TEST_F(test_emu_quirk, psn_lost) {
     make_pair();
     quirk("1:0=psn-lost");
@@ -238,7 +238,7 @@ UCS_TEST_F(test_emu_quirk, psn_lost) {
     fabric().command("quirk", {"list", "--json"});
 }
 
-/* What was asked before the queue pair failed is what is known afterwards */
+/* After a failure, queries return the last result from before it */
 UCS_TEST_F(test_emu_quirk, psn_stale) {
     make_pair();
     quirk("psn-stale");

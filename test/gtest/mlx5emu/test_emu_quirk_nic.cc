@@ -39,7 +39,7 @@ protected:
         return error_of(s, "state", s.qp, (int)state);
     }
 
-    /* How long a command takes that fails with EIO, in milliseconds */
+    /* Milliseconds of a command that fails with EIO */
     template<typename... T> static double slow(emu::side &s, T... words)
     {
         double start = now_ms();
@@ -82,7 +82,7 @@ protected:
 UCS_TEST_F(test_emu_quirk_nic, slow_cmd) {
     make_pair();
     quirk("0=slow-cmd:200ms");
-    (**a)("query", a->qp);                      /* it lives */
+    (**a)("query", a->qp);                      /* it works */
     EXPECT_EQ(0u, acted("slow-cmd"));
 
     kill_silently("0:0");
@@ -94,7 +94,7 @@ UCS_TEST_F(test_emu_quirk_nic, slow_cmd) {
     EXPECT_GE(slow(*a, "open", 0), 200);
     EXPECT_EQ(6u, acted("slow-cmd", 0, 0));
 
-    /* What is destroyed is gone in the end, whatever the device does */
+    /* Destroyed objects are finally removed, in any state of the device */
     double start = now_ms();
     (**a)("destroy", a->qp);
     EXPECT_GE(now_ms() - start, 200);
@@ -160,7 +160,7 @@ UCS_TEST_F(test_emu_quirk_nic, fatal_writes_end) {
     EXPECT_GE(acted("fatal-writes", 1, 0), 1u);
 }
 
-/* The driver answers for the device, which does nothing */
+/* The driver answers instead of the device */
 UCS_TEST_F(test_emu_quirk_nic, fatal_writes_lies) {
     make_pair();
     quirk("1:0=fatal-writes:60s:1");
@@ -173,7 +173,7 @@ UCS_TEST_F(test_emu_quirk_nic, fatal_writes_lies) {
     EXPECT_EQ(4u, acted("fatal-writes", 1, 0));
 }
 
-/* The same by the device's own commands, which the kernel answers as well */
+/* The same with the device's own commands, which the kernel also answers */
 UCS_TEST_F(test_emu_quirk_nic, fatal_writes_lies_to_devx) {
     emu::devx_side s(fabric(), 0);
 
@@ -200,7 +200,7 @@ UCS_TEST_F(test_emu_quirk_nic, fatal_writes_need_the_event) {
     EXPECT_EQ(1u, acted("fatal-writes"));
 }
 
-/* What the two are about, without them */
+/* The behavior without the two quirks */
 UCS_TEST_F(test_emu_quirk_nic, dead_nic_without) {
     make_pair();
     nic("1:0", "kill");

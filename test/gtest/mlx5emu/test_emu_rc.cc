@@ -59,7 +59,7 @@ UCS_TEST_F(test_emu_rc, write_of_nothing) {
     EXPECT_EQ(4096ul, b->zeroes(0, 4096));
 }
 
-/* A packet has been read when it is written, whatever the two have in common */
+/* A packet is read completely before it is written, even if the ranges overlap */
 UCS_TEST_F(test_emu_rc, write_over_what_is_read) {
     a.reset(new emu::side(fabric(), 0, 0));
     a->connect(*a);
@@ -385,7 +385,7 @@ UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
     EXPECT_EQ(303ul, counter(0, 0, "doorbells"));
 }
 
-/* However many stores the copy consists of */
+/* For any number of stores in the copy */
 UCS_TEST_F(test_emu_rc, a_copy_rings_the_doorbell_once) {
     uint64_t num = 0;
 
@@ -454,7 +454,7 @@ UCS_TEST_F(test_emu_rc, requests_with_random_bytes) {
         }
         bytes[35] = 8;
 
-        /* ... of which some bytes are anything */
+        /* ... with some random bytes */
         for (int n = rand_r(&seed) % 6; n >= 0; --n) {
             bytes[rand_r(&seed) % num_bytes] = rand_r(&seed);
         }
@@ -489,9 +489,9 @@ protected:
         make_pair();
     }
 
-    /* On 8 bytes of memory with a value; @return what is there then. What was
-     * there must come back: 8 bytes in the order of the host, 4 bytes in that
-     * of the network. */
+    /* On 8 bytes of memory with a value; @return The value after it. The result must be
+     * the old value: 8 bytes in the order of the host, 4 bytes in that of the
+     * network. */
     uint64_t atomic(unsigned opcode, unsigned size, uint64_t before,
                     uint64_t swap_add, uint64_t compare, uint64_t swap_mask,
                     uint64_t compare_mask)
@@ -517,7 +517,7 @@ UCS_TEST_F(test_emu_masked, compare_and_swap) {
     EXPECT_EQ(0x1122ul, atomic(op_cs, 8, 0x1100, 0xff22, 0x1133, 0xff, 0xff00));
     EXPECT_EQ(0x1200ul, atomic(op_cs, 8, 0x1200, 0xff22, 0x1133, 0xff, 0xff00));
 
-    /* Four bytes leave their neighbours alone */
+    /* Four bytes do not change their neighbours */
     EXPECT_EQ(0xaaaaaaaa00000007ul,
               atomic(op_cs, 4, 0xaaaaaaaa00000005ul, 7, 5, m4, m4));
     EXPECT_EQ(0xaaaaaaaa00000005ul,

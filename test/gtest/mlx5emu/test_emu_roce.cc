@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Addresses that are not those of a tidy InfiniBand fabric: quirks roce, same-gid,
+ * Addresses unlike those of a regular InfiniBand fabric: quirks roce, same-gid,
  * miswired, gid-moves.
  */
 
@@ -22,7 +22,7 @@ protected:
         return text((*s).command("file " + std::to_string(s.ctx) + " " + name));
     }
 
-    /* Types of the asynchronous events that have come */
+    /* Types of the asynchronous events that have arrived */
     static std::vector<uint64_t> events(emu::side &s)
     {
         std::vector<uint64_t> types;
@@ -52,7 +52,7 @@ protected:
         EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
     }
 
-    /* Nothing arrives: neither did it before */
+    /* Nothing arrives, now and before */
     void does_not_work()
     {
         uint64_t before = executed(1, "write");
@@ -82,7 +82,7 @@ protected:
                                from.grh_words(to)).at(0);
     }
 
-    /* A datagram to b, and the answer to whoever b finds that it came from */
+    /* A datagram to b, and b's answer to the sender that it determines */
     emu::numbers_t datagrams()
     {
         emu::numbers_t from;
@@ -183,7 +183,7 @@ UCS_TEST_F(test_emu_addr, infiniband_datagrams) {
 
 class test_emu_roce : public test_emu_addr {
 protected:
-    /* Who asks for an address that nobody has waits for a second */
+    /* The query of an unused address takes a second */
     rcv::args_t fabric_options() const override
     {
         return {"--time-scale", "4"};
@@ -251,7 +251,7 @@ UCS_TEST_F(test_emu_roce, files) {
               file(*a, "ports/1/gid_attrs/types/16"));
 }
 
-/* Service levels, and the context that tells of them, are for InfiniBand */
+/* Service levels, and their mask, are for InfiniBand */
 UCS_TEST_F(test_emu_roce, devx) {
     emu::devx_side s(fabric(), 0);
     emu::mailbox cap(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
@@ -318,8 +318,8 @@ UCS_TEST_F(test_emu_roce, datagrams) {
     }
 }
 
-/* The kernel asks for the MAC address: that fails where nobody answers, and what it
- * knows it need not ask for until the link goes down */
+/* The kernel resolves the MAC address: this fails without an answer, and a known
+ * address is cached until the link goes down */
 UCS_TEST_F(test_emu_roce, address_resolution) {
     emu::numbers_t mac{0x0002c9000100, 0xffff};
 
@@ -327,7 +327,7 @@ UCS_TEST_F(test_emu_roce, address_resolution) {
     fabric().link(1, 0, "silent");
     try {
         make_ah(*a, *b);
-        ADD_FAILURE() << "nobody could answer";
+        ADD_FAILURE() << "no host could answer";
     } catch (const emu::agent_error &error) {
         EXPECT_EQ(ETIMEDOUT, error.code());
     }
@@ -347,7 +347,7 @@ UCS_TEST_F(test_emu_roce, planes_are_apart) {
     EXPECT_THROW(make_ah(*a, *b), emu::agent_error);
 }
 
-/* A down link takes no address with it */
+/* A link that goes down keeps its addresses */
 UCS_TEST_F(test_emu_roce, addresses_stay) {
     make_sides(0, 0);
     connect_both();
@@ -361,7 +361,7 @@ UCS_TEST_F(test_emu_roce, addresses_stay) {
     works();
 }
 
-/* One link of a fabric alone, as where a NIC has a port of each kind */
+/* Only one link of a fabric, as with a NIC that has a port of each kind */
 UCS_TEST_F(test_emu_addr, roce_on_one_link) {
     quirk("0:1=roce");
     quirk("1:1=roce");
@@ -385,7 +385,7 @@ UCS_TEST_F(test_emu_addr, same_gid) {
     EXPECT_EQ(a->gid[0], b->gid[0]);
     EXPECT_NE(a->gid[1], b->gid[1]);
 
-    /* Nothing tells that they are apart, but they are */
+    /* Addresses do not show that they are separate networks */
     connect_both();
     does_not_work();
     EXPECT_EQ(2u, acted("same-gid"));
@@ -406,7 +406,7 @@ UCS_TEST_F(test_emu_roce, same_gid) {
     EXPECT_THROW(make_ah(*a, *b), emu::agent_error);
 }
 
-/* Host 1 has its two cables in each other's switch */
+/* The two cables of host 1 are swapped */
 UCS_TEST_F(test_emu_addr, miswired_host) {
     quirk("1=miswired");
     make_sides(0, 0);
@@ -443,7 +443,7 @@ UCS_TEST_F(test_emu_addr, miswired_link) {
     does_not_work();
 }
 
-/* Names and networks do not tell that cables are wrong, only that nobody answers */
+/* Names and networks do not show that cables are wrong; only packets are lost */
 UCS_TEST_F(test_emu_roce, miswired) {
     quirk("1=miswired");
     make_sides(0, 0);
@@ -473,7 +473,7 @@ UCS_TEST_F(test_emu_roce, gid_moves) {
     EXPECT_EQ((std::vector<uint64_t>{0, 1, 2, 3, 4, 5}), indices(*b));
     EXPECT_EQ(1u, acted("gid-moves", 0, 0));
 
-    /* The old queue pair has an address that is no more, a new one works */
+    /* The old queue pair has a removed address, a new one works */
     does_not_work();
     make_sides(0, 0);
     EXPECT_EQ(7, a->gid_index);
@@ -481,7 +481,7 @@ UCS_TEST_F(test_emu_roce, gid_moves) {
     works();
 }
 
-/* The other side's address has moved: it refuses what comes for the old queue pair */
+/* The other side's address has moved: it refuses packets for the old queue pair */
 UCS_TEST_F(test_emu_roce, gid_of_peer_moves) {
     quirk("1:0=gid-moves");
     make_sides(0, 0);
@@ -509,7 +509,7 @@ UCS_TEST_F(test_emu_addr, lid_moves) {
     works();
 }
 
-/* Silence is not a flap: nobody notices, and nothing moves */
+/* Silence is not a flap: there is no event, and nothing moves */
 UCS_TEST_F(test_emu_addr, silence_moves_nothing) {
     quirk("gid-moves");
     make_pair();

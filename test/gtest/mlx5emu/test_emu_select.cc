@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Which of the events of real traffic each selector of a rule takes; what the
- * list of rules and the trace tell of it.
+ * Which events of traffic match each selector of a rule, and the counters in the list
+ * of rules and the trace.
  */
 
 #include "test_emu.h"
@@ -115,8 +115,8 @@ UCS_TEST_F(test_emu_select, by_requester_and_place) {
     traffic();
 }
 
-/* Each queue pair once, whoever fails it: the program, or a request. And in time: the
- * link of the other end is down when the completion of the flush is there. */
+/* Each queue pair once, no matter what fails it: the program, or a request. And in
+ * time: the other end's link is down before the completion of the flush. */
 UCS_TEST_F(test_emu_select, when_a_queue_pair_fails) {
     emu::side c(fabric(), 0, 1), d(fabric(), 1, 1);
 
@@ -178,7 +178,7 @@ UCS_TEST_F(test_emu_select, by_number_and_try) {
     traffic();
 }
 
-/* Rules match and fire, and the list and its status tell how often */
+/* Rules match and fire, and the list and its status have the counts */
 UCS_TEST_F(test_emu_select, list_tells_how_often) {
     json_t *root, *rule;
     size_t i;

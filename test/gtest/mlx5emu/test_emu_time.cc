@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fabrics that have time: latency, rate, queues, and who needs not be there meanwhile.
+ * Fabrics with time: latency, rate, queues, and processes that may end meanwhile.
  */
 
 #include "test_emu_time.h"
@@ -26,7 +26,7 @@ UCS_TEST_F(test_emu_time, latency) {
                 4);
 }
 
-/* Whatever it does: the doorbell does not wait */
+/* The doorbell never waits */
 UCS_TEST_F(test_emu_time, doorbell_returns_at_once) {
     std::vector<double> times;
 
@@ -74,7 +74,7 @@ UCS_TEST_F(test_emu_time, operations_of_all_kinds) {
     EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
 }
 
-/* Responses of several kinds keep their order: completions tell */
+/* Responses of several kinds stay in order, as completions show */
 UCS_TEST_F(test_emu_time, many_at_once) {
     const uint64_t size = 100000;
     unsigned wr_id      = 0;
@@ -93,7 +93,7 @@ UCS_TEST_F(test_emu_time, many_at_once) {
     EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
 }
 
-/* A receiver that has no entry yet: what is on the way is not answered by itself */
+/* A receiver without an entry: packets in flight get no answer */
 UCS_TEST_F(test_emu_time, receiver_not_ready) {
     make_pair(0, long_timeout);
     for (unsigned i = 0; i < 8; ++i) {
@@ -130,7 +130,7 @@ UCS_TEST_F(test_emu_time, loopback) {
     EXPECT_EQ(7u, d.get(0));
 }
 
-/* The time is kept by somebody else: the target needs not run, ... */
+/* Another process keeps the time: the target need not run, ... */
 UCS_TEST_F(test_emu_time, target_is_stopped) {
     make_pair(0, long_timeout);
     (**b).signal(SIGSTOP);
@@ -143,7 +143,7 @@ UCS_TEST_F(test_emu_time, target_is_stopped) {
     EXPECT_EQ(6u, b->get(0));
 }
 
-/* ... nor the requester: all that it has posted is sent */
+/* ... nor the requester: all its posted requests are sent */
 UCS_TEST_F(test_emu_time, requester_is_stopped) {
     const uint64_t size = 1000000;
 
@@ -182,7 +182,7 @@ UCS_TEST_F(test_emu_time, keeper_ends_with_its_fabric) {
     EXPECT_EQ(1u, keepers().size());
 }
 
-/* A new one starts with the next program: what was on the way goes on */
+/* The next program starts a new one: packets in flight continue */
 UCS_TEST_F(test_emu_time, keeper_is_killed) {
     make_pair(0, 20);
     ASSERT_EQ(1u, keepers().size());

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What the tests of fabrics that have time share.
+ * Common code of the tests of fabrics with time.
  */
 
 #ifndef MLX5EMU_TEST_EMU_TIME_H
@@ -68,7 +68,7 @@ protected:
         return median(times);
     }
 
-    /* Until something is so, for 10 s at most */
+    /* Wait for a condition, for at most 10 s */
     static bool wait_until(const std::function<bool()> &is_so)
     {
         for (int i = 0; i < 1000; ++i) {
@@ -85,7 +85,7 @@ protected:
         return keepers_of(fabric());
     }
 
-    /* By what it calls itself and the fabric that it has mapped */
+    /* By its name and the fabric that it has mapped */
     static std::vector<pid_t> keepers_of(const rcv::fabric &fabric)
     {
         std::vector<pid_t> found;
@@ -110,7 +110,7 @@ protected:
         return found;
     }
 
-    /* A process that nobody waits for may remain as a zombie */
+    /* A process without a waiting parent may remain as a zombie */
     static bool has_ended(pid_t pid)
     {
         std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");

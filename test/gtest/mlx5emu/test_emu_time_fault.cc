@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fabrics that have time, and what goes wrong in them: packets that are on their way
- * when links, NICs and processes end, and fault rules and quirks.
+ * Failures in fabrics with time: packets in flight when links, NICs and processes fail,
+ * and fault rules and quirks.
  */
 
 #include "test_emu_time.h"
@@ -47,7 +47,7 @@ protected:
         fabric().link(host, 0, "up");
     }
 
-    /* The write that was posted is lost, and comes again */
+    /* The posted write is lost, and sent again */
     void expect_lost(unsigned host)
     {
         arrive();
@@ -118,7 +118,7 @@ UCS_TEST_F(test_emu_time_fault, cut_behind_the_switch) {
     expect_lost(0);
 }
 
-/* It has left the link that is cut, or is not there yet */
+/* It has left the cut link, or has not reached it */
 UCS_TEST_F(test_emu_time_fault, cut_where_it_is_not) {
     begin_write();
     be_on_the_first_link();
@@ -130,7 +130,7 @@ UCS_TEST_F(test_emu_time_fault, cut_where_it_is_not) {
     EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
 }
 
-/* Executed once, whatever becomes of the answer */
+/* Executed once, even if the answer is lost */
 UCS_TEST_F(test_emu_time_fault, cut_with_the_answer) {
     make_pair(0, long_timeout);
     m_begin = now_ms();
@@ -157,7 +157,7 @@ UCS_TEST_F(test_emu_time_fault, nic_dies) {
     EXPECT_LT(executed(1, "write"), 16u);
 }
 
-/* Rules see what was executed before */
+/* Rules see earlier executions */
 UCS_TEST_F(test_emu_time_fault, rule_cuts_a_write) {
     make_pair(0, long_timeout, 1);
     fault("packet op=write pkt=7 silent");
@@ -177,7 +177,7 @@ UCS_TEST_F(test_emu_time_fault, rule_cuts_before_the_answer) {
     EXPECT_EQ("lost", trace(1).at(0).ack);
 }
 
-/* The answers to the first two have come */
+/* The answers to the first two have arrived */
 UCS_TEST_F(test_emu_time_fault, rule_cuts_the_third_answer) {
     make_pair(0, long_timeout, 1);
     fault("ack op=faa nth=3 silent");
@@ -209,7 +209,7 @@ UCS_TEST_F(test_emu_time_fault, rule_drops_a_packet) {
     EXPECT_EQ(0u, counter(0, 0, "timeouts"));
 }
 
-/* The requester sees the gap in what comes, and asks once */
+/* The requester detects the gap in the responses, and repeats its request once */
 UCS_TEST_F(test_emu_time_fault, rule_drops_a_part_of_a_read) {
     make_pair(0, long_timeout, 1);
     fault("ack op=read pkt=3 drop");

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fabrics that have time: rates, and queues that senders share.
+ * Fabrics with time: rates, and queues that senders share.
  */
 
 #include "test_emu_time.h"
@@ -14,7 +14,7 @@ protected:
     }
 
     /* Mbps of the wire, from the times of execution on a host: the median of its
-     * messages, for a busy machine may disturb one */
+     * messages, because a busy machine may disturb one */
     double rate(unsigned host, unsigned count = num_writes)
     {
         std::vector<emu::trace_entry> entries = trace(host);
@@ -41,7 +41,7 @@ protected:
         }
     }
 
-    /* Part of the bytes that is a sender's, while two send to a host */
+    /* A sender's part of the bytes, while two send to a host */
     double share(unsigned host, const emu::side &one, const emu::side &other)
     {
         std::map<uint64_t, uint64_t> first, last, bytes;
@@ -62,7 +62,7 @@ protected:
         return bytes[one.qpn] / double(bytes[one.qpn] + bytes[other.qpn]);
     }
 
-    /* Two senders, each to a receiver of its own on host 2 */
+    /* Two senders, each to its own receiver on host 2 */
     double share_of_two(unsigned host0, unsigned host1)
     {
         emu::side c(fabric(), host0, 0), d(fabric(), 2, 0);
@@ -102,7 +102,7 @@ UCS_TEST_F(test_emu_rate, of_a_write) {
     EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
 }
 
-/* Read responses come as fast as the responder's link sends them */
+/* Read responses arrive at the rate of the responder's link */
 UCS_TEST_F(test_emu_rate, of_a_read) {
     const double ideal_ms = size * 8e3 / 400e6;
     double ms;
@@ -127,7 +127,7 @@ UCS_TEST_F(test_emu_rate, of_the_slower_link) {
     EXPECT_NEAR(100, rate(0), 5);
 }
 
-/* Both directions of a link have the whole rate */
+/* Both directions of a link have the full rate */
 UCS_TEST_F(test_emu_rate, of_both_directions) {
     make_pair(0, long_timeout);
     for (unsigned i = 0; i < num_writes; ++i) {
@@ -145,7 +145,7 @@ UCS_TEST_F(test_emu_rate, two_processes_share_their_port) {
     EXPECT_NEAR(400, rate(2, 1), 20);
 }
 
-/* The switch takes from both ports in turn, and none of them loses */
+/* The switch serves both ports in turn, and drops nothing of either */
 UCS_TEST_F(test_emu_rate, two_hosts_share_the_link_of_a_third) {
     EXPECT_NEAR(0.5, share_of_two(0, 1), 0.05);
     EXPECT_NEAR(400, rate(2, 1), 20);
@@ -153,7 +153,7 @@ UCS_TEST_F(test_emu_rate, two_hosts_share_the_link_of_a_third) {
     EXPECT_EQ(0u, counter(0, 0, "retransmitted_packets"));
 }
 
-/* The queue of a port that many use is longer than the retry timer */
+/* The queue of a busy port is longer than the retry timer */
 UCS_TEST_F(test_emu_rate, timer_is_shorter_than_the_queue) {
     std::vector<std::unique_ptr<emu::side>> senders, receivers;
     const unsigned num = 4;
@@ -190,7 +190,7 @@ protected:
     }
 };
 
-/* What is dropped is sent again */
+/* Dropped packets are sent again */
 UCS_TEST_F(test_emu_lossy, full_queue_drops) {
     const uint64_t lossy_size = 256 * 1024;
 

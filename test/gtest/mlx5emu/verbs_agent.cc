@@ -600,8 +600,8 @@ static numbers_t cmd_async(const words_t &words)
     return {(uint64_t)event.event_type, what};
 }
 
-/* storm QP CQ LADDR LKEY RADDR RKEY: adds 1 to a remote word and writes 64 KB
- * behind it, over and over, until that fails -> status, rounds */
+/* storm QP CQ LADDR LKEY RADDR RKEY: repeatedly adds 1 to a remote word and writes 64
+ * KB after it, until an error -> status, rounds */
 static numbers_t cmd_storm(const words_t &words)
 {
     static const unsigned size = 65536;
@@ -647,7 +647,7 @@ static numbers_t cmd_pid(const words_t &words)
     return {(uint64_t)getpid()};
 }
 
-/* close_fds FIRST: this one and all behind, as daemons do */
+/* close_fds FIRST: this one and all later ones, as daemons do */
 static numbers_t cmd_close_fds(const words_t &words)
 {
     check(close_range(number(words, 1), ~0u, 0) == 0, "close_range");

@@ -1,14 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A program that does with verbs what its standard input says, one command a
- * line, and answers each with one line:
+ * A program that executes commands for verbs from its standard input, one per line, and
+ * answers each with one line:
  *
  *     ok [NUMBER]...      or      err ERRNO WORDS...
  *
- * Tests start it on emulated hosts (see agent.h), so that each step of several
- * processes happens when the test wants it to. It knows nothing of the
- * emulator: only verbs and mlx5 direct verbs.
+ * Tests start it on emulated hosts (see test_emu.h), to control the order of steps in
+ * several processes. It uses only verbs and mlx5 direct verbs, and no functions of the
+ * emulator.
  */
 
 #ifndef MLX5EMU_VERBS_AGENT_H
@@ -25,7 +25,7 @@ namespace agent {
 
 typedef std::vector<std::string> words_t;
 
-/** What a command answers, or throws if it failed. */
+/** The answer to a command, which throws if it fails. */
 typedef std::vector<uint64_t> numbers_t;
 
 /** A command that failed. */
@@ -46,7 +46,7 @@ struct memory {
     uint64_t size;
 };
 
-/** A queue pair, and its send queue for whoever fills it by hand. */
+/** A queue pair, and its send queue to fill directly. */
 struct queue_pair {
     ibv_qp    *ibv;
     unsigned  context;
@@ -81,11 +81,11 @@ T &item(std::vector<T> &table, const words_t &words, size_t index)
 
 void check(bool condition, const char *what);
 
-/** Readable within so many milliseconds? */
+/** @return Whether it is readable within this time. */
 bool wait_fd(int fd, int timeout_ms);
 
-/** Words SGID_INDEX PREFIX ID of the receiver, from @a first on, if they are there:
- *  a GRH. @return Whether they are. */
+/** Words SGID_INDEX PREFIX ID of the receiver, from @a first on, if present: a GRH.
+ *  @return Whether they are. */
 bool get_grh(const words_t &words, size_t first, ibv_ah_attr *attr);
 
 /* Commands in verbs_agent_gid.cc */

@@ -1,10 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The agent's commands over DEVX. Mailboxes come as hexadecimal digits, "-" for
- * none, and are copied to memory of exactly their size, so that an address
- * sanitizer sees who reads or writes behind them. What the device answers is told
- * as it is:
+ * The agent's commands over DEVX. Mailboxes come as hexadecimal digits, "-" for none,
+ * and are copied to memory of exactly their size, so that an address sanitizer detects
+ * accesses after their end. The device's answer is printed unchanged:
  *
  *     ok ERRNO OBJECT [BYTE]...
  */

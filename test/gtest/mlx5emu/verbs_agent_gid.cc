@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Addresses: link layer, GIDs, in verbs and in the files that programs name by
- * themselves. See verbs_agent.h.
+ * Addresses: link layer, GIDs, in verbs and in the files that programs read directly.
+ * See verbs_agent.h.
  */
 
 #include "verbs_agent.h"

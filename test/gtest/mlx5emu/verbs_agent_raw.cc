@@ -149,9 +149,8 @@ public:
         *(volatile uint64_t*)m_qp.dv.bf.reg = first;
     }
 
-    /* Copy the request, as drivers do to registers that combine writes. libc
-     * does it, by whatever stores it takes; or by stores of a size, from the
-     * first one on or from the last */
+    /* Copy the request, as drivers do to registers that combine writes: by libc with
+ * any stores, or by stores of one size, from the first one on or from the last */
     void ring_by_copy(const std::string &way)
     {
         static void *(*volatile copy)(void*, const void*, size_t) = memmove;

@@ -1,10 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Gives wrong arguments to the entry points of the emulator: each must answer
- * with an error, and what is used rightly afterwards must still work. Started
- * on an emulated host by test_emu_args.cc, with the name of a group of checks.
- * What isn't as it should be is printed; the exit status is then 1.
+ * Gives wrong arguments to the entry points of the emulator: each must return an error,
+ * and correct uses after it must still work. Started on an emulated host by
+ * test_emu_args.cc, with the name of a group of checks. Prints errors, with exit status
+ * 1.
  */
 
 #include "verbs_args.h"
@@ -232,8 +232,8 @@ void check_direct()
           (errno == EINVAL));
 }
 
-/* Stores which no driver makes: of numbers that nothing has, of other sizes,
- * at other places of the page */
+/* Stores that no driver makes: of unknown numbers, of other sizes, to other places of
+ * the page */
 void check_doorbell()
 {
     device d;
@@ -284,14 +284,14 @@ void check_unsupported()
           EOPNOTSUPP);
     CHECK(ibv_attach_mcast(d.qp, &gid, 1) == EOPNOTSUPP);
 
-    /* Of librdmacm, which needs not be there */
+    /* Of librdmacm, which may be missing */
     create_channel = reinterpret_cast<void *(*)()>(
             dlsym(RTLD_DEFAULT, "rdma_create_event_channel"));
     CHECK(create_channel != NULL);
     CHECK((create_channel() == NULL) && (errno == ENODEV));
 }
 
-/* A child has nothing of its parent, may clean up, and may start anew */
+/* A child has no resources of its parent, may clean up, and may open its own */
 void check_fork()
 {
     device *parent = new device();
@@ -366,7 +366,7 @@ void *count_up(void *arg)
     return (void*)count;
 }
 
-/* A thread that writes to pages while they change hands loses nothing */
+/* A thread that writes to pages while their owner changes loses nothing */
 void check_umem()
 {
     umem_page page;
@@ -388,7 +388,7 @@ void check_umem()
     CHECK(page.words[8000] == (uint64_t)count);
 }
 
-/* What a child writes there is its own */
+/* A child's writes there are its own */
 void check_umem_fork()
 {
     umem_page page;

@@ -133,7 +133,8 @@ void check_resize_keeps()
 
 } /* namespace */
 
-/* What was not polled stays, in its order; where it does not fit, nothing changes */
+/* Completions that were not polled stay, in order; if they do not fit, nothing
+ * changes */
 void check_resize_cq()
 {
     check_resize_keeps();
@@ -150,7 +151,7 @@ void check_resize_cq()
     CHECK(ibv_resize_cq(l.cq, 5) == 0);
     CHECK(l.cq->cqe == 7);
 
-    /* An arming stays, too */
+    /* An arming also stays */
     pollfd fd = {d.channel->fd, POLLIN, 0};
     CHECK(ibv_req_notify_cq(l.cq, 0) == 0);
     CHECK(ibv_resize_cq(l.cq, 20) == 0);
@@ -272,7 +273,7 @@ void check_rereg_mr()
     CHECK(ibv_dereg_mr(mr) == 0);
 }
 
-/* A region that could not be changed is what it was */
+/* A region that could not be changed is as before */
 void check_rereg_refused()
 {
     device d, other(1);

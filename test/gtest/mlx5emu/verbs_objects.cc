@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Groups of checks of verbs_args about what objects do when they are used rightly,
- * and say when they are not.
+ * Groups of checks of verbs_args about the behavior of objects in correct uses, and
+ * their errors in others.
  */
 
 #include "verbs_args.h"

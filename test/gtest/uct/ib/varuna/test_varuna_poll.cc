@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Who receives control messages: the application's progress, if it is called, otherwise
- * the async thread. Neither waits for the other.
+ * Control messages are received by the application's progress, if it is called,
+ * otherwise by the async thread. Neither waits for the other.
  */
 #include <common/test.h>
 
@@ -23,7 +23,7 @@ extern "C" {
 
 class test_varuna_poll : public ucs::test {
 protected:
-    static constexpr unsigned BUS_CALLS = 16; /* Calls between two looks, at most */
+    static constexpr unsigned BUS_CALLS = 16; /* Maximum calls between two polls */
 
     static void ignored(void *, unsigned, const uct_varuna_ctl_hdr_t *, const void *)
     {
@@ -151,7 +151,7 @@ UCS_TEST_F(test_varuna_poll, each_call_after_a_message) {
     EXPECT_EQ(BUS_CALLS, m_num_progressed);
 }
 
-/* A thread that has the lock is receiving: the application goes on */
+/* A thread that has the lock is receiving: the application continues */
 void test_varuna_poll::check_never_blocks()
 {
     m_host->ctl_lane(0).has_input = true;
@@ -185,7 +185,7 @@ UCS_TEST_F(test_varuna_poll, own_lock) {
     EXPECT_EQ(1u, m_num_progressed);
 }
 
-/* What is not dispatched for want of the lock is not forgotten */
+/* Messages that are not dispatched without the lock are dispatched later */
 UCS_TEST_F(test_varuna_poll, events_stay) {
     uct_varuna_ctl_notify(ctl());
     uct_varuna_ctl_lock(ctl());
@@ -229,7 +229,7 @@ UCS_TEST_F(test_varuna_poll, no_rest_for_pings) {
     EXPECT_FALSE(decide());
 }
 
-/* An application that sleeps does not poll: whichever is first, the other sees it */
+/* A sleeping application does not poll: in any order, one of them sees the message */
 UCS_TEST_F(test_varuna_poll, no_rest_while_application_sleeps) {
     ctl()->kick_fd = eventfd(0, EFD_NONBLOCK);
     receive();

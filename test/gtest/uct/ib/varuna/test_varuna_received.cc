@@ -83,8 +83,8 @@ protected:
                 m_buffer.size() - 64, UCT_CB_PARAM_FLAG_DESC);
     }
 
-    /* What the main thread does now and then; the lanes are dry unless a test says
-     * otherwise */
+    /* The periodic work of the main thread; the lanes are empty unless a test changes
+     * it */
     void look()
     {
         uct_varuna_gap_progress(host->responder());
@@ -165,7 +165,7 @@ UCS_TEST_F(test_varuna_received, kept_descriptor_is_released_by_us) {
     EXPECT_EQ(&host->responder()->received.release_desc, uct_recv_desc(desc));
 }
 
-/* Nobody but a confused or hostile peer sends these: they cost a counter */
+/* Only a faulty or hostile peer sends these: they are counted */
 UCS_TEST_F(test_varuna_received, what_makes_no_sense_is_counted) {
     uint32_t number = target(alice)->am.number;
     char shorter[4] = {};
@@ -181,7 +181,7 @@ UCS_TEST_F(test_varuna_received, what_makes_no_sense_is_counted) {
     EXPECT_EQ(0u, host->responder()->received.num_held);
 }
 
-/* A closed vQP's number is nobody's */
+/* A closed vQP's number is unused */
 UCS_TEST_F(test_varuna_received, message_to_a_closed_vqp) {
     uint32_t number = target(alice)->am.number;
 
@@ -228,7 +228,7 @@ UCS_TEST_F(test_varuna_received, gap_counts_only_with_empty_queues) {
     EXPECT_TRUE(target(alice)->broken);
 }
 
-/* ... and polling may bring it just now */
+/* ... and the next poll may return it */
 UCS_TEST_F(test_varuna_received, gap_is_filled_by_the_last_poll) {
     come(1, "b");
     host->advance(1);
@@ -244,7 +244,7 @@ UCS_TEST_F(test_varuna_received, gap_is_filled_by_the_last_poll) {
     EXPECT_FALSE(uct_varuna_gap_is_watching(host->responder()));
 }
 
-/* While messages come, there is hope */
+/* While messages arrive, the missing one may follow */
 UCS_TEST_F(test_varuna_received, gap_that_moves_has_its_time_anew) {
     come(9, "j");
     for (unsigned i = 0; i < 8; ++i) {
@@ -287,7 +287,8 @@ UCS_TEST_F(test_varuna_received, fence_reveals_a_gap) {
     EXPECT_TRUE(target(alice)->broken);
 }
 
-/* On DC there is no end to be stopped: in the first round late messages may still come */
+/* On DC there is no queue pair to stop: in the first round late messages may still
+ * arrive */
 UCS_TEST_F(test_varuna_received, fence_without_a_queue_pair_reveals_nothing_at_first) {
     uint32_t first   = uct_varuna_am_seq_first(target(alice)->opening);
     uint64_t opening = target(alice)->opening;
@@ -301,7 +302,7 @@ UCS_TEST_F(test_varuna_received, fence_without_a_queue_pair_reveals_nothing_at_f
 }
 
 /* The report may be lost with its link, so it is repeated over the others; a requester
- * that never closes is gone */
+ * that never closes is dead */
 UCS_TEST_F(test_varuna_received, failure_is_reported_over_all_links_and_not_for_ever) {
     std::vector<unsigned> links;
     unsigned total = 0;
@@ -326,7 +327,7 @@ UCS_TEST_F(test_varuna_received, failure_is_reported_over_all_links_and_not_for_
     EXPECT_FALSE(uct_varuna_gap_is_watching(host->responder()));
 }
 
-/* Too much is held: the vQP that holds most of the peer that holds most has to go */
+/* Too much is held: drop the vQP that holds most, of the peer that holds most */
 UCS_TEST_F(test_varuna_received, the_greediest_makes_room) {
     add(bob, VQP);
     add(bob, VQP + 1);

@@ -117,14 +117,14 @@ protected:
         return (uct_varuna_ep_state_t)ep->hot.state;
     }
 
-    /* One step, as if so much time had passed */
+    /* One step after this time */
     int step(double seconds = 0)
     {
         host->requester()->scan.clock += ucs_time_from_sec(seconds);
         return uct_varuna_sm_step(ep, ucs_get_time() + ucs_time_from_sec(seconds));
     }
 
-    /* OPEN_REP has come */
+    /* OPEN_REP has arrived */
     void open()
     {
         ep->remote.logs_addr = LOGS;
@@ -186,7 +186,7 @@ protected:
         step(LIFETIME * 1.1);
     }
 
-    /* FENCE_REP of an incarnation */
+    /* Receive FENCE_REP of an incarnation */
     void answer_fence(uint32_t epoch, uint32_t flags = 0, uint32_t epsn = 0,
                       uint32_t round = 1)
     {
@@ -311,7 +311,7 @@ UCS_TEST_F(test_varuna_recovery, nothing_is_posted_before_the_verdict) {
     EXPECT_EQ(0u, lane(1).posted.size());
 }
 
-/* Packets of DC cannot be stopped: the log counts when they have died out */
+/* Packets of DC cannot be stopped: the log is valid after their lifetime */
 UCS_TEST_F(test_varuna_recovery, dc_is_fenced_by_time) {
     open();
     ASSERT_UCS_OK(put(1));
@@ -360,7 +360,7 @@ UCS_TEST_F(test_varuna_recovery, what_the_target_shows_is_not_repeated) {
     EXPECT_EQ(1u, ep->stats.compared_equal);
 }
 
-/* The policy for a put that nothing decides */
+/* The policy for an ambiguous put */
 UCS_TEST_F(test_varuna_recovery, ambiguous_put_fails_the_endpoint) {
     host->iface()->config.ambiguous = UCT_VARUNA_AMBIGUOUS_FAIL;
     open();
@@ -388,14 +388,14 @@ UCS_TEST_F(test_varuna_recovery, all_executed) {
     EXPECT_EQ((std::vector<uint64_t>{3}), puts(lane(1)));
 }
 
-/* A late answer of another incarnation is no evidence of this one */
+/* A late answer for another incarnation is no evidence for this one */
 UCS_TEST_F(test_varuna_recovery, answer_of_another_incarnation) {
     open();
     ASSERT_UCS_OK(put(1));
     fail_link();
     answer_fence(2);
     EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
-    answer_fence(1, 0, 0, 0); /* Read before the packets had died out */
+    answer_fence(1, 0, 0, 0); /* Read before the end of the packets' lifetime */
     EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
     answer_fence(1);
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
@@ -418,7 +418,7 @@ UCS_TEST_F(test_varuna_recovery, fence_is_repeated_over_the_other_link) {
     host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
 }
 
-/* A message that has failed is not waited for; but one that fails again and again is */
+/* Don't wait after a failed message, but do after repeated failures */
 UCS_TEST_F(test_varuna_recovery, lost_fence_is_repeated_at_once) {
     const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
 
@@ -485,7 +485,7 @@ UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
     EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
 }
 
-/* The lane that takes over fails as well: the lost put is posted on a third incarnation,
+/* The lane that takes over also fails: the lost put is posted on a third incarnation,
  * and the log of the second one decides */
 UCS_TEST_F(test_varuna_recovery, second_failure) {
     open();
@@ -601,8 +601,8 @@ UCS_TEST_F(test_varuna_recovery, log_contradicts_the_psn) {
     EXPECT_EQ(UCS_ERR_IO_ERROR, ep->sm.fail_status);
 }
 
-/* The device reports the PSN of the connection's begin. The first write has shown that
- * it cannot be the present one, although no put was completed. */
+/* The device reports the PSN of the connection's start. The first write shows that it
+ * is not the present one, although no put has completed. */
 UCS_TEST_F(test_varuna_recovery, stale_psn_is_not_believed) {
     open_rc(100);
     ASSERT_UCS_OK(put(1));
@@ -679,8 +679,8 @@ UCS_TEST_F(test_varuna_recovery, lane_that_never_comes_to_rest) {
 
 /* --- Planned changes --- */
 
-/* The read is the last on the old lane; what comes later waits for it, and is posted on
- * the new one */
+/* The read is the last operation on the old lane; later ones wait for it, and are
+ * posted on the new lane */
 UCS_TEST_F(test_varuna_recovery, swap_waits_for_its_read) {
     open();
     ASSERT_UCS_OK(put(1));
@@ -702,8 +702,8 @@ UCS_TEST_F(test_varuna_recovery, swap_waits_for_its_read) {
     EXPECT_EQ(0u, ep->stats.switches);
 }
 
-/* The old lane fails in between: a recovery, which repeats the read or forgets it, and the
- * lane that was connected is given up */
+/* The old lane fails in between: a recovery, which repeats the read or forgets it, and
+ * the connected lane is destroyed */
 UCS_TEST_F(test_varuna_recovery, lane_fails_during_a_swap) {
     open();
     ASSERT_UCS_OK(put(1));

@@ -81,7 +81,7 @@ UCS_TEST_F(test_varuna_regions, edges) {
     EXPECT_EQ(NULL, uct_varuna_regions_find(&m_regions, UINT64_MAX - 8,
                                             UINT64_MAX));
 
-    /* Two that are alike, and neither hides the other */
+    /* Two equal ones, and neither hides the other */
     uct_varuna_region_t *twin = add(0, 7);
     uct_varuna_regions_remove(&m_regions, low);
     EXPECT_EQ(twin, uct_varuna_regions_find(&m_regions, 0, 7));
@@ -89,7 +89,7 @@ UCS_TEST_F(test_varuna_regions, edges) {
     EXPECT_EQ(NULL, uct_varuna_regions_find(&m_regions, 0, 7));
 }
 
-/* What overlaps, nests and is alike, comes and goes */
+/* Overlapping, nested and equal regions are added and removed */
 UCS_TEST_F(test_varuna_regions, random) {
     for (int i = 0; i < 20000; ++i) {
         uint64_t first = ucs::rand() % 500;

@@ -36,7 +36,7 @@ protected:
         ucs::test::cleanup();
     }
 
-    /* Memory comes slab by slab, while there may be more */
+    /* Memory is allocated in slabs, up to a limit */
     void init_slabs()
     {
         static ucs_mpool_ops_t ops = {};
@@ -60,7 +60,7 @@ protected:
         return &ep->hot.reqs;
     }
 
-    /* @return The new request, NULL if there is no place for it */
+    /* @return The new request, or NULL without a free place */
     uct_varuna_req_t *push(uint32_t number, size_t size, bool is_flush = false)
     {
         uct_varuna_req_t *req;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Slots: when a generation of one may be used again (rule 1 of docs/ATOMICS.md),
- * slots that run out; and how long somebody waits who lost races (rule 10).
+ * Slots: when a generation of one may be used again (rule 1 of docs/ATOMICS.md), slots
+ * that run out; and the wait after lost races (rule 10).
  */
 #include <common/test.h>
 
@@ -54,8 +54,7 @@ protected:
     uct_varuna_slots_t m_slots;
 };
 
-/* Nothing is handed out twice; when all are taken, one waits for one that comes
- * back */
+/* No slot is used twice; if all are used, a caller waits for one to be freed */
 UCS_TEST_F(test_varuna_slots, run_out) {
     std::vector<uint32_t> taken;
     uint32_t slot;
@@ -69,14 +68,14 @@ UCS_TEST_F(test_varuna_slots, run_out) {
         taken.push_back(slot);
     }
     EXPECT_EQ((size_t)UCT_VARUNA_SLOT_BLOCK, taken.size());
-    /* Who waits is woken by whoever gives one back */
+    /* Freeing a slot wakes a waiting caller */
     EXPECT_FALSE(uct_varuna_slots_wait_for_time(&m_slots));
     uct_varuna_slots_give(&m_slots, taken[5], 1001);
     EXPECT_EQ(taken[5], uct_varuna_slots_take(&m_slots, 4, &gen));
     EXPECT_EQ(1001u, gen);
 }
 
-/* A slot whose last owner has left something undecided is not used */
+/* A slot with an undecided operation of its last owner is not used */
 UCS_TEST_F(test_varuna_slots, leftovers) {
     uint64_t marks[] = {uct_varuna_mark(7, UCT_VARUNA_MARK_DONE),
                         uct_varuna_mark(7, UCT_VARUNA_MARK_ABORTED),
@@ -88,7 +87,7 @@ UCS_TEST_F(test_varuna_slots, leftovers) {
     EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_slots_take(&m_slots, 8, &gen));
 }
 
-/* 32-bit UIDs: half of the generations at least take their time */
+/* 32-bit UIDs: at least half of the generations must wait */
 UCS_TEST_F(test_varuna_slots, no_early_wrap) {
     make(1, 5);
     EXPECT_EQ(HALF - 5, use(4, 4 * HALF)) << "a half was entered early";
@@ -100,14 +99,14 @@ UCS_TEST_F(test_varuna_slots, no_early_wrap) {
     }
 }
 
-/* ... then another slot serves */
+/* ... then another slot is used */
 UCS_TEST_F(test_varuna_slots, next_slot) {
     make(2, 5);
     EXPECT_EQ(2 * (HALF - 5), use(4, 8 * HALF));
 }
 
-/* 64-bit UIDs do not return, and need not wait. But a slot with which they have
- * run ahead is not for 32-bit ones, until it is time. */
+/* 64-bit UIDs do not repeat, and need not wait. But a slot that they have advanced is
+ * not available for 32-bit ones, until its time. */
 UCS_TEST_F(test_varuna_slots, both_widths) {
     make(1, HALF - 1);
     EXPECT_EQ(3 * HALF, use(8, 3 * HALF));
@@ -146,7 +145,7 @@ UCS_TEST_F(test_varuna_slots, back_off) {
     }
     EXPECT_GT(last, 50000u);
 
-    /* One that is decided waits for nobody */
+    /* A decided operation does not wait */
     sm.state = UCT_VARUNA_AMO_CONFIRM;
     EXPECT_EQ(0u, uct_varuna_amo_sm_backoff(&sm, 12345));
 }

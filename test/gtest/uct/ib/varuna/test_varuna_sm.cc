@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The transitions of a vQP: what each event means in each state.
+ * The transitions of a vQP: the effect of each event in each state.
  */
 #include <common/test.h>
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Spare queue pairs of the responder, alone: how many there are, who makes them, and how
- * those that are no longer wanted are destroyed.
+ * Spare queue pairs of the responder, alone: their number, when they are created, and
+ * how unused ones are destroyed.
  */
 #include "fake_host.h"
 
@@ -77,7 +77,7 @@ UCS_TEST_F(test_varuna_spare, ready_on_each_link) {
     }
 }
 
-/* What was made until then is destroyed again, on all links */
+/* The queue pairs created before the error are destroyed, on all links */
 UCS_TEST_F(test_varuna_spare, opening_fails_without_them) {
     scoped_log_handler slh(hide_errors_logger);
 
@@ -108,7 +108,7 @@ UCS_TEST_F(test_varuna_spare, each_is_taken_once) {
     }
 }
 
-/* Creating one takes long: a call of progress makes one on each link at most */
+/* Creating one takes long: a call of progress creates at most one on each link */
 UCS_TEST_F(test_varuna_spare, progress_replaces_one_at_a_time) {
     start();
     drop(take(0));
@@ -123,7 +123,7 @@ UCS_TEST_F(test_varuna_spare, progress_replaces_one_at_a_time) {
     EXPECT_EQ(SPARES + 2, lane(0).num_created);
 }
 
-/* A device that makes none now is asked again in the next call */
+/* If a device creates none now, the next call tries again */
 UCS_TEST_F(test_varuna_spare, progress_goes_on_after_a_failure) {
     start();
     drop(take(0));
@@ -137,7 +137,7 @@ UCS_TEST_F(test_varuna_spare, progress_goes_on_after_a_failure) {
     EXPECT_EQ(SPARES, resp.spares.count[0]);
 }
 
-/* If none was wanted in advance, there is room for one that a request waits for */
+/* If none is created in advance, there is room for one for a waiting request */
 UCS_TEST_F(test_varuna_spare, one_on_demand) {
     host->iface()->config.spare_qps = 0;
     start();
@@ -165,8 +165,8 @@ UCS_TEST_F(test_varuna_spare, dropped_is_destroyed_by_the_main_thread) {
     EXPECT_TRUE(ucs_list_is_empty(&resp.spares.old));
 }
 
-/* UCX does not expect completions of a queue pair that it does not know any more: it is
- * moved to ERR, and polled until it has none */
+/* UCX does not expect completions of a destroyed queue pair, so it is moved to ERR, and
+ * polled until it has none */
 UCS_TEST_F(test_varuna_spare, drained_before_it_is_destroyed) {
     fake_lane::ep *ep;
 
@@ -185,7 +185,7 @@ UCS_TEST_F(test_varuna_spare, drained_before_it_is_destroyed) {
     EXPECT_EQ(SPARES, lane(0).eps.size());
 }
 
-/* Another endpoint may have the address of one that is gone */
+/* Another endpoint may have the address of a destroyed one */
 UCS_TEST_F(test_varuna_spare, destroyed_is_no_target_s) {
     uct_ep_h ep;
     int ret;

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What a switch of the link costs, counted: how much of the interface it writes,
- * and how many endpoints it looks at, with one endpoint and with 4,096.
+ * The cost of a switch of the link: how many words of the interface it writes, and how
+ * many endpoints it accesses, with one endpoint and with 4,096.
  */
 #include <common/test.h>
 
@@ -20,11 +20,10 @@ class test_varuna_switch : public ucs::test {
 protected:
     struct cost {
         unsigned stores; /* 8-byte words of the interface that differ */
-        bool     is_behind; /* The background scan looks at endpoints later */
+        bool     is_behind; /* The background scan visits endpoints later */
     };
 
-    /* The endpoints' table is in memory that nobody may touch: whoever looks at one
-     * is killed */
+    /* The endpoints' table is in inaccessible memory, so an access crashes */
     cost fail_link(unsigned num_eps)
     {
         const size_t words  = sizeof(uct_varuna_requester_t) / sizeof(uint64_t);

@@ -34,7 +34,7 @@ protected:
                ((epoch % UCT_VARUNA_LOG_COUNT) * UCT_VARUNA_LOG_SIZE);
     }
 
-    /* The entries that an answer to FENCE_REQ carries */
+    /* The entries in an answer to FENCE_REQ */
     static uint64_t logged(const fake_host::message &msg, unsigned index)
     {
         uint64_t entry;
@@ -78,7 +78,7 @@ UCS_TEST_F(test_varuna_target, open_gives_logs_and_a_secret_name) {
     EXPECT_EQ(1u, host->responder()->stats.open);
 }
 
-/* The answer was lost: there is one target, and not another */
+/* The answer was lost: there is still only one target */
 UCS_TEST_F(test_varuna_target, open_asked_again) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -114,7 +114,7 @@ UCS_TEST_F(test_varuna_target, instances_wrap_around) {
     EXPECT_EQ(2u, target(alice)->instance);
 }
 
-/* Two peers, or one that lies about its secret, do not meet */
+/* Two peers, or one that lies about its secret, have different targets */
 UCS_TEST_F(test_varuna_target, names_are_apart) {
     fake_peer liar = {alice.uuid, 3, 0xbad};
     std::set<uint64_t> openings = {open(alice).hdr.opening, open(bob).hdr.opening,
@@ -159,7 +159,7 @@ UCS_TEST_F(test_varuna_target, limit_of_a_peer_and_of_all) {
 }
 
 UCS_TEST_F(test_varuna_target, memory_that_can_not_be_registered) {
-    /* Some are kept ready; what is not must be registered now */
+    /* Some are kept ready; others must be registered now */
     for (unsigned i = 0; i < host->iface()->config.spare_qps; ++i) {
         open(alice, VQP + i);
     }
@@ -266,7 +266,7 @@ UCS_TEST_F(test_varuna_target, connect_to_a_nic_that_is_no_link) {
     EXPECT_EQ(UCS_ERR_NO_DEVICE, connect(alice, opening, 1, 5));
 }
 
-/* UCX reads what is in an address, so wrong ones cost nothing and go nowhere */
+/* UCX reads the contents of an address, so invalid ones must be refused first */
 UCS_TEST_F(test_varuna_target, connect_to_a_wrong_address) {
     uint64_t opening = open(alice).hdr.opening;
     unsigned spares  = host->responder()->spares.count[0];
@@ -307,7 +307,7 @@ UCS_TEST_F(test_varuna_target, fence_stops_the_queue_pair_before_it_answers) {
     EXPECT_EQ(77u, logged(msg, 7));
 }
 
-/* What it has proved does not change, whatever the queue pair says later */
+/* Its evidence does not change, even if the queue pair changes */
 UCS_TEST_F(test_varuna_target, fence_asked_again) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -341,7 +341,7 @@ UCS_TEST_F(test_varuna_target, fence_without_a_psn) {
     EXPECT_EQ(0u, fence_rep(msg).epsn);
 }
 
-/* ERR alone does not say that what was accepted is in memory */
+/* ERR alone does not prove that accepted data is in memory */
 UCS_TEST_F(test_varuna_target, fence_resets_the_queue_pair) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -402,7 +402,7 @@ UCS_TEST_F(test_varuna_target, fence_waits_once_for_the_last_receive_buffer) {
     EXPECT_TRUE(qp(alice, 2)->in_reset);
 }
 
-/* What RESET does at once, the longest lifetime of a packet does as well */
+/* The maximum lifetime of a packet has the same effect as RESET */
 UCS_TEST_F(test_varuna_target, fence_without_reset_is_done_by_time) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -416,7 +416,7 @@ UCS_TEST_F(test_varuna_target, fence_without_reset_is_done_by_time) {
     EXPECT_FALSE(qp(alice, 1)->in_reset);
 }
 
-/* DC has no end here that could be stopped: the log alone is the answer */
+/* DC has no queue pair to stop here: the answer is only the log */
 UCS_TEST_F(test_varuna_target, fence_of_an_incarnation_without_a_queue_pair) {
     uint64_t opening = open(alice).hdr.opening;
     fake_host::message msg;
@@ -437,7 +437,7 @@ UCS_TEST_F(test_varuna_target, fence_clears_the_ring_of_the_next_incarnation) {
     EXPECT_EQ(33u, ring(alice, 1)[3]);
     EXPECT_EQ(0u, ring(alice, 2)[4]);
 
-    /* Once: the next one writes there by now */
+    /* Once: the next one may write there */
     ring(alice, 2)[4] = 45;
     fence(alice, opening, 1);
     EXPECT_EQ(45u, ring(alice, 2)[4]);
@@ -455,7 +455,7 @@ UCS_TEST_F(test_varuna_target, fence_cancels_what_was_asked_for_before) {
     EXPECT_EQ(UCS_OK, connect(alice, opening, 4));
 }
 
-/* All that is older goes with it, and what is newer works on */
+/* Older incarnations are fenced too, and newer ones still work */
 UCS_TEST_F(test_varuna_target, fence_stops_all_up_to_its_incarnation) {
     uint64_t opening = open(alice).hdr.opening;
 
@@ -564,8 +564,8 @@ UCS_TEST_F(test_varuna_target, close_of_a_peer_that_is_not_known) {
 
 /* --- Logs --- */
 
-/* What the network still holds for an id reaches its rings: they rest for that time, and
- * then have another key */
+/* Packets in the network for an id can still reach its rings, so these rest for that
+ * time, and then get another key */
 UCS_TEST_F(test_varuna_target, logs_rest_before_they_are_used_again) {
     uint64_t *logs;
     std::string key;

@@ -39,7 +39,7 @@ UCS_TEST_F(test_varuna_uid, codec) {
             EXPECT_TRUE(uct_varuna_uid_parse(uid, width, UCT_VARUNA_SLOTS_MAX,
                                              &found));
             EXPECT_EQ(index, found);
-            /* Out of a smaller arena */
+            /* Outside of a smaller arena */
             EXPECT_FALSE(uct_varuna_uid_parse(uid, width, index, &found));
 
             uct_varuna_slot_t s = slot(gen, addr, width);
@@ -138,7 +138,7 @@ UCS_TEST_F(test_varuna_uid, arena) {
                       (int)uct_varuna_mark_state(memory.marks[first + i]));
         }
     }
-    /* Slots that ran out: nothing is handed out twice, and one comes back */
+    /* Slots that ran out: none is used twice, and one is freed */
     EXPECT_EQ((size_t)UCT_VARUNA_SLOTS_MAX / UCT_VARUNA_SLOT_BLOCK,
               taken.size());
     uct_varuna_arena_free(*taken.begin());
@@ -150,7 +150,7 @@ UCS_TEST_F(test_varuna_uid, arena) {
     uct_varuna_arena_put();
 }
 
-/* The application's own view of a word */
+/* The application's view of a word */
 UCS_TEST_F(test_varuna_uid, application_reads) {
     uint64_t word __attribute__((aligned(8))) = 5, value = 0;
     uct_varuna_arena_t memory;

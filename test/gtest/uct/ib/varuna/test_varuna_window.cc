@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Deciding a window by what its targets contain: each rule by itself, and random windows
- * of overlapping writes, of which a random number was executed.
+ * Decisions about a window by the contents of its targets: each rule by itself, and
+ * random windows of overlapping writes, of which a random number was executed.
  */
 #include <common/test.h>
 
@@ -46,7 +46,7 @@ protected:
         writes.push_back({addr, data, is_known});
     }
 
-    /* What a queue pair does: the first writes, and some bytes of the next one */
+    /* Execute like a queue pair: the first writes, and some bytes of the next one */
     void execute(size_t count, size_t torn = 0)
     {
         for (size_t i = 0; i < count; ++i) {
@@ -108,7 +108,7 @@ UCS_TEST_F(test_varuna_window, first_of_two_to_the_same_word) {
     EXPECT_EQ(verdicts({EXECUTED, LOST}), decide());
 }
 
-/* To leave out the writes in between changes nothing that the third has not changed */
+/* Without the writes in between, only bytes differ that the third has changed */
 UCS_TEST_F(test_varuna_window, a_b_a) {
     for (size_t count = 1; count <= 3; ++count) {
         writes.clear();
@@ -160,7 +160,7 @@ UCS_TEST_F(test_varuna_window, torn_over_the_prefix) {
     }
 }
 
-/* An atomic leaves bytes that are not known, and so does memory of a GPU */
+/* The bytes of an atomic are unknown, and so is memory of a GPU */
 UCS_TEST_F(test_varuna_window, unknown_operations) {
     add(0, "AAAAAAAA");
     add(8, "????????", false);
@@ -185,7 +185,7 @@ UCS_TEST_F(test_varuna_window, atomic_on_a_written_word) {
     execute(1);
     memory.replace(0, 8, "AAAAAAAB"); /* It was executed, and has added one */
     add(8, "BBBBBBBB");
-    /* Nothing that is known is left of the first, and the third is not there */
+    /* No known bytes of the first remain, and the third was not executed */
     EXPECT_EQ(verdicts({EXECUTED, UNKNOWN, LOST}), decide());
     memory.replace(8, 8, "BBBBBBBB");
     EXPECT_EQ(verdicts({EXECUTED, EXECUTED, EXECUTED}), decide());
@@ -233,9 +233,8 @@ UCS_TEST_F(test_varuna_window, unordered_overlap_of_a_lost_one) {
 }
 
 /*
- * Random windows of few values on few bytes. What is decided, and carried out, must be
- * something that a queue pair could have done: no byte ever goes back to a value that
- * precedes what was there.
+ * Random windows of few values on few bytes. The result of a decision must be possible
+ * for a queue pair: no byte returns to an earlier value.
  */
 UCS_TEST_F(test_varuna_window, random_prefix) {
     unsigned longer = 0, exact = 0, none = 0, torn_seen = 0;
@@ -271,11 +270,11 @@ UCS_TEST_F(test_varuna_window, random_prefix) {
             EXPECT_EQ(found ? LOST : UNKNOWN, said[i]);
         }
 
-        /* Never shorter, or what is there by now would be written over */
+        /* Not shorter, because newer data would be overwritten */
         EXPECT_GE(prefix, executed);
 
-        /* If it is longer, the memory is what its operations would have left, except for
-         * a part of the next one */
+        /* If it is longer, the memory equals the result of its operations, except for a
+             * part of the next one */
         std::string now = memory;
         memory.assign(64, '.');
         execute(prefix);
