@@ -439,8 +439,10 @@ UCS_TEST_F(test_varuna_ctl_open, clock_runs) {
     uct_varuna_clock_add(&ctl->clock, ucs_time_from_msec(5), [](void*) { ++ticks; },
                          NULL);
     EXPECT_EQ(UCS_OK, listen());
-    poll(0.1);
-    EXPECT_GT(ticks, 1u);
+    for (unsigned i = 0; (i < 1000) && (ticks < 2); ++i) {
+        poll(0.01);
+    }
+    EXPECT_GE(ticks, 2u);
     uct_varuna_ctl_unlisten(ctl);
     ticks = 0;
     poll(0.05);
@@ -528,12 +530,17 @@ UCS_TEST_F(test_varuna_ctl_open, port_that_is_down) {
 /* --- Closing --- */
 
 UCS_TEST_F(test_varuna_ctl_open, linger_ends_when_all_has_left) {
+    ucs_time_t start;
+
     open();
     uct_varuna_ctl_linger(ctl);
     EXPECT_EQ(1u, dc.ifaces[0]->num_flushes);
     dc.ifaces[1]->busy = 5;
+    start              = ucs_get_time();
     uct_varuna_ctl_linger(ctl);
-    EXPECT_EQ(6u, dc.ifaces[1]->num_flushes) << "and not before";
+    if (ucs_time_to_sec(ucs_get_time() - start) < 0.02) {
+        EXPECT_EQ(6u, dc.ifaces[1]->num_flushes) << "and not before";
+    } /* Otherwise it had no CPU */
 }
 
 /* The peer may be dead */
