@@ -111,4 +111,68 @@ test_emulated_atomics_need_the_target() {
     fabric_down
 }
 
+# adder NAME HOST TLS PAUSE
+adder() {
+    UCX_TLS=$3 limit=60 on "$2" "$apps/ft_ucp_add" other "$PWD/owner" 2000 "$4" \
+        >"$1.out" 2>&1 &
+    pids+=($!)
+}
+
+# lane FILE TRANSPORT: it has the atomics
+lane() {
+    grep -qE "lane\[[0-9]\]: .*$2/.* amo#" "$1" ||
+        fail "$1: not by $2: $(grep lane "$1")"
+}
+
+# One word, and four ways to change it at the same time: by the owner's instructions, over
+# "self", over "posix" by another process of its host, and by rc_varuna. The adders of
+# the other "host" are on the same machine, so they are not offered posix
+test_words_are_shared_with_other_transports() {
+    local pid pids=() i width
+    fabric_up
+    use proxy guess
+    mkfifo end
+    UCX_TLS=rc_varuna,posix,self limit=90 on 0 "$apps/ft_ucp_add" owner "$PWD/owner" \
+        2000 200 <end >owner.out 2>&1 &
+    pids+=($!)
+    exec 7>end
+    for ((i = 0; i < 600; ++i)); do
+        [ ! -e owner ] || break
+        sleep 0.05
+    done
+    adder posix 0 rc_varuna,posix,self 200
+    adder remote 1 rc_varuna 0
+    adder other_remote 1 rc_varuna 0
+    for i in owner posix remote other_remote; do
+        await 30 $i.out '^ft: ready'
+    done
+    touch owner.go
+    for pid in "${pids[@]:1}"; do
+        wait $pid || fail "$(tail -n 3 posix.out remote.out other_remote.out)"
+    done
+    exec 7>&-
+    wait "${pids[0]}" || fail "the owner: $(tail -n 3 owner.out)"
+    lane owner.out self
+    lane posix.out posix
+    lane remote.out rc_varuna
+    lane other_remote.out rc_varuna
+    for width in 8 4; do
+        cat ./*.out | awk -v w=$width '($1 == "fadd" || $1 == "cpu") && $2 == w { print $3 }' |
+            sort -n | awk '$1 != NR - 1 { print "result " $1 " instead of " NR - 1; exit 1 }
+                END { exit !(NR == 5000) }' >wrong ||
+            fail "$width bytes: results are missing or duplicate: $(cat wrong)"
+        # Each began before any of them had ended
+        awk -v w=$width '($1 == "fadd") && ($2 == w) {
+            if (!(FILENAME in low)) low[FILENAME] = $3
+            high[FILENAME] = $3
+        } END {
+            for (f in low) for (g in low) if (low[f] > high[g]) {
+                print f " began after " g " had ended"; exit 1
+            }
+        }' ./*.out || fail "$width bytes: they were not at the same time"
+        grep -qx "word $width 5000" owner.out || fail "$(grep "^word" owner.out)"
+    done
+    fabric_down
+}
+
 run_tests
