@@ -25,6 +25,8 @@
  *         one at a time                              "gcas COMPARE SWAP RESULT"
  *   loop  word 6: get it, then compare and swap in a unique value, until that succeeds;
  *         one at a time                              "loop COMPARE SWAP RESULT"
+ *   half  word 7, of 8 bytes: fetch and add of 1 to its upper half as a word of 4 bytes, or
+ *         of 1 to the whole, by WIDTH                "half WIDTH WORD-OR-HALF"
  */
 #include "ft_uct.h"
 #include "ft_clock.h"
@@ -38,18 +40,18 @@
 #include <unistd.h>
 
 #define FT_TL_NAME     "rc_varuna"
-#define FT_AMO_WORDS   7
+#define FT_AMO_WORDS   8
 #define FT_AMO_STRIDE  4096
 #define FT_AMO_DEPTH   64
 #define FT_AMO_TIMEOUT 60.0
 
 enum {
     FT_AMO_FADD, FT_AMO_ADD, FT_AMO_CAS, FT_AMO_SWAP, FT_AMO_BITS, FT_AMO_GCAS,
-    FT_AMO_LOOP, FT_AMO_LAST
+    FT_AMO_LOOP, FT_AMO_HALF, FT_AMO_LAST
 };
 
 static const char *ft_amo_names[] = {"fadd", "add", "cas", "swap", "bits",
-                                     "gcas", "loop"};
+                                     "gcas", "loop", "half"};
 
 typedef struct ft_amo ft_amo_t;
 
@@ -139,6 +141,9 @@ static void ft_amo_done(uct_completion_t *comp)
     case FT_AMO_FADD:
         printf("fadd %" PRIu64 "\n", op->result);
         break;
+    case FT_AMO_HALF:
+        printf("half %u %" PRIu64 "\n", amo->width, op->result);
+        break;
     case FT_AMO_CAS:
         printf("cas %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", op->compare,
                op->value, op->result);
@@ -225,6 +230,10 @@ static ucs_status_t ft_amo_post(ft_amo_t *amo, ft_amo_op_t *op)
     op->comp.status = UCS_OK;
     op->result      = 0;
     switch (op->kind) {
+    case FT_AMO_HALF:
+        op->value = 1;
+        return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_ADD,
+                            addr + ((amo->width == 4) ? 4 : 0));
     case FT_AMO_FADD:
         op->value = 1;
         return ft_amo_fetch(amo, op, UCT_ATOMIC_OP_ADD, addr);

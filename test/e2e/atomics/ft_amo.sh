@@ -125,6 +125,14 @@ start() {
     [[ $address == *' of all '* ]] || fail "no server: $(tail -n 2 server.out server.err)"
 }
 
+# client_start I WIDTH COUNT DEPTH KIND...: one more; it has "clients" before it
+client_start() {
+    : >"client.$1.out" # "progressed" may read it before the client runs
+    timeout 120 "$emu" exec -n "$fabric" "$1" -- "$run" "$app" client \
+        "$address" "$@" <go >"client.$1.out" 2>"client.$1.err" 8>&- 9>&- &
+    pids+=($!)
+}
+
 # clients N WIDTH COUNT DEPTH KIND...: starts N clients; COUNT 0: until "release"
 clients() {
     local n=$1 i
@@ -134,11 +142,7 @@ clients() {
     mkfifo go
     exec 8<>go
     for ((i = 1; i <= n; ++i)); do
-        : >"client.$i.out" # "progressed" may read it before the client runs
-        timeout 120 "$emu" exec -n "$fabric" "$i" -- "$run" "$app" client \
-            "$address" "$i" "$@" <go >"client.$i.out" 2>"client.$i.err" \
-            8>&- 9>&- &
-        pids+=($!)
+        client_start "$i" "$@"
     done
 }
 

@@ -7,6 +7,8 @@
 # successes of all clients must form one chain from 0 to what is left in the word. So no
 # success may be taken for a failure, and no read may return a UID. Without faults, and
 # while links of clients and of the server fail in turn.
+#
+# And words of 8 bytes, of whose halves others make words of 4 bytes.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
@@ -88,6 +90,30 @@ test_loops_proxy_while_links_fail() {
 
 test_loops_extended_while_links_fail() {
     loops_while_links_fail extended
+}
+
+# halves MODE: two clients add to a word of 8 bytes, and two to its upper half as a word of
+# 4 bytes
+halves() {
+    local count=500
+    start "$1" 4
+    clients 2 8 $count 4 half
+    client_start 3 4 $count 4 half
+    client_start 4 4 $count 4 half
+    finish
+    cat client.*.out >all
+    [ "$(word 7)" = "$(awk -v n=$count 'BEGIN { printf "%.0f", 2 * n * 2 ^ 32 + 2 * n }')" ] ||
+        fail "$1: the word is $(word 7)"
+    awk '$1 == "half" { print $2, ($2 == 8) ? $3 % 2 ^ 32 : $3 }' all | sort -u >results
+    [ "$(wc -l <results)" -eq $((4 * count)) ] || fail "$1: results are duplicate"
+    stop_fabric
+}
+
+test_halves_of_words() {
+    local mode
+    for mode in native reread proxy; do
+        halves $mode
+    done
 }
 
 run_tests

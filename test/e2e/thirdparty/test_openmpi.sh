@@ -107,7 +107,7 @@ if [ -n "${RC_VARUNA_LONG:-}" ]; then
 
     test_shmem_each_alone() {
         local what
-        for what in rma amo wait lock coll; do
+        for what in rma amo cpu wait lock coll; do
             links_fail shmem_check 4 2 15 $what
         done
     }

@@ -1,11 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * An OpenSHMEM program with checked results: put, get, atomics of 32 and 64 bits,
- * wait_until on words that another one writes, locks and collectives. It does not
- * depend on the transport; the script that runs it cuts links meanwhile.
+ * An OpenSHMEM program with checked results: put, get, atomics of 32 and 64 bits, also on
+ * words that the target's processor changes, wait_until on words that another one
+ * writes, locks and collectives. It does not depend on the transport; the script that
+ * runs it cuts links meanwhile.
  *
- * usage: shmem_check SECONDS [rma|amo|wait|lock|coll|all]
+ * usage: shmem_check SECONDS [rma|amo|cpu|wait|lock|coll|all]
  *
  * Exits with status 0 only if all processing elements found all results correct.
  */
@@ -18,6 +19,7 @@
 
 
 #define CHECK_BYTES 65536
+#define CHECK_MIXED 10  /* Atomics of each in one round */
 
 
 static int check_me, check_num;
@@ -28,6 +30,9 @@ static uint8_t check_window[CHECK_BYTES];
 static long check_counter64;
 static int check_counter32;
 static long check_swapped;
+static long check_mixed64;
+static int check_mixed32;
+static long check_arrived;
 static long check_word;
 static long check_flag;
 static long check_guarded;
@@ -130,6 +135,64 @@ static void check_amo_totals(long rounds)
     }
 }
 
+/* The first one changes its words by its processor's instructions, while all others do by
+ * OpenSHMEM's atomics */
+static void check_cpu(long round)
+{
+    static long last64 = -1;
+    static int last32  = -1;
+    long old, got64;
+    int got32, i;
+
+    for (i = 0; i < CHECK_MIXED; ++i) {
+        if (check_me == 0) {
+            got64 = __atomic_fetch_add(&check_mixed64, 1, __ATOMIC_SEQ_CST);
+            got32 = __atomic_fetch_add(&check_mixed32, 1, __ATOMIC_SEQ_CST);
+        } else if (i % 2) {
+            got64 = shmem_long_atomic_fetch_add(&check_mixed64, 1, 0);
+            got32 = shmem_int_atomic_fetch_add(&check_mixed32, 1, 0);
+        } else {
+            old = shmem_long_atomic_fetch(&check_mixed64, 0);
+            while ((got64 = shmem_long_atomic_compare_swap(&check_mixed64, old,
+                                                           old + 1, 0)) != old) {
+                old = got64;
+            }
+            got32 = shmem_int_atomic_fetch_inc(&check_mixed32, 0);
+        }
+
+        CHECK(got64 > last64, "round %ld: fetched %ld after %ld", round, got64,
+              last64);
+        CHECK(got32 > last32, "round %ld: fetched %d after %d", round, got32,
+              last32);
+        last64 = got64;
+        last32 = got32;
+    }
+
+    /* All arrive at all; each waits for a word that only atomics change */
+    for (i = 0; i < check_num; ++i) {
+        shmem_long_atomic_inc(&check_arrived, i);
+    }
+
+    shmem_quiet();
+    shmem_long_wait_until(&check_arrived, SHMEM_CMP_GE, (round + 1) * check_num);
+    shmem_barrier_all();
+}
+
+static void check_cpu_totals(long rounds)
+{
+    long expected = rounds * check_num * CHECK_MIXED;
+
+    shmem_barrier_all();
+    CHECK(check_arrived == rounds * check_num, "%ld have arrived, expected %ld",
+          check_arrived, rounds * check_num);
+    if (check_me == 0) {
+        CHECK(check_mixed64 == expected, "64-bit word of processor and atomics is "
+              "%ld, expected %ld", check_mixed64, expected);
+        CHECK(check_mixed32 == expected, "32-bit word of processor and atomics is "
+              "%d, expected %ld", check_mixed32, expected);
+    }
+}
+
 /* Data, followed by a flag for which the target waits */
 static void check_wait(long round)
 {
@@ -221,6 +284,9 @@ int main(int argc, char **argv)
         if (check_wants(what, "amo")) {
             check_amo(round);
         }
+        if (check_wants(what, "cpu")) {
+            check_cpu(round);
+        }
         if (check_wants(what, "wait")) {
             check_wait(round);
         }
@@ -246,6 +312,9 @@ int main(int argc, char **argv)
 
     if (check_wants(what, "amo")) {
         check_amo_totals(round);
+    }
+    if (check_wants(what, "cpu")) {
+        check_cpu_totals(round);
     }
     if (check_wants(what, "lock") && (check_me == 0)) {
         CHECK(check_guarded == round * check_num, "the value under the lock is "
