@@ -278,7 +278,7 @@ static void ft_mark(const char *link)
     ft_user_print_speed(&first);
     ft_check_cut();
     ft_expect(ft_api.link_set("mlx5_77:1", RC_VARUNA_LINK_DOWN), -ENODEV,
-              "a link that nobody has");
+              "an unknown link");
     ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_UP), 0, "marking");
     ft_user_until(&first, link, "state=up down_by=-");
     ft_user_print_speed(&first);

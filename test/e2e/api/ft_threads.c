@@ -275,7 +275,7 @@ static void ft_put_and_get(ft_thread_t *thread, uint64_t value)
     ft_wait(ucp_get_nbx(thread->ep, &found, sizeof(found), remote, thread->rkey,
                         &param), "get");
     if (found != value) {
-        ft_die("thread %u: %" PRIu64 " stands where %" PRIu64 " was put",
+        ft_die("thread %u: the word is %" PRIu64 ", and %" PRIu64 " was put",
                thread->index, found, value);
     }
 }

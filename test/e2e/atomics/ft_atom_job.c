@@ -353,7 +353,7 @@ static void ft_until(uint64_t last)
         }
 
         if (value < before) {
-            ft_die("until: %" PRIx64 " behind %" PRIx64, value, before);
+            ft_die("until: %" PRIx64 " after %" PRIx64, value, before);
         }
 
         before = value;

@@ -1,25 +1,25 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics by the target's CPU on memory that changes meanwhile: it is deregistered, also
- * inside munmap() by a memory hook, or vanishes, or the application blocks the async
- * context. Each round has a page of its own. The server never calls progress while
- * atomics come, so its async thread executes them.
+ * Atomics by the target's CPU on memory that changes meanwhile: it is deregistered,
+ * even inside munmap() by a memory hook, or unmapped, or the application blocks the
+ * async context. Each round has its own page. The server never calls progress while
+ * atomics arrive, so its async thread executes them.
  *
  *     ft_atom_memory server FILE STORY ROUNDS
  *     ft_atom_memory client FILE
  *
- * FILE is shared memory of both. The server publishes the address and the key of a page;
- * the client adds 1 to its first word, 8 atomics at a time, until one is refused. The page
- * must have the sum of those that were not. Stories:
+ * FILE is shared memory of both. The server publishes the address and the key of a
+ * page; the client adds 1 to its first word, 8 atomics at a time, until one is refused.
+ * The page must contain the sum of the others. Stories:
  *
  *   dereg      the page is deregistered
  *   blocked    the same, while the application blocks the async context
  *   hook       munmap() of the page, and an event handler of UCM deregisters it
  *   unmapped, readonly, none, truncated
- *              the page vanishes, or cannot be written; it comes back with the same key
- *   asleep     the async context is blocked for two seconds, in which no atomic is
- *              executed, and none fails
+ *              the page vanishes, or cannot be written; it returns with the same key
+ *   asleep     the async context is blocked for two seconds, in which no
+ *              atomic is executed, and none fails
  */
 #include <config.h>
 
@@ -38,11 +38,11 @@
 
 #define FT_PAGE    4096
 #define FT_DEPTH   8
-#define FT_TIME    60.0  /* Seconds until somebody is stuck */
+#define FT_TIME    60.0  /* Seconds until a process counts as stuck */
 #define FT_SOME    20u   /* Atomics that show that the page is in use */
 
-/* Written by the server, save what is of the client. The address is written before the
- * version, and not while the client uses it */
+/* Written by the server, except for members of the client. The address is written
+ * before the version, and not while the client uses it */
 typedef struct {
     volatile uint32_t version;  /* Of the page, from 1; 0: there is none yet */
     volatile uint32_t is_over;
@@ -78,7 +78,7 @@ static ft_shared_t *ft_share(const char *path)
     return s;
 }
 
-/* While one waits, the other and the async thread need the processor */
+/* While one waits, the other and the async thread need the CPU */
 static void ft_check_time(double since, const char *what)
 {
     usleep(20);
@@ -138,7 +138,7 @@ static void ft_page_destroy(ft_server_t *server)
     close(server->fd);
 }
 
-/* As a registration cache does it */
+/* As in a registration cache */
 static void ft_unmapped(ucm_event_type_t type, ucm_event_t *event, void *arg)
 {
     ft_server_t *server = arg;
@@ -149,7 +149,7 @@ static void ft_unmapped(ucm_event_type_t type, ucm_event_t *event, void *arg)
     }
 }
 
-/* So many results more */
+/* Wait for this number of results */
 static void ft_await_some(const ft_server_t *server)
 {
     const ft_shared_t *shared = server->shared;
@@ -186,7 +186,7 @@ static void ft_await_refused(const ft_server_t *server, ucs_status_t status)
 static void ft_expect(const ft_server_t *server, uint64_t value)
 {
     if (value != server->shared->executed) {
-        ft_die("version %u: %lu were executed, but %lu results came",
+        ft_die("version %u: %lu were executed, but %lu results arrived",
                server->shared->version, value, server->shared->executed);
     }
 }
@@ -257,7 +257,7 @@ static void ft_story_fault(ft_server_t *server, const char *name)
         ft_map(server->page, server->fd, PROT_READ | PROT_WRITE);
     }
 
-    /* Nothing else has failed: the same key opens it again */
+    /* Nothing else has failed: the same key is valid again */
     before = server->view[0];
     ft_publish(server);
     ft_await_some(server);
@@ -278,7 +278,7 @@ static void ft_story_asleep(ft_server_t *server)
     before = server->view[0];
     sleep(2);
     if (server->view[0] != before) {
-        ft_die("an atomic was executed while the application had blocked that");
+        ft_die("an atomic was executed while the application had blocked it");
     }
 
     UCS_ASYNC_UNBLOCK(server->uct.async);
@@ -319,7 +319,7 @@ static int ft_server(ft_shared_t *shared, const char *story, unsigned rounds)
     shared->is_over = 1;
     for (since = ft_now(); shared->is_over == 1;) {
         uct_worker_progress(server.uct.worker);
-        ft_check_time(since, "the client does not end");
+        ft_check_time(since, "the client does not exit");
     }
 
     ft_uct_close(&server.uct);

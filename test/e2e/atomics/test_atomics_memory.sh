@@ -3,15 +3,15 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # Mode proxy: the target's memory changes while its CPU executes atomics there
-# (test/e2e/atomics/ft_atom_memory.c). Each atomic has been executed and gives its result, or is
-# refused and was not executed. Nothing else fails, and nobody waits for ever.
+# (test/e2e/atomics/ft_atom_memory.c). Each atomic is executed and returns its result,
+# or is refused and not executed. Nothing else fails, and no process waits forever.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 app=$apps/ft_atom_memory
 
-# story NAME ROUNDS [PATTERN]: the server says that
+# story NAME ROUNDS [PATTERN]: runs it; the server's log must match PATTERN
 story() {
     local server status=0
     export UCX_LOG_LEVEL=warn
@@ -38,7 +38,7 @@ test_deregistered_in_blocked_context() {
     story blocked 100
 }
 
-# ... inside munmap(), by an event handler, as registration caches do it
+# ... inside munmap(), by an event handler, as in registration caches
 test_deregistered_by_memory_hook() {
     story hook 100 '100 hooks'
 }
@@ -51,8 +51,8 @@ test_faults() {
     done
 }
 
-# Nothing is executed while the application has blocked the async context, and makes no
-# progress; and then all goes on
+# Nothing is executed while the application has blocked the async context and makes no
+# progress; then everything continues
 test_context_blocked_for_long() {
     story asleep 2
 }

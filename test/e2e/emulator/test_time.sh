@@ -3,16 +3,16 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # Fabrics whose packets take time, measured by Debian's own programs (ibverbs-utils,
-# perftest), which know nothing of it: latency, rate, links that two pairs share, and who
-# uses the CPU meanwhile.
+# perftest), unmodified: latency, rate, links that two pairs share, and the use of the
+# CPU meanwhile.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 port=$((20000 + RANDOM % 10000))
 
-# Programs that sleep between packets run at once when one comes, whatever else runs
-# here. One that polls must not: it would take a CPU from all others.
+# Programs that sleep between packets get a CPU at once when one arrives. Not those that
+# poll, which would block other programs.
 hurry=
 ! chrt -r 1 true 2>/dev/null || hurry="chrt -r 1"
 
@@ -117,7 +117,7 @@ test_two_share_a_link() {
     wait $other || fail "the other pair has failed"
     is_near "$(awk -v a="$(mbps one)" -v b="$(mbps other)" 'BEGIN { print a + b }')" \
         396 25 "sum of two that ran mostly at once, Mbps"
-    # Who starts first is alone for a moment: nobody has much more than a half
+    # The first one starts alone, but none gets much more than a half
     check awk -v a="$(mbps one)" -v b="$(mbps other)" \
         'BEGIN { exit !(a < 280 && b < 280) }'
     [ "$(fabric_sum retransmitted_packets)" -eq 0 ] || fail "packets were lost"

@@ -139,8 +139,8 @@ static void ft_build_put_large(ft_plan_t *plan)
     ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(1));
 }
 
-/* To different slots, so that the memory is the same in whatever order a network without
- * order places them */
+/* To different slots, so that the memory is the same in any order in which a network
+ * without order places them */
 static void ft_build_put_apart(ft_plan_t *plan)
 {
     ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));

@@ -119,7 +119,7 @@ rounds() {
         [ "${now:-0}" -lt $((${before:-0} + $1)) ] || return 0
         sleep 0.05
     done
-    fail "no $1 rounds behind $before: $(tail -n 3 client.log)"
+    fail "no $1 rounds after $before: $(tail -n 3 client.log)"
 }
 
 # on_rc RULE: waits until no endpoint posts on DC any more, which RULE counts

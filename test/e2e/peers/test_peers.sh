@@ -272,8 +272,8 @@ test_local_nic_dies_in_silence() {
     check grep -q 'is gone or hangs: the RC lane .*(drain timeout)' client.log
 }
 
-# On DC nobody can stop the silent NIC: the endpoint fails with a message, and nothing
-# is repeated
+# On DC the responder cannot stop the silent NIC: the endpoint fails with a message, and
+# nothing is repeated
 test_local_nic_dies_in_silence_on_dc() {
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)

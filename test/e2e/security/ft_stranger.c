@@ -459,7 +459,7 @@ static const uct_varuna_ctl_hdr_t *ft_host_asked(ft_ctl_t *ctl, ft_ctl_peer_t *p
 
     for (ft_got.opened = 0; ft_got.opened == 0; ft_ctl_progress(ctl)) {
         if (ft_now() > end) {
-            ft_die("nobody asks");
+            ft_die("no request arrived");
         }
     }
 

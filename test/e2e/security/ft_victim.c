@@ -208,7 +208,7 @@ static void ft_stop(void)
 
     ft_objects_print("most", &ft_victim.max);
     printf("ft: right: %" PRIu64 " rounds, %lu failovers, %" PRIu64 " messages of "
-           "nobody\n", ft_check_rounds(&ft_victim.check), switches,
+           "strangers\n", ft_check_rounds(&ft_victim.check), switches,
            ft_victim.check.foreign);
 }
 

@@ -83,7 +83,7 @@ test_receive_queue_is_short() {
 }
 
 # The requester's application computes for ten times the timeout while its requests are
-# unfinished. They may be complete, because nobody has polled.
+# unfinished. They may be complete, because it has not polled.
 test_we_compute() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_MLX5_TIMEOUT=4s

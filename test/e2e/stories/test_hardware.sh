@@ -95,7 +95,7 @@ test_lifetime_is_waited_for() {
     done
 }
 
-# order_of PORT PATTERN FILE: what the log says about its packets, once
+# order_of PORT PATTERN FILE: checks that the log reports the order of its packets, once
 order_of() {
     local count
     count=$(grep -cE "rc_varuna: $1: .*packets of service level" "$3") || true
@@ -104,12 +104,12 @@ order_of() {
         fail "not \"$2\": $(grep 'packets of service level' "$3")"
 }
 
-# sls FILE: the service levels that UCX has taken
+# sls FILE: prints the service levels that UCX uses
 sls() {
     sed -n 's/.*SL=\([0-9]*\) (AR support.* was selected.*/\1/p' "$1" | sort -u | xargs
 }
 
-# Everywhere, as nothing overtakes anything
+# On all service levels packets stay in order
 test_order_is_kept() {
     fabric_up
     opened
@@ -118,8 +118,8 @@ test_order_is_kept() {
     fabric_down
 }
 
-# On service levels 8 to 15: all lanes take the first one, also those of the control plane,
-# and nothing is overtaken
+# On service levels 8 to 15: all lanes use the first one, even those of the control
+# plane, and packets stay in order
 test_order_is_requested() {
     fabric_up --quirk ooo
     jobs_start
@@ -134,7 +134,7 @@ test_order_is_requested() {
     fabric_down
 }
 
-# The user's choice comes first
+# The user's choice has priority
 test_order_is_not_wanted() {
     fabric_up --quirk ooo
     opened UCX_IB_SL=3
@@ -145,7 +145,7 @@ test_order_is_not_wanted() {
     fabric_down
 }
 
-# No level has it, and the log says so; it works
+# No level is in order, which is logged; rc_varuna works
 test_order_is_not_available() {
     fabric_up --quirk ooo-all
     jobs_start
@@ -157,7 +157,7 @@ test_order_is_not_available() {
     fabric_down_checked
 }
 
-# What nobody says is not certain
+# Without the mask the order is unknown
 test_order_is_unknown() {
     fabric_up --no-devx
     opened

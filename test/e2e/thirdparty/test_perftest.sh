@@ -223,7 +223,7 @@ test_two_rails() {
             client.log
         for link in mlx5_0:1 mlx5_1:1; do
             grep -qE "switched .*from=$link" client.log server.log ||
-                fail "$name: nobody left $link:" \
+                fail "$name: no endpoint left $link:" \
                      "$(grep -hoE 'switched .* reason' client.log server.log)"
         done
     done

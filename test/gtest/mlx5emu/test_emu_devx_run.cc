@@ -425,7 +425,7 @@ UCS_TEST_F(test_emu_devx_run, overrun) {
     EXPECT_EQ((uint64_t)EMU_CQC_STATUS_OVERFLOW,
               a->query(a->cq, query, EMU_CQ_CMD_LEN)
               .get(EMU_CQ_CMD_CQC, EMU_CQC_STATUS));
-    /* The entries that nobody had read are there still */
+    /* The unread entries are still there */
     expect_cqe(*a, MLX5_CQE_REQ, 0);
     expect_cqe(*a, MLX5_CQE_REQ, 1);
     EXPECT_FALSE(a->has_cqe());

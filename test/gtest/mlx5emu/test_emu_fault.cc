@@ -71,7 +71,7 @@ UCS_TEST_F(test_emu_link, loopback_needs_a_port_that_is_not_down) {
     a->connect(*b);
     b->connect(*a);
     expect_works(*a, *b, 5);
-    fabric().link(0, 0, "silent");   /* the fault is behind the NIC */
+    fabric().link(0, 0, "silent");   /* the fault is after the NIC */
     expect_works(*a, *b, 6);
     fabric().link(0, 0, "down");
     a->write(*b, 7, 0, 8, 0);

@@ -111,7 +111,7 @@ static numbers_t cmd_devices(const words_t &words)
     return result;
 }
 
-/* Whether a device has a link, whatever its kind */
+/* Whether a device of any kind has a link */
 static bool has_link(ibv_device *device, uint64_t link)
 {
     std::string name = ibv_get_device_name(device);

@@ -191,8 +191,8 @@ numbers_t cmd_gid_files(const words_t &words)
     return {wrong, (uint64_t)attr.gid_tbl_len};
 }
 
-/* answer CONTEXT CQ ADDR: polls a datagram that is at ADDR -> address handle of who
- * sent it, its queue pair, whether there is a GRH, service level, LID, sender's GID */
+/* answer CONTEXT CQ ADDR: polls a datagram that is at ADDR -> address handle of its
+ * sender, its queue pair, whether there is a GRH, service level, LID, sender's GID */
 numbers_t cmd_answer(const words_t &words)
 {
     context &c   = item(contexts, words, 1);

@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Groups of checks of verbs_args about objects that change while they are in use:
- * completion queues that are resized, memory regions that are registered anew. A queue pair that is connected to itself makes
- * the completions.
+ * resized completion queues, and memory regions that are registered again. A queue pair
+ * that is connected to itself makes the completions.
  */
 
 #include "verbs_args.h"
@@ -14,7 +14,7 @@
 
 namespace {
 
-/* A queue pair that is connected to itself, with completion queues of its own */
+/* A queue pair that is connected to itself, with its own completion queues */
 struct loop {
     loop(device &d, int entries, ibv_pd *pd = NULL) : d(d)
     {

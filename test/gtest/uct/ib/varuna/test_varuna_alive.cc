@@ -108,7 +108,7 @@ UCS_TEST_F(test_varuna_alive, single_path_is_never_condemned) {
 UCS_TEST_F(test_varuna_alive, far_port_down_needs_no_patience) {
     interval(1, 3);
     interval(1, 2);
-    interval(1, 2, 3, 1); /* First miss: a witness is asked, and says so */
+    interval(1, 2, 3, 1); /* First miss: a witness is pinged, and answers */
     EXPECT_EQ(0u, m_v.dead);
     interval(1, 2, 3, 1);
     EXPECT_EQ(1u, m_v.dead);
@@ -212,7 +212,7 @@ protected:
 UCS_TEST_F(test_varuna_diagnosis, no_more_than_the_evidence_says) {
     uct_varuna_evidence_t evidence = {};
 
-    EXPECT_EQ(UCT_VARUNA_FAULT_UNKNOWN, judge(evidence, "nobody else was heard"));
+    EXPECT_EQ(UCT_VARUNA_FAULT_UNKNOWN, judge(evidence, "no other peer answered"));
     evidence.others_silent = 1;
     EXPECT_EQ(UCT_VARUNA_FAULT_LOCAL, judge(evidence, "our port, its cable"));
     evidence.others_answer = 1; /* So the silent ones are remote faults */

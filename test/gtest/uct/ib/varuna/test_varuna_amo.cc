@@ -393,7 +393,7 @@ UCS_TEST_F(test_varuna_amo, cas_chain) {
         }
         for (const op_t &op : m_done) {
             ASSERT_TRUE((op.result == op.compare) || written.count(op.result))
-                    << "the swap of " << op.result << " is said to have failed";
+                    << "the swap of " << op.result << " was reported as failed";
         }
         ASSERT_TRUE(written.count(m_target));
         ASSERT_FALSE(m_target >> (m_width * 8 - 1)) << "a UID is left";

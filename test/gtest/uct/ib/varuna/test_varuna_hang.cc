@@ -282,7 +282,7 @@ UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_progresses_now_and_then) {
     EXPECT_TRUE(has_failed());
 }
 
-/* Others wait behind a message that was posted */
+/* Others wait after a message that was posted */
 UCS_TEST_F(test_varuna_hang, write_behind_a_message) {
     uct_varuna_req_t &message = reqs[1];
 

@@ -503,7 +503,7 @@ UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
 
     uct_varuna_ctl_port_event(host->ctl(), 0, 0);
     messages = host->sent();
-    ASSERT_EQ(1u, messages.size()) << "whoever is no guest does not send to us";
+    ASSERT_EQ(1u, messages.size()) << "peers that are no guests do not send to us";
     EXPECT_EQ(UCT_VARUNA_CTL_PORTS, messages[0].hdr.type);
     EXPECT_EQ(1u, messages[0].link);
     EXPECT_EQ(guest.uuid, messages[0].hdr.dest);

@@ -118,7 +118,7 @@ UCS_TEST_F(test_varuna_link, up_waits_for_hold_down) {
     EXPECT_FALSE(up(0)) << "it is up";
     down(0);
     m_now += 1000;
-    EXPECT_EQ(0u, tick()) << "nobody said that it is good";
+    EXPECT_EQ(0u, tick()) << "no detector has reported it as good";
     EXPECT_TRUE(up(0));
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
     EXPECT_EQ(m_now + HOLD_MIN, link(0).damp.usable_at);

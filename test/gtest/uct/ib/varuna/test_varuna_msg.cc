@@ -218,7 +218,7 @@ UCS_TEST_F(test_varuna_parse, ctl_connect) {
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               parse_ctl(connect(UCT_VARUNA_CTL_CONNECT_REQ, 0, 3, 7,
                                 UCT_VARUNA_MAX_LINKS)));
-    /* A failure is told in answers only, and without addresses */
+    /* Only answers report a failure, without addresses */
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               parse_ctl(connect(UCT_VARUNA_CTL_CONNECT_REQ, 6, 3, 7)));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,

@@ -109,7 +109,7 @@ UCS_TEST_F(test_varuna_oplog, empty_ring_proves_nothing) {
         ASSERT_FALSE(executed(req(1), sn)) << sn;
     }
 
-    /* Nor does a slot without an address, whatever timestamp it has */
+    /* Nor does a slot without an address, with any timestamp */
     for (uint32_t ts = 0; ts <= UCT_VARUNA_LOG_TS_MASK; ++ts) {
         m_ring[uct_varuna_log_slot(ts)] = (uint64_t)ts << 1;
         ASSERT_FALSE(executed(req(1), ts)) << ts;

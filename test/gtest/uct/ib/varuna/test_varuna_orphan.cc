@@ -83,7 +83,7 @@ UCS_TEST_F(test_varuna_orphan, dead_peer_is_given_up) {
     host->dispatch();
     EXPECT_EQ(0, std::count(rc.eps.begin(), rc.eps.end(), qp));
     EXPECT_EQ(1u, host->responder()->stats.orphans);
-    EXPECT_EQ(1u, host->responder()->targets.count) << "its logs are nobody else's";
+    EXPECT_EQ(1u, host->responder()->targets.count) << "its logs have no other owner";
     EXPECT_TRUE(uct_varuna_numbers_find(&host->responder()->targets.numbers, number) !=
                 NULL);
 }

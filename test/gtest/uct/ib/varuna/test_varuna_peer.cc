@@ -317,7 +317,7 @@ UCS_TEST_F(test_varuna_peer, message_for_a_process_that_was_here_before) {
     EXPECT_EQ(1u, host->ctl()->stats.answered);
     msg = host->last_sent(UCT_VARUNA_CTL_REJECT);
     EXPECT_EQ(1u, msg.link);
-    EXPECT_EQ(0xdeadu, msg.hdr.uuid) << "who we are is not for everybody";
+    EXPECT_EQ(0xdeadu, msg.hdr.uuid) << "strangers do not get our name";
     EXPECT_EQ(guest.uuid, msg.hdr.dest);
     EXPECT_EQ(7u, msg.hdr.vqp);
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, msg.as<uct_varuna_ctl_reject_t>().status);

@@ -505,7 +505,7 @@ UCS_TEST_F(test_varuna_plan, read_before_lost_fenced) {
 }
 
 UCS_TEST_F(test_varuna_plan, read_fence_proven_by_later) {
-    /* The fenced one has no log of its own, but a later one was executed */
+    /* The fenced one has no own log entry, but a later one was executed */
     for (uct_varuna_op_kind_t kind : {GET, AM}) {
         start(1, 0);
         add(GET);

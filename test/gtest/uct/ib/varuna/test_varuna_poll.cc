@@ -197,9 +197,9 @@ UCS_TEST_F(test_varuna_poll, events_stay) {
 }
 
 UCS_TEST_F(test_varuna_poll, rest_while_main_thread_polls) {
-    EXPECT_FALSE(decide()) << "nothing has come, and nobody polls";
+    EXPECT_FALSE(decide()) << "nothing has arrived, and no thread polls";
     receive();
-    EXPECT_FALSE(decide()) << "nobody polls";
+    EXPECT_FALSE(decide()) << "no thread polls";
     uct_varuna_ctl_poll(ctl());
     EXPECT_FALSE(decide()) << "nothing has come";
 
@@ -211,7 +211,7 @@ UCS_TEST_F(test_varuna_poll, rest_while_main_thread_polls) {
 
     receive();
     uct_varuna_ctl_poll(ctl());
-    EXPECT_TRUE(decide(1)) << "it goes on";
+    EXPECT_TRUE(decide(1)) << "it continues";
     receive();
     EXPECT_FALSE(decide(1)) << "the main thread computes";
 
@@ -235,7 +235,7 @@ UCS_TEST_F(test_varuna_poll, no_rest_while_application_sleeps) {
     receive();
     uct_varuna_ctl_poll(ctl());
     EXPECT_UCS_OK(uct_varuna_ctl_event_arm(ctl()));
-    EXPECT_FALSE(is_readable(ctl()->kick_fd, 0)) << "nobody rests";
+    EXPECT_FALSE(is_readable(ctl()->kick_fd, 0)) << "no application sleeps";
     EXPECT_FALSE(decide());
 
     __atomic_store_n(&ctl()->armed, 0, __ATOMIC_SEQ_CST);

@@ -195,7 +195,7 @@ UCS_TEST_F(test_varuna_ring, memory_comes_back_later) {
     EXPECT_EQ(2u, slabs);
     EXPECT_TRUE(push(number, 256) == NULL);
 
-    /* The slab of the oldest is free, the ring goes on there */
+    /* The slab of the oldest is free, and the ring continues there */
     for (uint32_t i = 0; i < number - 1; ++i) {
         pull(i);
     }
