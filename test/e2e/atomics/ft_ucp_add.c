@@ -14,7 +14,7 @@
  * prints "fadd WIDTH RESULT". "ft: " lines tell the endpoint's lanes. The owner also
  * adds by its own instructions: "cpu WIDTH RESULT".
  */
-#include <ucp/api/ucp.h>
+#include "ft_ucp.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -23,63 +23,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_BLOB_MAX 4096
-
 typedef struct {
-    uint64_t address;      /* Of the words */
-    size_t   worker_length;
-    size_t   rkey_length;
-    uint8_t  worker[FT_BLOB_MAX];
-    uint8_t  rkey[FT_BLOB_MAX];
-} ft_owner_t;
-
-typedef struct {
-    ucp_context_h context;
-    ucp_worker_h  worker;
-    ucp_ep_h      ep;
-    ucp_rkey_h    rkey;
-    ucp_mem_h     memh;
-    uint64_t      *words;
-    ft_owner_t    owner;
+    ft_ucp_t  ucp;
+    ucp_mem_h memh;
+    uint64_t  *words;
 } ft_add_t;
-
-static void ft_check(ucs_status_t status, const char *what)
-{
-    if (status != UCS_OK) {
-        printf("ft: %s: %s\n", what, ucs_status_string(status));
-        exit(1);
-    }
-}
-
-static void ft_open(ft_add_t *add)
-{
-    ucp_params_t params               = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64
-    };
-    ucp_worker_params_t worker_params = {
-        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE
-    };
-    ucp_config_t *config;
-
-    ft_check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-    ft_check(ucp_init(&params, config, &add->context), "ucp_init");
-    ucp_config_release(config);
-    ft_check(ucp_worker_create(add->context, &worker_params, &add->worker),
-             "ucp_worker_create");
-}
-
-static void ft_copy(uint8_t *to, size_t *length_p, const void *from, size_t length)
-{
-    if (length > FT_BLOB_MAX) {
-        printf("ft: an address is too long\n");
-        exit(1);
-    }
-
-    memcpy(to, from, length);
-    *length_p = length;
-}
 
 /* UCP allocates the words where other processes of the host can map them */
 static void ft_own(ft_add_t *add, const char *path)
@@ -91,75 +39,12 @@ static void ft_own(ft_add_t *add, const char *path)
         .flags      = UCP_MEM_MAP_ALLOCATE
     };
     ucp_mem_attr_t attr         = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-    ucp_address_t *address;
-    char part[512];
-    size_t length;
-    void *rkey;
-    FILE *file;
 
-    ft_check(ucp_mem_map(add->context, &params, &add->memh), "ucp_mem_map");
-    ft_check(ucp_mem_query(add->memh, &attr), "ucp_mem_query");
+    ft_ucp_check(ucp_mem_map(add->ucp.context, &params, &add->memh), "ucp_mem_map");
+    ft_ucp_check(ucp_mem_query(add->memh, &attr), "ucp_mem_query");
     add->words = attr.address;
     memset(add->words, 0, 4096);
-    ft_check(ucp_worker_get_address(add->worker, &address, &length),
-             "ucp_worker_get_address");
-    ft_copy(add->owner.worker, &add->owner.worker_length, address, length);
-    ucp_worker_release_address(add->worker, address);
-    ft_check(ucp_rkey_pack(add->context, add->memh, &rkey, &length),
-             "ucp_rkey_pack");
-    ft_copy(add->owner.rkey, &add->owner.rkey_length, rkey, length);
-    ucp_rkey_buffer_release(rkey);
-    add->owner.address = (uintptr_t)add->words;
-
-    snprintf(part, sizeof(part), "%s.part", path);
-    file = fopen(part, "w");
-    if ((file == NULL) || (fwrite(&add->owner, sizeof(add->owner), 1, file) != 1) ||
-        (fclose(file) != 0) || (rename(part, path) != 0)) {
-        printf("ft: cannot write %s\n", path);
-        exit(1);
-    }
-}
-
-static void ft_find(ft_add_t *add, const char *path)
-{
-    FILE *file = fopen(path, "r");
-
-    if ((file == NULL) ||
-        (fread(&add->owner, sizeof(add->owner), 1, file) != 1)) {
-        printf("ft: cannot read %s\n", path);
-        exit(1);
-    }
-
-    fclose(file);
-}
-
-static void ft_connect(ft_add_t *add)
-{
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address    = (ucp_address_t*)add->owner.worker
-    };
-
-    ft_check(ucp_ep_create(add->worker, &params, &add->ep), "ucp_ep_create");
-    ft_check(ucp_ep_rkey_unpack(add->ep, add->owner.rkey, &add->rkey),
-             "ucp_ep_rkey_unpack");
-}
-
-static void ft_wait(ft_add_t *add, void *request, const char *what)
-{
-    ucs_status_t status;
-
-    if (!UCS_PTR_IS_PTR(request)) {
-        ft_check(UCS_PTR_STATUS(request), what);
-        return;
-    }
-
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        ucp_worker_progress(add->worker);
-    }
-
-    ucp_request_free(request);
-    ft_check(status, what);
+    ft_ucp_publish(&add->ucp, add->memh, add->words, path);
 }
 
 static uint64_t ft_fetch_add(ft_add_t *add, unsigned width, uint64_t value)
@@ -172,9 +57,10 @@ static uint64_t ft_fetch_add(ft_add_t *add, unsigned width, uint64_t value)
         .reply_buffer = &result
     };
 
-    ft_wait(add, ucp_atomic_op_nbx(add->ep, UCP_ATOMIC_OP_ADD, &value, 1,
-                                   add->owner.address + ((width == 4) ? 64 : 0),
-                                   add->rkey, &param), "fetch and add");
+    ft_ucp_wait(&add->ucp,
+                ucp_atomic_op_nbx(add->ucp.ep, UCP_ATOMIC_OP_ADD, &value, 1,
+                                  add->ucp.owner.address + ((width == 4) ? 64 : 0),
+                                  add->ucp.rkey, &param), "fetch and add");
     return result;
 }
 
@@ -188,7 +74,7 @@ static void ft_await_go(ft_add_t *add, const char *path)
     fflush(stdout);
     snprintf(go, sizeof(go), "%s.go", path);
     while (access(go, F_OK) != 0) {
-        ucp_worker_progress(add->worker);
+        ucp_worker_progress(add->ucp.worker);
         usleep(100);
     }
 }
@@ -209,7 +95,7 @@ static void ft_serve(ft_add_t *add)
     struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
 
     while (poll(&pfd, 1, 1) == 0) {
-        while (ucp_worker_progress(add->worker) > 0);
+        while (ucp_worker_progress(add->ucp.worker) > 0);
     }
 
     printf("word 8 %" PRIu64 "\n", add->words[0]);
@@ -230,14 +116,12 @@ int main(int argc, char **argv)
     is_owner = !strcmp(argv[1], "owner");
     count    = atoi(argv[3]);
     pause    = atoi(argv[4]);
-    ft_open(&add);
+    ft_ucp_open(&add.ucp);
     if (is_owner) {
         ft_own(&add, argv[2]);
-    } else {
-        ft_find(&add, argv[2]);
     }
 
-    ft_connect(&add);
+    ft_ucp_connect(&add.ucp, argv[2]);
     ft_await_go(&add, argv[2]);
     for (i = 0; i < count; ++i) {
         width = (i % 2) ? 4 : 8;
@@ -251,19 +135,18 @@ int main(int argc, char **argv)
         }
     }
 
-    ucp_ep_print_info(add.ep, stdout);
+    ucp_ep_print_info(add.ucp.ep, stdout);
     fflush(stdout);
     if (is_owner) {
         ft_serve(&add);
     }
 
-    ucp_rkey_destroy(add.rkey);
+    ucp_rkey_destroy(add.ucp.rkey);
     if (is_owner) {
-        ucp_mem_unmap(add.context, add.memh);
+        ucp_mem_unmap(add.ucp.context, add.memh);
     }
 
-    ucp_worker_destroy(add.worker);
-    ucp_cleanup(add.context);
+    ft_ucp_close(&add.ucp);
     printf("ft: ok\n");
     return 0;
 }

@@ -9,7 +9,7 @@
  *                               its input
  *     ft_ucp_amo client FILE    executes them, and prints "ft: ok N atomics"
  */
-#include <ucp/api/ucp.h>
+#include "ft_ucp.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,24 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_BLOB_MAX 4096
-
 typedef struct {
-    uint64_t address;      /* Of the words */
-    size_t   worker_length;
-    size_t   rkey_length;
-    uint8_t  worker[FT_BLOB_MAX];
-    uint8_t  rkey[FT_BLOB_MAX];
-} ft_server_t;
-
-typedef struct {
-    ucp_context_h context;
-    ucp_worker_h  worker;
-    ucp_ep_h      ep;
-    ucp_rkey_h    rkey;
-    ft_server_t   server;
-    unsigned      count;
-} ft_ucp_t;
+    ft_ucp_t ucp;
+    unsigned count;
+} ft_work_t;
 
 /* One operation: the word before, the operand, and the word after it */
 typedef struct {
@@ -62,66 +48,7 @@ static const ft_case_t ft_cases[] = {
     {"cswap that fails", UCP_ATOMIC_OP_CSWAP, 7, 8, 9, 7}
 };
 
-static void ft_check(ucs_status_t status, const char *what)
-{
-    if (status != UCS_OK) {
-        printf("ft: %s: %s\n", what, ucs_status_string(status));
-        exit(1);
-    }
-}
-
-static void ft_open(ft_ucp_t *ucp)
-{
-    ucp_params_t params               = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64
-    };
-    ucp_worker_params_t worker_params = {
-        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE
-    };
-    ucp_config_t *config;
-
-    ft_check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-    ft_check(ucp_init(&params, config, &ucp->context), "ucp_init");
-    ucp_config_release(config);
-    ft_check(ucp_worker_create(ucp->context, &worker_params, &ucp->worker),
-             "ucp_worker_create");
-}
-
-static void ft_close(ft_ucp_t *ucp)
-{
-    ucp_worker_destroy(ucp->worker);
-    ucp_cleanup(ucp->context);
-}
-
 /* --- Server --- */
-
-static void ft_copy(uint8_t *to, size_t *length_p, const void *from,
-                    size_t length)
-{
-    if (length > FT_BLOB_MAX) {
-        printf("ft: an address is too long\n");
-        exit(1);
-    }
-
-    memcpy(to, from, length);
-    *length_p = length;
-}
-
-static void ft_write(const ft_server_t *server, const char *path)
-{
-    char part[512];
-    FILE *file;
-
-    snprintf(part, sizeof(part), "%s.part", path);
-    file = fopen(part, "w");
-    if ((file == NULL) || (fwrite(server, sizeof(*server), 1, file) != 1) ||
-        (fclose(file) != 0) || (rename(part, path) != 0)) {
-        printf("ft: cannot write %s\n", path);
-        exit(1);
-    }
-}
 
 static void ft_serve(ft_ucp_t *ucp, const char *path)
 {
@@ -132,25 +59,11 @@ static void ft_serve(ft_ucp_t *ucp, const char *path)
         .address    = words,
         .length     = sizeof(words)
     };
-    ucp_address_t *address;
-    void *rkey;
     ucp_mem_h memh;
-    size_t length;
     char byte;
 
-    ft_check(ucp_worker_get_address(ucp->worker, &address, &length),
-             "ucp_worker_get_address");
-    ft_copy(ucp->server.worker, &ucp->server.worker_length, address, length);
-    ucp_worker_release_address(ucp->worker, address);
-
-    ft_check(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
-    ft_check(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
-             "ucp_rkey_pack");
-    ft_copy(ucp->server.rkey, &ucp->server.rkey_length, rkey, length);
-    ucp_rkey_buffer_release(rkey);
-
-    ucp->server.address = (uintptr_t)words;
-    ft_write(&ucp->server, path);
+    ft_ucp_check(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
+    ft_ucp_publish(ucp, memh, words, path);
     while (read(STDIN_FILENO, &byte, 1) > 0) {
     }
 
@@ -160,48 +73,11 @@ static void ft_serve(ft_ucp_t *ucp, const char *path)
 
 /* --- Client --- */
 
-static void ft_wait(ft_ucp_t *ucp, void *request, const char *what)
-{
-    ucs_status_t status;
-
-    if (!UCS_PTR_IS_PTR(request)) {
-        ft_check(UCS_PTR_STATUS(request), what);
-        return;
-    }
-
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        ucp_worker_progress(ucp->worker);
-    }
-
-    ucp_request_free(request);
-    ft_check(status, what);
-}
-
 static void ft_flush(ft_ucp_t *ucp)
 {
     ucp_request_param_t param = {0};
 
-    ft_wait(ucp, ucp_ep_flush_nbx(ucp->ep, &param), "flush");
-}
-
-static void ft_connect(ft_ucp_t *ucp, const char *path)
-{
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address    = (ucp_address_t*)ucp->server.worker
-    };
-    FILE *file             = fopen(path, "r");
-
-    if ((file == NULL) ||
-        (fread(&ucp->server, sizeof(ucp->server), 1, file) != 1)) {
-        printf("ft: cannot read %s\n", path);
-        exit(1);
-    }
-
-    fclose(file);
-    ft_check(ucp_ep_create(ucp->worker, &params, &ucp->ep), "ucp_ep_create");
-    ft_check(ucp_ep_rkey_unpack(ucp->ep, ucp->server.rkey, &ucp->rkey),
-             "ucp_ep_rkey_unpack");
+    ft_ucp_wait(ucp, ucp_ep_flush_nbx(ucp->ep, &param), "flush");
 }
 
 static uint64_t ft_low(uint64_t value, unsigned width)
@@ -221,9 +97,10 @@ static void ft_expect(const ft_case_t *test, unsigned width, const char *what,
 }
 
 /* Set the word by a PUT and read it by a GET, with flushes between */
-static void ft_try(ft_ucp_t *ucp, const ft_case_t *test, unsigned width,
+static void ft_try(ft_work_t *work, const ft_case_t *test, unsigned width,
                    int fetch)
 {
+    ft_ucp_t *ucp             = &work->ucp;
     uint64_t reply            = test->swap;
     uint64_t result           = 0;
     ucp_request_param_t none  = {0};
@@ -237,47 +114,47 @@ static void ft_try(ft_ucp_t *ucp, const ft_case_t *test, unsigned width,
         param.reply_buffer  = &reply;
     }
 
-    ft_wait(ucp, ucp_put_nbx(ucp->ep, &test->before, width, ucp->server.address,
+    ft_ucp_wait(ucp, ucp_put_nbx(ucp->ep, &test->before, width, ucp->owner.address,
                              ucp->rkey, &none), "put");
     ft_flush(ucp);
-    ft_wait(ucp, ucp_atomic_op_nbx(ucp->ep, test->op, &test->value, 1,
-                                   ucp->server.address, ucp->rkey, &param),
+    ft_ucp_wait(ucp, ucp_atomic_op_nbx(ucp->ep, test->op, &test->value, 1,
+                                   ucp->owner.address, ucp->rkey, &param),
             test->name);
     ft_flush(ucp);
-    ft_wait(ucp, ucp_get_nbx(ucp->ep, &result, width, ucp->server.address,
+    ft_ucp_wait(ucp, ucp_get_nbx(ucp->ep, &result, width, ucp->owner.address,
                              ucp->rkey, &none), "get");
     if (fetch) {
         ft_expect(test, width, "result", ft_low(reply, width), test->before);
     }
 
     ft_expect(test, width, "word", result, test->after);
-    ++ucp->count;
+    ++work->count;
 }
 
-static void ft_work(ft_ucp_t *ucp, const char *path)
+static void ft_work(ft_work_t *work, const char *path)
 {
     const ft_case_t *test;
     unsigned width, i;
 
-    ft_connect(ucp, path);
+    ft_ucp_connect(&work->ucp, path);
     for (width = 4; width <= 8; width += 4) {
         for (i = 0; i < sizeof(ft_cases) / sizeof(ft_cases[0]); ++i) {
             test = &ft_cases[i];
             if ((test->op != UCP_ATOMIC_OP_SWAP) &&
                 (test->op != UCP_ATOMIC_OP_CSWAP)) {
-                ft_try(ucp, test, width, 0);
+                ft_try(work, test, width, 0);
             }
-            ft_try(ucp, test, width, 1);
+            ft_try(work, test, width, 1);
         }
     }
 
-    ucp_rkey_destroy(ucp->rkey);
-    printf("ft: ok %u atomics\n", ucp->count);
+    ucp_rkey_destroy(work->ucp.rkey);
+    printf("ft: ok %u atomics\n", work->count);
 }
 
 int main(int argc, char **argv)
 {
-    static ft_ucp_t ucp;
+    static ft_work_t work;
 
     if ((argc != 3) || (strcmp(argv[1], "server") &&
                         strcmp(argv[1], "client"))) {
@@ -285,13 +162,13 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    ft_open(&ucp);
+    ft_ucp_open(&work.ucp);
     if (!strcmp(argv[1], "server")) {
-        ft_serve(&ucp, argv[2]);
+        ft_serve(&work.ucp, argv[2]);
     } else {
-        ft_work(&ucp, argv[2]);
+        ft_work(&work, argv[2]);
     }
 
-    ft_close(&ucp);
+    ft_ucp_close(&work.ucp);
     return 0;
 }

@@ -1,0 +1,121 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics through UCP. See ft_ucp.h.
+ */
+#include "ft_ucp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+void ft_ucp_check(ucs_status_t status, const char *what)
+{
+    if (status != UCS_OK) {
+        printf("ft: %s: %s\n", what, ucs_status_string(status));
+        exit(1);
+    }
+}
+
+void ft_ucp_open(ft_ucp_t *ucp)
+{
+    ucp_params_t params               = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES,
+        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64
+    };
+    ucp_worker_params_t worker_params = {
+        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SINGLE
+    };
+    ucp_config_t *config;
+
+    ft_ucp_check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
+    ft_ucp_check(ucp_init(&params, config, &ucp->context), "ucp_init");
+    ucp_config_release(config);
+    ft_ucp_check(ucp_worker_create(ucp->context, &worker_params, &ucp->worker),
+                 "ucp_worker_create");
+}
+
+void ft_ucp_close(ft_ucp_t *ucp)
+{
+    ucp_worker_destroy(ucp->worker);
+    ucp_cleanup(ucp->context);
+}
+
+static void ft_ucp_copy(uint8_t *to, size_t *length_p, const void *from,
+                        size_t length)
+{
+    if (length > FT_UCP_BLOB_MAX) {
+        printf("ft: an address is too long\n");
+        exit(1);
+    }
+
+    memcpy(to, from, length);
+    *length_p = length;
+}
+
+void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
+                    const char *path)
+{
+    ucp_address_t *address;
+    char part[512];
+    size_t length;
+    void *rkey;
+    FILE *file;
+
+    ft_ucp_check(ucp_worker_get_address(ucp->worker, &address, &length),
+                 "ucp_worker_get_address");
+    ft_ucp_copy(ucp->owner.worker, &ucp->owner.worker_length, address, length);
+    ucp_worker_release_address(ucp->worker, address);
+    ft_ucp_check(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
+                 "ucp_rkey_pack");
+    ft_ucp_copy(ucp->owner.rkey, &ucp->owner.rkey_length, rkey, length);
+    ucp_rkey_buffer_release(rkey);
+
+    ucp->owner.address = (uintptr_t)words;
+    snprintf(part, sizeof(part), "%s.part", path);
+    file = fopen(part, "w");
+    if ((file == NULL) || (fwrite(&ucp->owner, sizeof(ucp->owner), 1, file) != 1) ||
+        (fclose(file) != 0) || (rename(part, path) != 0)) {
+        printf("ft: cannot write %s\n", path);
+        exit(1);
+    }
+}
+
+void ft_ucp_connect(ft_ucp_t *ucp, const char *path)
+{
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+        .address    = (ucp_address_t*)ucp->owner.worker
+    };
+    FILE *file             = fopen(path, "r");
+
+    if ((file == NULL) ||
+        (fread(&ucp->owner, sizeof(ucp->owner), 1, file) != 1)) {
+        printf("ft: cannot read %s\n", path);
+        exit(1);
+    }
+
+    fclose(file);
+    ft_ucp_check(ucp_ep_create(ucp->worker, &params, &ucp->ep), "ucp_ep_create");
+    ft_ucp_check(ucp_ep_rkey_unpack(ucp->ep, ucp->owner.rkey, &ucp->rkey),
+                 "ucp_ep_rkey_unpack");
+}
+
+void ft_ucp_wait(ft_ucp_t *ucp, void *request, const char *what)
+{
+    ucs_status_t status;
+
+    if (!UCS_PTR_IS_PTR(request)) {
+        ft_ucp_check(UCS_PTR_STATUS(request), what);
+        return;
+    }
+
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        ucp_worker_progress(ucp->worker);
+    }
+
+    ucp_request_free(request);
+    ft_ucp_check(status, what);
+}

@@ -1,0 +1,50 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Atomics through UCP: a process that has words, and one that finds them by a file.
+ * Each function ends the program with a message if it fails.
+ */
+#ifndef FT_UCP_H_
+#define FT_UCP_H_
+
+#include <ucp/api/ucp.h>
+
+#include <stdint.h>
+
+#define FT_UCP_BLOB_MAX 4096
+
+/* All that others need of the one that has the words */
+typedef struct {
+    uint64_t address;      /* Of the words */
+    size_t   worker_length;
+    size_t   rkey_length;
+    uint8_t  worker[FT_UCP_BLOB_MAX];
+    uint8_t  rkey[FT_UCP_BLOB_MAX];
+} ft_ucp_owner_t;
+
+typedef struct {
+    ucp_context_h  context;
+    ucp_worker_h   worker;
+    ucp_ep_h       ep;
+    ucp_rkey_h     rkey;
+    ft_ucp_owner_t owner;
+} ft_ucp_t;
+
+void ft_ucp_check(ucs_status_t status, const char *what);
+
+/** Open UCP for remote memory and atomics, and a worker. */
+void ft_ucp_open(ft_ucp_t *ucp);
+
+void ft_ucp_close(ft_ucp_t *ucp);
+
+/** Write the address of this process, and of the memory @a memh at @a words, to a file. */
+void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
+                    const char *path);
+
+/** Connect to the process that has published this file. */
+void ft_ucp_connect(ft_ucp_t *ucp, const char *path);
+
+/** Wait for a request of UCP's. */
+void ft_ucp_wait(ft_ucp_t *ucp, void *request, const char *what);
+
+#endif
