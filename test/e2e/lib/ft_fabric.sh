@@ -24,7 +24,7 @@ ucx_defaults() {
 # unless the options of "mlx5emu up" differ. It is removed when a test fails.
 fabric_up() {
     check "$emu" up -n "$fabric" --hosts 2 --links 2 \
-        ${RC_VARUNA_QUIRK:+--quirk "$RC_VARUNA_QUIRK"} "$@"
+        ${RC_VARUNA_QUIRK:+--quirk "$RC_VARUNA_QUIRK"} ${RC_VARUNA_TIME:-} "$@"
     trap fabric_abandon EXIT
 }
 

@@ -199,6 +199,20 @@ UCS_TEST_F(test_emu_time_fault, rule_drops_an_answer) {
     EXPECT_EQ(7u, b->get(0));
 }
 
+/* Acknowledgements within a message do not count */
+UCS_TEST_F(test_emu_time_fault, rule_cuts_the_answer_to_a_long_write) {
+    const uint64_t size = 32 * mtu;
+
+    make_pair(0, long_timeout, 1);
+    fault("ack op=write pkt=last nth=2 silent");
+    a->fill(0, size, 1);
+    a->write(*b, 1, 0, size, 0);
+    a->write(*b, 2, 0, size, size);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_EQ(size, b->match(size, size, 1));
+}
+
 UCS_TEST_F(test_emu_time_fault, rule_drops_a_packet) {
     make_pair(0, long_timeout);
     fault("packet op=write pkt=3 drop");

@@ -152,6 +152,19 @@ static emu_rx_verdict_t emu_rx_check_sequence(emu_rx_t *rx)
     return EMU_RX_NEXT;
 }
 
+/* Only a message's end is acknowledged, unless the message takes its time */
+static emu_rx_verdict_t emu_rx_acknowledge_part(emu_rx_t *rx, uint32_t last)
+{
+    if (!emu_pkt_wants_ack(rx->pkt)) {
+        return EMU_RX_DROP;
+    }
+
+    rx->rsp->type       = EMU_RSP_ACK;
+    rx->rsp->psn        = last;
+    rx->rsp->is_partial = 1;
+    return EMU_RX_REPLY;
+}
+
 static emu_rx_verdict_t emu_rx_acknowledge(emu_rx_t *rx)
 {
     emu_pkt_t *pkt = rx->pkt;
@@ -165,11 +178,11 @@ static emu_rx_verdict_t emu_rx_acknowledge(emu_rx_t *rx)
     if (emu_unlikely(rx->ctx->resp_num_early > 0)) {
         is_end |= emu_rx_absorb_early(rx, &last);
     }
-    if (!is_end && !emu_pkt_wants_ack(pkt)) {
-        return EMU_RX_DROP; /* only a message's end is acknowledged */
+    if (!is_end) {
+        return emu_rx_acknowledge_part(rx, last);
     }
 
-    rx->rsp->executed = is_end;
+    rx->rsp->executed = 1;
     if ((pkt->kind == EMU_OP_SEND) || (pkt->kind == EMU_OP_WRITE)) {
         rx->rsp->type = EMU_RSP_ACK;
         rx->rsp->psn  = last;

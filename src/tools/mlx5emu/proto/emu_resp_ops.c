@@ -512,6 +512,7 @@ emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx)
             return EMU_RX_DROP;
         }
         emu_rx_trace(rx, 0);
+        rx->rsp->is_partial = !(rx->pkt->flags & EMU_PKT_LAST);
         rx->rsp->type = EMU_RSP_ACK;
         rx->rsp->psn  = emu_psn_add(rx->ctx->resp_psn, EMU_PSN_MASK);
         return EMU_RX_REPLY;

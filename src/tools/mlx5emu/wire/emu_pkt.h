@@ -96,6 +96,7 @@ typedef struct emu_rsp {
     uint8_t  executed;         /* a whole operation was executed just now */
     uint8_t  has_gap;          /* reads: later packets came, which shows
                                   that some are missing */
+    uint8_t  is_partial;       /* acknowledges a message that goes on */
     uint32_t psn;
     uint32_t num_psn;          /* reads */
     uint64_t value;            /* atomics: what was in memory */
