@@ -145,7 +145,7 @@ UCS_TEST_F(test_emu_check, too_short) {
 UCS_TEST_F(test_emu_check, out_of_order) {
     entry(1, 2, 0x1000, 8);
     entry(1, 1, 0x1000, 8);
-    expect(CTL_FAILED, "behind a later one");
+    expect(CTL_FAILED, "after a later one");
 }
 
 UCS_TEST_F(test_emu_check, duplicate_of_nothing) {
@@ -250,7 +250,7 @@ UCS_TEST_F(test_emu_check, out_of_order_too_long) {
 UCS_TEST_F(test_emu_check, behind_an_out_of_order_one) {
     entry(1, 5, 0x1000, 8, EMU_TRACE_FLAG_OOO);
     entry(1, 4, 0x2000, 8);
-    expect(CTL_FAILED, "behind a later one");
+    expect(CTL_FAILED, "after a later one");
 }
 
 /* Nothing was executed */

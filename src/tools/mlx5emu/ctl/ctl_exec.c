@@ -301,6 +301,6 @@ const ctl_verb_t ctl_verb_exec = {
     "The command takes the place of mlx5emu (with --require-fired, mlx5emu"
     " waits for\nit), so its exit status is the command's.  It sees the"
     " emulated devices of the\nhost, and none of this machine's.  With"
-    " MLX5EMU_EXPLAIN=1 in its environment, calls\nthat fail since something is"
-    " not modelled tell on stderr what that is.\n"
+    " MLX5EMU_EXPLAIN=1 in its environment, calls\nthat fail because something"
+    " is not modelled print this to stderr.\n"
 };

@@ -142,7 +142,7 @@ const ctl_verb_t ctl_verb_link = {
     .details =
     "  -n NAME  Name of the fabric\n\n"
     "  down     Packets are lost both ways, programs get a port event\n"
-    "  silent   Packets are lost both ways, and nothing tells\n"
+    "  silent   Packets are lost both ways, without an event\n"
     "  up       Packets pass; programs get a port event if the link was down\n"
     "  flap     Down and up over and over, until another state is set. DUTY is"
     "\n           the part of each PERIOD that it is up (0.5)\n"

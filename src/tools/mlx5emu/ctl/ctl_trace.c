@@ -397,9 +397,9 @@ const ctl_verb_t ctl_verb_trace = {
     "  --json        One JSON object a line\n"
     "  --follow, -f  Go on until interrupted\n"
     "  --from N      Begin with entry N\n"
-    "  --check       Print no entries, but judge them: each request executed\n"
-    "                once at most, without a gap, in the order of posting;"
+    "  --check       Print no entries, but check them: each request executed\n"
+    "                at most once, without a gap, in the order of posting;"
     " exit\n                status 1 if not\n\n"
-    "Exit status 3 tells that entries were overwritten before they could be"
+    "Exit status 3 means that entries were overwritten before they could be"
     " read.\n"
 };

@@ -150,7 +150,7 @@ static void ctl_check_order(ctl_check_t *check, ctl_check_item_t *qp,
     if (entry->id >= qp->done) {
         qp->done = entry->id;
     } else if (!(entry->flags & EMU_TRACE_FLAG_OOO)) {
-        ctl_check_error(check, entry, "was executed behind a later one of its"
+        ctl_check_error(check, entry, "was executed after a later one of its"
                         " queue pair");
     }
 }

@@ -366,7 +366,7 @@ const ctl_verb_t ctl_verb_up = {
     "                 The subnet manager's bound of a packet's lifetime, as ports\n"
     "                 report it: 4.096 us x 2^N, from 0 to 31 (18, OpenSM's default)\n"
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
-    "                 atomicity; otherwise each is a NIC of its own\n"
+    "                 atomicity; otherwise each is a separate NIC\n"
     "  --no-devx      Devices have no DEVX: programs fall back to what verbs\n"
     "                 offer, without atomics of 4 bytes or with masks\n"
     "  --reuse-qpns   A new queue pair may have the number of one that is gone\n"

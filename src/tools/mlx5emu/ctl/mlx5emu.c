@@ -32,13 +32,13 @@ static int ctl_help_all(FILE *stream)
 
     fprintf(stream,
             "\n-n NAME selects one of several fabrics (\"" CTL_DEFAULT_NAME
-            "\" otherwise; within exec, the\nsame fabric).  \"" CTL_PROGRAM
-            " VERB --help\" and the manual page tell the rest.\n\n"
+            "\" otherwise; within exec, the\nsame fabric).  See \"" CTL_PROGRAM
+            " VERB --help\" and the manual page.\n\n"
             "  " CTL_PROGRAM " up --hosts 2 --links 2\n"
             "  " CTL_PROGRAM " exec 0 -- ibv_devinfo\n"
             "  " CTL_PROGRAM " link 0:0 down\n"
             "  " CTL_PROGRAM " down\n\n"
-            CTL_PROGRAM " --version tells the version.\n");
+            CTL_PROGRAM " --version prints the version.\n");
     return CTL_OK;
 }
 

@@ -113,7 +113,7 @@ static int emu_fault_parse_flap_value(emu_fault_parser_t *p, const char *name,
     if (at != NULL) {
         *at++ = '\0';
         if (emu_fault_read_port(at, &p->rule.at_host, &p->rule.at_link)) {
-            return emu_fault_fail(p, "%s=%s: expected HOST:LINK behind the @",
+            return emu_fault_fail(p, "%s=%s: expected HOST:LINK after the @",
                                   name, value);
         }
     }
@@ -127,7 +127,7 @@ int emu_fault_parse_action(emu_fault_parser_t *p, unsigned action,
 {
     if (p->have_action) {
         return emu_fault_fail(p, "a rule has one action, and \"%s\" is a "
-                              "second one: make it a rule of its own", name);
+                              "second one: put it into its own rule", name);
     }
 
     p->have_action = 1;

@@ -31,7 +31,7 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .values    = EMU_QUIRK_OOO_VALUES,
         .what      = "some packets of writes, percent of them, are overtaken by"
                      " up to so many packets of their queue pair for up to that"
-                     " time, and are placed behind them; on service levels 0"
+                     " time, and are placed after them; on service levels 0"
                      " to 7; with \"loopback\" also within a port",
         .real      = "adaptive routing, ConnectX-5 and later, RC and DC",
         .source    = EMU_QUIRK_OOO_SOURCE
@@ -60,7 +60,7 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                      " and it may still be in the NIC or on the bus",
         .source    = "InfiniBand specification, volume 1, 9.5, transaction"
                      " ordering: a responder's program may rely on a write only"
-                     " behind a later receive completion or atomic"
+                     " after a later receive completion or atomic"
     },
     [EMU_QUIRK_PSN_LOST] = {
         .name   = "psn-lost",
@@ -95,8 +95,8 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .scope  = EMU_QUIRK_SCOPE_LINK,
         .values = {{"time", 1, 200000000, 1000, 60000000000},
                    {"lies", 0, 0, 0, 1}},
-        .what   = "a NIC that raises DEVICE_FATAL goes on sending, placing writes"
-                  " and completing for so long, though every command fails; with"
+        .what   = "a NIC that raises DEVICE_FATAL continues sending, placing writes"
+                  " and completing for this time, though every command fails; with"
                   " \"lies\" a transition to RESET or ERR seems to succeed and"
                   " does nothing",
         .real   = "mlx5 raises the event before it resets the device, and answers"
