@@ -13,6 +13,9 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
@@ -135,18 +138,24 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     return UCS_OK;
 }
 
-void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
+/* Its completions and errors are not the endpoint's any more */
+static void uct_varuna_lane_forget(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
     khiter_t iter;
 
+    iter = kh_get(uct_varuna_inner_eps, &requester->inner_eps, (uintptr_t)lane->ep);
+    ucs_assert(iter != kh_end(&requester->inner_eps));
+    kh_del(uct_varuna_inner_eps, &requester->inner_eps, iter);
+}
+
+void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
+{
     if (lane->ep == NULL) {
         return;
     }
 
-    iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
-    ucs_assert(iter != kh_end(&uct_varuna_requester(iface)->inner_eps));
-    kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
+    uct_varuna_lane_forget(ep, lane);
     uct_ep_destroy(lane->ep);
     lane->ep = NULL;
 }
@@ -197,8 +206,18 @@ void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep)
 
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
 {
+    uct_varuna_lane_t *lane = &ep->next.lane;
+
     uct_varuna_ep_connect_ended(ep);
-    uct_varuna_lane_destroy(ep, &ep->next.lane);
+    if ((lane->ep != NULL) && !uct_varuna_mlx5_is_drained(lane->ep, lane->kind)) {
+        /* The completion of its first write may be there, and is not polled yet */
+        uct_varuna_lane_forget(ep, lane);
+        uct_varuna_compat_ep_invalidate(lane->ep);
+        uct_varuna_grave_bury(uct_varuna_ep_iface(ep), lane->ep, lane->kind, NULL, NULL);
+        lane->ep = NULL;
+    }
+
+    uct_varuna_lane_destroy(ep, lane);
     ep->next.proving = 0;
     ep->next.ready  = 0;
     ep->next.spare  = 0;

@@ -10,6 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
@@ -734,4 +735,22 @@ UCS_TEST_F(test_varuna_recovery, new_lane_fails_during_a_swap) {
     EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
     EXPECT_EQ(0u, lane(1, UCT_VARUNA_LANE_RC).eps.size());
     lane(0).complete();
+}
+
+/* A completion of its first write may be there: UCX ends the process if it finds one of an
+ * endpoint that is gone */
+UCS_TEST_F(test_varuna_recovery, connection_with_work_is_drained_before_it_is_destroyed) {
+    fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+    open();
+    connect_rc(0);
+    ASSERT_EQ(1u, rc.eps.size());
+    rc.is_drained = false;
+    uct_varuna_ep_drop_next(ep);
+    EXPECT_TRUE(ep->next.lane.ep == NULL);
+    ASSERT_EQ(1u, rc.eps.size());
+    EXPECT_TRUE(rc.eps[0]->in_err);
+    rc.is_drained = true;
+    uct_varuna_graves_progress(host->iface());
+    EXPECT_EQ(0u, rc.eps.size());
 }
