@@ -18,9 +18,12 @@
 #include <uct/ib/varuna/responder/varuna_gap.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 
-#define UCT_VARUNA_PACE_CALLS        64   /* progress calls between clock reads,
-                                             at most */
-#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus */
+#define UCT_VARUNA_PACE_CALLS        256  /* progress calls between slow-path work, at
+                                             most */
+#define UCT_VARUNA_BEAT_CALLS        64   /* ... that make the application beat */
+#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus and the clock */
+#define UCT_VARUNA_UNASKED           8    /* times slow-path work is done unasked,
+                                             the responder's once */
 #define UCT_VARUNA_BUS_HOT           64   /* calls that poll the bus after each message */
 
 /* The next @a calls end with slow-path work */
@@ -55,8 +58,8 @@ static void uct_varuna_iface_pace(uct_varuna_tl_iface_t *iface, ucs_time_t now)
     int is_early             = (iface->pace.countdown + iface->pace.left) > 0;
     ucs_time_t elapsed       = now - iface->pace.start;
 
-    iface->pace.beat_calls += is_early ? UCT_VARUNA_PACE_CALLS : iface->pace.calls;
-    if (iface->pace.beat_calls >= UCT_VARUNA_PACE_CALLS) {
+    iface->pace.beat_calls += is_early ? UCT_VARUNA_BEAT_CALLS : iface->pace.calls;
+    if (iface->pace.beat_calls >= UCT_VARUNA_BEAT_CALLS) {
         iface->pace.beat_calls = 0;
         __atomic_store_n(&base->app_beat, base->app_beat + 1, __ATOMIC_RELAXED);
     }
@@ -90,14 +93,20 @@ static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t 
     uct_varuna_requester_t *requester = &iface->super;
     uct_varuna_iface_t *base          = &requester->super;
     ucs_time_t now;
+    int is_asked;
 
     /* What is stored from now on sets it again */
-    __atomic_store_n(&base->has_slow, 0, __ATOMIC_SEQ_CST);
+    is_asked = __atomic_exchange_n(&base->has_slow, 0, __ATOMIC_SEQ_CST);
 
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
-    uct_varuna_ctl_dispatch(base->ctl);
-    uct_varuna_responder_progress(base->responder);
+    if (uct_varuna_ctl_has_events(base->ctl)) {
+        uct_varuna_ctl_dispatch(base->ctl);
+    }
+
+    if (is_asked || ((++iface->pace.unasked % UCT_VARUNA_UNASKED) == 0)) {
+        uct_varuna_responder_progress(base->responder);
+    }
 
     if (ucs_unlikely(base->want_dry)) {
         uct_varuna_lanes_poll_dry(base);
@@ -136,6 +145,13 @@ static void uct_varuna_iface_pace_bus(uct_varuna_tl_iface_t *iface)
     }
 }
 
+/* The application calls progress less often than before */
+static int uct_varuna_iface_pace_is_late(const uct_varuna_tl_iface_t *iface)
+{
+    return (ucs_get_time() - iface->pace.start) >=
+           ucs_time_from_sec(UCT_VARUNA_SCAN_PERIOD);
+}
+
 /* What the bus brings may be slow-path work */
 static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_iface_t *iface)
 {
@@ -147,13 +163,33 @@ static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_ifac
 
     uct_varuna_iface_pace_bus(iface);
     if (!__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) &&
-        (iface->pace.left > 0)) {
+        (iface->pace.left > 0) && !uct_varuna_iface_pace_is_late(iface)) {
         uct_varuna_iface_pace_set(iface, iface->pace.left);
         return 0;
     }
 
     uct_varuna_iface_progress_slow(iface);
+    if (iface->pace.calls > UCT_VARUNA_BUS_CALLS) {
+        return 0; /* Soon it is each lane's turn */
+    }
+
     return uct_varuna_lanes_progress(base);
+}
+
+/* Every eighth call, and while there is slow-path work */
+static UCS_F_NOINLINE unsigned
+uct_varuna_iface_progress_eighth(uct_varuna_tl_iface_t *iface)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+    unsigned count           = 0;
+
+    if (__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
+        (iface->pace.countdown == 0)) {
+        count = uct_varuna_iface_progress_more(iface);
+    }
+
+    count += uct_varuna_lanes_poll(base);
+    return count + uct_varuna_lanes_poll_standby(base);
 }
 
 /* In most calls: is there slow-path work, and has a lane something? */
@@ -161,14 +197,14 @@ static UCS_F_ALWAYS_INLINE unsigned
 uct_varuna_iface_progress_inline(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_iface_t *base = &iface->super.super;
-    unsigned count           = 0;
 
+    UCS_STATIC_ASSERT((UCT_VARUNA_BUS_CALLS % UCT_VARUNA_STANDBY_POLLS) == 0);
     if (ucs_unlikely(__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
-                     (--iface->pace.countdown == 0))) {
-        count = uct_varuna_iface_progress_more(iface);
+                     ((--iface->pace.countdown % UCT_VARUNA_STANDBY_POLLS) == 0))) {
+        return uct_varuna_iface_progress_eighth(iface);
     }
 
-    return count + uct_varuna_lanes_poll(base);
+    return uct_varuna_lanes_poll(base);
 }
 
 static unsigned uct_varuna_iface_progress_cb(void *arg)

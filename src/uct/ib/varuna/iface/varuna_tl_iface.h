@@ -48,6 +48,8 @@ typedef struct uct_varuna_tl_iface {
         ucs_time_t             start;         /* When the countdown began */
         unsigned               received;      /* Messages of the bus, last seen */
         unsigned               hot;           /* Calls in which the bus is polled */
+        unsigned               unasked;       /* Times nobody has asked for slow-path
+                                                 work */
     } pace;                                   /* varuna_progress.c */
     int                        event_fd;      /* epoll over inner fds, or -1 */
     struct {

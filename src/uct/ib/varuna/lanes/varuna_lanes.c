@@ -145,14 +145,13 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
 }
 
 /* Handlers may change which lanes carry traffic */
-unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found)
+unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface)
 {
-    uint32_t more  = iface->poll.more;
+    uint32_t busy  = iface->poll.busy;
     unsigned count = 0;
-    unsigned lane;
+    unsigned lane, found;
 
-    uct_varuna_lanes_account(iface, ucs_ffs32(iface->poll.busy), found);
-    ucs_for_each_bit(lane, more) {
+    ucs_for_each_bit(lane, busy) {
         found  = uct_varuna_mlx5_poll(iface->poll.inner[lane]);
         count += found;
         uct_varuna_lanes_account(iface, lane, found);

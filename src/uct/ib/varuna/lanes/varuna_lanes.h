@@ -114,7 +114,6 @@ struct uct_varuna_iface {
         uct_iface_h            first;
         uint8_t                next;          /* Of the others, the next one */
         uint8_t                num_lanes;
-        uint32_t               calls;
         uint16_t               idle[UCT_VARUNA_MAX_LANES]; /* Calls in which nothing
                                                  was found */
         uct_iface_h            inner[UCT_VARUNA_MAX_LANES];
@@ -191,33 +190,27 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
 /** Progress all inner interfaces. @return Number of events. */
 unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
 
-/** Several lanes carry traffic: poll the others. @a found: on the first one. */
-unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface, unsigned found);
+/** Several lanes carry traffic: poll them. */
+unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface);
 
 /** Poll one of those that seem to carry no traffic. */
 unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface);
 
 /**
- * Progress the inner interfaces that carry traffic, and in every eighth call one of the
- * others. One carries traffic from the call in which something is found on it. After
- * uct_varuna_lanes_event_arm(), all count as such for some calls, so that progress
- * finds what has woken the caller.
+ * Progress the inner interfaces that carry traffic. One carries traffic from the call in
+ * which something is found on it; the caller polls one of the others in every eighth
+ * call. After uct_varuna_lanes_event_arm(), all count as such for some calls, so that
+ * progress finds what has woken the caller.
  *
  * @return Number of events.
  */
 static UCS_F_ALWAYS_INLINE unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface)
 {
-    unsigned count = uct_varuna_mlx5_poll(iface->poll.first);
-
     if (ucs_unlikely(iface->poll.more != 0)) {
-        count += uct_varuna_lanes_poll_busy(iface, count);
+        return uct_varuna_lanes_poll_busy(iface);
     }
 
-    if (ucs_unlikely((++iface->poll.calls % UCT_VARUNA_STANDBY_POLLS) == 0)) {
-        count += uct_varuna_lanes_poll_standby(iface);
-    }
-
-    return count;
+    return uct_varuna_mlx5_poll(iface->poll.first);
 }
 
 /** The lanes are open: poll all of them at first. */

@@ -127,18 +127,65 @@ static void uct_varuna_am_deliver_held(uct_varuna_responder_t *resp,
     }
 }
 
+/* What has no target, comes in the wrong order, or for a target that is lost */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_am_exception(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
+                        const uct_varuna_am_hdr_t *hdr, size_t length)
+{
+    if (target == NULL) {
+        ++resp->stats.unexpected;
+        ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
+                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
+    } else if (!target->broken) {
+        uct_varuna_am_unordered(resp, target, hdr->seq,
+                                hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS), hdr + 1,
+                                length - sizeof(*hdr));
+    } else if (target->orphan) {
+        uct_varuna_orphan_message(resp, target);
+    }
+
+    return UCS_OK;
+}
+
+/* The user keeps the descriptor, or messages are held that can be delivered now */
+static UCS_F_NOINLINE void
+uct_varuna_am_delivered(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
+                        void *data, ucs_status_t status)
+{
+    void *desc;
+
+    if (status == UCS_INPROGRESS) {
+        desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
+                                                  uct_varuna_am_hdr_t) -
+                                                  resp->iface->rx_headroom);
+        uct_recv_desc(desc) = &resp->received.release_desc;
+    }
+
+    if (target->held.num > 0) {
+        uct_varuna_am_deliver_held(resp, target);
+    }
+}
+
+/* As uct_iface_invoke_am(), without its assertion: the inner interface has it */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t length,
+                   unsigned flags)
+{
+    const uct_am_handler_t *handler = &iface->super.am[id];
+
+    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM, 1);
+    UCS_STATS_UPDATE_COUNTER(iface->super.stats, UCT_IFACE_STAT_RX_AM_BYTES, length);
+    return handler->cb(handler->arg, data, length, flags);
+}
+
 ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
                                    unsigned flags)
 {
-    uct_varuna_lane_iface_t *lane  = arg;
-    uct_varuna_iface_t *iface      = lane->iface;
+    uct_varuna_iface_t *iface      = ((uct_varuna_lane_iface_t*)arg)->iface;
     uct_varuna_responder_t *resp   = iface->responder;
     const uct_varuna_am_hdr_t *hdr = data;
     uct_varuna_target_t *target;
     ucs_status_t status;
-    uint8_t am_id;
-    uint32_t seq;
-    void *desc;
 
     if (ucs_unlikely(length < sizeof(*hdr))) {
         ucs_diag("rc_varuna: dropped a message of %zu bytes: too short", length);
@@ -150,39 +197,17 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     }
 
     target = uct_varuna_am_target(resp, hdr->target >> UCT_VARUNA_AM_ID_BITS);
-    if (ucs_unlikely(target == NULL)) {
-        ++resp->stats.unexpected;
-        ucs_debug("rc_varuna: dropped a message to unknown target 0x%x",
-                  hdr->target >> UCT_VARUNA_AM_ID_BITS);
-        return UCS_OK;
-    }
-
-    am_id   = hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS);
-    seq     = hdr->seq;
-    data    = UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr));
-    length -= sizeof(*hdr);
-    if (ucs_unlikely(target->broken)) {
-        if (target->orphan) {
-            uct_varuna_orphan_message(resp, target);
-        }
-        return UCS_OK;
-    }
-
-    if (ucs_unlikely(seq != target->next_seq)) {
-        uct_varuna_am_unordered(resp, target, seq, am_id, data, length);
-        return UCS_OK;
+    if (ucs_unlikely((target == NULL) || target->broken ||
+                     (hdr->seq != target->next_seq))) {
+        return uct_varuna_am_exception(resp, target, hdr, length);
     }
 
     ++target->next_seq;
-    status = uct_iface_invoke_am(&iface->super, am_id, data, length, flags);
-    if (status == UCS_INPROGRESS) {
-        desc                = UCS_PTR_BYTE_OFFSET(data,
-                                                  -(ptrdiff_t)iface->rx_headroom);
-        uct_recv_desc(desc) = &resp->received.release_desc;
-    }
-
-    if (ucs_unlikely(target->held.num > 0)) {
-        uct_varuna_am_deliver_held(resp, target);
+    status = uct_varuna_am_call(iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
+                                UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr)),
+                                length - sizeof(*hdr), flags);
+    if (ucs_unlikely((status != UCS_OK) || (target->held.num > 0))) {
+        uct_varuna_am_delivered(resp, target, data, status);
     }
 
     return status;

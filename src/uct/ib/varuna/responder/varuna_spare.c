@@ -113,13 +113,18 @@ void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
 }
 
 /* Destroy what the async context has dropped. */
-static void uct_varuna_spares_reap(uct_varuna_responder_t *resp)
+static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
 {
     uct_varuna_old_ep_t *old;
     ucs_list_link_t list;
 
+    if (is_last) {
+        uct_varuna_ctl_lock(resp->ctl);
+    } else if (!uct_varuna_ctl_try_lock(resp->ctl)) {
+        return; /* The next call finds them */
+    }
+
     ucs_list_head_init(&list);
-    uct_varuna_ctl_lock(resp->ctl);
     ucs_list_splice_tail(&list, &resp->spares.old);
     ucs_list_head_init(&resp->spares.old);
     uct_varuna_ctl_unlock(resp->ctl);
@@ -136,7 +141,7 @@ void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
     uct_varuna_spares_t *spares = &resp->spares;
     unsigned link;
 
-    uct_varuna_spares_reap(resp);
+    uct_varuna_spares_reap(resp, 1);
     for (link = 0; link < resp->ctl->num_links; ++link) {
         while (spares->count[link] > 0) {
             /* Nothing was ever posted on it, so nothing is to be drained */
@@ -152,7 +157,7 @@ void uct_varuna_spares_progress(uct_varuna_responder_t *resp)
 {
     unsigned link, count;
 
-    uct_varuna_spares_reap(resp);
+    uct_varuna_spares_reap(resp, 0);
     for (link = 0; link < resp->ctl->num_links; ++link) {
         count = __atomic_load_n(&resp->spares.count[link], __ATOMIC_RELAXED);
         if (count < resp->iface->config.spare_qps) {
@@ -171,6 +176,7 @@ uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link)
 
     __atomic_store_n(&spares->count[link], spares->count[link] - 1,
                      __ATOMIC_RELAXED);
+    uct_varuna_iface_set_slow(resp->iface); /* The main thread makes another one */
     return spares->eps[link][spares->count[link]];
 }
 
