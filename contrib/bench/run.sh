@@ -3,6 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # usage: contrib/bench/run.sh [-c] [-i | -t] [-n ITERATIONS] [-r REPEATS] [-s] [-k]
+#                             [-o OPTION=VALUE]
 #
 # Measures the cost of rc_varuna relative to UCX's own rc_mlx5, on emulated NICs. Prints
 #
@@ -27,6 +28,8 @@
 #   -s             short: few operations, and one case in the third table, to
 #                  check that everything works
 #   -k             keep the logs and profiles
+#   -o OPTION=VALUE  set an option of UCX; may be repeated. UCX_RC_VARUNA_SPARE_QPS=0
+#                  makes the puts of rc_varuna stay on DC
 #
 # Doorbells are stores of 8 bytes. By default UCX copies a request to the NIC's register
 # with the CPU's longest stores, which valgrind hides from the emulator.
@@ -44,13 +47,15 @@ times=yes
 check=no
 short=no
 keep=no
+options=()
 [ "${1:-}" != --help ] || set -- -h
-while getopts cin:r:tskh opt; do
+while getopts cin:o:r:tskh opt; do
     case $opt in
     c) check=yes times=no ;;
     i) times=no ;;
     t) instructions=no ;;
     n) iterations=$OPTARG ;;
+    o) options+=("$OPTARG") ;;
     r) repeats=$OPTARG ;;
     s) short=yes ;;
     k) keep=yes ;;
@@ -109,7 +114,7 @@ if [ $short = yes ] || [ $check = yes ]; then
 fi
 
 unset "${!UCX_@}"
-export UCX_RC_MLX5_MMIO_MODE=db UCX_DC_MLX5_MMIO_MODE=db
+export UCX_RC_MLX5_MMIO_MODE=db UCX_DC_MLX5_MMIO_MODE=db "${options[@]}"
 
 # rc_varuna's settings of its lanes, so that the first table compares equal settings
 alike=(UCX_IB_PCI_RELAXED_ORDERING=off)

@@ -51,6 +51,16 @@ test_limits_are_checked() {
     done
 }
 
+# On DC, too, a put and its log entry share a doorbell: all but the first one of a batch,
+# which has no DCI yet
+test_doorbells_of_dc() {
+    timeout 300 "$bench/run.sh" -t -s -o UCX_RC_VARUNA_SPARE_QPS=0 >out 2>err ||
+        fail "$(tail -n 5 err)"
+    grep -E '^ *rc_varuna ' out >rows
+    table 1 2
+    awk '{ exit !($2 >= 1 && $2 < 1.1 && $3 == 2) }' rows || fail "$(cat out)"
+}
+
 # A compare and swap of mode extended takes one round trip and four requests. One of
 # mode proxy takes at most half a message if 16 are in flight
 test_atomics() {

@@ -24,7 +24,8 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     req->ep        = ep;
     req->user_comp = comp;
     req->length    = 0;
-    req->flags     = 0;
+    req->flags     = (type >= UCT_VARUNA_REQ_AMO_BODY) ?
+                     UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
     req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;

@@ -13,6 +13,7 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
+#include "varuna_post.h"
 #include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>
@@ -75,18 +76,20 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
     uct_varuna_req_t *req  = ep->hot.reqs.tail;
     uct_completion_t *comp = req->user_comp;
 
-    if (ucs_unlikely((req->flags & UCT_VARUNA_REQ_FLAG_FIRST) || (ep->owed != NULL) ||
-                     (req->type >= UCT_VARUNA_REQ_AMO_BODY))) {
-        uct_varuna_req_retire_special(ep, req);
-    }
-
     --ep->hot.num_reqs;
     --uct_varuna_ep_requester(ep)->outstanding;
     ep->hot.num_reads -= (req->type == UCT_VARUNA_REQ_GET_BCOPY) ||
                          (req->type == UCT_VARUNA_REQ_GET_ZCOPY);
-    ucs_assert((req != ep->hot.last_silent) || (ep->hot.silent == 0));
-    uct_varuna_req_release(req);
-    uct_varuna_ring_pull(&ep->hot.reqs);
+    if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
+        uct_varuna_ring_pull_plain(&ep->hot.reqs);
+    } else {
+        uct_varuna_req_release(req);
+        if (req->flags & (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_SPECIAL)) {
+            uct_varuna_req_retire_special(ep, req);
+        }
+        uct_varuna_ring_pull(&ep->hot.reqs);
+    }
+
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
@@ -119,6 +122,9 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         req->ep = NULL;
+        if (req->type == UCT_VARUNA_REQ_GET_BCOPY) {
+            req->get.cb = uct_varuna_req_unpack_nothing;
+        }
     }
 
     if (ep->compare.read != NULL) {

@@ -13,6 +13,7 @@
 #include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/datastruct/queue.h>
 
@@ -55,8 +56,15 @@ enum {
     UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9), /* Its completion is the first of
                                                   the new lane */
     UCT_VARUNA_REQ_FLAG_BCOPY    = UCS_BIT(10), /* It has a packing buffer */
-    UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11) /* Of its slab, varuna_ring.h */
+    UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11), /* Of its slab, varuna_ring.h */
+    UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12)  /* More is to be done when it retires:
+                                                  AMO_xx, or its log write was owed */
 };
+
+/* What distinguishes a request that retires from a plain one */
+#define UCT_VARUNA_REQ_FLAGS_NOT_PLAIN \
+    (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | \
+     UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL)
 
 /* The saved request: all that a repeat needs. It takes as many cache lines as its type
  * fills; any lane looks only at the first one when it completes. */
@@ -86,10 +94,7 @@ struct uct_varuna_req {
     union {
         void                   *bcopy;    /* From uct_varuna_requester(iface)->bcopy_mp */
         ucs_queue_elem_t       queue;     /* A flush, in ep->amo.flushes */
-        struct {
-            uct_unpack_callback_t cb;
-            void               *arg;
-        } get;
+        uct_varuna_mlx5_read_t get;
         struct {
             uint64_t           value;
             uint64_t           compare;

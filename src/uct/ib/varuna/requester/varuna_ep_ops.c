@@ -34,7 +34,11 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     req->length = length;
-    memcpy(req->data, buffer, length);
+    if (ucs_likely(length == sizeof(uint64_t))) {
+        memcpy(req->data, buffer, sizeof(uint64_t));
+    } else {
+        memcpy(req->data, buffer, length);
+    }
     status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
     return status;

@@ -31,6 +31,10 @@ uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
                             req->remote_addr, uct_varuna_req_rkey(req), comp);
 }
 
+void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length)
+{
+}
+
 void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
 {
     uct_varuna_req_t *req = arg;
@@ -258,10 +262,8 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 
     /* The operation and its log entry share one doorbell */
     is_logged = info->logged && ep->hot.logged;
-    fused     = is_logged && (ep->lane.kind == UCT_VARUNA_LANE_RC);
-    if (fused) {
-        uct_varuna_mlx5_bell_hold(ep->lane.ep, &bell);
-    }
+    fused     = is_logged &&
+                uct_varuna_mlx5_bell_hold(ep->lane.ep, ep->lane.kind, &bell);
 
     status = uct_varuna_req_posts[req->type](req, comp);
     if (ucs_unlikely(UCS_STATUS_IS_ERR(status))) {
@@ -284,6 +286,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         }
 
         if (ucs_unlikely(status != UCS_OK)) {
+            req->flags  |= UCT_VARUNA_REQ_FLAG_SPECIAL;
             ep->owed     = req; /* Posted by the next step, or recovered */
             ep->hot.gate = 1;
             uct_varuna_ep_add_work(ep);

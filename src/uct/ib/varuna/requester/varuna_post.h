@@ -42,4 +42,7 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
  *  was canceled. */
 void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
 
+/** Of a read whose endpoint is gone. */
+void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length);
+
 #endif

@@ -53,6 +53,27 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
     return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
 }
 
+/* More than what rc_mlx5 and we put before a message */
+#define UCT_VARUNA_AM_OVERHEAD       64
+
+/* The same, for requests of a known type of which most take one packet */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                               uint32_t mtu)
+{
+    size_t length = req->length;
+
+    if (type == UCT_VARUNA_REQ_AM_ZCOPY) {
+        length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
+    }
+
+    return ucs_likely((length <= mtu) || (mtu == 0)) ? 1 :
+           uct_varuna_req_num_psns(req, mtu);
+}
+
+/* IBV_MTU_256 */
+#define UCT_VARUNA_MIN_MTU           256
+
 /* Count what was posted. The inner lane's inline limits are below the smallest MTU, so
  * what is short takes one packet. */
 static UCS_F_ALWAYS_INLINE void
@@ -61,6 +82,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 {
     uint32_t num_psns = 1;
 
+    UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
     if (comp == NULL) {
         ep->hot.last_silent = req;
@@ -69,9 +91,8 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if ((type != UCT_VARUNA_REQ_PUT_SHORT) && (type != UCT_VARUNA_REQ_AM_SHORT) &&
-        (ep->lane.mtu != 0)) {
-        num_psns = uct_varuna_req_num_psns(req, ep->lane.mtu);
+    if ((type != UCT_VARUNA_REQ_PUT_SHORT) && (type != UCT_VARUNA_REQ_AM_SHORT)) {
+        num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
     }
 
     uct_varuna_lane_advance_psn(&ep->lane, num_psns);
@@ -179,8 +200,7 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                                           req->am.hdr.u64, req->data, req->length,
                                           comp);
     } else if (type == UCT_VARUNA_REQ_GET_BCOPY) {
-        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, uct_varuna_req_unpack, req,
-                                           req->length, req->remote_addr,
+        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, req->length, req->remote_addr,
                                            uct_varuna_req_rkey(req), comp);
     } else {
         uct_varuna_req_fill_iov(req, iov);

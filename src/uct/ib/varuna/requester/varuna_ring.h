@@ -84,6 +84,12 @@ uct_varuna_ring_push(uct_varuna_ep_t *ep, uct_varuna_req_t *req, size_t size)
     }
 }
 
+/** Take the oldest request from the ring: another one of its slab follows. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull_plain(uct_varuna_ring_t *ring)
+{
+    ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(ring->tail, ring->tail->size);
+}
+
 /** Take the oldest request from the ring. Its memory may be gone then. */
 static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull(uct_varuna_ring_t *ring)
 {
@@ -91,7 +97,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull(uct_varuna_ring_t *ring)
     uct_varuna_slab_end_t *end;
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAG_LAST))) {
-        ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(req, req->size);
+        uct_varuna_ring_pull_plain(ring);
         return;
     }
 

@@ -49,7 +49,7 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     req = ep->hot.reqs.head;
     uct_varuna_req_init(ep, req, type, comp);
     if (uct_varuna_ep_is_fenced(iface, ep)) {
-        req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
+        req->flags |= UCT_VARUNA_REQ_FLAG_FENCE;
     }
 
     return req;

@@ -39,19 +39,6 @@ int uct_varuna_mlx5_drain(uct_ep_h tl_ep, unsigned kind)
     return uct_varuna_mlx5_is_drained(tl_ep, kind);
 }
 
-/* Since 1.18 DCIs are in an array that grows. */
-static const uct_dc_dci_t *uct_varuna_mlx5_dci(const uct_dc_mlx5_ep_t *ep)
-{
-    uct_dc_mlx5_iface_t *iface = ucs_derived_of(ep->super.super.iface,
-                                                uct_dc_mlx5_iface_t);
-
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-    return uct_dc_mlx5_iface_dci(iface, ep->dci);
-#else
-    return &iface->tx.dcis[ep->dci];
-#endif
-}
-
 int uct_varuna_mlx5_get_mark(uct_ep_h tl_ep, unsigned kind, uint16_t *mark_p)
 {
     const uct_ib_mlx5_txwq_t *wq;

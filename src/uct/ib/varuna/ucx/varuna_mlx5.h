@@ -59,12 +59,12 @@ ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p,
                                          uint32_t *mtu_p);
 
 /**
- * The fused post: two WQEs of an RC endpoint with one doorbell (paper, section
+ * The fused post: two WQEs of an endpoint with one doorbell (paper, section
  * "Compacted and lightweight completion-log design"). Between hold and join, what
  * is posted only updates the doorbell record; between join and ring, the next post
  * rings for both.
  *
- *     uct_varuna_mlx5_bell_hold(ep, &bell);
+ *     uct_varuna_mlx5_bell_hold(ep, kind, &bell);
  *     post the operation              failed: uct_varuna_mlx5_bell_restore()
  *     uct_varuna_mlx5_bell_join(&bell);
  *     post its log entry
@@ -78,8 +78,9 @@ typedef struct uct_varuna_mlx5_bell {
     uint64_t                   stand_in[8]; /* For the register */
 } uct_varuna_mlx5_bell_t;
 
-/** Hold back the doorbell of what is posted next. */
-void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell);
+/** Hold back the doorbell of what is posted next. @return 0 if that is not possible: an
+ *  endpoint of DC has no DCI yet, and the first post gives it one. */
+int uct_varuna_mlx5_bell_hold(uct_ep_h ep, unsigned kind, uct_varuna_mlx5_bell_t *bell);
 
 /** The next post rings, also for what is held. */
 void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell);
@@ -126,10 +127,15 @@ ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *heade
                                       unsigned header_length, const uct_iov_t *iov,
                                       size_t iovcnt, uct_completion_t *comp);
 
+/* What becomes of the data of a read. It may be changed until the data has come. */
+typedef struct uct_varuna_mlx5_read {
+    uct_unpack_callback_t      cb;
+    void                       *arg;
+} uct_varuna_mlx5_read_t;
+
 /** The same as uct_ep_get_bcopy(); @a comp must be given. */
 ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read, size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp);
 
 /** The same as uct_ep_get_zcopy(); @a length is the sum of @a iov. */

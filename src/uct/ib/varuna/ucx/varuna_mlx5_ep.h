@@ -28,4 +28,17 @@ typedef uct_rc_mlx5_base_ep_t uct_varuna_mlx5_rc_ep_t;
 typedef uct_rc_mlx5_ep_t uct_varuna_mlx5_rc_ep_t;
 #endif
 
+/* The DCI of an endpoint that has one. Since 1.18 DCIs are in an array that grows. */
+static inline uct_dc_dci_t *uct_varuna_mlx5_dci(const uct_dc_mlx5_ep_t *ep)
+{
+    uct_dc_mlx5_iface_t *iface = ucs_derived_of(ep->super.super.iface,
+                                                uct_dc_mlx5_iface_t);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+    return uct_dc_mlx5_iface_dci(iface, ep->dci);
+#else
+    return &iface->tx.dcis[ep->dci];
+#endif
+}
+
 #endif

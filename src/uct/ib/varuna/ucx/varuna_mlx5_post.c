@@ -1,114 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Posting on rc_mlx5 endpoints: two requests with one doorbell, by functions of this
- * file or by UCX's. Both can be used in turns on one queue.
+ * Posting on rc_mlx5 endpoints: a request, or two with one doorbell. What UCX's functions
+ * post and what these post can follow each other.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include "varuna_mlx5.h"
-#include "varuna_mlx5_ep.h"
-
-/* Since 1.18 threads may share a register, which then has a lock. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
-{
-    return reg->mode == UCT_IB_MLX5_MMIO_MODE_DB_LOCK;
-}
-
-static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        ucs_spin_lock(&reg->db_lock);
-    }
-}
-
-static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        ucs_spin_unlock(&reg->db_lock);
-    }
-}
-#else
-static int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-    return 0;
-}
-
-static void uct_varuna_mlx5_reg_lock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-}
-
-static void uct_varuna_mlx5_reg_unlock(uct_ib_mlx5_mmio_reg_t *reg)
-{
-    (void)reg;
-}
-#endif
-
-/* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
- * BlueFlame would copy the second WQE alone, which is not the next in line. */
-static uct_ib_mlx5_mmio_reg_t *
-uct_varuna_mlx5_bell_stand_in(uct_varuna_mlx5_bell_t *bell)
-{
-    UCS_STATIC_ASSERT(sizeof(bell->stand_in) >= sizeof(uct_ib_mlx5_mmio_reg_t));
-    return (uct_ib_mlx5_mmio_reg_t*)bell->stand_in;
-}
-
-void uct_varuna_mlx5_bell_hold(uct_ep_h tl_ep, uct_varuna_mlx5_bell_t *bell)
-{
-    uct_varuna_mlx5_rc_ep_t *ep   = ucs_derived_of(tl_ep,
-                                                   uct_varuna_mlx5_rc_ep_t);
-    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
-
-    stand->mode     = UCT_IB_MLX5_MMIO_MODE_DB;
-    stand->addr.ptr = &bell->sink;
-    bell->wq        = &ep->tx.wq;
-    bell->reg       = ep->tx.wq.reg;
-    bell->ctrl      = ep->tx.wq.curr;
-    ep->tx.wq.reg   = stand;
-}
-
-void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
-{
-    uct_ib_mlx5_mmio_reg_t *stand = uct_varuna_mlx5_bell_stand_in(bell);
-    uct_ib_mlx5_mmio_reg_t *reg   = bell->reg;
-    uct_ib_mlx5_txwq_t *wq        = bell->wq;
-
-    if (uct_varuna_mlx5_reg_is_locked(reg)) {
-        wq->reg = reg; /* It rings by one 8-byte store, under its lock */
-    } else {
-        stand->addr = reg->addr;
-    }
-}
-
-static void uct_varuna_mlx5_reg_ring(uct_ib_mlx5_mmio_reg_t *reg,
-                                     const void *ctrl)
-{
-    /* The doorbell record was written when the WQE was posted */
-    ucs_memory_bus_store_fence();
-    uct_varuna_mlx5_reg_lock(reg);
-    *(volatile uint64_t*)reg->addr.ptr = *(volatile const uint64_t*)ctrl;
-    uct_varuna_mlx5_reg_unlock(reg);
-    ucs_memory_bus_store_fence();
-}
-
-void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
-{
-    uct_ib_mlx5_txwq_t *wq      = bell->wq;
-    uct_ib_mlx5_mmio_reg_t *reg = bell->reg;
-
-    wq->reg = reg;
-    if (ucs_unlikely(ring)) {
-        uct_varuna_mlx5_reg_ring(reg, bell->ctrl);
-    }
-
-    /* The two halves of the register take turns */
-    reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
-}
+#include "varuna_mlx5_reg.h"
 
 #if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
 
@@ -117,6 +18,13 @@ void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
     (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) + \
      sizeof(struct mlx5_wqe_inl_data_seg) + sizeof(uint64_t))
 
+/* Ours has one part */
+static UCS_F_ALWAYS_INLINE void uct_varuna_mlx5_complete(uct_completion_t *comp)
+{
+    ucs_assertv(comp->count == 1, "count=%d", comp->count);
+    comp->func(comp);
+}
+
 /* The handler of our operations in UCX's queue. When UCX purges that after an error, it
  * calls the user's completion itself, and then this without a response. */
 static void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
@@ -124,7 +32,7 @@ static void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
     if (ucs_likely(resp != NULL)) {
-        uct_invoke_completion(op->user_comp, UCS_OK);
+        uct_varuna_mlx5_complete(op->user_comp);
     }
 
     uct_rc_iface_put_send_op(op);
@@ -157,7 +65,6 @@ uct_varuna_mlx5_post_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
     return (ep->super.txqp.available > UCT_IB_MLX5_MAX_BB) &&
            (iface->super.tx.cq_available >
             (signed)iface->super.config.tx_moderation + UCT_IB_MLX5_MAX_BB) &&
-           (iface->super.tx.reads_available > 0) &&
            (ep->tx.wq.fi.fence_beat == iface->super.tx.fi.fence_beat) &&
            !ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_DATA);
 }
@@ -172,6 +79,19 @@ uct_varuna_mlx5_set_remote(struct mlx5_wqe_ctrl_seg *ctrl, uint64_t remote_addr,
 
     uct_ib_mlx5_ep_set_rdma_seg(raddr, remote_addr, uct_ib_md_direct_rkey(rkey));
     return raddr + 1;
+}
+
+/* Copy what follows the headers of a request. They and 8 bytes are in its first BB, which
+ * does not wrap. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_inline_copy(void *dst, const void *src, unsigned length,
+                            uct_ib_mlx5_txwq_t *wq)
+{
+    if (ucs_likely(length == sizeof(uint64_t))) {
+        memcpy(dst, src, sizeof(uint64_t));
+    } else {
+        uct_ib_mlx5_inline_copy(dst, src, length, wq);
+    }
 }
 
 /* @return The request that begins @a num_bb after the one at @a ctrl. */
@@ -327,11 +247,7 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
     inl = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     inl->byte_count = htonl(length | MLX5_INLINE_SEG);
-    if (ucs_likely(length == sizeof(uint64_t))) {
-        memcpy(inl + 1, buffer, sizeof(uint64_t)); /* The first BB does not wrap */
-    } else {
-        uct_ib_mlx5_inline_copy(inl + 1, buffer, length, post.wq);
-    }
+    uct_varuna_mlx5_inline_copy(inl + 1, buffer, length, post.wq);
 
     uct_varuna_mlx5_put_post(&post, sizeof(*post.data) +
                              sizeof(struct mlx5_wqe_raddr_seg) + sizeof(*inl) +
@@ -409,7 +325,7 @@ ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t heade
     am              = (uct_rc_mlx5_am_short_hdr_t*)(inl + 1);
     am->am_hdr      = header;
     uct_rc_mlx5_am_hdr_fill(&am->rc_hdr, id);
-    uct_ib_mlx5_inline_copy(am + 1, payload, length, post.wq);
+    uct_varuna_mlx5_inline_copy(am + 1, payload, length, post.wq);
     uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + sizeof(*inl) +
                                  sizeof(*am) + length, comp);
     return UCS_OK;
@@ -436,7 +352,7 @@ ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *he
     size            = ucs_align_up_pow2(sizeof(*inl) + sizeof(*am) + header_length,
                                         UCT_IB_MLX5_WQE_SEG_SIZE);
     uct_rc_mlx5_am_hdr_fill(am, id);
-    uct_ib_mlx5_inline_copy(am + 1, header, header_length, post.wq);
+    uct_varuna_mlx5_inline_copy(am + 1, header, header_length, post.wq);
     size           += uct_ib_mlx5_set_data_seg_iov(post.wq,
                                                    UCS_PTR_BYTE_OFFSET(inl, size),
                                                    iov, iovcnt);
@@ -451,11 +367,13 @@ static void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
     uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
     uct_rc_iface_t *iface          = ucs_container_of(ucs_mpool_obj_owner(desc),
                                                       uct_rc_iface_t, tx.mp);
+    const uct_varuna_mlx5_read_t *read;
 
     iface->tx.reads_completed += op->length;
     if (ucs_likely(resp != NULL)) {
-        desc->unpack_cb(op->unpack_arg, resp, op->length);
-        uct_invoke_completion(op->user_comp, UCS_OK);
+        read = op->unpack_arg;
+        read->cb(read->arg, resp, op->length);
+        uct_varuna_mlx5_complete(op->user_comp);
     } else {
         uct_rc_iface_update_reads(iface);
     }
@@ -475,7 +393,7 @@ static void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
 }
 
 ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void *arg,
+uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
 {
@@ -483,7 +401,8 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void 
     uct_varuna_mlx5_post_t post;
     void *dptr;
 
-    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep))) {
+    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+                     (post.iface->super.tx.reads_available <= 0))) {
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -493,11 +412,10 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack_cb, void 
     }
 
     desc->super.handler    = uct_varuna_mlx5_read_completed;
-    desc->super.unpack_arg = arg;
+    desc->super.unpack_arg = (void*)read;
     desc->super.user_comp  = comp;
     desc->super.length     = length;
     desc->super.sn         = post.wq->sw_pi;
-    desc->unpack_cb        = unpack_cb;
 
     dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     uct_ib_mlx5_set_data_seg(dptr, desc + 1, length, desc->lkey);
@@ -522,6 +440,7 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 
     if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
                      (iovcnt > UCT_RC_MLX5_RMA_MAX_IOV(0)) ||
+                     (post.iface->super.tx.reads_available <= 0) ||
                      (length <= post.iface->super.super.config.max_inl_cqe[
                                                                 UCT_IB_DIR_TX]))) {
         return UCS_ERR_UNSUPPORTED;
@@ -577,8 +496,7 @@ ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *heade
 }
 
 ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read, size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;

@@ -315,8 +315,9 @@ ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t 
     return (lane->sq_mtu == 0) ? UCS_ERR_UNSUPPORTED : UCS_OK;
 }
 
-void uct_varuna_mlx5_bell_hold(uct_ep_h ep, uct_varuna_mlx5_bell_t *bell)
+int uct_varuna_mlx5_bell_hold(uct_ep_h ep, unsigned kind, uct_varuna_mlx5_bell_t *bell)
 {
+    return 1;
 }
 
 void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
@@ -369,7 +370,7 @@ ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *heade
 }
 
 ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, uct_unpack_callback_t unpack_cb, void *arg,
+uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
 {

@@ -79,7 +79,7 @@ uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
     uct_varuna_req_set_remote(req, addr, rkey);
     req->length = length;
     if (ucs_unlikely(amo->fence)) {
-        req->flags = UCT_VARUNA_REQ_FLAG_FENCE;
+        req->flags |= UCT_VARUNA_REQ_FLAG_FENCE;
     }
 
     if (is_last) {
@@ -203,7 +203,7 @@ static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
     uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
 
-    uct_varuna_mlx5_bell_hold(amo->ep->lane.ep, &bell);
+    (void)uct_varuna_mlx5_bell_hold(amo->ep->lane.ep, UCT_VARUNA_LANE_RC, &bell);
     status = uct_varuna_amo_post_body(iface, amo);
     if (status != UCS_OK) {
         uct_varuna_mlx5_bell_restore(&bell, 0);
