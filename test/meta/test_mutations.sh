@@ -220,6 +220,14 @@ test_amo_raw_get() {
         fail "it failed otherwise: $(tail -n 3 out)"
 }
 
+test_compare_each() {
+    local name=test_one_place_all_executed
+    by_peers none $name stories/test_window.sh || fail "without a mistake: $(grep '^#' out)"
+    ! by_peers compare_each $name stories/test_window.sh || fail "compare_each was not found"
+    grep -m 1 "ft: wrong: word .* shows" out ||
+        fail "it failed for another reason: $(tail out)"
+}
+
 test_doubt_nobody() {
     local name=test_messages_to_the_dead_hang
     by_peers none $name || fail "without a mistake: $(grep '^#' out)"

@@ -16,7 +16,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 full=${RC_VARUNA_SWEEP:-}
-logs=all
+logs="all fallback"
 
 # The lane must not change between the choice of the fault and the run
 export UCX_RC_VARUNA_RETURN_DELAY=inf
@@ -138,6 +138,25 @@ test_all_links_fail() {
     grep -qE 'without any link [1-9]' out || fail "a link was left"
 }
 
+# Without a log on RC: the PSN decides, and if the peer's NIC is dead, the targets
+test_no_log_on_rc() {
+    export UCX_RC_VARUNA_LOG=fallback
+    if [ "$full" = full ]; then
+        sweep -s "$plans,mixed0,mixed1"
+        sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,late -n 2-5 -d all
+        sweep -L 3 -p rc -s put_bcopy,put_zcopy,mixed3 -f silent,exec_silent,down -n 3 \
+            -d silent,down,drop,delay,third -S all
+        sweep -p rc -s "$plans,mixed0" -f remote_kill,exec_remote_kill,remote_kill_silent
+        sweep -L 3 -p rc -s put_short,mixed3 -f exec_remote_kill -n 2-5 -d silent,down \
+            -m 1-20
+    else
+        sweep -p rc -s put_short -t 12
+        sweep -L 3 -p rc -s put_zcopy -f silent -n 3 -d third \
+            -S fenced,fence_rep,repeated,swap
+        sweep -p rc -s put_short -f exec_remote_kill -n 2-3
+    fi
+}
+
 # On other NICs and networks: no PSN to query, writes that reach memory after their
 # acknowledgement, packets in another order. mlx5emu's quirks, docs/EMULATOR.md. In turn
 # with a log on each lane and with a log on DC only.
@@ -161,7 +180,8 @@ quirk_fails() {
             -f silent,exec_silent,down -n 3 -d silent,down,third -S all
         with_quirk "$1" -L 3 -p rc -s put_short,mixed3 -f silent -n 2-5 -d all
     else
-        with_quirk "$1" -p rc -s put_short,put_zcopy -t 12
+        logs=all with_quirk "$1" -p rc -s put_short -t 25
+        logs=fallback with_quirk "$1" -p rc -s put_zcopy -t 25
     fi
 }
 
@@ -177,7 +197,8 @@ test_network_without_order() {
         with_quirk ooo-all -L 3 -s put_apart -f silent,exec_silent,down -n 2-8 \
             -d silent,down,third -S all
     else
-        with_quirk ooo-all -s put_apart -t 40
+        logs=fallback with_quirk ooo-all -p rc -s put_apart -t 70
+        logs=all with_quirk ooo-all -p dc -s put_apart -t 70
     fi
 }
 
