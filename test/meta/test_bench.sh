@@ -81,6 +81,14 @@ test_atomics() {
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
 }
 
+# A switch of the link costs the same with thousands of endpoints until they post
+test_switch() {
+    timeout 300 "$bench/switch.sh" >out 2>err || fail "$(cat out err)"
+    sed 's/^/# /' out
+    tail -n +2 out >rows
+    table 2 2
+}
+
 # Other tests run the other scripts
 test_all_scripts_are_run() {
     local script

@@ -29,6 +29,7 @@
 #define UCT_VARUNA_CTL_H_
 
 #include "varuna_bus.h"
+#include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
@@ -86,7 +87,7 @@ typedef struct uct_varuna_ctl_ep {
     uint8_t                    failed;
 } uct_varuna_ctl_ep_t;
 
-KHASH_MAP_INIT_INT64(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
+UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
 
 /* A message which waits for send resources. */
 typedef struct uct_varuna_ctl_msg {

@@ -6,6 +6,7 @@
 #ifndef UCT_VARUNA_REQUESTER_H_
 #define UCT_VARUNA_REQUESTER_H_
 
+#include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
@@ -20,7 +21,7 @@
 #define UCT_VARUNA_REBUILD_RATE      1000
 
 /* Inner endpoint -> outer endpoint, for errors */
-KHASH_MAP_INIT_INT64(uct_varuna_inner_eps, uct_varuna_ep_t*)
+UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_inner_eps, uct_varuna_ep_t*)
 
 typedef struct uct_varuna_baseline uct_varuna_baseline_t;
 

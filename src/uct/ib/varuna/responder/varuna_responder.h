@@ -18,6 +18,7 @@
 #ifndef UCT_VARUNA_RESPONDER_H_
 #define UCT_VARUNA_RESPONDER_H_
 
+#include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
@@ -115,7 +116,7 @@ static inline int uct_varuna_target_key_equal(uct_varuna_target_key_t a,
 
 KHASH_INIT(uct_varuna_targets, uct_varuna_target_key_t, uct_varuna_target_t*, 1,
            uct_varuna_target_key_hash, uct_varuna_target_key_equal)
-KHASH_MAP_INIT_INT64(uct_varuna_rc_eps, uct_varuna_target_t*)
+UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_rc_eps, uct_varuna_target_t*)
 
 /* A chunk of the logs of targets, which are found by the target's id. */
 typedef struct uct_varuna_target_chunk {

@@ -1,13 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The cost of a switch of the link: how many words of the interface it writes, and how
- * many endpoints it accesses, with one endpoint and with 4,096.
+ * What a switch of the link costs, counted: how much of the interface it writes,
+ * and how many endpoints it looks at, with one endpoint and with 4,096. And instructions, if
+ * contrib/bench/switch.sh runs test_varuna_switch_cost in a profiler.
  */
-#include <common/test.h>
+#include "test_varuna_recovery.h"
 
 extern "C" {
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 }
 
@@ -71,4 +72,132 @@ UCS_TEST_F(test_varuna_switch, cost_does_not_grow_with_endpoints) {
     EXPECT_EQ(one.stores, many.stores);
     EXPECT_LE(many.stores, 8u);
     EXPECT_TRUE(many.is_behind) << "those which don't post are looked at later";
+}
+
+
+/* A profiler collects in these functions, and writes what it has when the last one
+ * returns */
+#define SWITCH_PROFILED __attribute__((noinline, noclone, used))
+
+class test_varuna_switch_cost;
+
+extern "C" {
+void switch_measured_first(test_varuna_switch_cost *test);
+void switch_measured_others(test_varuna_switch_cost *test);
+void switch_phase_ended(void);
+}
+
+class test_varuna_switch_cost : public test_varuna_recovery {
+public:
+    /* One endpoint posts, which has left its lane or has to. It comes back by progress */
+    void post(uct_varuna_ep_t *posting)
+    {
+        ep = posting;
+        if (put(1) == UCS_OK) {
+            return; /* Taken, or it was already posted */
+        }
+
+        uct_varuna_requester_progress(host->requester(), ucs_get_time());
+        uct_varuna_requester_progress(host->requester(), ucs_get_time());
+        uct_varuna_requester_progress(host->requester(),
+                                      ucs_get_time() + ucs_time_from_sec(LIFETIME * 1.1));
+        if (state() == UCT_VARUNA_EP_FENCE) {
+            answer_fence(ep->recovery.dead.epoch);
+        }
+        uct_varuna_requester_progress(host->requester(), ucs_get_time());
+    }
+
+    void first()
+    {
+        link_down(0);
+        post(m_eps.front());
+    }
+
+    void others()
+    {
+        for (size_t i = 1; i < m_eps.size(); ++i) {
+            post(m_eps[i]);
+        }
+    }
+
+protected:
+    virtual void init()
+    {
+        test_varuna_recovery::init();
+        m_own = ep;
+        m_eps.push_back(ep);
+    }
+
+    virtual void cleanup()
+    {
+        for (uct_varuna_ep_t *other : m_eps) {
+            other->remote.logs_addr = 0;
+            other->ask.retry.tries  = 0;
+            if (other != m_own) {
+                uct_varuna_ep_t_delete(&other->super.super);
+            }
+        }
+        ep = m_own;
+        test_varuna_recovery::cleanup();
+    }
+
+    void run(size_t num_eps)
+    {
+        while (m_eps.size() < num_eps) {
+            m_eps.push_back(create());
+        }
+
+        for (uct_varuna_ep_t *opening : m_eps) {
+            ep = opening;
+            open();
+        }
+
+        while (!ucs_list_is_empty(&host->requester()->work)) {
+            uct_varuna_requester_progress(host->requester(), ucs_get_time());
+        }
+
+        switch_measured_first(this);
+        switch_phase_ended();
+        EXPECT_EQ(1u, count_switched());
+        switch_measured_others(this);
+        switch_phase_ended();
+        EXPECT_EQ(num_eps, count_switched());
+    }
+
+    size_t count_switched() const
+    {
+        size_t count = 0;
+
+        for (const uct_varuna_ep_t *other : m_eps) {
+            count += (other->hot.state == UCT_VARUNA_EP_ACTIVE) &&
+                     (other->lane.link == 1);
+        }
+        return count;
+    }
+
+    std::vector<uct_varuna_ep_t*> m_eps;
+    uct_varuna_ep_t               *m_own;
+};
+
+void SWITCH_PROFILED switch_measured_first(test_varuna_switch_cost *test)
+{
+    test->first();
+}
+
+void SWITCH_PROFILED switch_measured_others(test_varuna_switch_cost *test)
+{
+    test->others();
+}
+
+void SWITCH_PROFILED switch_phase_ended(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+UCS_TEST_F(test_varuna_switch_cost, endpoints_1) {
+    run(1);
+}
+
+UCS_TEST_F(test_varuna_switch_cost, endpoints_4096) {
+    run(4096);
 }

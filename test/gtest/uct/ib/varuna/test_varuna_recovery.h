@@ -1,0 +1,271 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * A vQP on fake lanes, whose responder is the test.
+ */
+#ifndef TEST_VARUNA_RECOVERY_H_
+#define TEST_VARUNA_RECOVERY_H_
+
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+#include <uct/ib/varuna/requester/varuna_ep_life.h>
+#include <uct/ib/varuna/requester/varuna_ep_ops.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+#include <uct/ib/varuna/requester/varuna_rebuild.h>
+#include <uct/ib/varuna/requester/varuna_req.h>
+#include <uct/ib/varuna/requester/varuna_ring.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+}
+
+#include <cstring>
+
+class test_varuna_recovery : public ucs::test {
+protected:
+    static constexpr unsigned NUM_LINKS = 2;
+    static constexpr uint64_t OPENING   = 77;
+    static constexpr uint64_t LOGS      = 0x10000;
+    static constexpr uint64_t TARGET    = 0x20000;
+    static constexpr double LIFETIME    = 0.1;
+    static constexpr double GIVE_UP     = 10;
+
+    virtual void init()
+    {
+        static ucs_mpool_ops_t mpool_ops = {ucs_mpool_chunk_malloc,
+                                            ucs_mpool_chunk_free};
+        uct_varuna_requester_t *requester;
+
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        requester         = host->requester();
+        requester->amo    = &amo_ops();
+        ucs_ptr_array_init(&requester->eps, "eps");
+        pthread_mutex_init(&requester->eps_lock, NULL);
+        kh_init_inplace(uct_varuna_inner_eps, &requester->inner_eps);
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->req_mp,
+                                                   sizeof(uct_varuna_req_t), 64,
+                                                   &mpool_ops, "req"));
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->slab_mp,
+                                                   UCT_VARUNA_SLAB_SIZE, 4, &mpool_ops,
+                                                   "slab"));
+        host->iface()->attr.cap.put.max_short    = 64;
+        host->iface()->attr.cap.get.max_bcopy    = 64;
+        host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
+        host->iface()->config.ambiguous          = UCT_VARUNA_AMBIGUOUS_REPEAT;
+        host->iface()->config.drain_timeout      = ucs_time_from_sec(0.5);
+        uct_varuna_sm_init(requester);
+
+        ep = create();
+        memset(&rkey, 0, sizeof(rkey));
+        rkey.num_keys = NUM_LINKS;
+        memset(ring, 0, sizeof(ring));
+    }
+
+    uct_varuna_ep_t *create()
+    {
+        std::string addr       = host->address(name);
+        uct_ep_params_t params = {};
+        uct_ep_h tl_ep         = NULL;
+
+        addr.reserve(addr.size() + 64);
+        params.field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR |
+                            UCT_EP_PARAM_FIELD_IFACE_ADDR;
+        params.iface      = &host->iface()->super.super;
+        params.dev_addr   = (const uct_device_addr_t*)addr.data();
+        params.iface_addr = (const uct_iface_addr_t*)addr.data();
+        EXPECT_UCS_OK(uct_varuna_ep_t_new(&params, &tl_ep));
+        return ucs_derived_of(tl_ep, uct_varuna_ep_t);
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_requester_t *requester = host->requester();
+
+        ep->remote.logs_addr = 0;
+        ep->ask.retry.tries  = 0; /* Nothing to close */
+        uct_varuna_ep_t_delete(&ep->super.super);
+        EXPECT_EQ(0u, requester->outstanding);
+        ucs_mpool_cleanup(&requester->req_mp, 1);
+        ucs_mpool_cleanup(&requester->slab_mp, 1);
+        kh_destroy_inplace(uct_varuna_inner_eps, &requester->inner_eps);
+        pthread_mutex_destroy(&requester->eps_lock);
+        ucs_ptr_array_cleanup(&requester->eps, 0);
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    static const uct_varuna_amo_ops_t &amo_ops()
+    {
+        static uct_varuna_amo_ops_t ops;
+
+        ops.close      = [](uct_varuna_ep_t*) {};
+        ops.learn_home = [](uct_varuna_ep_t*, uint8_t, uint32_t) {};
+        ops.progress   = [](uct_varuna_ep_t*) { return 0; };
+        ops.fail_all   = [](uct_varuna_ep_t*, ucs_status_t) {};
+        return ops;
+    }
+
+    fake_lane &lane(unsigned link, uct_varuna_lane_kind_t kind = UCT_VARUNA_LANE_DC)
+    {
+        return host->lane(link, kind);
+    }
+
+    uct_varuna_ep_state_t state() const
+    {
+        return (uct_varuna_ep_state_t)ep->hot.state;
+    }
+
+    /* One step after this time */
+    int step(double seconds = 0)
+    {
+        host->requester()->scan.clock += ucs_time_from_sec(seconds);
+        return uct_varuna_sm_step(ep, ucs_get_time() + ucs_time_from_sec(seconds));
+    }
+
+    /* OPEN_REP has arrived */
+    void open()
+    {
+        ep->remote.logs_addr = LOGS;
+        ep->remote.opening   = OPENING;
+        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+        uct_varuna_ep_open_lane(ep);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+        host->sent();
+    }
+
+    ucs_status_t put(uint64_t value)
+    {
+        return uct_varuna_ep_put_short(&ep->super.super, &value, sizeof(value),
+                                       TARGET, (uct_rkey_t)&rkey);
+    }
+
+    /* The puts of data that were posted on a lane, without the log entries */
+    static std::vector<uint64_t> puts(fake_lane &lane)
+    {
+        std::vector<uint64_t> values;
+        uint64_t value;
+
+        for (const fake_lane::post &post : lane.posted) {
+            if ((post.op == "put") && (post.addr == TARGET)) {
+                memcpy(&value, post.data.data(), sizeof(value));
+                values.push_back(value);
+            }
+        }
+        return values;
+    }
+
+    /* The responder executes the log entries among the first posts of a lane */
+    void execute(const fake_lane &lane, size_t num_posts)
+    {
+        for (size_t i = 0; i < num_posts; ++i) {
+            const fake_lane::post &post = lane.posted[i];
+            if ((post.op == "put") && (post.addr != TARGET)) {
+                memcpy(&ring[((post.addr - LOGS) / sizeof(uint64_t)) %
+                             UCT_VARUNA_LOG_SIZE],
+                       post.data.data(), sizeof(uint64_t));
+            }
+        }
+    }
+
+    void link_down(unsigned link)
+    {
+        uct_varuna_link_down(host->iface(), link, UCT_VARUNA_LINK_CAUSE_PORT, "a test");
+    }
+
+    /* DRAIN and the packet lifetime are over: FENCE_REQ was sent */
+    void fail_link(unsigned link = 0)
+    {
+        link_down(link);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+        step(LIFETIME * 1.1);
+    }
+
+    /* Receive FENCE_REP of an incarnation */
+    void answer_fence(uint32_t epoch, uint32_t flags = 0, uint32_t epsn = 0,
+                      uint32_t round = 1)
+    {
+        std::string body(sizeof(uct_varuna_ctl_fence_rep_t), 0);
+        uct_varuna_ctl_fence_rep_t *rep = (uct_varuna_ctl_fence_rep_t*)&body[0];
+        uct_varuna_ctl_hdr_t hdr        = {};
+
+        rep->flags    = flags;
+        rep->epsn     = epsn;
+        rep->log_size = UCT_VARUNA_LOG_SIZE;
+        rep->round    = round;
+        body.append((const char*)ring, sizeof(ring));
+        hdr.epoch     = epoch;
+        uct_varuna_ep_handle_fence_rep(ep, &hdr,
+                                       (const uct_varuna_ctl_fence_rep_t*)&body[0]);
+    }
+
+    /* The put in the gap is compared with its target, which contains a value */
+    void compare(fake_lane &lane, uint64_t value)
+    {
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+        ASSERT_EQ("get", lane.posted.back().op);
+        ASSERT_EQ(TARGET, lane.posted.back().addr);
+        lane.complete(std::string((const char*)&value, sizeof(value)));
+        step();
+    }
+
+    /* RC is connected on a link */
+    void connect_rc(unsigned link)
+    {
+        std::string body(sizeof(uct_varuna_ctl_connect_t), 0);
+        uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)&body[0];
+        uct_varuna_ctl_hdr_t hdr      = {};
+
+        uct_varuna_ep_connect_rc(ep, link, ucs_get_time());
+        ASSERT_TRUE(ep->next.lane.ep != NULL);
+        rep->link       = link;
+        rep->device_len = fake_lane::DEVICE_LEN;
+        rep->ep_len     = fake_lane::EP_LEN;
+        body += fake_lane::device_addr(fake_lane::lid(name.host, link)) +
+                std::string(fake_lane::EP_LEN + 64, 'e');
+        hdr.epoch       = ep->next.lane.epoch;
+        uct_varuna_ep_handle_connect_rep(ep, &hdr,
+                                         (const uct_varuna_ctl_connect_t*)&body[0]);
+        ASSERT_TRUE(ep->next.ready || ep->next.proving);
+    }
+
+    /* An active RC lane on link 0 whose PSNs are known */
+    void open_rc(uint32_t psn)
+    {
+        fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+        open();
+        rc.sq_mtu = 1024;
+        rc.sq_psn = psn;
+        connect_rc(0);
+        step(); /* The first write; flushed at once */
+        step(); /* The last read on DC */
+        lane(0).complete();
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+        ASSERT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+        ASSERT_EQ(psn + 1, ep->lane.acked_psn);
+        host->sent();
+    }
+
+    const fake_peer            name = {0x2222, 1, 0};
+    std::unique_ptr<fake_host> host;
+    uct_varuna_ep_t            *ep;
+    uct_varuna_rkey_t          rkey;
+    uint64_t                   ring[UCT_VARUNA_LOG_SIZE];
+};
+
+#endif
