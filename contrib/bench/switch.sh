@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/bench/switch.sh
+# usage: contrib/bench/switch.sh [-h]
 #
 # Instructions of a switch to another link, with 1 endpoint and with 4,096, by callgrind:
 # from the failure of the link until the first endpoint has posted again, and until the
@@ -14,7 +14,14 @@ set -euo pipefail
 prog=switch
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-[ $# -eq 0 ] || { sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 2; }
+usage() {
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
+}
+
+case ${1:-} in
+-h | --help) usage; exit 0 ;;
+?*) usage >&2; exit 2 ;;
+esac
 [ -n "$(command -v valgrind)" ] || die "valgrind is missing: apt-get install valgrind"
 if [ -z "${RCV_BUILD:-}" ]; then
     ensure_built

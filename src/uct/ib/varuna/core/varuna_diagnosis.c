@@ -54,7 +54,7 @@ uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_evidence_t *evidence,
         return UCT_VARUNA_FAULT_LOCAL;
     }
 
-    *why_p = "our port, the peer's, or what is between them: nobody else was "
-             "heard on this link";
+    *why_p = "our port, the peer's, or what is between them: no other peer "
+             "answered on this link";
     return UCT_VARUNA_FAULT_UNKNOWN;
 }
