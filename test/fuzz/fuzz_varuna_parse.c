@@ -161,11 +161,16 @@ static void check_plan(const uint8_t *data, size_t size)
     unsigned num_ops, i, flags, sn, logged = 0;
 
     memset(ops, 0, sizeof(ops));
-    num_ops          = fuzz_u64(&in, 1) % PARSE_MAX_OPS;
-    sn               = fuzz_u64(&in, 4);
-    evidence.has_psn = fuzz_u64(&in, 1) & 1;
-    evidence.epsn    = fuzz_u64(&in, 4) & 0xffffff;
-    evidence.log     = log;
+    memset(&evidence, 0, sizeof(evidence));
+    num_ops            = fuzz_u64(&in, 1) % PARSE_MAX_OPS;
+    sn                 = fuzz_u64(&in, 4);
+    flags              = fuzz_u64(&in, 1);
+    evidence.has_psn   = flags & 1;
+    evidence.unordered = !!(flags & 2);
+    evidence.acked_psn = fuzz_u64(&in, 4);
+    evidence.next_psn  = evidence.acked_psn + fuzz_u64(&in, 4);
+    evidence.epsn      = fuzz_u64(&in, 4) & 0xffffff;
+    evidence.log       = log;
     for (i = 0; i < num_ops; ++i) {
         flags          = fuzz_u64(&in, 1);
         ops[i].kind    = (flags & 0xf) % (UCT_VARUNA_OP_FLUSH + 1);
@@ -188,7 +193,7 @@ static void check_plan(const uint8_t *data, size_t size)
         FUZZ_CHECK(ops[i].posted ||
                    (ops[i].verdict == UCT_VARUNA_VERDICT_REPEAT));
         FUZZ_CHECK((ops[i].verdict != UCT_VARUNA_VERDICT_AMBIGUOUS) ||
-                   !evidence.has_psn);
+                   !evidence.has_psn || (result.doubt == UCT_VARUNA_DOUBT_PSN));
     }
     FUZZ_CHECK(result.executed + result.lost + result.ambiguous +
                result.lost_data <= logged);

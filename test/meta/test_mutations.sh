@@ -241,8 +241,8 @@ rested() {
     by_peers none "$2" stories/test_standby.sh ||
         fail "without a mistake: $(grep '^#' out)"
     ! by_peers "$1" "$2" stories/test_standby.sh || fail "$1 was not found"
-    grep -o 'a message was found in call .*' out | sed 's/^/# /' ||
-        fail "it failed for another reason: $(tail out)"
+    grep -oE 'a message was found in call .*|message [0-9]+ is not found' out |
+        sed 's/^/# /' || fail "it failed for another reason: $(tail out)"
 }
 
 test_no_standby() { rested no_standby test_message_is_found; }

@@ -206,8 +206,10 @@ typedef struct uct_varuna_ctl_fence_req {
 
 enum {
     UCT_VARUNA_FENCE_FLAG_PSN  = 1, /* epsn is valid */
-    UCT_VARUNA_FENCE_FLAG_QP   = 2  /* A QP of this epoch existed and is in ERR,
-                                       or none will ever be made */
+    UCT_VARUNA_FENCE_FLAG_QP   = 2, /* A QP of this epoch existed and is at rest: what
+                                       it has accepted is in memory */
+    UCT_VARUNA_FENCE_FLAG_ERR  = 4  /* It is in ERR: it accepts and answers nothing
+                                       more */
 };
 
 /* FENCE_REP: what the responder knows of the fenced incarnation. Followed by

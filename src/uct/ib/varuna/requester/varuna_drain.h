@@ -27,7 +27,7 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
  * at rest when the responder has stopped its end, so that nothing more is executed or
  * answered, *and* earlier answers have left the network.
  *
- * @param [in] is_fenced  The responder has stopped its queue pair.
+ * @param [in] is_fenced  The responder has stopped its queue pair: it is in ERR.
  * @param [in] is_late    The packet lifetime was over when it read the log.
  */
 uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,

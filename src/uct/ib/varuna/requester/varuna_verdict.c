@@ -142,7 +142,7 @@ static int
 uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
                               const uct_varuna_ctl_fence_rep_t *rep)
 {
-    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_QP),
+    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR),
                                     rep->round > 0, ucs_get_time())) {
     case UCT_VARUNA_DRAIN_DONE:
         return 1;

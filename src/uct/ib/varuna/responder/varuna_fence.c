@@ -78,6 +78,7 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
             return 0;
         }
         qp->stopped_at = now;
+        qp->flags      = UCT_VARUNA_FENCE_FLAG_ERR;
     }
 
     if (uct_varuna_fence_wait_last_wqe(resp, qp)) {

@@ -300,7 +300,8 @@ UCS_TEST_F(test_varuna_target, fence_stops_the_queue_pair_before_it_answers) {
     host->lane(0, UCT_VARUNA_LANE_RC).epsn = 0x5000123;
     msg                                    = fence(alice, opening, 1, 0, 0, 9);
     EXPECT_TRUE(qp(alice, 1)->in_err);
-    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN),
+    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN |
+                         UCT_VARUNA_FENCE_FLAG_ERR),
               fence_rep(msg).flags);
     EXPECT_EQ(0x123u, fence_rep(msg).epsn) << "a PSN has 24 bits";
     EXPECT_EQ(9u, fence_rep(msg).round);
@@ -337,7 +338,8 @@ UCS_TEST_F(test_varuna_target, fence_without_a_psn) {
     host->lane(0, UCT_VARUNA_LANE_RC).epsn_status = UCS_ERR_UNSUPPORTED;
     host->lane(0, UCT_VARUNA_LANE_RC).epsn        = 5;
     msg                                           = fence(alice, opening, 1);
-    EXPECT_EQ((unsigned)UCT_VARUNA_FENCE_FLAG_QP, fence_rep(msg).flags);
+    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_ERR),
+              fence_rep(msg).flags);
     EXPECT_EQ(0u, fence_rep(msg).epsn);
 }
 
@@ -369,11 +371,13 @@ UCS_TEST_F(test_varuna_target, fence_does_not_reset_before_the_send_queue_is_dra
     msg           = fence(alice, opening, 1);
     EXPECT_TRUE(qp(alice, 1)->in_err);
     EXPECT_FALSE(qp(alice, 1)->in_reset);
-    EXPECT_EQ((unsigned)UCT_VARUNA_FENCE_FLAG_PSN, fence_rep(msg).flags)
+    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_PSN | UCT_VARUNA_FENCE_FLAG_ERR),
+              fence_rep(msg).flags)
         << "it may still write";
 
     rc.is_drained = true;
-    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN),
+    EXPECT_EQ((unsigned)(UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN |
+                         UCT_VARUNA_FENCE_FLAG_ERR),
               fence_rep(fence(alice, opening, 1)).flags);
     EXPECT_TRUE(qp(alice, 1)->in_reset);
 }
