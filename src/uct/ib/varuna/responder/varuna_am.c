@@ -203,7 +203,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     }
 
     /* A DC lane may be opened once more: then no user may have a buffer of it */
-    if (lane->kind == UCT_VARUNA_LANE_DC) {
+    if (((uct_varuna_lane_iface_t*)arg)->kind == UCT_VARUNA_LANE_DC) {
         flags &= ~UCT_CB_PARAM_FLAG_DESC;
     }
 
