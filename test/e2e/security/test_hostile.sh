@@ -150,14 +150,9 @@ fuzz() {
     fabric_down
 }
 
-# Known failure, on a busy machine: in some runs the vQPs between the victim and its
-# friend make no progress for GIVE_UP after the hostile peer has ended. Until its cause is
-# found, this runs only if seeds are given
 test_fuzz() {
     local seed
-    [ -n "${RC_VARUNA_HOSTILE_SEEDS:-}" ] ||
-        echo "# KNOWN FAILURE, not run: set RC_VARUNA_HOSTILE_SEEDS=1 to run it"
-    for seed in ${RC_VARUNA_HOSTILE_SEEDS:-}; do
+    for seed in ${RC_VARUNA_HOSTILE_SEEDS:-1}; do
         fuzz "$seed" "${RC_VARUNA_HOSTILE_STEPS:-2000}"
     done
 }

@@ -133,6 +133,7 @@ struct uct_varuna_ctl {
         int                    timer_fd;   /* Ends it */
         int                    is_on;      /* Atomic: events are not armed, as the main
                                               thread polls */
+        int                    has_timer;  /* It is set, and has not expired */
         unsigned               num_polls;  /* When last looked at */
         unsigned               num_received;
     } rest;                                /* Of the async thread. Owner:

@@ -69,7 +69,7 @@ static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl, unsigned events)
 }
 
 /* Progress all links until they are idle, and armed unless the main thread polls. */
-static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl, int is_timer)
+static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
 {
     unsigned events = UCT_EVENT_SEND_COMP | UCT_EVENT_RECV;
     int is_decided  = 0;
@@ -83,7 +83,7 @@ static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl, int is_timer)
             }
         }
 
-        if (!is_decided && uct_varuna_ctl_rest_decide(ctl, is_timer)) {
+        if (!is_decided && uct_varuna_ctl_rest_decide(ctl)) {
             events = 0;
         }
         is_decided = 1;
@@ -117,7 +117,11 @@ void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
         uct_varuna_ctl_drain_signal(fd);
     }
 
-    uct_varuna_ctl_progress_and_arm(ctl, fd == ctl->rest.timer_fd);
+    if (fd == ctl->rest.timer_fd) {
+        uct_varuna_ctl_rest_expired(ctl);
+    }
+
+    uct_varuna_ctl_progress_and_arm(ctl);
 }
 
 int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)

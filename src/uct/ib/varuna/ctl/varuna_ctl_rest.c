@@ -51,6 +51,7 @@ static int uct_varuna_ctl_rest_set_timer(uct_varuna_ctl_t *ctl)
         return 0;
     }
 
+    ctl->rest.has_timer = 1;
     return 1;
 }
 
@@ -69,9 +70,14 @@ static int uct_varuna_ctl_rest_is_useful(uct_varuna_ctl_t *ctl)
     return is_useful;
 }
 
-int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl, int is_timer)
+void uct_varuna_ctl_rest_expired(uct_varuna_ctl_t *ctl)
 {
-    if ((!ctl->rest.is_on || is_timer) &&
+    ctl->rest.has_timer = 0;
+}
+
+int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl)
+{
+    if ((!ctl->rest.is_on || !ctl->rest.has_timer) &&
         (!uct_varuna_ctl_rest_is_useful(ctl) || !uct_varuna_ctl_rest_set_timer(ctl))) {
         uct_varuna_ctl_rest_set(ctl, 0);
         return 0;

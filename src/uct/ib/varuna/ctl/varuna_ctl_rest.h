@@ -25,13 +25,15 @@ ucs_status_t uct_varuna_ctl_rest_init(uct_varuna_ctl_t *ctl);
 
 void uct_varuna_ctl_rest_cleanup(uct_varuna_ctl_t *ctl);
 
+/** The timer has expired. There may be so much to receive that another event has to come
+ *  before uct_varuna_ctl_rest_decide() is called: that decides then. */
+void uct_varuna_ctl_rest_expired(uct_varuna_ctl_t *ctl);
+
 /**
  * An event was handled: nothing is left to receive.
  *
- * @param [in] is_timer  It was that of the rest's timer.
- *
- * @return Whether events are not to be armed.
+ * @return Whether events are not to be armed. Then the timer is set.
  */
-int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl, int is_timer);
+int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl);
 
 #endif

@@ -157,7 +157,7 @@ static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_ifac
 {
     uct_varuna_iface_t *base = &iface->super.super;
 
-    if (!__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED)) {
+    if (!uct_varuna_ctl_has_events(base->ctl)) {
         uct_varuna_ctl_poll(base->ctl);
     } /* Else uct_varuna_ctl_dispatch() does */
 

@@ -13,6 +13,7 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_rest.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include <uct/ib/varuna/iface/varuna_progress.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
 #include <poll.h>
@@ -55,12 +56,34 @@ protected:
         m_host.reset(new fake_host(2, mode));
         uct_varuna_bus_register(&ctl()->bus, rows, 3, &m_num_progressed);
         ASSERT_UCS_OK(uct_varuna_ctl_rest_init(ctl()));
+        open_slow();
+    }
+
+    /* What slow-path work looks at: there is none */
+    void open_slow()
+    {
+        memset(&m_responder, 0, sizeof(m_responder));
+        m_responder.iface                 = m_host->iface();
+        m_responder.ctl                   = ctl();
+        m_host->iface()->responder        = &m_responder;
+        m_host->iface()->config.spare_qps = 0;
+        ucs_list_head_init(&m_responder.received.gaps);
+        ucs_list_head_init(&m_responder.spares.old);
+        ucs_list_head_init(&m_responder.targets.closed);
+        ucs_ptr_array_init(&m_host->requester()->eps, "eps");
+    }
+
+    void close_ctl()
+    {
+        uct_varuna_ctl_rest_cleanup(ctl());
+        ucs_ptr_array_cleanup(&m_host->requester()->eps, 0);
+        m_host->iface()->responder = NULL; /* It was never opened */
+        m_host.reset();
     }
 
     virtual void cleanup()
     {
-        uct_varuna_ctl_rest_cleanup(ctl());
-        m_host.reset();
+        close_ctl();
         ucs::test::cleanup();
     }
 
@@ -71,8 +94,6 @@ protected:
 
     void progress()
     {
-        /* Once in a millisecond it does all the rest, which needs more than there is */
-        m_host->tl_iface()->pace.start = ucs_get_time();
         uct_varuna_iface_progress(&m_host->iface()->super.super);
     }
 
@@ -86,10 +107,13 @@ protected:
                         std::string(size, 0));
     }
 
-    bool decide(int is_timer = 0)
+    bool decide(bool is_timer = false)
     {
         uct_varuna_ctl_lock(ctl());
-        int rests = uct_varuna_ctl_rest_decide(ctl(), is_timer);
+        if (is_timer) {
+            uct_varuna_ctl_rest_expired(ctl());
+        }
+        int rests = uct_varuna_ctl_rest_decide(ctl());
         uct_varuna_ctl_unlock(ctl());
         return rests;
     }
@@ -105,6 +129,7 @@ protected:
 
     std::unique_ptr<fake_host> m_host;
     unsigned                   m_num_progressed;
+    uct_varuna_responder_t     m_responder;
 };
 
 UCS_TEST_F(test_varuna_poll, every_16th_call) {
@@ -124,6 +149,16 @@ UCS_TEST_F(test_varuna_poll, every_16th_call) {
             ++calls;
         }
         EXPECT_EQ(1u, m_num_progressed) << "after " << before << " calls";
+    }
+}
+
+/* An atomic that waits for its answer is slow-path work: the answer comes over the bus */
+UCS_TEST_F(test_varuna_poll, while_there_is_slow_work) {
+    m_host->ctl_lane(0).has_input = true;
+    for (unsigned i = 1; i <= 3; ++i) {
+        uct_varuna_iface_set_slow(m_host->iface());
+        progress();
+        EXPECT_EQ(i, m_num_progressed);
     }
 }
 
@@ -173,7 +208,7 @@ void test_varuna_poll::check_never_blocks()
 
 UCS_TEST_F(test_varuna_poll, never_blocks) {
     check_never_blocks();
-    uct_varuna_ctl_rest_cleanup(ctl());
+    close_ctl();
     open(UCS_ASYNC_MODE_THREAD_MUTEX);
     check_never_blocks();
 }
@@ -213,15 +248,37 @@ UCS_TEST_F(test_varuna_poll, rest_while_main_thread_polls) {
 
     receive();
     uct_varuna_ctl_poll(ctl());
-    EXPECT_TRUE(decide(1)) << "it continues";
+    EXPECT_TRUE(decide(true)) << "it continues";
     receive();
-    EXPECT_FALSE(decide(1)) << "the main thread computes";
+    EXPECT_FALSE(decide(true)) << "the main thread computes";
 
     receive();
     uct_varuna_ctl_poll(ctl());
     EXPECT_TRUE(decide());
     uct_varuna_ctl_poll(ctl());
-    EXPECT_FALSE(decide(1)) << "nothing comes any more";
+    EXPECT_FALSE(decide(true)) << "nothing comes any more";
+}
+
+/* So much has come that the handler of the timer gave up the lock before it decided, and
+ * another event continues: it decides, as no timer is set any more */
+UCS_TEST_F(test_varuna_poll, expired_timer_is_not_forgotten) {
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    uct_varuna_ctl_rest_expired(ctl());
+    receive();
+    EXPECT_FALSE(decide()) << "nobody polls, and nothing would wake the thread";
+
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    EXPECT_TRUE(is_readable(ctl()->rest.timer_fd, 10000));
+    uct_varuna_ctl_rest_expired(ctl());
+    uct_varuna_ctl_drain_signal(ctl()->rest.timer_fd);
+    receive();
+    uct_varuna_ctl_poll(ctl());
+    EXPECT_TRUE(decide());
+    EXPECT_TRUE(is_readable(ctl()->rest.timer_fd, 10000)) << "rest without an end";
 }
 
 /* Pings come all the time */
@@ -251,7 +308,7 @@ UCS_TEST_F(test_varuna_poll, no_rest_while_application_sleeps) {
 }
 
 UCS_TEST_F(test_varuna_poll, no_rest_without_thread) {
-    uct_varuna_ctl_rest_cleanup(ctl());
+    close_ctl();
     open(UCS_ASYNC_MODE_POLL);
     receive();
     uct_varuna_ctl_poll(ctl());
