@@ -318,6 +318,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     uct_varuna_ctl_fence_req_t fence  = { .newest = 3 };
     uct_varuna_ctl_connect_t *con     = (void*)body;
     uct_varuna_ctl_open_req_t *req    = (void*)body;
+    uct_varuna_ctl_links_t *links     = (void*)body;
     uct_varuna_ctl_open_rep_t *rep    = (void*)body;
     uct_varuna_packed_rkey_t *rkey    = (void*)(rep + 1);
     uct_varuna_ctl_reject_t reject    = { .status = UCS_ERR_NO_ELEM };
@@ -365,6 +366,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));
     seed_ctl(add, UCT_VARUNA_CTL_PORTS, &pong.ports, sizeof(pong.ports));
+    seed_ctl(add, UCT_VARUNA_CTL_LINKS_REQ, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
     seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REQ, &atomic_req, sizeof(atomic_req));
@@ -375,6 +377,9 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     memset(body, 0, sizeof(body));
     req->addr_len   = seed_addr((uint8_t*)(req + 1));
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REQ, body, sizeof(*req) + req->addr_len);
+    memset(body, 0, sizeof(body));
+    links->addr_len = seed_addr((uint8_t*)(links + 1));
+    seed_ctl(add, UCT_VARUNA_CTL_LINKS_REP, body, sizeof(*links) + links->addr_len);
     memset(body, 0, sizeof(body));
     rep->log_addr   = 0x1000;
     rep->log_size   = UCT_VARUNA_LOG_SIZE;

@@ -104,8 +104,8 @@ const check_entry_t check_table[] = {
     {"addresses", 0, NULL,
      "After a restored link, the addresses of the port differ from those of its "
      "connections.",
-     "Make them permanent (a static IP address, a persistent LID), or restart the job "
-     "after a flap; UCX_IB_GID_INDEX fixes an index."},
+     "rc_varuna uses the new ones and informs its peers if UCX_RC_VARUNA_PORT_EVENTS=y. "
+     "Other programs need permanent ones (a static IP address, a persistent LID)."},
     {"dead-commands", 0, check_kill,
      "A command to a dead NIC blocks its thread for this time.",
      "Raise UCX_RC_VARUNA_GIVE_UP and UCX_RC_VARUNA_PEER_TIMEOUT above it."},

@@ -7,6 +7,7 @@
 
 job=ft_job # Or ft_atom_job
 launcher=$run # Or mutant.sh's
+jobs_timeout=100 # Seconds
 
 # job_start ROLE HOST [ENV...]: its input is ROLE.in
 job_start() {
@@ -15,7 +16,7 @@ job_start() {
     [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
     : >"$role.out" >"$role.log" # They must exist before it runs
-    env UCX_LOG_FILE=stderr "$@" timeout 100 "$emu" exec -n "$fabric" "$host" -- \
+    env UCX_LOG_FILE=stderr "$@" timeout "$jobs_timeout" "$emu" exec -n "$fabric" "$host" -- \
         "$launcher" "$apps/$job" "${args[@]}" \
         <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
     eval "${role}_pid=$!"

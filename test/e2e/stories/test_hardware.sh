@@ -169,4 +169,126 @@ test_order_is_unknown() {
     fabric_down
 }
 
+# flapping HOST COUNT: its first link fails so often, and comes back with another address.
+# The client works, and each time its traffic moves away and back
+flapping() {
+    local i
+    for ((i = 1; i <= $2; ++i)); do
+        link "$1:0" down
+        leaves_link_0 $i
+        link "$1:0" up
+        returns_to_link_0 $i
+    done
+}
+
+# The endpoint is on RC of link 0, as often as that
+returns_to_link_0() {
+    local i
+    for ((i = 0; i < 400; ++i)); do
+        ask client "run $((++runs)) mixed1 0"
+        [ "$(grep -c 'planned swap from .* to rc on mlx5_0:1' client.log)" -le "$1" ] ||
+            return 0
+        ask client "idle 0.01"
+    done
+    fail "the traffic does not return for time $1: $(grep -E 'swap|switched' client.log |
+                                                   tail -n 3)"
+}
+
+# It has left it because of a failure, as often as that
+leaves_link_0() {
+    local i
+    for ((i = 0; i < 400; ++i)); do
+        ask client "run $((++runs)) put_short 0"
+        [ "$(grep -c 'rc_varuna: switched .* from=mlx5_0:1' client.log)" -lt "$1" ] ||
+            return 0
+        ask client "idle 0.01"
+    done
+    fail "the traffic does not leave for time $1"
+}
+runs=0
+
+# moving HOST COUNT OPTION...: of the fabric
+moving() {
+    local host=$1 count=$2
+    shift 2
+    fabric_up --quirk "$host:0=gid-moves" "$@"
+    run_time=60
+    jobs_start
+    wait_for_rc
+    flapping "$host" "$count"
+    jobs_stop
+    ! grep -q 'endpoint .* fails\|cannot be used yet' client.log server.log ||
+        fail "$(grep 'endpoint .* fails\|cannot be used yet' client.log server.log)"
+    fabric_down_checked
+}
+
+# said WHO COUNT: so often has it used another address
+said() {
+    local count
+    count=$(grep -c 'rc_varuna: mlx5_0:1 has another address' "$1.log") || true
+    [ "$count" -ge "$2" ] || fail "the $1 has used another address $count times"
+}
+
+# The link comes back with another LID; all know it then
+test_lid_of_client_moves() {
+    moving 1 3
+    said client 3
+}
+
+test_lid_of_server_moves() {
+    moving 0 3
+    said server 3
+    grep -q 'received LINKS_REP' client.log || fail "the client was told nothing"
+}
+
+# On RoCE, addresses get other places in the table of GIDs
+test_gid_of_client_moves() {
+    moving 1 3 --quirk roce
+    said client 3
+}
+
+test_gid_of_server_moves() {
+    moving 0 3 --quirk roce
+    said server 3
+}
+
+# descriptors ROLE: how many the program has open
+descriptors() {
+    local pid=${1}_pid
+    ls "/proc/$(program_of "${!pid}")/fd" | wc -l
+}
+
+# All links move again and again, of both hosts in turn: the spare one first, which has to
+# take over the traffic then. 30 flaps; with RC_VARUNA_LONG 1000
+test_all_gids_move() {
+    local i host flaps=30 before
+    [ -z "${RC_VARUNA_LONG:-}" ] || flaps=1000
+    export UCX_RC_VARUNA_HOLD_MIN=1ms UCX_RC_VARUNA_HOLD_MAX=1ms
+    export UCX_RC_VARUNA_CTL_TIMEOUT=10ms
+    fabric_up --quirk gid-moves --quirk roce
+    jobs_timeout=$((100 + 2 * flaps))
+    jobs_start
+    wait_for_rc
+    for ((i = 1; 2 * i <= flaps; ++i)); do
+        host=$((i % 2))
+        link $host:1 down
+        link $host:1 up
+        link $host:0 down
+        leaves_link_0 $i
+        link $host:0 up
+        returns_to_link_0 $i
+        [ $i -ne 5 ] || before="$(descriptors client) $(descriptors server)"
+    done
+    [ "$(descriptors client) $(descriptors server)" = "$before" ] ||
+        fail "descriptors: $before, and now $(descriptors client) $(descriptors server)"
+    jobs_stop
+    for i in 0 1; do
+        [ "$(grep -c "mlx5_$i:1 has another address" client.log)" -ge $((flaps / 4 - 1)) ] ||
+            fail "link $i of the client did not move: $(grep -c another client.log)"
+    done
+    ! grep -q 'cannot be used yet' client.log server.log ||
+        fail "$(grep 'cannot be used yet' client.log server.log)"
+    fabric_down_checked
+}
+
 run_tests

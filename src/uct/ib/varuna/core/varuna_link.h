@@ -18,7 +18,8 @@ enum {
     UCT_VARUNA_LINK_CAUSE_PORT      = 1 << 0, /* Port event */
     UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* No peer answers on it */
     UCT_VARUNA_LINK_CAUSE_ADMIN     = 1 << 2, /* Marked from outside */
-    UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3  /* Failover forced from outside */
+    UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3, /* Failover forced from outside */
+    UCT_VARUNA_LINK_CAUSE_ADDRESS   = 1 << 4  /* Its port has another address */
 };
 
 typedef struct uct_varuna_link_entry {

@@ -268,6 +268,20 @@ static ssize_t uct_varuna_check_ports(uct_varuna_reader_t *body)
             NULL) ? -1 : 0;
 }
 
+static ssize_t uct_varuna_check_links(uct_varuna_reader_t *body)
+{
+    const void *ptr;
+    uct_varuna_ctl_links_t msg;
+
+    ptr = uct_varuna_reader_take(body, sizeof(msg));
+    if (ptr == NULL) {
+        return -1;
+    }
+
+    memcpy(&msg, ptr, sizeof(msg));
+    return (msg.addr_len == 0) ? -1 : msg.addr_len;
+}
+
 const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST] = {
     [UCT_VARUNA_CTL_OPEN_REQ]    = {"OPEN_REQ", uct_varuna_check_open_req, 0},
     [UCT_VARUNA_CTL_OPEN_REP]    = {"OPEN_REP", uct_varuna_check_open_rep,
@@ -301,6 +315,10 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST] = {
                                     UCT_VARUNA_MSG_FLAG_FREQUENT},
     /* It answers no question, but only peers that know our secret may send it */
     [UCT_VARUNA_CTL_PORTS]       = {"PORTS", uct_varuna_check_ports,
+                                    UCT_VARUNA_MSG_FLAG_ANSWER},
+    [UCT_VARUNA_CTL_LINKS_REQ]   = {"LINKS_REQ", uct_varuna_check_empty,
+                                    UCT_VARUNA_MSG_FLAG_FROM},
+    [UCT_VARUNA_CTL_LINKS_REP]   = {"LINKS_REP", uct_varuna_check_links,
                                     UCT_VARUNA_MSG_FLAG_ANSWER},
     [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req,
                                     UCT_VARUNA_MSG_FLAG_FROM |

@@ -107,6 +107,8 @@ typedef enum {
     UCT_VARUNA_CTL_PORTS       = 11, /* Ports of ours went down, or came back:
                                         once, to the peers that send to us */
     UCT_VARUNA_CTL_CLOSE_REP   = 12, /* The vQP is not there any more        */
+    UCT_VARUNA_CTL_LINKS_REQ   = 13, /* What is your address now?            */
+    UCT_VARUNA_CTL_LINKS_REP   = 14,
     UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
     UCT_VARUNA_CTL_PROXY_REP   = 17,
     UCT_VARUNA_CTL_ATOMIC_REQ  = 18, /* Atomics for the target's CPU             */
@@ -147,7 +149,8 @@ typedef struct uct_varuna_ctl_hdr {
     uint8_t                    from_device_len; /* 0: absent */
     uint8_t                    from_ctl_len;
     uint8_t                    from_nic;
-    uint8_t                    reserved;
+    uint8_t                    moves;      /* In these: of the receiver, as in PORTS, that
+                                              the requester knows */
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
 
 /* OPEN_REQ: followed by the requester's full interface address, to which replies
@@ -236,8 +239,18 @@ typedef struct uct_varuna_ctl_ports {
                                               one counts */
     uint8_t                    down;       /* NICs (indices) whose port is down:
                                               their paths are dead */
-    uint8_t                    reserved[3];
+    uint8_t                    reserved;
+    uint16_t                   moves;      /* How often the address of a port has
+                                              changed: a receiver that knows another
+                                              number asks by LINKS_REQ */
 } UCS_S_PACKED uct_varuna_ctl_ports_t;
+
+/* LINKS_REP: followed by the sender's full interface address. */
+typedef struct uct_varuna_ctl_links {
+    uint16_t                   addr_len;
+    uint16_t                   moves;      /* As in PORTS, of that address */
+    uint32_t                   reserved;
+} UCS_S_PACKED uct_varuna_ctl_links_t;
 
 /* PONG: comes back over the link of its PING */
 typedef struct uct_varuna_ctl_pong {
@@ -335,6 +348,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_ports_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_links_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_pong_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_req_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_op_t) == 40);

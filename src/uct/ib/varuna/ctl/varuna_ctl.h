@@ -14,6 +14,8 @@
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
  *   varuna_stranger       REJECT to peers and to strangers
  *   varuna_ports          PORTS: the state of our ports, for the peers that send to us
+ *   varuna_moves          ports of ours that get another address; varuna_moves_apply
+ *                         uses it, varuna_ctl_reopen opens an interface once more
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
  *   varuna_path           paths to peers, judged by all of that
  *   varuna_peer_event     what the async context found, applied in the main thread
@@ -169,6 +171,15 @@ struct uct_varuna_ctl {
         uint8_t                pending;    /* Some peer was not notified yet */
     } ports;                               /* varuna_ports.c */
     struct {
+        uint8_t                links;      /* Whose ports have another address; read
+                                              without the lock */
+        uint8_t                reopened;   /* ... of which the control interface has the
+                                              new one */
+        uint16_t               count;      /* Moves so far */
+        ucs_time_t             since[UCT_VARUNA_MAX_LINKS];
+        ucs_time_t             retry_at[UCT_VARUNA_MAX_LINKS];
+    } moves;                               /* varuna_moves.c, varuna_moves_apply.c */
+    struct {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
         ucs_time_t             ticked_at;
@@ -187,7 +198,7 @@ struct uct_varuna_ctl {
     struct {
         ucs_time_t             warned_at;
         unsigned               unwarned;
-    } complaints;                          /* Their rate limit. varuna_peer.c */
+    } complaints;                          /* Their rate limit. varuna_complain.c */
     struct {
         uint32_t               stale;      /* Requests meant for others */
         uint32_t               mismatched; /* Of unknown secret or opening; counted

@@ -141,15 +141,14 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     return UCS_OK;
 }
 
-static void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
 {
     uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL, NULL, NULL, 0);
     uct_iface_close(link->inner);
     ucs_free(link->addr);
 }
 
-static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl,
-                                             unsigned index)
+ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
 {
     uct_varuna_iface_t *iface   = ctl->iface;
     const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[index].nic];
@@ -288,7 +287,7 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
-static ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd)
+ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd)
 {
     return ucs_async_set_event_handler(ctl->async->mode, fd, UCS_EVENT_SET_EVREAD,
                                        uct_varuna_ctl_event_handler, ctl,

@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_CTL_OPEN_H_
 #define UCT_VARUNA_CTL_OPEN_H_
 
-#include <uct/ib/varuna/core/varuna_def.h>
+#include "varuna_ctl.h"
 
 /**
  * Open the control plane: worker, inner interfaces, the rows of its own messages. The
@@ -33,5 +33,14 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
 
 /** Close everything. It does not listen any more, and the rooms above are closed. */
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
+
+/** Open the interface of one link; its other fields stay as they are. */
+ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index);
+
+/** Close it. */
+void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link);
+
+/** Let the async context handle the events of a descriptor. */
+ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd);
 
 #endif

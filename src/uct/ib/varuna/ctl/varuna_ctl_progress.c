@@ -13,6 +13,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_rest.h"
 #include "varuna_ctl_send.h"
+#include "varuna_moves.h"
 #include "varuna_notify.h"
 #include "varuna_ports.h"
 
@@ -131,20 +132,33 @@ int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
 }
 
 /* Port event: inform peers, the rooms above and the main thread. */
-void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up)
+void uct_varuna_ctl_port_event(void *arg, unsigned port, uct_varuna_port_event_t event)
 {
     uct_varuna_ctl_t *ctl = arg;
 
-    if (is_up) {
-        ctl->up_map     |= UCS_BIT(port);
-        ctl->ports_down &= ~UCS_BIT(port);
-    } else {
+    switch (event) {
+    case UCT_VARUNA_PORT_UP:
+        ctl->up_map |= UCS_BIT(port);
+        if (!uct_varuna_moves_check(ctl, port)) {
+            ctl->ports_down &= ~UCS_BIT(port);
+        }
+        break;
+    case UCT_VARUNA_PORT_DOWN:
         ctl->down_map   |= UCS_BIT(port);
         ctl->up_map     &= ~UCS_BIT(port);
         ctl->ports_down |= UCS_BIT(port);
+        break;
+    default:
+        if (!uct_varuna_moves_check(ctl, port) || (ctl->ports_down & UCS_BIT(port))) {
+            return;
+        }
+
+        /* To peers the port is down until it can be used */
+        ctl->ports_down |= UCS_BIT(port);
+        break;
     }
 
-    if (!is_up) {
+    if (ctl->ports_down & UCS_BIT(port)) {
         uct_varuna_ctl_renew_others(ctl, port);
     }
 

@@ -7,6 +7,7 @@
 #define UCT_VARUNA_CTL_PROGRESS_H_
 
 #include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/lanes/varuna_detector.h>
 
 #include <ucs/sys/event_set.h>
 
@@ -21,6 +22,6 @@ int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link);
 void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
                                   void *arg);
 
-void uct_varuna_ctl_port_event(void *arg, unsigned port, int is_up);
+void uct_varuna_ctl_port_event(void *arg, unsigned port, uct_varuna_port_event_t event);
 
 #endif

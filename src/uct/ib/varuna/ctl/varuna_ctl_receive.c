@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_ctl_receive.h"
+#include "varuna_complain.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
@@ -106,6 +107,7 @@ static void uct_varuna_ctl_handle_msg(uct_varuna_ctl_t *ctl, unsigned link,
     if (peer != NULL) {
         uct_varuna_peer_heard(peer, uct_varuna_ctl_now(ctl));
         uct_varuna_ctl_heard(ctl, peer, link);
+        uct_varuna_peer_update_guest(ctl, peer, hdr);
     }
 
     uct_varuna_ctl_deferred(ctl, hdr,

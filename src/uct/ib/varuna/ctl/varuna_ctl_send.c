@@ -157,7 +157,8 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     if (room > 0) {
-        total += uct_varuna_ctl_append_from(ctl, link, hdr);
+        hdr->moves = peer->moves.known;
+        total     += uct_varuna_ctl_append_from(ctl, link, hdr);
     }
 
     uct_varuna_ctl_lock(ctl);

@@ -20,6 +20,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
 #include "varuna_ctl_send.h"
+#include "varuna_moves.h"
 #include "varuna_notify.h"
 #include "varuna_peer.h"
 #include "varuna_ports.h"
@@ -79,6 +80,7 @@ static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
     ping.hdr.dest    = peer->uuid;
     ping.hdr.uuid    = ctl->iface->uuid;
     ping.hdr.secret  = peer->secret;
+    ping.hdr.moves   = peer->moves.known;
     ping.hdr.vqp     = link;
     ping.hdr.epoch   = uct_varuna_alive_ping(&peer->hb.alive, link, now);
     length           = sizeof(ping.hdr) +
@@ -335,6 +337,8 @@ static void uct_varuna_heartbeat_timer(void *arg)
     if (ctl->ports.pending) {
         uct_varuna_ports_announce(ctl);
     }
+
+    uct_varuna_moves_tick(ctl, now);
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 

@@ -5,15 +5,16 @@
  * Called by the rooms above, in the main thread and in the async context.
  *
  * The main thread reads peer->links without the lock. So only the main thread
- * adds links to a known peer, and a link is never changed once it is there, but for
- * the address of its DC lane, which is not used before (see varuna_wire.h). Guests are
- * read with the lock only, and so they learn at any time.
+ * adds links to a known peer, and changes the addresses of one whose port has moved.
+ * Which links are a pair never changes. Guests are read with the lock only, and so they
+ * learn at any time.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
+#include "varuna_complain.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_notify.h"
@@ -27,9 +28,6 @@
 
 /* Room for one address: UCX may read beyond its end if it is malformed. */
 #define UCT_VARUNA_ADDR_ROOM         64
-
-/* Complaints about peers, seconds between two */
-#define UCT_VARUNA_CTL_WARN_PERIOD   1.0
 
 /* Copies of the addresses of one link; peer->addr is a list of these. */
 typedef struct uct_varuna_peer_blob {
@@ -45,25 +43,6 @@ typedef struct uct_varuna_pairing {
     unsigned                   map;       /* Local links which have one */
 } uct_varuna_pairing_t;
 
-
-void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
-                             const char *what, const char *reason)
-{
-    ucs_time_t now = uct_varuna_ctl_now(ctl);
-
-    if ((ctl->complaints.warned_at != 0) &&
-        (now < (ctl->complaints.warned_at +
-                ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
-        ++ctl->complaints.unwarned;
-        ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
-        return;
-    }
-
-    ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
-             "warning)", what, uuid, reason, ctl->complaints.unwarned);
-    ctl->complaints.warned_at = now;
-    ctl->complaints.unwarned  = 0;
-}
 
 /* Ask our interface @a inner. UCX takes lengths from what it reads, so both addresses need
  * room after them, and @a remote's port is checked first. */
@@ -219,6 +198,66 @@ static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
             peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
         }
     }
+}
+
+/* Whether a link is reached by other addresses than we know */
+static int uct_varuna_peer_link_differs(const uct_varuna_peer_link_t *known,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    return memcmp(known->device_addr, remote->device_addr, remote->device_len) ||
+           memcmp(known->ctl_addr, remote->ctl_addr, remote->ctl_len) ||
+           ((remote->dc_addr != NULL) && (known->dc_addr != NULL) &&
+            memcmp(known->dc_addr, remote->dc_addr, remote->dc_len));
+}
+
+static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                      unsigned link,
+                                      const uct_varuna_parsed_link_t *remote)
+{
+    uct_varuna_peer_link_t *known = &peer->links[link];
+    uct_varuna_peer_blob_t *blob  = ucs_container_of((void*)known->ctl_addr,
+                                                     uct_varuna_peer_blob_t, ctl_addr);
+
+    memcpy(blob->device_addr, remote->device_addr, remote->device_len);
+    memcpy(blob->ctl_addr, remote->ctl_addr, remote->ctl_len);
+    if ((remote->dc_addr != NULL) && (known->dc_addr != NULL)) {
+        memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
+    }
+
+    uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
+    peer->doubtful &= ~UCS_BIT(link);
+    ucs_debug("rc_varuna: NIC %u of peer 0x%lx has another address on %s",
+              known->nic, peer->uuid, uct_varuna_link_name(ctl->iface, link));
+}
+
+/* A pair of links stays, but for the addresses of its remote end. @return those that have
+ * others */
+static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
+                                           uct_varuna_peer_t *peer,
+                                           const uct_varuna_parsed_addr_t *parsed)
+{
+    unsigned moved = 0;
+    const uct_varuna_parsed_link_t *remote;
+    unsigned link, i;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        for (i = 0; i < parsed->num_links; ++i) {
+            remote = &parsed->links[i];
+            if ((remote->nic != peer->links[link].nic) ||
+                !uct_varuna_peer_link_differs(&peer->links[link], remote) ||
+                !uct_varuna_peer_link_reaches(ctl->iface, link, remote) ||
+                (peer->is_guest &&
+                 !uct_varuna_reach_allow(ctl, link, remote->device_addr,
+                                         remote->device_len, 1))) {
+                continue;
+            }
+
+            uct_varuna_peer_move_link(ctl, peer, link, remote);
+            moved |= UCS_BIT(link);
+        }
+    }
+
+    return moved;
 }
 
 static ucs_status_t
@@ -383,6 +422,10 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
         return uct_varuna_peer_create(ctl, parsed, secret, peer_p);
     }
 
+    if (peer->is_guest) {
+        (void)uct_varuna_peer_move_links(ctl, peer, parsed);
+    }
+
     status = uct_varuna_peer_add_links(ctl, peer, parsed);
     if (status != UCS_OK) {
         return status;
@@ -414,6 +457,52 @@ void uct_varuna_peer_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
         uct_varuna_peer_put(ctl, peer);
     }
     uct_varuna_ctl_unlock(ctl);
+}
+
+uct_varuna_peer_t *
+uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *hdr,
+                            const void *addr, size_t length, uint16_t moves,
+                            unsigned *moved_p)
+{
+    uct_varuna_peer_t *peer = NULL;
+    uct_varuna_parsed_addr_t parsed;
+    const char *reason;
+    ucs_status_t status;
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_parse_addr(NULL, addr, length, &parsed, &reason);
+    if ((status != UCS_OK) || (parsed.uuid != hdr->uuid)) {
+        uct_varuna_ctl_complain(ctl, hdr->uuid, "an address",
+                                (status == UCS_OK) ? "it is another peer's" : reason);
+        goto out;
+    }
+
+    peer = uct_varuna_peer_lookup(ctl, hdr->uuid, 0);
+    if (peer == NULL) {
+        goto out;
+    }
+
+    *moved_p = uct_varuna_peer_move_links(ctl, peer, &parsed);
+    if (uct_varuna_peer_add_links(ctl, peer, &parsed) == UCS_OK) {
+        peer->moves.known = moves;
+    }
+    ++peer->refcount;
+    uct_varuna_ctl_reap_eps(ctl, 0);
+
+out:
+    uct_varuna_ctl_unlock(ctl);
+    return peer;
+}
+
+void uct_varuna_peer_update_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                  const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_parsed_addr_t parsed;
+
+    if (peer->is_guest && (uct_varuna_parse_ctl_from(hdr, &parsed) == UCS_OK)) {
+        peer->moves.known = hdr->moves;
+        (void)uct_varuna_peer_move_links(ctl, peer, &parsed);
+    }
 }
 
 unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,

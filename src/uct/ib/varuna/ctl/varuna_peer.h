@@ -85,6 +85,13 @@ struct uct_varuna_peer {
         ucs_time_t             used_at[UCT_VARUNA_MAX_LINKS]; /* Atomic */
         uint32_t               app_beat;  /* Of its last answer; atomic */
     } hb;                                 /* Heartbeat: under the lock */
+    struct {
+        uint16_t               known;     /* How often its addresses had changed. Of a
+                                             guest: ours, as far as it knows, 8 bits */
+        uint16_t               asked;     /* ... when we asked for them last */
+        ucs_time_t             ask_at;    /* Not again before, nor is a guest told */
+        uint8_t                told;      /* So often was a guest told the last one */
+    } moves;                              /* varuna_moves.c */
     ucs_time_t                 heard_at;  /* Last message of it */
     uint8_t                    failed;    /* Links on which messages to it failed since
                                              then */
@@ -141,6 +148,24 @@ ucs_status_t uct_varuna_peer_open(uct_varuna_ctl_t *ctl,
 void uct_varuna_peer_learn(uct_varuna_ctl_t *ctl, uint64_t uuid,
                            const void *addr, size_t length);
 
+/**
+ * The same from LINKS_REP, after ports of the peer have got other addresses.
+ *
+ * @param [in]  moves    How often they have.
+ * @param [out] moved_p  Our links which reach such ports.
+ *
+ * @return The peer, with a reference; NULL if there is none, or its address is refused.
+ */
+uct_varuna_peer_t *
+uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *hdr,
+                            const void *addr, size_t length, uint16_t moves,
+                            unsigned *moved_p);
+
+/** A guest's request has come with the address to answer to: it may be another one than
+ *  before. Lock held. */
+void uct_varuna_peer_update_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                  const uct_varuna_ctl_hdr_t *hdr);
+
 /** A message of the peer has arrived. */
 static inline void uct_varuna_peer_heard(uct_varuna_peer_t *peer, ucs_time_t now)
 {
@@ -168,11 +193,6 @@ void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
 
 /** Something was found out about the peer: let the main thread know. */
 void uct_varuna_peer_notify(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
-
-/** Tell the user that a peer's message or address is refused; at most once in a
- * while, since a broken peer repeats itself. */
-void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
-                             const char *what, const char *reason);
 
 /** Main thread, no lock: traffic waits on this path. */
 static inline void uct_varuna_heartbeat_use(uct_varuna_peer_t *peer,

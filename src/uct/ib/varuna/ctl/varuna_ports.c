@@ -14,13 +14,15 @@
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_send.h"
+#include "varuna_moves.h"
 #include "varuna_peer.h"
 
 #include <ucs/debug/log.h>
 
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
 {
-    uct_varuna_ctl_ports_t ports = {.number = ctl->ports.number};
+    uct_varuna_ctl_ports_t ports = {.number = ctl->ports.number,
+                                    .moves  = ctl->moves.count};
     unsigned link;
 
     ucs_for_each_bit(link, ctl->ports_down) {
@@ -90,6 +92,10 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 {
     unsigned far_down = 0;
     unsigned i;
+
+    if ((int32_t)(ports->number - peer->hb.ports_number) >= 0) {
+        uct_varuna_moves_heard(ctl, peer, link, ports);
+    }
 
     if ((int32_t)(ports->number - peer->hb.ports_number) <= 0) {
         return; /* Overtaken */

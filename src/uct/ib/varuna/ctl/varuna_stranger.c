@@ -73,7 +73,7 @@ uct_varuna_stranger_locate(const uct_varuna_ctl_t *ctl, unsigned link,
     return located;
 }
 
-static void uct_varuna_stranger_drop(uct_varuna_ctl_t *ctl, unsigned link)
+void uct_varuna_stranger_drop(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_stranger_t *stranger = &ctl->links[link].stranger;
 

@@ -35,4 +35,7 @@ void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
                            const uct_varuna_ctl_hdr_t *hdr,
                            ucs_status_t status);
 
+/** Forget the endpoint to the last stranger on a link: it is in ctl->dead_eps then. */
+void uct_varuna_stranger_drop(uct_varuna_ctl_t *ctl, unsigned link);
+
 #endif

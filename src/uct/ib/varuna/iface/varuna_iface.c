@@ -10,6 +10,7 @@
 
 #include "varuna_admin_iface.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
+#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_config.h"
 #include "varuna_event.h"
@@ -174,6 +175,7 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
 
     uct_varuna_sm_init(&tl_iface->super);
     uct_varuna_answers_init(iface);
+    uct_varuna_moves_init(iface->ctl);
     uct_varuna_atomics_listen(uct_varuna_requester(iface));
     status = uct_varuna_ctl_listen(iface->ctl);
     if (status != UCS_OK) {

@@ -10,6 +10,7 @@
 
 #include "varuna_admin_iface.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
+#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
@@ -100,6 +101,7 @@ static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t 
 
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
+    uct_varuna_moves_progress(base->ctl);
     if (uct_varuna_ctl_has_events(base->ctl)) {
         uct_varuna_ctl_dispatch(base->ctl);
     }

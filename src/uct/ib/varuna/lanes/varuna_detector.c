@@ -38,18 +38,23 @@ struct uct_varuna_detector {
 
 
 static void uct_varuna_detector_report(uct_varuna_detector_port_t *port,
-                                       int is_up)
+                                       uct_varuna_port_event_t event)
 {
+    static const char *names[] = {
+        [UCT_VARUNA_PORT_DOWN]    = "is down",
+        [UCT_VARUNA_PORT_UP]      = "is up",
+        [UCT_VARUNA_PORT_ADDRESS] = "may have another address"
+    };
     uct_varuna_detector_t *detector = port->detector;
 
-    ucs_debug("port %s is %s", port->name, is_up ? "up" : "down");
-    detector->cb(detector->arg, port - detector->ports, is_up);
+    ucs_debug("port %s %s", port->name, names[event]);
+    detector->cb(detector->arg, port - detector->ports, event);
 }
 
 static void uct_varuna_detector_set_gone(uct_varuna_detector_port_t *port)
 {
     __atomic_store_n(&port->gone, 1, __ATOMIC_RELAXED);
-    uct_varuna_detector_report(port, 0);
+    uct_varuna_detector_report(port, UCT_VARUNA_PORT_DOWN);
 }
 
 int uct_varuna_detector_is_gone(const uct_varuna_detector_t *detector,
@@ -72,7 +77,7 @@ void uct_varuna_detector_check(uct_varuna_detector_t *detector,
         ucs_diag("%s does not answer any more: %m", port->name);
         uct_varuna_detector_set_gone(port);
     } else if ((attr.state != IBV_PORT_ACTIVE) && was_up) {
-        uct_varuna_detector_report(port, 0);
+        uct_varuna_detector_report(port, UCT_VARUNA_PORT_DOWN);
     }
 }
 
@@ -83,12 +88,18 @@ uct_varuna_detector_handle_event(uct_varuna_detector_port_t *port,
     switch (event->event_type) {
     case IBV_EVENT_PORT_ERR:
         if (event->element.port_num == port->port_num) {
-            uct_varuna_detector_report(port, 0);
+            uct_varuna_detector_report(port, UCT_VARUNA_PORT_DOWN);
         }
         break;
     case IBV_EVENT_PORT_ACTIVE:
         if (event->element.port_num == port->port_num) {
-            uct_varuna_detector_report(port, 1);
+            uct_varuna_detector_report(port, UCT_VARUNA_PORT_UP);
+        }
+        break;
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_GID_CHANGE:
+        if (event->element.port_num == port->port_num) {
+            uct_varuna_detector_report(port, UCT_VARUNA_PORT_ADDRESS);
         }
         break;
     case IBV_EVENT_DEVICE_FATAL:
@@ -231,7 +242,7 @@ ucs_status_t uct_varuna_detector_add(uct_varuna_detector_t *detector,
     if ((ibv_query_port(port->context, port->port_num, &attr) == 0) &&
         (attr.state != IBV_PORT_ACTIVE)) {
         UCS_ASYNC_BLOCK(detector->async);
-        uct_varuna_detector_report(port, 0);
+        uct_varuna_detector_report(port, UCT_VARUNA_PORT_DOWN);
         UCS_ASYNC_UNBLOCK(detector->async);
     }
 

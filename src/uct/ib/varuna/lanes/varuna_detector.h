@@ -14,15 +14,22 @@
 
 typedef struct uct_varuna_detector uct_varuna_detector_t;
 
+typedef enum {
+    UCT_VARUNA_PORT_DOWN,
+    UCT_VARUNA_PORT_UP,        /* The port is active */
+    UCT_VARUNA_PORT_ADDRESS    /* Its LID or its GIDs may have changed */
+} uct_varuna_port_event_t;
+
 /**
  * The state of a port has changed. Called in the async context with the async lock
  * held.
  *
  * @param [in] arg   User's argument.
  * @param [in] port  Index of the port, in the order of ports.
- * @param [in] is_up Nonzero if the port is active.
+ * @param [in] event What happened to it.
  */
-typedef void (*uct_varuna_detector_cb_t)(void *arg, unsigned port, int is_up);
+typedef void (*uct_varuna_detector_cb_t)(void *arg, unsigned port,
+                                         uct_varuna_port_event_t event);
 
 /** @return whether the system says that the device of a port is gone. Any
  *  thread. */

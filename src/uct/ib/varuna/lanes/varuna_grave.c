@@ -23,9 +23,9 @@ typedef struct uct_varuna_grave {
     uct_varuna_grave_release_t release;
 } uct_varuna_grave_t;
 
-static void uct_varuna_grave_close(uct_varuna_grave_t *grave)
+static void uct_varuna_grave_close(uct_varuna_iface_t *iface, uct_varuna_grave_t *grave)
 {
-    uct_ep_destroy(grave->inner);
+    uct_varuna_lane_ep_destroy(iface, grave->inner, grave->kind);
     if (grave->remains != NULL) {
         grave->release(grave->remains);
     }
@@ -33,13 +33,14 @@ static void uct_varuna_grave_close(uct_varuna_grave_t *grave)
 }
 
 /* @return nonzero if the grave is drained, and gone. */
-static int uct_varuna_grave_try_close(uct_varuna_grave_t *grave)
+static int uct_varuna_grave_try_close(uct_varuna_iface_t *iface,
+                                      uct_varuna_grave_t *grave)
 {
     if (!uct_varuna_mlx5_drain(grave->inner, grave->kind)) {
         return 0;
     }
 
-    uct_varuna_grave_close(grave);
+    uct_varuna_grave_close(iface, grave);
     return 1;
 }
 
@@ -49,7 +50,7 @@ void uct_varuna_graves_progress(uct_varuna_iface_t *iface)
 
     ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
         ucs_list_del(&grave->list);
-        if (!uct_varuna_grave_try_close(grave)) {
+        if (!uct_varuna_grave_try_close(iface, grave)) {
             ucs_list_insert_before(&tmp->list, &grave->list);
         }
     }
@@ -68,7 +69,7 @@ void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
     grave->remains = remains;
     grave->release = release;
 
-    if (!uct_varuna_grave_try_close(grave)) {
+    if (!uct_varuna_grave_try_close(iface, grave)) {
         ucs_list_add_tail(&iface->graveyard, &grave->list);
     }
 }
@@ -87,6 +88,6 @@ void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface)
     ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
         ucs_debug("inner ep %p was not drained", grave->inner);
         ucs_list_del(&grave->list);
-        uct_varuna_grave_close(grave);
+        uct_varuna_grave_close(iface, grave);
     }
 }

@@ -293,19 +293,87 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
     }
 }
 
-static ucs_status_t
-uct_varuna_lanes_get_link_address(uct_varuna_link_t *link)
+ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned index)
 {
+    uct_varuna_link_t *link     = &iface->links[index];
     uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
 
-    link->device_addr_len = dc->attr.device_addr_len;
-    link->device_addr     = ucs_malloc(link->device_addr_len,
-                                       "varuna_device_addr");
     if (link->device_addr == NULL) {
-        return UCS_ERR_NO_MEMORY;
+        link->device_addr_len = dc->attr.device_addr_len;
+        link->device_addr     = ucs_malloc(link->device_addr_len,
+                                           "varuna_device_addr");
+        if (link->device_addr == NULL) {
+            return UCS_ERR_NO_MEMORY;
+        }
     }
 
+    uct_varuna_mlx5_addr_get(dc->inner, &link->addr);
     return uct_iface_get_device_address(dc->inner, link->device_addr);
+}
+
+/* What has arrived and was acknowledged is delivered first */
+static void uct_varuna_lane_poll_out(uct_iface_h inner)
+{
+    while (uct_iface_progress(inner) > 0);
+}
+
+ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
+                                    uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
+    uct_varuna_lane_iface_t old   = *lane;
+    ucs_status_t status;
+
+    ucs_assert((kind == UCT_VARUNA_LANE_DC) && (lane->num_eps == 0));
+    status = uct_varuna_lane_open(iface, iface->opening.worker,
+                                  &iface->opening.params, iface->opening.handlers,
+                                  link, kind);
+    if (status != UCS_OK) {
+        *lane = old;
+        return status;
+    }
+
+    if ((lane->attr.device_addr_len != old.attr.device_addr_len) ||
+        (lane->attr.iface_addr_len != old.attr.iface_addr_len)) {
+        ucs_diag("rc_varuna: the addresses of %s have got another length",
+                 uct_varuna_link_name(iface, link));
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
+    if (iface->opening.epoll_fd != -1) {
+        status = uct_varuna_lane_event_add(lane, iface->opening.epoll_fd);
+        if (status != UCS_OK) {
+            goto err_close;
+        }
+    }
+
+    uct_varuna_lanes_poll_replace(iface, lane);
+    uct_varuna_lane_poll_out(old.inner);
+    uct_iface_close(old.inner);
+    return UCS_OK;
+
+err_close:
+    uct_iface_close(lane->inner);
+    *lane = old;
+    return status;
+}
+
+void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
+                                uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_lane_iface_t *lane;
+    unsigned link;
+
+    for (link = 0; (kind == UCT_VARUNA_LANE_DC) && (link < iface->num_links); ++link) {
+        lane = &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
+        if (lane->inner == ep->iface) {
+            ucs_assert(lane->num_eps > 0);
+            --lane->num_eps;
+        }
+    }
+
+    uct_ep_destroy(ep);
 }
 
 /* Not when the memory domain is opened: UCP opens those of all transports. */
@@ -326,6 +394,9 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
     ucs_status_t status = UCS_OK;
     unsigned link, kind;
 
+    iface->opening.worker   = worker;
+    iface->opening.params   = *params;
+    iface->opening.handlers = handlers;
     uct_varuna_lanes_warn_single_link(iface->md);
     for (link = 0; link < iface->num_links; ++link) {
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
@@ -336,7 +407,7 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
             }
         }
 
-        status = uct_varuna_lanes_get_link_address(&iface->links[link]);
+        status = uct_varuna_link_read_address(iface, link);
         if (status != UCS_OK) {
             goto err;
         }

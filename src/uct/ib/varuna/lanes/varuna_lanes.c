@@ -104,6 +104,15 @@ void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
     uct_varuna_lanes_poll_all(iface);
 }
 
+void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
+                                   const uct_varuna_lane_iface_t *lane)
+{
+    unsigned position = (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
+
+    iface->poll.inner[position] = lane->inner;
+    uct_varuna_lanes_poll_all(iface);
+}
+
 /* Whether a lane on which nothing was found for a while may rest. The first one may
  * not, unless another one has taken its traffic */
 static int uct_varuna_lanes_may_rest(const uct_varuna_iface_t *iface, unsigned lane)
@@ -196,26 +205,40 @@ ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
+ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
+                                       int epoll_fd)
 {
     struct epoll_event event = { .events = EPOLLIN };
-    uct_varuna_lane_iface_t *lane;
     ucs_status_t status;
     int fd;
 
+    status = uct_iface_event_fd_get(lane->inner, &fd);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    event.data.fd = fd;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        ucs_error("epoll_ctl(ADD, fd=%d) failed: %m", fd);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
+{
+    uct_varuna_lane_iface_t *lane;
+    ucs_status_t status;
+
     uct_varuna_for_each_lane(lane, iface) {
-        status = uct_iface_event_fd_get(lane->inner, &fd);
+        status = uct_varuna_lane_event_add(lane, epoll_fd);
         if (status != UCS_OK) {
             return status;
         }
-
-        event.data.fd = fd;
-        if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-            ucs_error("epoll_ctl(ADD, fd=%d) failed: %m", fd);
-            return UCS_ERR_IO_ERROR;
-        }
     }
 
+    iface->opening.epoll_fd = epoll_fd;
     return UCS_OK;
 }
 
@@ -257,6 +280,7 @@ UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_iface_ops_t *ops,
            sizeof(*self) - sizeof(self->super));
     self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
     ucs_list_head_init(&self->graveyard);
+    self->opening.epoll_fd = -1;
     self->rx_headroom = (params->field_mask &
                          UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?
                         params->rx_headroom : 0;

@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/list.h>
@@ -55,6 +56,7 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    want_dry; /* dry_at is waited for */
     uint8_t                    order_is_certain; /* Its packets never overtake each
                                             other */
+    unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
     ucs_time_t                 dry_at; /* When it was last polled
                                   until it was empty, on demand */
 } uct_varuna_lane_iface_t;
@@ -65,6 +67,8 @@ struct uct_varuna_link {
     uct_varuna_lane_iface_t    lanes[UCT_VARUNA_LANE_LAST];
     uct_device_addr_t          *device_addr;
     size_t                     device_addr_len;
+    uct_varuna_mlx5_addr_t     addr;   /* Of its port, when device_addr was read.
+                                          Main thread, with the lock of ctl */
 };
 
 /* What the inner interfaces call; the argument is the uct_varuna_lane_iface_t. */
@@ -89,6 +93,14 @@ struct uct_varuna_iface {
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
     size_t                     rx_headroom;   /* The user's, before AM descriptors */
     uint32_t                   foreign;       /* AMs of other ids; atomic */
+
+    struct {                                  /* To open one of them once more. Owner:
+                                                 varuna_lane_open.c */
+        uct_worker_h           worker;
+        uct_iface_params_t     params;
+        const uct_varuna_lane_handlers_t *handlers;
+        int                    epoll_fd;      /* -1: they are in no set */
+    } opening;
 
     /* The states of the links. Owner: varuna_link_event.c */
     uct_varuna_link_table_t    link_table;
@@ -184,6 +196,22 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
                                    const uct_iface_params_t *params,
                                    const uct_varuna_lane_handlers_t *handlers);
 
+/**
+ * Open an inner interface once more, after its port has got another address, and close
+ * the one that was open. No endpoint may be left on it, see uct_varuna_lane_iface_t.
+ * Main thread, not inside progress of an inner interface.
+ */
+ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
+                                    uct_varuna_lane_kind_t kind);
+
+/** Read what peers are to know of a link. Main thread; with the lock of ctl, if that is
+ *  open. */
+ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned link);
+
+/** Destroy an inner endpoint of a lane. */
+void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
+                                uct_varuna_lane_kind_t kind);
+
 /** Close the inner interfaces that are open. */
 void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
 
@@ -240,6 +268,14 @@ void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface);
 /** Arm all inner interfaces, as uct_iface_event_arm(). */
 ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
                                         unsigned events);
+
+/** Another inner interface has taken the place of the one that is polled. */
+void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
+                                   const uct_varuna_lane_iface_t *lane);
+
+/** Add the event descriptor of an inner interface to the set @a epoll_fd. */
+ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
+                                       int epoll_fd);
 
 /** Add the event descriptors of all inner interfaces to the set @a epoll_fd. */
 ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd);

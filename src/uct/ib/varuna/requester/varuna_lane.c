@@ -88,7 +88,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
 {
     uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
     const uct_varuna_peer_link_t *far = &ep->peer->links[link];
-    const uct_varuna_lane_iface_t *on = &iface->links[link].lanes[kind];
+    uct_varuna_lane_iface_t *on       = &iface->links[link].lanes[kind];
     uct_ep_params_t params;
     ucs_status_t status;
     khiter_t iter;
@@ -125,6 +125,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         return UCS_ERR_NO_MEMORY;
     }
 
+    on->num_eps                    += (kind == UCT_VARUNA_LANE_DC);
     kh_val(&uct_varuna_requester(iface)->inner_eps, iter) = ep;
     lane->ep                        = inner;
     lane->kind                      = kind;
@@ -156,7 +157,7 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
     }
 
     uct_varuna_lane_forget(ep, lane);
-    uct_ep_destroy(lane->ep);
+    uct_varuna_lane_ep_destroy(uct_varuna_ep_iface(ep), lane->ep, lane->kind);
     lane->ep = NULL;
 }
 

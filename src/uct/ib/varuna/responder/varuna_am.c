@@ -202,6 +202,11 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
         return uct_varuna_am_exception(resp, target, hdr, length);
     }
 
+    /* A DC lane may be opened once more: then no user may have a buffer of it */
+    if (((uct_varuna_lane_iface_t*)arg)->kind == UCT_VARUNA_LANE_DC) {
+        flags &= ~UCT_CB_PARAM_FLAG_DESC;
+    }
+
     ++target->next_seq;
     status = uct_varuna_am_call(iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
                                 UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr)),

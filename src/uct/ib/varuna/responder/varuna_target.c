@@ -15,6 +15,7 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/ctl/varuna_complain.h>
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>

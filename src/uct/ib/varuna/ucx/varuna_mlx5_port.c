@@ -10,7 +10,9 @@
 #include "varuna_mlx5_port.h"
 #include <uct/ib/varuna/core/varuna_lifetime.h>
 
+#include <uct/ib/base/ib_iface.h>
 #include <uct/ib/mlx5/ib_mlx5.h>
+#include <ucs/debug/assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,4 +35,85 @@ double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name)
 
     return uct_varuna_lifetime(attr.link_layer != IBV_LINK_LAYER_ETHERNET,
                                attr.subnet_timeout);
+}
+
+void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr)
+{
+    uct_ib_iface_t *iface            = ucs_derived_of(inner, uct_ib_iface_t);
+    const struct ibv_port_attr *attr = uct_ib_device_port_attr(
+            uct_ib_iface_device(iface), iface->config.port_num);
+
+    UCS_STATIC_ASSERT(sizeof(addr->gid) == sizeof(iface->gid_info.gid));
+    addr->lid       = attr->lid;
+    addr->is_ib     = (attr->link_layer != IBV_LINK_LAYER_ETHERNET);
+    addr->gid_index = iface->gid_info.gid_index;
+    memcpy(addr->gid, &iface->gid_info.gid, sizeof(addr->gid));
+}
+
+static int uct_varuna_mlx5_has_gid(struct ibv_context *context, uint8_t port_num,
+                                   int index, const void *gid)
+{
+    union ibv_gid has;
+
+    return (ibv_query_gid(context, port_num, index, &has) == 0) &&
+           !memcmp(&has, gid, sizeof(has));
+}
+
+uct_varuna_mlx5_addr_state_t
+uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr)
+{
+    uct_ib_iface_t *iface       = ucs_derived_of(inner, uct_ib_iface_t);
+    struct ibv_context *context = uct_ib_iface_device(iface)->ibv_context;
+    uint8_t port_num            = iface->config.port_num;
+    struct ibv_port_attr attr;
+    int i;
+
+    if ((ibv_query_port(context, port_num, &attr) != 0) ||
+        (attr.state != IBV_PORT_ACTIVE)) {
+        return UCT_VARUNA_ADDR_UNKNOWN;
+    }
+
+    if ((!addr->is_ib || (attr.lid == addr->lid)) &&
+        uct_varuna_mlx5_has_gid(context, port_num, addr->gid_index, addr->gid)) {
+        return UCT_VARUNA_ADDR_SAME;
+    }
+
+    if (addr->is_ib) {
+        return (attr.lid == 0) ? UCT_VARUNA_ADDR_UNKNOWN : UCT_VARUNA_ADDR_MOVED;
+    }
+
+    for (i = 0; i < attr.gid_tbl_len; ++i) {
+        if (uct_varuna_mlx5_has_gid(context, port_num, i, addr->gid)) {
+            return UCT_VARUNA_ADDR_MOVED;
+        }
+    }
+
+    return UCT_VARUNA_ADDR_GONE;
+}
+
+void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
+{
+    uct_ib_iface_t *iface      = ucs_derived_of(inner, uct_ib_iface_t);
+    uct_ib_device_t *dev       = uct_ib_iface_device(iface);
+    uint8_t port_num           = iface->config.port_num;
+    struct ibv_port_attr *attr = uct_ib_device_port_attr(dev, port_num);
+    struct ibv_port_attr now;
+    union ibv_gid gid;
+
+    /* UCX has asked when it opened the device, and all of its interfaces tell that */
+    if (ibv_query_port(dev->ibv_context, port_num, &now) == 0) {
+        attr->lid    = now.lid;
+        attr->sm_lid = now.sm_lid;
+    }
+
+    if (ibv_query_gid(dev->ibv_context, port_num, iface->gid_info.gid_index, &gid) ==
+        0) {
+        iface->gid_info.gid = gid;
+    }
+}
+
+void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other)
+{
+    ucs_derived_of(inner, uct_ib_iface_t)->gid_info =
+            ucs_derived_of(other, uct_ib_iface_t)->gid_info;
 }

@@ -23,4 +23,35 @@ uint8_t uct_varuna_mlx5_port_num(const char *dev_name);
  */
 double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name);
 
+/* What peers know a port by, and what its queue pairs were made with */
+typedef struct uct_varuna_mlx5_addr {
+    uint16_t                   lid;
+    uint8_t                    is_ib;
+    uint8_t                    gid_index;
+    uint8_t                    gid[16];
+} uct_varuna_mlx5_addr_t;
+
+typedef enum {
+    UCT_VARUNA_ADDR_SAME,      /* Nothing has changed */
+    UCT_VARUNA_ADDR_MOVED,     /* The port has another one, which can be used */
+    UCT_VARUNA_ADDR_GONE,      /* On Ethernet: the port does not have it any more, at
+                                  present or for good */
+    UCT_VARUNA_ADDR_UNKNOWN    /* The port is not active, or does not answer */
+} uct_varuna_mlx5_addr_state_t;
+
+/** @param [out] addr  What an inner interface uses. */
+void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr);
+
+/** Compare @a addr with what the port of an inner interface has now. Any thread. */
+uct_varuna_mlx5_addr_state_t
+uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr);
+
+/** InfiniBand: let an inner interface use, and tell, what its port has now. Its queue
+ *  pairs don't depend on it. */
+void uct_varuna_mlx5_addr_refresh(uct_iface_h inner);
+
+/** Ethernet: let queue pairs that will be connected on @a inner use the GID of
+ *  @a other, which was opened later. */
+void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other);
+
 #endif

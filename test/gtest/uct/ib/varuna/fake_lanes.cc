@@ -20,6 +20,7 @@ extern "C" {
 
 unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
+uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
 
 static fake_lane::ep *fake_ep(uct_ep_h tl_ep)
 {
@@ -419,6 +420,25 @@ uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,
                                          uint16_t *mask_p)
 {
     return UCT_VARUNA_ORDER_UNKNOWN;
+}
+
+void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr)
+{
+    memset(addr, 0, sizeof(*addr));
+}
+
+uct_varuna_mlx5_addr_state_t
+uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr)
+{
+    return fake_lane::addr_state;
+}
+
+void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
+{
+}
+
+void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other)
+{
 }
 
 ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,

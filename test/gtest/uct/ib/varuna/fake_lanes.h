@@ -109,6 +109,7 @@ public:
     /* Registrations of our own memory, on all NICs */
     static unsigned           num_mrs;
     static ucs_status_t       mr_status;
+    static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
 
 private:
     void finish(const std::string *memory, ucs_status_t status);

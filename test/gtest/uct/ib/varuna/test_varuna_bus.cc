@@ -162,12 +162,12 @@ UCS_TEST_F(test_varuna_bus, unknown_type) {
     row r = {NULL, "row", false};
 
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, 0, UCT_VARUNA_BUS_ASYNC));
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, 13, UCT_VARUNA_BUS_MAIN));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, 15, UCT_VARUNA_BUS_MAIN));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, UCT_VARUNA_BUS_LAST,
                                          UCT_VARUNA_BUS_ASYNC));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, ~0u, UCT_VARUNA_BUS_ASYNC));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(0)));
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(13)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(15)));
     EXPECT_EQ(std::string("its type is unknown"), m_reason);
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(UINT8_MAX)));
 }

@@ -16,7 +16,8 @@ extern "C" {
 
 class test_varuna_detector : public ucs::test {
 protected:
-    typedef std::vector<std::pair<unsigned, bool>> reports_t;
+    /* Events of ports by number; of most tests, whether it is up */
+    typedef std::vector<std::pair<unsigned, unsigned>> reports_t;
 
     virtual void init()
     {
@@ -34,11 +35,11 @@ protected:
         ucs::test::cleanup();
     }
 
-    static void report(void *arg, unsigned port, int is_up)
+    static void report(void *arg, unsigned port, uct_varuna_port_event_t event)
     {
         test_varuna_detector *self = (test_varuna_detector*)arg;
 
-        self->m_reports.push_back({port, !!is_up});
+        self->m_reports.push_back({port, event});
     }
 
     void add(unsigned port, const std::string &name)
@@ -170,10 +171,18 @@ UCS_TEST_F(test_varuna_detector, ports_of_one_device) {
     EXPECT_EQ(reports_t({{1, true}}), poll());
 }
 
+UCS_TEST_F(test_varuna_detector, addresses_change) {
+    add(0, "mlx5_0:1");
+    verbs.event(*nic0, IBV_EVENT_LID_CHANGE, 1);
+    verbs.event(*nic0, IBV_EVENT_GID_CHANGE, 1);
+    verbs.event(*nic0, IBV_EVENT_GID_CHANGE, 2);
+    EXPECT_EQ(reports_t({{0, UCT_VARUNA_PORT_ADDRESS}, {0, UCT_VARUNA_PORT_ADDRESS}}),
+              poll());
+}
+
 UCS_TEST_F(test_varuna_detector, events_that_mean_nothing_to_a_link) {
     add(0, "mlx5_0:1");
     verbs.event(*nic0, IBV_EVENT_SM_CHANGE, 1);
-    verbs.event(*nic0, IBV_EVENT_LID_CHANGE, 1);
     verbs.event(*nic0, IBV_EVENT_QP_FATAL);
     EXPECT_EQ(NONE, poll());
     EXPECT_EQ(0u, verbs.num_unacked);

@@ -434,7 +434,7 @@ UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_application) {
 /* The peer reports that its port is down: no detection is needed */
 UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
     add(1);
-    proc(0).pong.ports = {1, 1, {}};
+    proc(0).pong.ports = {1, 1, 0, 0};
     proc(0).answers    = 2;
     host->receive(proc(0).name, 1,
                   host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0),
@@ -443,13 +443,13 @@ UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
 
     /* What was overtaken is old */
-    uct_varuna_ctl_ports_t old = {0, 0, {}};
+    uct_varuna_ctl_ports_t old = {0, 0, 0, 0};
     host->receive(proc(0).name, 1,
                   host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), old);
     host->dispatch();
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
 
-    uct_varuna_ctl_ports_t up = {2, 0, {}};
+    uct_varuna_ctl_ports_t up = {2, 0, 0, 0};
     host->receive(proc(0).name, 1,
                   host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), up);
     host->dispatch();
@@ -458,7 +458,7 @@ UCS_TEST_F(test_varuna_heartbeat, peer_tells_of_its_ports) {
 
 /* The link of this message works */
 UCS_TEST_F(test_varuna_heartbeat, port_that_is_down_cannot_say_so) {
-    uct_varuna_ctl_ports_t ports = {1, 3, {}};
+    uct_varuna_ctl_ports_t ports = {1, 3, 0, 0};
 
     add(1);
     host->receive(proc(0).name, 0,
@@ -470,14 +470,14 @@ UCS_TEST_F(test_varuna_heartbeat, port_that_is_down_cannot_say_so) {
 
 /* PORTS is sent once, so PONG repeats it */
 UCS_TEST_F(test_varuna_heartbeat, pong_tells_of_the_ports) {
-    add(1, 2, 2).pong.ports = {1, 1, {}};
+    add(1, 2, 2).pong.ports = {1, 1, 0, 0};
     ticks(2);
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
 }
 
 /* On the only path, waiting is best */
 UCS_TEST_F(test_varuna_heartbeat, last_path_whose_far_port_is_down) {
-    uct_varuna_ctl_ports_t ports = {1, 1, {}};
+    uct_varuna_ctl_ports_t ports = {1, 1, 0, 0};
 
     add(1);
     proc(0).peer->paths[1].damp.state = UCT_VARUNA_DAMP_DOWN;
@@ -501,7 +501,7 @@ UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
                                             &reason));
     ASSERT_EQ(UCS_OK, uct_varuna_peer_open(host->ctl(), &parsed, guest.secret, &peer));
 
-    uct_varuna_ctl_port_event(host->ctl(), 0, 0);
+    uct_varuna_ctl_port_event(host->ctl(), 0, UCT_VARUNA_PORT_DOWN);
     messages = host->sent();
     ASSERT_EQ(1u, messages.size()) << "peers that are no guests do not send to us";
     EXPECT_EQ(UCT_VARUNA_CTL_PORTS, messages[0].hdr.type);
@@ -515,7 +515,7 @@ UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
 
     host->dispatch();
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
-    uct_varuna_ctl_port_event(host->ctl(), 0, 1);
+    uct_varuna_ctl_port_event(host->ctl(), 0, UCT_VARUNA_PORT_UP);
     EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_PORTS)
                   .as<uct_varuna_ctl_ports_t>().down);
     host->dispatch();

@@ -65,7 +65,8 @@ protected:
     void port(unsigned link, bool is_up)
     {
         uct_varuna_ctl_lock(host->ctl());
-        uct_varuna_ctl_port_event(host->ctl(), link, is_up);
+        uct_varuna_ctl_port_event(host->ctl(), link,
+                                  is_up ? UCT_VARUNA_PORT_UP : UCT_VARUNA_PORT_DOWN);
         uct_varuna_ctl_unlock(host->ctl());
     }
 

@@ -237,6 +237,15 @@ protected:
         return msg(UCT_VARUNA_CTL_REJECT, 2, bytes(body));
     }
 
+    static std::string links_rep(const std::string &address)
+    {
+        uct_varuna_ctl_links_t body = {};
+
+        body.addr_len = address.size();
+        body.moves    = 3;
+        return msg(UCT_VARUNA_CTL_LINKS_REP, 0, bytes(body) + address);
+    }
+
     static std::string atomic_req(unsigned count, uint64_t first = 5,
                                   uint64_t acked = 3, uint8_t op = 0,
                                   uint8_t width = 8, uint64_t addr = 0x1008)
@@ -285,6 +294,8 @@ protected:
                     std::string(sizeof(uct_varuna_ctl_pong_t), 0)),
                 msg(UCT_VARUNA_CTL_PORTS, 0,
                     std::string(sizeof(uct_varuna_ctl_ports_t), 0)),
+                msg(UCT_VARUNA_CTL_LINKS_REQ, 0),
+                links_rep(full_addr()),
                 atomic_req(1),
                 atomic_req(UCT_VARUNA_AMO_WINDOW),
                 atomic_rep(1),

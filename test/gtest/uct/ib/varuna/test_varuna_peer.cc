@@ -480,14 +480,14 @@ UCS_TEST_F(test_varuna_peer, other_link_lost) {
     ASSERT_TRUE(inner != NULL);
 
     host->advance(0.001);
-    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]) << "it may be on its way";
 
     host->advance(0.01);
-    uct_varuna_ctl_port_event(host->ctl(), 0, 0);
+    uct_varuna_ctl_port_event(host->ctl(), 0, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]) << "its own link is lost";
 
-    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_TRUE(peer->ctl_eps[0] == NULL) << "others would wait for it";
     EXPECT_TRUE(lane.eps.front()->in_err);
     EXPECT_EQ(2u, peer->num_lost[0]);
@@ -525,7 +525,7 @@ UCS_TEST_F(test_varuna_peer, messages_without_doubt_wait) {
     inner = peer->ctl_eps[0];
     host->advance(0.1);
     receive(server, UCT_VARUNA_CTL_CLOSE_REP);
-    uct_varuna_ctl_port_event(host->ctl(), 1, 0);
+    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]);
     EXPECT_EQ(0u, peer->num_lost[0]);
     lane.is_drained = true;

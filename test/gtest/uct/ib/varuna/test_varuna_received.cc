@@ -79,7 +79,7 @@ protected:
         hdr.target = (number << UCT_VARUNA_AM_ID_BITS) | AM_ID;
         m_buffer   = std::string(64, 0) + std::string((char*)&hdr, sizeof(hdr)) + text;
         return uct_varuna_am_handler(
-                &host->iface()->links[link].lanes[UCT_VARUNA_LANE_DC], &m_buffer[64],
+                &host->iface()->links[link].lanes[UCT_VARUNA_LANE_RC], &m_buffer[64],
                 m_buffer.size() - 64, UCT_CB_PARAM_FLAG_DESC);
     }
 

@@ -11,6 +11,7 @@
 #include "varuna_cpu_op.h"
 #include "varuna_fault.h"
 #include <uct/ib/varuna/core/varuna_atomic_mode.h>
+#include <uct/ib/varuna/ctl/varuna_complain.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>

@@ -14,6 +14,7 @@
 
 #include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/ctl/varuna_complain.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>

@@ -1,0 +1,207 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Ports that get another address: using it, and letting peers know. See
+ * varuna_moves_apply.h.
+ *
+ *   event of the port          the address differs: the link is down (async context)
+ *          |
+ *   main thread                InfiniBand: our interfaces only tell the new LID.
+ *          |                   Ethernet: the DC interfaces are opened once more, as their
+ *          |                   DC targets are bound to an index of the GID table; RC queue
+ *          |                   pairs are bound when they are connected
+ *          |
+ *   the link is up (hold-down) those who send to us are told: LINKS_REP, until their requests
+ *                              have the new number of moves. So have PORTS and PONG: a peer
+ *                              that knows another one asks by LINKS_REQ
+ *
+ * Those who only receive from us learn the address from our next request, which carries it
+ * (uct_varuna_peer_update_guest()).
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_moves_apply.h"
+#include "varuna_ctl_reopen.h"
+#include "varuna_ctl_send.h"
+#include "varuna_path.h"
+#include "varuna_peer.h"
+#include "varuna_ports.h"
+#include <uct/ib/varuna/lanes/varuna_link_event.h>
+
+#include <ucs/debug/log.h>
+
+/* An address may be gone for a moment while an interface is configured again. One that is
+ * gone for longer (seconds) does not come back */
+#define UCT_VARUNA_MOVES_GRACE       1.0
+
+/* Seconds between two attempts */
+#define UCT_VARUNA_MOVES_RETRY       1.0
+
+
+/* @return UCS_INPROGRESS if something still uses the old address. */
+static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    uct_varuna_iface_t *iface     = ctl->iface;
+    uct_varuna_link_t *own        = &iface->links[link];
+    uct_varuna_lane_iface_t *lane = own->lanes;
+    ucs_status_t status;
+
+    if (own->addr.is_ib) {
+        uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_RC].inner);
+        uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_DC].inner);
+        uct_varuna_mlx5_addr_refresh(ctl->links[link].inner);
+        return uct_varuna_link_read_address(iface, link);
+    }
+
+    /* First, since recoveries may need it, which the data lane waits for */
+    if (!(ctl->moves.reopened & UCS_BIT(link))) {
+        status = uct_varuna_ctl_link_reopen(ctl, link);
+        if (status != UCS_OK) {
+            return status;
+        }
+        ctl->moves.reopened |= UCS_BIT(link);
+    }
+
+    if (lane[UCT_VARUNA_LANE_DC].num_eps > 0) {
+        return UCS_INPROGRESS;
+    }
+
+    status = uct_varuna_lane_reopen(iface, link, UCT_VARUNA_LANE_DC);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_varuna_mlx5_addr_take(lane[UCT_VARUNA_LANE_RC].inner,
+                              lane[UCT_VARUNA_LANE_DC].inner);
+    ctl->moves.reopened &= ~UCS_BIT(link);
+    return uct_varuna_link_read_address(iface, link);
+}
+
+/* @return UCS_INPROGRESS: not yet. */
+static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    const uct_varuna_link_t *own = &ctl->iface->links[link];
+    ucs_time_t now               = uct_varuna_ctl_now(ctl);
+    ucs_status_t status;
+
+    switch (uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
+                                       &own->addr)) {
+    case UCT_VARUNA_ADDR_SAME:
+        if (!(ctl->moves.reopened & UCS_BIT(link))) {
+            return UCS_OK;
+        }
+        break;
+    case UCT_VARUNA_ADDR_MOVED:
+        break;
+    case UCT_VARUNA_ADDR_GONE:
+        if ((now - ctl->moves.since[link]) >=
+            ucs_time_from_sec(UCT_VARUNA_MOVES_GRACE)) {
+            break;
+        }
+        return UCS_INPROGRESS;
+    default:
+        return UCS_INPROGRESS;
+    }
+
+    if (now < ctl->moves.retry_at[link]) {
+        return UCS_INPROGRESS;
+    }
+
+    status = uct_varuna_moves_apply(ctl, link);
+    if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
+        ucs_diag("rc_varuna: %s has another address, which cannot be used yet: %s",
+                 uct_varuna_link_name(ctl->iface, link), ucs_status_string(status));
+        ctl->moves.retry_at[link] = now + ucs_time_from_sec(UCT_VARUNA_MOVES_RETRY);
+        return UCS_INPROGRESS;
+    }
+
+    if (status == UCS_OK) {
+        ucs_info("rc_varuna: %s has another address: peers are told",
+                 uct_varuna_link_name(ctl->iface, link));
+    }
+
+    return status;
+}
+
+void uct_varuna_moves_apply_all(uct_varuna_ctl_t *ctl)
+{
+    ucs_status_t status;
+    unsigned link, links;
+
+    links = __atomic_load_n(&ctl->moves.links, __ATOMIC_ACQUIRE);
+    ucs_for_each_bit(link, links) {
+        uct_varuna_link_down(ctl->iface, link, UCT_VARUNA_LINK_CAUSE_ADDRESS,
+                             "its address has changed");
+        uct_varuna_ctl_lock(ctl);
+        status = uct_varuna_moves_step(ctl, link);
+        if (status == UCS_OK) {
+            ctl->moves.links &= ~UCS_BIT(link);
+            ctl->ports_down  &= ~UCS_BIT(link);
+            uct_varuna_ports_changed(ctl, link);
+            uct_varuna_moves_announce(ctl);
+        }
+        uct_varuna_ctl_unlock(ctl);
+        if (status == UCS_OK) {
+            uct_varuna_link_up(ctl->iface, link, UCT_VARUNA_LINK_CAUSE_ADDRESS);
+        }
+    }
+}
+
+
+
+/* --- Messages --- */
+
+static void uct_varuna_moves_handle_req(void *arg, unsigned link,
+                                        const uct_varuna_ctl_hdr_t *hdr,
+                                        const void *body)
+{
+    uct_varuna_ctl_t *ctl   = arg;
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, hdr->uuid, hdr->secret);
+
+    (void)body;
+    if (peer == NULL) {
+        ucs_debug("dropped LINKS_REQ of 0x%lx, which is unknown", hdr->uuid);
+        return;
+    }
+
+    uct_varuna_moves_tell(ctl, peer, uct_varuna_peer_reply_link(peer, link), hdr);
+}
+
+static void uct_varuna_moves_handle_rep(void *arg, unsigned link,
+                                        const uct_varuna_ctl_hdr_t *hdr,
+                                        const void *body)
+{
+    const uct_varuna_ctl_links_t *rep = body;
+    uct_varuna_ctl_t *ctl             = arg;
+    unsigned local, moved;
+    uct_varuna_peer_t *peer;
+
+    (void)link;
+    peer = uct_varuna_peer_learn_moves(ctl, hdr, rep + 1, rep->addr_len, rep->moves,
+                                       &moved);
+    if (peer == NULL) {
+        return;
+    }
+
+    /* What was opened to the old address leads nowhere. Where there is no other path,
+     * its errors tell */
+    ucs_for_each_bit(local, moved) {
+        if (uct_varuna_peer_usable_links(peer) & ~UCS_BIT(local)) {
+            uct_varuna_peer_path_down(ctl->iface, peer, local,
+                                      "the peer has another address there");
+        }
+    }
+    uct_varuna_peer_put(ctl, peer);
+}
+
+void uct_varuna_moves_init(uct_varuna_ctl_t *ctl)
+{
+    static const uct_varuna_bus_reg_t rows[] = {
+        {UCT_VARUNA_CTL_LINKS_REQ, UCT_VARUNA_BUS_ASYNC, uct_varuna_moves_handle_req},
+        {UCT_VARUNA_CTL_LINKS_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_moves_handle_rep}
+    };
+
+    uct_varuna_bus_register(&ctl->bus, rows, ucs_static_array_size(rows), ctl);
+}

@@ -1,0 +1,260 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Ports that get another address: ours, and those of peers.
+ */
+#include "fake_host.h"
+
+#include <common/test.h>
+
+extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+}
+
+#include <cstring>
+
+class test_varuna_moves : public ucs::test {
+protected:
+    virtual void init()
+    {
+        ucs::test::init();
+        fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+        host.reset(new fake_host(2));
+        host->iface()->config.heartbeat_interval = 0;
+        host->iface()->config.ctl_timeout        = ucs_time_from_msec(50);
+        host->start_heartbeat();
+        uct_varuna_moves_init(host->ctl());
+    }
+
+    virtual void cleanup()
+    {
+        fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    uct_varuna_peer_t *open_guest()
+    {
+        std::string addr = host->address(guest);
+        uct_varuna_parsed_addr_t parsed;
+        uct_varuna_peer_t *self = NULL;
+        const char *reason;
+
+        EXPECT_EQ(UCS_OK, uct_varuna_parse_addr(NULL, addr.data(), addr.size(), &parsed,
+                                                &reason));
+        EXPECT_EQ(UCS_OK, uct_varuna_peer_open(host->ctl(), &parsed, guest.secret, &self));
+        return self;
+    }
+
+    static std::string device(const uct_varuna_peer_t *peer, unsigned link)
+    {
+        std::string any = fake_lane::device_addr(1);
+
+        return std::string((const char*)peer->links[link].device_addr, any.size());
+    }
+
+    static std::string device(const fake_peer &peer, unsigned link)
+    {
+        return fake_lane::device_addr(fake_lane::lid(peer.host, link));
+    }
+
+    void ports(const fake_peer &peer, uint32_t number, uint16_t moves)
+    {
+        uct_varuna_ctl_ports_t body = {number, 0, 0, moves};
+
+        host->receive(peer, 0, host->header(peer, UCT_VARUNA_CTL_PORTS, 0, 0), body);
+    }
+
+    unsigned num_sent(unsigned type)
+    {
+        unsigned count = 0;
+
+        for (const fake_host::message &msg : host->sent()) {
+            count += (msg.hdr.type == type);
+        }
+        return count;
+    }
+
+    void learn(const fake_peer &peer, uint16_t moves)
+    {
+        std::string addr            = host->address(peer);
+        uct_varuna_ctl_links_t body = {(uint16_t)addr.size(), moves, 0};
+
+        host->receive(peer, 0, host->header(peer, UCT_VARUNA_CTL_LINKS_REP, 0, 0),
+                      std::string((char*)&body, sizeof(body)) + addr);
+        host->dispatch();
+    }
+
+    void tick(double seconds)
+    {
+        host->advance(seconds);
+        uct_varuna_ctl_lock(host->ctl());
+        uct_varuna_moves_tick(host->ctl(), uct_varuna_ctl_now(host->ctl()));
+        uct_varuna_ctl_unlock(host->ctl());
+    }
+
+    std::unique_ptr<fake_host> host;
+    const fake_peer            server = {0x5e, 1, 0};     /* We send to it */
+    const fake_peer            moved  = {0x5e, 7, 0};     /* The same, elsewhere */
+    const fake_peer            guest  = {0x6e, 2, 0x666}; /* It sends to us */
+};
+
+
+/* --- Peers --- */
+
+UCS_TEST_F(test_varuna_moves, known_peer_is_asked_and_answers) {
+    uct_varuna_peer_t *peer = host->know(server);
+
+    ports(server, 1, 0);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REQ)) << "nothing has moved";
+    ports(server, 2, 1);
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_LINKS_REQ));
+    ports(server, 2, 1);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REQ)) << "it was asked just now";
+    ports(server, 3, 2);
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_LINKS_REQ)) << "that is more recent";
+    host->sleep(2);
+    ports(server, 3, 2);
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_LINKS_REQ)) << "the answer was lost";
+
+    EXPECT_EQ(device(server, 1), device(peer, 1));
+    learn(moved, 2);
+    EXPECT_EQ(device(moved, 0), device(peer, 0));
+    EXPECT_EQ(device(moved, 1), device(peer, 1));
+    EXPECT_EQ(2u, peer->moves.known);
+    host->sleep(2);
+    ports(server, 4, 2);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REQ)) << "that is known";
+    host->drop(peer);
+}
+
+/* What was opened to the old address leads nowhere; but not all paths are condemned */
+UCS_TEST_F(test_varuna_moves, paths_to_old_addresses_are_left) {
+    uct_varuna_peer_t *peer = host->know(server);
+
+    learn(server, 1);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, peer->paths[0].damp.state) << "nothing has moved";
+    learn(moved, 2);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, peer->paths[0].damp.state);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, peer->paths[1].damp.state);
+    host->drop(peer);
+}
+
+UCS_TEST_F(test_varuna_moves, address_of_another_peer) {
+    uct_varuna_peer_t *peer     = host->know(server);
+    fake_peer other             = {0x77, 7, 0};
+    std::string addr            = host->address(other);
+    uct_varuna_ctl_links_t body = {(uint16_t)addr.size(), 1, 0};
+    scoped_log_handler slh(hide_warns_logger);
+
+    host->receive(server, 0, host->header(server, UCT_VARUNA_CTL_LINKS_REP, 0, 0),
+                  std::string((char*)&body, sizeof(body)) + addr);
+    host->dispatch();
+    EXPECT_EQ(device(server, 0), device(peer, 0));
+    EXPECT_EQ(0u, peer->moves.known);
+    host->drop(peer);
+}
+
+/* A guest's requests say where it is; its control endpoint was to the old address */
+UCS_TEST_F(test_varuna_moves, guest_is_answered_where_it_is) {
+    uct_varuna_peer_t *peer = open_guest();
+    fake_peer elsewhere     = {guest.uuid, 9, guest.secret};
+
+    host->receive(elsewhere, 1, host->header(elsewhere, UCT_VARUNA_CTL_PING, 1, 1));
+    EXPECT_EQ(device(guest, 0), device(peer, 0));
+    EXPECT_EQ(device(elsewhere, 1), device(peer, 1));
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_PONG));
+    host->drop(peer);
+}
+
+/* --- Our ports --- */
+
+/* Its requests may not reach us: it is told until they show that it knows */
+UCS_TEST_F(test_varuna_moves, guest_is_told_until_it_knows) {
+    uct_varuna_peer_t *known = host->know(server);
+    uct_varuna_peer_t *peer  = open_guest();
+    uct_varuna_ctl_hdr_t ping;
+    unsigned i, told = 0;
+
+    tick(1);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REP));
+    uct_varuna_ctl_lock(host->ctl());
+    uct_varuna_moves_announce(host->ctl());
+    uct_varuna_ctl_unlock(host->ctl());
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_LINKS_REP)) << "only guests send to us";
+    tick(0.01);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REP)) << "it may answer yet";
+    tick(0.05);
+    EXPECT_EQ(1u, num_sent(UCT_VARUNA_CTL_LINKS_REP));
+
+    ping       = host->header(guest, UCT_VARUNA_CTL_PING, 0, 1);
+    ping.moves = 1;
+    host->receive(guest, 0, ping);
+    host->sent();
+    tick(10);
+    EXPECT_EQ(0u, num_sent(UCT_VARUNA_CTL_LINKS_REP)) << "it knows";
+
+    uct_varuna_ctl_lock(host->ctl());
+    uct_varuna_moves_announce(host->ctl());
+    uct_varuna_ctl_unlock(host->ctl());
+    for (i = 0; i < 100; ++i) {
+        tick(60);
+        told += num_sent(UCT_VARUNA_CTL_LINKS_REP);
+    }
+    EXPECT_EQ(10u, told) << "not for ever: it may be dead";
+    host->drop(peer);
+    host->drop(known);
+}
+
+/* To peers the port is down until its new address is used */
+UCS_TEST_F(test_varuna_moves, port_comes_back_elsewhere) {
+    uct_varuna_ctl_t *ctl = host->ctl();
+
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
+    EXPECT_EQ(0u, ctl->ports_down) << "it has what we use";
+
+    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_DOWN);
+    fake_lane::addr_state = UCT_VARUNA_ADDR_UNKNOWN;
+    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
+    EXPECT_EQ(0u, ctl->moves.links) << "it is not active";
+
+    fake_lane::addr_state = UCT_VARUNA_ADDR_MOVED;
+    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_UP);
+    EXPECT_EQ(2u, ctl->ports_down);
+    EXPECT_EQ(2u, ctl->moves.links);
+    EXPECT_TRUE(ctl->has_events);
+    uct_varuna_ctl_unlock(ctl);
+
+    /* It goes down again before the main thread comes */
+    fake_lane::addr_state = UCT_VARUNA_ADDR_UNKNOWN;
+    uct_varuna_moves_progress(ctl);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, host->iface()->link_table.links[1].damp.state);
+    EXPECT_EQ(2u, ctl->moves.links);
+
+    /* It has the old address again */
+    fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+    uct_varuna_moves_progress(ctl);
+    host->dispatch();
+    EXPECT_EQ(0u, ctl->moves.links);
+    EXPECT_EQ(0u, ctl->ports_down);
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, host->iface()->link_table.links[1].damp.state);
+}
+
+/* A subnet manager gives an active port another LID: no event says that it was down */
+UCS_TEST_F(test_varuna_moves, active_port_moves) {
+    uct_varuna_ctl_t *ctl = host->ctl();
+
+    fake_lane::addr_state = UCT_VARUNA_ADDR_MOVED;
+    uct_varuna_ctl_lock(ctl);
+    uct_varuna_ctl_port_event(ctl, 0, UCT_VARUNA_PORT_ADDRESS);
+    uct_varuna_ctl_unlock(ctl);
+    EXPECT_EQ(1u, ctl->ports_down);
+    fake_lane::addr_state = UCT_VARUNA_ADDR_GONE;
+    uct_varuna_moves_progress(ctl);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, host->iface()->link_table.links[0].damp.state);
+    EXPECT_EQ(1u, ctl->moves.links) << "it may come back";
+}
