@@ -100,7 +100,7 @@ emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx)
         return EMU_RX_NEXT;
     }
 
-    /* What was on its way behind it is dropped without another NAK */
+    /* What was sent after it is dropped without another NAK */
     rx->ctx->resp_nak  = 1;
     rx->rsp->type      = EMU_RSP_NAK_RNR;
     rx->rsp->psn       = rx->pkt->psn;

@@ -226,7 +226,7 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
     uct_varuna_amo_act_cas(sm, aborted ? UCT_VARUNA_AMO_UNDO :
                            UCT_VARUNA_AMO_HELP, sm->seen, value);
     if (sm->flags & UCT_VARUNA_AMO_FLAG_GET) {
-        /* The mark says what the UID stands for: see whether it is still there */
+        /* The mark shows what the UID represents: see whether it is still there */
         sm->act.type = UCT_VARUNA_AMO_ACT_READ;
     }
 }
