@@ -72,8 +72,11 @@ extern const check_entry_t check_table[];
 /** @return The entry of a name, or NULL. */
 const check_entry_t *check_find(const char *name);
 
-/** @return Whether a list has only names of checks that can be selected. */
-int check_only_ok(const char *list);
+/** @return The first name in a list that is no check to be selected, or NULL. */
+const char *check_only_unknown(const char *list);
+
+/** Print that there is no such check, and which ones there are. */
+void check_only_complain(const char *unknown);
 
 /** Run all local checks, or all others. */
 void check_run_all(check_run_t *run, int is_local);

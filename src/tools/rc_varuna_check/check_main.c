@@ -109,9 +109,8 @@ static int check_parse(int argc, char **argv, check_opts_t *opts)
             break;
         case CHECK_OPT_ONLY:
             opts->only = optarg;
-            if (!check_only_ok(optarg)) {
-                fprintf(stderr, CHECK_PROGRAM ": --only takes names of checks: %s has "
-                        "others\n", optarg);
+            if (check_only_unknown(optarg) != NULL) {
+                check_only_complain(check_only_unknown(optarg));
                 return CHECK_EXIT_USAGE;
             }
             break;

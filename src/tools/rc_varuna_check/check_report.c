@@ -39,15 +39,26 @@ void check_row(check_run_t *run, const char *name, check_status_t status,
     va_end(ap);
 }
 
-/* Names of devices and texts of the other host may contain any bytes. */
-static void check_report_text(const char *text)
+/* Names of devices and texts of the other host may contain any bytes.
+ * @return the number of characters */
+static int check_report_text(const char *text)
+{
+    const char *start = text;
+
+    for (; *text != '\0'; ++text) {
+        putchar(((*text < ' ') || (*text > '~')) ? '?' : *text);
+    }
+
+    return text - start;
+}
+
+static void check_report_json_text(const char *text)
 {
     for (; *text != '\0'; ++text) {
         if ((*text == '"') || (*text == '\\')) {
-            printf("\\%c", *text);
-        } else {
-            putchar(((*text < ' ') || (*text > '~')) ? '?' : *text);
+            putchar('\\');
         }
+        putchar(((*text < ' ') || (*text > '~')) ? '?' : *text);
     }
 }
 
@@ -87,14 +98,14 @@ static void check_report_json(const check_run_t *run, int status)
                (row->status == CHECK_FAIL) ? "failed" :
                                              check_status_names[row->status],
                row->is_remote ? "server" : "client");
-        check_report_text(row->where);
+        check_report_json_text(row->where);
         printf("\", \"result\": \"");
-        check_report_text(row->text);
+        check_report_json_text(row->text);
         if ((row->status >= CHECK_WARN) && (entry != NULL)) {
             printf("\", \"means\": \"");
-            check_report_text(entry->means);
+            check_report_json_text(entry->means);
             printf("\", \"advice\": \"");
-            check_report_text(entry->advice);
+            check_report_json_text(entry->advice);
         }
         printf("\"}");
     }
@@ -124,6 +135,7 @@ int check_report(const check_run_t *run)
     int status = check_report_exit(run);
     const check_wire_row_t *row;
     unsigned i;
+    int width;
 
     if (run->opts.is_json) {
         check_report_json(run, status);
@@ -136,7 +148,9 @@ int check_report(const check_run_t *run)
         row = &run->rows[i];
         printf("%-16s %-8s %-6s ", row->name, check_status_names[row->status],
                row->is_remote ? "server" : "client");
-        printf("%-26s ", row->where);
+        for (width = check_report_text(row->where); width < 27; ++width) {
+            putchar(' ');
+        }
         check_report_text(row->text);
         putchar('\n');
     }

@@ -6,6 +6,7 @@
  */
 #include "check_def.h"
 
+#include <stdio.h>
 #include <string.h>
 
 
@@ -149,21 +150,39 @@ static int check_is_in(const char *list, const char *name)
     return 0;
 }
 
-int check_only_ok(const char *list)
+const char *check_only_unknown(const char *list)
 {
     const check_entry_t *entry;
-    const char *p;
-    unsigned names = 1, found = 0;
+    size_t length;
 
-    for (p = list; *p != '\0'; ++p) {
-        names += (*p == ',');
+    for (;; list += length + 1) {
+        length = check_name_length(list);
+        for (entry = check_table; entry->name != NULL; ++entry) {
+            if ((entry->run != NULL) && (strlen(entry->name) == length) &&
+                !strncmp(list, entry->name, length)) {
+                break;
+            }
+        }
+        if (entry->name == NULL) {
+            return list;
+        } else if (list[length] == '\0') {
+            return NULL;
+        }
     }
+}
 
+void check_only_complain(const char *unknown)
+{
+    const check_entry_t *entry;
+
+    fprintf(stderr, CHECK_PROGRAM ": --only takes names of checks, and not \"%.*s\". "
+            "Choose from", (int)check_name_length(unknown), unknown);
     for (entry = check_table; entry->name != NULL; ++entry) {
-        found += (entry->run != NULL) && check_is_in(list, entry->name);
+        if (entry->run != NULL) {
+            fprintf(stderr, " %s", entry->name);
+        }
     }
-
-    return found == names;
+    fputc('\n', stderr);
 }
 
 void check_run_all(check_run_t *run, int is_local)

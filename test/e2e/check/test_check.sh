@@ -126,7 +126,7 @@ test_late_write() { quirk_found late-write fence-err fence-err FAILED; no_other_
 test_no_last_wqe() { quirk_found no-last-wqe last-wqe last-wqe warning; }
 test_same_gid() { quirk_found same-gid gids gids,links warning; result ok links; }
 test_miswired() { quirk_found 1=miswired links links FAILED 'wrong cabling'; }
-test_roce() { quirk_found roce port port,links ok RoCE; result ok links; }
+test_roce() { quirk_found roce port port,links,ooo-sl-mask ok RoCE; result ok links; result note ooo-sl-mask ' "order" decides'; }
 test_bond() {
     local quirk=bond
     options=()
@@ -173,7 +173,8 @@ test_fatal_writes_with_lies() {
 test_wrong_command_line() {
     fails 2 'expected "server"' "$check_program"
     fails 2 'expected "server"' "$check_program" a b
-    fails 2 'names of checks' "$check_program" --only nonsense server
+    fails 2 'not "nonsense". Choose from port .*psn' "$check_program" --only psn,nonsense,port server
+    fails 2 'not ""' "$check_program" --only psn, server
     fails 2 'number below' "$check_program" --link x server
     fails 2 'TCP port' "$check_program" -p 0 server
     fails 0 '^rc_varuna_check [0-9]' "$check_program" --version

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Virtual machines whose kernel emulates RoCE devices (rdma_rxe): UCX's own verbs
+# transports work over lossy networks, devices follow their cables, and
+# rc_varuna_check's results are true there. All tests share two machines.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+
+vm=$top/contrib/vm/vm.sh
+RC_VARUNA_VM_DIR=$(mktemp -d)/vm
+export RC_VARUNA_VM_DIR
+
+# await_state HOST DEVICE STATE: waits until the kernel reports this of a device
+await_state() {
+    check timeout 30 "$vm" exec "$1" bash -c \
+        "until rdma link show $2/1 | grep -q 'state $3 '; do sleep 0.1; done"
+}
+
+# server HOST PORT COMMAND...: runs the command in the background, until it listens
+server() {
+    local host=$1 hex
+    hex=$(printf ':%04X [0-9A-F:]* 0A ' "$2")
+    timeout 100 "$vm" exec "${settings[@]}" "$host" timeout 90 "${@:3}" >server.log 2>&1 &
+    server=$!
+    check timeout 30 "$vm" exec "$host" bash -c \
+        "until grep -q '$hex' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done"
+}
+
+test_devices_follow_cables() {
+    [ "$("$vm" exec h0 ibv_devices | grep -c rxe)" = 2 ] || fail "h0 has not two devices"
+    check "$vm" cable h0 1 out
+    await_state h0 rxe1 DOWN
+    await_state h1 rxe1 ACTIVE
+    check "$vm" cable h0 1 in
+    await_state h0 rxe1 ACTIVE
+}
+
+# Packets are lost, and the kernel sends them again
+test_ucx_loses_packets() {
+    local transport operation
+    check "$vm" exec h0 tc qdisc add dev eth0 root netem loss 3%
+    while read -r transport operation; do
+        settings=(--env UCX_TLS=$transport --env UCX_NET_DEVICES=rxe0:1
+                  --env UCX_IB_GID_INDEX=0)
+        server h0 13337 ucx_perftest
+        check timeout 60 "$vm" exec "${settings[@]}" h1 timeout 50 ucx_perftest \
+            10.76.0.1 -t $operation -n 50 -w 0 >client.log
+        check wait $server
+        grep -q '^Final: *50 ' client.log || fail "$operation: $(cat client.log)"
+    done <<'END'
+rc_v,ud_v ucp_put_lat
+rc_v,ud_v ucp_fadd
+ud_v tag_lat
+END
+    "$vm" exec h0 tc -s qdisc show dev eth0 >lost
+    grep -qE 'dropped [1-9]' lost || fail "no packet was lost: $(cat lost)"
+    check "$vm" exec h0 tc qdisc del dev eth0 root
+}
+
+# A cable is pulled when the check asks for it: the kernel's queue pairs have PSNs that
+# agree with memory, also after ERR, and complete what is flushed in order
+test_self_check() {
+    local dir=$RC_VARUNA_VM_DIR links=rxe0:1,rxe1:1 status=0 program step action
+    program=$RCV_PREFIX/bin/rc_varuna_check
+    settings=()
+    server h0 18520 "$program" --quick -d $links server
+
+    timeout 80 "$vm" exec h1 timeout 70 "$program" --quick -d $links \
+        --cut "touch $dir/out; while [ -e $dir/out ]; do sleep 0.1; done" \
+        --restore "touch $dir/in; while [ -e $dir/in ]; do sleep 0.1; done" \
+        10.76.0.1 >out 2>err &
+    client=$!
+    action=
+    while kill -0 $client 2>/dev/null; do
+        for step in out in; do
+            [ -e "$dir/$step" ] || continue
+            check "$vm" cable h1 1 $step
+            action=$action$step
+            rm "$dir/$step"
+        done
+        sleep 0.1
+    done
+    wait $client || status=$?
+    wait $server || fail "the server failed: $(cat server.log)"
+    [ "$action" = outin ] || fail "the cable was moved \"$action\": $(cat out err)"
+
+    # There is no mlx5 device
+    [ $status -eq 1 ] || fail "status $status: $(cat out err)"
+    [ "$(awk '$2 == "FAILED" { print $1 }' out | sort -u)" = mlx5 ] || fail "$(cat out)"
+    for pattern in 'port +ok .*RoCE' 'flush +ok' 'links +ok' 'planes +ok' 'order +ok' \
+        'psn +ok .*after ERR, ibv_query_qp' 'fence-err +ok' 'fence-reset +ok' \
+        'psn-memory +ok' 'cut-psn +ok' 'port-event +ok' 'addresses +ok'; do
+        grep -qE "^$pattern" out || fail "no \"$pattern\": $(cat out)"
+    done
+}
+
+test_bad_input() {
+    fails 2 '^usage' "$vm"
+    fails 2 '^usage' "$vm" exec h0
+    fails 1 'no machine h7' "$vm" exec h7 true
+    fails 1 'no machine: machines are h0' "$vm" exec ../h0 true
+    fails 1 '"in" or "out", not "up"' "$vm" cable h0 0 up
+    fails 1 'from 0 to 3' "$vm" cable h0 x in
+    fails 1 'up already' "$vm" up
+    fails 1 'from 1 to 8' "$vm" up --hosts 0
+    fails 1 'no machines in' "$vm" status "$PWD/none"
+    fails 1 'cannot be downloaded' env RC_VARUNA_VM_KERNEL=linux-image-none \
+        RC_VARUNA_DEPS="$PWD/deps" "$top/contrib/vm/image.sh"
+    # Status, output and arguments of a command
+    fails 7 '^a  b c$' "$vm" exec h1 bash -c 'echo "$@" >&2; exit 7' - 'a  b' c
+    fails 1 '^h1$' "$vm" exec --env X=h1 h1 bash -c 'echo $X; exit 1'
+    "$vm" status >status
+    [ "$(grep -cE '^h[01]: up$|state ACTIVE' status)" = 6 ] || fail "$(cat status)"
+}
+
+cleanup() {
+    "$vm" down
+    rm -rf "$(dirname "$RC_VARUNA_VM_DIR")"
+}
+
+trap cleanup EXIT
+if ! "$vm" up 2>"$(dirname "$RC_VARUNA_VM_DIR")/log"; then
+    cat "$(dirname "$RC_VARUNA_VM_DIR")/log"
+    echo "1..1"
+    echo "not ok 1 - machines"
+    exit 1
+fi
+run_tests
