@@ -19,7 +19,7 @@
 #include "varuna_peer_event.h"
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>

@@ -83,7 +83,7 @@ static void uct_varuna_lanes_set_busy(uct_varuna_iface_t *iface, uint32_t busy)
 
     iface->poll.busy  = busy;
     iface->poll.more  = busy & ~UCS_BIT(lane);
-    iface->poll.first = iface->poll.inner[lane];
+    iface->poll.first = iface->poll.lanes[lane];
 }
 
 static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
@@ -92,13 +92,21 @@ static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
     memset(iface->poll.idle, 0, sizeof(iface->poll.idle));
 }
 
+static void uct_varuna_lanes_poll_set(uct_varuna_iface_t *iface, unsigned position,
+                                      const uct_varuna_lane_iface_t *lane)
+{
+    iface->poll.lanes[position].inner = lane->inner;
+    iface->poll.lanes[position].func  = uct_varuna_mlx5_poll_func(lane->inner,
+                                                                  lane->kind);
+}
+
 void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
 {
     uct_varuna_lane_iface_t *lane;
 
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_LANES < 32);
     uct_varuna_for_each_lane(lane, iface) {
-        iface->poll.inner[iface->poll.num_lanes++] = lane->inner;
+        uct_varuna_lanes_poll_set(iface, iface->poll.num_lanes++, lane);
     }
 
     uct_varuna_lanes_poll_all(iface);
@@ -109,7 +117,7 @@ void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
 {
     unsigned position = (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
 
-    iface->poll.inner[position] = lane->inner;
+    uct_varuna_lanes_poll_set(iface, position, lane);
     uct_varuna_lanes_poll_all(iface);
 }
 
@@ -161,7 +169,7 @@ unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface)
     unsigned lane, found;
 
     ucs_for_each_bit(lane, busy) {
-        found  = uct_varuna_mlx5_poll(iface->poll.inner[lane]);
+        found  = uct_varuna_lane_poll(&iface->poll.lanes[lane]);
         count += found;
         uct_varuna_lanes_account(iface, lane, found);
     }
@@ -169,18 +177,19 @@ unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface)
     return count;
 }
 
-/* One of those that seem to carry no traffic */
+/* The next one, if it seems to carry no traffic */
 unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
 {
     unsigned lane = iface->poll.next;
     unsigned found;
 
     iface->poll.next = (lane + 1) % iface->poll.num_lanes;
+    found            = uct_varuna_mlx5_refill(iface->poll.lanes[lane].inner);
     if (iface->poll.busy & UCS_BIT(lane)) {
-        return 0;
+        return found;
     }
 
-    found = uct_varuna_mlx5_poll(iface->poll.inner[lane]);
+    found += uct_varuna_lane_poll(&iface->poll.lanes[lane]);
     if (found > 0) {
         uct_varuna_lanes_account(iface, lane, found);
     }

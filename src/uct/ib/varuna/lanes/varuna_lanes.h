@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <uct/base/uct_iface.h>
@@ -60,6 +61,12 @@ typedef struct uct_varuna_lane_iface {
     ucs_time_t                 dry_at; /* When it was last polled
                                   until it was empty, on demand */
 } uct_varuna_lane_iface_t;
+
+/* How to poll a lane */
+typedef struct uct_varuna_lane_poll {
+    uct_iface_h                 inner;
+    uct_varuna_mlx5_poll_func_t func;
+} uct_varuna_lane_poll_t;
 
 /* One local link, as this interface uses it */
 struct uct_varuna_link {
@@ -123,12 +130,12 @@ struct uct_varuna_iface {
     struct {
         uint32_t               busy;          /* Those that are polled in each call */
         uint32_t               more;          /* Of these, all but the first */
-        uct_iface_h            first;
+        uct_varuna_lane_poll_t first;
         uint8_t                next;          /* Of the others, the next one */
         uint8_t                num_lanes;
         uint16_t               idle[UCT_VARUNA_MAX_LANES]; /* Calls in which nothing
                                                  was found */
-        uct_iface_h            inner[UCT_VARUNA_MAX_LANES];
+        uct_varuna_lane_poll_t lanes[UCT_VARUNA_MAX_LANES];
     } poll;                                   /* Lanes by position. Owner:
                                                  varuna_lanes.c */
     uint32_t                   app_beat;      /* Increases when the application
@@ -221,8 +228,15 @@ unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
 /** Several lanes carry traffic: poll them. */
 unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface);
 
-/** Poll one of those that seem to carry no traffic. */
+/** Poll the next one of those that seem to carry no traffic. All get receive buffers that
+ *  were missing here. */
 unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface);
+
+static UCS_F_ALWAYS_INLINE unsigned
+uct_varuna_lane_poll(const uct_varuna_lane_poll_t *lane)
+{
+    return lane->func(lane->inner);
+}
 
 /**
  * Progress the inner interfaces that carry traffic. One carries traffic from the call in
@@ -238,7 +252,7 @@ static UCS_F_ALWAYS_INLINE unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *if
         return uct_varuna_lanes_poll_busy(iface);
     }
 
-    return uct_varuna_mlx5_poll(iface->poll.first);
+    return uct_varuna_lane_poll(&iface->poll.first);
 }
 
 /** The lanes are open: poll all of them at first. */

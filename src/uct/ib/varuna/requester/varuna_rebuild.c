@@ -29,8 +29,15 @@
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
+    unsigned usable;
 
+    if ((ep->lane.link == 0) &&
+        (iface->link_table.links[0].damp.state == UCT_VARUNA_DAMP_UP) &&
+        (ep->peer->paths[0].damp.state == UCT_VARUNA_DAMP_UP)) {
+        return 0; /* None is better than the first one */
+    }
+
+    usable = uct_varuna_peer_usable_links(ep->peer);
     if (usable & UCS_BIT(ep->lane.link)) {
         usable = UCS_BIT(ep->lane.link) |
                  uct_varuna_peer_returnable_links(iface, ep->peer, now);

@@ -63,46 +63,6 @@ int uct_varuna_mlx5_get_mark(uct_ep_h tl_ep, unsigned kind, uint16_t *mark_p)
     return 1;
 }
 
-static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_has_cqe(uct_ib_mlx5_cq_t *cq)
-{
-    struct mlx5_cqe64 *cqe = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
-
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-    return !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, cq->zip ?
-                                        UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
-#else
-    return !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
-#endif
-}
-
-int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
-{
-    uct_rc_mlx5_iface_common_t *iface =
-            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
-
-    return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
-}
-
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_mlx5_has_input_inline(uct_iface_h tl_iface)
-{
-    uct_rc_mlx5_iface_common_t *iface =
-            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
-
-    return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_RX]) ||
-           uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
-}
-
-int uct_varuna_mlx5_has_input(uct_iface_h iface)
-{
-    return uct_varuna_mlx5_has_input_inline(iface);
-}
-
-unsigned uct_varuna_mlx5_poll(uct_iface_h iface)
-{
-    return uct_varuna_mlx5_has_input_inline(iface) ? uct_iface_progress(iface) : 0;
-}
-
 /* PSNs of an RC QP, as the device reports them. */
 typedef struct uct_varuna_mlx5_psns {
     uint32_t                   rq_psn;  /* Next expected */

@@ -38,18 +38,6 @@ int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind);
  */
 int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
 
-/** @return whether completions of sends wait to be polled on an inner interface: its
- *          progress function does not count errors. */
-int uct_varuna_mlx5_has_completions(uct_iface_h iface);
-
-/** @return whether anything waits to be polled on an inner interface. */
-int uct_varuna_mlx5_has_input(uct_iface_h iface);
-
-/** As uct_iface_progress(), at the cost of two comparisons if there is nothing to poll.
- * It does not post receive buffers that could not be posted for lack of memory: call
- * uct_iface_progress() from time to time. */
-unsigned uct_varuna_mlx5_poll(uct_iface_h iface);
-
 /** Responder: PSN which the RC endpoint's QP expects next. It is final once the QP is in
  * ERR. */
 ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p);

@@ -18,7 +18,6 @@
 #  include <uct/ib/rc/accel/rc_mlx5.h>
 #endif
 #include <uct/base/uct_iov.inl>
-#include <uct/ib/mlx5/ib_mlx5.inl>
 
 /* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
  * its own, the first member of the endpoint. */

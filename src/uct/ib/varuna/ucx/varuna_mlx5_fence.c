@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_mlx5_fence.h"
+#include "varuna_mlx5_poll.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/varuna/core/varuna_def.h>

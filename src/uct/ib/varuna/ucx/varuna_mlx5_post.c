@@ -10,6 +10,7 @@
 
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_reg.h"
+#include <uct/ib/mlx5/ib_mlx5.inl>
 
 #if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
 

@@ -13,6 +13,7 @@ extern "C" {
 #include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
 }
 
 #include <algorithm>
@@ -391,9 +392,19 @@ int uct_varuna_mlx5_has_input(uct_iface_h iface)
     return fake_lane::of(iface)->has_input;
 }
 
-unsigned uct_varuna_mlx5_poll(uct_iface_h iface)
+unsigned uct_varuna_mlx5_refill(uct_iface_h iface)
+{
+    return 0;
+}
+
+static unsigned fake_poll(uct_iface_h iface)
 {
     return uct_iface_progress(iface);
+}
+
+uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
+{
+    return fake_poll;
 }
 
 int uct_varuna_mlx5_is_md_dead(uct_md_h md)
