@@ -63,7 +63,8 @@ static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
         return 0; /* What an atomic leaves is not known */
     }
 
-    if ((req->type == UCT_VARUNA_REQ_PUT_SHORT) || (req->bcopy != NULL)) {
+    if ((req->type == UCT_VARUNA_REQ_PUT_SHORT) ||
+        (req->flags & UCT_VARUNA_REQ_FLAG_BCOPY)) {
         return 1; /* Our own copy */
     }
 
