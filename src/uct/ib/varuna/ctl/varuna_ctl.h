@@ -216,6 +216,14 @@ static inline ucs_log_level_t uct_varuna_ctl_log_level(unsigned type)
            UCS_LOG_LEVEL_TRACE : UCS_LOG_LEVEL_DEBUG;
 }
 
+/** @return Whether nothing of an endpoint is in flight. */
+static inline int uct_varuna_ctl_ep_is_drained(const uct_varuna_ctl_t *ctl,
+                                               const uct_varuna_ctl_ep_t *ep)
+{
+    return uct_varuna_tl_is_drained(ep->inner,
+                                    uct_varuna_link_set(ctl->iface, ep->link)->bus);
+}
+
 /* Control DC address of local link @a link, for the interface address. */
 static inline const void *
 uct_varuna_ctl_link_addr(const uct_varuna_ctl_t *ctl, unsigned link, size_t *length_p)

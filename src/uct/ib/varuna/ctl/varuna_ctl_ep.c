@@ -12,8 +12,7 @@
 #include "varuna_ctl.h"
 #include "varuna_doubt.h"
 #include "varuna_peer.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -125,13 +124,14 @@ void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     uct_varuna_ctl_ep_t *ep;
     khiter_t iter;
 
-    if ((inner == NULL) || uct_varuna_mlx5_is_drained(inner, UCT_VARUNA_LANE_DC)) {
+    if (inner == NULL) {
         return;
     }
 
     iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
     ep   = kh_val(&ctl->eps, iter);
-    if (!uct_varuna_doubt_has_place(ctl, ep) ||
+    if (uct_varuna_ctl_ep_is_drained(ctl, ep) ||
+        !uct_varuna_doubt_has_place(ctl, ep) ||
         ((uct_varuna_ctl_now(ctl) - ep->since) <
          ucs_time_from_sec(UCT_VARUNA_CTL_STALE))) {
         return;
@@ -140,7 +140,7 @@ void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_debug("rc_varuna: control messages to peer 0x%lx on %s begin anew", peer->uuid,
               uct_varuna_link_name(ctl->iface, link));
     uct_varuna_doubt_forget(ctl, ep);
-    (void)uct_varuna_compat_ep_invalidate(inner);
+    (void)uct_varuna_tl_stop(inner, uct_varuna_link_set(ctl->iface, link)->bus);
     uct_varuna_ctl_lose_ep(ctl, peer, link);
 }
 
@@ -182,8 +182,7 @@ void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force)
          * failed endpoint that has messages left UCX would not give the DCI back:
          * when all DCIs are lost, so are all messages */
         if (!force &&
-            (ep->failed ? !uct_varuna_mlx5_is_drained(ep->inner,
-                                                      UCT_VARUNA_LANE_DC) :
+            (ep->failed ? !uct_varuna_ctl_ep_is_drained(ctl, ep) :
              (uct_ep_flush(ep->inner, UCT_FLUSH_FLAG_LOCAL, NULL) !=
               UCS_OK))) {
             continue;

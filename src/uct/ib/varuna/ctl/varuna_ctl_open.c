@@ -19,8 +19,7 @@
 #include "varuna_peer.h"
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_foreign.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -63,15 +62,14 @@ uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **con
     ucs_status_t status;
     unsigned i;
 
-    status = uct_md_iface_config_read(nic->md, UCT_VARUNA_DC_TL, NULL, NULL,
+    status = uct_md_iface_config_read(nic->md, uct_varuna_tl_name(nic->set->bus), NULL, NULL,
                                       &config);
     if (status != UCS_OK) {
         return status;
     }
 
     /* All lanes of a link use one service level */
-    status = uct_varuna_mlx5_order_request(nic->md, nic->dev_name,
-                                           UCT_VARUNA_LANE_DC, config);
+    status = uct_varuna_tl_order_request(nic->md, nic->dev_name, nic->set->bus, config);
     if (status != UCS_OK) {
         uct_config_release(config);
         return status;
@@ -83,7 +81,7 @@ uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **con
         if (status != UCS_OK) {
             ucs_error("failed to set %s=%s for the control plane's %s: %s",
                       uct_varuna_ctl_config[i].name,
-                      uct_varuna_ctl_config[i].value, UCT_VARUNA_DC_TL,
+                      uct_varuna_ctl_config[i].value, uct_varuna_tl_name(nic->set->bus),
                       ucs_status_string(status));
             uct_config_release(config);
             return status;
@@ -115,7 +113,7 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
                                   UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
                                   UCT_IFACE_PARAM_FIELD_FEATURES;
     params.open_mode            = UCT_IFACE_OPEN_MODE_DEVICE;
-    params.mode.device.tl_name  = UCT_VARUNA_DC_TL;
+    params.mode.device.tl_name  = uct_varuna_tl_name(nic->set->bus);
     params.mode.device.dev_name = nic->dev_name;
     params.rx_headroom          = 0;
     params.err_handler          = uct_varuna_ctl_err_handler;
@@ -133,11 +131,11 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     uct_config_release(config);
     if (status != UCS_OK) {
         ucs_error("failed to open %s on %s for the control plane: %s",
-                  UCT_VARUNA_DC_TL, nic->dev_name, ucs_status_string(status));
+                  uct_varuna_tl_name(nic->set->bus), nic->dev_name, ucs_status_string(status));
         return status;
     }
 
-    uct_varuna_mlx5_guard_dc(link->inner);
+    uct_varuna_tl_guard(link->inner, nic->set->bus);
     return UCS_OK;
 }
 
@@ -175,7 +173,7 @@ ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
                             UCT_IFACE_FLAG_EVENT_FD) ||
         (link->attr.cap.am.max_bcopy < UCT_VARUNA_CTL_MAX_MSG)) {
         ucs_error("%s on %s can't carry control messages: messages of %d bytes "
-                  "and events are needed", UCT_VARUNA_DC_TL, nic->dev_name,
+                  "and events are needed", uct_varuna_tl_name(nic->set->bus), nic->dev_name,
                   UCT_VARUNA_CTL_MAX_MSG);
         status = UCS_ERR_UNSUPPORTED;
         goto err_close;

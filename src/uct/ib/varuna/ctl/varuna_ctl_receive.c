@@ -19,7 +19,7 @@
 #include "varuna_peer_event.h"
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -195,7 +195,8 @@ static int uct_varuna_ctl_has_input(const uct_varuna_ctl_t *ctl)
     unsigned i;
 
     for (i = 0; i < ctl->num_links; ++i) {
-        if (uct_varuna_mlx5_has_input(ctl->links[i].inner)) {
+        if (uct_varuna_tl_has_input(ctl->links[i].inner,
+                                    uct_varuna_link_set(ctl->iface, i)->bus)) {
             return 1;
         }
     }

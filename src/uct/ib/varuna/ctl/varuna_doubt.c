@@ -14,19 +14,19 @@
 #include "varuna_doubt.h"
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 
 /* Free the places of messages which have left, and believe in those peers again. */
 static void uct_varuna_doubt_sweep(uct_varuna_ctl_link_t *link)
 {
+    const uct_varuna_ctl_t *ctl = link->ctl;
     uct_varuna_ctl_ep_t *ep;
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_CTL_MAX_DOUBTFUL; ++i) {
         ep = link->doubtful[i];
         if ((ep == NULL) ||
-            !uct_varuna_mlx5_is_drained(ep->inner, UCT_VARUNA_LANE_DC)) {
+            !uct_varuna_ctl_ep_is_drained(ctl, ep)) {
             continue;
         }
 

@@ -24,7 +24,6 @@
 #include "varuna_doubt.h"
 #include "varuna_peer.h"
 #include "varuna_reach.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -103,7 +102,7 @@ uct_varuna_stranger_ep(uct_varuna_ctl_t *ctl, unsigned link,
     }
 
     if ((stranger->ep != NULL) &&
-        !uct_varuna_mlx5_is_drained(stranger->ep->inner, UCT_VARUNA_LANE_DC)) {
+        !uct_varuna_ctl_ep_is_drained(ctl, stranger->ep)) {
         return NULL;
     }
 

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_grave.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -36,7 +36,7 @@ static void uct_varuna_grave_close(uct_varuna_iface_t *iface, uct_varuna_grave_t
 static int uct_varuna_grave_try_close(uct_varuna_iface_t *iface,
                                       uct_varuna_grave_t *grave)
 {
-    if (!uct_varuna_mlx5_drain(grave->inner, grave->kind)) {
+    if (!uct_varuna_tl_drain(grave->inner, grave->kind)) {
         return 0;
     }
 

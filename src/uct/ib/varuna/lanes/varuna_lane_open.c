@@ -10,8 +10,7 @@
 
 #include "varuna_foreign.h"
 #include "varuna_lanes.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
@@ -19,11 +18,6 @@
 
 /* Receive buffers of a lane, at least */
 #define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
-
-static const char *uct_varuna_lane_tls[] = {
-    [UCT_VARUNA_LANE_RC] = UCT_VARUNA_RC_TL,
-    [UCT_VARUNA_LANE_DC] = UCT_VARUNA_DC_TL
-};
 
 /*
  * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
@@ -95,7 +89,7 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
     ucs_status_t status;
     char value[32];
 
-    status = uct_varuna_mlx5_order_request(nic->md, nic->dev_name, kind, config);
+    status = uct_varuna_tl_order_request(nic->md, nic->dev_name, kind, config);
     if (status != UCS_OK) {
         return status;
     }
@@ -151,7 +145,7 @@ static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
                          UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
                          UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS |
                          UCT_IFACE_PARAM_FIELD_FEATURES;
-    inner->mode.device.tl_name  = uct_varuna_lane_tls[lane->kind];
+    inner->mode.device.tl_name  = uct_varuna_tl_name(lane->kind);
     inner->mode.device.dev_name = dev_name;
     inner->err_handler          = error_handler;
     inner->err_handler_arg      = lane;
@@ -172,7 +166,7 @@ static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
     uint16_t mask;
     uint8_t sl;
 
-    order                  = uct_varuna_mlx5_order(lane->inner, &sl, &mask);
+    order                  = uct_varuna_tl_order(lane->inner, lane->kind, &sl, &mask);
     lane->order_is_certain = (order == UCT_VARUNA_ORDER_CERTAIN);
     if (nic->order_is_logged) {
         return;
@@ -213,7 +207,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     lane->link  = link;
     lane->kind  = kind;
 
-    status = uct_md_iface_config_read(nic->md, uct_varuna_lane_tls[kind], NULL,
+    status = uct_md_iface_config_read(nic->md, uct_varuna_tl_name(kind), NULL,
                                       NULL, &config);
     if (status != UCS_OK) {
         return status;
@@ -228,15 +222,12 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
     if (status != UCS_OK) {
         ucs_error("rc_varuna: failed to open %s on %s: %s",
-                  uct_varuna_lane_tls[kind], nic->dev_name,
+                  uct_varuna_tl_name(kind), nic->dev_name,
                   ucs_status_string(status));
         goto out;
     }
 
-    if (kind == UCT_VARUNA_LANE_DC) {
-        uct_varuna_mlx5_guard_dc(lane->inner);
-    }
-
+    uct_varuna_tl_guard(lane->inner, kind);
     uct_varuna_lane_read_order(lane, nic);
 
     status = uct_iface_query(lane->inner, &lane->attr);
@@ -247,7 +238,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
         ucs_error("rc_varuna: %s on %s cannot handle errors: set "
                   "UCX_DC_MLX5_TX_POLICY to 'dcs' or 'dcs_quota'",
-                  uct_varuna_lane_tls[kind], nic->dev_name);
+                  uct_varuna_tl_name(kind), nic->dev_name);
         status = UCS_ERR_UNSUPPORTED;
         goto err_close;
     }
@@ -451,6 +442,10 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
         if (i != primary) {
             iface->links[iface->num_links++].nic = md->links[i];
         }
+    }
+
+    for (i = 0; i < iface->num_links; ++i) {
+        iface->links[i].set = md->nics[iface->links[i].nic].set;
     }
 
     return UCS_OK;

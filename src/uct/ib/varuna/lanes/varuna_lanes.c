@@ -9,7 +9,6 @@
 #endif
 
 #include "varuna_lanes.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
@@ -32,6 +31,20 @@ const char *uct_varuna_lane_names[] = {
         for ((_lane) = (_iface)->links[_link].lanes; \
              (_lane) < &(_iface)->links[_link].lanes[UCT_VARUNA_LANE_LAST]; ++(_lane))
 
+uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
+                                               uct_ep_h ep)
+{
+    const uct_varuna_lane_iface_t *lane;
+
+    uct_varuna_for_each_lane(lane, iface) {
+        if (lane->inner == ep->iface) {
+            return (uct_varuna_lane_kind_t)lane->kind;
+        }
+    }
+
+    ucs_fatal("ep %p belongs to no lane", ep);
+}
+
 void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface)
 {
     uct_varuna_lane_iface_t *lane;
@@ -41,7 +54,7 @@ void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface)
     uct_varuna_for_each_lane(lane, iface) {
         for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
             if ((uct_iface_progress(lane->inner) == 0) &&
-                !uct_varuna_mlx5_has_completions(lane->inner)) {
+                !uct_varuna_tl_has_completions(lane->inner, lane->kind)) {
                 lane->dry_at   = ucs_get_time();
                 lane->want_dry = 0;
             }
@@ -57,7 +70,7 @@ void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface)
 
     uct_varuna_for_each_lane(lane, iface) {
         for (i = 0; (i < UCT_VARUNA_MAX_POLLS) &&
-                    uct_varuna_mlx5_has_completions(lane->inner); ++i) {
+                    uct_varuna_tl_has_completions(lane->inner, lane->kind); ++i) {
             uct_iface_progress(lane->inner);
         }
     }
@@ -96,8 +109,7 @@ static void uct_varuna_lanes_poll_set(uct_varuna_iface_t *iface, unsigned positi
                                       const uct_varuna_lane_iface_t *lane)
 {
     iface->poll.lanes[position].inner = lane->inner;
-    iface->poll.lanes[position].func  = uct_varuna_mlx5_poll_func(lane->inner,
-                                                                  lane->kind);
+    iface->poll.lanes[position].func  = uct_varuna_tl_poll_func(lane->inner, lane->kind);
 }
 
 void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
@@ -184,7 +196,8 @@ unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
     unsigned found;
 
     iface->poll.next = (lane + 1) % iface->poll.num_lanes;
-    found            = uct_varuna_mlx5_refill(iface->poll.lanes[lane].inner);
+    found            = uct_varuna_tl_refill(iface->poll.lanes[lane].inner,
+                                            lane % UCT_VARUNA_LANE_LAST);
     if (iface->poll.busy & UCS_BIT(lane)) {
         return found;
     }
@@ -205,7 +218,7 @@ ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
 
     uct_varuna_lanes_poll_all(iface);
     uct_varuna_for_each_lane(lane, iface) {
-        status = uct_varuna_mlx5_event_arm(lane->inner, events);
+        status = uct_varuna_tl_event_arm(lane->inner, lane->kind, events);
         if (status != UCS_OK) {
             return status;
         }

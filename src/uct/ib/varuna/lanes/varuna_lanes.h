@@ -10,11 +10,12 @@
 
 #include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_set.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/list.h>
@@ -64,12 +65,13 @@ typedef struct uct_varuna_lane_iface {
 
 /* How to poll a lane */
 typedef struct uct_varuna_lane_poll {
-    uct_iface_h                 inner;
-    uct_varuna_mlx5_poll_func_t func;
+    uct_iface_h                inner;
+    uct_varuna_tl_poll_func_t  func;
 } uct_varuna_lane_poll_t;
 
 /* One local link, as this interface uses it */
 struct uct_varuna_link {
+    const uct_varuna_set_t     *set;   /* Which lanes it has */
     uint8_t                    nic;    /* Index in md->nics and packed keys */
     uct_varuna_lane_iface_t    lanes[UCT_VARUNA_LANE_LAST];
     uct_device_addr_t          *device_addr;
@@ -176,6 +178,24 @@ uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
     return (link == UCT_VARUNA_LINK_NONE) ? "no link" :
            iface->md->nics[iface->links[link].nic].dev_name;
 }
+
+/** @return The transports of a link. */
+static inline const uct_varuna_set_t *
+uct_varuna_link_set(const uct_varuna_iface_t *iface, unsigned link)
+{
+    return iface->links[link].set;
+}
+
+/** @return The lane of a link whose endpoints are connected. */
+static inline const uct_varuna_lane_iface_t *
+uct_varuna_link_rc(const uct_varuna_link_t *link)
+{
+    return &link->lanes[link->set->fast];
+}
+
+/** @return The transport of an inner endpoint of a data lane. */
+uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
+                                               uct_ep_h ep);
 
 /**
  * @return Whether responders certainly execute what we post on a lane in the order of

@@ -25,7 +25,7 @@ static ucs_status_t uct_varuna_rc_addr_read(const uct_varuna_link_t *link,
                                             const uct_varuna_ctl_connect_t *msg,
                                             uct_varuna_rc_addr_t *addr)
 {
-    const uct_varuna_lane_iface_t *rc = &link->lanes[UCT_VARUNA_LANE_RC];
+    const uct_varuna_lane_iface_t *rc = uct_varuna_link_rc(link);
 
     if ((msg->ep_len != rc->attr.ep_addr_len) ||
         (msg->ep_len > sizeof(addr->ep)) ||

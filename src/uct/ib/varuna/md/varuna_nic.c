@@ -47,7 +47,8 @@ static int uct_varuna_nic_compare(const void *a, const void *b)
 static ucs_status_t
 uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
                            const char *md_name, const uct_md_attr_t *md_attr,
-                           const uct_tl_resource_desc_t *tl_resource)
+                           const uct_tl_resource_desc_t *tl_resource,
+                           const uct_varuna_set_t *set)
 {
     uct_varuna_nic_t *nics, *nic;
 
@@ -60,6 +61,7 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
 
     nic             = &nics[list->num_nics];
     nic->md         = md;
+    nic->set        = set;
     nic->md_attr    = *md_attr;
     nic->sys_device = tl_resource->sys_device;
     nic->is_link    = 0;
@@ -91,12 +93,35 @@ static int uct_varuna_has_tl(const uct_tl_resource_desc_t *resources,
     return 0;
 }
 
-/* Append the ports of an open memory domain which have both lanes. */
+/* @return The best set of which a port has all transports, if @a resource is the fast one
+ * of that set; otherwise NULL. */
+static const uct_varuna_set_t *
+uct_varuna_set_of(const uct_tl_resource_desc_t *resources, unsigned num_resources,
+                  const uct_tl_resource_desc_t *resource)
+{
+    const uct_varuna_set_t *set;
+
+    for (set = uct_varuna_sets; set->name != NULL; ++set) {
+        if (uct_varuna_has_tl(resources, num_resources,
+                              uct_varuna_tl_name(set->fast), resource->dev_name) &&
+            uct_varuna_has_tl(resources, num_resources,
+                              uct_varuna_tl_name(set->fallback),
+                              resource->dev_name)) {
+            return strcmp(resource->tl_name, uct_varuna_tl_name(set->fast)) ? NULL :
+                   set;
+        }
+    }
+
+    return NULL;
+}
+
+/* Append the ports of an open memory domain which have all transports of a set. */
 static ucs_status_t
 uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
                                  const char *md_name)
 {
     uct_tl_resource_desc_t *resources;
+    const uct_varuna_set_t *set;
     unsigned i, num_resources;
     uct_md_attr_t md_attr;
     ucs_status_t status;
@@ -111,22 +136,11 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
         return status;
     }
 
-    for (i = 0; i < num_resources; ++i) {
-        if (strcmp(resources[i].tl_name, UCT_VARUNA_RC_TL)) {
-            continue;
-        }
-
-        if (!uct_varuna_has_tl(resources, num_resources, UCT_VARUNA_DC_TL,
-                               resources[i].dev_name)) {
-            ucs_debug("%s has no %s, so it can't be a link",
-                      resources[i].dev_name, UCT_VARUNA_DC_TL);
-            continue;
-        }
-
-        status = uct_varuna_nic_list_append(list, md, md_name, &md_attr,
-                                            &resources[i]);
-        if (status != UCS_OK) {
-            break;
+    for (i = 0; (i < num_resources) && (status == UCS_OK); ++i) {
+        set = uct_varuna_set_of(resources, num_resources, &resources[i]);
+        if (set != NULL) {
+            status = uct_varuna_nic_list_append(list, md, md_name, &md_attr,
+                                                &resources[i], set);
         }
     }
 

@@ -8,9 +8,11 @@
 #define UCT_VARUNA_NIC_H_
 
 #include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/core/varuna_set.h>
 
-/* A NIC port with both rc_mlx5 and dc_mlx5. */
+/* A NIC port with all transports of a set. */
 typedef struct uct_varuna_nic {
+    const uct_varuna_set_t     *set;
     uct_md_h                   md;        /* Inner memory domain, shared by the
                                              ports of a device; NULL if this NIC
                                              is no link */

@@ -19,7 +19,7 @@
 #include "varuna_drain.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_requester.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ep_event.h"
 
 
@@ -57,7 +57,7 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_time_t deadline;
     int is_gone;
 
-    if (uct_varuna_mlx5_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
+    if (uct_varuna_tl_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE;
     }
 
@@ -86,7 +86,7 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
 
-    if (uct_varuna_mlx5_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
+    if (uct_varuna_tl_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE; /* It came to rest after all */
     }
 

@@ -18,8 +18,7 @@
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_sm.h"
 #include "varuna_stat.h"
@@ -87,7 +86,7 @@ static void uct_varuna_ep_abandon_lane(uct_varuna_ep_t *ep,
 
     iter = kh_get(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)lane->ep);
     kh_del(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, iter);
-    uct_varuna_compat_ep_invalidate(lane->ep);
+    uct_varuna_tl_stop(lane->ep, lane->kind);
     uct_varuna_grave_bury(iface, lane->ep, lane->kind, uct_varuna_ep_take_reqs(ep),
                           uct_varuna_remains_release);
 }

@@ -23,7 +23,7 @@
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_req.h"
 #include "varuna_ring.h"
 
@@ -50,7 +50,7 @@ static int uct_varuna_hang_moves(uct_varuna_ep_t *ep)
 {
     uint16_t mark;
 
-    if (!uct_varuna_mlx5_get_mark(ep->lane.ep, ep->lane.kind, &mark)) {
+    if (!uct_varuna_tl_get_mark(ep->lane.ep, ep->lane.kind, &mark)) {
         return 1;
     }
 

@@ -14,8 +14,7 @@
 #include "varuna_hang.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
 {
@@ -210,10 +209,10 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
     uct_varuna_lane_t *lane = &ep->next.lane;
 
     uct_varuna_ep_connect_ended(ep);
-    if ((lane->ep != NULL) && !uct_varuna_mlx5_is_drained(lane->ep, lane->kind)) {
+    if ((lane->ep != NULL) && !uct_varuna_tl_is_drained(lane->ep, lane->kind)) {
         /* The completion of its first write may be there, and is not polled yet */
         uct_varuna_lane_forget(ep, lane);
-        uct_varuna_compat_ep_invalidate(lane->ep);
+        uct_varuna_tl_stop(lane->ep, lane->kind);
         uct_varuna_grave_bury(uct_varuna_ep_iface(ep), lane->ep, lane->kind, NULL, NULL);
         lane->ep = NULL;
     }

@@ -11,6 +11,7 @@
 #include "varuna_req.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 static UCS_F_ALWAYS_INLINE uct_rkey_t
 uct_varuna_req_rkey(const uct_varuna_req_t *req)
@@ -41,7 +42,7 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
     case UCT_VARUNA_OP_ATOMIC:
         return 1;
     case UCT_VARUNA_OP_AM:
-        length = uct_varuna_mlx5_am_overhead() + req->length +
+        length = uct_varuna_tl_am_overhead(req->ep->lane.kind) + req->length +
                  ((req->type == UCT_VARUNA_REQ_AM_SHORT) ?
                   sizeof(req->am.hdr) : req->header_length);
         break;

@@ -12,7 +12,7 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"
 #include "varuna_ep_ctl.h"
@@ -61,7 +61,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
     const uct_varuna_link_t *link = &iface->links[ep->next.lane.link];
-    size_t ep_len = link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+    size_t ep_len = uct_varuna_link_rc(link)->attr.ep_addr_len;
     struct {
         uct_varuna_ctl_connect_t msg;
         uint8_t                  addr[256];
@@ -125,7 +125,8 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
 {
     uct_varuna_retry_start(&ep->next.retry, now, now);
     uct_varuna_rebuild_count_try(ep, link, now);
-    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_RC, link, &ep->next.lane) ==
+    if (uct_varuna_lane_create(ep, uct_varuna_link_set(uct_varuna_ep_iface(ep), link)->fast,
+                               link, &ep->next.lane) ==
         UCS_OK) {
         ep->next.counted = 1;
         ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
@@ -160,7 +161,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     link = uct_varuna_ep_rc_link(ep, now);
-    if ((link == ep->lane.link) && (ep->lane.kind == UCT_VARUNA_LANE_RC)) {
+    if ((link == ep->lane.link) && (ep->lane.kind != UCT_VARUNA_LANE_DC)) {
         link           = (baseline == NULL) ? UCT_VARUNA_LINK_NONE :
                          baseline->spare_link(ep);
         ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
@@ -187,7 +188,7 @@ static void uct_varuna_rebuild_read_psn(uct_varuna_lane_t *lane)
 {
     uint32_t mtu;
 
-    lane->mtu = (uct_varuna_mlx5_ep_query_sq(lane->ep, &lane->psn, &mtu) == UCS_OK) ?
+    lane->mtu = (uct_varuna_tl_query_sq(lane->ep, lane->kind, &lane->psn, &mtu) == UCS_OK) ?
                 mtu : 0;
 }
 
@@ -210,7 +211,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     link = &uct_varuna_ep_iface(ep)->links[ep->next.lane.link];
     if ((rep->status == 0) &&
         ((rep->device_len == 0) ||
-         (rep->ep_len != link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len))) {
+         (rep->ep_len != uct_varuna_link_rc(link)->attr.ep_addr_len))) {
         ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
                  " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
         ep->next.failed = 1;

@@ -18,7 +18,7 @@
 #include "varuna_ep_ctl.h"
 #include "varuna_baseline.h"
 #include "varuna_compare.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_drain.h"
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
@@ -83,7 +83,7 @@ void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
-    uct_varuna_compat_ep_invalidate(ep->recovery.dead.ep);
+    uct_varuna_tl_stop(ep->recovery.dead.ep, ep->recovery.dead.kind);
     /* The new lane takes its log ring, so what was being built is given up; a baseline
      * has no logs */
     ep->next.failed = (ep->next.lane.ep != NULL) &&
@@ -276,7 +276,7 @@ void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
 
     if (ep->lane.ep != NULL) {
         uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
-        uct_varuna_compat_ep_invalidate(ep->lane.ep);
+        uct_varuna_tl_stop(ep->lane.ep, ep->lane.kind);
         ep->recovery.dead    = ep->lane;
         ep->lane.ep = NULL;
     }

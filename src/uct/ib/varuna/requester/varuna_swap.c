@@ -13,7 +13,7 @@
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include "varuna_rebuild.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"
 
 /* Post a read of ours in any state that has a lane. @return UCS_OK if it is posted. */
@@ -82,7 +82,7 @@ static int uct_varuna_ep_is_lane_busy(const uct_varuna_ep_t *ep)
         return 1;
     }
 
-    return !uct_varuna_mlx5_is_drained(ep->lane.ep, ep->lane.kind);
+    return !uct_varuna_tl_is_drained(ep->lane.ep, ep->lane.kind);
 }
 
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)

@@ -22,7 +22,6 @@
 #include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -70,7 +69,7 @@ static void uct_varuna_target_reply_connect(uct_varuna_responder_t *resp,
     if (status == UCS_OK) {
         rc_link         = &resp->iface->links[qp->link];
         rep->device_len = rc_link->device_addr_len;
-        rep->ep_len     = rc_link->lanes[UCT_VARUNA_LANE_RC].attr.ep_addr_len;
+        rep->ep_len     = uct_varuna_link_rc(rc_link)->attr.ep_addr_len;
         ucs_assert((rep->device_len + rep->ep_len) <= (sizeof(body) - length));
         memcpy(body + length, rc_link->device_addr, rep->device_len);
         length += rep->device_len;

@@ -14,9 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>
@@ -25,9 +23,9 @@
 #define UCT_VARUNA_LAST_WQE_TIMEOUT  2e-3 /* sec */
 
 /* Before RESET, and again if it fails: until then the PSN can be read. */
-static void uct_varuna_fence_read_psn(uct_varuna_target_qp_t *qp)
+static void uct_varuna_fence_read_psn(uct_varuna_target_qp_t *qp, unsigned kind)
 {
-    if (uct_varuna_mlx5_ep_query_epsn(qp->ep, &qp->epsn) == UCS_OK) {
+    if (uct_varuna_tl_query_epsn(qp->ep, kind, &qp->epsn) == UCS_OK) {
         qp->epsn  &= UCS_MASK(24);
         qp->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
     } else {
@@ -45,7 +43,10 @@ static int uct_varuna_fence_wait_last_wqe(uct_varuna_responder_t *resp,
                      UCT_VARUNA_LAST_WQE_TIMEOUT;
     ucs_status_t status;
 
-    status = uct_varuna_mlx5_ep_wait_last_wqe(qp->ep, ucs_time_from_sec(timeout));
+    status = uct_varuna_tl_wait_last_wqe(qp->ep,
+                                            uct_varuna_link_set(resp->iface,
+                                                                qp->link)->fast,
+                                            ucs_time_from_sec(timeout));
     if ((status != UCS_OK) && !(resp->no_last_wqe & UCS_BIT(qp->link))) {
         resp->no_last_wqe |= UCS_BIT(qp->link);
         ucs_diag("%s: no event LAST_WQE_REACHED within %.0f ms of ERR: each failover waits"
@@ -63,6 +64,7 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
                                const uct_varuna_target_t *target,
                                uct_varuna_target_qp_t *qp)
 {
+    unsigned kind  = uct_varuna_link_set(resp->iface, qp->link)->fast;
     ucs_time_t now = uct_varuna_ctl_now(resp->ctl);
     ucs_status_t status;
 
@@ -71,7 +73,7 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     }
 
     if (qp->stopped_at == 0) {
-        status = uct_varuna_compat_ep_invalidate(qp->ep);
+        status = uct_varuna_tl_stop(qp->ep, kind);
         if (status != UCS_OK) {
             ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
                      qp->epoch, ucs_status_string(status));
@@ -82,11 +84,11 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     }
 
     if (uct_varuna_fence_wait_last_wqe(resp, qp)) {
-        uct_varuna_fence_read_psn(qp);
-        status       = uct_varuna_mlx5_ep_reset(qp->ep);
+        uct_varuna_fence_read_psn(qp, kind);
+        status       = uct_varuna_tl_reset(qp->ep, kind);
         qp->is_reset = (status == UCS_OK);
     } else {
-        uct_varuna_fence_read_psn(qp);
+        uct_varuna_fence_read_psn(qp, kind);
     }
 
     /* What it had accepted has left the NIC, by RESET or by time */

@@ -16,7 +16,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_home_move.h"
@@ -200,7 +200,8 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
         /* Its completion comes: with success, or because the loopback is in ERR */
         if (!loopback->in_err && (loopback->ep != NULL) &&
             !loopback->ep->failed &&
-            (uct_varuna_compat_ep_invalidate(loopback->ep->inner) == UCS_OK)) {
+            (uct_varuna_tl_stop(loopback->ep->inner,
+                                uct_varuna_link_set(resp->iface, link)->bus) == UCS_OK)) {
             loopback->in_err = 1;
         }
         return 0;

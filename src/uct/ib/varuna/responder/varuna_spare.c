@@ -13,7 +13,7 @@
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -36,7 +36,7 @@ ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
 
     params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
     params.iface      =
-            resp->iface->links[link].lanes[UCT_VARUNA_LANE_RC].inner;
+            uct_varuna_link_rc(&resp->iface->links[link])->inner;
 
     /* Only this thread adds any, so the count can only have become less */
     while (__atomic_load_n(&spares->count[link], __ATOMIC_RELAXED) < wanted) {
@@ -93,6 +93,7 @@ err:
 void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
                                  int is_reset)
 {
+    uct_varuna_lane_kind_t kind = uct_varuna_lane_kind_of(resp->iface, ep);
     khiter_t iter;
 
     uct_varuna_ctl_lock(resp->ctl);
@@ -103,13 +104,13 @@ void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
     uct_varuna_ctl_unlock(resp->ctl);
 
     if (is_reset) {
-        uct_varuna_mlx5_ep_end_reset(ep);
+        uct_varuna_tl_end_reset(ep, kind);
     }
 
     /* Its last completions come first: UCX does not expect any of a QP that it does
      * not know */
-    uct_varuna_compat_ep_invalidate(ep);
-    uct_varuna_grave_bury(resp->iface, ep, UCT_VARUNA_LANE_RC, NULL, NULL);
+    uct_varuna_tl_stop(ep, kind);
+    uct_varuna_grave_bury(resp->iface, ep, kind, NULL, NULL);
 }
 
 /* Destroy what the async context has dropped. */

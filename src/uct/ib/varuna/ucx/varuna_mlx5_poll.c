@@ -189,7 +189,7 @@ static int uct_varuna_mlx5_is_plain(uct_iface_h tl_iface)
            !iface->super.config.tx_poll_always;
 }
 
-uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
+uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
 {
     return ((kind == UCT_VARUNA_LANE_RC) && uct_varuna_mlx5_is_plain(iface) &&
             uct_varuna_mlx5_poll_init(iface)) ?
@@ -198,7 +198,7 @@ uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigne
 
 #else
 
-uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
+uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
 {
     return uct_varuna_mlx5_poll_any;
 }

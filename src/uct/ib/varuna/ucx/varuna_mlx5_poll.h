@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_MLX5_POLL_H_
 #define UCT_VARUNA_MLX5_POLL_H_
 
-#include <uct/api/uct.h>
+#include "varuna_tl.h"
 
 /** @return whether completions of sends wait to be polled on an inner interface: its
  *          progress function does not count errors. */
@@ -15,15 +15,9 @@ int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 /** @return whether anything waits to be polled on an inner interface. */
 int uct_varuna_mlx5_has_input(uct_iface_h iface);
 
-/** As uct_iface_progress(), at less cost. It posts receive buffers after a message, but
- *  none that were missing then: call uct_varuna_mlx5_refill() from time to time. */
-typedef unsigned (*uct_varuna_mlx5_poll_func_t)(uct_iface_h iface);
-
-/** Post receive buffers if many are missing: the user, who kept them all, has released
- *  some. @return Number of events. */
+/* See uct_varuna_tl_refill() and uct_varuna_tl_poll_func(). */
 unsigned uct_varuna_mlx5_refill(uct_iface_h iface);
 
-/** @return How to poll an inner interface of a transport, an uct_varuna_lane_kind_t. */
-uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind);
+uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind);
 
 #endif

@@ -77,6 +77,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
         snprintf(m_md->nics[link].dev_name, sizeof(m_md->nics[link].dev_name),
                  "fake_%u:1", link);
         own->nic = link;
+        own->set = uct_varuna_sets;
         for (int kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
             m_lanes[kind].emplace_back(new fake_lane(link));
             own->lanes[kind].iface = iface();

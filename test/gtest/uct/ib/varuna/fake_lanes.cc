@@ -10,10 +10,8 @@
 extern "C" {
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_fence.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_order.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_poll.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 }
 
 #include <algorithm>
@@ -260,23 +258,23 @@ fake_lane::~fake_lane()
 
 /* --- In place of ucx/ --- */
 
-int uct_varuna_mlx5_is_drained(uct_ep_h ep, unsigned kind)
+int uct_varuna_tl_is_drained(uct_ep_h ep, unsigned kind)
 {
     return fake_ep(ep)->lane->is_drained;
 }
 
-int uct_varuna_mlx5_drain(uct_ep_h ep, unsigned kind)
+int uct_varuna_tl_drain(uct_ep_h ep, unsigned kind)
 {
     return fake_ep(ep)->lane->is_drained;
 }
 
-int uct_varuna_mlx5_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
+int uct_varuna_tl_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
 {
     *mark_p = fake_ep(ep)->lane->mark;
     return fake_ep(ep)->lane->has_work;
 }
 
-ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
+ucs_status_t uct_varuna_tl_query_epsn(uct_ep_h ep, unsigned kind, uint32_t *epsn_p)
 {
     EXPECT_TRUE(fake_ep(ep)->in_err) << "the PSN may still move";
     EXPECT_FALSE(fake_ep(ep)->in_reset) << "the PSN is gone";
@@ -284,14 +282,14 @@ ucs_status_t uct_varuna_mlx5_ep_query_epsn(uct_ep_h ep, uint32_t *epsn_p)
     return fake_ep(ep)->lane->epsn_status;
 }
 
-ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout)
+ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind, ucs_time_t timeout)
 {
     EXPECT_TRUE(fake_ep(ep)->in_err) << "the event comes after ERR";
     fake_ep(ep)->lane->last_wqe_timeout = timeout;
     return fake_ep(ep)->lane->last_wqe_status;
 }
 
-ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep)
+ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
 {
     ucs_status_t status = fake_ep(ep)->lane->is_drained ?
                           fake_ep(ep)->lane->reset_status : UCS_ERR_NO_RESOURCE;
@@ -302,13 +300,14 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep)
     return status;
 }
 
-void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep)
+void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind)
 {
     EXPECT_TRUE(fake_ep(ep)->in_reset);
     fake_ep(ep)->in_reset = false;
 }
 
-ucs_status_t uct_varuna_mlx5_ep_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *mtu_p)
+ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
+                                    uint32_t *mtu_p)
 {
     const fake_lane *lane = fake_ep(ep)->lane;
 
@@ -330,12 +329,17 @@ void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
 {
 }
 
-unsigned uct_varuna_mlx5_am_overhead(void)
+ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
+{
+    return uct_varuna_compat_ep_invalidate(ep);
+}
+
+unsigned uct_varuna_tl_am_overhead(unsigned kind)
 {
     return 1;
 }
 
-int uct_varuna_mlx5_has_completions(uct_iface_h iface)
+int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind)
 {
     return 0;
 }
@@ -387,12 +391,12 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
     return UCS_ERR_UNSUPPORTED;
 }
 
-int uct_varuna_mlx5_has_input(uct_iface_h iface)
+int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind)
 {
     return fake_lane::of(iface)->has_input;
 }
 
-unsigned uct_varuna_mlx5_refill(uct_iface_h iface)
+unsigned uct_varuna_tl_refill(uct_iface_h iface, unsigned kind)
 {
     return 0;
 }
@@ -402,7 +406,7 @@ static unsigned fake_poll(uct_iface_h iface)
     return uct_iface_progress(iface);
 }
 
-uct_varuna_mlx5_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
+uct_varuna_tl_poll_func_t uct_varuna_tl_poll_func(uct_iface_h iface, unsigned kind)
 {
     return fake_poll;
 }
@@ -412,23 +416,23 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md)
     return 0;
 }
 
-void uct_varuna_mlx5_guard_dc(uct_iface_h iface)
+void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 {
 }
 
-ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
-{
-    return UCS_OK;
-}
-
-ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
-                                           unsigned kind, uct_iface_config_t *config)
+ucs_status_t uct_varuna_tl_event_arm(uct_iface_h inner, unsigned kind, unsigned events)
 {
     return UCS_OK;
 }
 
-uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,
-                                         uint16_t *mask_p)
+ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
+                                         unsigned kind, uct_iface_config_t *config)
+{
+    return UCS_OK;
+}
+
+uct_varuna_order_t uct_varuna_tl_order(uct_iface_h inner, unsigned kind, uint8_t *sl_p,
+                                       uint16_t *mask_p)
 {
     return UCT_VARUNA_ORDER_UNKNOWN;
 }

@@ -231,6 +231,8 @@ protected:
         iface.config.heartbeat_interval = ucs_time_from_msec(5);
         for (unsigned link = 0; link < NUM_LINKS; ++link) {
             iface.links[link].nic = link;
+            iface.links[link].set = uct_varuna_sets;
+            md.nics[link].set     = uct_varuna_sets;
             md.nics[link].md      = &inner_md;
             snprintf(md.nics[link].dev_name, sizeof(md.nics[link].dev_name),
                      "fake_%u:1", link);

@@ -34,6 +34,7 @@ protected:
         ctl()->iface           = iface();
         ctl()->num_links       = 1;
         ctl()->links[0].inner  = &m_inner;
+        iface()->links[0].set  = uct_varuna_sets;
         ASSERT_UCS_OK(ucs_async_context_create(UCS_ASYNC_MODE_POLL,
                                                &ctl()->async));
         ucs_list_head_init(&ctl()->queue);

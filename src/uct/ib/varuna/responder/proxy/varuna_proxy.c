@@ -20,7 +20,6 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include "varuna_proxy.h"
 
 #include <ucs/debug/log.h>
@@ -74,8 +73,7 @@ static int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy,
 
     if (loopback->dead != NULL) {
         if (proxy->ctl->progressing ||
-            !uct_varuna_mlx5_is_drained(loopback->dead->inner,
-                                        UCT_VARUNA_LANE_DC)) {
+            !uct_varuna_ctl_ep_is_drained(proxy->ctl, loopback->dead)) {
             return 0;
         }
         uct_varuna_ctl_ep_destroy(proxy->ctl, loopback->dead);

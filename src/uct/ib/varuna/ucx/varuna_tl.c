@@ -1,0 +1,178 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Rows of functions of the inner transports. See varuna_tl.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_tl.h"
+#include "varuna_compat.h"
+#include "varuna_mlx5.h"
+#include "varuna_mlx5_fence.h"
+#include "varuna_mlx5_poll.h"
+
+#include <stddef.h>
+
+/* What differs between the transports. A function that is NULL has nothing to do, or is
+ * not called, for this one. */
+typedef struct uct_varuna_tl {
+    unsigned                   (*am_overhead)(void);
+    int                        (*is_drained)(uct_ep_h ep, unsigned kind);
+    int                        (*drain)(uct_ep_h ep, unsigned kind);
+    int                        (*get_mark)(uct_ep_h ep, unsigned kind,
+                                           uint16_t *mark_p);
+    int                        (*has_completions)(uct_iface_h iface);
+    int                        (*has_input)(uct_iface_h iface);
+    uct_varuna_tl_poll_func_t  (*poll_func)(uct_iface_h iface, unsigned kind);
+    unsigned                   (*refill)(uct_iface_h iface);
+    ucs_status_t               (*stop)(uct_ep_h ep);
+    ucs_status_t               (*wait_last_wqe)(uct_ep_h ep, ucs_time_t timeout);
+    ucs_status_t               (*query_epsn)(uct_ep_h ep, uint32_t *epsn_p);
+    ucs_status_t               (*query_sq)(uct_ep_h ep, uint32_t *psn_p,
+                                           uint32_t *mtu_p);
+    ucs_status_t               (*reset)(uct_ep_h ep);
+    void                       (*end_reset)(uct_ep_h ep);
+    void                       (*guard)(uct_iface_h iface);
+    ucs_status_t               (*event_arm)(uct_iface_h iface, unsigned events);
+    ucs_status_t               (*order_request)(uct_md_h md, const char *dev_name,
+                                                unsigned kind,
+                                                uct_iface_config_t *config);
+    uct_varuna_order_t         (*order)(uct_iface_h iface, uint8_t *sl_p,
+                                        uint16_t *mask_p);
+} uct_varuna_tl_t;
+
+static const uct_varuna_tl_t uct_varuna_tls[] = {
+    [UCT_VARUNA_LANE_RC] = {
+        .am_overhead     = uct_varuna_mlx5_am_overhead,
+        .is_drained      = uct_varuna_mlx5_is_drained,
+        .drain           = uct_varuna_mlx5_drain,
+        .get_mark        = uct_varuna_mlx5_get_mark,
+        .has_completions = uct_varuna_mlx5_has_completions,
+        .has_input       = uct_varuna_mlx5_has_input,
+        .poll_func       = uct_varuna_mlx5_poll_func,
+        .refill          = uct_varuna_mlx5_refill,
+        .stop            = uct_varuna_compat_ep_invalidate,
+        .wait_last_wqe   = uct_varuna_mlx5_ep_wait_last_wqe,
+        .query_epsn      = uct_varuna_mlx5_ep_query_epsn,
+        .query_sq        = uct_varuna_mlx5_ep_query_sq,
+        .reset           = uct_varuna_mlx5_ep_reset,
+        .end_reset       = uct_varuna_mlx5_ep_end_reset,
+        .event_arm       = uct_varuna_mlx5_event_arm,
+        .order_request   = uct_varuna_mlx5_order_request,
+        .order           = uct_varuna_mlx5_order
+    },
+    [UCT_VARUNA_LANE_DC] = {
+        .am_overhead     = uct_varuna_mlx5_am_overhead,
+        .is_drained      = uct_varuna_mlx5_is_drained,
+        .drain           = uct_varuna_mlx5_drain,
+        .get_mark        = uct_varuna_mlx5_get_mark,
+        .has_completions = uct_varuna_mlx5_has_completions,
+        .has_input       = uct_varuna_mlx5_has_input,
+        .poll_func       = uct_varuna_mlx5_poll_func,
+        .refill          = uct_varuna_mlx5_refill,
+        .stop            = uct_varuna_compat_ep_invalidate,
+        .guard           = uct_varuna_mlx5_guard_dc,
+        .event_arm       = uct_varuna_mlx5_event_arm,
+        .order_request   = uct_varuna_mlx5_order_request,
+        .order           = uct_varuna_mlx5_order
+    }
+};
+
+int uct_varuna_tl_is_drained(uct_ep_h ep, unsigned kind)
+{
+    return uct_varuna_tls[kind].is_drained(ep, kind);
+}
+
+int uct_varuna_tl_drain(uct_ep_h ep, unsigned kind)
+{
+    return uct_varuna_tls[kind].drain(ep, kind);
+}
+
+int uct_varuna_tl_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
+{
+    return uct_varuna_tls[kind].get_mark(ep, kind, mark_p);
+}
+
+int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind)
+{
+    return uct_varuna_tls[kind].has_completions(iface);
+}
+
+int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind)
+{
+    return uct_varuna_tls[kind].has_input(iface);
+}
+
+uct_varuna_tl_poll_func_t uct_varuna_tl_poll_func(uct_iface_h iface, unsigned kind)
+{
+    return uct_varuna_tls[kind].poll_func(iface, kind);
+}
+
+unsigned uct_varuna_tl_refill(uct_iface_h iface, unsigned kind)
+{
+    return uct_varuna_tls[kind].refill(iface);
+}
+
+ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
+{
+    return uct_varuna_tls[kind].stop(ep);
+}
+
+ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,
+                                         ucs_time_t timeout)
+{
+    return uct_varuna_tls[kind].wait_last_wqe(ep, timeout);
+}
+
+ucs_status_t uct_varuna_tl_query_epsn(uct_ep_h ep, unsigned kind, uint32_t *epsn_p)
+{
+    return uct_varuna_tls[kind].query_epsn(ep, epsn_p);
+}
+
+ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
+                                    uint32_t *mtu_p)
+{
+    return uct_varuna_tls[kind].query_sq(ep, psn_p, mtu_p);
+}
+
+ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
+{
+    return uct_varuna_tls[kind].reset(ep);
+}
+
+void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind)
+{
+    uct_varuna_tls[kind].end_reset(ep);
+}
+
+unsigned uct_varuna_tl_am_overhead(unsigned kind)
+{
+    return uct_varuna_tls[kind].am_overhead();
+}
+
+void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
+{
+    if (uct_varuna_tls[kind].guard != NULL) {
+        uct_varuna_tls[kind].guard(iface);
+    }
+}
+
+ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events)
+{
+    return uct_varuna_tls[kind].event_arm(iface, events);
+}
+
+ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
+                                         unsigned kind, uct_iface_config_t *config)
+{
+    return (uct_varuna_tls[kind].order_request == NULL) ? UCS_OK :
+           uct_varuna_tls[kind].order_request(md, dev_name, kind, config);
+}
+
+uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t *sl_p,
+                                       uint16_t *mask_p)
+{
+    return uct_varuna_tls[kind].order(iface, sl_p, mask_p);
+}
