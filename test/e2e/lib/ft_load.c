@@ -20,7 +20,8 @@
  *     ft_load one                        the same with one put of the word FT_A,
  *                                        FT_ONE_SIZE bytes, to the start
  *     ft_load first                      the same as the first operation, so on DC
- *     ft_load device                     the same from memory of a GPU (for UCX)
+ *     ft_load device                     the same from memory of a GPU (for UCX), which the
+ *                                        CPU cannot access; then messages, puts and gets
  *     ft_load second                     the same after a short message
  *
  *     ft_load steps                      one put for each further line of stdin
@@ -175,8 +176,31 @@ static void ft_put_done(uct_completion_t *comp)
     (void)comp;
 }
 
-static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
-                   uint64_t word)
+typedef enum {
+    FT_OP_PUT,
+    FT_OP_GET,
+    FT_OP_AM
+} ft_op_t;
+
+static ucs_status_t ft_try(ft_load_t *load, unsigned ep, ft_op_t op,
+                           const uct_iov_t *iov, uint64_t remote_addr)
+{
+    switch (op) {
+    case FT_OP_PUT:
+        return uct_ep_put_zcopy(load->eps[ep], iov, 1, remote_addr,
+                                load->rkey.rkey, &load->comp);
+    case FT_OP_GET:
+        return uct_ep_get_zcopy(load->eps[ep], iov, 1, remote_addr,
+                                load->rkey.rkey, &load->comp);
+    default:
+        return uct_ep_am_zcopy(load->eps[ep], FT_AM_ID, NULL, 0, iov, 1, 0,
+                               &load->comp);
+    }
+}
+
+/* From or to the same offset of our memory and the server's; we do not look at ours */
+static void ft_post(ft_load_t *load, unsigned ep, ft_op_t op, size_t offset,
+                    size_t length)
 {
     uct_iov_t iov = {
         .buffer = load->memory + offset,
@@ -186,11 +210,8 @@ static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
     };
     ucs_status_t status;
 
-    *(uint64_t*)iov.buffer = word;
     do {
-        status = uct_ep_put_zcopy(load->eps[ep], &iov, 1,
-                                  load->server.base + offset,
-                                  load->rkey.rkey, &load->comp);
+        status = ft_try(load, ep, op, &iov, load->server.base + offset);
         if (status == UCS_ERR_NO_RESOURCE) {
             uct_worker_progress(load->uct.worker);
         }
@@ -202,6 +223,13 @@ static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
     } else if (status != UCS_OK) {
         load->failed = 1;
     }
+}
+
+static void ft_put(ft_load_t *load, unsigned ep, size_t offset, size_t length,
+                   uint64_t word)
+{
+    *(uint64_t*)(load->memory + offset) = word;
+    ft_post(load, ep, FT_OP_PUT, offset, length);
 }
 
 static void ft_wait(ft_load_t *load)
@@ -351,23 +379,69 @@ static int ft_second(void)
     return ft_close(&load);
 }
 
-static int ft_one(double warm_up, int is_device)
+/* From now on, our memory is a GPU's for UCX, and the CPU's accesses fault. NICs access it
+ * as before. */
+static void ft_become_device(ft_load_t *load, size_t length)
+{
+    uct_mem_h memh;
+
+    ucs_memtype_cache_update(load->memory, length, UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    if (uct_md_mem_reg(load->uct.md, load->memory, FT_OTHER,
+                       UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
+                       &memh) != UCS_ERR_UNSUPPORTED) {
+        ft_die("a GPU's memory is registered");
+    }
+
+    if (mprotect(load->memory, length, PROT_NONE) != 0) {
+        ft_die("mprotect");
+    }
+}
+
+/* Each operation without a copy, of short lengths too. The first one may fail on its
+ * lane. */
+static int ft_device(void)
+{
+    static const size_t lengths[] = {sizeof(uint64_t), 64, FT_ONE_SIZE, 2048};
+    const size_t length           = 2 * FT_OTHER;
+    ft_load_t load;
+    unsigned i;
+
+    ft_open(&load, 1, length);
+    *(uint64_t*)load.memory              = FT_A;
+    *(uint64_t*)(load.memory + 1024)     = FT_B; /* The server has 0 there */
+    *(uint64_t*)(load.memory + FT_OTHER) = FT_B;
+    ft_become_device(&load, length);
+    ft_post(&load, 0, FT_OP_PUT, 0, FT_ONE_SIZE);
+    ft_wait(&load);
+    for (i = 0; (i < ucs_static_array_size(lengths)) && !load.failed; ++i) {
+        ft_post(&load, 0, FT_OP_PUT, FT_OTHER + (i * 8), lengths[i]);
+        ft_post(&load, 0, FT_OP_AM, FT_OTHER, lengths[i]);
+        ft_wait(&load);
+        if (lengths[i] >= FT_ONE_SIZE) { /* UCX has a shortest one */
+            ft_post(&load, 0, FT_OP_GET, 0, lengths[i]);
+            ft_wait(&load);
+        }
+    }
+
+    if (mprotect(load.memory, length, PROT_READ) != 0) {
+        ft_die("mprotect");
+    }
+
+    if (!load.failed && ((*(uint64_t*)load.memory != FT_A) ||
+        (*(uint64_t*)(load.memory + 1024) != 0))) {
+        ft_die("the gets brought 0x%lx and 0x%lx", *(uint64_t*)load.memory,
+               *(uint64_t*)(load.memory + 1024));
+    }
+    return ft_close(&load);
+}
+
+static int ft_one(double warm_up)
 {
     ft_load_t load;
-    uct_mem_h memh;
     double end;
 
     ft_open(&load, 1, 2 * FT_OTHER);
-    if (is_device) {
-        ucs_memtype_cache_update(load.memory, 2 * FT_OTHER,
-                                 UCS_MEMORY_TYPE_CUDA,
-                                 UCS_SYS_DEVICE_ID_UNKNOWN);
-        if (uct_md_mem_reg(load.uct.md, load.memory, FT_OTHER,
-                           UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
-                           &memh) != UCS_ERR_UNSUPPORTED) {
-            ft_die("a GPU's memory is registered");
-        }
-    }
 
     end = ft_now() + warm_up; /* RC is connected in the meantime */
     while (ft_now() < end) {
@@ -425,11 +499,11 @@ int main(int argc, char **argv)
         return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
                           atoi(argv[4]), atoi(argv[5]));
     } else if ((argc == 2) && !strcmp(argv[1], "one")) {
-        return ft_one(1.0, 0);
+        return ft_one(1.0);
     } else if ((argc == 2) && !strcmp(argv[1], "first")) {
-        return ft_one(0, 0);
+        return ft_one(0);
     } else if ((argc == 2) && !strcmp(argv[1], "device")) {
-        return ft_one(0, 1);
+        return ft_device();
     }
 
     ft_die("usage: ft_load server BYTES | quitter BYTES | lone BYTES | "

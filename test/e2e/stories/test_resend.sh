@@ -140,15 +140,26 @@ test_fallback_lane_finds_its_own() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
-# The CPU cannot read a GPU's memory, so the policy decides at once
-test_memory_of_a_device_is_not_compared() {
+# The CPU cannot read a GPU's memory, so the policy decides at once. The pages of the client
+# fault when a CPU reads or writes them
+test_memory_of_a_device_is_not_accessed() {
     local role=lone what=device
-    abc varuna || fail "the client failed"
+    abc varuna || fail "the client failed: $(tail -n 3 client.log)"
     vfs vqp/0/ambiguous 1
     vfs vqp/0/compared_equal 0
     vfs vqp/0/compared_different 0
     vfs vqp/0/repeated 1
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
+}
+
+# ... or fails the endpoint
+test_memory_of_a_device_is_left_to_the_policy() {
+    local role=lone what=device
+    ! UCX_RC_VARUNA_AMBIGUOUS=fail abc varuna || fail "the client's endpoint did not fail"
+    check grep -q 'not known whether a put_zcopy of 264 bytes was executed' \
+        client.log
+    vfs vqp/0/compared_equal 0
+    vfs vqp/0/repeated 0
 }
 
 # The message before it has no completion of its own and is repeated. The server does

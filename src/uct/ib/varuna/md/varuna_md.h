@@ -25,6 +25,7 @@ struct uct_varuna_mem {
     uct_varuna_region_t        region;    /* In md->shared, if is_shared */
     int                        is_shared; /* A key of it was packed */
     int                        is_atomic; /* Registered for remote atomics */
+    int                        is_device; /* Only NICs access it */
     uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */
     unsigned                   num_nics;
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC

@@ -63,6 +63,15 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      ucs_offsetof(uct_varuna_md_config_t, atomic_mode),
      UCS_CONFIG_TYPE_ENUM(uct_varuna_atomic_mode_names)},
 
+    {"DMABUF", "n",
+     "Register the memory of GPUs, by its dmabuf, with UCX 1.14 or later. By\n"
+     "default UCP copies it through host memory. It was not tested with GPUs: a\n"
+     "log entry in host memory does not prove that earlier data has arrived in a\n"
+     "GPU. The CPU never accesses such memory: a put whose fate only its data can\n"
+     "tell is decided by AMBIGUOUS, atomics on it are refused in mode proxy, and\n"
+     "mode extended cannot be combined with it.",
+     ucs_offsetof(uct_varuna_md_config_t, dmabuf), UCS_CONFIG_TYPE_BOOL},
+
     {NULL}
 };
 
@@ -109,8 +118,9 @@ static uct_md_ops_t uct_varuna_md_ops = {
     UCT_VARUNA_COMPAT_MD_OPS
 };
 
-/* What all links can do, at the sum of their costs. */
-static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
+/* What all links can do, at the sum of their costs. @a flags: what is asked for in
+ * addition */
+static void uct_varuna_md_init_attr(uct_varuna_md_t *md, uint64_t flags)
 {
     uct_md_attr_t *attr = &md->attr;
     const uct_md_attr_t *inner;
@@ -119,7 +129,7 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md)
     memset(attr, 0, sizeof(*attr));
     attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                                  UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
-                                 UCT_VARUNA_COMPAT_INVALIDATE;
+                                 UCT_VARUNA_COMPAT_INVALIDATE | flags;
     attr->cap.max_reg          = SIZE_MAX;
     attr->cap.max_alloc        = SIZE_MAX;
     attr->cap.reg_mem_types    = UCT_VARUNA_MEM_TYPES;
@@ -330,6 +340,13 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     uct_varuna_md_t *md;
     ucs_status_t status;
 
+    /* A GET of a word is resolved there by the CPU, which writes the result */
+    if (config->dmabuf && (config->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) {
+        ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
+                  "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
     md = ucs_calloc(1, sizeof(*md), "varuna_md");
     if (md == NULL) {
         ucs_error("failed to allocate a memory domain");
@@ -353,7 +370,12 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         goto err_free;
     }
 
-    uct_varuna_md_init_attr(md);
+    uct_varuna_md_init_attr(md, config->dmabuf ? UCT_VARUNA_COMPAT_REG_DMABUF : 0);
+    if (config->dmabuf && !(md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF)) {
+        ucs_warn("UCX_RC_VARUNA_DMABUF=y: this UCX, or the driver of a NIC, does not "
+                 "register dmabufs: memory of GPUs is copied through host memory");
+    }
+
     *md_p = &md->super;
     return UCS_OK;
 

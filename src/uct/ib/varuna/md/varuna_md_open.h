@@ -18,6 +18,7 @@ typedef struct uct_varuna_md_config {
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
     double                     port_wait;       /* Seconds */
     unsigned                   atomic_mode;
+    int                        dmabuf;
 } uct_varuna_md_config_t;
 
 extern ucs_config_field_t uct_varuna_md_config_table[];

@@ -16,7 +16,8 @@
 /* A token names one registration, and is never used again. Lock held */
 static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
-    if (!uct_varuna_atomic_modes[md->atomic_mode].by_cpu || !mem->is_atomic) {
+    if (!uct_varuna_atomic_modes[md->atomic_mode].by_cpu || !mem->is_atomic ||
+        mem->is_device) {
         return;
     }
 

@@ -49,6 +49,28 @@ static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
     return status;
 }
 
+/* A dmabuf may be host memory, but its pages need not be accessible at this address. */
+static ucs_status_t
+uct_varuna_md_check_memtype(const uct_varuna_md_t *md, const void *address,
+                            size_t length, uct_varuna_reg_arg_t arg,
+                            int *is_device_p)
+{
+    int is_dmabuf  = uct_varuna_compat_reg_is_dmabuf(arg);
+    int is_device  = is_dmabuf || !uct_varuna_mem_is_host(address, length);
+    int can_dmabuf = !!(md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+
+    if (is_device && !(is_dmabuf && can_dmabuf)) {
+        ucs_log(uct_varuna_compat_reg_log_level(arg),
+                "rc_varuna cannot register memory of a device: %p, %zu bytes%s",
+                address, length,
+                can_dmabuf ? " without a dmabuf" : "");
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    *is_device_p = is_device;
+    return UCS_OK;
+}
+
 ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
                                    size_t length,
                                    uct_varuna_reg_arg_t arg,
@@ -57,14 +79,13 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     uct_varuna_mem_t *mem;
     unsigned num_alive  = 0;
-    ucs_status_t status = UCS_ERR_IO_ERROR;
+    ucs_status_t status;
     unsigned nic, owner;
+    int is_device;
 
-    if (!uct_varuna_mem_is_host(address, length)) {
-        ucs_log(uct_varuna_compat_reg_log_level(arg),
-                "rc_varuna cannot register memory of a device: %p, %zu bytes",
-                address, length);
-        return UCS_ERR_UNSUPPORTED;
+    status = uct_varuna_md_check_memtype(md, address, length, arg, &is_device);
+    if (status != UCS_OK) {
+        return status;
     }
 
     mem = ucs_calloc(1, sizeof(*mem), "varuna_mem");
@@ -100,6 +121,7 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     mem->address = address;
     mem->length  = length;
     mem->is_atomic = uct_varuna_compat_reg_is_atomic(arg);
+    mem->is_device = is_device;
     *memh_p = mem;
     return UCS_OK;
 

@@ -54,7 +54,15 @@ static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
     }
 }
 
-/* Such memory is not registered, but may have taken the place of what was. */
+/* Memory of a device may also have taken the place of what was registered. */
+static int uct_varuna_iov_is_host(const uct_iov_t *iov)
+{
+    const uct_varuna_mem_t *mem = iov->memh;
+
+    return ((mem == UCT_MEM_HANDLE_NULL) || !mem->is_device) &&
+           uct_varuna_mem_is_host(iov->buffer, iov->length);
+}
+
 static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
 {
     unsigned i;
@@ -69,7 +77,7 @@ static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
     }
 
     for (i = 0; i < req->iovcnt; ++i) {
-        if (!uct_varuna_mem_is_host(req->iov[i].buffer, req->iov[i].length)) {
+        if (!uct_varuna_iov_is_host(&req->iov[i])) {
             return 0;
         }
     }

@@ -6,8 +6,8 @@
  * that of the newest series where it is a superset. 1.13.1 is built and tested by
  * CI; README.md says what was tried with others.
  *
- *   1.14  memory registration takes parameters, md query has attributes v2,
- *         md has mem_attach; memory pools take parameters
+ *   1.14  memory registration takes parameters, also a dmabuf, md query has
+ *         attributes v2, md has mem_attach; memory pools take parameters
  *   1.16  mkey_pack takes the address range, rkey_compare is there,
  *         is_sockaddr_accessible is gone
  *   1.18  a device may place data out of order (DDP), interfaces say whether
@@ -269,6 +269,26 @@ static inline int uct_varuna_compat_reg_is_atomic(uct_varuna_reg_arg_t arg)
               UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
 #else
     return !!(arg & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
+#endif
+}
+
+/* Flag of a memory domain that registers the memory of a device by its dmabuf. UCP
+ * registers such memory with each one that has it. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_COMPAT_REG_DMABUF    UCT_MD_FLAG_REG_DMABUF
+#else
+#  define UCT_VARUNA_COMPAT_REG_DMABUF    0
+#endif
+
+/** @return Whether memory is registered by a dmabuf. */
+static inline int uct_varuna_compat_reg_is_dmabuf(uct_varuna_reg_arg_t arg)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    return UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, arg, dmabuf_fd, DMABUF_FD,
+                           UCT_DMABUF_FD_INVALID) != UCT_DMABUF_FD_INVALID;
+#else
+    (void)arg;
+    return 0;
 #endif
 }
 

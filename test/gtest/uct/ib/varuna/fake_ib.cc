@@ -66,6 +66,12 @@ static ucs_status_t fake_md_mem_reg(uct_md_h md, void *address, size_t length,
         return UCS_ERR_IO_ERROR;
     }
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    if (uct_varuna_compat_reg_is_dmabuf(arg)) {
+        EXPECT_TRUE(arg->field_mask & UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET);
+        fake->dmabufs.push_back(arg->dmabuf_fd);
+    }
+#endif
     mem          = new fake_ib::mem;
     mem->md_name = find_device(md)->name;
     mem->key     = ucs_crc32(0, mem->md_name.data(), mem->md_name.size());

@@ -77,6 +77,7 @@ public:
     unsigned                       num_unpacks;
     unsigned                       num_advised;
     unsigned                       pack_flags;    /* Of the last call */
+    std::vector<int>               dmabufs;       /* Registered, by descriptor */
     std::vector<uct_completion_t*> held;
 
 private:

@@ -340,6 +340,94 @@ UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
+UCS_TEST_F(test_varuna_md, dmabufs_are_advertised_on_demand) {
+    add_many(2);
+    for (fake_ib::device &device : m_ib.devices) {
+        device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    }
+    open();
+    EXPECT_EQ(0u, m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    m_dmabuf = true;
+    open();
+    EXPECT_EQ(uint64_t(UCT_VARUNA_COMPAT_REG_DMABUF),
+              m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.cap.reg_mem_types);
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.cap.access_mem_types);
+}
+
+/* Of one NIC, or of UCX before 1.14 */
+UCS_TEST_F(test_varuna_md, dmabufs_are_not_supported) {
+    scoped_log_handler slh(hide_warns_logger);
+
+    m_dmabuf = true;
+    add_many(2);
+    m_ib.devices[0].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    m_warnings.clear();
+    ASSERT_UCS_OK(open_status());
+    ASSERT_EQ(1u, m_warnings.size());
+    EXPECT_NE(std::string::npos,
+              m_warnings[0].find("does not register dmabufs")) << m_warnings[0];
+    EXPECT_EQ(0u, m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+}
+
+UCS_TEST_F(test_varuna_md, dmabufs_or_extended_atomics) {
+    m_dmabuf      = true;
+    m_atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
+    add_many(2);
+    open_fails({"all"}, UCS_ERR_INVALID_PARAM,
+               "UCX_RC_VARUNA_DMABUF=y cannot be combined with");
+}
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
+    uct_md_mem_reg_params_t params = {};
+    uint8_t buffer[MAX_KEY];
+    uct_mem_h memh;
+
+    m_dmabuf      = true;
+    m_atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+    add_many(3);
+    for (fake_ib::device &device : m_ib.devices) {
+        device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    }
+    open();
+    ucs_memtype_cache_update(m_buffer, sizeof(m_buffer), UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    params.field_mask    = UCT_MD_MEM_REG_FIELD_FLAGS;
+    params.flags         = UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
+                                &params, &memh)); /* Without one */
+    params.field_mask   |= UCT_MD_MEM_REG_FIELD_DMABUF_FD |
+                           UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET;
+    params.dmabuf_fd     = 42;
+    params.dmabuf_offset = 4096;
+    ASSERT_UCS_OK(uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
+                                    &params, &memh));
+    EXPECT_EQ(3u, m_ib.num_mems);
+    EXPECT_EQ(std::vector<int>({42, 42, 42}), m_ib.dmabufs);
+    /* The CPU executes no atomics on it */
+    ASSERT_UCS_OK(pack(memh, buffer));
+    EXPECT_EQ(0u, static_cast<uct_varuna_mem_t*>(memh)->token);
+    EXPECT_TRUE(static_cast<uct_varuna_mem_t*>(memh)->is_device);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    ucs_memtype_cache_remove(m_buffer, sizeof(m_buffer));
+
+    /* Not in the cache: its pages may be out of the CPU's reach */
+    ASSERT_UCS_OK(uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
+                                    &params, &memh));
+    EXPECT_TRUE(static_cast<uct_varuna_mem_t*>(memh)->is_device);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+
+    /* Refused by default */
+    m_dmabuf = false;
+    open();
+    EXPECT_EQ(UCS_ERR_UNSUPPORTED,
+              uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
+                                &params, &memh));
+}
+#endif
+
 /* --- Invalidation ---------------------------------------------------------- */
 
 UCS_TEST_F(test_varuna_md, invalidate_completes_once) {

@@ -68,6 +68,7 @@ protected:
         config.links.names = pointers.data();
         config.links.count = pointers.size();
         config.atomic_mode = m_atomic_mode;
+        config.dmabuf      = m_dmabuf;
 
         ucs_status_t status = uct_varuna_md_create(&m_component,
                                                    m_ib.component(), &config,
@@ -217,6 +218,7 @@ protected:
     uct_component_t  m_component = {};
     uct_varuna_md_t  *m_md;
     unsigned         m_atomic_mode = UCT_VARUNA_ATOMIC_NATIVE;
+    bool             m_dmabuf      = false;
     char             m_buffer[4096];
 };
 
