@@ -135,6 +135,13 @@ static int cost_uct_open_iface(cost_uct_t *uct, const char *tl, const char *dev)
     };
     uct_iface_config_t *config;
 
+    if (uct->failed != NULL) {
+        params.field_mask     |= UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                 UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG;
+        params.err_handler     = uct->failed;
+        params.err_handler_arg = uct->failed_arg;
+    }
+
     COST_CHECK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK,
                                         &uct->async));
     COST_CHECK(uct_worker_create(uct->async, UCS_THREAD_MODE_SINGLE,
@@ -183,15 +190,18 @@ static int cost_uct_exchange(cost_uct_t *uct, int fd, cost_uct_peer_t *peer)
         return -1;
     }
 
-    COST_CHECK(uct_rkey_unpack(uct->component, peer->rkey, &uct->rkey));
-    uct->remote = peer->address;
+    if (uct->remote == 0) {
+        COST_CHECK(uct_rkey_unpack(uct->component, peer->rkey, &uct->rkey));
+        uct->remote = peer->address;
+    }
+
     return 0;
 }
 
 /* A transport that connects endpoints needs one on both sides, and its address before
  * the exchange; one that connects to interfaces is connected after it, by the client
  */
-static int cost_uct_connect(cost_uct_t *uct, int fd, int is_client)
+int cost_uct_connect(cost_uct_t *uct, int fd, int is_client)
 {
     uct_ep_params_t params = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE,
@@ -222,17 +232,20 @@ static int cost_uct_connect(cost_uct_t *uct, int fd, int is_client)
     return 0;
 }
 
+int cost_uct_open_device(cost_uct_t *uct, const char *tl, const char *dev,
+                         size_t length)
+{
+    return ((cost_uct_open_md(uct, tl, dev) == 0) &&
+            (cost_uct_open_iface(uct, tl, dev) == 0)) ?
+           cost_uct_register(uct, length) : -1;
+}
+
 int cost_uct_open(cost_uct_t *uct, const char *tl, const char *dev,
                   size_t length, int fd, int is_client)
 {
     memset(uct, 0, sizeof(*uct));
-    if ((cost_uct_open_md(uct, tl, dev) != 0) ||
-        (cost_uct_open_iface(uct, tl, dev) != 0) ||
-        (cost_uct_register(uct, length) != 0)) {
-        return -1;
-    }
-
-    return cost_uct_connect(uct, fd, is_client);
+    return (cost_uct_open_device(uct, tl, dev, length) == 0) ?
+           cost_uct_connect(uct, fd, is_client) : -1;
 }
 
 void cost_uct_close(cost_uct_t *uct)

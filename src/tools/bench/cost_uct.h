@@ -30,6 +30,8 @@ typedef struct {
     uct_rkey_bundle_t   rkey;        /* Key of the other process's buffer */
     uint64_t            remote;      /* Its address */
     uint64_t            messages;    /* Received so far */
+    uct_error_handler_t failed;      /* Of endpoints; NULL: UCX's own handling */
+    void                *failed_arg;
 } cost_uct_t;
 
 
@@ -44,6 +46,19 @@ typedef struct {
  */
 int cost_uct_open(cost_uct_t *uct, const char *tl, const char *dev,
                   size_t length, int fd, int is_client);
+
+/**
+ * Open the transport without an endpoint. The caller has set all of @a uct to 0, except
+ * for the error handler.
+ */
+int cost_uct_open_device(cost_uct_t *uct, const char *tl, const char *dev,
+                         size_t length);
+
+/**
+ * Connect an endpoint, which replaces uct->ep, to the other process, which does the same.
+ * The last one is closed with the transport; others are the caller's.
+ */
+int cost_uct_connect(cost_uct_t *uct, int fd, int is_client);
 
 void cost_uct_close(cost_uct_t *uct);
 
