@@ -31,6 +31,8 @@ packages=(
     # the tests: models of the protocols, counts of instructions, third-party programs
     spin valgrind
     openmpi-bin libopenmpi-dev
+    # plots of the evaluation
+    python3-matplotlib
     # the source package
     dpkg-dev xz-utils
 )

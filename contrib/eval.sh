@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# usage: contrib/eval.sh [--quick] [--figure NAME]... [--list] [DIR]
+#
+# Repeats the figures of the paper's evaluation on emulated NICs, and writes raw data
+# (CSV), plots (SVG, PNG) and a report (report.md, report.html) to DIR, by default eval/
+# in the checkout. Builds everything first. Needs two idle CPUs and less than 40 minutes.
+#
+#   --quick          fewer runs and points: less than 5 minutes
+#   --miniature      one run of a few points, which shows only that everything works
+#   --figure NAME    only this figure; the report keeps the other figures that DIR has
+#   --list           print the names of the figures
+#   --report         measure nothing, write plots and report of what DIR has
+#   --document       also write docs/EVALUATION.md and its plots from DIR
+#   --ucx-failover PREFIX
+#                    reserved for UCX's own failover; not available yet
+#
+# contrib/eval/table.py declares each figure: its series, and what the paper says. The
+# exit status is 0 only if no series is missing or constant.
+
+set -euo pipefail
+prog=eval
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+options=()
+dir=
+measure=yes
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    --quick | --miniature | --document) options+=("$1") ;;
+    --list | --report) options+=("$1") measure=no ;;
+    --figure)
+        [ $# -gt 1 ] || die "--figure needs a name (--list shows them)"
+        options+=("$1" "$2")
+        shift
+        ;;
+    --ucx-failover)
+        die "--ucx-failover is not available yet: UCX's own failover is not measured"
+        ;;
+    -*) die "unknown option $1 (-h shows the usage)" ;;
+    *)
+        [ -z "$dir" ] || die "unexpected \"$1\""
+        dir=$1
+        ;;
+    esac
+    shift
+done
+
+# Debian's, which Debian's matplotlib belongs to
+python=/usr/bin/python3
+"$python" -c 'import matplotlib' 2>/dev/null ||
+    "$top/contrib/setup.sh" --install python3-matplotlib >&2
+
+if [ "$measure" = yes ]; then
+    if [ -z "${RCV_PREFIX:-}" ]; then
+        ensure_built
+        RCV_PREFIX=$prefix RCV_BUILD=$build_dir
+    fi
+    export RCV_PREFIX RCV_BUILD
+    unset "${!UCX_@}"
+fi
+exec "$python" -B "$top/contrib/eval/main.py" "${options[@]}" "${dir:-$top/eval}"

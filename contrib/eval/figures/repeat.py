@@ -1,0 +1,55 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+"""Repeat everything, or what was lost (figures 3b and 11 of the paper).
+
+16 endpoints post a batch of 64 puts each, with one completion for each batch. While the
+link transmits them, at a random time, which is the same for all systems, the port goes
+down. Then no batch begins, so the other link carries the recovery only. It ends when the
+last batch is complete. What was executed, and so what has to be repeated, follows from the
+rate of the link and the time of the cut."""
+
+import time
+
+import fabric
+
+SYSTEMS = {
+    'resend': {}, 'resend_cache': {}, 'rc_varuna': {}, 'rc_varuna fallback': {},
+    # Endpoints that recover need not wait for each other
+    'rc_varuna 8 DCI': {'UCX_RC_VARUNA_DC_NUM_DCI': '8'},
+}
+LOADS = {'4 KB': 4096, '64 KB': 65536}
+RUNS = {'full': 9, 'quick': 2, 'miniature': 1}
+
+
+def one(system, size, phase):
+    batch_time = 16 * 64 * size * 8 / (fabric.RATE_MBPS * 1e6)
+    with fabric.Fabric(*fabric.TIMED) as net:
+        with fabric.faults(net, system.replace(' 8 DCI', ''), 'put:%d:64' % size,
+                           options=SYSTEMS[system]) as pair:
+            ready = int(pair.await_line(r'^ready (\d+)').group(1))
+            time.sleep(max(0, ready / 1e9 + phase * batch_time - time.time()))
+            before = net.port(1, 1)['counters']['tx_bytes']
+            cut = net.fault(['link', '1:0', 'down'])
+            pair.say('stop')
+            outcome = fabric.Outcome(pair.finish())
+            sent = net.port(1, 1)['counters']['tx_bytes'] - before
+    if outcome.failed_eps() or not outcome.switches:
+        raise fabric.Failure('%s: %d endpoints failed' % (system, outcome.failed_eps()))
+    batches = [batch for batch in outcome.batches if batch[2] > cut]
+    end = max(batch[2] for batch in batches)
+    in_flight = len([b for b in batches if b[1] < cut]) * 64 * size
+    repeated = sum(switch['repeated'] for switch in outcome.switches) * size
+    return (end - cut) / 1e6, sent / 1e6, repeated / 1e6, in_flight / 1e6
+
+
+def measure(level, random, rows):
+    sizes = LOADS if level != 'miniature' else {'4 KB': 4096, '8 KB': 8192}
+    for run in range(RUNS[level]):
+        phase = random.uniform(0.1, 0.9)  # The same for all systems
+        for name, size in sizes.items():
+            for system in SYSTEMS:
+                times, sent, repeated, in_flight = one(system, size, phase)
+                rows.add('recovery time', system, name, run, times)
+                rows.add('bytes sent', system, name, run, sent)
+                rows.add('bytes repeated', system, name, run, repeated)
+                rows.add('bytes in flight', system, name, run, in_flight)

@@ -1,0 +1,92 @@
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+"""Throughput through failures (figure 12 of the paper).
+
+16 endpoints with batches of 64, each operation with a completion. The fault comes after
+500 ms; 800 ms later the link or the NIC returns."""
+
+import subprocess
+import time
+
+import fabric
+
+SYSTEMS = list(fabric.SYSTEMS)
+SCENARIOS = {
+    'cut': (['link', '1:0', 'down'], ['link', '1:0', 'up']),
+    'silent': (['link', '1:0', 'silent'], ['link', '1:0', 'up']),
+    'flap': (['link', '1:0', 'flap', '200ms,0.5'], ['link', '1:0', 'up']),
+    'dead NIC': (['nic', '1:0', 'kill'], ['nic', '1:0', 'revive']),
+}
+PLAN = {'full': (3, list(SCENARIOS)), 'quick': (1, list(SCENARIOS)),
+        'miniature': (1, ['cut'])}
+BEFORE, OUTAGE, AFTER = 0.5, 0.8, 0.9  # Seconds
+SHORT = 0.4, 0.2, 0.2
+BIN = 20  # ms
+
+
+def one(system, scenario, load, times):
+    fault, repair = SCENARIOS[scenario]
+    before, outage, after = times
+    with fabric.Fabric(*fabric.TIMED) as net:
+        with fabric.faults(net, system, load,
+                           connect=20 if system == 'none' else None) as pair:
+            ready = int(pair.await_line(r'^ready (\d+)').group(1)) / 1e9
+            time.sleep(max(0, ready + before - time.time()))
+            at = net.fault(fault)
+            time.sleep(max(0, ready + before + outage - time.time()))
+            net.fault(repair)
+            time.sleep(max(0, ready + before + outage + after - time.time()))
+            pair.say('stop')
+            try:
+                pair.client.wait(30)
+            except subprocess.TimeoutExpired:
+                raise fabric.Failure('%s does not end after %s' % (system, scenario))
+            outcome = fabric.Outcome(pair.finish())
+    return at, outcome
+
+
+def shares(outcome, at, seconds):
+    """(ms since the fault, throughput in % of that before it)"""
+    fault = round((at - outcome.ready) / 1e6)
+    before = sum(n for ms, n in outcome.bins.items() if fault - 300 <= ms < fault) / 300
+    last = int(seconds * 1000)
+    points = []
+    for start in range(fault - 10 * BIN, last - BIN, BIN):
+        operations = sum(outcome.bins.get(ms, 0) for ms in range(start, start + BIN))
+        points.append((start - fault, 100 * operations / BIN / before))
+    return points
+
+
+def first(outcome, at):
+    """ms until the failure was detected, and from then to the first completion after an
+    endpoint had switched"""
+    detected = min(switch['end'] - switch['ns'] for switch in outcome.switches)
+    switched = min(switch['end'] for switch in outcome.switches)
+    after = [ms for ms in outcome.bins if outcome.ready + (ms + 0.5) * 1e6 > switched]
+    completed = outcome.ready + (min(after) + 0.5) * 1e6
+    return max(0, (detected - at) / 1e6), max(0, (completed - detected) / 1e6)
+
+
+def measure(level, random, rows):
+    runs, scenarios = PLAN[level]
+    times = SHORT if level == 'miniature' else (BEFORE, OUTAGE, AFTER)
+    loads = [(name, name, 'put:4096:64:each') for name in scenarios]
+    if level == 'full':
+        loads.append(('cut, CAS and reads', 'cut', 'casread:512:64:each'))
+    for run in range(runs):
+        for panel, scenario, load in loads:
+            for system in SYSTEMS:
+                at, outcome = one(system, scenario, load, times)
+                for ms, share in shares(outcome, at, sum(times)):
+                    rows.add(panel, system, ms, run, share)
+                if system == 'none':
+                    continue
+                if not outcome.switches:
+                    raise fabric.Failure('%s: nothing switched (%s)' % (system, panel))
+                detection, recovery = first(outcome, at)
+                rows.add('detection', system, panel, run, detection)
+                rows.add('recovery', system, panel, run, recovery)
+                rows.add('failed endpoints', system, panel, run, outcome.failed_eps())
+                if outcome.latency:
+                    rows.add('p50', system, panel, run, outcome.latency[1] / 1e3)
+                    rows.add('p99', system, panel, run, outcome.latency[2] / 1e3)

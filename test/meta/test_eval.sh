@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# contrib/eval.sh measures each figure in miniature, which shows that all series are there;
+# its figures mean nothing. It fails if a series is missing or constant.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+
+export RCV_BUILD RCV_PREFIX
+eval_sh=$top/contrib/eval.sh
+measured=$(mktemp -d) # By the first test, for the others
+trap 'rm -rf "$measured"' EXIT
+
+# figures: prints the names of all figures
+figures() {
+    "$eval_sh" --list | awk '{ print $1 }'
+}
+
+# the_report: a copy of what was measured, of which a test spoils something
+the_report() {
+    [ -e "$measured/report.html" ] ||
+        check "$eval_sh" --miniature --figure share "$measured" >/dev/null 2>&1
+    cp -r "$measured" spoiled
+}
+
+test_all_figures_in_miniature() {
+    local name
+    timeout 300 "$eval_sh" --miniature "$measured" >out 2>&1 ||
+        fail "$(grep -E 'wrong|error|Error' out)"
+    sed 's/^/# /' out
+    for name in $(figures); do
+        check test -s "$measured/data/$name.csv"
+        check test -s "$measured/plots/$name.svg"
+        check test -s "$measured/plots/$name.png"
+        check grep -q "(plots/$name.svg)" "$measured/report.md"
+        check grep -q "id=\"$name\"" "$measured/report.html"
+    done
+    [ "$(grep -c '<img .*src="data:image/png;base64,' "$measured/report.html")" -eq \
+      "$(figures | wc -l)" ] || fail "the page does not have all pictures"
+}
+
+test_missing_series_fails() {
+    the_report
+    sed -i '/^share,"write, 4 KB"/d' spoiled/data/share.csv
+    fails 1 'share: share, "write, 4 KB" is missing' "$eval_sh" --report spoiled
+}
+
+test_constant_series_fails() {
+    the_report
+    sed -i -E '/^share,"CAS, 8 B"/s/[^,]*$/50/' spoiled/data/share.csv
+    fails 1 'share: share, "CAS, 8 B" is constant: 50' "$eval_sh" --report spoiled
+}
+
+test_unknown_series_fails() {
+    the_report
+    sed -i '/^share,"write, 64 B"/s/64 B/63 B/' spoiled/data/share.csv
+    fails 1 '"write, 63 B" is not declared' "$eval_sh" --report spoiled
+}
+
+test_usage() {
+    "$eval_sh" --help >out || fail "--help fails"
+    check grep -q -- '--figure NAME' out
+    fails 2 'no figure "nothing"' "$eval_sh" --figure nothing "$PWD/none"
+    fails 1 'unknown option' "$eval_sh" --all
+    fails 1 'ucx-failover is not available yet' "$eval_sh" --ucx-failover /usr
+    fails 2 'has no data' "$eval_sh" --report "$PWD/none"
+}
+
+run_tests
