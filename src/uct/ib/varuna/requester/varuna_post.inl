@@ -10,7 +10,7 @@
 #include "varuna_post.h"
 #include "varuna_req.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_post.inl>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 static UCS_F_ALWAYS_INLINE uct_rkey_t

@@ -83,54 +83,11 @@ typedef struct uct_varuna_mlx5_log {
     uct_rkey_t                 rkey;       /* Inner */
 } uct_varuna_mlx5_log_t;
 
-/**
- * Post a put and its log entry on an RC endpoint, as two work requests with one
- * doorbell.
- *
- * @param [in] log   May be NULL: the put alone.
- * @param [in] comp  Called when both are complete; may be NULL.
- *
- * @return UCS_ERR_UNSUPPORTED if nothing was posted, and UCX's own functions must be
- *         used: there are not enough resources for both, or a fence is due.
- */
-ucs_status_t
-uct_varuna_mlx5_put_short(uct_ep_h ep, const void *buffer, unsigned length,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp);
-
-/** The same from registered memory; the handles in @a iov are the inner ones. */
-ucs_status_t
-uct_varuna_mlx5_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp);
-
-/** Post a message, as uct_ep_am_short(), with a completion, which may be NULL.
- *  @return UCS_ERR_UNSUPPORTED as above. */
-ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
-                                      const void *payload, unsigned length,
-                                      uct_completion_t *comp);
-
-/** The same as uct_ep_am_zcopy(). */
-ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
-                                      unsigned header_length, const uct_iov_t *iov,
-                                      size_t iovcnt, uct_completion_t *comp);
-
 /* What becomes of the data of a read. It may be changed until the data has come. */
 typedef struct uct_varuna_mlx5_read {
     uct_unpack_callback_t      cb;
     void                       *arg;
 } uct_varuna_mlx5_read_t;
-
-/** The same as uct_ep_get_bcopy(); @a comp must be given. */
-ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read, size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp);
-
-/** The same as uct_ep_get_zcopy(); @a length is the sum of @a iov. */
-ucs_status_t
-uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp);
 
 /** @return Bytes which rc_mlx5 puts before an AM's header on the wire. */
 unsigned uct_varuna_mlx5_am_overhead(void);

@@ -344,53 +344,6 @@ int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind)
     return 0;
 }
 
-/* Requests are posted by the functions of a fake endpoint */
-ucs_status_t
-uct_varuna_mlx5_put_short(uct_ep_h ep, const void *buffer, unsigned length,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-uct_varuna_mlx5_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
-                                      const void *payload, unsigned length,
-                                      uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
-                                      unsigned header_length, const uct_iov_t *iov,
-                                      size_t iovcnt, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
 int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind)
 {
     return fake_lane::of(iface)->has_input;

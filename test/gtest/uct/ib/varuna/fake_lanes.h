@@ -21,6 +21,8 @@ public:
     /* An inner endpoint: a queue pair for RC, an address for DC */
     struct ep {
         uct_ep_t    super;
+        char        no_resources[256]; /* Zeros: what posts on rc_mlx5 finds no free work
+                                          requests, and leaves it to UCX's functions */
         fake_lane   *lane;
         uint16_t    lid;            /* Where it leads, 0: not connected */
         bool        in_err;         /* It was moved to ERR */

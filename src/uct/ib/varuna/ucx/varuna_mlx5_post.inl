@@ -3,14 +3,20 @@
  *
  * Posting on rc_mlx5 endpoints: a request, or two with one doorbell. What UCX's functions
  * post and what these post can follow each other.
+ *
+ * All return UCS_ERR_UNSUPPORTED if nothing was posted, and UCX's own functions must be
+ * used: there are not enough resources, or a fence is due. Unit tests have endpoints
+ * without resources.
  */
-#ifdef HAVE_CONFIG_H
-#  include "config.h"
-#endif
+#ifndef UCT_VARUNA_MLX5_POST_INL_
+#define UCT_VARUNA_MLX5_POST_INL_
 
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_reg.h"
 #include <uct/ib/mlx5/ib_mlx5.inl>
+
+/* Called by a function of ib_mlx5.inl that each includer has, and that nobody calls */
+#pragma weak uct_ib_mlx5_iface_get_res_domain
 
 #if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
 
@@ -28,7 +34,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_mlx5_complete(uct_completion_t *comp)
 
 /* The handler of our operations in UCX's queue. When UCX purges that after an error, it
  * calls the user's completion itself, and then this without a response. */
-static void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
+static inline void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
                                            const void *resp)
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
@@ -233,7 +239,13 @@ uct_varuna_mlx5_put_post(uct_varuna_mlx5_post_t *post, size_t size,
     }
 }
 
-ucs_status_t
+/**
+ * Post a put and its log entry, as two work requests with one doorbell.
+ *
+ * @param [in] log   May be NULL: the put alone.
+ * @param [in] comp  Called when both are complete; may be NULL.
+ */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
@@ -256,7 +268,8 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
     return UCS_OK;
 }
 
-ucs_status_t
+/** The same from registered memory; the handles in @a iov are the inner ones. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
@@ -308,9 +321,10 @@ uct_varuna_mlx5_message_post(uct_varuna_mlx5_post_t *post, size_t size,
     }
 }
 
-ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                                      const void *payload, unsigned length,
-                                      uct_completion_t *comp)
+/** Post a message, as uct_ep_am_short(), with a completion, which may be NULL. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                         const void *payload, unsigned length, uct_completion_t *comp)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_rc_mlx5_am_short_hdr_t *am;
@@ -332,9 +346,11 @@ ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t heade
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
-                                      unsigned header_length, const uct_iov_t *iov,
-                                      size_t iovcnt, uct_completion_t *comp)
+/** The same as uct_ep_am_zcopy(). */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                         unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
+                         uct_completion_t *comp)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_varuna_mlx5_post_t post;
@@ -362,7 +378,7 @@ ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *he
 }
 
 /* Of a read, or of a purged one: see uct_varuna_mlx5_op_completed() */
-static void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
+static inline void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
                                            const void *resp)
 {
     uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
@@ -382,7 +398,7 @@ static void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
     ucs_mpool_put_inline(desc);
 }
 
-static void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
+static inline void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
                                             const void *resp)
 {
     op->iface->tx.reads_completed += op->length;
@@ -393,7 +409,8 @@ static void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
     uct_varuna_mlx5_op_completed(op, resp);
 }
 
-ucs_status_t
+/** The same as uct_ep_get_bcopy(); @a comp must be given. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
@@ -428,7 +445,8 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
     return UCS_OK;
 }
 
-ucs_status_t
+/** The same as uct_ep_get_zcopy(); @a length is the sum of @a iov. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
@@ -466,49 +484,53 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 
 #else
 
-ucs_status_t
-uct_varuna_mlx5_put_short(uct_ep_h ep, const void *buffer, unsigned length,
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
 }
 
-ucs_status_t
-uct_varuna_mlx5_put_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                           uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
 }
 
-ucs_status_t uct_varuna_mlx5_am_short(uct_ep_h ep, uint8_t id, uint64_t header,
-                                      const void *payload, unsigned length,
-                                      uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                         const void *payload, unsigned length, uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
 }
 
-ucs_status_t uct_varuna_mlx5_am_zcopy(uct_ep_h ep, uint8_t id, const void *header,
-                                      unsigned header_length, const uct_iov_t *iov,
-                                      size_t iovcnt, uct_completion_t *comp)
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
+                         unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
+                         uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
 }
 
-ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h ep, const uct_varuna_mlx5_read_t *read, size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-ucs_status_t
-uct_varuna_mlx5_get_zcopy(uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
 {
     return UCS_ERR_UNSUPPORTED;
 }
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
+                          uct_completion_t *comp)
+{
+    return UCS_ERR_UNSUPPORTED;
+}
+
+#endif
 
 #endif
