@@ -56,6 +56,20 @@ in_order() {
     done
 }
 
+# A switch allocates no memory for the queue pairs of the lane that it goes to
+test_switch_allocates_nothing() {
+    fabric_up
+    jobs_start
+    wait_for_rc
+    fault packet host=1 link=0 op=write nth=5 silent=1:0
+    busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
+    jobs_stop
+    grep -q 'mpool rc_send_desc: allocated chunk' client.log || fail "no pool was seen"
+    sed -n '/leaves rc epoch=/,/planned swap from dc on mlx5_1:1/p' client.log >switch.log
+    ! grep 'allocated chunk' switch.log || fail "memory is allocated in a switch"
+    fabric_down
+}
+
 # The log of a failover at level "debug", after "grep rc_varuna:"
 test_log_tells_the_story() {
     local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'

@@ -19,6 +19,9 @@
 /* Receive buffers of a lane, at least */
 #define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
 
+/* Buffers for reads that a standby lane has from the beginning: half a megabyte */
+#define UCT_VARUNA_STANDBY_TX_BUFS   "64"
+
 /*
  * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
  * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
@@ -58,7 +61,8 @@ static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface
 }
 
 /* A standby lane: by default each would keep 32 MB of receive
- * buffers. By default UCX allocates, and pins, 1024 of them at least. */
+ * buffers. By default UCX allocates, and pins, 1024 of them at least, and as many for reads
+ * when the first one is posted, which is in the middle of a switch. */
 static ucs_status_t
 uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
                                   uct_iface_config_t *config)
@@ -66,6 +70,11 @@ uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
     const unsigned length = iface->config.standby_rx_queue_len;
     ucs_status_t status;
     char value[32];
+
+    status = uct_config_modify(config, "IB_TX_BUFS_GROW", UCT_VARUNA_STANDBY_TX_BUFS);
+    if ((status != UCS_OK) || (length == 0)) {
+        return status;
+    }
 
     ucs_snprintf_safe(value, sizeof(value), "%u", length);
     status = uct_config_modify(config, "IB_RX_QUEUE_LEN", value);
@@ -76,6 +85,11 @@ uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
     /* An eighth more, like UCX, for buffers that the application has not returned yet */
     ucs_snprintf_safe(value, sizeof(value), "%u", length + (length / 8) + 8);
     return uct_config_modify(config, "IB_RX_BUFS_GROW", value);
+}
+
+static int uct_varuna_lane_is_standby(unsigned link, uct_varuna_lane_kind_t kind)
+{
+    return (link != 0) || (kind != UCT_VARUNA_LANE_RC);
 }
 
 /* Options of the inner transports that we must override. They read all others as they
@@ -94,8 +108,7 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
         return status;
     }
 
-    if ((iface->config.standby_rx_queue_len != 0) &&
-        ((link != 0) || (kind != UCT_VARUNA_LANE_RC))) {
+    if (uct_varuna_lane_is_standby(link, kind)) {
         status = uct_varuna_lanes_override_standby(iface, config);
         if (status != UCS_OK) {
             return status;
@@ -228,6 +241,10 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     }
 
     uct_varuna_tl_guard(lane->inner, kind);
+    if (uct_varuna_lane_is_standby(link, kind)) {
+        uct_varuna_tl_allocate_tx(lane->inner, kind);
+    }
+
     uct_varuna_lane_read_order(lane, nic);
 
     status = uct_iface_query(lane->inner, &lane->attr);

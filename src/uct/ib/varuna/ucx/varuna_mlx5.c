@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * What must be known of the insides of rc_mlx5 and dc_mlx5, except for posting
- * (varuna_mlx5_post.c). No other file knows them.
+ * (varuna_mlx5_post.inl). No other file knows them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -209,6 +209,15 @@ void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
 
     ucs_assert(iface->ops->handle_failure == uct_varuna_mlx5_dc_handle_failure);
     iface->ops = &uct_varuna_mlx5_dc_ops.super;
+}
+
+void uct_varuna_mlx5_allocate_tx(uct_iface_h iface)
+{
+    void *desc = ucs_mpool_get(&ucs_derived_of(iface, uct_rc_iface_t)->tx.mp);
+
+    if (desc != NULL) {
+        ucs_mpool_put(desc);
+    }
 }
 
 /* For messages alone, rc_mlx5 arms its queue for those that are "solicited", and does

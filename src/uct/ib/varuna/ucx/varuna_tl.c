@@ -35,6 +35,7 @@ typedef struct uct_varuna_tl {
     ucs_status_t               (*reset)(uct_ep_h ep);
     void                       (*end_reset)(uct_ep_h ep);
     void                       (*guard)(uct_iface_h iface);
+    void                       (*allocate_tx)(uct_iface_h iface);
     ucs_status_t               (*event_arm)(uct_iface_h iface, unsigned events);
     ucs_status_t               (*order_request)(uct_md_h md, const char *dev_name,
                                                 unsigned kind,
@@ -59,6 +60,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .query_sq        = uct_varuna_mlx5_ep_query_sq,
         .reset           = uct_varuna_mlx5_ep_reset,
         .end_reset       = uct_varuna_mlx5_ep_end_reset,
+        .allocate_tx     = uct_varuna_mlx5_allocate_tx,
         .event_arm       = uct_varuna_mlx5_event_arm,
         .order_request   = uct_varuna_mlx5_order_request,
         .order           = uct_varuna_mlx5_order
@@ -74,6 +76,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .refill          = uct_varuna_mlx5_refill,
         .stop            = uct_varuna_compat_ep_invalidate,
         .guard           = uct_varuna_mlx5_guard_dc,
+        .allocate_tx     = uct_varuna_mlx5_allocate_tx,
         .event_arm       = uct_varuna_mlx5_event_arm,
         .order_request   = uct_varuna_mlx5_order_request,
         .order           = uct_varuna_mlx5_order
@@ -157,6 +160,11 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
     if (uct_varuna_tls[kind].guard != NULL) {
         uct_varuna_tls[kind].guard(iface);
     }
+}
+
+void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
+{
+    uct_varuna_tls[kind].allocate_tx(iface);
 }
 
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events)

@@ -123,6 +123,10 @@ unsigned uct_varuna_tl_am_overhead(unsigned kind);
  *  anything is posted. */
 void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind);
 
+/** Allocate the first buffers for reads of an inner interface, which UCX does when the first
+ *  read is posted. */
+void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind);
+
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events);
 

@@ -373,6 +373,10 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 {
 }
 
+void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
+{
+}
+
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h inner, unsigned kind, unsigned events)
 {
     return UCS_OK;
