@@ -18,8 +18,8 @@
 #      transports of one run.
 #
 #   -c             check: the first table for four operations and for atomics, doorbells and
-#                  messages of a put, and messages of a compare and swap; fail if a figure
-#                  exceeds the limit in contrib/bench/limits
+#                  messages of a put with each LOG, and messages of a compare and swap;
+#                  fail if a figure exceeds the limit in contrib/bench/limits
 #   -i             instructions only: tables 1 and 2
 #   -t             the third table only, without callgrind
 #   -n ITERATIONS  of each latency and rate test (20000)
@@ -388,11 +388,18 @@ third_table() {
 
 # check_limits: compares the figures, "NAME FIGURE", with the limits
 check_limits() {
-    local doorbells messages rest
-    counted rc_varuna put short 8
-    read -r doorbells messages rest <<<"$result"
-    printf 'a put of 8 bytes: %s doorbells, %s wire messages\n' "$doorbells" "$messages"
-    printf 'doorbells %s\nmessages %s\n' "$doorbells" "$messages" >>"$dir/ratios"
+    local doorbells messages rest log suffix
+    for log in all fallback; do
+        suffix=${log/#all/}
+        export UCX_RC_VARUNA_LOG=$log
+        counted rc_varuna put short 8
+        unset UCX_RC_VARUNA_LOG
+        read -r doorbells messages rest <<<"$result"
+        printf 'a put of 8 bytes, LOG=%s: %s doorbells, %s wire messages\n' \
+            "$log" "$doorbells" "$messages"
+        printf 'doorbells%s %s\nmessages%s %s\n' "${suffix:+_$suffix}" "$doorbells" \
+            "${suffix:+_$suffix}" "$messages" >>"$dir/ratios"
+    done
     export UCX_RC_VARUNA_ATOMIC_MODE=extended
     counted rc_varuna cswap short 8
     unset UCX_RC_VARUNA_ATOMIC_MODE

@@ -44,22 +44,28 @@ test_limits_are_checked() {
     mkdir -p contrib/bench
     cp -r "$top"/contrib/*.sh contrib/
     cp "$bench"/* contrib/bench/
-    for edit in 's/^idle .*/idle 0.5 0.5/' 's/^idle .*/idle 1.5 90/'; do
+    for edit in 's/^idle .*/idle 0.5 0.5/;s/^messages_f.*/messages_fallback 0 0/' \
+                's/^idle .*/idle 1.5 90/'; do
         sed -i "$edit" contrib/bench/limits
         ! timeout 300 contrib/bench/run.sh -c >out 2>err || fail "$edit: it passes"
         grep -q '^idle: .* \(exceeds\|is well below\)' out || fail "$edit: $(cat out err)"
+        grep -q '^messages_fallback: .* exceeds' out || fail "$edit: $(cat out err)"
     done
 }
 
 # On DC, too, a put and its log entry share a doorbell: all but the first one of a batch,
-# which has no DCI yet
+# which has no DCI yet. DC has no PSN, so LOG=fallback writes the entry as well
 test_doorbells_of_dc() {
-    timeout 300 "$bench/run.sh" -t -s -o UCX_RC_VARUNA_SPARE_QPS=0 >out 2>err ||
-        fail "$(tail -n 5 err)"
-    grep -E '^ *rc_varuna ' out >rows
-    table 1 2
-    # A flush posts a NOP if the last put was not the one with the completion
-    awk '{ exit !($2 >= 1 && $2 < 1.1 && $3 >= 2 && $3 < 2.05) }' rows || fail "$(cat out)"
+    local log
+    for log in all fallback; do
+        timeout 300 "$bench/run.sh" -t -s -o UCX_RC_VARUNA_SPARE_QPS=0 \
+            -o UCX_RC_VARUNA_LOG=$log >out 2>err || fail "$(tail -n 5 err)"
+        grep -E '^ *rc_varuna ' out >rows
+        table 1 2
+        # A flush posts a NOP if the last put was not the one with the completion
+        awk '{ exit !($2 >= 1 && $2 < 1.1 && $3 >= 2 && $3 < 2.05) }' rows ||
+            fail "LOG=$log: $(cat out)"
+    done
 }
 
 # A compare and swap of mode extended takes one round trip and four requests. One of
