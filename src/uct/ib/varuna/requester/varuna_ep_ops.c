@@ -309,7 +309,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     void *buffer;
 
     UCT_CHECK_AM_ID(id);
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, NULL);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, NULL);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -321,11 +321,10 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     }
 
     length      = pack_cb(buffer, arg);
+    req->length = length;
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    uct_varuna_req_set_bcopy_iov(req, length);
-    uct_varuna_req_set_am_header(req, NULL, 0);
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_BCOPY);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }

@@ -70,6 +70,16 @@ uct_varuna_req_post_am_short(uct_varuna_req_t *req, uct_completion_t *comp)
 }
 
 static ucs_status_t
+uct_varuna_req_post_am_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
+{
+    uct_iov_t iov;
+
+    uct_varuna_req_fill_bcopy(req, &iov);
+    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA, &req->am.hdr,
+                           sizeof(req->am.hdr), &iov, 1, req->opcode, comp);
+}
+
+static ucs_status_t
 uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
@@ -143,6 +153,7 @@ static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
     [UCT_VARUNA_REQ_GET_BCOPY]    = uct_varuna_req_post_get_bcopy,
     [UCT_VARUNA_REQ_GET_ZCOPY]    = uct_varuna_req_post_get_zcopy,
     [UCT_VARUNA_REQ_AM_SHORT]     = uct_varuna_req_post_am_short,
+    [UCT_VARUNA_REQ_AM_BCOPY]     = uct_varuna_req_post_am_bcopy,
     [UCT_VARUNA_REQ_AM_ZCOPY]     = uct_varuna_req_post_am_zcopy,
     [UCT_VARUNA_REQ_ATOMIC_POST]  = uct_varuna_req_post_atomic_post,
     [UCT_VARUNA_REQ_ATOMIC_FETCH] = uct_varuna_req_post_atomic_fetch,

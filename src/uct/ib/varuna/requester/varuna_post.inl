@@ -31,6 +31,19 @@ uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
     }
 }
 
+/* The packed data of a message */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
+{
+    const uct_varuna_bcopy_t *bcopy = req->bcopy;
+
+    iov->buffer = (void*)(bcopy + 1);
+    iov->length = req->length;
+    iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
+    iov->stride = 0;
+    iov->count  = 1;
+}
+
 /* PSNs which the request's packets take: a message of n MTUs takes n, a read as
  * many as its response has, an atomic one. */
 static UCS_F_ALWAYS_INLINE uint32_t
@@ -43,8 +56,8 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
         return 1;
     case UCT_VARUNA_OP_AM:
         length = uct_varuna_tl_am_overhead(req->ep->lane.kind) + req->length +
-                 ((req->type == UCT_VARUNA_REQ_AM_SHORT) ?
-                  sizeof(req->am.hdr) : req->header_length);
+                 ((req->type == UCT_VARUNA_REQ_AM_ZCOPY) ?
+                  req->header_length : sizeof(req->am.hdr));
         break;
     default:
         length = req->length;
@@ -66,6 +79,8 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
 
     if (type == UCT_VARUNA_REQ_AM_ZCOPY) {
         length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
+    } else if (type == UCT_VARUNA_REQ_AM_BCOPY) {
+        length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
     }
 
     return ucs_likely((length <= mtu) || (mtu == 0)) ? 1 :
@@ -200,6 +215,11 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           req->am.hdr.u64, req->data, req->length,
                                           comp);
+    } else if (type == UCT_VARUNA_REQ_AM_BCOPY) {
+        uct_varuna_req_fill_bcopy(req, iov);
+        status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          &req->am.hdr, sizeof(req->am.hdr), iov, 1,
+                                          comp);
     } else if (type == UCT_VARUNA_REQ_GET_BCOPY) {
         status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, req->length, req->remote_addr,
                                            uct_varuna_req_rkey(req), comp);
@@ -235,6 +255,7 @@ uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     case UCT_VARUNA_REQ_GET_BCOPY:
     case UCT_VARUNA_REQ_GET_ZCOPY:
     case UCT_VARUNA_REQ_AM_SHORT:
+    case UCT_VARUNA_REQ_AM_BCOPY:
     case UCT_VARUNA_REQ_AM_ZCOPY:
         return uct_varuna_req_post_single(ep, req, type, signal);
     default:

@@ -15,6 +15,7 @@ const uct_varuna_req_info_t uct_varuna_req_infos[] = {
     [UCT_VARUNA_REQ_GET_BCOPY]    = {"get_bcopy", UCT_VARUNA_OP_GET, 0, 0},
     [UCT_VARUNA_REQ_GET_ZCOPY]    = {"get_zcopy", UCT_VARUNA_OP_GET, 0, 0},
     [UCT_VARUNA_REQ_AM_SHORT]     = {"am_short", UCT_VARUNA_OP_AM, 0, 1},
+    [UCT_VARUNA_REQ_AM_BCOPY]     = {"am_bcopy", UCT_VARUNA_OP_AM, 0, 0},
     [UCT_VARUNA_REQ_AM_ZCOPY]     = {"am_zcopy", UCT_VARUNA_OP_AM, 0, 0},
     [UCT_VARUNA_REQ_ATOMIC_POST]  = {"atomic_post", UCT_VARUNA_OP_ATOMIC, 1, 1},
     [UCT_VARUNA_REQ_ATOMIC_FETCH] = {"atomic_fetch", UCT_VARUNA_OP_ATOMIC, 1, 0},

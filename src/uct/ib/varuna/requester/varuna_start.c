@@ -19,6 +19,7 @@ uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
                            const uct_completion_t *comp)
 {
     return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
+            (type == UCT_VARUNA_REQ_AM_BCOPY) ||
             (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
            (comp == NULL) && uct_varuna_requester(iface)->uses_events;
 }
