@@ -22,6 +22,7 @@ installed() {
 test_install_and_uninstall() {
     sort >wanted <<'END'
 bin/mlx5emu
+bin/rc_varuna_audit
 bin/rc_varuna_check
 bin/rc_varuna_ctl
 bin/rc_varuna_run
@@ -31,6 +32,7 @@ lib/pkgconfig/rc_varuna.pc
 lib/ucx/libuct_varuna.so
 lib/ucx/libuct_varuna.so.0
 share/man/man1/mlx5emu.1
+share/man/man1/rc_varuna_audit.1
 share/man/man1/rc_varuna_check.1
 share/man/man1/rc_varuna_ctl.1
 share/man/man1/rc_varuna_run.1

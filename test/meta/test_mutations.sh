@@ -86,6 +86,25 @@ test_am_unordered() { found am_unordered; }
 test_old_errors() { found old_errors; }
 test_no_generation() { found no_generation; }
 
+# not_certified MISTAKE MESSAGE: a plugin with the mistake records its recoveries, and
+# rc_varuna_audit, which has no mistake, does not certify them
+not_certified() {
+    local status=0
+    made "$1"
+    mkdir audit
+    # Without log entries, which would prove the same
+    UCX_RC_VARUNA_LOG=fallback UCX_RC_VARUNA_AUDIT=$PWD/audit sweep "$1" -s put_short -f exec_silent -n 2 || true
+    "$RCV_PREFIX/bin/rc_varuna_audit" audit >certified || status=$?
+    [ $status -eq 1 ] || fail "$1: status $status: $(tail -n 2 certified)"
+    grep -m 1 -o "operation [0-9]*, a put.*$2" certified | sed 's/^/# /' ||
+        fail "$1: the audit has another reason: $(head -n 3 certified)"
+}
+
+test_plan_psn_late() { not_certified plan_psn_late 'verdict is "repeat", but .* "executed"'; }
+test_verdict_ignored() {
+    not_certified verdict_ignored 'was repeated, but its verdict is "executed"'
+}
+
 # Mistakes in atomics are detected by a short sweep with a late last confirm, or by the
 # interleavings of the unit test
 flush_options='-p lane -w 8 -c 1 -s cswap -f exec_slow -n 10 -d 500'
@@ -194,7 +213,7 @@ test_atomics_without_a_mistake() {
 by_peers() {
     made "$1"
     mkdir -p "$1/bin"
-    ln -sf "$RCV_PREFIX/bin/mlx5emu" "$1/bin/"
+    ln -sf "$RCV_PREFIX"/bin/{mlx5emu,rc_varuna_audit} "$1/bin/"
     cat >"$1/bin/rc_varuna_run" <<EOF
 #!/bin/sh
 exec "$RCV_PREFIX/bin/rc_varuna_run" ${plugin:+-l "$plugin"} "\$@"

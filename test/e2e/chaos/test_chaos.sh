@@ -25,6 +25,8 @@ test_chaos() {
     echo "# seeds from $seed: RC_VARUNA_CHAOS_SEED=$seed repeats them"
     # With the first seed no NIC dies, so all links are usable until the end
     drive ft_chaos -s "$seed" -n 1 -T 10
+    grep -E ' [1-9][0-9]* recoveries .*all certified' certified | sed 's/^/# /' ||
+        fail "no recovery was recorded: $(cat certified)"
     cat out >all
     if ((seeds > 1)); then
         drive ft_chaos -k -s $((seed + 1)) -n $((seeds - 1)) -T 10

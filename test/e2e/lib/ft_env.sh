@@ -15,11 +15,23 @@ export UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
 export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 export UCX_RC_VARUNA_CTL_TIMEOUT=20ms
 
-# drive DRIVER OPTIONS...: runs it; its output is in ./out and in comments
+# certify DIR: rc_varuna_audit certifies all recoveries that were recorded there; its
+# summary is in ./certified. Baselines, and jobs without a failure, record none
+certify() {
+    local status=0
+    "$RCV_PREFIX/bin/rc_varuna_audit" "$1" >certified || status=$?
+    [ $status -eq 0 ] || [ $status -eq 3 ] ||
+        fail "not certified: $(tail -n 5 certified | cut -c 1-400)"
+}
+
+# drive DRIVER OPTIONS...: runs it; its output is in ./out and in comments. All its
+# recoveries are certified
 drive() {
     local status=0 program=$1
     shift
-    timeout 3600 "$apps/$program" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 ||
+    rm -rf audit
+    mkdir audit
+    UCX_RC_VARUNA_AUDIT=$PWD/audit timeout 3600 "$apps/$program" "$@" "$RCV_PREFIX" "$apps/ft_job" >out 2>&1 ||
         status=$?
     sed 's/^/# /' out | tail -n 40 | cut -c 1-400
     if [ $status -ne 0 ]; then
@@ -27,4 +39,5 @@ drive() {
         [ -z "${RC_VARUNA_KEEP:-}" ] || cp "$program.log" "$RC_VARUNA_KEEP"
         fail "$program ended with $status"
     fi
+    certify audit
 }

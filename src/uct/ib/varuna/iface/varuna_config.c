@@ -187,6 +187,12 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, log),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_log_names)},
 
+  {"AUDIT", "none",
+   "Directory of audit files. Each recovery adds a record of its evidence, its\n"
+   "requests and its verdicts, which rc_varuna_audit checks. Nothing is written\n"
+   "while no lane fails. none disables it.",
+   ucs_offsetof(uct_varuna_iface_config_t, audit), UCS_CONFIG_TYPE_STRING},
+
   {NULL}
 };
 

@@ -24,6 +24,7 @@
 #include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/requester/amo/varuna_atomics.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
+#include <uct/ib/varuna/requester/varuna_audit_file.h>
 #include <uct/ib/varuna/requester/varuna_ep_life.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
 #include <uct/ib/varuna/requester/varuna_eps.h>
@@ -249,12 +250,17 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
         return status;
     }
 
+    status = uct_varuna_audit_open(&self->super, config->audit);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     uct_varuna_pace_init(&self->super.rebuild_pace, UCT_VARUNA_REBUILD_RATE);
     uct_varuna_iface_init_pace(self);
 
     status = uct_varuna_wake_init(self);
     if (status != UCS_OK) {
-        return status;
+        goto err_audit;
     }
 
     status = uct_varuna_iface_open_lanes(self, worker, params, config);
@@ -275,6 +281,8 @@ err_lanes:
     uct_varuna_iface_close_lanes(self);
 err_wake:
     uct_varuna_wake_cleanup(self);
+err_audit:
+    uct_varuna_audit_close(&self->super);
     return status;
 }
 
@@ -302,6 +310,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_tl_iface_t)
     uct_varuna_graves_cleanup(base);
     uct_varuna_iface_close_lanes(self);
     uct_varuna_wake_cleanup(self);
+    uct_varuna_audit_close(&self->super);
 }
 
 UCS_CLASS_DEFINE(uct_varuna_tl_iface_t, uct_varuna_requester_t);

@@ -17,6 +17,7 @@
 #endif
 
 #include "varuna_compare.h"
+#include "varuna_audit_file.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_memtype.h>
@@ -305,6 +306,7 @@ static ucs_status_t uct_varuna_compare_decide(uct_varuna_ep_t *ep)
         uct_varuna_compare_finish_reads(ep, last);
     }
 
+    uct_varuna_audit_compared(ep, window, status);
     uct_varuna_window_destroy(window);
     ep->compare.window = NULL;
     ep->compare.wanted = 0;

@@ -64,6 +64,10 @@ typedef struct uct_varuna_requester {
     ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
                                                  control plane */
     size_t                     peer_part;     /* uct_varuna_requester_peer_t, of peers */
+    struct {
+        char                   *dir;          /* NULL: no audit */
+        int                    fd;            /* -1: no record yet */
+    } audit;                                  /* varuna_audit_file.c */
     uct_varuna_pace_t          rebuild_pace;  /* UCT_VARUNA_REBUILD_RATE */
     uint32_t                   ep_salt;       /* Makes vQP ids unique */
     uint32_t                   ep_instances;  /* Endpoints made so far */

@@ -10,6 +10,7 @@
 #endif
 
 #include "varuna_verdict.h"
+#include "varuna_audit_file.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_compare.h"
 #include "varuna_drain.h"
@@ -164,6 +165,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     uct_varuna_plan_op_t *ops;
     uint64_t ring[UCT_VARUNA_LOG_SIZE];
     uct_varuna_plan_result_t result;
+    uct_varuna_audit_draft_t draft;
     ucs_status_t status;
 
     if ((ep->hot.state != UCT_VARUNA_EP_FENCE) ||
@@ -228,7 +230,13 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     uct_varuna_ep_add_result(ep, &result);
+    uct_varuna_audit_begin(ep, &evidence,
+                           ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ?
+                            UCT_VARUNA_AUDIT_FENCED : 0) |
+                           ((rep->round > 0) ? UCT_VARUNA_AUDIT_WAITED : 0),
+                           ops, result.doubt, &draft);
     status = uct_varuna_ep_apply_plan(ep, ops);
+    uct_varuna_audit_commit(ep, status, &draft);
     ucs_free(ops);
     if (status != UCS_OK) {
         uct_varuna_ep_raise_fatal(ep, status);
