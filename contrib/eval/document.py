@@ -5,9 +5,13 @@
 import os
 import shutil
 
+import plot
 import report
 
 MOST_BYTES = 100000  # Of a picture in the repository
+
+# Pictures of the README: figure and panels
+SHOWN = {'through': ['cut', 'silent'], 'cas': ['wrong results', 'reported as failed']}
 
 PREFACE = '''# Evaluation
 
@@ -26,9 +30,14 @@ def write(top, meta, sections):
     pictures = top + '/docs/evaluation'
     os.makedirs(pictures, exist_ok=True)
     for section in sections:
-        path = section.picture + '.svg'
-        if os.path.getsize(path) > MOST_BYTES:
-            raise SystemExit('%s has more than %d bytes' % (path, MOST_BYTES))
-        shutil.copy(path, pictures)
+        shutil.copy(section.picture + '.svg', pictures)
+        if section.figure.name in SHOWN:
+            name = pictures + '/readme_' + section.figure.name
+            plot.plot(section.figure, meta['level'], section.data, name,
+                      SHOWN[section.figure.name])
+            os.remove(name + '.png')
+    for name in os.listdir(pictures):
+        if os.path.getsize(pictures + '/' + name) > MOST_BYTES:
+            raise SystemExit('%s has more than %d bytes' % (name, MOST_BYTES))
     with open(top + '/docs/EVALUATION.md', 'w') as file:
         file.write(PREFACE + report.markdown(meta, sections, 'evaluation/'))

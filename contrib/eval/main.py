@@ -17,7 +17,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, HERE + '/figures']
 
 import data as data_of  # noqa: E402
-import document  # noqa: E402
 import fabric  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
@@ -55,6 +54,13 @@ def describe(level, load):
         'ucx': output_of('dpkg-query', '-W', '-f', '${Version}', 'libucx0'),
         'load': '%.1f, %.1f' % (load, os.getloadavg()[0]),
     }
+
+
+def write_meta(path, level, load):
+    meta = describe(level, load)
+    with open(path, 'w') as file:
+        json.dump(meta, file, indent=1)
+    return meta
 
 
 def measure(figure, level, directory):
@@ -136,8 +142,7 @@ def main():
     else:
         level = 'miniature' if args.miniature else 'quick' if args.quick else 'full'
         load = os.getloadavg()[0]
-        if args.miniature:
-            fabric.CONNECT_MS = 200
+        write_meta(meta_path, level, load)  # For --report, if we are interrupted
         for figure in table.FIGURES:
             if args.figure and figure.name not in args.figure:
                 continue
@@ -146,13 +151,12 @@ def main():
             except fabric.Failure as error:
                 faults.append('%s: %s' % (figure.name, error))
                 say(faults[-1])
-        meta = describe(level, load)
-        with open(meta_path, 'w') as file:
-            json.dump(meta, file, indent=1)
+        meta = write_meta(meta_path, level, load)
 
     sections, wrong = write_report(directory, level, meta)
     faults += wrong
     if args.document and not faults:
+        import document
         document.write(fabric.TOP, meta, sections)
     for fault in faults:
         say('wrong: ' + fault)

@@ -4,6 +4,7 @@
 range from minimum to maximum."""
 
 import os
+import re
 
 os.environ.setdefault('MPLCONFIGDIR', '/tmp/matplotlib-eval-%d' % os.getuid())
 
@@ -12,6 +13,7 @@ import matplotlib  # noqa: E402
 matplotlib.use('Agg')
 matplotlib.rcParams.update({
     'svg.hashsalt': 'eval', 'font.size': 8, 'axes.grid': True, 'grid.alpha': 0.3,
+    'axes.grid.axis': 'y',
     'axes.spines.top': False, 'axes.spines.right': False, 'legend.frameon': False,
     'svg.fonttype': 'none', 'path.simplify_threshold': 0.5,
 })
@@ -74,9 +76,8 @@ def bar(axes, panel, data):
                      [median(v) for v in values], width, label=series,
                      color=color(series, i),
                      yerr=list(zip(*(errors(v) for v in values))),
-                     error_kw={'elinewidth': 0.7, 'capsize': 1.5})
+                     error_kw={'elinewidth': 0.7})
     axes.set_xticks(range(len(names)), names, rotation=20 if len(names) > 4 else 0)
-    axes.grid(axis='x', visible=False)
 
 
 def total(axes, panel, data):
@@ -85,16 +86,32 @@ def total(axes, panel, data):
         axes.bar([i], [value], 0.6, color=color(series, i))
         axes.annotate('%g' % value, (i, value), ha='center', va='bottom')
     axes.set_xticks(range(len(panel.series)), panel.series, rotation=20)
-    axes.grid(axis='x', visible=False)
+
+
+def shorten(path):
+    """A tenth of a point is exact enough, and each text need not list all fonts"""
+    with open(path) as file:
+        text = file.read()
+    for pattern, short in ((r'(?<=[0-9]\.[0-9])[0-9]+', ''), (r'\n +', '\n'),
+                           (r' *\nL ', 'L'),
+                           (r' transform="rotate\(-0 [^"]*"', ''),
+                           (r'; stroke-linecap: (square|butt)', ''),
+                           (r'(?<=[#"][pm][0-9a-f]{4})[0-9a-f]{6}', ''),
+                           (r'<g id="(line2d|text|xtick|ytick|patch)_[0-9]+">', '<g>'),
+                           (r"font: ([0-9.]+px) [^;\"]*", r'font: \1 sans-serif')):
+        text = re.sub(pattern, short, text)
+    with open(path, 'w') as file:
+        file.write(text)
 
 
 DRAW = {'line': line, 'bar': bar, 'total': total}
 
 
-def plot(figure, level, data, path):
-    """Write path.svg and path.png. Returns the number of panels."""
+def plot(figure, level, data, path, only=None):
+    """Write path.svg and path.png, by default of all panels. Returns their number."""
     panels = [panel for panel in figure.panels
-              if panel.plotted and level in panel.levels and data.points(panel.name)]
+              if panel.plotted and level in panel.levels and data.points(panel.name) and
+              (only is None or panel.name in only)]
     columns = min(2, len(panels))
     rows = (len(panels) + columns - 1) // columns
     canvas, grid = pyplot.subplots(rows, columns, figsize=(4.2 * columns, 2.6 * rows + 0.3),
@@ -121,6 +138,7 @@ def plot(figure, level, data, path):
     canvas.tight_layout(rect=(0, 0.3 / (2.6 * rows + 0.3) if handles else 0, 1, 1))
     # Without a date, equal data make equal files
     canvas.savefig(path + '.svg', metadata={'Date': None, 'Creator': None})
+    shorten(path + '.svg')
     canvas.savefig(path + '.png', dpi=130)
     pyplot.close(canvas)
     return len(panels)

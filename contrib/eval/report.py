@@ -39,8 +39,8 @@ def about(meta):
             ('UCX', meta['ucx']), ('level', meta['level']),
             ('load average at the start and end', meta['load']),
             ('scale of figures about failures', 'the paper\'s 25 Gb/s divided by %g: %s; a '
-             'write completes after 1 ms, which is 16 us of the paper\'s time'
-             % (fabric.SCALE, fabric.RATE))]
+             'write completes after 1 ms, which is %g us of the paper\'s time'
+             % (fabric.SCALE, fabric.RATE, 1000 / fabric.SCALE))]
 
 
 INTRODUCTION = (
@@ -65,6 +65,7 @@ class Section:
 
     def __init__(self, figure, level, data, picture):
         self.figure = figure
+        self.data = data
         self.picture = picture  # Path without .svg or .png
         self.rows = [claim_row(claim, data) for claim in figure.claims
                      if level in claim.levels]

@@ -25,7 +25,7 @@ LOADS = {'full': 'cas:8:64', 'quick': 'cas:8:64', 'miniature': 'cas:8:16'}
 def one(mode, load, random):
     with fabric.Fabric(*fabric.TIMED) as net:
         with fabric.faults(net, MODES[mode], load) as pair:
-            pair.await_line('^ready ')
+            fabric.begin(net, pair)
             time.sleep(random.uniform(0.1, 0.3))
             net.fault(['link', '1:0', 'down'])
             pair.say('stop')

@@ -26,7 +26,7 @@ def one(system, size, phase):
     with fabric.Fabric(*fabric.TIMED) as net:
         with fabric.faults(net, system.replace(' 8 DCI', ''), 'put:%d:64' % size,
                            options=SYSTEMS[system]) as pair:
-            ready = int(pair.await_line(r'^ready (\d+)').group(1))
+            ready = fabric.begin(net, pair)
             time.sleep(max(0, ready / 1e9 + phase * batch_time - time.time()))
             before = net.port(1, 1)['counters']['tx_bytes']
             cut = net.fault(['link', '1:0', 'down'])
@@ -43,7 +43,7 @@ def one(system, size, phase):
 
 
 def measure(level, random, rows):
-    sizes = LOADS if level != 'miniature' else {'4 KB': 4096, '8 KB': 8192}
+    sizes = LOADS if level != 'miniature' else {'1 KB': 1024, '4 KB': 4096}
     for run in range(RUNS[level]):
         phase = random.uniform(0.1, 0.9)  # The same for all systems
         for name, size in sizes.items():

@@ -17,8 +17,8 @@ SIZES = {'full': ([1, 2, 4, 8, 16, 32, 64], 9), 'quick': ([1, 8, 64], 3),
 
 def one(load, random):
     with fabric.Fabric(*fabric.TIMED) as net:
-        with fabric.faults(net, 'none', load, connect=20) as pair:
-            pair.await_line('^ready ')
+        with fabric.faults(net, 'none', load) as pair:
+            fabric.begin(net, pair, 0.05)
             time.sleep(random.uniform(0.2, 0.4))
             net.fault(['link', '1:0', 'down'])
             time.sleep(0.1)  # What has passed the cut arrives
