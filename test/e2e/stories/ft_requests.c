@@ -114,6 +114,17 @@ static void ft_close(void)
     ft_uct_close(&ft.uct);
 }
 
+static void ft_wait(ucs_status_t status, uct_completion_t *comp, const char *what)
+{
+    if (UCS_STATUS_IS_ERR(status)) {
+        ft_die("%s: %s", what, ucs_status_string(status));
+    }
+
+    while ((status == UCS_INPROGRESS) && (comp->count > 0)) {
+        ft_progress(what);
+    }
+}
+
 /* --- Nested flushes --- */
 
 static struct {
@@ -180,6 +191,8 @@ static void ft_run_owed(void)
 {
     static uct_completion_t comps[FT_MAX_OPS];
     uint64_t posted, logged, owed = 0;
+    uct_completion_t flushed;
+    ucs_status_t status;
     unsigned round, num, i;
 
     for (round = 0; round < FT_ROUNDS; ++round) {
@@ -201,6 +214,13 @@ static void ft_run_owed(void)
                 ft_progress("a put");
             }
         }
+
+        /* The next round must not post entries for short puts of this one */
+        flushed = (uct_completion_t){ft_count_done, 1, UCS_OK};
+        while ((status = uct_ep_flush(ft.ep, 0, &flushed)) == UCS_ERR_NO_RESOURCE) {
+            ft_progress("a flush");
+        }
+        ft_wait(status, &flushed, "a flush");
 
         /* These calls post the log entries that are still owed */
         for (i = 0; i < 16; ++i) {
@@ -291,17 +311,6 @@ static void ft_run_listed(void)
 }
 
 /* --- Keys --- */
-
-static void ft_wait(ucs_status_t status, uct_completion_t *comp, const char *what)
-{
-    if (UCS_STATUS_IS_ERR(status)) {
-        ft_die("%s: %s", what, ucs_status_string(status));
-    }
-
-    while ((status == UCS_INPROGRESS) && (comp->count > 0)) {
-        ft_progress(what);
-    }
-}
 
 /* By UCT's definition, a short put does not need its key after it has returned */
 static void ft_run_released(void)
