@@ -21,10 +21,6 @@
 #include "varuna_ring.h"
 
 
-/* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
- * messages wait in a queue, others are dropped): when a link fails, thousands ask. */
-#define UCT_VARUNA_MAX_ASKING        256
-
 /* The links for a control request: all that reach the peer and whose port is up. What
  * cannot leave would only keep the control plane busy. */
 static unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep)

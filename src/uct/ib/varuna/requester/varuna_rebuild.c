@@ -21,9 +21,6 @@
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
 
-/* So many CONNECT_REQs to one peer may be unanswered at once. */
-#define UCT_VARUNA_MAX_CONNECTING    64
-
 /* The link on which RC is wanted: the present one, or a better one which has been good
  * for long enough. */
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)

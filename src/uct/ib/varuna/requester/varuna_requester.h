@@ -6,6 +6,8 @@
 #ifndef UCT_VARUNA_REQUESTER_H_
 #define UCT_VARUNA_REQUESTER_H_
 
+#include "varuna_limits.h"
+
 #include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -15,10 +17,6 @@
 #include <ucs/datastruct/mpool.h>
 #include <ucs/datastruct/ptr_array.h>
 #include <pthread.h>
-
-/* So many RC connections are begun in a second at most, at first use as well as after a
- * failure: thousands of them must not stall the traffic. Meanwhile endpoints use DC. */
-#define UCT_VARUNA_REBUILD_RATE      1000
 
 /* Inner endpoint -> outer endpoint, for errors */
 UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_inner_eps, uct_varuna_ep_t*)
