@@ -291,4 +291,48 @@ test_all_gids_move() {
     fabric_down_checked
 }
 
+# slow_nic LINK [OPTION...]: on three links; a command to the server's NIC there takes half a
+# minute once the NIC is dead, which nobody reports
+slow_nic() {
+    fabric_up --links 3 --quirk "0:$1=slow-cmd:30s"
+    jobs_start
+    wait_for_rc
+    check "$emu" nic -n "$fabric" "0:$1" kill --silent
+}
+
+# slow_nic_acted: it was given a command that takes so long, and answers from now on
+slow_nic_acted() {
+    "$emu" quirk -n "$fabric" list >quirks
+    grep -q 'quirk .*slow-cmd.*acted [1-9]' quirks || fail "no command was slow: $(grep '^ *quirk' quirks)"
+}
+
+# switched_within MS FROM: prints the times of recoveries from that port
+switched_within() {
+    local time
+    time=$(sed -n "s/.*rc_varuna: switched .* from=$2 .* time_us=\([0-9]*\).*/\1/p" client.log |
+           tail -n 1)
+    echo "# from $2: ${time:-never} us"
+    [ -n "$time" ] || fail "not switched from $2: $(grep switched client.log)"
+    [ "$time" -lt $(($1 * 1000)) ] || fail "it took $time us"
+}
+
+# The responder cannot stop the queue pair on its hung NIC, and answers nevertheless; while
+# that command is in progress, it stops the one on another NIC and answers pings
+test_fence_does_not_wait_for_a_hung_nic() {
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
+    slow_nic 0
+    ask client "run 1 put_short 0"
+    switched_within 3000 mlx5_0:1
+    slow_nic_acted
+    wait_for_rc
+    fault packet host=1 link=1 type=rc op=write nth=3 silent=1:1
+    ask client "run 2 put_short 0"
+    faults_fired
+    switched_within 3000 mlx5_1:1
+    ! grep -q 'path to .*mlx5_2:1.* down' client.log || fail "the third link is in doubt"
+    check "$emu" quirk -n "$fabric" remove 0:0=slow-cmd
+    jobs_stop
+    fabric_down
+}
+
 run_tests

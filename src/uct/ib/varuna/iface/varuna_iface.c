@@ -19,6 +19,7 @@
 #include "varuna_vfs.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
@@ -169,9 +170,14 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
         goto out;
     }
 
-    status = uct_varuna_responder_create(iface, iface->ctl, &iface->responder);
+    status = uct_varuna_link_cmds_open(iface, async);
     if (status != UCS_OK) {
         goto err_destroy_ctl;
+    }
+
+    status = uct_varuna_responder_create(iface, iface->ctl, &iface->responder);
+    if (status != UCS_OK) {
+        goto err_close_cmds;
     }
 
     uct_varuna_sm_init(&tl_iface->super);
@@ -203,6 +209,8 @@ err_unlisten:
 err_destroy_responder:
     uct_varuna_responder_destroy(iface->responder);
     iface->responder = NULL;
+err_close_cmds:
+    iface->cmds.left = uct_varuna_link_cmds_close(iface);
 err_destroy_ctl:
     uct_varuna_ctl_destroy(iface->ctl);
     iface->ctl = NULL;
@@ -292,6 +300,7 @@ static void uct_varuna_iface_close_ctl(uct_varuna_iface_t *iface)
     uct_varuna_ctl_unlisten(iface->ctl);
     uct_varuna_farewells_end(uct_varuna_requester(iface));
     uct_varuna_ctl_linger(iface->ctl);
+    iface->cmds.left = uct_varuna_link_cmds_close(iface);
     uct_varuna_responder_destroy(iface->responder);
     iface->responder = NULL;
     uct_varuna_ctl_destroy(iface->ctl);

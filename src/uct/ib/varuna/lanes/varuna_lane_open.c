@@ -292,6 +292,10 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
     unsigned link, kind;
 
     for (link = 0; link < iface->num_links; ++link) {
+        if (iface->cmds.left & UCS_BIT(link)) {
+            continue;
+        }
+
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
             if (iface->links[link].lanes[kind].inner != NULL) {
                 uct_iface_close(iface->links[link].lanes[kind].inner);

@@ -111,6 +111,14 @@ struct uct_varuna_iface {
         int                    epoll_fd;      /* -1: they are in no set */
     } opening;
 
+    struct {                                  /* Commands to NICs. Owner:
+                                                 varuna_link_cmd.c */
+        uct_varuna_cmd_sink_t  sink;
+        int                    is_open;
+        uint8_t                left;          /* Links whose NIC hung when the interface
+                                                 was closed: nothing of them is released */
+    } cmds;
+
     /* The states of the links. Owner: varuna_link_event.c */
     uct_varuna_link_table_t    link_table;
     unsigned                   failures;      /* Of links and paths so far: the

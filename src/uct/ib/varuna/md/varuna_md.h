@@ -7,6 +7,7 @@
 #ifndef UCT_VARUNA_MD_H_
 #define UCT_VARUNA_MD_H_
 
+#include "varuna_cmd.h"
 #include "varuna_nic.h"
 #include <uct/ib/varuna/core/varuna_regions.h>
 #include <uct/ib/varuna/core/varuna_secret.h>
@@ -40,6 +41,9 @@ struct uct_varuna_md {
      * another, whatever links each uses. Two ports of one device have two entries
      * that share the md handle. */
     uct_varuna_nic_t           nics[UCT_VARUNA_MAX_LINKS];
+    uct_varuna_cmds_t          *cmds[UCT_VARUNA_MAX_LINKS]; /* Commands to the NICs that
+                                              have a memory domain of their own; NULL: the
+                                              caller gives them */
     /* NIC indices by priority: the configured order, else canonical. Only
      * these NICs have an open md. */
     unsigned                   num_links;

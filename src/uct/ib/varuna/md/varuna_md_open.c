@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_md_open.h"
+#include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
 #include "varuna_mem.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -96,6 +97,7 @@ static void uct_varuna_md_close(uct_md_h tl_md)
     unsigned nic;
 
     uct_varuna_md_release_spares(md);
+    uct_varuna_md_cmds_cleanup(md);
     for (nic = 0; nic < md->num_nics; ++nic) {
         md->nics[nic].is_link = 0;
     }
@@ -376,9 +378,17 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
                  "register dmabufs: memory of GPUs is copied through host memory");
     }
 
+    status = uct_varuna_md_cmds_init(md);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
     *md_p = &md->super;
     return UCS_OK;
 
+err_close:
+    uct_varuna_md_close(&md->super);
+    return status;
 err_free:
     pthread_mutex_destroy(&md->lock);
     ucs_free(md);

@@ -121,7 +121,9 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     if (qp->ep != NULL) {
         /* Of an incarnation whose ring is needed: it is over */
         uct_varuna_target_fence_qp(resp, target, qp);
-        uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
+        if (!uct_varuna_fence_disown(resp, qp)) {
+            uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
+        }
     }
 
     kh_val(&resp->targets.rc_eps, iter) = target;

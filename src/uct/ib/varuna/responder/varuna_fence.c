@@ -9,87 +9,108 @@
 
 #include "varuna_fence.h"
 #include "varuna_gap.h"
+#include "varuna_spare.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
 /* The event comes within microseconds, or never */
 #define UCT_VARUNA_LAST_WQE_TIMEOUT  2e-3 /* sec */
 
-/* Before RESET, and again if it fails: until then the PSN can be read. */
-static void uct_varuna_fence_read_psn(uct_varuna_target_qp_t *qp, unsigned kind)
+/* Stops one queue pair, on the thread of its NIC. The endpoint is destroyed only when this
+ * is over. */
+struct uct_varuna_fence {
+    uct_varuna_cmd_t           super;
+    uct_varuna_responder_t     *resp;
+    uct_varuna_target_t        *target;      /* NULL: nobody wants to know */
+    uct_varuna_target_qp_t     *qp;          /* ... and this has another one */
+    uct_ep_h                   ep;
+    uint8_t                    kind;
+    uint8_t                    link;
+    uint8_t                    is_stopped;
+    uint8_t                    is_last_wqe;  /* The event came */
+    uint8_t                    is_psn_known;
+    uint8_t                    is_reset;
+    uint32_t                   epsn;
+    ucs_time_t                 event_timeout;
+    ucs_time_t                 since;
+};
+
+/* Before RESET: until then the PSN can be read. */
+static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
 {
-    if (uct_varuna_tl_query_epsn(qp->ep, kind, &qp->epsn) == UCS_OK) {
-        qp->epsn  &= UCS_MASK(24);
-        qp->flags |= UCT_VARUNA_FENCE_FLAG_PSN;
-    } else {
-        qp->epsn   = 0;
-        qp->flags &= ~UCT_VARUNA_FENCE_FLAG_PSN;
+    uct_varuna_fence_t *fence = ucs_derived_of(cmd, uct_varuna_fence_t);
+    ucs_status_t status;
+
+    if (!fence->is_stopped) {
+        status = uct_varuna_tl_stop(fence->ep, fence->kind);
+        if (status != UCS_OK) {
+            return status;
+        }
+        fence->is_stopped = 1;
     }
+
+    fence->is_last_wqe  = (uct_varuna_tl_wait_last_wqe(fence->ep, fence->kind,
+                                                       fence->event_timeout) ==
+                           UCS_OK);
+    fence->is_psn_known = (uct_varuna_tl_query_epsn(fence->ep, fence->kind,
+                                                    &fence->epsn) == UCS_OK);
+    fence->is_reset     = fence->is_last_wqe &&
+                          (uct_varuna_tl_reset(fence->ep, fence->kind) == UCS_OK);
+    return UCS_OK;
 }
 
 /* A NIC that did not raise the event once is not waited for again: there may be
  * thousands of queue pairs. */
-static int uct_varuna_fence_wait_last_wqe(uct_varuna_responder_t *resp,
-                                          const uct_varuna_target_qp_t *qp)
+static void uct_varuna_fence_note_event(uct_varuna_responder_t *resp,
+                                        const uct_varuna_fence_t *fence)
 {
-    double timeout = (resp->no_last_wqe & UCS_BIT(qp->link)) ? 0 :
-                     UCT_VARUNA_LAST_WQE_TIMEOUT;
-    ucs_status_t status;
-
-    status = uct_varuna_tl_wait_last_wqe(qp->ep,
-                                            uct_varuna_link_set(resp->iface,
-                                                                qp->link)->fast,
-                                            ucs_time_from_sec(timeout));
-    if ((status != UCS_OK) && !(resp->no_last_wqe & UCS_BIT(qp->link))) {
-        resp->no_last_wqe |= UCS_BIT(qp->link);
+    if (fence->is_last_wqe) {
+        resp->no_last_wqe &= ~UCS_BIT(fence->link);
+    } else if (!(resp->no_last_wqe & UCS_BIT(fence->link))) {
+        resp->no_last_wqe |= UCS_BIT(fence->link);
         ucs_diag("%s: no event LAST_WQE_REACHED within %.0f ms of ERR: each failover waits"
                  " for " UCT_VARUNA_CONFIG_PREFIX "PACKET_LIFETIME",
-                 uct_varuna_link_name(resp->iface, qp->link),
+                 uct_varuna_link_name(resp->iface, fence->link),
                  UCT_VARUNA_LAST_WQE_TIMEOUT * 1e3);
-    } else if (status == UCS_OK) {
-        resp->no_last_wqe &= ~UCS_BIT(qp->link);
     }
-
-    return status == UCS_OK;
 }
 
-int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
-                               const uct_varuna_target_t *target,
-                               uct_varuna_target_qp_t *qp)
+/* What the command has found out. */
+static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t status)
 {
-    unsigned kind  = uct_varuna_link_set(resp->iface, qp->link)->fast;
-    ucs_time_t now = uct_varuna_ctl_now(resp->ctl);
-    ucs_status_t status;
+    uct_varuna_responder_t *resp = fence->resp;
+    uct_varuna_target_qp_t *qp   = fence->qp;
+    ucs_time_t now               = uct_varuna_ctl_now(resp->ctl);
 
-    if ((qp->ep == NULL) || (qp->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
-        return 1;
+    if (!fence->is_stopped) {
+        ucs_diag("target %u: failed to fence incarnation %u: %s", fence->target->id,
+                 qp->epoch, ucs_status_string(status));
+        return;
     }
 
     if (qp->stopped_at == 0) {
-        status = uct_varuna_tl_stop(qp->ep, kind);
-        if (status != UCS_OK) {
-            ucs_diag("target %u: failed to fence incarnation %u: %s", target->id,
-                     qp->epoch, ucs_status_string(status));
-            return 0;
-        }
         qp->stopped_at = now;
         qp->flags      = UCT_VARUNA_FENCE_FLAG_ERR;
     }
 
-    if (uct_varuna_fence_wait_last_wqe(resp, qp)) {
-        uct_varuna_fence_read_psn(qp, kind);
-        status       = uct_varuna_tl_reset(qp->ep, kind);
-        qp->is_reset = (status == UCS_OK);
-    } else {
-        uct_varuna_fence_read_psn(qp, kind);
+    if (status != UCS_OK) {
+        return; /* It was not asked again */
     }
+
+    uct_varuna_fence_note_event(resp, fence);
+    qp->flags   &= ~UCT_VARUNA_FENCE_FLAG_PSN;
+    qp->flags   |= fence->is_psn_known ? UCT_VARUNA_FENCE_FLAG_PSN : 0;
+    qp->epsn     = fence->is_psn_known ? (fence->epsn & UCS_MASK(24)) : 0;
+    qp->is_reset = fence->is_reset;
 
     /* What it had accepted has left the NIC, by RESET or by time */
     if (qp->is_reset ||
@@ -98,9 +119,8 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     }
 
     ucs_debug("rc_varuna: target %u: fenced epoch=%u%s, expected psn %s%u",
-              target->id, qp->epoch, qp->is_reset ? "" : " without RESET",
+              fence->target->id, qp->epoch, qp->is_reset ? "" : " without RESET",
               (qp->flags & UCT_VARUNA_FENCE_FLAG_PSN) ? "" : "unknown ", qp->epsn);
-    return !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);
 }
 
 void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
@@ -139,6 +159,124 @@ static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
     *flags_p = rep->flags;
 }
 
+/* @return Nonzero if a queue pair is just being stopped that the requester asks about, by
+ * a NIC that may be about to answer. */
+static int uct_varuna_fence_is_busy(const uct_varuna_responder_t *resp,
+                                    const uct_varuna_target_t *target, ucs_time_t now)
+{
+    const uct_varuna_fence_t *fence;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        fence = target->qps[i].fence;
+        if ((fence != NULL) && (target->qps[i].epoch <= target->fenced) &&
+            ((now - fence->since) <= ucs_time_from_sec(UCT_VARUNA_CMD_HUNG))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Answer FENCE_REQ, unless the answer will be better soon. */
+static void uct_varuna_fence_answer(uct_varuna_responder_t *resp,
+                                    uct_varuna_target_t *target)
+{
+    const uct_varuna_ctl_fence_req_t *req = &target->asked.req;
+    uint32_t flags;
+
+    if (!target->asked.is_set ||
+        uct_varuna_fence_is_busy(resp, target, uct_varuna_ctl_now(resp->ctl))) {
+        return;
+    }
+
+    target->asked.is_set = 0;
+    uct_varuna_fence_reply(resp, target->asked.link, &target->asked.hdr, target,
+                           req->round, &flags);
+    if ((flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
+        /* Nothing comes on the old lane any more: the main thread looks whether
+         * all has come that was acknowledged */
+        uct_varuna_ctl_defer(resp->ctl, target->asked.link, &target->asked.hdr, req);
+    }
+}
+
+static void uct_varuna_fence_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
+{
+    uct_varuna_fence_t *fence    = ucs_derived_of(cmd, uct_varuna_fence_t);
+    uct_varuna_target_t *target  = fence->target;
+    uct_varuna_responder_t *resp = fence->resp;
+
+    if (status == UCS_ERR_CANCELED) {
+        /* The interface is being closed. Without a sink it is gone already, and what the
+         * command has used is left alone */
+        if ((cmd->sink != NULL) && (target != NULL)) {
+            fence->qp->fence = NULL;
+        } else if (cmd->sink != NULL) {
+            uct_varuna_spare_drop(resp, fence->ep, 0);
+        }
+    } else if (target == NULL) {
+        uct_varuna_spare_drop(resp, fence->ep, fence->is_reset);
+        uct_varuna_iface_set_slow(resp->iface);
+    } else {
+        fence->qp->fence = NULL;
+        uct_varuna_fence_take(fence, status);
+        uct_varuna_fence_answer(resp, target);
+    }
+
+    ucs_free(fence);
+}
+
+int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
+                               uct_varuna_target_t *target,
+                               uct_varuna_target_qp_t *qp)
+{
+    uct_varuna_fence_t *fence;
+
+    if ((qp->ep == NULL) || (qp->flags & UCT_VARUNA_FENCE_FLAG_QP)) {
+        return 1;
+    }
+
+    if (qp->fence != NULL) {
+        return 0;
+    }
+
+    fence = ucs_calloc(1, sizeof(*fence), "varuna_fence");
+    if (fence == NULL) {
+        return 0; /* Asked again */
+    }
+
+    fence->super.run      = uct_varuna_fence_run;
+    fence->super.done     = uct_varuna_fence_done;
+    fence->super.deadline = ucs_get_time() + resp->iface->config.packet_lifetime;
+    fence->resp           = resp;
+    fence->target         = target;
+    fence->qp             = qp;
+    fence->ep             = qp->ep;
+    fence->link           = qp->link;
+    fence->kind           = uct_varuna_link_set(resp->iface, qp->link)->fast;
+    fence->is_stopped     = (qp->stopped_at != 0);
+    fence->event_timeout  = (resp->no_last_wqe & UCS_BIT(qp->link)) ? 0 :
+                            ucs_time_from_sec(UCT_VARUNA_LAST_WQE_TIMEOUT);
+    fence->since          = uct_varuna_ctl_now(resp->ctl);
+    qp->fence             = fence;
+    uct_varuna_link_submit(resp->iface, qp->link, &fence->super);
+    return (qp->fence == NULL) && !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);
+}
+
+int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t *qp)
+{
+    if (qp->fence == NULL) {
+        return 0;
+    }
+
+    if (!(resp->iface->cmds.left & UCS_BIT(qp->link))) {
+        qp->fence->target = NULL;
+    } /* Otherwise it belongs to the NIC's thread alone */
+    qp->fence = NULL;
+    qp->ep    = NULL;
+    return 1;
+}
+
 /* Async context, lock held. */
 static void uct_varuna_fence_handle_req(void *arg, unsigned link,
                                         const uct_varuna_ctl_hdr_t *hdr,
@@ -148,7 +286,6 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
     const uct_varuna_ctl_fence_req_t *req = body;
     uct_varuna_target_t *target;
     uct_varuna_target_qp_t *qp;
-    uint32_t flags;
     khiter_t iter;
     unsigned i;
 
@@ -166,6 +303,8 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
         target->fenced = ucs_max(hdr->epoch, req->newest);
     }
 
+    /* An older question is answered with this one */
+    target->asked.is_set = 0;
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
         if (qp->epoch <= target->fenced) {
@@ -173,12 +312,11 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
         }
     }
 
-    uct_varuna_fence_reply(resp, link, hdr, target, req->round, &flags);
-    if ((flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
-        /* Nothing comes on the old lane any more: the main thread looks whether
-         * all has come that was acknowledged */
-        uct_varuna_ctl_defer(resp->ctl, link, hdr, req);
-    }
+    target->asked.is_set = 1;
+    target->asked.link   = link;
+    target->asked.hdr    = *hdr;
+    target->asked.req    = *req;
+    uct_varuna_fence_answer(resp, target);
 }
 
 /* Main thread: all messages which FENCE_REQ says are acknowledged must come. */

@@ -12,15 +12,23 @@
 void uct_varuna_fence_init(uct_varuna_responder_t *resp);
 
 /**
- * Stop a queue pair and note its PSN: see varuna_mlx5_fence.h. If that does not succeed
- * at once, the next call goes on from there. Lock held.
+ * Stop a queue pair and note its PSN, on the thread of its NIC: see varuna_mlx5_fence.h.
+ * If that does not succeed, the next call goes on from there. Lock held.
  *
  * @return Nonzero if the queue pair is at rest: nothing of its incarnation is
  *         executed here any more, and what was executed is in memory.
  */
 int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
-                               const uct_varuna_target_t *target,
+                               uct_varuna_target_t *target,
                                uct_varuna_target_qp_t *qp);
+
+/**
+ * A queue pair is no longer its target's. Lock held.
+ *
+ * @return Nonzero if it is just being stopped: it is dropped after that. Otherwise the
+ *         caller drops it.
+ */
+int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t *qp);
 
 /** Leftovers of an older incarnation in the ring prove nothing. */
 void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);

@@ -44,6 +44,8 @@
  * one still works. Its evidence is kept until its ring is due for another.
  * Attached, detached and fenced with the lock held.
  */
+typedef struct uct_varuna_fence uct_varuna_fence_t;
+
 typedef struct uct_varuna_target_qp {
     uct_ep_h                   ep;         /* NULL if it was never made, or is
                                               destroyed */
@@ -54,6 +56,8 @@ typedef struct uct_varuna_target_qp {
     uint8_t                    is_reset;   /* The QP is in RESET */
     ucs_time_t                 stopped_at; /* In ERR since then, 0: it is not */
     ucs_time_t                 attached_at;
+    uct_varuna_fence_t         *fence;     /* It is just being stopped. Owner:
+                                              varuna_fence.c */
 } uct_varuna_target_qp_t;
 
 /* Responder's side of one vQP. */
@@ -83,6 +87,13 @@ struct uct_varuna_target {
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */
     uct_varuna_target_qp_t     qps[UCT_VARUNA_LOG_COUNT]; /* By ring */
+    struct {                              /* FENCE_REQ that is not answered yet. Owner:
+                                             varuna_fence.c */
+        uint8_t                is_set;
+        uint8_t                link;
+        uct_varuna_ctl_hdr_t   hdr;
+        uct_varuna_ctl_fence_req_t req;
+    } asked;
     uct_varuna_client_t        client;    /* Mode extended: of the proxy */
     uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */

@@ -24,6 +24,7 @@
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include "varuna_fence.h"
 #include "varuna_target.h"
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
@@ -324,6 +325,9 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
     /* Its name is gone, so the async context doesn't find it any more */
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
+        uct_varuna_ctl_lock(resp->ctl);
+        uct_varuna_fence_disown(resp, qp);
+        uct_varuna_ctl_unlock(resp->ctl);
         if (qp->ep != NULL) {
             uct_varuna_spare_destroy_ep(resp, qp->ep, qp->is_reset);
             qp->ep = NULL;
