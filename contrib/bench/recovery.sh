@@ -4,6 +4,7 @@
 #
 # usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-n BATCHES]
 #                                  [-s SEED] [-u UNACKED] [-v] [SIZE...]
+#        contrib/bench/recovery.sh -t [-e ENDPOINTS] [-b BATCH] [-r RUNS] [SIZE...]
 #
 # Compares what recovery repeats with what was lost: puts of each SIZE (4096 65536), in
 # batches of BATCH (64) on each of ENDPOINTS (16) between two emulated hosts. The
@@ -26,14 +27,23 @@
 # The ideal is to repeat only lost puts. How much the baselines execute twice depends on
 # UNACKED, which in a real network follows from the round trip and queues; varuna's 0
 # does not. -v prints each run.
+#
+# -t prints how long the steps of a switch take instead, as a Markdown table with the goal
+# of each: RUNS (20) failures of ENDPOINTS (1) with puts of each SIZE (4096). The peer
+# polls. Times need an otherwise idle machine.
+#
+#   detect     how long the oldest operation had waited when the failure was noticed
+#   drain      until the old lane was at rest
+#   fence      until the peer had fenced its end and answered, and all was decided
+#   repeat     until everything lost was posted again
 
 set -euo pipefail
 prog=recovery
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-eps=16 batch=64 runs=3 batches=4 seed=1 unacked=128 verbose=
+eps= batch=64 runs= batches=4 seed=1 unacked=128 verbose= times=no
 [ "${1:-}" != --help ] || set -- -h
-while getopts u:e:b:r:n:s:vh opt; do
+while getopts u:e:b:r:n:s:tvh opt; do
     case $opt in
     u) unacked=$OPTARG ;;
     e) eps=$OPTARG ;;
@@ -41,13 +51,24 @@ while getopts u:e:b:r:n:s:vh opt; do
     r) runs=$OPTARG ;;
     n) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
+    t) times=yes ;;
     v) verbose=yes ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- 4096 65536
+if [ $times = yes ]; then
+    : "${eps:=1}" "${runs:=20}"
+    [ $# -gt 0 ] || set -- 4096
+else
+    : "${eps:=16}" "${runs:=3}"
+    [ $# -gt 0 ] || set -- 4096 65536
+fi
+for number in "$eps" "$batch" "$runs" "$batches" "$@"; do
+    [[ $number =~ ^[1-9][0-9]*$ ]] || die "\"$number\" is not a number"
+done
+[[ $seed =~ ^[0-9]+$ ]] || die "-s $seed is not a number"
 
 if [ -z "${RCV_PREFIX:-}" ]; then
     ensure_built
@@ -63,6 +84,7 @@ trap '"$emu" down -n "$fabric" --force >/dev/null 2>&1 || :; rm -rf "$dir"' EXIT
 
 unset "${!UCX_@}"
 export UCX_LOG_LEVEL=info
+[ $times = no ] || UCX_LOG_LEVEL=debug
 # All puts are posted before the failure is detected
 export UCX_RC_MLX5_TIMEOUT=1s UCX_RC_MLX5_RETRY_COUNT=1
 export UCX_DC_MLX5_TIMEOUT=1s UCX_DC_MLX5_RETRY_COUNT=1
@@ -206,6 +228,47 @@ job() {
             "acknowledged: switches $moved lost $((posted - first))" \
             "repeated $again_sum twice $again"
 }
+
+# step_times: prints "STEP MICROSECONDS" for the steps in the client's log
+step_times() {
+    sed -nE -e 's/.*rc_varuna: ep .* leaves .*has waited for ([0-9.]+) s.*/detect \1/p' \
+        -e 's/.*: (drain|fence|repeat) -> .* after ([0-9]+) us.*/\1 \2/p' \
+        "$dir/client.log" | awk '{ print $1, ($1 == "detect") ? $2 * 1e6 : $2 }'
+}
+
+# steps SIZE: prints the rows of the steps of a switch
+steps() {
+    local i step goal
+    : >"$dir/steps"
+    for ((i = 1; i <= runs; ++i)); do
+        # shellcheck disable=SC2046 # three words
+        job varuna "$1" $(point "$1" "$i")
+        step_times >>"$dir/steps"
+    done
+    for step in detect drain fence repeat; do
+        goal="< 1000"
+        [ $step != detect ] || goal=-
+        awk -v step=$step '$1 == step { print $2 }' "$dir/steps" | sort -n |
+            awk -v size="$1" -v step=$step -v goal="$goal" '
+                { us[NR] = $1; slow += ($1 >= 1000) }
+                END {
+                    if (NR == 0) exit 1
+                    printf "| %d | %s | %s | %d | %.0f | %.0f | %.0f | %s |\n", size,
+                        step, goal, NR, us[1], us[int((NR + 1) / 2)], us[NR],
+                        (goal == "-") ? "-" : slow + 0
+                }' || die "the log shows no time of the step $step"
+    done
+}
+
+if [ $times = yes ]; then
+    puts=0 repeated=0 twice=0 switches=0 lost=0
+    echo "| size | step | goal, us | switches | min | median | max | at 1 ms or above |"
+    echo "|---|---|---|---|---|---|---|---|"
+    for size in "$@"; do
+        steps "$size"
+    done
+    exit
+fi
 
 echo "$eps endpoints, $batches batches of $batch, $runs failures each, seed $seed," \
     "at most $unacked puts executed and not acknowledged"

@@ -43,7 +43,7 @@ test_limits_are_checked() {
     local edit
     mkdir -p contrib/bench
     cp -r "$top"/contrib/*.sh contrib/
-    cp "$bench"/* contrib/bench/
+    cp -r "$bench"/* contrib/bench/
     for edit in 's/^idle .*/idle 0.5 0.5/;s/^messages_f.*/messages_fallback 0 0/' \
                 's/^idle .*/idle 1.5 90/'; do
         sed -i "$edit" contrib/bench/limits
@@ -86,6 +86,17 @@ test_atomics() {
          }
          END { exit bad }' rows >wrong || fail "too much: $(cat wrong)"
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
+}
+
+# UCP over rc_varuna and over rc_x
+test_ucp() {
+    timeout 300 "$bench/ucp.sh" -s get >out 2>err || fail "$(tail -n 5 err)"
+    sed 's/^/# /' out
+    sed -nE 's/^[|] get, [a-z]* [|]//; s/[|/]//gp' out | tail -n +3 >rows
+    table 2 1
+    awk 'NF != 8 { exit 1 }' rows || fail "columns are missing"
+    ! "$bench/ucp.sh" -s swim >out 2>err || fail "any operation is taken"
+    grep -q '"swim" is not put, get, tag or am' err || fail "$(cat err)"
 }
 
 # A switch of the link costs the same with thousands of endpoints until they post

@@ -204,4 +204,15 @@ test_equal_points_of_failure() {
         fail "the table is wrong"
 }
 
+# The same script prints how long the steps of a switch take
+test_times_of_steps() {
+    "$top/contrib/bench/recovery.sh" -t -r 1 >out 2>&1 || fail "$(tail -n 3 out)"
+    sed 's/^/# /' out
+    awk -F' *[|] *' '$2 == 4096 && $5 == 1 && $6 > 0 && $7 > 0 && $8 > 0 { ++seen[$3] }
+                     END { exit !(seen["detect"] && seen["drain"] && seen["fence"] &&
+                                  seen["repeat"]) }' out || fail "the table is wrong"
+    ! "$top/contrib/bench/recovery.sh" -t -r many >out 2>&1 || fail "-r many is taken"
+    grep -q '"many" is not a number' out || fail "$(cat out)"
+}
+
 run_tests
