@@ -90,13 +90,20 @@ unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface)
     return count;
 }
 
+static unsigned uct_varuna_lanes_poll_busy(uct_iface_h tl_iface);
+
 static void uct_varuna_lanes_set_busy(uct_varuna_iface_t *iface, uint32_t busy)
 {
     unsigned lane = ucs_ffs32(busy);
 
-    iface->poll.busy  = busy;
-    iface->poll.more  = busy & ~UCS_BIT(lane);
-    iface->poll.first = iface->poll.lanes[lane];
+    iface->poll.busy = busy;
+    iface->poll.more = busy & ~UCS_BIT(lane);
+    if (iface->poll.more == 0) {
+        iface->poll.first = iface->poll.lanes[lane];
+    } else {
+        iface->poll.first.inner = &iface->super.super;
+        iface->poll.first.func  = uct_varuna_lanes_poll_busy;
+    }
 }
 
 static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
@@ -174,10 +181,11 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
 }
 
 /* Handlers may change which lanes carry traffic */
-unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface)
+static unsigned uct_varuna_lanes_poll_busy(uct_iface_h tl_iface)
 {
-    uint32_t busy  = iface->poll.busy;
-    unsigned count = 0;
+    uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
+    uint32_t busy             = iface->poll.busy;
+    unsigned count            = 0;
     unsigned lane, found;
 
     ucs_for_each_bit(lane, busy) {

@@ -140,7 +140,8 @@ struct uct_varuna_iface {
     struct {
         uint32_t               busy;          /* Those that are polled in each call */
         uint32_t               more;          /* Of these, all but the first */
-        uct_varuna_lane_poll_t first;
+        uct_varuna_lane_poll_t first;         /* The only busy one, or a function that
+                                                 polls all of these */
         uint8_t                next;          /* Of the others, the next one */
         uint8_t                num_lanes;
         uint16_t               idle[UCT_VARUNA_MAX_LANES]; /* Calls in which nothing
@@ -253,9 +254,6 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface);
 /** Progress all inner interfaces. @return Number of events. */
 unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface);
 
-/** Several lanes carry traffic: poll them. */
-unsigned uct_varuna_lanes_poll_busy(uct_varuna_iface_t *iface);
-
 /** Poll the next one of those that seem to carry no traffic. All get receive buffers that
  *  were missing here. */
 unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface);
@@ -276,10 +274,6 @@ uct_varuna_lane_poll(const uct_varuna_lane_poll_t *lane)
  */
 static UCS_F_ALWAYS_INLINE unsigned uct_varuna_lanes_poll(uct_varuna_iface_t *iface)
 {
-    if (ucs_unlikely(iface->poll.more != 0)) {
-        return uct_varuna_lanes_poll_busy(iface);
-    }
-
     return uct_varuna_lane_poll(&iface->poll.first);
 }
 
