@@ -8,6 +8,7 @@
 #include <uct/ib/varuna/md/varuna_nic.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <ucs/debug/log.h>
 
@@ -39,6 +40,11 @@ ucs_status_t uct_rkey_release(uct_component_h component,
 {
     --rkey_held;
     return UCS_OK;
+}
+
+uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
+{
+    return 0;
 }
 
 static void check_rkey(const uint8_t *data, size_t size)

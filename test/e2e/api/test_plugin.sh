@@ -181,9 +181,31 @@ test_links_by_priority() {
 test_links_unknown_or_twice() {
     with_fabric 2
     count_is 1 "ERROR .*no port 'mlx5_7'.*\(there are: mlx5_0:1,mlx5_1:1\)" \
-        info UCX_RC_VARUNA_LINKS=mlx5_0,mlx5_7
+        info UCX_RC_VARUNA_LINKS=mlx5_7
     count_is 1 "ERROR .*'mlx5_0:1' names mlx5_0:1 a second time" \
         info UCX_RC_VARUNA_LINKS=mlx5_0,mlx5_0:1
+}
+
+# The others are used
+test_links_missing() {
+    with_fabric 2
+    count_is 1 "WARN .*no port 'mlx5_7'.*\(there are: mlx5_0:1,mlx5_1:1\)" \
+        info UCX_RC_VARUNA_LINKS=mlx5_1,mlx5_7,mlx5_0
+    [ "$(links UCX_RC_VARUNA_LINKS=mlx5_1,mlx5_7,mlx5_0)" = \
+      "varuna_mlx5_1:1 varuna_mlx5_0:1 " ] || fail "$(info)"
+    printf 'primary mlx5_7\nbackup all\n' >links.conf
+    [ "$(links UCX_RC_VARUNA_LINKS="file:$PWD/links.conf")" = \
+      "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] || fail "$(info)"
+}
+
+# A port that is down is a link, unless all are
+test_links_down() {
+    with_fabric 2
+    link 0:0 down
+    count_is 1 'WARN .*only one link \(mlx5_1:1\).* before the other ports come up' info
+    [ "$(links)" = "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] || fail "$(info)"
+    link 0:1 down
+    [ "$(links)" = "" ] || fail "$(info)"
 }
 
 test_warns_of_a_single_link() {
@@ -226,7 +248,7 @@ test_links_from_a_file() {
     count_is 1 "ERROR .*wrong.conf:2: 'bakcup' is not a statement" \
         info UCX_RC_VARUNA_LINKS="file:$PWD/wrong.conf"
     printf 'primary mlx5_1:1\n\nbackup mlx5_7:1\n' >unknown.conf
-    count_is 1 "ERROR .*unknown.conf:3: there is no port 'mlx5_7:1'" \
+    count_is 1 "WARN .*unknown.conf:3: there is no port 'mlx5_7:1'" \
         info UCX_RC_VARUNA_LINKS="file:$PWD/unknown.conf"
     count_is 1 'ERROR .*failed to open .*/none.conf' \
         info UCX_RC_VARUNA_LINKS="file:$PWD/none.conf"

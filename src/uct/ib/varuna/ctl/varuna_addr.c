@@ -97,7 +97,8 @@ uct_varuna_addr_put_short_link(const uct_varuna_iface_t *iface, unsigned index,
     }
 
     *entry = (link->nic << UCT_VARUNA_ADDR_DEVICE_BITS) | link->device_addr_len;
-    size   = uct_varuna_delta_write(outer->device_addr, outer->device_addr_len,
+    size   = uct_varuna_delta_write(outer->device_addr,
+                                    uct_varuna_iface_outer_len(iface),
                                     link->device_addr, link->device_addr_len,
                                     UCS_PTR_BYTE_OFFSET(buffer, length),
                                     max - length);
@@ -125,7 +126,7 @@ unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
 
     uct_varuna_addr_init(iface, 1, addr);
     uct_varuna_ctl_link_addr(iface->ctl, 0, &ctl_len);
-    shared->outer_len = iface->links[0].device_addr_len;
+    shared->outer_len = uct_varuna_iface_outer_len(iface);
     shared->ctl_len   = ctl_len;
     for (i = 0; i < iface->num_links; ++i) {
         size = uct_varuna_addr_put_short_link(

@@ -183,6 +183,7 @@ struct uct_varuna_ctl {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
         ucs_time_t             ticked_at;
+        ucs_time_t             looked_at;  /* Ports, without events */
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
         uint8_t                suspects;   /* Links on which no peer answers */

@@ -126,6 +126,7 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
                                   UCT_IFACE_FEATURE_AMO32 |
                                   UCT_IFACE_FEATURE_AMO64;
 
+    (void)uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
     status = uct_iface_open(nic->md, link->ctl->worker, &params, config,
                             &link->inner);
     uct_config_release(config);
@@ -258,6 +259,19 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
     }
 }
 
+/* A port that was down when its interfaces were opened may have come up since. */
+static void uct_varuna_ctl_look_at_late_ports(uct_varuna_ctl_t *ctl)
+{
+    unsigned i;
+
+    for (i = 0; i < ctl->num_links; ++i) {
+        if (ctl->iface->links[i].is_late && !(ctl->ports_down & UCS_BIT(i))) {
+            uct_varuna_ctl_port_event(ctl, i, (ctl->detector == NULL) ?
+                                      UCT_VARUNA_PORT_DOWN : UCT_VARUNA_PORT_UP);
+        }
+    }
+}
+
 static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
 {
     const uct_varuna_iface_t *iface = ctl->iface;
@@ -265,6 +279,7 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
     unsigned i;
 
     if (!iface->config.port_events) {
+        uct_varuna_ctl_look_at_late_ports(ctl); /* The heartbeat does so again */
         return UCS_OK;
     }
 
@@ -282,6 +297,7 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
         }
     }
 
+    uct_varuna_ctl_look_at_late_ports(ctl);
     return UCS_OK;
 }
 

@@ -24,14 +24,24 @@
 #define UCT_VARUNA_MOVES_MAX_TOLD    10
 
 
-int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
+int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link)
 {
     const uct_varuna_link_t *own = &ctl->iface->links[link];
+
+    return uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
+                                      &own->addr) != UCT_VARUNA_ADDR_UNKNOWN;
+}
+
+int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    uct_varuna_link_t *own = &ctl->iface->links[link];
     uct_varuna_mlx5_addr_state_t state;
 
     state = uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
                                        &own->addr);
-    if ((state == UCT_VARUNA_ADDR_MOVED) || (state == UCT_VARUNA_ADDR_GONE)) {
+    if (state == UCT_VARUNA_ADDR_SAME) {
+        own->is_late = 0; /* All was known before it was up */
+    } else if ((state == UCT_VARUNA_ADDR_MOVED) || (state == UCT_VARUNA_ADDR_GONE)) {
         if (!(ctl->moves.links & UCS_BIT(link))) {
             ctl->moves.since[link]    = uct_varuna_ctl_now(ctl);
             ctl->moves.retry_at[link] = 0;

@@ -17,6 +17,9 @@
  */
 int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link);
 
+/** @return Whether a link's port is up. Lock held. */
+int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link);
+
 /** A peer says how often its addresses have changed: ask for them if that is news. Lock
  *  held. */
 void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,

@@ -6,7 +6,8 @@
  *
  *   event of the port          the address differs: the link is down (async context)
  *          |
- *   main thread                InfiniBand: our interfaces only tell the new LID.
+ *   main thread                InfiniBand: our interfaces only tell the new LID, unless
+ *          |                   the port was down when they were opened.
  *          |                   Ethernet: the DC interfaces are opened once more, as their
  *          |                   DC targets are bound to an index of the GID table; RC queue
  *          |                   pairs are bound when they are connected
@@ -48,7 +49,7 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_lane_iface_t *lane = own->lanes;
     ucs_status_t status;
 
-    if (own->addr.is_ib) {
+    if (own->addr.is_ib && !own->is_late) {
         uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_RC].inner);
         uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_DC].inner);
         uct_varuna_mlx5_addr_refresh(ctl->links[link].inner);

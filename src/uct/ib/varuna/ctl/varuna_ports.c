@@ -3,7 +3,8 @@
  *
  * Announces port events. See varuna_ports.h.
  *
- * PORTS is sent once. A peer that does not receive it learns the same from the next PONG,
+ * PORTS is sent once, and before the answer to a new peer's first request: ports may have
+ * been down when we started. A peer that does not receive it learns the same from the next PONG,
  * or finds out as without it. Both carry a number, since paths are not in order.
  */
 #ifdef HAVE_CONFIG_H
@@ -45,10 +46,31 @@ static unsigned uct_varuna_ports_link(const uct_varuna_ctl_t *ctl,
     return (links == 0) ? UCT_VARUNA_LINK_NONE : (unsigned)ucs_ffs64(links);
 }
 
+static void uct_varuna_ports_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                  unsigned link, const uct_varuna_ctl_ports_t *ports)
+{
+    uct_varuna_ctl_hdr_t whose = {.secret = peer->secret};
+
+    peer->hb.ports_told = ports->number;
+    (void)uct_varuna_ctl_send(ctl, peer, link, UCT_VARUNA_CTL_PORTS, &whose, ports,
+                              sizeof(*ports));
+}
+
+void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link)
+{
+    uct_varuna_ctl_ports_t ports;
+
+    if ((ctl->ports_down != 0) && (peer->hb.ports_told != ctl->ports.number) &&
+        (peer->link_map & UCS_BIT(link))) {
+        ports = uct_varuna_ports_get(ctl);
+        uct_varuna_ports_send(ctl, peer, link, &ports);
+    }
+}
+
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_ctl_ports_t ports = uct_varuna_ports_get(ctl);
-    uct_varuna_ctl_hdr_t whose   = {.secret = 0};
     unsigned link, queue_len;
     uct_varuna_peer_t *peer;
     khiter_t iter;
@@ -65,11 +87,8 @@ void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl)
             continue; /* Only guests send to us */
         }
 
-        peer->hb.ports_told = ports.number;
-        whose.secret        = peer->secret;
-        queue_len           = ctl->queue_len;
-        (void)uct_varuna_ctl_send(ctl, peer, link, UCT_VARUNA_CTL_PORTS, &whose,
-                                  &ports, sizeof(ports));
+        queue_len = ctl->queue_len;
+        uct_varuna_ports_send(ctl, peer, link, &ports);
         if (ctl->queue_len > queue_len) {
             return; /* The others have their turn when there is room */
         }

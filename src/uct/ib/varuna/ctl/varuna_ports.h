@@ -13,6 +13,11 @@
 /** The port of @a link went down, or came back: see ctl->ports_down. */
 void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link);
 
+/** A peer has opened an endpoint to us: tell it before the answer, over the link on which
+ *  that goes, which ports it cannot use. */
+void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link);
+
 /** Go on telling those for whom there was no room. */
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 

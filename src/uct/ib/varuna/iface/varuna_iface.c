@@ -49,7 +49,9 @@ uct_varuna_iface_get_device_address(uct_iface_h tl_iface,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
 
-    memcpy(addr, iface->links[0].device_addr, iface->links[0].device_addr_len);
+    /* Its length was told when the interface was opened */
+    memset(addr, 0, iface->attr.device_addr_len);
+    memcpy(addr, iface->links[0].device_addr, uct_varuna_iface_outer_len(iface));
     return UCS_OK;
 }
 

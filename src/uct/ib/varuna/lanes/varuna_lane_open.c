@@ -10,6 +10,7 @@
 
 #include "varuna_foreign.h"
 #include "varuna_lanes.h"
+#include "varuna_link_event.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/arch/atomic.h>
@@ -216,9 +217,10 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     uct_iface_config_t *config;
     ucs_status_t status;
 
-    lane->iface = iface;
-    lane->link  = link;
-    lane->kind  = kind;
+    lane->iface                = iface;
+    lane->link                 = link;
+    lane->kind                 = kind;
+    iface->links[link].is_late = !uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
 
     status = uct_md_iface_config_read(nic->md, uct_varuna_tl_name(kind), NULL,
                                       NULL, &config);
@@ -310,11 +312,14 @@ ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned in
     uct_varuna_link_t *link     = &iface->links[index];
     uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
 
-    if (link->device_addr == NULL) {
+    /* That of an InfiniBand port whose subnet is not known yet is shorter */
+    if (link->device_addr_len != dc->attr.device_addr_len) {
+        ucs_free(link->device_addr);
         link->device_addr_len = dc->attr.device_addr_len;
         link->device_addr     = ucs_malloc(link->device_addr_len,
                                            "varuna_device_addr");
         if (link->device_addr == NULL) {
+            link->device_addr_len = 0;
             return UCS_ERR_NO_MEMORY;
         }
     }
@@ -345,8 +350,7 @@ ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
         return status;
     }
 
-    if ((lane->attr.device_addr_len != old.attr.device_addr_len) ||
-        (lane->attr.iface_addr_len != old.attr.iface_addr_len)) {
+    if (lane->attr.iface_addr_len != old.attr.iface_addr_len) {
         ucs_diag("rc_varuna: the addresses of %s have got another length",
                  uct_varuna_link_name(iface, link));
         status = UCS_ERR_UNSUPPORTED;
@@ -393,9 +397,21 @@ static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
 {
     static uint32_t warned = 0;
 
-    if ((md->num_links == 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
+    unsigned num_up = 0;
+    unsigned up     = 0;
+    unsigned i;
+
+    for (i = 0; i < md->num_links; ++i) {
+        if (!md->nics[md->links[i]].was_down) {
+            up = i;
+            ++num_up;
+        }
+    }
+
+    if ((num_up <= 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
         ucs_warn("rc_varuna has only one link (%s), so it cannot survive a "
-                 "link failure", md->nics[md->links[0]].dev_name);
+                 "link failure%s", md->nics[md->links[up]].dev_name,
+                 (md->num_links == 1) ? "" : " before the other ports come up");
     }
 }
 
@@ -422,6 +438,12 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
         status = uct_varuna_link_read_address(iface, link);
         if (status != UCS_OK) {
             goto err;
+        }
+
+        /* Before anything is posted there; ctl looks for the time when it comes up */
+        if (iface->links[link].is_late) {
+            uct_varuna_link_down(iface, link, UCT_VARUNA_LINK_CAUSE_PORT,
+                                 "its port is down");
         }
     }
 

@@ -19,6 +19,7 @@
 
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/list.h>
+#include <ucs/sys/math.h>
 
 /* "rc", "dc"; by uct_varuna_lane_kind_t */
 extern const char *uct_varuna_lane_names[];
@@ -78,6 +79,8 @@ struct uct_varuna_link {
     size_t                     device_addr_len;
     uct_varuna_mlx5_addr_t     addr;   /* Of its port, when device_addr was read.
                                           Main thread, with the lock of ctl */
+    uint8_t                    is_late; /* Its port was not active when its interfaces
+                                          were opened. With the lock of ctl */
 };
 
 /* What the inner interfaces call; the argument is the uct_varuna_lane_iface_t. */
@@ -193,6 +196,12 @@ static inline const uct_varuna_set_t *
 uct_varuna_link_set(const uct_varuna_iface_t *iface, unsigned link)
 {
     return iface->links[link].set;
+}
+
+/** @return Bytes of the primary's device address that UCP tells peers. */
+static inline size_t uct_varuna_iface_outer_len(const uct_varuna_iface_t *iface)
+{
+    return ucs_min(iface->links[0].device_addr_len, iface->attr.device_addr_len);
 }
 
 /** @return The lane of a link whose endpoints are connected. */

@@ -34,19 +34,14 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "Network devices to use as links, in order of priority: the first one is\n"
      "the primary, the others take over when it fails. The k-th link of a host\n"
      "must reach the k-th link of every other host. Only ports on which both\n"
-     "rc_mlx5 and dc_mlx5 work can be links, at most 8.\n"
+     "rc_mlx5 and dc_mlx5 work can be links, at most 8. One that is down becomes\n"
+     "a link when it comes up; one that does not exist is a warning.\n"
      " - <device>:<port> - This port (e.g. mlx5_0:1).\n"
      " - <device>        - All ports of this device (e.g. mlx5_0).\n"
      " - all             - All ports that are not named before it, in order of\n"
      "                     their names.\n"
      " - file:<path>     - The links that this file lists; see TUNING.md.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
-
-    {"PORT_WAIT", "0",
-     "Wait at most this time, in total, for ports that are down when the memory\n"
-     "domain is opened. A port that is still down then does not become a link\n"
-     "later. Use it if links flap.",
-     ucs_offsetof(uct_varuna_md_config_t, port_wait), UCS_CONFIG_TYPE_TIME},
 
     {"ATOMIC_MODE", "proxy",
      "How atomics on the memory of this process and of its peers are executed.\n"
@@ -192,7 +187,8 @@ static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
     unsigned i;
 
     for (i = 0; i < num_nics; ++i) {
-        if (nics[i].md_attr.rkey_packed_size != UCT_VARUNA_INNER_KEY_SIZE) {
+        if (!nics[i].is_missing &&
+            (nics[i].md_attr.rkey_packed_size != UCT_VARUNA_INNER_KEY_SIZE)) {
             ucs_error("%s packs remote keys in %zu bytes, this UCX is not "
                       "supported (expected %zu)", nics[i].md_name,
                       nics[i].md_attr.rkey_packed_size,
@@ -205,8 +201,8 @@ static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
 
 /* Choose links as the file says; primaries come first. */
 static ucs_status_t
-uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
-                          unsigned num_nics, const char *path, unsigned *links,
+uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t **nics_p,
+                          unsigned *num_nics_p, const char *path, unsigned *links,
                           unsigned *num_links_p)
 {
     char where[UCT_VARUNA_LINKS_FILE_MAX][UCT_VARUNA_LINKS_FILE_MAX_WHERE];
@@ -226,8 +222,13 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
     for (i = 0; i < file.num_entries; ++i) {
         entry = &file.entries[i];
         if (entry->role == UCT_VARUNA_LINK_ROLE_DISABLED) {
-            uct_varuna_nics_disable(nics, num_nics, entry->name);
+            uct_varuna_nics_disable(*nics_p, *num_nics_p, entry->name);
             continue;
+        }
+
+        status = uct_varuna_nics_add_missing(nics_p, num_nics_p, entry->name);
+        if (status != UCS_OK) {
+            return status;
         }
 
         ucs_snprintf_safe(where[i], sizeof(where[i]), "%s:%u", path,
@@ -237,31 +238,22 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t *nics,
         num_primaries      += (entry->role == UCT_VARUNA_LINK_ROLE_PRIMARY);
     }
 
-    if (num_primaries > 0) {
-        /* Their number of ports is known only when they are chosen */
-        status = uct_varuna_nics_select(nics, num_nics, names, num_primaries,
-                                        wheres, links, &md->num_primaries);
-        for (i = 0; i < num_nics; ++i) {
-            nics[i].is_link = 0;
-        }
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
+    md->num_primaries        = uct_varuna_nics_count(*nics_p, *num_nics_p, names,
+                                                     num_primaries);
     md->return_policy.is_set = file.has_return;
     md->return_policy.delay  = isinf(file.return_delay) ? UCS_TIME_INFINITY :
                                ucs_time_from_sec(file.return_delay);
-    return uct_varuna_nics_select(nics, num_nics, names, num_names, wheres,
+    return uct_varuna_nics_select(*nics_p, *num_nics_p, names, num_names, wheres,
                                   links, num_links_p);
 }
 
 static ucs_status_t
 uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
-                     uct_varuna_nic_t *nics, unsigned num_nics, unsigned *links,
-                     unsigned *num_links_p)
+                     uct_varuna_nic_t **nics_p, unsigned *num_nics_p,
+                     unsigned *links, unsigned *num_links_p)
 {
     const size_t prefix_length = strlen(UCT_VARUNA_LINKS_FILE_PREFIX);
+    ucs_status_t status;
     unsigned i;
 
     for (i = 0; i < config->links.count; ++i) {
@@ -276,14 +268,37 @@ uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
             return UCS_ERR_INVALID_PARAM;
         }
 
-        return uct_varuna_md_select_file(md, nics, num_nics,
+        return uct_varuna_md_select_file(md, nics_p, num_nics_p,
                                          config->links.names[i] + prefix_length,
                                          links, num_links_p);
     }
 
-    return uct_varuna_nics_select(nics, num_nics, config->links.names,
+    for (i = 0; i < config->links.count; ++i) {
+        status = uct_varuna_nics_add_missing(nics_p, num_nics_p,
+                                             config->links.names[i]);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return uct_varuna_nics_select(*nics_p, *num_nics_p, config->links.names,
                                   config->links.count, NULL, links,
                                   num_links_p);
+}
+
+/* Without a port that is up there is no transport, so that UCP chooses another one. */
+static int uct_varuna_md_any_is_up(const uct_varuna_nic_t *nics,
+                                   const unsigned *links, unsigned num_links)
+{
+    unsigned i;
+
+    for (i = 0; i < num_links; ++i) {
+        if (!nics[links[i]].was_down) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 /* Open all NICs, choose links. */
@@ -296,7 +311,7 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
     uct_varuna_nic_t *nics;
     ucs_status_t status;
 
-    status = uct_varuna_nics_open(md->ib, config->port_wait, &nics, &num_nics);
+    status = uct_varuna_nics_open(md->ib, &nics, &num_nics);
     if (status != UCS_OK) {
         return status;
     }
@@ -307,15 +322,15 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
     }
 
     md->num_primaries = 0;
-    status = uct_varuna_md_select(md, config, nics, num_nics, links,
+    status = uct_varuna_md_select(md, config, &nics, &num_nics, links,
                                   &num_links);
     if (status != UCS_OK) {
         goto out_close;
     }
 
-    if (num_links == 0) {
+    if (!uct_varuna_md_any_is_up(nics, links, num_links)) {
         ucs_debug("there is no port with " UCT_VARUNA_RC_TL " and "
-                  UCT_VARUNA_DC_TL);
+                  UCT_VARUNA_DC_TL " that is up");
         status = UCS_ERR_NO_DEVICE;
         goto out_close;
     }

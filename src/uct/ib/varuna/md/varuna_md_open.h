@@ -16,7 +16,6 @@
 typedef struct uct_varuna_md_config {
     uct_md_config_t            super;
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
-    double                     port_wait;       /* Seconds */
     unsigned                   atomic_mode;
     int                        dmabuf;
 } uct_varuna_md_config_t;

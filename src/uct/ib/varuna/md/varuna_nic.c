@@ -10,28 +10,27 @@
 
 #include "varuna_nic.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/compiler.h>
 #include <ucs/sys/string.h>
-#include <ucs/time/time.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define UCT_VARUNA_LINKS_ALL    "all"
 #define UCT_VARUNA_LINKS_ENV    "UCX_" UCT_VARUNA_CONFIG_PREFIX "LINKS"
 
-/* How often a device is opened while its port is waited for */
-#define UCT_VARUNA_PORT_POLL    5000 /* microseconds */
+/* Missing ones are reported of so many: there can't be more links than 8 */
+#define UCT_VARUNA_LINKS_MAX_NAMES 64
 
 /* Growing list of NICs */
 typedef struct {
     uct_varuna_nic_t *nics;
     unsigned         num_nics;
-    ucs_time_t       wait_until;    /* For ports which are down */
 } uct_varuna_nic_list_t;
 
 
@@ -44,11 +43,9 @@ static int uct_varuna_nic_compare(const void *a, const void *b)
     return strverscmp(nic_a->dev_name, nic_b->dev_name);
 }
 
-static ucs_status_t
-uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
-                           const char *md_name, const uct_md_attr_t *md_attr,
-                           const uct_tl_resource_desc_t *tl_resource,
-                           const uct_varuna_set_t *set)
+/* @return A new one, all zeros but for its name; NULL if there is no memory. */
+static uct_varuna_nic_t *
+uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, const char *dev_name)
 {
     uct_varuna_nic_t *nics, *nic;
 
@@ -56,25 +53,37 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, uct_md_h md,
                        "varuna_nics");
     if (nics == NULL) {
         ucs_error("failed to allocate a list of %u NICs", list->num_nics + 1);
+        return NULL;
+    }
+
+    list->nics = nics;
+    nic        = &nics[list->num_nics++];
+    memset(nic, 0, sizeof(*nic));
+    ucs_strncpy_zero(nic->dev_name, dev_name, sizeof(nic->dev_name));
+    return nic;
+}
+
+static ucs_status_t
+uct_varuna_nic_list_append_port(uct_varuna_nic_list_t *list, uct_md_h md,
+                                const char *md_name, const uct_md_attr_t *md_attr,
+                                const uct_tl_resource_desc_t *tl_resource,
+                                const uct_varuna_set_t *set, uint64_t ports_down)
+{
+    uct_varuna_nic_t *nic;
+    uint8_t port_num;
+
+    nic = uct_varuna_nic_list_append(list, tl_resource->dev_name);
+    if (nic == NULL) {
         return UCS_ERR_NO_MEMORY;
     }
 
-    nic             = &nics[list->num_nics];
+    port_num        = uct_varuna_mlx5_port_num(nic->dev_name);
     nic->md         = md;
     nic->set        = set;
     nic->md_attr    = *md_attr;
     nic->sys_device = tl_resource->sys_device;
-    nic->is_link    = 0;
-    nic->is_disabled = 0;
-    nic->order_is_logged = 0;
-    nic->is_dead    = 0;
-    nic->spare      = NULL;
+    nic->was_down   = !!(ports_down & UCS_BIT(port_num));
     ucs_strncpy_zero(nic->md_name, md_name, sizeof(nic->md_name));
-    ucs_strncpy_zero(nic->dev_name, tl_resource->dev_name,
-                     sizeof(nic->dev_name));
-
-    list->nics = nics;
-    ++list->num_nics;
     return UCS_OK;
 }
 
@@ -124,9 +133,11 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     const uct_varuna_set_t *set;
     unsigned i, num_resources;
     uct_md_attr_t md_attr;
+    uint64_t ports_down;
     ucs_status_t status;
 
-    status = uct_varuna_compat_md_query(md, &md_attr);
+    ports_down = uct_varuna_mlx5_ports_keep(md);
+    status     = uct_varuna_compat_md_query(md, &md_attr);
     if (status != UCS_OK) {
         return status;
     }
@@ -139,8 +150,8 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     for (i = 0; (i < num_resources) && (status == UCS_OK); ++i) {
         set = uct_varuna_set_of(resources, num_resources, &resources[i]);
         if (set != NULL) {
-            status = uct_varuna_nic_list_append(list, md, md_name, &md_attr,
-                                                &resources[i], set);
+            status = uct_varuna_nic_list_append_port(list, md, md_name, &md_attr,
+                                                     &resources[i], set, ports_down);
         }
     }
 
@@ -167,10 +178,9 @@ static ucs_status_t uct_varuna_nic_override(const char *md_name,
     return status;
 }
 
-/* Open one memory domain, and append its ports. UCX lists the ports as they were when
- * the device was opened, without those that were down. */
+/* Open one memory domain, and append its ports. */
 static ucs_status_t
-uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
+uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
                            const char *md_name)
 {
     unsigned num_before = list->num_nics;
@@ -201,23 +211,6 @@ uct_varuna_nic_list_try_md(uct_varuna_nic_list_t *list, uct_component_h ib,
         uct_md_close(md);
     }
     return status;
-}
-
-static ucs_status_t
-uct_varuna_nic_list_open_md(uct_varuna_nic_list_t *list, uct_component_h ib,
-                            const char *md_name)
-{
-    unsigned num_before = list->num_nics;
-    ucs_status_t status;
-
-    for (;;) {
-        status = uct_varuna_nic_list_try_md(list, ib, md_name);
-        if ((status != UCS_OK) || (list->num_nics > num_before) ||
-            (ucs_get_time() >= list->wait_until)) {
-            return status;
-        }
-        usleep(UCT_VARUNA_PORT_POLL);
-    }
 }
 
 static ucs_status_t
@@ -253,14 +246,19 @@ uct_varuna_nic_list_open_all(uct_varuna_nic_list_t *list, uct_component_h ib)
     return status;
 }
 
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
-                                  uct_varuna_nic_t **nics_p,
+static void uct_varuna_nics_sort(uct_varuna_nic_t *nics, unsigned num_nics)
+{
+    if (num_nics > 0) {
+        qsort(nics, num_nics, sizeof(*nics), uct_varuna_nic_compare);
+    }
+}
+
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p)
 {
     uct_varuna_nic_list_t list = {NULL, 0};
     ucs_status_t status;
 
-    list.wait_until = ucs_get_time() + ucs_time_from_sec(port_wait);
     status = uct_varuna_nic_list_open_all(&list, ib);
     if (status != UCS_OK) {
         uct_varuna_nics_close_unused(list.nics, list.num_nics);
@@ -268,11 +266,7 @@ ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
         return status;
     }
 
-    if (list.num_nics > 0) {
-        qsort(list.nics, list.num_nics, sizeof(*list.nics),
-              uct_varuna_nic_compare);
-    }
-
+    uct_varuna_nics_sort(list.nics, list.num_nics);
     *nics_p     = list.nics;
     *num_nics_p = list.num_nics;
     return UCS_OK;
@@ -309,16 +303,20 @@ void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics)
     }
 }
 
+/* @return The name without our own prefix */
+static const char *uct_varuna_nic_inner_name(const char *name)
+{
+    const size_t length = strlen(UCT_VARUNA_DEV_PREFIX);
+
+    return strncmp(name, UCT_VARUNA_DEV_PREFIX, length) ? name : (name + length);
+}
+
 static int uct_varuna_nic_matches(const uct_varuna_nic_t *nic, const char *name)
 {
-    const char prefix[] = UCT_VARUNA_DEV_PREFIX;
     const char *port;
     size_t length;
 
-    if (!strncmp(name, prefix, sizeof(prefix) - 1)) {
-        name += sizeof(prefix) - 1;
-    }
-
+    name = uct_varuna_nic_inner_name(name);
     if (!strcmp(nic->dev_name, name)) {
         return 1;
     }
@@ -333,15 +331,86 @@ static int uct_varuna_nic_matches(const uct_varuna_nic_t *nic, const char *name)
 static void uct_varuna_nics_str(const uct_varuna_nic_t *nics, unsigned num_nics,
                                 ucs_string_buffer_t *strb)
 {
+    const char *separator = "";
     unsigned i;
 
-    if (num_nics == 0) {
-        ucs_string_buffer_appendf(strb, "none");
+    for (i = 0; i < num_nics; ++i) {
+        if (!nics[i].is_missing) {
+            ucs_string_buffer_appendf(strb, "%s%s", separator, nics[i].dev_name);
+            separator = ",";
+        }
     }
 
-    for (i = 0; i < num_nics; ++i) {
-        ucs_string_buffer_appendf(strb, "%s%s", (i == 0) ? "" : ",",
-                                  nics[i].dev_name);
+    if (*separator == '\0') {
+        ucs_string_buffer_appendf(strb, "none");
+    }
+}
+
+ucs_status_t uct_varuna_nics_add_missing(uct_varuna_nic_t **nics_p,
+                                         unsigned *num_nics_p, const char *name)
+{
+    uct_varuna_nic_list_t list = {*nics_p, *num_nics_p};
+    char dev_name[UCT_DEVICE_NAME_MAX];
+    uct_varuna_nic_t *nic;
+    unsigned i;
+
+    if (!strcmp(name, UCT_VARUNA_LINKS_ALL)) {
+        return UCS_OK;
+    }
+
+    for (i = 0; i < list.num_nics; ++i) {
+        if (uct_varuna_nic_matches(&list.nics[i], name)) {
+            return UCS_OK;
+        }
+    }
+
+    name = uct_varuna_nic_inner_name(name);
+    ucs_snprintf_zero(dev_name, sizeof(dev_name), "%s%s", name,
+                      (strchr(name, ':') == NULL) ? ":1" : "");
+    nic = uct_varuna_nic_list_append(&list, dev_name);
+    if (nic == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    nic->is_missing = 1;
+    uct_varuna_nics_sort(list.nics, list.num_nics);
+    *nics_p     = list.nics;
+    *num_nics_p = list.num_nics;
+    return UCS_OK;
+}
+
+/* Every memory domain of a process has the same names: one warning for each is enough. */
+static int uct_varuna_nics_is_news(const char *name)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char known[UCT_VARUNA_MAX_LINKS][UCT_DEVICE_NAME_MAX];
+    static unsigned num_known = 0;
+    unsigned i;
+
+    pthread_mutex_lock(&lock);
+    for (i = 0; (i < num_known) && strcmp(known[i], name); ++i);
+    if ((i == num_known) && (num_known < UCT_VARUNA_MAX_LINKS)) {
+        ucs_strncpy_zero(known[num_known++], name, sizeof(known[0]));
+        i = UCT_VARUNA_MAX_LINKS;
+    }
+    pthread_mutex_unlock(&lock);
+    return i == UCT_VARUNA_MAX_LINKS;
+}
+
+/* No NIC has this name. */
+static void uct_varuna_nics_report_missing(const uct_varuna_nic_t *nics,
+                                           unsigned num_nics, const char *name,
+                                           const char *where, int is_error)
+{
+    UCS_STRING_BUFFER_ONSTACK(strb, 512);
+
+    if (is_error || uct_varuna_nics_is_news(name)) {
+        uct_varuna_nics_str(nics, num_nics, &strb);
+        ucs_log(is_error ? UCS_LOG_LEVEL_ERROR : UCS_LOG_LEVEL_WARN,
+                "%s: there is no port '%s' with " UCT_VARUNA_RC_TL " and "
+                UCT_VARUNA_DC_TL " (there are: %s)%s", where, name,
+                ucs_string_buffer_cstr(&strb),
+                is_error ? "" : ": it is not used until the process starts again");
     }
 }
 
@@ -372,18 +441,18 @@ uct_varuna_nics_select_one(uct_varuna_nic_t *nics, unsigned num_nics,
     return UCS_OK;
 }
 
+/* @return UCS_ERR_NO_DEVICE if there is none of this name, which is not logged. */
 static ucs_status_t
 uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
                             const char *name, const char *where,
                             unsigned *links, unsigned *num_links_p)
 {
     unsigned num_found = 0;
-    UCS_STRING_BUFFER_ONSTACK(strb, 512);
     ucs_status_t status;
     unsigned i;
 
     for (i = 0; i < num_nics; ++i) {
-        if (!uct_varuna_nic_matches(&nics[i], name)) {
+        if (nics[i].is_missing || !uct_varuna_nic_matches(&nics[i], name)) {
             continue;
         }
 
@@ -395,26 +464,36 @@ uct_varuna_nics_select_name(uct_varuna_nic_t *nics, unsigned num_nics,
         }
     }
 
-    if (num_found == 0) {
-        uct_varuna_nics_str(nics, num_nics, &strb);
-        ucs_error("%s: there is no port '%s' with "
-                  UCT_VARUNA_RC_TL " and " UCT_VARUNA_DC_TL " (there are: %s)",
-                  where, name, ucs_string_buffer_cstr(&strb));
-        return UCS_ERR_NO_DEVICE;
-    }
-
-    return UCS_OK;
+    return (num_found == 0) ? UCS_ERR_NO_DEVICE : UCS_OK;
 }
 
-/* Make the other NICs links, as far as possible. */
+/* @return Number of NICs that "all" means. */
+static unsigned uct_varuna_nics_count_rest(const uct_varuna_nic_t *nics,
+                                           unsigned num_nics)
+{
+    unsigned count = 0;
+    unsigned i;
+
+    for (i = 0; i < num_nics; ++i) {
+        count += !nics[i].is_link && !nics[i].is_disabled && !nics[i].is_missing;
+    }
+
+    return count;
+}
+
+/* Make the other NICs links, as far as possible. If there are too many, those whose
+ * ports are down have no cable. */
 static void uct_varuna_nics_select_rest(uct_varuna_nic_t *nics,
                                         unsigned num_nics, unsigned *links,
                                         unsigned *num_links_p)
 {
+    int are_few = (*num_links_p + uct_varuna_nics_count_rest(nics, num_nics)) <=
+                  UCT_VARUNA_MAX_LINKS;
     unsigned i;
 
     for (i = 0; i < num_nics; ++i) {
-        if (nics[i].is_link || nics[i].is_disabled) {
+        if (nics[i].is_link || nics[i].is_disabled || nics[i].is_missing ||
+            (nics[i].was_down && !are_few)) {
             continue;
         }
 
@@ -441,12 +520,34 @@ void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
     }
 }
 
+unsigned uct_varuna_nics_count(const uct_varuna_nic_t *nics, unsigned num_nics,
+                               char **names, unsigned num_names)
+{
+    unsigned count = 0;
+    unsigned i, name;
+
+    for (i = 0; i < num_nics; ++i) {
+        for (name = 0; name < num_names; ++name) {
+            if (!nics[i].is_missing &&
+                (uct_varuna_nic_matches(&nics[i], names[name]) ||
+                 (!strcmp(names[name], UCT_VARUNA_LINKS_ALL) &&
+                  !nics[i].is_disabled))) {
+                ++count;
+                break;
+            }
+        }
+    }
+
+    return count;
+}
+
 ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
                                     char **names, unsigned num_names,
                                     char **wheres,
                                     unsigned *links, unsigned *num_links_p)
 {
     unsigned num_links = 0;
+    uint64_t missing   = 0;
     UCS_STRING_BUFFER_ONSTACK(strb, 512);
     ucs_status_t status;
     unsigned i;
@@ -468,8 +569,20 @@ ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
                                              (wheres == NULL) ?
                                              UCT_VARUNA_LINKS_ENV : wheres[i],
                                              links, &num_links);
-        if (status != UCS_OK) {
+        if (status == UCS_ERR_NO_DEVICE) {
+            missing |= (i < UCT_VARUNA_LINKS_MAX_NAMES) ? UCS_BIT(i) : 0;
+        } else if (status != UCS_OK) {
             return status;
+        }
+    }
+
+    ucs_for_each_bit(i, missing) {
+        uct_varuna_nics_report_missing(nics, num_nics, names[i],
+                                       (wheres == NULL) ?
+                                       UCT_VARUNA_LINKS_ENV : wheres[i],
+                                       num_links == 0);
+        if (num_links == 0) {
+            return UCS_ERR_NO_DEVICE;
         }
     }
 

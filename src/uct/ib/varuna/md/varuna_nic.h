@@ -21,6 +21,8 @@ typedef struct uct_varuna_nic {
     char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     ucs_sys_device_t           sys_device;
     int                        is_link;   /* It was chosen */
+    int                        is_missing; /* Named, and not there: it keeps its place */
+    int                        was_down;  /* When the memory domain was opened */
     int                        is_dead;   /* It registers nothing any more */
     uct_mem_h                  spare;     /* Used in place of what a dead NIC could
                                              not register; NULL: not created yet */
@@ -29,19 +31,29 @@ typedef struct uct_varuna_nic {
 } uct_varuna_nic_t;
 
 /**
- * Open the memory domains of all devices which have ports that can be links. A
- * device which can't be opened is left out, as UCX itself does.
+ * Open the memory domains of all devices which have ports that can be links, whether
+ * they are up or not: the numbers of ports must not depend on that. A device which can't
+ * be opened is left out, as UCX itself does.
  *
  * @param [in]  ib          Inner component.
- * @param [in]  port_wait   Seconds to wait for ports which are down.
  * @param [out] nics_p      Ports by name in natural order. To be released by
  *                          ucs_free(), the memory domains by
  *                          uct_varuna_nics_close_unused().
  * @param [out] num_nics_p  Their number, may be 0.
  */
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, double port_wait,
-                                  uct_varuna_nic_t **nics_p,
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p);
+
+/**
+ * Add a port that a name calls for and that is not there, so that the others have the
+ * numbers that they have on other hosts. It can't be chosen.
+ *
+ * @param [in,out] nics_p      All NICs.
+ * @param [in,out] num_nics_p  Their number.
+ * @param [in]     name        As for uct_varuna_nics_select().
+ */
+ucs_status_t uct_varuna_nics_add_missing(uct_varuna_nic_t **nics_p,
+                                         unsigned *num_nics_p, const char *name);
 
 /**
  * Close the memory domains which no link uses.
@@ -56,9 +68,14 @@ void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics);
 void uct_varuna_nics_disable(uct_varuna_nic_t *nics, unsigned num_nics,
                              const char *name);
 
+/** @return How many ports these names mean, as for uct_varuna_nics_select(). */
+unsigned uct_varuna_nics_count(const uct_varuna_nic_t *nics, unsigned num_nics,
+                               char **names, unsigned num_names);
+
 /**
- * Choose links by name, as in UCX_RC_VARUNA_LINKS. A name which is unknown or
- * occurs twice is an error, whose message lists what there is.
+ * Choose links by name, as in UCX_RC_VARUNA_LINKS. A name which is unknown is a warning,
+ * once in a process; one that occurs twice, or if none is known, is an error. The message
+ * lists what there is.
  *
  * @param [in,out] nics         All NICs; is_link is set for those chosen.
  * @param [in]     num_nics     Their number.

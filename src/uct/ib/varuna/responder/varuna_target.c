@@ -23,6 +23,7 @@
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_fence.h"
 #include "varuna_target.h"
@@ -255,6 +256,7 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
         return;
     }
 
+    uct_varuna_ports_greet(resp->ctl, peer, uct_varuna_peer_reply_link(peer, link));
     uct_varuna_target_reply_open(resp, link, hdr, target);
 }
 

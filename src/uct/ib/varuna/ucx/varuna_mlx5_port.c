@@ -13,15 +13,7 @@
 #include <uct/ib/base/ib_iface.h>
 #include <uct/ib/mlx5/ib_mlx5.h>
 #include <ucs/debug/assert.h>
-#include <stdlib.h>
 #include <string.h>
-
-uint8_t uct_varuna_mlx5_port_num(const char *dev_name)
-{
-    const char *colon = strrchr(dev_name, ':');
-
-    return (colon == NULL) ? 1 : atoi(colon + 1);
-}
 
 double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name)
 {
@@ -33,8 +25,48 @@ double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name)
         return UCT_VARUNA_LIFETIME_UNKNOWN;
     }
 
+    if (attr.state != IBV_PORT_ACTIVE) {
+        return UCT_VARUNA_LIFETIME_UNKNOWN; /* The subnet manager has not set it yet */
+    }
+
     return uct_varuna_lifetime(attr.link_layer != IBV_LINK_LAYER_ETHERNET,
                                attr.subnet_timeout);
+}
+
+uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
+{
+    uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    uint64_t down        = 0;
+    struct ibv_port_attr *attr;
+    uint8_t i, port_num;
+
+    for (i = 0; i < dev->num_ports; ++i) {
+        port_num = dev->first_port + i;
+        attr     = uct_ib_device_port_attr(dev, port_num);
+        if (attr->state != IBV_PORT_ACTIVE) {
+            attr->state = IBV_PORT_ACTIVE;
+            down       |= UCS_BIT(port_num);
+        }
+    }
+
+    return down;
+}
+
+int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name)
+{
+    uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    uint8_t port_num     = uct_varuna_mlx5_port_num(dev_name);
+    struct ibv_port_attr now;
+    int is_active;
+
+    if (ibv_query_port(dev->ibv_context, port_num, &now) != 0) {
+        return 1; /* Whoever uses it finds out */
+    }
+
+    is_active                               = (now.state == IBV_PORT_ACTIVE);
+    now.state                               = IBV_PORT_ACTIVE;
+    *uct_ib_device_port_attr(dev, port_num) = now;
+    return is_active;
 }
 
 void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr)
@@ -45,6 +77,7 @@ void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr)
 
     UCS_STATIC_ASSERT(sizeof(addr->gid) == sizeof(iface->gid_info.gid));
     addr->lid       = attr->lid;
+    addr->mtu       = attr->active_mtu;
     addr->is_ib     = (attr->link_layer != IBV_LINK_LAYER_ETHERNET);
     addr->gid_index = iface->gid_info.gid_index;
     memcpy(addr->gid, &iface->gid_info.gid, sizeof(addr->gid));
@@ -73,7 +106,7 @@ uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr
         return UCT_VARUNA_ADDR_UNKNOWN;
     }
 
-    if ((!addr->is_ib || (attr.lid == addr->lid)) &&
+    if ((!addr->is_ib || (attr.lid == addr->lid)) && (attr.active_mtu == addr->mtu) &&
         uct_varuna_mlx5_has_gid(context, port_num, addr->gid_index, addr->gid)) {
         return UCT_VARUNA_ADDR_SAME;
     }
@@ -102,8 +135,9 @@ void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
 
     /* UCX has asked when it opened the device, and all of its interfaces tell that */
     if (ibv_query_port(dev->ibv_context, port_num, &now) == 0) {
-        attr->lid    = now.lid;
-        attr->sm_lid = now.sm_lid;
+        attr->lid        = now.lid;
+        attr->sm_lid     = now.sm_lid;
+        attr->active_mtu = now.active_mtu;
     }
 
     if (ibv_query_gid(dev->ibv_context, port_num, iface->gid_info.gid_index, &gid) ==
@@ -114,6 +148,10 @@ void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
 
 void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other)
 {
-    ucs_derived_of(inner, uct_ib_iface_t)->gid_info =
-            ucs_derived_of(other, uct_ib_iface_t)->gid_info;
+    uct_ib_iface_t *iface       = ucs_derived_of(inner, uct_ib_iface_t);
+    const uct_ib_iface_t *newer = ucs_derived_of(other, uct_ib_iface_t);
+
+    iface->gid_info        = newer->gid_info;
+    iface->addr_size       = newer->addr_size;
+    iface->config.path_mtu = newer->config.path_mtu;
 }

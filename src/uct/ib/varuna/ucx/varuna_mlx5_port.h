@@ -9,9 +9,16 @@
 
 #include <uct/api/uct.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /** @return The port's number on its device, the last one in "mlx5_0:1". */
-uint8_t uct_varuna_mlx5_port_num(const char *dev_name);
+static inline uint8_t uct_varuna_mlx5_port_num(const char *dev_name)
+{
+    const char *colon = strrchr(dev_name, ':');
+
+    return (colon == NULL) ? 1 : atoi(colon + 1);
+}
 
 /**
  * @param [in] md        Memory domain of ib.
@@ -23,10 +30,25 @@ uint8_t uct_varuna_mlx5_port_num(const char *dev_name);
  */
 double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name);
 
+/**
+ * Let UCX list, and open, those ports of a device, too, that are not active. UCX has asked
+ * when it opened the device, and leaves them out.
+ *
+ * @param [in] md  Memory domain of ib.
+ *
+ * @return Bit map of the port numbers that were not active.
+ */
+uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md);
+
+/** Ask again what UCX knows of a port. To be called before an interface is opened on it.
+ *  @return Nonzero if the port is active. */
+int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name);
+
 /* What peers know a port by, and what its queue pairs were made with */
 typedef struct uct_varuna_mlx5_addr {
     uint16_t                   lid;
     uint8_t                    is_ib;
+    uint8_t                    mtu;
     uint8_t                    gid_index;
     uint8_t                    gid[16];
 } uct_varuna_mlx5_addr_t;
@@ -50,8 +72,8 @@ uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr
  *  pairs don't depend on it. */
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner);
 
-/** Ethernet: let queue pairs that will be connected on @a inner use the GID of
- *  @a other, which was opened later. */
+/** Let queue pairs that will be connected on @a inner use the GID and the MTU of @a other,
+ *  which was opened later. */
 void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other);
 
 #endif

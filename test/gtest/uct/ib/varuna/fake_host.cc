@@ -101,6 +101,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
 
         iface()->links[link].device_addr     = (uct_device_addr_t*)m_addrs[link].data();
         iface()->links[link].device_addr_len = m_addrs[link].size();
+        iface()->attr.device_addr_len      = m_addrs[0].size();
         m_ctl.links[link].addr               = (uct_iface_addr_t*)ctl_addr;
     }
 }

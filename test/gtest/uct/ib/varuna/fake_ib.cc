@@ -220,6 +220,14 @@ fake_md_open(uct_component_t *component, const char *md_name,
     return UCS_ERR_IO_ERROR;
 }
 
+extern "C" uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
+{
+    fake_ib::device *device = find_device(md);
+
+    device->are_kept = true;
+    return device->ports_down;
+}
+
 static ucs_status_t query_ports(uct_md_h md, bool is_dc,
                                 uct_tl_device_resource_t **devices_p,
                                 unsigned *num_p)
@@ -231,6 +239,7 @@ static ucs_status_t query_ports(uct_md_h md, bool is_dc,
         return UCS_ERR_NO_DEVICE;
     }
 
+    EXPECT_TRUE(device->are_kept);
     devices = (uct_tl_device_resource_t*)
             ucs_calloc(device->num_ports, sizeof(*devices), "fake_ib");
     for (unsigned i = 0; i < device->num_ports; ++i) {
@@ -261,7 +270,7 @@ fake_ib::device::device(const std::string &_name, unsigned _num_ports) :
     name(_name), num_ports(_num_ports), has_dc(true), can_open(true),
     md_flags(UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY |
              UCT_MD_FLAG_ADVISE | UCT_MD_FLAG_INVALIDATE),
-    max_reg(SIZE_MAX)
+    max_reg(SIZE_MAX), ports_down(0), are_kept(false)
 {
 }
 

@@ -24,6 +24,8 @@ public:
         bool        can_open;
         uint64_t    md_flags;
         size_t      max_reg;
+        uint64_t    ports_down; /* By port number */
+        bool        are_kept;   /* Ports that are down are listed, too */
 
         device(const std::string &_name, unsigned _num_ports = 1);
     };

@@ -20,6 +20,7 @@ extern "C" {
 unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
 uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+int fake_lane::port_is_active                      = 1;
 
 static fake_lane::ep *fake_ep(uct_ep_h tl_ep)
 {
@@ -403,6 +404,11 @@ uct_varuna_mlx5_addr_state_t
 uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr)
 {
     return fake_lane::addr_state;
+}
+
+int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name)
+{
+    return fake_lane::port_is_active;
 }
 
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)

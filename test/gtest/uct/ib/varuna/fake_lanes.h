@@ -112,6 +112,7 @@ public:
     static unsigned           num_mrs;
     static ucs_status_t       mr_status;
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
+    static int port_is_active;                     /* ... when it is opened */
 
 private:
     void finish(const std::string *memory, ucs_status_t status);

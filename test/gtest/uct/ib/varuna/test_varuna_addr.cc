@@ -49,6 +49,7 @@ protected:
             own->nic                      = num_links - link - 1;
             own->device_addr              = (uct_device_addr_t*)&device_addrs[link][0];
             own->device_addr_len          = DEVICE_LEN;
+            host->iface()->attr.device_addr_len = DEVICE_LEN;
             ctl_link->addr                = (uct_iface_addr_t*)&ctl_addrs[link][0];
             ctl_link->attr.iface_addr_len = CTL_LEN;
         }

@@ -72,12 +72,69 @@ UCS_TEST_F(test_varuna_md, links_any_of_too_many_nics) {
 
 UCS_TEST_F(test_varuna_md, links_unknown_name) {
     add_many(2);
-    open_fails({"mlx5_0", "mlx5_7:1"}, UCS_ERR_NO_DEVICE,
+    open_fails({"mlx5_7:1"}, UCS_ERR_NO_DEVICE,
                "no port 'mlx5_7:1' with rc_mlx5 and dc_mlx5 (there are: "
                "mlx5_0:1,mlx5_1:1)");
     open_fails({"mlx5"}, UCS_ERR_NO_DEVICE, "no port 'mlx5'");
     open_fails({"mlx5_0:"}, UCS_ERR_NO_DEVICE, "no port 'mlx5_0:'");
     open_fails({""}, UCS_ERR_NO_DEVICE, "no port ''");
+}
+
+/* It keeps its place, so that the others have the same numbers as elsewhere */
+UCS_TEST_F(test_varuna_md, links_missing_name) {
+    add("mlx5_1");
+    add("mlx5_3");
+    for (unsigned i = 0; i < 3; ++i) {
+        scoped_log_handler slh(wrap_warns_logger);
+
+        close();
+        ASSERT_UCS_OK(open_status({"mlx5_3", "varuna_mlx5_0", "mlx5_1:1"}));
+        EXPECT_EQ("varuna_mlx5_3:1,varuna_mlx5_1:1", links());
+        EXPECT_EQ(3u, m_md->num_nics);
+        EXPECT_EQ(2u, m_md->links[0]);
+        EXPECT_EQ(1u, m_md->links[1]);
+        EXPECT_STREQ("mlx5_0:1", m_md->nics[0].dev_name);
+    }
+    ASSERT_EQ(1u, m_warnings.size()) << "one in a process";
+    EXPECT_NE(std::string::npos,
+              m_warnings[0].find("UCX_RC_VARUNA_LINKS: there is no port "
+                                 "'varuna_mlx5_0' with rc_mlx5 and dc_mlx5 (there "
+                                 "are: mlx5_1:1,mlx5_3:1)")) << m_warnings[0];
+    m_warnings.clear();
+}
+
+/* So do ports that are down, which become links when they come up */
+UCS_TEST_F(test_varuna_md, links_ports_that_are_down) {
+    uct_mem_h memh;
+
+    add_many(3);
+    m_ib.devices[0].ports_down = UCS_BIT(1);
+    m_ib.devices[2].ports_down = UCS_BIT(2);
+    open();
+    EXPECT_EQ("varuna_mlx5_0:1,varuna_mlx5_1:1,varuna_mlx5_2:1", links());
+    EXPECT_TRUE(m_md->nics[0].was_down);
+    EXPECT_FALSE(m_md->nics[1].was_down);
+    EXPECT_FALSE(m_md->nics[2].was_down) << "another port of it";
+    ASSERT_UCS_OK(reg(&memh));
+    EXPECT_EQ(3u, m_ib.num_mems);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* UCP then chooses another transport */
+UCS_TEST_F(test_varuna_md, links_all_ports_are_down) {
+    add_many(2);
+    m_ib.devices[0].ports_down = UCS_BIT(1);
+    m_ib.devices[1].ports_down = UCS_BIT(1);
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, open_status());
+}
+
+/* Of too many, those that are up */
+UCS_TEST_F(test_varuna_md, links_too_many_ports_some_are_down) {
+    add_many(UCT_VARUNA_MAX_LINKS + 1);
+    m_ib.devices[2].ports_down = UCS_BIT(1);
+    open();
+    EXPECT_EQ(unsigned(UCT_VARUNA_MAX_LINKS), m_md->num_links);
+    EXPECT_STREQ("mlx5_3:1", m_md->nics[m_md->links[2]].dev_name);
 }
 
 UCS_TEST_F(test_varuna_md, links_duplicate_name) {
