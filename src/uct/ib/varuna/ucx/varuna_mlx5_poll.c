@@ -11,7 +11,9 @@
 #include "varuna_mlx5_poll.h"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/varuna/core/varuna_def.h>
-#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  include <uct/ib/mlx5/ib_mlx5.inl>
+#else
 #  include <uct/ib/rc/accel/rc_mlx5.inl>
 #endif
 #include <ucs/type/init_once.h>
