@@ -77,6 +77,9 @@ UCS_TEST_F(test_emu_cmd, errors) {
     refuses({"up", "-n", "x", "--hosts", "two"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--links", "99"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--mtu", "1500"}, 2, "2048");
+    for (const char *topology : {"", "0", "9", "2,", "2;2", "4,4,1", "/2", "2//2"}) {
+        refuses({"up", "-n", "x", "--topology", topology}, 2, "such as \"2,2/4\"");
+    }
     refuses({"up", "-n", "x", "--speeds", "edr,fast"}, 2, "sdr, ddr, qdr");
     refuses({"up", "-n", "x", "--speeds", ""}, 2, "sdr, ddr, qdr");
     refuses({"up", "-n", "x", "--speeds",

@@ -21,6 +21,7 @@ enum {
     CTL_UP_SPEEDS,
     CTL_UP_TRACE,
     CTL_UP_SUBNET_TIMEOUT,
+    CTL_UP_TOPOLOGY,
     CTL_UP_SHARED_HCA,
     CTL_UP_NO_DEVX,
     CTL_UP_REUSE_QPNS,
@@ -41,6 +42,7 @@ static const struct option ctl_up_options[] = {
     {"speeds",     required_argument, NULL, CTL_UP_SPEEDS},
     {"trace",      required_argument, NULL, CTL_UP_TRACE},
     {"subnet-timeout", required_argument, NULL, CTL_UP_SUBNET_TIMEOUT},
+    {"topology",   required_argument, NULL, CTL_UP_TOPOLOGY},
     {"shared-hca", no_argument,       NULL, CTL_UP_SHARED_HCA},
     {"no-devx",    no_argument,       NULL, CTL_UP_NO_DEVX},
     {"reuse-qpns", no_argument,       NULL, CTL_UP_REUSE_QPNS},
@@ -137,6 +139,55 @@ static int ctl_up_parse_speeds(uint32_t *speeds)
                           " not \"%s\"", optarg);
 }
 
+/* "2,2/2,2": digits, with a separator between any two of them */
+static int ctl_up_topology_is_valid(const char *text)
+{
+    unsigned links = 0;
+
+    for (; (*text >= '1') && (*text <= '9'); ++text) {
+        links += *text - '0';
+        ++text;
+        if (*text == '\0') {
+            return links <= EMU_MAX_LINKS;
+        } else if ((*text != ',') && (*text != '/')) {
+            return 0;
+        }
+    }
+
+    return 0;
+}
+
+/* The NICs of each PCIe switch, and the switches of each root complex. Links beyond the
+ * list have switches of their own below the last root */
+static int ctl_up_parse_topology(emu_fabric_config_t *cfg)
+{
+    const char *p = optarg;
+    unsigned root = 0, number = 0, left = 0;
+    unsigned link;
+
+    if (!ctl_up_topology_is_valid(p)) {
+        return ctl_usage_fail(&ctl_verb_up, "--topology is the number of NICs at each"
+                              " PCIe switch, at most %d in all, with \",\" between"
+                              " switches and \"/\" between root complexes, such as"
+                              " \"2,2/4\", not \"%s\"", EMU_MAX_LINKS, optarg);
+    }
+
+    for (link = 0; link < EMU_MAX_LINKS; ++link) {
+        if (left == 0) {
+            root += (*p == '/');
+            p    += (*p == '/') || (*p == ',');
+            left  = (*p == '\0') ? 1 : (unsigned)(*p++ - '0');
+            ++number;
+        }
+
+        --left;
+        cfg->pci_root[link]   = root;
+        cfg->pci_switch[link] = number;
+    }
+
+    return 0;
+}
+
 static int ctl_up_parse_seed(uint64_t *seed_p)
 {
     return ctl_parse_number(optarg, 0, INT64_MAX, seed_p) ?
@@ -202,6 +253,8 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
         return ctl_up_parse_u32("subnet-timeout", 0,
                                 EMU_MAX_SUBNET_TIMEOUT,
                                 &cfg->subnet_timeout);
+    case CTL_UP_TOPOLOGY:
+        return ctl_up_parse_topology(cfg);
     case CTL_UP_SHARED_HCA:
         cfg->shared_hca = 1;
         return 0;
@@ -365,6 +418,9 @@ const ctl_verb_t ctl_verb_up = {
     "  --subnet-timeout N\n"
     "                 The subnet manager's bound of a packet's lifetime, as ports\n"
     "                 report it: 4.096 us x 2^N, from 0 to 31 (18, OpenSM's default)\n"
+    "  --topology T   How many NICs are at each PCIe switch, and how many switches\n"
+    "                 at each root complex, such as 2,2/2,2; without it, sysfs does\n"
+    "                 not show it\n"
     "  --shared-hca   All links of a host are ports of one NIC, with common\n"
     "                 atomicity; otherwise each is a separate NIC\n"
     "  --no-devx      Devices have no DEVX: programs fall back to what verbs\n"

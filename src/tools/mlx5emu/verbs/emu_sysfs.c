@@ -30,7 +30,7 @@
 #define EMU_SYSFS_BOARD_ID   "EMU0000000001"
 
 
-static void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
+void emu_sysfs_bdf(unsigned link, char *bdf, size_t max)
 {
     snprintf(bdf, max, "%04x:%02x:00.0",
              (EMU_SYSFS_FIRST_BUS + link) >> 8,
@@ -41,7 +41,7 @@ static int emu_sysfs_entry_path(const char *dir, unsigned host, unsigned link,
                                 const char *class_name, const char *name,
                                 char *path, size_t max)
 {
-    char bdf[32];
+    char bdf[EMU_SYSFS_BDF_MAX];
     int len;
 
     emu_sysfs_bdf(link, bdf, sizeof(bdf));

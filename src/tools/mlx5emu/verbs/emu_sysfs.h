@@ -19,6 +19,12 @@
 
 #include <stddef.h>
 
+#define EMU_SYSFS_BDF_MAX    32
+
+
+/** The PCI address of a NIC, the same on each host: "0000:a1:00.0". */
+void emu_sysfs_bdf(unsigned link, char *bdf, size_t max);
+
 
 /**
  * Create the directory of a fabric, if it isn't there. It appears at once with
