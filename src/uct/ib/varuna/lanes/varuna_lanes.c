@@ -8,6 +8,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_choice.h"
 #include "varuna_lanes.h"
 
 #include <ucs/arch/bitops.h>

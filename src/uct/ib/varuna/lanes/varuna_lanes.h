@@ -103,6 +103,10 @@ struct uct_varuna_iface {
     unsigned                   num_links;
     uct_varuna_link_t          links[UCT_VARUNA_MAX_LINKS]; /* By priority */
     uct_iface_attr_t           attr;          /* Minimum over all lanes */
+    struct {
+        unsigned               num;
+        uint8_t                nics[UCT_VARUNA_MAX_LINKS]; /* The nearest first */
+    } further;                                /* Not used yet. Owner: varuna_choice.c */
     size_t                     rx_headroom;   /* The user's, before AM descriptors */
     uint32_t                   foreign;       /* AMs of other ids; atomic */
 
@@ -226,15 +230,6 @@ uct_varuna_lane_order_is_certain(const uct_varuna_iface_t *iface, unsigned link,
 {
     return iface->links[link].lanes[kind].order_is_certain;
 }
-
-/**
- * Order the links: the device that was asked for is the primary, the others follow in
- * the configured order.
- *
- * @return UCS_ERR_NO_DEVICE, which is logged, if no link has that name.
- */
-ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
-                                    const char *dev_name);
 
 /** Open the inner interfaces of all links. */
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,

@@ -48,6 +48,8 @@ struct uct_varuna_md {
      * these NICs have an open md. */
     unsigned                   num_links;
     uint8_t                    links[UCT_VARUNA_MAX_LINKS];
+    unsigned                   vqp_links; /* So many of them does a vQP use at first */
+    int                        order_is_given; /* By a file: distance is of no account */
     unsigned                   num_primaries; /* The first of them are shown as
                                                  devices of the transport */
     struct {

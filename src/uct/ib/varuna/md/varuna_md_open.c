@@ -26,6 +26,9 @@
 
 #include <math.h>
 
+/* The primary and one to fall back to */
+#define UCT_VARUNA_AUTO_VQP_LINKS    2
+
 ucs_config_field_t uct_varuna_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_varuna_md_config_t, super),
      UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
@@ -58,6 +61,13 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "              result.",
      ucs_offsetof(uct_varuna_md_config_t, atomic_mode),
      UCS_CONFIG_TYPE_ENUM(uct_varuna_atomic_mode_names)},
+
+    {"VQP_LINKS", "inf",
+     "Number of links that a vQP uses: its device's and the nearest others, by\n"
+     "UCX's topology.\n"
+     " - auto - 2 of the links that LINKS=all finds; all that are named.\n"
+     " - inf  - All links, from the beginning.",
+     ucs_offsetof(uct_varuna_md_config_t, vqp_links), UCS_CONFIG_TYPE_ULUNITS},
 
     {"DMABUF", "n",
      "Register the memory of GPUs, by its dmabuf, with UCX 1.14 or later. By\n"
@@ -247,6 +257,31 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t **nics_p,
                                   links, num_links_p);
 }
 
+/* Links that a vQP does not use at first cost it nothing; named ones are all wanted. */
+static ucs_status_t
+uct_varuna_md_set_vqp_links(uct_varuna_md_t *md, const uct_varuna_md_config_t *config)
+{
+    int is_all = 0;
+    unsigned i;
+
+    for (i = 0; i < config->links.count; ++i) {
+        is_all |= !strcmp(config->links.names[i], UCT_VARUNA_LINKS_ALL);
+    }
+
+    if (config->vqp_links == 0) {
+        ucs_error("UCX_RC_VARUNA_VQP_LINKS=0: a vQP needs a link; expected a number "
+                  "from 1, auto or inf");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    if (config->vqp_links == UCS_ULUNITS_AUTO) {
+        md->vqp_links = is_all ? UCT_VARUNA_AUTO_VQP_LINKS : UCT_VARUNA_MAX_LINKS;
+    } else {
+        md->vqp_links = ucs_min(config->vqp_links, UCT_VARUNA_MAX_LINKS);
+    }
+    return UCS_OK;
+}
+
 static ucs_status_t
 uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
                      uct_varuna_nic_t **nics_p, unsigned *num_nics_p,
@@ -268,6 +303,7 @@ uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
             return UCS_ERR_INVALID_PARAM;
         }
 
+        md->order_is_given = 1;
         return uct_varuna_md_select_file(md, nics_p, num_nics_p,
                                          config->links.names[i] + prefix_length,
                                          links, num_links_p);
@@ -376,8 +412,12 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     md->super.component = component;
     md->ib              = ib;
     md->atomic_mode     = (uct_varuna_atomic_mode_t)config->atomic_mode;
-    status              = uct_varuna_secret_random(&md->token_key,
-                                                   sizeof(md->token_key));
+    status              = uct_varuna_md_set_vqp_links(md, config);
+    if (status != UCS_OK) {
+        goto err_free;
+    }
+
+    status = uct_varuna_secret_random(&md->token_key, sizeof(md->token_key));
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -18,6 +18,7 @@ typedef struct uct_varuna_md_config {
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
     unsigned                   atomic_mode;
     int                        dmabuf;
+    unsigned long              vqp_links;
 } uct_varuna_md_config_t;
 
 extern ucs_config_field_t uct_varuna_md_config_table[];

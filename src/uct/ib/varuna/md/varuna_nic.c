@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UCT_VARUNA_LINKS_ALL    "all"
 #define UCT_VARUNA_LINKS_ENV    "UCX_" UCT_VARUNA_CONFIG_PREFIX "LINKS"
 
 /* Missing ones are reported of so many: there can't be more links than 8 */

@@ -10,6 +10,9 @@
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/core/varuna_set.h>
 
+/* In UCX_RC_VARUNA_LINKS: all ports that are not named */
+#define UCT_VARUNA_LINKS_ALL         "all"
+
 /* A NIC port with all transports of a set. */
 typedef struct uct_varuna_nic {
     const uct_varuna_set_t     *set;

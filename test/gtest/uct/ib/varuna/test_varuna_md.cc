@@ -38,6 +38,27 @@ UCS_TEST_F(test_varuna_md, links_all_after_a_name) {
     EXPECT_EQ("varuna_mlx5_1:1,varuna_mlx5_0:1,varuna_mlx5_2:1", links());
 }
 
+/* As UCX_RC_VARUNA_VQP_LINKS says; by default, all that are named */
+UCS_TEST_F(test_varuna_md, links_of_a_vqp) {
+    add_many(4);
+    open();
+    EXPECT_EQ(2u, m_md->vqp_links);
+    open({"mlx5_3", "all"});
+    EXPECT_EQ(2u, m_md->vqp_links);
+    open({"mlx5_3", "mlx5_0", "mlx5_1"});
+    EXPECT_LE(3u, m_md->vqp_links);
+    m_vqp_links = 3;
+    open();
+    EXPECT_EQ(3u, m_md->vqp_links);
+    m_vqp_links = UCS_ULUNITS_INF;
+    open();
+    EXPECT_EQ(unsigned(UCT_VARUNA_MAX_LINKS), m_md->vqp_links);
+    EXPECT_FALSE(m_md->order_is_given);
+    m_vqp_links = 0;
+    open_fails({"all"}, UCS_ERR_INVALID_PARAM,
+               "UCX_RC_VARUNA_VQP_LINKS=0: a vQP needs a link");
+}
+
 UCS_TEST_F(test_varuna_md, links_device_means_all_ports) {
     add("mlx5_1", 2);
     add("mlx5_11");

@@ -69,6 +69,7 @@ protected:
         config.links.count = pointers.size();
         config.atomic_mode = m_atomic_mode;
         config.dmabuf      = m_dmabuf;
+        config.vqp_links   = m_vqp_links;
 
         ucs_status_t status = uct_varuna_md_create(&m_component,
                                                    m_ib.component(), &config,
@@ -219,6 +220,7 @@ protected:
     uct_varuna_md_t  *m_md;
     unsigned         m_atomic_mode = UCT_VARUNA_ATOMIC_NATIVE;
     bool             m_dmabuf      = false;
+    unsigned long    m_vqp_links   = UCS_ULUNITS_AUTO;
     char             m_buffer[4096];
 };
 

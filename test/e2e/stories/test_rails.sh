@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# Hosts with eight NICs: two at each PCIe switch, two switches at each root complex. Which
+# links a vQP uses, what they cost, and what happens if they fail.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
+
+ucx_defaults
+export UCX_LOG_LEVEL=debug
+
+# order_of RAIL: prints the links of an interface on this NIC, by number
+order_of() {
+    load_server_start lone 8192 UCX_RC_VARUNA_LINKS="mlx5_$1:1,all"
+    load_server_stop
+    sed -n 's/.*links in order of preference: //p' server.log | sed 's/mlx5_//g; s/:1//g'
+}
+
+# order_is RAIL ORDER
+order_is() {
+    local order
+    order=$(order_of "$1")
+    [ "$order" = "$2" ] || fail "rail $1 uses the links $order, not $2"
+}
+
+test_rails_fall_back_to_the_nearest() {
+    export UCX_RC_VARUNA_VQP_LINKS=inf
+    fabric_up --links 8 --topology 2,2/2,2
+    order_is 0 '0 1 2 3 4 5 6 7'
+    order_is 3 '3 2 0 1 4 5 6 7'
+    order_is 6 '6 7 4 5 0 1 2 3'
+    fabric_down
+}
+
+# Without a topology all are equally near, and not all rails fall back to link 0
+test_rails_go_round() {
+    export UCX_RC_VARUNA_VQP_LINKS=3
+    fabric_up --links 8
+    order_is 0 '0 1 2'
+    order_is 6 "6 0 1"
+    fabric_down
+}
+
+run_tests
