@@ -44,4 +44,32 @@ test_rails_go_round() {
     fabric_down
 }
 
+# cost NICS: sets $qps and $memory (KB) to what one interface uses on a host with so many
+cost() {
+    fabric_up --links "$1" --topology 2,2/2,2
+    load_server_start lone 8192
+    qps=$("$emu" status -n "$fabric" | sed -n 's/^process .* \([0-9]*\) QPs.*/\1/p')
+    memory=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server_program/status")
+    load_server_stop
+    fabric_down
+    echo "# $1 NICs, VQP_LINKS=$UCX_RC_VARUNA_VQP_LINKS: $qps queue pairs, $memory KB"
+    [ "$qps" -gt 0 ] && [ "$memory" -gt 0 ] || fail "nothing was counted"
+}
+
+# An interface of two links costs less than twice as much on a host with eight NICs. The
+# last count shows that more links would be counted
+test_eight_nics_cost_less_than_twice_two() {
+    local qps_of_two memory_of_two
+    export UCX_RC_VARUNA_VQP_LINKS=auto
+    cost 2
+    qps_of_two=$qps
+    memory_of_two=$memory
+    cost 8
+    [ "$qps" -lt $((2 * qps_of_two)) ] || fail "too many queue pairs"
+    [ "$memory" -lt $((2 * memory_of_two)) ] || fail "too much memory"
+    UCX_RC_VARUNA_VQP_LINKS=inf
+    cost 8
+    [ "$qps" -ge $((2 * qps_of_two)) ] || fail "all links cost no more than two"
+}
+
 run_tests
