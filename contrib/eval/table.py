@@ -225,7 +225,7 @@ FIGURES = [
         [Panel('latency', STEADY, 'bytes', 'latency relative to rc_mlx5', log_x=True),
          Panel('bandwidth', STEADY, 'bytes', 'bandwidth relative to rc_mlx5', log_x=True),
          Panel('instructions', ['rc_varuna', 'rc_varuna fallback'], 'operation',
-               'instructions relative to rc_mlx5', kind='bar', levels=NOT_MINIATURE),
+               'instructions relative to rc_mlx5', kind='bar', levels=('full',)),
          Panel('microseconds', ['none'] + STEADY, 'bytes', 'us, of the emulator too',
                log_x=True, log_y=True, plotted=False),
          Panel('MB per second', ['none'] + STEADY, 'bytes', 'MB/s, of the emulator too',

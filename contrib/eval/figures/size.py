@@ -38,5 +38,5 @@ def measure(level, random, rows):
                 rows.add('microseconds', system, size, run, times[system, one][run] / 1e3)
                 rows.add('MB per second', system, size, run,
                          size * 64 * 1e3 / times[system, many][run])
-    if level != 'miniature':
+    if level == 'full':
         instructions(rows)

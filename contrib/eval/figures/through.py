@@ -2,8 +2,8 @@
 # See LICENSE for terms (BSD-3-Clause).
 """Throughput through failures (figure 12 of the paper).
 
-16 endpoints with batches of 64, each operation with a completion. The fault comes after
-600 ms; a second later the link or the NIC returns."""
+16 endpoints with batches of 64, each operation with a completion. Some time after the
+fault the link or the NIC returns."""
 
 import subprocess
 import time
@@ -19,22 +19,22 @@ SCENARIOS = {
 }
 PLAN = {'full': (3, list(SCENARIOS)), 'quick': (1, list(SCENARIOS)),
         'miniature': (1, ['cut'])}
-BEFORE, OUTAGE, AFTER = 0.6, 1.0, 0.9  # Seconds
-SHORT = 0.5, 0.2, 0.2
+# Seconds: until the fault, until the repair, and after it
+TIMES = {'full': (0.6, 1.0, 0.9), 'quick': (0.5, 0.7, 0.5), 'miniature': (0.5, 0.2, 0.2)}
 BIN = 25  # ms
 
 
 def one(system, scenario, load, times):
     fault, repair = SCENARIOS[scenario]
-    before, outage, after = times
+    start, outage, after = times
     with fabric.Fabric(*fabric.TIMED) as net:
         with fabric.faults(net, system, load) as pair:
-            ready = fabric.begin(net, pair) / 1e9
-            time.sleep(max(0, ready + before - time.time()))
+            ready = fabric.begin(net, pair, 0.5) / 1e9
+            time.sleep(max(0, ready + start - time.time()))
             at = net.fault(fault)
-            time.sleep(max(0, ready + before + outage - time.time()))
+            time.sleep(max(0, ready + start + outage - time.time()))
             net.fault(repair)
-            time.sleep(max(0, ready + before + outage + after - time.time()))
+            time.sleep(max(0, ready + start + outage + after - time.time()))
             pair.say('stop')
             try:
                 pair.client.wait(30)
@@ -44,15 +44,33 @@ def one(system, scenario, load, times):
     return at, outcome
 
 
+TRIES = 3
+
+
+def before(outcome, at):
+    """Operations per ms in the 300 ms before the fault"""
+    fault = round((at - outcome.ready) / 1e6)
+    return sum(n for ms, n in outcome.bins.items() if fault - 300 <= ms < fault) / 300
+
+
+def one_that_ran(system, scenario, load, times):
+    """On a very busy machine nothing may have completed before the fault"""
+    for _ in range(TRIES):
+        at, outcome = one(system, scenario, load, times)
+        if before(outcome, at) > 0:
+            return at, outcome
+    raise fabric.Failure('%s: nothing completed before the fault' % system)
+
+
 def shares(outcome, at, seconds):
     """(ms since the fault, throughput in % of that before it)"""
     fault = round((at - outcome.ready) / 1e6)
-    before = sum(n for ms, n in outcome.bins.items() if fault - 300 <= ms < fault) / 300
+    full = before(outcome, at)
     last = int(seconds * 1000)
     points = []
     for start in range(fault - 10 * BIN, last - BIN, BIN):
         operations = sum(outcome.bins.get(ms, 0) for ms in range(start, start + BIN))
-        points.append((start - fault, 100 * operations / BIN / before))
+        points.append((start - fault, 100 * operations / BIN / full))
     return points
 
 
@@ -68,14 +86,14 @@ def first(outcome, at):
 
 def measure(level, random, rows):
     runs, scenarios = PLAN[level]
-    times = SHORT if level == 'miniature' else (BEFORE, OUTAGE, AFTER)
+    times = TIMES[level]
     loads = [(name, name, 'put:4096:64:each') for name in scenarios]
     if level == 'full':
         loads.append(('cut, CAS and reads', 'cut', 'casread:512:64:each'))
     for run in range(runs):
         for panel, scenario, load in loads:
             for system in SYSTEMS:
-                at, outcome = one(system, scenario, load, times)
+                at, outcome = one_that_ran(system, scenario, load, times)
                 for ms, share in shares(outcome, at, sum(times)):
                     rows.add(panel, system, ms, run, share)
                 if system == 'none':
