@@ -60,6 +60,17 @@ SYSTEMS = (
     'unless "proxy", our default, is named; baselines have native ones.')
 
 
+MOST_LOAD = 1  # Before the run
+
+
+def disturbed(meta):
+    """A warning, if something else used the CPUs"""
+    load = float(meta['load'].split(',')[0])
+    return ('This run was disturbed: the load average of the machine was %.1f before it. '
+            'Repeat it on an idle machine before you believe a figure.' % load
+            if load > MOST_LOAD else '')
+
+
 class Section:
     """A figure with its data and pictures."""
 
@@ -79,6 +90,8 @@ def markdown(meta, sections, pictures):
     """pictures: what precedes the name of a picture"""
     out = ['## How', '', INTRODUCTION, '', SYSTEMS, '', '| | |', '|---|---|']
     out += ['| %s | %s |' % row for row in about(meta)]
+    if disturbed(meta):
+        out += ['', '**%s**' % disturbed(meta)]
     for section in sections:
         out += ['', '## ' + section.heading(), '', section.figure.ran, '',
                 '![%s](%s%s.svg)' % (section.figure.title, pictures, section.figure.name),
@@ -108,6 +121,8 @@ def page(meta, sections):
            '<h1>rc_varuna: evaluation</h1>', '<p>%s</p>' % html.escape(INTRODUCTION),
            '<p>%s</p>' % html.escape(SYSTEMS)]
     out += table(about(meta))
+    if disturbed(meta):
+        out.append('<p><b>%s</b></p>' % html.escape(disturbed(meta)))
     for section in sections:
         with open(section.picture + '.png', 'rb') as file:
             data = base64.b64encode(file.read()).decode()
