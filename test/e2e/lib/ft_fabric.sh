@@ -101,4 +101,5 @@ program_of() {
 nic_gives_up() {
     export UCX_RC_MLX5_TIMEOUT=$1 UCX_RC_MLX5_RETRY_COUNT=$2
     export UCX_DC_MLX5_TIMEOUT=$1 UCX_DC_MLX5_RETRY_COUNT=$2
+    export UCX_RC_VERBS_TIMEOUT=$1 UCX_RC_VERBS_RETRY_COUNT=$2
 }

@@ -24,6 +24,7 @@
 #define UCT_VARUNA_INNER_COMPONENT   "ib"
 #define UCT_VARUNA_RC_TL             "rc_mlx5"
 #define UCT_VARUNA_DC_TL             "dc_mlx5"
+#define UCT_VARUNA_VERBS_TL          "rc_verbs"
 
 /* Links of one host. Bounded by the packed key, which is <= 255 bytes in UCP. */
 #define UCT_VARUNA_MAX_LINKS         8
@@ -33,7 +34,10 @@
 typedef enum {
     UCT_VARUNA_LANE_RC,
     UCT_VARUNA_LANE_DC,
-    UCT_VARUNA_LANE_LAST
+    UCT_VARUNA_LANE_VERBS,
+    UCT_VARUNA_LANE_LAST,
+    UCT_VARUNA_LANE_UD = UCT_VARUNA_LANE_LAST, /* For control messages only */
+    UCT_VARUNA_LANE_NONE
 } uct_varuna_lane_kind_t;
 
 /* Entries of a completion log; a power of two, < 2^14 (timestamp window). */

@@ -12,12 +12,16 @@
 typedef struct uct_varuna_set {
     const char                 *name;      /* NULL: there are no more */
     uint8_t                    fast;       /* Connected: the usual lane */
-    uint8_t                    fallback;   /* Needs no connection */
+    uint8_t                    fallback;   /* Needs no connection; LANE_NONE: there is
+                                              none, and another one is connected */
     uint8_t                    bus;        /* Control messages */
 } uct_varuna_set_t;
 
 /* The best one first */
 extern const uct_varuna_set_t uct_varuna_sets[];
+
+/* Values of UCX_RC_VARUNA_LANES: "auto", then the names of the sets */
+extern const char *uct_varuna_lanes_names[];
 
 /** @return Name of a transport, an uct_varuna_lane_kind_t, in UCX. */
 const char *uct_varuna_tl_name(unsigned kind);

@@ -87,6 +87,22 @@ typedef union uct_varuna_am_hdr {
 #define UCT_VARUNA_TARGET_ID_MAX     UCS_BIT(UCT_VARUNA_TARGET_BITS)
 
 /*
+ * On a bus of datagrams, before each of them: a control message or a part of one
+ * (varuna_frag.h).
+ */
+typedef struct uct_varuna_frag_hdr {
+    uint16_t                   magic;
+    uint8_t                    version;
+    uint8_t                    am_id;
+    uint32_t                   number;     /* Of the message; all of a sender's differ */
+    uint64_t                   sender;     /* Random */
+    uint16_t                   length;     /* Of the message */
+    uint16_t                   offset;     /* Of this part in it */
+    uint16_t                   size;       /* Of this part */
+    uint16_t                   index;      /* Of this part, from 0 */
+} UCS_S_PACKED uct_varuna_frag_hdr_t;
+
+/*
  * Control messages. Requests are idempotent: a requester which hears nothing
  * sends again, on the next link. The epoch names the lane incarnation.
  */

@@ -28,28 +28,28 @@ static void uct_varuna_addr_init(const uct_varuna_iface_t *iface, int is_short,
 static size_t uct_varuna_addr_put_link(uct_varuna_iface_t *iface,
                                        unsigned index, void *buffer, size_t max)
 {
-    uct_varuna_link_t *link             = &iface->links[index];
-    uct_varuna_lane_iface_t *dc         = &link->lanes[UCT_VARUNA_LANE_DC];
+    const uct_varuna_link_t *link       = &iface->links[index];
+    const uct_varuna_lane_iface_t *base = uct_varuna_link_base(link);
     uct_varuna_addr_link_t *entry       = buffer;
     size_t length                       = sizeof(*entry);
     const void *ctl_addr;
     size_t ctl_len;
 
     ctl_addr = uct_varuna_ctl_link_addr(iface->ctl, index, &ctl_len);
-    if (length + link->device_addr_len + dc->attr.iface_addr_len + ctl_len >
+    if (length + link->device_addr_len + base->attr.iface_addr_len + ctl_len >
         max) {
         return 0;
     }
 
     entry->index      = link->nic;
     entry->device_len = link->device_addr_len;
-    entry->dc_len     = dc->attr.iface_addr_len;
+    entry->dc_len     = base->attr.iface_addr_len;
     entry->ctl_len    = ctl_len;
     memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device_addr,
            link->device_addr_len);
     length           += link->device_addr_len;
-    uct_iface_get_address(dc->inner, UCS_PTR_BYTE_OFFSET(buffer, length));
-    length           += dc->attr.iface_addr_len;
+    uct_iface_get_address(base->inner, UCS_PTR_BYTE_OFFSET(buffer, length));
+    length           += base->attr.iface_addr_len;
     memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), ctl_addr, ctl_len);
     return length + ctl_len;
 }

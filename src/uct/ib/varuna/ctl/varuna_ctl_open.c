@@ -20,6 +20,7 @@
 #include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_foreign.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
+#include <uct/ib/varuna/ucx/varuna_ud.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -92,17 +93,40 @@ uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **con
     return UCS_OK;
 }
 
-static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
-                                              const uct_varuna_nic_t *nic)
+static ucs_status_t uct_varuna_ctl_open_bus(uct_varuna_ctl_link_t *link,
+                                            const uct_varuna_nic_t *nic,
+                                            const uct_iface_params_t *params)
 {
+    const uct_varuna_link_t *own = &link->ctl->iface->links[link->index];
     uct_iface_config_t *config;
-    uct_iface_params_t params;
     ucs_status_t status;
+
+    if (nic->set->bus == UCT_VARUNA_LANE_UD) {
+        return uct_varuna_ud_open(uct_varuna_link_rc(own)->inner, link->ctl->worker,
+                                  params, &link->inner);
+    }
 
     status = uct_varuna_ctl_read_config(nic, &config);
     if (status != UCS_OK) {
         return status;
     }
+
+    status = uct_iface_open(nic->md, link->ctl->worker, params, config, &link->inner);
+    uct_config_release(config);
+    if (status != UCS_OK) {
+        ucs_error("failed to open %s on %s for the control plane: %s",
+                  uct_varuna_tl_name(nic->set->bus), nic->dev_name,
+                  ucs_status_string(status));
+    }
+
+    return status;
+}
+
+static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
+                                              const uct_varuna_nic_t *nic)
+{
+    uct_iface_params_t params;
+    ucs_status_t status;
 
     memset(&params, 0, sizeof(params));
     params.field_mask           = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
@@ -127,13 +151,9 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
                                   UCT_IFACE_FEATURE_AMO64;
 
     (void)uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
-    status = uct_iface_open(nic->md, link->ctl->worker, &params, config,
-                            &link->inner);
-    uct_config_release(config);
+    status = uct_varuna_ctl_open_bus(link, nic, &params);
     if (status != UCS_OK) {
-        ucs_error("failed to open %s on %s for the control plane: %s",
-                  uct_varuna_tl_name(nic->set->bus), nic->dev_name, ucs_status_string(status));
-        return status;
+        return status; /* Which is logged */
     }
 
     uct_varuna_tl_guard(link->inner, nic->set->bus);

@@ -37,7 +37,7 @@ int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_link_t *own = &ctl->iface->links[link];
     uct_varuna_mlx5_addr_state_t state;
 
-    state = uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
+    state = uct_varuna_mlx5_addr_check(uct_varuna_link_rc(own)->inner,
                                        &own->addr);
     if (state == UCT_VARUNA_ADDR_SAME) {
         own->is_late = 0; /* All was known before it was up */

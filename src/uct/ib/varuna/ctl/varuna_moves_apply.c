@@ -49,11 +49,18 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_lane_iface_t *lane = own->lanes;
     ucs_status_t status;
 
-    if (own->addr.is_ib && !own->is_late) {
-        uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_RC].inner);
-        uct_varuna_mlx5_addr_refresh(lane[UCT_VARUNA_LANE_DC].inner);
-        uct_varuna_mlx5_addr_refresh(ctl->links[link].inner);
+    if (own->addr.is_ib &&
+        (!own->is_late || (own->set->fallback == UCT_VARUNA_LANE_NONE))) {
+        uct_varuna_mlx5_addr_refresh(uct_varuna_link_rc(own)->inner);
+        if (own->set->fallback != UCT_VARUNA_LANE_NONE) {
+            uct_varuna_mlx5_addr_refresh(lane[own->set->fallback].inner);
+            uct_varuna_mlx5_addr_refresh(ctl->links[link].inner);
+        }
         return uct_varuna_link_read_address(iface, link);
+    }
+
+    if (own->set->fallback == UCT_VARUNA_LANE_NONE) {
+        return UCS_ERR_UNSUPPORTED;
     }
 
     /* First, since recoveries may need it, which the data lane waits for */
@@ -87,7 +94,7 @@ static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
     ucs_time_t now               = uct_varuna_ctl_now(ctl);
     ucs_status_t status;
 
-    switch (uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
+    switch (uct_varuna_mlx5_addr_check(uct_varuna_link_rc(own)->inner,
                                        &own->addr)) {
     case UCT_VARUNA_ADDR_SAME:
         if (!(ctl->moves.reopened & UCS_BIT(link))) {

@@ -72,11 +72,11 @@ static int uct_varuna_peer_lane_reaches(const uct_varuna_iface_t *iface,
                                         unsigned link,
                                         const uct_varuna_parsed_link_t *remote)
 {
-    const uct_varuna_lane_iface_t *dc =
-            &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
+    const uct_varuna_lane_iface_t *base =
+            uct_varuna_link_base(&iface->links[link]);
 
-    return uct_varuna_peer_iface_reaches(&iface->links[link], dc->inner,
-                                         dc->attr.iface_addr_len, remote,
+    return uct_varuna_peer_iface_reaches(&iface->links[link], base->inner,
+                                         base->attr.iface_addr_len, remote,
                                          remote->dc_addr, remote->dc_len);
 }
 
@@ -185,9 +185,10 @@ static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
             }
 
             if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
-                ucs_error("%s of peer 0x%lx can't be reached over %s: are its "
-                          "UCX_DC_MLX5_xx options different?",
-                          UCT_VARUNA_DC_TL, peer->uuid,
+                ucs_error("%s of peer 0x%lx can't be reached over %s: are its UCX "
+                          "options different?",
+                          uct_varuna_tl_name(uct_varuna_link_set(iface, link)->fast),
+                          peer->uuid,
                           uct_varuna_link_name(iface, link));
                 break;
             }

@@ -103,7 +103,7 @@ static void uct_varuna_iface_attr_limits(uct_iface_attr_t *attr)
 void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
 {
     const uct_varuna_lane_iface_t *primary =
-            &iface->links[0].lanes[UCT_VARUNA_LANE_RC];
+            uct_varuna_link_rc(&iface->links[0]);
     uct_iface_attr_t *attr = &iface->attr;
     unsigned link, kind;
     uint64_t cm_flags;
@@ -113,8 +113,10 @@ void uct_varuna_iface_init_attr(uct_varuna_iface_t *iface)
     attr->cap.flags &= ~cm_flags;
     for (link = 0; link < iface->num_links; ++link) {
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            uct_varuna_iface_min_attr(attr,
-                                      &iface->links[link].lanes[kind].attr);
+            if (iface->links[link].lanes[kind].inner != NULL) {
+                uct_varuna_iface_min_attr(attr,
+                                          &iface->links[link].lanes[kind].attr);
+            }
         }
     }
 
@@ -144,8 +146,8 @@ uct_varuna_iface_active_lane(const uct_varuna_iface_t *iface)
                                           UCT_VARUNA_LINK_NONE,
                                           UCS_MASK(iface->num_links));
 
-    return &iface->links[(link == UCT_VARUNA_LINK_NONE) ? 0 : link]
-                    .lanes[UCT_VARUNA_LANE_RC];
+    return uct_varuna_link_rc(
+            &iface->links[(link == UCT_VARUNA_LINK_NONE) ? 0 : link]);
 }
 
 ucs_status_t uct_varuna_iface_query(uct_iface_h tl_iface,

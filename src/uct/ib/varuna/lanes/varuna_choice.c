@@ -65,7 +65,12 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
     iface->further.num = 0;
     for (i = 0; i < md->num_links; ++i) {
         nic = md->links[order[i]];
-        if (i < md->vqp_links) {
+        if (md->nics[nic].set != md->nics[md->links[primary]].set) {
+            /* Its addresses have another form: the interfaces of such devices use it */
+            continue;
+        }
+
+        if (iface->num_links < md->vqp_links) {
             link      = &iface->links[iface->num_links++];
             link->nic = nic;
             link->set = md->nics[nic].set;

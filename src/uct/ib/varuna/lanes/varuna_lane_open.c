@@ -23,6 +23,9 @@
 /* Buffers for reads that a standby lane has from the beginning: half a megabyte */
 #define UCT_VARUNA_STANDBY_TX_BUFS   "64"
 
+/* Of lanes over verbs */
+#define UCT_VARUNA_MAX_RETRY_COUNT   6
+
 /*
  * UCX makes the completion queue of receives as long as RX_QUEUE_LEN, and the receive
  * queue longer, if that is less than 33 (or 63, rounded up): more messages than there
@@ -36,8 +39,9 @@ static ucs_status_t uct_varuna_lanes_override_rx(const uct_varuna_iface_t *iface
 {
     /* Reading an option needs its whole path through UCX's tables */
     static const char *names[] = {
-        [UCT_VARUNA_LANE_RC] = "RC_RC_IB_RX_QUEUE_LEN",
-        [UCT_VARUNA_LANE_DC] = "DC_RC_IB_RX_QUEUE_LEN"
+        [UCT_VARUNA_LANE_RC]    = "RC_RC_IB_RX_QUEUE_LEN",
+        [UCT_VARUNA_LANE_DC]    = "DC_RC_IB_RX_QUEUE_LEN",
+        [UCT_VARUNA_LANE_VERBS] = "RC_RC_IB_RX_QUEUE_LEN"
     };
     char value[32], *end;
     unsigned long length;
@@ -90,7 +94,28 @@ uct_varuna_lanes_override_standby(const uct_varuna_iface_t *iface,
 
 static int uct_varuna_lane_is_standby(unsigned link, uct_varuna_lane_kind_t kind)
 {
-    return (link != 0) || (kind != UCT_VARUNA_LANE_RC);
+    return (link != 0) || (kind == UCT_VARUNA_LANE_DC);
+}
+
+/*
+ * Without flow control rc_verbs posts nothing on a responder's queue pair. That may be in
+ * RESET at any time, where posting is an error that ends the process. And a retry count
+ * of 7 never ends with soft-RoCE.
+ */
+static ucs_status_t uct_varuna_lanes_override_verbs(uct_iface_config_t *config)
+{
+    char value[32];
+    ucs_status_t status;
+
+    status = uct_config_modify(config, "RC_FC_ENABLE", "n");
+    if ((status == UCS_OK) &&
+        (uct_config_get(config, "RC_RC_RETRY_COUNT", value, sizeof(value)) == UCS_OK) &&
+        (strtoul(value, NULL, 10) > UCT_VARUNA_MAX_RETRY_COUNT)) {
+        ucs_snprintf_safe(value, sizeof(value), "%d", UCT_VARUNA_MAX_RETRY_COUNT);
+        status = uct_config_modify(config, "RC_RETRY_COUNT", value);
+    }
+
+    return status;
 }
 
 /* Options of the inner transports that we must override. They read all others as they
@@ -111,6 +136,13 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
 
     if (uct_varuna_lane_is_standby(link, kind)) {
         status = uct_varuna_lanes_override_standby(iface, config);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    if (kind == UCT_VARUNA_LANE_VERBS) {
+        status = uct_varuna_lanes_override_verbs(config);
         if (status != UCS_OK) {
             return status;
         }
@@ -262,6 +294,13 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
         goto err_close;
     }
 
+    if (lane->attr.cap.put.max_short < sizeof(uint64_t)) {
+        ucs_error("rc_varuna: %s on %s cannot write log entries, as the device has no "
+                  "inline data", uct_varuna_tl_name(kind), nic->dev_name);
+        status = UCS_ERR_UNSUPPORTED;
+        goto err_close;
+    }
+
     status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
                                       handlers->am, lane, 0);
     if (status != UCS_OK) {
@@ -309,13 +348,13 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
 
 ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned index)
 {
-    uct_varuna_link_t *link     = &iface->links[index];
-    uct_varuna_lane_iface_t *dc = &link->lanes[UCT_VARUNA_LANE_DC];
+    uct_varuna_link_t *link             = &iface->links[index];
+    const uct_varuna_lane_iface_t *base = uct_varuna_link_base(link);
 
     /* That of an InfiniBand port whose subnet is not known yet is shorter */
-    if (link->device_addr_len != dc->attr.device_addr_len) {
+    if (link->device_addr_len != base->attr.device_addr_len) {
         ucs_free(link->device_addr);
-        link->device_addr_len = dc->attr.device_addr_len;
+        link->device_addr_len = base->attr.device_addr_len;
         link->device_addr     = ucs_malloc(link->device_addr_len,
                                            "varuna_device_addr");
         if (link->device_addr == NULL) {
@@ -324,8 +363,8 @@ ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned in
         }
     }
 
-    uct_varuna_mlx5_addr_get(dc->inner, &link->addr);
-    return uct_iface_get_device_address(dc->inner, link->device_addr);
+    uct_varuna_mlx5_addr_get(base->inner, &link->addr);
+    return uct_iface_get_device_address(base->inner, link->device_addr);
 }
 
 /* What has arrived and was acknowledged is delivered first */
@@ -415,24 +454,45 @@ static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
     }
 }
 
+/* Open the lanes of its set */
+static ucs_status_t uct_varuna_link_open(uct_varuna_iface_t *iface, uct_worker_h worker,
+                                         const uct_iface_params_t *params,
+                                         const uct_varuna_lane_handlers_t *handlers,
+                                         unsigned link)
+{
+    const uct_varuna_set_t *set = uct_varuna_link_set(iface, link);
+    ucs_status_t status;
+
+    status = uct_varuna_lane_open(iface, worker, params, handlers, link, set->fast);
+    if ((status != UCS_OK) || (set->fallback == UCT_VARUNA_LANE_NONE)) {
+        return status;
+    }
+
+    return uct_varuna_lane_open(iface, worker, params, handlers, link, set->fallback);
+}
+
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                                    const uct_iface_params_t *params,
                                    const uct_varuna_lane_handlers_t *handlers)
 {
     ucs_status_t status = UCS_OK;
-    unsigned link, kind;
+    unsigned link;
+
+    if ((iface->links[0].set->fallback == UCT_VARUNA_LANE_NONE) &&
+        (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) {
+        ucs_error("rc_varuna: %s has no DC, which atomics of mode 'extended' need",
+                  uct_varuna_link_name(iface, 0));
+        return UCS_ERR_UNSUPPORTED;
+    }
 
     iface->opening.worker   = worker;
     iface->opening.params   = *params;
     iface->opening.handlers = handlers;
     uct_varuna_lanes_warn_single_link(iface->md);
     for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            status = uct_varuna_lane_open(iface, worker, params, handlers,
-                                                link, kind);
-            if (status != UCS_OK) {
-                goto err;
-            }
+        status = uct_varuna_link_open(iface, worker, params, handlers, link);
+        if (status != UCS_OK) {
+            goto err;
         }
 
         status = uct_varuna_link_read_address(iface, link);

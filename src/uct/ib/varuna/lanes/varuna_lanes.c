@@ -21,16 +21,18 @@
 #define UCT_VARUNA_IDLE_POLLS        64   /* without result, then a lane rests */
 
 const char *uct_varuna_lane_names[] = {
-    [UCT_VARUNA_LANE_RC]   = "rc",
-    [UCT_VARUNA_LANE_DC]   = "dc",
-    [UCT_VARUNA_LANE_LAST] = NULL
+    [UCT_VARUNA_LANE_RC]    = "rc",
+    [UCT_VARUNA_LANE_DC]    = "dc",
+    [UCT_VARUNA_LANE_VERBS] = "rc",
+    [UCT_VARUNA_LANE_LAST]  = NULL
 };
 
 /* For each inner interface, @a _lane is its uct_varuna_lane_iface_t */
 #define uct_varuna_for_each_lane(_lane, _iface) \
     for (unsigned _link = 0; _link < (_iface)->num_links; ++_link) \
         for ((_lane) = (_iface)->links[_link].lanes; \
-             (_lane) < &(_iface)->links[_link].lanes[UCT_VARUNA_LANE_LAST]; ++(_lane))
+             (_lane) < &(_iface)->links[_link].lanes[UCT_VARUNA_LANE_LAST]; ++(_lane)) \
+            if ((_lane)->inner != NULL)
 
 uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
                                                uct_ep_h ep)
@@ -79,13 +81,11 @@ void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface)
 
 unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface)
 {
+    uct_varuna_lane_iface_t *lane;
     unsigned count = 0;
-    unsigned link, kind;
 
-    for (link = 0; link < iface->num_links; ++link) {
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            count += uct_iface_progress(iface->links[link].lanes[kind].inner);
-        }
+    uct_varuna_for_each_lane(lane, iface) {
+        count += uct_iface_progress(lane->inner);
     }
 
     return count;
@@ -109,13 +109,16 @@ static void uct_varuna_lanes_set_busy(uct_varuna_iface_t *iface, uint32_t busy)
 
 static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
 {
-    uct_varuna_lanes_set_busy(iface, UCS_MASK(iface->poll.num_lanes));
+    uct_varuna_lanes_set_busy(iface, iface->poll.all);
     memset(iface->poll.idle, 0, sizeof(iface->poll.idle));
 }
 
-static void uct_varuna_lanes_poll_set(uct_varuna_iface_t *iface, unsigned position,
+static void uct_varuna_lanes_poll_set(uct_varuna_iface_t *iface,
                                       const uct_varuna_lane_iface_t *lane)
 {
+    unsigned position = (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
+
+    iface->poll.all                  |= UCS_BIT(position);
     iface->poll.lanes[position].inner = lane->inner;
     iface->poll.lanes[position].func  = uct_varuna_tl_poll_func(lane->inner, lane->kind);
 }
@@ -126,18 +129,17 @@ void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
 
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_LANES < 32);
     uct_varuna_for_each_lane(lane, iface) {
-        uct_varuna_lanes_poll_set(iface, iface->poll.num_lanes++, lane);
+        uct_varuna_lanes_poll_set(iface, lane);
     }
 
+    iface->poll.next = ucs_ffs32(iface->poll.all);
     uct_varuna_lanes_poll_all(iface);
 }
 
 void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
                                    const uct_varuna_lane_iface_t *lane)
 {
-    unsigned position = (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
-
-    uct_varuna_lanes_poll_set(iface, position, lane);
+    uct_varuna_lanes_poll_set(iface, lane);
     uct_varuna_lanes_poll_all(iface);
 }
 
@@ -202,9 +204,10 @@ static unsigned uct_varuna_lanes_poll_busy(uct_iface_h tl_iface)
 unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
 {
     unsigned lane = iface->poll.next;
+    uint32_t rest = iface->poll.all & ~UCS_MASK(lane + 1);
     unsigned found;
 
-    iface->poll.next = (lane + 1) % iface->poll.num_lanes;
+    iface->poll.next = ucs_ffs32((rest != 0) ? rest : iface->poll.all);
     found            = uct_varuna_tl_refill(iface->poll.lanes[lane].inner,
                                             lane % UCT_VARUNA_LANE_LAST);
     if (iface->poll.busy & UCS_BIT(lane)) {

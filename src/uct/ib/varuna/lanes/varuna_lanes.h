@@ -150,7 +150,7 @@ struct uct_varuna_iface {
         uct_varuna_lane_poll_t first;         /* The only busy one, or a function that
                                                  polls all of these */
         uint8_t                next;          /* Of the others, the next one */
-        uint8_t                num_lanes;
+        uint32_t               all;           /* Positions with a lane */
         uint16_t               idle[UCT_VARUNA_MAX_LANES]; /* Calls in which nothing
                                                  was found */
         uct_varuna_lane_poll_t lanes[UCT_VARUNA_MAX_LANES];
@@ -213,6 +213,14 @@ static inline const uct_varuna_lane_iface_t *
 uct_varuna_link_rc(const uct_varuna_link_t *link)
 {
     return &link->lanes[link->set->fast];
+}
+
+/** @return The lane of a link that tells its address. */
+static inline const uct_varuna_lane_iface_t *
+uct_varuna_link_base(const uct_varuna_link_t *link)
+{
+    return &link->lanes[(link->set->fallback == UCT_VARUNA_LANE_NONE) ?
+                        link->set->fast : link->set->fallback];
 }
 
 /** @return The transport of an inner endpoint of a data lane. */

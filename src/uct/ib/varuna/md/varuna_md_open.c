@@ -37,14 +37,24 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "Network devices to use as links, in order of priority: the first one is\n"
      "the primary, the others take over when it fails. The k-th link of a host\n"
      "must reach the k-th link of every other host. Only ports on which both\n"
-     "rc_mlx5 and dc_mlx5 work can be links, at most 8. One that is down becomes\n"
-     "a link when it comes up; one that does not exist is a warning.\n"
+     "rc_mlx5 and dc_mlx5 work, or rc_verbs, can be links, at most 8. One that is\n"
+     "down becomes a link when it comes up; one that does not exist is a warning.\n"
      " - <device>:<port> - This port (e.g. mlx5_0:1).\n"
      " - <device>        - All ports of this device (e.g. mlx5_0).\n"
      " - all             - All ports that are not named before it, in order of\n"
      "                     their names.\n"
      " - file:<path>     - The links that this file lists; see TUNING.md.",
      ucs_offsetof(uct_varuna_md_config_t, links), UCS_CONFIG_TYPE_STRING_ARRAY},
+
+    {"LANES", "auto",
+     "Which transports of a network device are used. A host reaches only peers whose\n"
+     "devices use the same ones.\n"
+     " - auto  - On each device the best that it supports: mlx5 before verbs.\n"
+     " - mlx5  - rc_mlx5, with dc_mlx5 to continue at once after a failure. Other\n"
+     "           devices are not used.\n"
+     " - verbs - rc_verbs. After a failure another connection is made first.",
+     ucs_offsetof(uct_varuna_md_config_t, lanes),
+     UCS_CONFIG_TYPE_ENUM(uct_varuna_lanes_names)},
 
     {"ATOMIC_MODE", "proxy",
      "How atomics on the memory of this process and of its peers are executed.\n"
@@ -347,7 +357,7 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
     uct_varuna_nic_t *nics;
     ucs_status_t status;
 
-    status = uct_varuna_nics_open(md->ib, &nics, &num_nics);
+    status = uct_varuna_nics_open(md->ib, config->lanes, &nics, &num_nics);
     if (status != UCS_OK) {
         return status;
     }
@@ -366,7 +376,7 @@ uct_varuna_md_open_nics(uct_varuna_md_t *md,
 
     if (!uct_varuna_md_any_is_up(nics, links, num_links)) {
         ucs_debug("there is no port with " UCT_VARUNA_RC_TL " and "
-                  UCT_VARUNA_DC_TL " that is up");
+                  UCT_VARUNA_DC_TL ", or " UCT_VARUNA_VERBS_TL ", that is up");
         status = UCS_ERR_NO_DEVICE;
         goto out_close;
     }

@@ -16,6 +16,7 @@
 typedef struct uct_varuna_md_config {
     uct_md_config_t            super;
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
+    unsigned                   lanes;           /* uct_varuna_lanes_names */
     unsigned                   atomic_mode;
     int                        dmabuf;
     unsigned long              vqp_links;

@@ -30,6 +30,7 @@
 typedef struct {
     uct_varuna_nic_t *nics;
     unsigned         num_nics;
+    unsigned         lanes;         /* Of uct_varuna_lanes_names */
 } uct_varuna_nic_list_t;
 
 
@@ -101,20 +102,25 @@ static int uct_varuna_has_tl(const uct_tl_resource_desc_t *resources,
     return 0;
 }
 
-/* @return The best set of which a port has all transports, if @a resource is the fast one
- * of that set; otherwise NULL. */
+/* @return The best set of which a port has all transports, if @a resource is its fast one */
 static const uct_varuna_set_t *
-uct_varuna_set_of(const uct_tl_resource_desc_t *resources, unsigned num_resources,
+uct_varuna_set_of(const uct_varuna_nic_list_t *list,
+                  const uct_tl_resource_desc_t *resources, unsigned num_resources,
                   const uct_tl_resource_desc_t *resource)
 {
     const uct_varuna_set_t *set;
 
     for (set = uct_varuna_sets; set->name != NULL; ++set) {
+        if ((list->lanes != 0) && (set != &uct_varuna_sets[list->lanes - 1])) {
+            continue;
+        }
+
         if (uct_varuna_has_tl(resources, num_resources,
                               uct_varuna_tl_name(set->fast), resource->dev_name) &&
-            uct_varuna_has_tl(resources, num_resources,
-                              uct_varuna_tl_name(set->fallback),
-                              resource->dev_name)) {
+            ((set->fallback == UCT_VARUNA_LANE_NONE) ||
+             uct_varuna_has_tl(resources, num_resources,
+                               uct_varuna_tl_name(set->fallback),
+                               resource->dev_name))) {
             return strcmp(resource->tl_name, uct_varuna_tl_name(set->fast)) ? NULL :
                    set;
         }
@@ -147,7 +153,7 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     }
 
     for (i = 0; (i < num_resources) && (status == UCS_OK); ++i) {
-        set = uct_varuna_set_of(resources, num_resources, &resources[i]);
+        set = uct_varuna_set_of(list, resources, num_resources, &resources[i]);
         if (set != NULL) {
             status = uct_varuna_nic_list_append_port(list, md, md_name, &md_attr,
                                                      &resources[i], set, ports_down);
@@ -252,12 +258,14 @@ static void uct_varuna_nics_sort(uct_varuna_nic_t *nics, unsigned num_nics)
     }
 }
 
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, unsigned lanes,
+                                  uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p)
 {
     uct_varuna_nic_list_t list = {NULL, 0};
     ucs_status_t status;
 
+    list.lanes = lanes;
     status = uct_varuna_nic_list_open_all(&list, ib);
     if (status != UCS_OK) {
         uct_varuna_nics_close_unused(list.nics, list.num_nics);
@@ -407,8 +415,8 @@ static void uct_varuna_nics_report_missing(const uct_varuna_nic_t *nics,
         uct_varuna_nics_str(nics, num_nics, &strb);
         ucs_log(is_error ? UCS_LOG_LEVEL_ERROR : UCS_LOG_LEVEL_WARN,
                 "%s: there is no port '%s' with " UCT_VARUNA_RC_TL " and "
-                UCT_VARUNA_DC_TL " (there are: %s)%s", where, name,
-                ucs_string_buffer_cstr(&strb),
+                UCT_VARUNA_DC_TL ", or " UCT_VARUNA_VERBS_TL " (there are: %s)%s",
+                where, name, ucs_string_buffer_cstr(&strb),
                 is_error ? "" : ": it is not used until the process starts again");
     }
 }

@@ -39,12 +39,14 @@ typedef struct uct_varuna_nic {
  * be opened is left out, as UCX itself does.
  *
  * @param [in]  ib          Inner component.
+ * @param [in]  lanes       Index in uct_varuna_lanes_names.
  * @param [out] nics_p      Ports by name in natural order. To be released by
  *                          ucs_free(), the memory domains by
  *                          uct_varuna_nics_close_unused().
  * @param [out] num_nics_p  Their number, may be 0.
  */
-ucs_status_t uct_varuna_nics_open(uct_component_h ib, uct_varuna_nic_t **nics_p,
+ucs_status_t uct_varuna_nics_open(uct_component_h ib, unsigned lanes,
+                                  uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p);
 
 /**

@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_farewell.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_opening.h"
 #include "varuna_ep_table.h"
 #include "varuna_verdict.h"
 #include "varuna_stale.h"
@@ -66,6 +67,7 @@ static void uct_varuna_answer_open(void *arg, unsigned link,
                               UCS_PTR_BYTE_OFFSET(rep + 1, rep->rkey_len),
                               rep->addr_len);
         uct_varuna_ep_handle_open_rep(ep, hdr, rep);
+        uct_varuna_ep_open_lane(ep, uct_varuna_ctl_now(iface->ctl));
     }
 
     uct_varuna_stale_close_opening(iface->ctl, link, hdr, rep);

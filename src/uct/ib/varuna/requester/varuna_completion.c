@@ -21,6 +21,7 @@
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req = ep->hot.last_silent;
+    unsigned num_psns;
     ucs_status_t status;
 
     ep->hot.want_signal = 1;
@@ -32,7 +33,8 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
     /* It has no completion of its own under way: lend it to an inner flush,
      * which covers all before it */
     uct_varuna_req_init_comp(req);
-    status = uct_ep_flush(ep->lane.ep, 0, &req->comp);
+    status = uct_varuna_tl_flush(ep->lane.ep, ep->lane.kind, &req->comp, &num_psns);
+    uct_varuna_lane_advance_psn(&ep->lane, num_psns);
     if (ucs_likely(status == UCS_INPROGRESS)) {
         ep->hot.silent      = 0;
         ep->hot.want_signal = 0;

@@ -74,9 +74,9 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_info("rc_varuna: vqp=%u: %s is gone or hangs: the %s lane on it was not "
              "flushed (%s)", ep->id,
              uct_varuna_link_name(iface, ep->recovery.dead.link),
-             (ep->recovery.dead.kind == UCT_VARUNA_LANE_RC) ? "RC" : "DC",
+             (ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) ? "DC" : "RC",
              is_gone ? "the system says so" : "drain timeout");
-    return (is_gone || (ep->recovery.dead.kind == UCT_VARUNA_LANE_RC)) ?
+    return (is_gone || (ep->recovery.dead.kind != UCT_VARUNA_LANE_DC)) ?
            UCT_VARUNA_DRAIN_STUCK : UCT_VARUNA_DRAIN_HOPELESS;
 }
 

@@ -257,6 +257,8 @@ struct uct_varuna_ep {
         uint8_t                failed;      /* It is destroyed in the next step */
         uint8_t                counted;     /* 1: in the peer's connecting */
         uint8_t                swap_read;   /* The flushing read was posted */
+        uint8_t                tried;       /* Links on which nobody has answered, of an
+                                               endpoint that has no lane */
     } next;
 
     struct {                                /* Owner: varuna_recovery.c; verdicts are

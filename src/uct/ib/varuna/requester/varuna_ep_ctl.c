@@ -12,7 +12,6 @@
 #include "varuna_ep_ctl.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
@@ -148,34 +147,6 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 }
 
-void uct_varuna_ep_open_lane(uct_varuna_ep_t *ep)
-{
-    if ((ep->hot.state == UCT_VARUNA_EP_OPENING) && (ep->remote.logs_addr != 0) &&
-        uct_varuna_ep_take_dc_lane(ep)) {
-        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_OPENED);
-    }
-}
-
-int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    struct {
-        uct_varuna_ctl_open_req_t req;
-        uint8_t                   addr[512];
-    } UCS_S_PACKED body;
-
-    if (ep->remote.logs_addr != 0) {
-        return 1; /* Opened, and no link is usable: the scan tries */
-    }
-
-    body.req.reserved = 0;
-    body.req.addr_len = uct_varuna_iface_pack_full_address(
-            uct_varuna_ep_iface(ep), body.addr, sizeof(body.addr));
-    uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_OPEN_REQ, ep->instance,
-                              &body, sizeof(body.req) + body.req.addr_len);
-    uct_varuna_ep_check_give_up(ep, now);
-    return 1;
-}
-
 void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
                                  const uct_varuna_ctl_reject_t *rej)
 {
@@ -241,5 +212,4 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         uct_varuna_req_set_target(req, rep->target, first_seq);
     }
-    uct_varuna_ep_open_lane(ep);
 }

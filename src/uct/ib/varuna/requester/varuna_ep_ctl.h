@@ -1,16 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's side of the control plane: state OPENING, requests that are sent until
- * they are answered, and the answers. Main thread only.
+ * The requester's side of the control plane: requests that are sent until they are
+ * answered, and the answers. Main thread only.
  */
 #ifndef UCT_VARUNA_EP_CTL_H_
 #define UCT_VARUNA_EP_CTL_H_
 
 #include "varuna_ep_event.h"
-
-/* State OPENING. @return nonzero to be called again. */
-int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /* OPEN_REP and REJECT. The lengths were checked, the contents are the peer's. */
 void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
@@ -27,9 +24,6 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
 ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
                                     uct_varuna_ctl_type_t type, uint32_t epoch,
                                     const void *body, size_t length);
-
-/* The target is known. Take the first lane, if there is a link. */
-void uct_varuna_ep_open_lane(uct_varuna_ep_t *ep);
 
 /* Send a request now if none was sent lately. */
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,

@@ -39,7 +39,7 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
  * that was good since, although it is held down; otherwise the one that was not tried
  * for the longest time. Without a lane only a new attempt shows whether a path works
  * again, so each must have its turn. */
-static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
+uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_path_t *paths = ep->peer->paths;
     ucs_time_t now                 = ucs_get_time();
@@ -176,7 +176,7 @@ static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
     return (iface->config.log == UCT_VARUNA_LOG_ALL) ||
-           (lane->kind != UCT_VARUNA_LANE_RC) || (lane->mtu == 0) ||
+           (lane->kind == UCT_VARUNA_LANE_DC) || (lane->mtu == 0) ||
            (uct_varuna_requester_peer(iface, ep->peer)->no_psn & UCS_BIT(lane->link));
 }
 

@@ -12,6 +12,10 @@
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
 
+/** @return A link whose path to the peer has failed, but may work again;
+ *  UCT_VARUNA_LINK_NONE if none is worth a try yet. */
+uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep);
+
 /**
  * Make a lane, as a new incarnation. RC is not connected yet.
  *

@@ -273,7 +273,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 
     /* The operation and its log entry share one doorbell */
     is_logged = info->logged && ep->hot.logged;
-    fused     = is_logged &&
+    fused     = is_logged && (ep->lane.kind != UCT_VARUNA_LANE_VERBS) &&
                 uct_varuna_mlx5_bell_hold(ep->lane.ep, ep->lane.kind, &bell);
 
     status = uct_varuna_req_posts[req->type](req, comp);

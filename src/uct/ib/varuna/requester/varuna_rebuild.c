@@ -21,6 +21,9 @@
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
 
+/* An endpoint that has no lane asks so often on each link. */
+#define UCT_VARUNA_MAX_CONNECT_TRIES 3
+
 /* The link on which RC is wanted: the present one, or a better one which has been good
  * for long enough. */
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
@@ -49,7 +52,8 @@ int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
     const uct_varuna_link_entry_t *link =
             &uct_varuna_ep_iface(ep)->link_table.links[ep->next.lane.link];
 
-    return (path->damp.state != UCT_VARUNA_DAMP_UP) ||
+    /* Without any lane one on a path that is held down is better than none */
+    return ((path->damp.state != UCT_VARUNA_DAMP_UP) && (ep->lane.ep != NULL)) ||
            (path->generation != ep->next.lane.path_gen) ||
            (link->generation != ep->next.lane.link_gen);
 }
@@ -269,13 +273,16 @@ static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
 void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep)
 {
     ucs_status_t status = UCS_OK;
+    unsigned num_psns;
 
     if (!ep->next.proof_posted) {
         status = uct_varuna_rebuild_post_proof(ep);
     }
 
     if (status == UCS_OK) {
-        status = uct_ep_flush(ep->next.lane.ep, 0, NULL);
+        status = uct_varuna_tl_flush(ep->next.lane.ep, ep->next.lane.kind, NULL,
+                                     &num_psns);
+        uct_varuna_lane_advance_psn(&ep->next.lane, num_psns);
     }
 
     if (status == UCS_OK) {
@@ -286,4 +293,83 @@ void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep)
         ep->next.proving = 0;
         ep->next.failed  = 1;
     }
+}
+
+/* @return The link to connect RC on, of an endpoint that has no lane. */
+static uint8_t uct_varuna_rebuild_select_link(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link                    = uct_varuna_ep_select_link(ep);
+
+    if ((link != UCT_VARUNA_LINK_NONE) && (ep->next.tried & UCS_BIT(link))) {
+        link = uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
+                                      uct_varuna_peer_usable_links(ep->peer) &
+                                      ~ep->next.tried);
+        if (link == UCT_VARUNA_LINK_NONE) {
+            ep->next.tried = 0; /* All once more */
+            link           = uct_varuna_ep_select_link(ep);
+        }
+    }
+
+    return (link == UCT_VARUNA_LINK_NONE) ? uct_varuna_ep_select_failed_path(ep) : link;
+}
+
+static void uct_varuna_rebuild_begin(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uint8_t link;
+
+    if (uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting >=
+        UCT_VARUNA_MAX_CONNECTING) {
+        return; /* Its turn comes */
+    }
+
+    link = uct_varuna_rebuild_select_link(ep);
+    if (link != UCT_VARUNA_LINK_NONE) {
+        ep->next.spare = 0;
+        uct_varuna_ep_connect_rc(ep, link, now);
+    }
+}
+
+/* Connect RC, and take it once it works. A link on which nobody answers is left, even if it
+ * is not known to be dead. */
+static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (ep->next.lane.ep == NULL) {
+        uct_varuna_rebuild_begin(ep, now);
+        return 0;
+    }
+
+    if (uct_varuna_ep_is_next_stale(ep)) {
+        uct_varuna_ep_drop_next(ep);
+        return 0;
+    }
+
+    uct_varuna_heartbeat_use(ep->peer, ep->next.lane.link, now);
+    if (ep->next.proving) {
+        uct_varuna_rebuild_prove(ep);
+    } else if (!ep->next.ready && uct_varuna_rebuild_is_due(ep, now)) {
+        if (ep->next.retry.tries < UCT_VARUNA_MAX_CONNECT_TRIES) {
+            uct_varuna_ep_connect_again(ep, now);
+        } else {
+            ep->next.tried |= UCS_BIT(ep->next.lane.link);
+            uct_varuna_ep_drop_next(ep);
+        }
+    }
+
+    if (!ep->next.ready || ep->next.failed) {
+        return 0;
+    }
+
+    uct_varuna_ep_set_lane(ep, &ep->next.lane);
+    ep->next.lane.ep = NULL;
+    ep->next.ready   = 0;
+    ep->next.tried   = 0;
+    return 1;
+}
+
+int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    return (uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback ==
+            UCT_VARUNA_LANE_NONE) ? uct_varuna_rebuild_take_lane(ep, now) :
+           uct_varuna_ep_take_dc_lane(ep);
 }

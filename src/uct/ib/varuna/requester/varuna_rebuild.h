@@ -18,6 +18,10 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
 /** Ask once more. */
 void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
 
+/** Take the best lane that an endpoint without any can have. Without DC it is being
+ *  connected: call this again. @return 0 if there is none yet. */
+int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now);
+
 /** CONNECT_REP: the peer has made its end. The body's lengths were checked. */
 void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,

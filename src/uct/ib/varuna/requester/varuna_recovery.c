@@ -210,7 +210,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 
     if ((ep->lane.ep == NULL) &&
         !((baseline != NULL) ? baseline->take_lane(ep, now) :
-          uct_varuna_ep_take_dc_lane(ep))) {
+          uct_varuna_ep_take_lane(ep, now))) {
         uct_varuna_ep_check_give_up(ep, now);
         return 1;
     }

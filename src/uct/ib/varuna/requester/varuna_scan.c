@@ -11,7 +11,8 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_hang.h"
 #include "varuna_lane.h"
-#include "varuna_ep_ctl.h"
+#include "varuna_ep_event.h"
+#include "varuna_opening.h"
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
@@ -79,7 +80,7 @@ void uct_varuna_scan(uct_varuna_requester_t *requester, ucs_time_t now)
         requester->scan.next = (requester->scan.next + 1) % num_eps;
         if (ucs_ptr_array_lookup(&requester->eps, requester->scan.next, ptr)) {
             uct_varuna_ep_watch(ptr, now);
-            uct_varuna_ep_open_lane(ptr);
+            uct_varuna_ep_open_lane(ptr, now);
             uct_varuna_ep_connect_next(ptr, now);
             uct_varuna_stat_publish(ptr);
         }

@@ -12,6 +12,7 @@
 #include "varuna_baseline.h"
 #include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_opening.h"
 #include "varuna_recovery.h"
 #include "varuna_resend.h"
 #include "varuna_swap.h"

@@ -35,6 +35,7 @@ struct uct_varuna_fence {
     uct_ep_h                   ep;
     uint8_t                    kind;
     uint8_t                    link;
+    uint8_t                    may_reset;
     uint8_t                    is_stopped;
     uint8_t                    is_last_wqe;  /* The event came */
     uint8_t                    is_psn_known;
@@ -63,7 +64,7 @@ static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
                            UCS_OK);
     fence->is_psn_known = (uct_varuna_tl_query_epsn(fence->ep, fence->kind,
                                                     &fence->epsn) == UCS_OK);
-    fence->is_reset     = fence->is_last_wqe &&
+    fence->is_reset     = fence->is_last_wqe && fence->may_reset &&
                           (uct_varuna_tl_reset(fence->ep, fence->kind) == UCS_OK);
     return UCS_OK;
 }
@@ -228,7 +229,7 @@ static void uct_varuna_fence_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
 
 int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target,
-                               uct_varuna_target_qp_t *qp)
+                               uct_varuna_target_qp_t *qp, int may_reset)
 {
     uct_varuna_fence_t *fence;
 
@@ -254,6 +255,7 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     fence->ep             = qp->ep;
     fence->link           = qp->link;
     fence->kind           = uct_varuna_link_set(resp->iface, qp->link)->fast;
+    fence->may_reset      = may_reset;
     fence->is_stopped     = (qp->stopped_at != 0);
     fence->event_timeout  = (resp->no_last_wqe & UCS_BIT(qp->link)) ? 0 :
                             ucs_time_from_sec(UCT_VARUNA_LAST_WQE_TIMEOUT);
@@ -275,6 +277,20 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
     qp->fence = NULL;
     qp->ep    = NULL;
     return 1;
+}
+
+/* Whether RESET loses no message that the requester believes to be delivered. If it would,
+ * the main thread polls those messages some time, and the requester asks again. */
+static int uct_varuna_fence_may_reset(const uct_varuna_responder_t *resp,
+                                      const uct_varuna_target_t *target,
+                                      const uct_varuna_target_qp_t *qp,
+                                      uint32_t am_acked)
+{
+    unsigned kind = uct_varuna_link_set(resp->iface, qp->link)->fast;
+
+    return !uct_varuna_tl_drops_messages(kind) ||
+           UCS_CIRCULAR_COMPARE32(am_acked, <=,
+                                  __atomic_load_n(&target->next_seq, __ATOMIC_RELAXED));
 }
 
 /* Async context, lock held. */
@@ -308,7 +324,9 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
         if (qp->epoch <= target->fenced) {
-            uct_varuna_target_fence_qp(resp, target, qp);
+            uct_varuna_target_fence_qp(
+                    resp, target, qp,
+                    uct_varuna_fence_may_reset(resp, target, qp, req->am_acked));
         }
     }
 

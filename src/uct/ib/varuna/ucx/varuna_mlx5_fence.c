@@ -11,110 +11,27 @@
 #include "varuna_mlx5_poll.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
+#include "varuna_last_wqe.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
-#include <ucs/async/async_int.h>
 #include <ucs/debug/log.h>
-#include <poll.h>
-
-/* What UCX knows of the event LAST_WQE_REACHED of a queue pair: it keeps this until it
- * destroys the queue pair. The lock is held. */
-static uct_ib_async_event_val_t *
-uct_varuna_mlx5_last_wqe(uct_ib_device_t *dev, uint32_t qp_num)
-{
-    const uct_ib_async_event_t *event;
-    khiter_t iter;
-
-    for (iter = kh_begin(&dev->async_events_hash);
-         iter != kh_end(&dev->async_events_hash); ++iter) {
-        if (!kh_exist(&dev->async_events_hash, iter)) {
-            continue;
-        }
-
-        event = &kh_key(&dev->async_events_hash, iter);
-        if ((event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED) &&
-            (event->qp_num == qp_num)) {
-            return &kh_value(&dev->async_events_hash, iter);
-        }
-    }
-
-    return NULL;
-}
-
-static int uct_varuna_mlx5_last_wqe_is_reached(uct_ib_device_t *dev, uint32_t qp_num)
-{
-    const uct_ib_async_event_val_t *event;
-    int fired;
-
-    ucs_spin_lock(&dev->async_event_lock);
-    event = uct_varuna_mlx5_last_wqe(dev, qp_num);
-    fired = (event != NULL) && event->fired;
-    ucs_spin_unlock(&dev->async_event_lock);
-    return fired;
-}
-
-/* The next ERR raises the event again, for which UCX waits before it destroys the queue
- * pair. It does not expect one that comes after it has waited. */
-static void uct_varuna_mlx5_last_wqe_forget(uct_ib_device_t *dev, uint32_t qp_num)
-{
-    uct_ib_async_event_val_t *event;
-
-    ucs_spin_lock(&dev->async_event_lock);
-    event = uct_varuna_mlx5_last_wqe(dev, qp_num);
-    if (event != NULL) {
-        event->fired = 0;
-    }
-    ucs_spin_unlock(&dev->async_event_lock);
-}
-
-/* The event comes to the device's file, or to the channel of queue pairs that UCX made
- * through DEVX. UCX's handlers of both accept that there is nothing to read. */
-static void uct_varuna_mlx5_read_events(uct_rc_mlx5_iface_common_t *iface,
-                                        uct_ib_device_t *dev, ucs_time_t timeout)
-{
-    struct pollfd fds[2];
-    int i, num_fds = 0;
-
-    fds[num_fds].fd       = dev->ibv_context->async_fd;
-    fds[num_fds++].events = POLLIN;
-#if HAVE_DEVX
-    if (iface->event_channel != NULL) {
-        fds[num_fds].fd       = iface->event_channel->fd;
-        fds[num_fds++].events = POLLIN;
-    }
-#endif
-
-    if (poll(fds, num_fds, (int)ucs_time_to_msec(timeout) + 1) <= 0) {
-        return;
-    }
-
-    for (i = 0; i < num_fds; ++i) {
-        if (fds[i].revents & POLLIN) {
-            ucs_async_dispatch_handlers(&fds[i].fd, 1, UCS_EVENT_SET_EVREAD);
-        }
-    }
-}
 
 ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h tl_ep, ucs_time_t timeout)
 {
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     uct_rc_mlx5_iface_common_t *iface =
             ucs_derived_of(tl_ep->iface, uct_rc_mlx5_iface_common_t);
-    uct_ib_device_t *dev = uct_ib_iface_device(&iface->super.super);
-    ucs_time_t deadline  = ucs_get_time() + timeout;
-    ucs_time_t now;
+    int channel_fd              = -1;
 
-    while (!uct_varuna_mlx5_last_wqe_is_reached(dev, ep->tx.wq.super.qp_num)) {
-        now = ucs_get_time();
-        if (now >= deadline) {
-            return UCS_ERR_TIMED_OUT;
-        }
-
-        uct_varuna_mlx5_read_events(iface, dev, deadline - now);
+#if HAVE_DEVX
+    if (iface->event_channel != NULL) {
+        channel_fd = iface->event_channel->fd;
     }
+#endif
 
-    return UCS_OK;
+    return uct_varuna_last_wqe_wait(uct_ib_iface_device(&iface->super.super),
+                                    ep->tx.wq.super.qp_num, channel_fd, timeout);
 }
 
 /* What has not been posted since the last RESET is not to be sent after the next INIT. */
@@ -226,8 +143,8 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
 
     uct_varuna_mlx5_clear_doorbell(wq);
     if (uct_varuna_mlx5_modify(tl_ep, IBV_QPS_INIT) == UCS_OK) {
-        uct_varuna_mlx5_last_wqe_forget(uct_ib_iface_device(&iface->super),
-                                        wq->super.qp_num);
+        uct_varuna_last_wqe_forget(uct_ib_iface_device(&iface->super),
+                                   wq->super.qp_num);
     }
 
     /* Flow control may have granted credits meanwhile. What is posted in RESET has no

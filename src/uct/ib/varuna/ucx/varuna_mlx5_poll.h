@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_MLX5_POLL_H_
 #define UCT_VARUNA_MLX5_POLL_H_
 
-#include "varuna_tl.h"
+#include "varuna_tl_def.h"
 
 /** @return whether completions of sends wait to be polled on an inner interface: its
  *          progress function does not count errors. */

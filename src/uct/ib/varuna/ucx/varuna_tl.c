@@ -12,6 +12,8 @@
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_fence.h"
 #include "varuna_mlx5_poll.h"
+#include "varuna_ud.h"
+#include "varuna_verbs.h"
 
 #include <stddef.h>
 
@@ -27,6 +29,8 @@ typedef struct uct_varuna_tl {
     int                        (*has_input)(uct_iface_h iface);
     uct_varuna_tl_poll_func_t  (*poll_func)(uct_iface_h iface, unsigned kind);
     unsigned                   (*refill)(uct_iface_h iface);
+    ucs_status_t               (*flush)(uct_ep_h ep, uct_completion_t *comp,
+                                        unsigned *num_psns_p);
     ucs_status_t               (*stop)(uct_ep_h ep);
     ucs_status_t               (*wait_last_wqe)(uct_ep_h ep, ucs_time_t timeout);
     ucs_status_t               (*query_epsn)(uct_ep_h ep, uint32_t *epsn_p);
@@ -42,6 +46,7 @@ typedef struct uct_varuna_tl {
                                                 uct_iface_config_t *config);
     uct_varuna_order_t         (*order)(uct_iface_h iface, uint8_t *sl_p,
                                         uint16_t *mask_p);
+    int                        drops_messages;
 } uct_varuna_tl_t;
 
 static const uct_varuna_tl_t uct_varuna_tls[] = {
@@ -80,6 +85,30 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .event_arm       = uct_varuna_mlx5_event_arm,
         .order_request   = uct_varuna_mlx5_order_request,
         .order           = uct_varuna_mlx5_order
+    },
+    [UCT_VARUNA_LANE_VERBS] = {
+        .am_overhead     = uct_varuna_verbs_am_overhead,
+        .is_drained      = uct_varuna_verbs_is_drained,
+        .drain           = uct_varuna_verbs_drain,
+        .get_mark        = uct_varuna_verbs_get_mark,
+        .has_completions = uct_varuna_verbs_has_completions,
+        .has_input       = uct_varuna_verbs_has_input,
+        .poll_func       = uct_varuna_verbs_poll_func,
+        .refill          = uct_varuna_verbs_refill,
+        .allocate_tx     = uct_varuna_mlx5_allocate_tx,
+        .flush           = uct_varuna_verbs_flush,
+        .stop            = uct_varuna_verbs_stop,
+        .wait_last_wqe   = uct_varuna_verbs_wait_last_wqe,
+        .query_epsn      = uct_varuna_verbs_query_epsn,
+        .query_sq        = uct_varuna_verbs_query_sq,
+        .reset           = uct_varuna_verbs_reset,
+        .end_reset       = uct_varuna_verbs_end_reset,
+        .event_arm       = uct_varuna_mlx5_event_arm,
+        .drops_messages  = 1
+    },
+    [UCT_VARUNA_LANE_UD] = {
+        .is_drained      = uct_varuna_ud_is_drained,
+        .has_input       = uct_varuna_ud_has_input
     }
 };
 
@@ -118,9 +147,23 @@ unsigned uct_varuna_tl_refill(uct_iface_h iface, unsigned kind)
     return uct_varuna_tls[kind].refill(iface);
 }
 
+ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *comp,
+                                 unsigned *num_psns_p)
+{
+    *num_psns_p = 0;
+    return (uct_varuna_tls[kind].flush == NULL) ? uct_ep_flush(ep, 0, comp) :
+           uct_varuna_tls[kind].flush(ep, comp, num_psns_p);
+}
+
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
 {
-    return uct_varuna_tls[kind].stop(ep);
+    return (uct_varuna_tls[kind].stop == NULL) ? UCS_OK :
+           uct_varuna_tls[kind].stop(ep);
+}
+
+int uct_varuna_tl_drops_messages(unsigned kind)
+{
+    return uct_varuna_tls[kind].drops_messages;
 }
 
 ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,
@@ -182,5 +225,11 @@ ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
 uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t *sl_p,
                                        uint16_t *mask_p)
 {
+    if (uct_varuna_tls[kind].order == NULL) {
+        *sl_p   = 0;
+        *mask_p = 0;
+        return UCT_VARUNA_ORDER_UNKNOWN;
+    }
+
     return uct_varuna_tls[kind].order(iface, sl_p, mask_p);
 }

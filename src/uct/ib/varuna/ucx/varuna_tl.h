@@ -10,11 +10,9 @@
 #define UCT_VARUNA_TL_H_
 
 #include "varuna_mlx5_order.h"
+#include "varuna_tl_def.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 
-#include <ucs/time/time_def.h>
-#include <uct/api/uct.h>
-#include <stdint.h>
 
 /**
  * Check whether an inner endpoint has anything in flight.
@@ -51,16 +49,20 @@ int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind);
 /** @return whether anything waits to be polled on an inner interface. */
 int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind);
 
-/** As uct_iface_progress(), at less cost. It posts receive buffers after a message, but
- *  none that were missing then: call uct_varuna_tl_refill() from time to time. */
-typedef unsigned (*uct_varuna_tl_poll_func_t)(uct_iface_h iface);
-
 /** @return How to poll an inner interface. */
 uct_varuna_tl_poll_func_t uct_varuna_tl_poll_func(uct_iface_h iface, unsigned kind);
 
 /** Post receive buffers if many are missing: the user, who kept them all, has released
  *  some. @return Number of events. */
 unsigned uct_varuna_tl_refill(uct_iface_h iface, unsigned kind);
+
+/**
+ * As uct_ep_flush().
+ *
+ * @param [out] num_psns_p  Packets which were sent for that.
+ */
+ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *comp,
+                                 unsigned *num_psns_p);
 
 /** Move an endpoint's queue pair to ERR. Any thread. */
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind);
@@ -111,6 +113,10 @@ ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
  *         or the device's error.
  */
 ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind);
+
+/** @return Whether RESET drops messages that have arrived, and were acknowledged, but are
+ *          not polled yet: verbs remove the completions of a queue pair. */
+int uct_varuna_tl_drops_messages(unsigned kind);
 
 /** Prepare a queue pair that was in RESET to be destroyed by UCX, and settle UCX's
  *  accounts of what was posted in RESET. Main thread. */

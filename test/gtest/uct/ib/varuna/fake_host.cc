@@ -78,7 +78,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
                  "fake_%u:1", link);
         own->nic = link;
         own->set = uct_varuna_sets;
-        for (int kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+        for (int kind : {UCT_VARUNA_LANE_RC, UCT_VARUNA_LANE_DC}) {
             m_lanes[kind].emplace_back(new fake_lane(link));
             own->lanes[kind].iface = iface();
             own->lanes[kind].inner = m_lanes[kind][link]->iface();

@@ -12,6 +12,7 @@ extern "C" {
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
+#include <uct/ib/varuna/ucx/varuna_ud.h>
 }
 
 #include <algorithm>
@@ -328,6 +329,24 @@ void uct_varuna_mlx5_bell_join(uct_varuna_mlx5_bell_t *bell)
 
 void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
 {
+}
+
+ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *comp,
+                                 unsigned *num_psns_p)
+{
+    *num_psns_p = 0;
+    return uct_ep_flush(ep, 0, comp);
+}
+
+int uct_varuna_tl_drops_messages(unsigned kind)
+{
+    return 0;
+}
+
+ucs_status_t uct_varuna_ud_open(uct_iface_h data, uct_worker_h worker,
+                                const uct_iface_params_t *params, uct_iface_h *iface_p)
+{
+    return UCS_ERR_UNSUPPORTED;
 }
 
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)

@@ -94,7 +94,7 @@ UCS_TEST_F(test_varuna_md, links_any_of_too_many_nics) {
 UCS_TEST_F(test_varuna_md, links_unknown_name) {
     add_many(2);
     open_fails({"mlx5_7:1"}, UCS_ERR_NO_DEVICE,
-               "no port 'mlx5_7:1' with rc_mlx5 and dc_mlx5 (there are: "
+               "no port 'mlx5_7:1' with rc_mlx5 and dc_mlx5, or rc_verbs (there are: "
                "mlx5_0:1,mlx5_1:1)");
     open_fails({"mlx5"}, UCS_ERR_NO_DEVICE, "no port 'mlx5'");
     open_fails({"mlx5_0:"}, UCS_ERR_NO_DEVICE, "no port 'mlx5_0:'");
@@ -119,7 +119,7 @@ UCS_TEST_F(test_varuna_md, links_missing_name) {
     ASSERT_EQ(1u, m_warnings.size()) << "one in a process";
     EXPECT_NE(std::string::npos,
               m_warnings[0].find("UCX_RC_VARUNA_LINKS: there is no port "
-                                 "'varuna_mlx5_0' with rc_mlx5 and dc_mlx5 (there "
+                                 "'varuna_mlx5_0' with rc_mlx5 and dc_mlx5, or rc_verbs (there "
                                  "are: mlx5_1:1,mlx5_3:1)")) << m_warnings[0];
     m_warnings.clear();
 }

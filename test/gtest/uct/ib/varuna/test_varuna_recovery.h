@@ -16,6 +16,7 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+#include <uct/ib/varuna/requester/varuna_opening.h>
 #include <uct/ib/varuna/requester/varuna_ep_life.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
@@ -137,7 +138,7 @@ protected:
         ep->remote.logs_addr = LOGS;
         ep->remote.opening   = OPENING;
         ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
-        uct_varuna_ep_open_lane(ep);
+        uct_varuna_ep_open_lane(ep, ucs_get_time());
         step();
         ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
         host->sent();

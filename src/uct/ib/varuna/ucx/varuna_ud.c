@@ -1,0 +1,360 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The interface of the bus: its operations, and sending. The queue pair is in
+ * varuna_ud_qp.c. See varuna_ud.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_ud.h"
+#include "varuna_ud_qp.h"
+#include "varuna_compat.h"
+
+#include <uct/base/uct_iface.h>
+#include <uct/base/uct_md.h>
+#include <uct/ib/base/ib_iface.h>
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <string.h>
+
+typedef struct uct_varuna_ud_iface {
+    uct_base_iface_t           super;
+    uct_iface_h                data;
+    uct_varuna_ud_qp_t         qp;
+} uct_varuna_ud_iface_t;
+
+typedef struct uct_varuna_ud_ep {
+    uct_base_ep_t              super;
+    struct ibv_ah              *ah;
+    uct_varuna_ud_addr_t       addr;
+    size_t                     room;       /* In each datagram */
+    uint32_t                   last;       /* Number of the newest message, plus 1 */
+} uct_varuna_ud_ep_t;
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ud_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ud_ep_t, uct_ep_t);
+static UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ud_iface_t, uct_iface_t);
+
+static uct_varuna_ud_iface_t *uct_varuna_ud_iface(uct_iface_h tl_iface)
+{
+    return ucs_derived_of(tl_iface, uct_varuna_ud_iface_t);
+}
+
+/* The port's address as UCX writes it, whose format was checked (varuna_ib_addr.h). UCX's
+ * function that reads it is not exported by all builds.
+ * @return The path's MTU, as far as the address limits it. */
+static size_t uct_varuna_ud_read_addr(const uint8_t *pos, uint16_t *lid,
+                                      union ibv_gid *gid)
+{
+    uint8_t flags = *(pos++);
+    uint16_t subnet;
+
+    *lid = 0;
+    if (flags & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
+        memcpy(gid, pos, sizeof(*gid));
+        pos += sizeof(*gid);
+    } else {
+        gid->global.subnet_prefix = UCT_IB_LINK_LOCAL_PREFIX;
+        gid->global.interface_id  = 0;
+        memcpy(lid, pos, sizeof(*lid));
+        pos += sizeof(*lid);
+        if (flags & UCT_IB_ADDRESS_FLAG_IF_ID) {
+            memcpy(&gid->global.interface_id, pos, sizeof(uint64_t));
+            pos += sizeof(uint64_t);
+        }
+
+        if (flags & UCT_IB_ADDRESS_FLAG_SUBNET16) {
+            memcpy(&subnet, pos, sizeof(subnet));
+            gid->global.subnet_prefix = UCT_IB_SITE_LOCAL_PREFIX |
+                                        ((uint64_t)subnet << 48);
+            pos += sizeof(subnet);
+        } else if (flags & UCT_IB_ADDRESS_FLAG_SUBNET64) {
+            memcpy(&gid->global.subnet_prefix, pos, sizeof(uint64_t));
+            pos += sizeof(uint64_t);
+        }
+    }
+
+    return (flags & UCT_IB_ADDRESS_FLAG_PATH_MTU) ? (128u << *pos) : SIZE_MAX;
+}
+
+/* As UCX fills it for the first path of a connection. @return the path's MTU */
+static size_t uct_varuna_ud_fill_ah(const uct_ib_iface_t *ib,
+                                    const uct_device_addr_t *addr,
+                                    struct ibv_ah_attr *attr)
+{
+    union ibv_gid gid;
+    uint16_t lid;
+    size_t mtu;
+
+    mtu = uct_varuna_ud_read_addr((const uint8_t*)addr, &lid, &gid);
+    memset(attr, 0, sizeof(*attr));
+    attr->sl            = ib->config.sl;
+    attr->port_num      = ib->config.port_num;
+    attr->dlid          = lid | ib->path_bits[0];
+    attr->src_path_bits = ib->path_bits[0];
+    if (ib->config.force_global_addr ||
+        (ib->gid_info.gid.global.subnet_prefix != gid.global.subnet_prefix)) {
+        attr->is_global         = 1;
+        attr->grh.dgid          = gid;
+        attr->grh.sgid_index    = ib->gid_info.gid_index;
+        attr->grh.hop_limit     = ib->config.hop_limit;
+        attr->grh.traffic_class = ib->config.traffic_class;
+    }
+
+    return ucs_min(mtu, 128u << ib->config.path_mtu);
+}
+
+static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)
+{
+    uct_varuna_ud_iface_t *iface = uct_varuna_ud_iface(params->iface);
+    uct_ib_iface_t *ib           = ucs_derived_of(iface->data, uct_ib_iface_t);
+    struct ibv_ah_attr ah_attr;
+    size_t mtu;
+
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+
+    memcpy(&self->addr, params->iface_addr, sizeof(self->addr));
+    mtu        = uct_varuna_ud_fill_ah(ib, params->dev_addr, &ah_attr);
+    self->last = 0;
+    self->room = ucs_min(uct_varuna_frag_room(mtu), iface->qp.room);
+    if (self->room == 0) {
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    self->ah = ibv_create_ah(uct_ib_iface_md(ib)->pd, &ah_attr);
+    if (self->ah == NULL) {
+        ucs_debug("ibv_create_ah(dlid=%d) failed: %m", ah_attr.dlid);
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    return UCS_OK;
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ud_ep_t)
+{
+    ibv_destroy_ah(self->ah);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_ud_ep_t, uct_base_ep_t)
+UCS_CLASS_DEFINE_NEW_FUNC(uct_varuna_ud_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_ud_ep_t, uct_ep_t);
+
+static ssize_t uct_varuna_ud_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                                         uct_pack_callback_t pack_cb, void *arg,
+                                         unsigned flags)
+{
+    uct_varuna_ud_ep_t *ep       = ucs_derived_of(tl_ep, uct_varuna_ud_ep_t);
+    uct_varuna_ud_iface_t *iface = uct_varuna_ud_iface(tl_ep->iface);
+    uct_varuna_ud_send_t *send;
+    ucs_status_t status;
+    size_t length;
+
+    send = uct_varuna_ud_qp_get(&iface->qp);
+    if (send == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    length = pack_cb(send->data, arg);
+    status = uct_varuna_ud_qp_post(&iface->qp, send, ep->ah, &ep->addr, id, ep->room,
+                                   length);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ep->last = iface->qp.posted;
+    return length;
+}
+
+int uct_varuna_ud_is_drained(uct_ep_h tl_ep, unsigned kind)
+{
+    const uct_varuna_ud_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_ud_ep_t);
+
+    return (int32_t)(uct_varuna_ud_iface(tl_ep->iface)->qp.completed - ep->last) >= 0;
+}
+
+int uct_varuna_ud_has_input(uct_iface_h iface)
+{
+    return 1;
+}
+
+static ucs_status_t uct_varuna_ud_ep_flush(uct_ep_h ep, unsigned flags,
+                                           uct_completion_t *comp)
+{
+    return uct_varuna_ud_is_drained(ep, 0) ? UCS_OK : UCS_INPROGRESS;
+}
+
+static ucs_status_t uct_varuna_ud_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                              uct_completion_t *comp)
+{
+    const uct_varuna_ud_qp_t *qp = &uct_varuna_ud_iface(tl_iface)->qp;
+
+    return (qp->completed == qp->posted) ? UCS_OK : UCS_INPROGRESS;
+}
+
+static void uct_varuna_ud_iface_received(void *arg, uint8_t am_id, const void *msg,
+                                         size_t length)
+{
+    uct_varuna_ud_iface_t *iface = arg;
+
+    if (am_id < UCT_AM_ID_MAX) {
+        (void)uct_iface_invoke_am(&iface->super, am_id, (void*)msg, length, 0);
+    }
+}
+
+static unsigned uct_varuna_ud_iface_progress(uct_iface_h tl_iface)
+{
+    uct_varuna_ud_iface_t *iface = uct_varuna_ud_iface(tl_iface);
+
+    return uct_varuna_ud_qp_progress(&iface->qp, uct_varuna_ud_iface_received, iface);
+}
+
+static void uct_varuna_ud_iface_progress_enable(uct_iface_h tl_iface, unsigned flags)
+{
+    uct_base_iface_progress_enable_cb(&uct_varuna_ud_iface(tl_iface)->super,
+                                      (ucs_callback_t)uct_varuna_ud_iface_progress,
+                                      flags);
+}
+
+static ucs_status_t uct_varuna_ud_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
+{
+    *fd_p = uct_varuna_ud_iface(tl_iface)->qp.channel->fd;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_ud_iface_event_arm(uct_iface_h tl_iface,
+                                                  unsigned events)
+{
+    return uct_varuna_ud_qp_arm(&uct_varuna_ud_iface(tl_iface)->qp, events != 0);
+}
+
+static ucs_status_t uct_varuna_ud_iface_query(uct_iface_h tl_iface,
+                                              uct_iface_attr_t *attr)
+{
+    uct_varuna_ud_iface_t *iface = uct_varuna_ud_iface(tl_iface);
+    uct_iface_attr_t data_attr;
+    ucs_status_t status;
+
+    status = uct_iface_query(iface->data, &data_attr);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    memset(attr, 0, sizeof(*attr));
+    attr->cap.flags        = UCT_IFACE_FLAG_AM_BCOPY |
+                             UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                             UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_CB_ASYNC;
+    attr->cap.event_flags  = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                             UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
+    attr->cap.am.max_bcopy = UCT_VARUNA_FRAG_MAX_MSG;
+    attr->iface_addr_len   = sizeof(uct_varuna_ud_addr_t);
+    attr->device_addr_len  = data_attr.device_addr_len;
+    attr->dev_num_paths    = 1;
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_ud_iface_get_address(uct_iface_h tl_iface,
+                                                    uct_iface_addr_t *addr)
+{
+    memcpy(addr, &uct_varuna_ud_iface(tl_iface)->qp.addr, sizeof(uct_varuna_ud_addr_t));
+    return UCS_OK;
+}
+
+static ucs_status_t
+uct_varuna_ud_iface_get_device_address(uct_iface_h tl_iface, uct_device_addr_t *addr)
+{
+    return uct_iface_get_device_address(uct_varuna_ud_iface(tl_iface)->data, addr);
+}
+
+static int uct_varuna_ud_reachable(const uct_iface_h tl_iface,
+                                   const uct_device_addr_t *device_addr,
+                                   const uct_iface_addr_t *iface_addr)
+{
+    return uct_iface_is_reachable(uct_varuna_ud_iface(tl_iface)->data, device_addr, NULL);
+}
+
+UCT_VARUNA_COMPAT_REACHABLE(uct_varuna_ud_is_reachable_v2, uct_varuna_ud_reachable)
+
+static UCS_F_MAYBE_UNUSED int
+uct_varuna_ud_connected(uct_ep_h ep, const uct_iface_addr_t *iface_addr)
+{
+    return 1;
+}
+
+UCT_VARUNA_COMPAT_CONNECTED(uct_varuna_ud_is_connected, uct_varuna_ud_connected)
+
+static uct_iface_ops_t uct_varuna_ud_iface_ops = {
+    .ep_am_bcopy              = uct_varuna_ud_ep_am_bcopy,
+    .ep_flush                 = uct_varuna_ud_ep_flush,
+    .ep_fence                 = (void*)ucs_empty_function_return_success,
+    .ep_check                 = (void*)ucs_empty_function_return_success,
+    .ep_pending_add           = (void*)ucs_empty_function_return_busy,
+    .ep_pending_purge         = (void*)ucs_empty_function,
+    .ep_create                = UCS_CLASS_NEW_FUNC_NAME(uct_varuna_ud_ep_t),
+    .ep_destroy               = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_ud_ep_t),
+    .iface_flush              = uct_varuna_ud_iface_flush,
+    .iface_fence              = (void*)ucs_empty_function_return_success,
+    .iface_progress_enable    = uct_varuna_ud_iface_progress_enable,
+    .iface_progress_disable   = uct_base_iface_progress_disable,
+    .iface_progress           = uct_varuna_ud_iface_progress,
+    .iface_event_fd_get       = uct_varuna_ud_iface_event_fd_get,
+    .iface_event_arm          = uct_varuna_ud_iface_event_arm,
+    .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_varuna_ud_iface_t),
+    .iface_query              = uct_varuna_ud_iface_query,
+    .iface_get_address        = uct_varuna_ud_iface_get_address,
+    .iface_get_device_address = uct_varuna_ud_iface_get_device_address,
+    .iface_is_reachable       = uct_varuna_ud_reachable
+};
+
+static uct_iface_internal_ops_t uct_varuna_ud_internal_ops = {
+    .iface_estimate_perf = uct_base_iface_estimate_perf,
+    .iface_vfs_refresh   = (void*)ucs_empty_function,
+    .ep_query            = (void*)ucs_empty_function_return_unsupported,
+    .ep_invalidate       = (void*)ucs_empty_function_return_unsupported,
+    UCT_VARUNA_COMPAT_IFACE_OPS(uct_varuna_ud_is_reachable_v2,
+                                uct_varuna_ud_is_connected)
+};
+
+static UCS_CLASS_INIT_FUNC(uct_varuna_ud_iface_t, uct_iface_h data,
+                           uct_worker_h worker, const uct_iface_params_t *params,
+                           const uct_iface_config_t *config)
+{
+    UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &uct_varuna_ud_iface_ops,
+                              &uct_varuna_ud_internal_ops,
+                              ucs_derived_of(data, uct_base_iface_t)->md, worker,
+                              params, config UCS_STATS_ARG(NULL)
+                              UCS_STATS_ARG("varuna_ud"));
+
+    self->data = data;
+    return uct_varuna_ud_qp_create(ucs_derived_of(data, uct_ib_iface_t), &self->qp);
+}
+
+static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ud_iface_t)
+{
+    uct_base_iface_progress_disable(&self->super.super,
+                                    UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_varuna_ud_qp_destroy(&self->qp);
+}
+
+UCS_CLASS_DEFINE(uct_varuna_ud_iface_t, uct_base_iface_t);
+static UCS_CLASS_DEFINE_DELETE_FUNC(uct_varuna_ud_iface_t, uct_iface_t);
+
+ucs_status_t uct_varuna_ud_open(uct_iface_h data, uct_worker_h worker,
+                                const uct_iface_params_t *params,
+                                uct_iface_h *iface_p)
+{
+    uct_iface_config_t *config;
+    ucs_status_t status;
+
+    /* Of any transport: what all have in common is read from it */
+    status = uct_md_iface_config_read(ucs_derived_of(data, uct_base_iface_t)->md,
+                                      "rc_verbs", NULL, NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = UCS_CLASS_NEW(uct_varuna_ud_iface_t, iface_p, data, worker, params, config);
+    uct_config_release(config);
+    return status;
+}

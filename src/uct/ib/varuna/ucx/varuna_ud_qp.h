@@ -1,0 +1,77 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The UD queue pair of a bus, with its buffers. See varuna_ud.h. The lock of the control
+ * plane protects it.
+ */
+#ifndef UCT_VARUNA_UD_QP_H_
+#define UCT_VARUNA_UD_QP_H_
+
+#include <uct/ib/varuna/core/varuna_frag.h>
+
+#include <infiniband/verbs.h>
+#include <ucs/type/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Messages on their way to the NIC, and datagrams that wait to be polled */
+#define UCT_VARUNA_UD_NUM_SENDS      64
+#define UCT_VARUNA_UD_NUM_RECVS      256
+
+struct uct_ib_iface;
+
+/* Where datagrams go */
+typedef struct uct_varuna_ud_addr {
+    uint8_t                    qp_num[3];
+    uint8_t                    qkey[4];    /* The same of all queue pairs of a process,
+                                              random: a stray datagram does not match */
+} UCS_S_PACKED uct_varuna_ud_addr_t;
+
+typedef struct uct_varuna_ud_send {
+    uct_varuna_frag_hdr_t      hdrs[UCT_VARUNA_FRAG_MAX];
+    char                       data[UCT_VARUNA_FRAG_MAX_MSG];
+} uct_varuna_ud_send_t;
+
+typedef struct uct_varuna_ud_qp {
+    struct ibv_qp              *qp;
+    struct ibv_cq              *cq;        /* Of both directions */
+    struct ibv_comp_channel    *channel;
+    struct ibv_mr              *mr;        /* Of all buffers */
+    uct_varuna_ud_send_t       *sends;
+    char                       *recvs;
+    size_t                     recv_size;
+    size_t                     room;       /* For parts of messages, in a datagram of the
+                                              port's MTU */
+    uint64_t                   sender;
+    uint32_t                   posted;     /* Messages, */
+    uint32_t                   completed;  /* of which these have left */
+    uct_varuna_ud_addr_t       addr;       /* Ours */
+    uct_varuna_frags_t         frags;
+} uct_varuna_ud_qp_t;
+
+/* A message has come */
+typedef void (*uct_varuna_ud_received_t)(void *arg, uint8_t am_id, const void *msg,
+                                         size_t length);
+
+/** Create a queue pair on the port of an inner interface. */
+ucs_status_t uct_varuna_ud_qp_create(struct uct_ib_iface *ib, uct_varuna_ud_qp_t *qp);
+
+void uct_varuna_ud_qp_destroy(uct_varuna_ud_qp_t *qp);
+
+/** @return A buffer for the next message, NULL if all are in use. */
+uct_varuna_ud_send_t *uct_varuna_ud_qp_get(uct_varuna_ud_qp_t *qp);
+
+/** Post the message in the buffer that uct_varuna_ud_qp_get() has just returned. */
+ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t *send,
+                                   struct ibv_ah *ah, const uct_varuna_ud_addr_t *addr,
+                                   uint8_t am_id, size_t room, size_t length);
+
+/** Poll. @return Number of completions. */
+unsigned uct_varuna_ud_qp_progress(uct_varuna_ud_qp_t *qp,
+                                   uct_varuna_ud_received_t received, void *arg);
+
+/** Take the events that were raised; with @a again, ask for another one.
+ *  @return UCS_ERR_BUSY if there were some. */
+ucs_status_t uct_varuna_ud_qp_arm(uct_varuna_ud_qp_t *qp, int again);
+
+#endif

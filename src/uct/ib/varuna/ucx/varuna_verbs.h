@@ -1,0 +1,47 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What UCT's public interface does not provide about inner rc_verbs endpoints: their row
+ * of varuna_tl.c, where the functions are described.
+ */
+#ifndef UCT_VARUNA_VERBS_H_
+#define UCT_VARUNA_VERBS_H_
+
+#include "varuna_tl_def.h"
+
+int uct_varuna_verbs_is_drained(uct_ep_h ep, unsigned kind);
+
+int uct_varuna_verbs_drain(uct_ep_h ep, unsigned kind);
+
+int uct_varuna_verbs_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p);
+
+/** Verbs cannot look at a queue without taking from it, but UCX's progress function counts
+ *  errors. @return 0 */
+int uct_varuna_verbs_has_completions(uct_iface_h iface);
+
+/** The same. @return 1 */
+int uct_varuna_verbs_has_input(uct_iface_h iface);
+
+uct_varuna_tl_poll_func_t uct_varuna_verbs_poll_func(uct_iface_h iface, unsigned kind);
+
+/** UCX's progress function does it. @return 0 */
+unsigned uct_varuna_verbs_refill(uct_iface_h iface);
+
+ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep);
+
+ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout);
+
+ucs_status_t uct_varuna_verbs_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
+
+ucs_status_t uct_varuna_verbs_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *mtu_p);
+
+ucs_status_t uct_varuna_verbs_reset(uct_ep_h ep);
+
+void uct_varuna_verbs_end_reset(uct_ep_h ep);
+
+unsigned uct_varuna_verbs_am_overhead(void);
+
+ucs_status_t uct_varuna_verbs_flush(uct_ep_h ep, uct_completion_t *comp,
+                                    unsigned *num_psns_p);
+
+#endif

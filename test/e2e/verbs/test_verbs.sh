@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+# See LICENSE for terms (BSD-3-Clause).
+#
+# NICs without direct verbs: the lane set "verbs" of rc_verbs, without DC, and with control
+# messages as datagrams. Links fail at exact packets (lib/ft_failover.sh).
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_failover.sh"
+
+export RC_VARUNA_QUIRK=no-mlx5dv
+sweep=1
+action=silent=1:0
+
+# devices [NAME=VALUE...]: prints the devices of rc_varuna on host 0
+devices() {
+    env "$@" "$emu" exec -n "$fabric" 0 -- "$run" ucx_info -d 2>info.err |
+        sed -n '/Transport: rc_varuna/,/Device:/s/.*Device: //p' | tr '\n' ' '
+}
+
+test_sets() {
+    fabric_up
+    [ "$(devices)" = "varuna_verbs_0:1 varuna_verbs_1:1 " ] || fail "$(devices)"
+    [ "$(devices UCX_RC_VARUNA_LANES=verbs)" = "$(devices)" ] || fail "verbs"
+    [ -z "$(devices UCX_RC_VARUNA_LANES=mlx5)" ] || fail "mlx5 without mlx5dv"
+    UCX_RC_VARUNA_ATOMIC_MODE=extended "$emu" exec -n "$fabric" 0 -- "$run" ucx_info -d \
+        >info 2>&1
+    check grep -q "verbs_0:1 has no DC, which atomics of mode 'extended' need" info
+    fabric_down
+
+    RC_VARUNA_QUIRK='' fabric_up
+    [ "$(devices UCX_RC_VARUNA_LANES=verbs)" = "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] ||
+        fail "rc_verbs on mlx5"
+    fabric_down
+
+    # Each device's interface has the links of its own set
+    RC_VARUNA_QUIRK='0:1=no-mlx5dv' fabric_up
+    [ "$(devices)" = "varuna_mlx5_0:1 varuna_verbs_1:1 " ] || fail "$(devices)"
+    fabric_down
+}
+
+# The transport that programs see: atomics of 64 bits alone are native
+test_attributes() {
+    fabric_up
+    UCX_RC_VARUNA_ATOMIC_MODE=native "$emu" exec -n "$fabric" 0 -- "$run" ucx_info -d \
+        -t rc_varuna >info
+    fabric_down
+    check grep -q 'atomic_fadd: 64 bit' info
+    check grep -q 'atomic_cswap: 64 bit' info
+    check grep -q 'connection: to iface' info
+    check grep -q 'error handling: peer failure' info
+    ! grep -q '32 bit' info || fail "atomics of 32 bits"
+    ! grep -q 'atomic_and' info || fail "atomics that verbs don't have"
+}
+
+test_silent_before_the_message_arrives() {
+    each packet host=1 link=0 op=write
+}
+
+test_silent_after_execution() {
+    sweep=2
+    each ack link=0 op=write
+}
+
+test_responder_down_after_execution() {
+    action=down=0:0
+    each ack link=0 op=write
+}
+
+test_message_is_lost() {
+    first=301
+    each packet host=1 link=0 op=send
+}
+
+test_read_is_lost() {
+    first=101
+    each packet host=1 link=0 op=read
+}
+
+# The first writes of endpoints; those before them prove that a connection works
+test_first_write() {
+    first=5
+    sweep=3
+    each packet host=1 link=0 type=rc op=write
+}
+
+test_comparison() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,psn-lost
+    while ((equal == 0 && first < 613)); do
+        each ack link=0 op=write
+        first=$((first + 1))
+    done
+    [ "$equal" -gt 0 ] || fail "no put was found to be executed"
+}
+
+# A device that tells the PSN with which the queue pair was connected
+test_psn_is_stale() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,psn-stale
+    each ack link=0 op=write
+}
+
+test_writes_are_late() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,late-write
+    each ack link=0 op=write
+}
+
+# On Ethernet, with the MTU that is usual there: long control messages are cut
+test_roce() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,roce
+    fabric_options='--mtu 1024'
+    each ack link=0 op=write
+}
+
+# The smallest MTU
+test_fragments() {
+    fabric_options='--mtu 256'
+    each ack link=0 op=write
+}
+
+# Every fourth datagram is lost: requests are repeated
+test_control_messages_are_lost() {
+    second='packet type=ud prob=0.25 seed=1 count=all drop'
+    each ack link=0 op=write
+}
+
+# Each datagram comes once more, some of them much later
+test_control_messages_come_twice() {
+    second='packet type=ud prob=0.5 seed=1 count=all dup=20ms'
+    each ack link=0 op=write
+}
+
+judge_nothing() {
+    cat >/dev/null
+}
+
+# After a fence, rc_verbs writes by mlx5's key for atomics, at other addresses, which the
+# judge of the trace does not know
+test_mlx5_with_verbs_lanes() {
+    judge=judge_nothing
+    export RC_VARUNA_QUIRK='' UCX_RC_VARUNA_LANES=verbs
+    each ack link=0 op=write
+}
+
+run_tests
