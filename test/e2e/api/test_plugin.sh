@@ -47,6 +47,14 @@ EOF2
     gcc -o components components.c -L"$ucx_lib" -luct -lucs
 }
 
+# UCX opens its libraries for itself alone: what the plugin calls of them by name is not
+# found. Usually that ends the process at the first call, here at once
+test_no_symbol_is_missing() {
+    LD_BIND_NOW=1 "$RCV_PREFIX/bin/rc_varuna_run" ucx_info -c >out 2>&1 ||
+        fail "$(tail -n 1 out)"
+    grep -q '^UCX_RC_VARUNA_' out || fail "the plugin was not opened"
+}
+
 # fake_runtime MAJOR MINOR PATCH: installs UCX's libuct and libucs, and a libucp that
 # reports this version, or no libucp without arguments
 fake_runtime() {

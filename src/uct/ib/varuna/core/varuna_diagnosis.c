@@ -15,7 +15,7 @@ const char *uct_varuna_fault_names[] = {
     [UCT_VARUNA_FAULT_LAST]    = NULL
 };
 
-uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_evidence_t *evidence,
+uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_symptoms_t *evidence,
                                        const char **why_p)
 {
     if (evidence->our_port_down && evidence->far_port_down) {

@@ -21,14 +21,14 @@ typedef enum {
 } uct_varuna_fault_t;
 
 /* What is known of one link of ours on which one peer is silent. */
-typedef struct uct_varuna_evidence {
+typedef struct uct_varuna_symptoms {
     uint8_t                    our_port_down;
     uint8_t                    far_port_down;  /* So the peer says */
     uint8_t                    inside;         /* The peer is behind our own port */
     uint8_t                    neighbours_answer; /* Others behind the peer's port */
     uint8_t                    others_answer;  /* Peers behind third ports */
     uint8_t                    others_silent;  /* ... that are silent there, too */
-} uct_varuna_evidence_t;
+} uct_varuna_symptoms_t;
 
 /** Names for the log: "local fault". */
 extern const char *uct_varuna_fault_names[];
@@ -39,7 +39,7 @@ extern const char *uct_varuna_fault_names[];
  *
  * @return Whose fault it is.
  */
-uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_evidence_t *evidence,
+uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_symptoms_t *evidence,
                                        const char **why_p);
 
 #endif

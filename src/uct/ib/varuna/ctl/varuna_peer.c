@@ -19,6 +19,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_notify.h"
 #include "varuna_reach.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

@@ -84,7 +84,7 @@ static int uct_varuna_witness_is_silent(const uct_varuna_ctl_t *ctl,
 static void
 uct_varuna_witness_gather(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
                           unsigned link, ucs_time_t now,
-                          uct_varuna_evidence_t *evidence)
+                          uct_varuna_symptoms_t *evidence)
 {
     uct_varuna_peer_t *other;
     int is_neighbour;
@@ -118,7 +118,7 @@ static void
 uct_varuna_witness_explain_path(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                 unsigned link, int is_new, ucs_time_t now)
 {
-    uct_varuna_evidence_t evidence;
+    uct_varuna_symptoms_t evidence;
     uct_varuna_fault_t fault;
     const char *why;
 
@@ -142,7 +142,7 @@ uct_varuna_witness_explain_silence(uct_varuna_ctl_t *ctl,
                                    ucs_time_t now)
 {
     unsigned silence = 0;
-    uct_varuna_evidence_t evidence;
+    uct_varuna_symptoms_t evidence;
     unsigned link;
 
     ucs_for_each_bit(link, peer->link_map) {

@@ -18,6 +18,7 @@
 #define UCT_VARUNA_RING_H_
 
 #include "varuna_ep.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/datastruct/mpool.inl>
 

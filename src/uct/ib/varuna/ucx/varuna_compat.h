@@ -27,6 +27,9 @@
 #include <ucs/arch/cpu.h>
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.h>
+#if __has_include(<ucs/sys/ptr_arith.h>)
+#  include <ucs/sys/ptr_arith.h> /* 1.18: ucs_align_up() and others */
+#endif
 #include <string.h>
 
 /* Nonzero if the UCX which we are compiled for is at least _major._minor */

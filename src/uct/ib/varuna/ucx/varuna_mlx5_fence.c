@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_mlx5_fence.h"
+#include "varuna_ib_symbol.h"
 #include "varuna_mlx5_poll.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
@@ -128,6 +129,18 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h tl_ep)
     return status;
 }
 
+/* Work requests among so many basic blocks. Those of flow control have one block each,
+ * if UCX does not count them. */
+static uint16_t uct_varuna_mlx5_num_posted(uct_iface_h iface,
+                                           const uct_ib_mlx5_txwq_t *wq,
+                                           uint16_t outstanding)
+{
+    uint16_t (*num_posted)(const uct_ib_mlx5_txwq_t*, uint16_t);
+
+    num_posted = uct_varuna_ib_symbol(iface, "uct_ib_mlx5_txwq_num_posted_wqes");
+    return (num_posted == NULL) ? outstanding : num_posted(wq, outstanding);
+}
+
 void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
 {
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
@@ -151,7 +164,8 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
      * completion */
     outstanding = wq->bb_max - ep->super.txqp.available;
     if (outstanding > 0) {
-        iface->tx.cq_available += uct_ib_mlx5_txwq_num_posted_wqes(wq, outstanding);
+        iface->tx.cq_available += uct_varuna_mlx5_num_posted(tl_ep->iface, wq,
+                                                             outstanding);
         uct_rc_txqp_available_set(&ep->super.txqp, wq->bb_max);
 #if UCS_ENABLE_ASSERT
         wq->hw_ci = wq->prev_sw_pi;

@@ -9,15 +9,11 @@
 #endif
 
 #include "varuna_mlx5_poll.h"
+#include "varuna_ib_symbol.h"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/varuna/core/varuna_def.h>
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-#  include <uct/ib/mlx5/ib_mlx5.inl>
-#else
-#  include <uct/ib/rc/accel/rc_mlx5.inl>
-#endif
+#include "varuna_mlx5_inl.h"
 #include <ucs/type/init_once.h>
-#include <dlfcn.h>
 
 static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_has_cqe(uct_ib_mlx5_cq_t *cq)
 {
@@ -164,16 +160,10 @@ static unsigned uct_varuna_mlx5_poll_rc(uct_iface_h tl_iface)
 static int uct_varuna_mlx5_poll_init(uct_iface_h iface)
 {
     static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
-    Dl_info info;
-    void *lib;
 
     UCS_INIT_ONCE(&once) {
-        if ((dladdr((void*)iface->ops.iface_progress, &info) != 0) &&
-            ((lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) != NULL)) {
-            uct_varuna_mlx5_process_pending =
-                    (ucs_arbiter_callback_t)dlsym(lib, "uct_rc_ep_process_pending");
-            dlclose(lib);
-        }
+        uct_varuna_mlx5_process_pending = (ucs_arbiter_callback_t)
+                uct_varuna_ib_symbol(iface, "uct_rc_ep_process_pending");
     }
 
     return uct_varuna_mlx5_process_pending != NULL;

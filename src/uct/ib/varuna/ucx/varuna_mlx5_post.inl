@@ -13,10 +13,7 @@
 
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_reg.h"
-#include <uct/ib/mlx5/ib_mlx5.inl>
-
-/* Called by a function of ib_mlx5.inl that each includer has, and that nobody calls */
-#pragma weak uct_ib_mlx5_iface_get_res_domain
+#include "varuna_mlx5_inl.h"
 
 #if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
 

@@ -198,7 +198,7 @@ UCS_TEST_F(test_varuna_alive, is_silent_beside_a_witness) {
 class test_varuna_diagnosis : public ucs::test {
 protected:
     /* The reasons, on which an operator acts */
-    static uct_varuna_fault_t judge(const uct_varuna_evidence_t &evidence,
+    static uct_varuna_fault_t judge(const uct_varuna_symptoms_t &evidence,
                                     const std::string &words)
     {
         const char *why          = NULL;
@@ -210,7 +210,7 @@ protected:
 };
 
 UCS_TEST_F(test_varuna_diagnosis, no_more_than_the_evidence_says) {
-    uct_varuna_evidence_t evidence = {};
+    uct_varuna_symptoms_t evidence = {};
 
     EXPECT_EQ(UCT_VARUNA_FAULT_UNKNOWN, judge(evidence, "no other peer answered"));
     evidence.others_silent = 1;
@@ -222,7 +222,7 @@ UCS_TEST_F(test_varuna_diagnosis, no_more_than_the_evidence_says) {
 }
 
 UCS_TEST_F(test_varuna_diagnosis, ports_know_best) {
-    uct_varuna_evidence_t evidence = {};
+    uct_varuna_symptoms_t evidence = {};
 
     evidence.others_answer = 1;
     evidence.our_port_down = 1;
@@ -234,7 +234,7 @@ UCS_TEST_F(test_varuna_diagnosis, ports_know_best) {
 }
 
 UCS_TEST_F(test_varuna_diagnosis, what_does_not_leave_the_port_is_local) {
-    uct_varuna_evidence_t evidence = {};
+    uct_varuna_symptoms_t evidence = {};
 
     evidence.inside            = 1;
     evidence.neighbours_answer = 1;
