@@ -25,7 +25,8 @@ extern "C" {
 #endif
 
 typedef enum rc_varuna_link_state {
-    RC_VARUNA_LINK_DOWN, /**< Do not use it: traffic on it recovers elsewhere */
+    RC_VARUNA_LINK_DOWN, /**< Do not use it: traffic on it moves elsewhere as planned,
+                              and none is repeated */
     RC_VARUNA_LINK_UP    /**< Use it, if nobody else knows that it is down */
 } rc_varuna_link_state_t;
 

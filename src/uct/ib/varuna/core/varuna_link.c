@@ -68,8 +68,46 @@ int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
 int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
                               unsigned cause, ucs_time_t now)
 {
-    uct_varuna_link_entry(table, link)->causes |= cause;
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+
+    entry->causes |= cause;
+    if (entry->retired) {
+        entry->retired = 0; /* What has not left it yet has failed */
+        ++entry->generation;
+        return 1;
+    }
+
     return uct_varuna_link_report_down(table, link, now);
+}
+
+int uct_varuna_link_retire(uct_varuna_link_table_t *table, unsigned link,
+                           unsigned cause, ucs_time_t now)
+{
+    uct_varuna_link_entry_t *entry = uct_varuna_link_entry(table, link);
+
+    entry->causes |= cause;
+    if (!uct_varuna_damp_fail(&entry->damp, &table->times, now)) {
+        return 0;
+    }
+
+    entry->retired    = 1;
+    entry->returnable = 0;
+    return 1;
+}
+
+/* It has not failed while it was retired. But if it was in its hold-down before, that goes
+ * on. */
+static int uct_varuna_link_restore(uct_varuna_link_table_t *table,
+                                   uct_varuna_link_entry_t *entry, ucs_time_t now)
+{
+    entry->retired = 0;
+    if (entry->damp.usable_at > now) {
+        return uct_varuna_damp_good(&entry->damp, &table->times, now);
+    }
+
+    uct_varuna_damp_revoke(&entry->damp, now);
+    entry->returnable = 1;
+    return 1;
 }
 
 int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
@@ -82,8 +120,12 @@ int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
     }
 
     entry->causes &= ~cause;
-    return (entry->causes == 0) ? uct_varuna_link_report_up(table, link, now) :
-           0;
+    if (entry->causes != 0) {
+        return 0;
+    }
+
+    return entry->retired ? uct_varuna_link_restore(table, entry, now) :
+           uct_varuna_link_report_up(table, link, now);
 }
 
 int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
@@ -102,6 +144,7 @@ int uct_varuna_link_revoke(uct_varuna_link_table_t *table, unsigned link,
         return 0;
     }
 
+    entry->retired = 0;
     uct_varuna_damp_revoke(&entry->damp, now);
     entry->returnable = 1;
     return 1;

@@ -26,6 +26,8 @@ typedef struct uct_varuna_link_entry {
     uct_varuna_damp_t          damp;
     uint8_t                    causes;      /* UCT_VARUNA_LINK_CAUSE_xx */
     uint8_t                    returnable;  /* Traffic may move back to it */
+    uint8_t                    retired;     /* DOWN, but it works: what is on it may
+                                               end there */
     const char                 *reason;     /* Of the last failure */
     uint32_t                   generation;  /* Bumped by each UP -> DOWN */
 } uct_varuna_link_entry_t;
@@ -58,8 +60,21 @@ int uct_varuna_link_report_up(uct_varuna_link_table_t *table, unsigned link,
 int uct_varuna_link_add_cause(uct_varuna_link_table_t *table, unsigned link,
                               unsigned cause, ucs_time_t now);
 
-/** @a cause says so no more; when none is left, the link is good.
- *  @return as uct_varuna_link_report_up(). */
+/** The same as planned: the link is not used any more, but what is on it has not failed,
+ *  as its generation shows. If another cause follows, it has. @return as
+ *  uct_varuna_link_report_down(). */
+int uct_varuna_link_retire(uct_varuna_link_table_t *table, unsigned link,
+                           unsigned cause, ucs_time_t now);
+
+/** @return Whether traffic has to leave a link that works. */
+static inline int
+uct_varuna_link_is_retired(const uct_varuna_link_table_t *table, unsigned link)
+{
+    return table->links[link].retired;
+}
+
+/** @a cause says so no more; when none is left, the link is good. One that was only
+ *  retired is UP at once. @return as uct_varuna_link_report_up(). */
 int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
                                  unsigned cause, ucs_time_t now);
 

@@ -255,7 +255,8 @@ typedef struct uct_varuna_ctl_ports {
                                               one counts */
     uint8_t                    down;       /* NICs (indices) whose port is down:
                                               their paths are dead */
-    uint8_t                    reserved;
+    uint8_t                    retired;    /* NICs which the receiver shall leave as
+                                              planned, if another path is good */
     uint16_t                   moves;      /* How often the address of a port has
                                               changed: a receiver that knows another
                                               number asks by LINKS_REQ */

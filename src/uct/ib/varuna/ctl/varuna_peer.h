@@ -56,6 +56,8 @@ struct uct_varuna_peer {
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
+    uint8_t                    retired;   /* Of these, to be left as planned, as the
+                                             peer wants. Main thread */
     unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
                                               over ctl->queue, no resources */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
@@ -70,6 +72,7 @@ struct uct_varuna_peer {
         uint8_t                used;      /* Paths, at the last tick */
         uint8_t                dead;      /* Paths, for the main thread */
         uint8_t                far_down;  /* Paths whose port is down there */
+        uint8_t                far_retired; /* Paths that it wants us to leave */
         uint8_t                told_down; /* Changes of that, for the main thread: */
         uint8_t                told_up;   /* down before up */
         uint32_t               ports_number; /* Of its last announcement of ports */

@@ -18,6 +18,7 @@ typedef struct uct_varuna_peer_event {
     unsigned                   dead;      /* Paths */
     unsigned                   told_down; /* ... by their owner */
     unsigned                   told_up;
+    unsigned                   retired;
 } uct_varuna_peer_event_t;
 
 /* Take one peer's event. @return NULL if there is none, else a reference. */
@@ -33,6 +34,7 @@ uct_varuna_peer_event_next(uct_varuna_ctl_t *ctl, uct_varuna_peer_event_t *event
         event->dead        = peer->hb.dead;
         event->told_down   = peer->hb.told_down;
         event->told_up     = peer->hb.told_up;
+        event->retired     = peer->hb.far_retired;
         peer->hb.queued    = 0;
         peer->hb.dead      = 0;
         peer->hb.told_down = 0;
@@ -41,6 +43,20 @@ uct_varuna_peer_event_next(uct_varuna_ctl_t *ctl, uct_varuna_peer_event_t *event
     }
     uct_varuna_ctl_unlock(ctl);
     return peer;
+}
+
+/* What is on such a path works, and moves as planned. */
+static void uct_varuna_peer_event_retire(uct_varuna_iface_t *iface,
+                                         uct_varuna_peer_t *peer, unsigned retired)
+{
+    if (peer->retired == retired) {
+        return;
+    }
+
+    ucs_info("rc_varuna: peer 0x%lx has retired its ends of links 0x%x", peer->uuid,
+             retired);
+    peer->retired = retired;
+    uct_varuna_link_raise(iface);
 }
 
 static void uct_varuna_peer_event_apply(uct_varuna_iface_t *iface,
@@ -64,6 +80,8 @@ static void uct_varuna_peer_event_apply(uct_varuna_iface_t *iface,
     ucs_for_each_bit(link, event->told_up) {
         uct_varuna_peer_path_good(iface, peer, link);
     }
+
+    uct_varuna_peer_event_retire(iface, peer, event->retired);
 }
 
 int uct_varuna_peer_has_events(uct_varuna_ctl_t *ctl)

@@ -18,6 +18,7 @@
 #include "varuna_moves.h"
 #include "varuna_peer.h"
 
+#include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
 
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
@@ -28,6 +29,10 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
 
     ucs_for_each_bit(link, ctl->ports_down) {
         ports.down |= UCS_BIT(ctl->iface->links[link].nic);
+    }
+
+    ucs_for_each_bit(link, ctl->retired) {
+        ports.retired |= UCS_BIT(ctl->iface->links[link].nic);
     }
 
     return ports;
@@ -106,6 +111,35 @@ void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
+void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links)
+{
+    unsigned changed;
+
+    uct_varuna_ctl_lock(ctl);
+    changed = ctl->retired ^ links;
+    if (changed != 0) {
+        ctl->retired = links;
+        uct_varuna_ports_changed(ctl, ucs_ffs64(changed));
+    }
+    uct_varuna_ctl_unlock(ctl);
+}
+
+/* @return Our links that reach ports which the peer wants us to leave. */
+static unsigned uct_varuna_ports_far_retired(const uct_varuna_peer_t *peer,
+                                             const uct_varuna_ctl_ports_t *ports)
+{
+    unsigned retired = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        if (ports->retired & UCS_BIT(peer->links[link].nic)) {
+            retired |= UCS_BIT(link);
+        }
+    }
+
+    return retired;
+}
+
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports)
 {
@@ -131,6 +165,7 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     peer->hb.told_up     &= ~far_down;
     peer->hb.told_up     |= peer->hb.far_down & ~far_down;
     peer->hb.far_down     = far_down;
+    peer->hb.far_retired  = uct_varuna_ports_far_retired(peer, ports);
     uct_varuna_peer_notify(ctl, peer);
 }
 

@@ -21,6 +21,9 @@ void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /** Go on telling those for whom there was no room. */
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 
+/** Peers shall leave these links as planned, and may use all others. Any thread. */
+void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links);
+
 /** @return What PORTS and PONG say of our ports. */
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
 

@@ -289,17 +289,22 @@ static unsigned uct_varuna_admin_sync_link(uct_varuna_admin_t *admin,
                                          UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
             ucs_info("rc_varuna: link %s is marked up from outside",
                      admin->names[link]);
+            return UCS_BIT(link);
         }
         return 0;
     }
 
-    if (!uct_varuna_link_add_cause(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN,
-                                   now)) {
+    if (!uct_varuna_link_retire(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
         return 0;
     }
 
-    ucs_info("rc_varuna: link %s is marked down from outside",
+    ucs_info("rc_varuna: link %s is marked down from outside: traffic leaves it",
              admin->names[link]);
+    if (uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE,
+                               UCS_MASK(table->num_links)) == UCT_VARUNA_LINK_NONE) {
+        ucs_diag("rc_varuna: link %s is marked down, but no other link is up: traffic "
+                 "stays on it until one is", admin->names[link]);
+    }
     table->links[link].reason = "marked down";
     return UCS_BIT(link);
 }
@@ -307,7 +312,7 @@ static unsigned uct_varuna_admin_sync_link(uct_varuna_admin_t *admin,
 unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
                                uct_varuna_link_table_t *table, ucs_time_t now)
 {
-    unsigned went_down = 0;
+    unsigned changed = 0;
     uint8_t link;
 
     pthread_mutex_lock(&uct_varuna_admin.lock);
@@ -319,25 +324,26 @@ unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
             if (uct_varuna_link_revoke(table, link, now)) {
                 ucs_info("rc_varuna: failover from %s is revoked",
                          admin->names[link]);
+                changed |= UCS_BIT(link);
             }
         }
     }
 
     for (link = 0; link < admin->num_links; ++link) {
-        went_down |= uct_varuna_admin_sync_link(admin, table, link, now);
+        changed |= uct_varuna_admin_sync_link(admin, table, link, now);
     }
 
     while (admin->forced < uct_varuna_admin.forced) {
         ++admin->forced;
         link = uct_varuna_admin_force(admin, table, now);
         if (link != UCT_VARUNA_LINK_NONE) {
-            went_down |= UCS_BIT(link);
+            changed |= UCS_BIT(link);
         }
     }
     pthread_mutex_unlock(&uct_varuna_admin.lock);
 
     uct_varuna_admin_publish(admin, table);
-    return went_down;
+    return changed;
 }
 
 void uct_varuna_admin_publish(uct_varuna_admin_t *admin,

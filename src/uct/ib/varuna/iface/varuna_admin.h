@@ -38,7 +38,7 @@ int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin);
 /**
  * Obey: change the link table as commanded. Main thread.
  *
- * @return Bit map of the links that have gone down.
+ * @return Bit map of the links to which traffic may move, or which it leaves.
  */
 unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
                                uct_varuna_link_table_t *table, ucs_time_t now);

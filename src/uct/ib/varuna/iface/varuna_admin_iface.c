@@ -10,6 +10,7 @@
 #include "varuna_admin_iface.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 static void uct_varuna_admin_iface_wake(void *arg)
@@ -55,6 +56,8 @@ void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface)
 void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
 {
     uct_varuna_iface_t *base = &iface->super.super;
+    unsigned retired         = 0;
+    unsigned link;
 
     if (ucs_likely(!uct_varuna_admin_is_behind(&iface->admin))) {
         return;
@@ -63,4 +66,11 @@ void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
     if (uct_varuna_admin_sync(&iface->admin, &base->link_table, now) != 0) {
         uct_varuna_link_raise(base);
     }
+
+    for (link = 0; link < base->num_links; ++link) {
+        if (base->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_ADMIN) {
+            retired |= UCS_BIT(link);
+        }
+    }
+    uct_varuna_ports_retire(base->ctl, retired);
 }

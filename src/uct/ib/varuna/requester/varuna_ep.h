@@ -191,6 +191,9 @@ struct uct_varuna_ep {
         uint64_t               repeated, repeated_bytes, switches, epochs;
         uint64_t               rebuilds;      /* RC connections swapped in */
         uint64_t               rebuild_usec;  /* How long they took, in all */
+        uint64_t               rebuild_messages; /* On the bus, sent and received */
+        uint64_t               rebuild_reads; /* That ended the old lane */
+        uint64_t               moves;         /* Planned swaps to another link */
         uint64_t               recovery_usec; /* From detection to the gate, */
         uint64_t               drain_usec, fence_usec, repeat_usec; /* of which in these
                                                  states, */

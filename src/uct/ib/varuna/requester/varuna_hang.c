@@ -83,7 +83,8 @@ static void uct_varuna_hang_ask(uct_varuna_ep_t *ep, ucs_time_t now)
 
     ucs_for_each_bit(link, ep->peer->link_map) {
         if (((now - asked_at[link]) >= iface->config.ctl_timeout) &&
-            (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_UP) &&
+            ((link == ep->lane.link) || /* It may be retired */
+             (iface->link_table.links[link].damp.state == UCT_VARUNA_DAMP_UP)) &&
             uct_varuna_heartbeat_probe(iface->ctl, ep->peer, link)) {
             asked_at[link] = now;
         }

@@ -32,7 +32,9 @@ uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
         }
     }
 
-    return uct_varuna_link_select(table, ep->lane.link, usable);
+    link = uct_varuna_link_select(table, ep->lane.link, usable & ~ep->peer->retired);
+    return (link != UCT_VARUNA_LINK_NONE) ? link :
+           uct_varuna_link_select(table, ep->lane.link, usable);
 }
 
 /* No path is known to be good. Choose among the failed ones on links that are up: a path

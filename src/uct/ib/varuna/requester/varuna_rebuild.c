@@ -24,12 +24,39 @@
 /* An endpoint that has no lane asks so often on each link. */
 #define UCT_VARUNA_MAX_CONNECT_TRIES 3
 
+/* The link of the lane is not to be used any more, here or at the peer: any other one will
+ * do. */
+static uint8_t uct_varuna_ep_refuge(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_link_table_t *table = &uct_varuna_ep_iface(ep)->link_table;
+    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer);
+    uint8_t link;
+
+    link = uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE,
+                                  usable & ~UCS_BIT(ep->lane.link) &
+                                  ~ep->peer->retired);
+    if ((link == UCT_VARUNA_LINK_NONE) &&
+        !uct_varuna_link_is_retired(table, ep->lane.link)) {
+        link = uct_varuna_link_select(table, ep->lane.link,
+                                      usable & UCS_BIT(ep->lane.link));
+    } else if (link == UCT_VARUNA_LINK_NONE) {
+        link = uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE, usable);
+    }
+
+    return link;
+}
+
 /* The link on which RC is wanted: the present one, or a better one which has been good
  * for long enough. */
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     unsigned usable;
+
+    if (uct_varuna_link_is_retired(&iface->link_table, ep->lane.link) ||
+        (ep->peer->retired & UCS_BIT(ep->lane.link))) {
+        return uct_varuna_ep_refuge(ep);
+    }
 
     if ((ep->lane.link == 0) &&
         (iface->link_table.links[0].damp.state == UCT_VARUNA_DAMP_UP) &&
@@ -40,7 +67,8 @@ static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
     usable = uct_varuna_peer_usable_links(ep->peer);
     if (usable & UCS_BIT(ep->lane.link)) {
         usable = UCS_BIT(ep->lane.link) |
-                 uct_varuna_peer_returnable_links(iface, ep->peer, now);
+                 (uct_varuna_peer_returnable_links(iface, ep->peer, now) &
+                  ~ep->peer->retired);
     }
 
     return uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
@@ -52,8 +80,9 @@ int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
     const uct_varuna_link_entry_t *link =
             &uct_varuna_ep_iface(ep)->link_table.links[ep->next.lane.link];
 
-    /* Without any lane one on a path that is held down is better than none */
-    return ((path->damp.state != UCT_VARUNA_DAMP_UP) && (ep->lane.ep != NULL)) ||
+    /* Without any lane one on a path or link that is not to be used is better than none */
+    return ((ep->lane.ep != NULL) && ((path->damp.state != UCT_VARUNA_DAMP_UP) ||
+                                      (link->damp.state == UCT_VARUNA_DAMP_DOWN))) ||
            (path->generation != ep->next.lane.path_gen) ||
            (link->generation != ep->next.lane.link_gen);
 }
@@ -89,6 +118,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     }
 
     /* Over the very link: the answer proves that the path is good */
+    ++ep->stats.rebuild_messages;
     uct_varuna_ep_ctl_send(ep, ep->next.lane.link, UCT_VARUNA_CTL_CONNECT_REQ,
                            ep->next.lane.epoch, &body,
                            sizeof(body.msg) + body.msg.device_len + ep_len);
@@ -207,6 +237,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    ++ep->stats.rebuild_messages;
     uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->learn_home(
             ep, rep->home_nic, rep->home_epoch);
     link = &uct_varuna_ep_iface(ep)->links[ep->next.lane.link];

@@ -28,6 +28,9 @@
     _counter(epochs) \
     _counter(rebuilds) \
     _counter(rebuild_usec) \
+    _counter(rebuild_messages) \
+    _counter(rebuild_reads) \
+    _counter(moves) \
     _counter(recovery_usec) \
     _counter(drain_usec) \
     _counter(fence_usec) \

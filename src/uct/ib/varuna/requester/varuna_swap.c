@@ -68,6 +68,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
                                       ep->remote.log_bundle.rkey);
     if (status == UCS_OK) {
         ep->next.swap_read = 1;
+        ++ep->stats.rebuild_reads;
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
     }
@@ -117,6 +118,7 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
               uct_varuna_lane_names[ep->next.lane.kind],
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->next.lane.link),
               ep->hot.num_reqs);
+    ep->stats.moves += (ep->lane.link != ep->next.lane.link);
     uct_varuna_ep_leave_inner_pending(ep, ep->lane.ep);
     uct_varuna_lane_destroy(ep, &ep->lane);
     uct_varuna_ep_set_lane(ep, &ep->next.lane);

@@ -365,6 +365,45 @@ UCS_TEST_F(test_varuna_link, causes) {
     EXPECT_EQ(m_now + (2 * HOLD_MIN), link(0).damp.usable_at);
 }
 
+/* What is on a retired link has not failed, unless something else fails */
+UCS_TEST_F(test_varuna_link, retire) {
+    static const unsigned port  = UCT_VARUNA_LINK_CAUSE_PORT;
+    static const unsigned admin = UCT_VARUNA_LINK_CAUSE_ADMIN;
+
+    for (unsigned i = 0; i < 10; ++i) {
+        EXPECT_TRUE(uct_varuna_link_retire(&m_table, 0, admin, m_now));
+        EXPECT_FALSE(uct_varuna_link_retire(&m_table, 0, admin, m_now));
+        EXPECT_TRUE(uct_varuna_link_is_retired(&m_table, 0));
+        EXPECT_EQ(0u, link(0).generation);
+        EXPECT_EQ(1, select(0));
+        EXPECT_EQ(1, select(UCT_VARUNA_LINK_NONE));
+
+        EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
+        EXPECT_FALSE(uct_varuna_link_is_retired(&m_table, 0));
+        EXPECT_EQ(UCT_VARUNA_DAMP_UP, link(0).damp.state) << "without a hold-down";
+        EXPECT_EQ(0, select(1));
+    }
+
+    uct_varuna_link_retire(&m_table, 0, admin, m_now);
+    EXPECT_TRUE(uct_varuna_link_add_cause(&m_table, 0, port, m_now));
+    EXPECT_EQ(1u, link(0).generation);
+    EXPECT_FALSE(uct_varuna_link_is_retired(&m_table, 0));
+    EXPECT_FALSE(uct_varuna_link_add_cause(&m_table, 0, port, m_now));
+    uct_varuna_link_remove_cause(&m_table, 0, admin, m_now);
+    EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, port, m_now));
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state) << "the port was down";
+
+    /* In its hold-down it is not as good as new */
+    EXPECT_TRUE(uct_varuna_link_retire(&m_table, 0, admin, m_now));
+    EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
+
+    uct_varuna_link_retire(&m_table, 1, admin, m_now);
+    EXPECT_TRUE(uct_varuna_link_revoke(&m_table, 1, m_now));
+    EXPECT_FALSE(uct_varuna_link_is_retired(&m_table, 1));
+    EXPECT_EQ(0u, link(1).generation);
+}
+
 UCS_TEST_F(test_varuna_link, revoke) {
     static const unsigned forced = UCT_VARUNA_LINK_CAUSE_FORCED;
     static const unsigned port   = UCT_VARUNA_LINK_CAUSE_PORT;
