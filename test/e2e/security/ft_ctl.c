@@ -202,6 +202,7 @@ size_t ft_ctl_pack_address(const ft_ctl_t *ctl, void *buffer)
 
     for (i = 0; i < ctl->num_links; ++i) {
         link             = &ctl->links[i];
+        memset(&entry, 0, sizeof(entry));
         entry.index      = link->index;
         entry.device_len = link->uct.attr.device_addr_len;
         entry.dc_len     = link->uct.attr.iface_addr_len;

@@ -68,4 +68,51 @@ test_both_ports_are_late() { late 0 1; }
 test_late_ports_of_ethernet() { quirk=roce late 0 1; }
 test_late_ports_of_planes_with_the_same_prefix() { quirk=same-gid late 0 1; }
 
+# complain_once PATTERN LOG...: there is one warning in each log
+complain_once() {
+    local log
+    for log in "${@:2}"; do
+        check test "$(grep -c ' WARN ' "$log")" -eq 1
+        check grep -qE "WARN .*$1" "$log"
+    done
+}
+
+# Host 1's cables are in the wrong switches. Traffic flows nevertheless
+test_wrong_cabling_is_reported() {
+    fabric_up --quirk 1=miswired
+    servers 0 s0
+    client 1 1 s0
+    link 0:1 down
+    await 30 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
+    await_more
+    all_good
+    check grep -qE 'WARN .*wrong cabling\? mlx5_0:1 reaches mlx5_1:1 of peer .*, and not mlx5_0:1' \
+        client.log
+    check grep -qE 'WARN .*wrong cabling\? mlx5_1:1 reaches mlx5_0:1 of peer .*, and not mlx5_1:1' \
+        client.log
+    fabric_down
+}
+
+# ... and the user knows
+test_wrong_cabling_is_configured() {
+    fabric_up --quirk 1=miswired
+    servers 0 s0
+    UCX_RC_VARUNA_LINKS=mlx5_1,mlx5_0 client 1 1 s0
+    all_is_well
+}
+
+# A port that is named and does not exist is one warning, and the others work
+test_missing_link() {
+    fabric_up
+    export UCX_RC_VARUNA_LINKS=mlx5_7,mlx5_0,mlx5_1
+    servers 0 s0
+    client 1 1 s0
+    link 0:0 down
+    await 30 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
+    await_more
+    all_good
+    complain_once "no port 'mlx5_7'" client.log s0.log
+    fabric_down
+}
+
 run_tests

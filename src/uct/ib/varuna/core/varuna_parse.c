@@ -12,7 +12,21 @@
 #include "varuna_reader.h"
 
 #include <ucs/sys/math.h>
+#include <ctype.h>
 #include <string.h>
+
+static int uct_varuna_parse_is_name(const char *name, size_t length)
+{
+    size_t i;
+
+    for (i = 0; i < length; ++i) {
+        if (!isgraph((unsigned char)name[i])) {
+            return 0;
+        }
+    }
+
+    return length <= UCT_VARUNA_NAME_MAX;
+}
 
 static ucs_status_t
 uct_varuna_parse_link(uct_varuna_reader_t *reader,
@@ -34,8 +48,12 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     link->device_addr = uct_varuna_reader_take(reader, link->device_len);
     link->dc_addr     = uct_varuna_reader_take(reader, entry.dc_len);
     link->ctl_addr    = uct_varuna_reader_take(reader, entry.ctl_len);
+    link->name        = uct_varuna_reader_take(reader, entry.name_len);
+    link->name_len    = entry.name_len;
+    link->is_named    = entry.is_named;
     if ((link->device_addr == NULL) || (link->dc_addr == NULL) ||
-        (link->ctl_addr == NULL) || (entry.index >= UCT_VARUNA_MAX_LINKS) ||
+        (link->ctl_addr == NULL) || (link->name == NULL) ||
+        !uct_varuna_parse_is_name(link->name, link->name_len) || (entry.index >= UCT_VARUNA_MAX_LINKS) ||
         (link->device_len == 0) ||
         (link->device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
         return UCS_ERR_INVALID_ADDR;
@@ -81,6 +99,9 @@ uct_varuna_parse_short_link(uct_varuna_reader_t *reader,
     link->dc_addr     = NULL;
     link->ctl_len     = shared->ctl_len;
     link->ctl_addr    = ctl;
+    link->name        = NULL;
+    link->name_len    = 0;
+    link->is_named    = 0;
     if ((link->device_len == 0) ||
         !uct_varuna_reader_take_delta(reader, device_addr, shared->outer_len,
                                       device, link->device_len) ||

@@ -19,6 +19,10 @@ typedef struct uct_varuna_parsed_link {
     const void                 *device_addr;
     const void                 *dc_addr;   /* NULL: a short address has none */
     const void                 *ctl_addr;
+    const char                 *name;      /* Of its port, name_len printable characters.
+                                              A short address has none */
+    uint8_t                    name_len;
+    uint8_t                    is_named;   /* By its user */
 } uct_varuna_parsed_link_t;
 
 typedef struct uct_varuna_parsed_addr {

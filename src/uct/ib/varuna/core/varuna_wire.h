@@ -7,7 +7,7 @@
  * the magic reversed and is refused).
  *
  *   full address:       uct_varuna_addr_t  link-entry  link-entry ...
- *   link entry:         uct_varuna_addr_link_t  device-addr  dc-addr  ctl-addr
+ *   link entry:         uct_varuna_addr_link_t  device-addr  dc-addr  ctl-addr  name
  *   short address:      uct_varuna_addr_t  uct_varuna_addr_short_t
  *                       short-entry  short-entry ...
  *   short entry:        a byte (index << DEVICE_BITS) | device-length
@@ -22,12 +22,13 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      13
+#define UCT_VARUNA_WIRE_VERSION      14
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
 #define UCT_VARUNA_IFACE_ADDR_MAX    63
 #define UCT_VARUNA_DEVICE_ADDR_MAX   31
+#define UCT_VARUNA_NAME_MAX          32
 
 /* AM ids on the inner interfaces: one for the user's messages (the user's own
  * id is in our header, so that all 32 ids stay the user's), one for control. */
@@ -58,6 +59,9 @@ typedef struct uct_varuna_addr_link {
     uint8_t                    device_len;
     uint8_t                    dc_len;     /* Data lane's DC address */
     uint8_t                    ctl_len;    /* Control lane's DC address */
+    uint8_t                    name_len;   /* Of its port, for people */
+    uint8_t                    is_named;   /* The user has chosen its place: LINKS names
+                                              all of them */
 } UCS_S_PACKED uct_varuna_addr_link_t;
 
 typedef struct uct_varuna_addr_short {

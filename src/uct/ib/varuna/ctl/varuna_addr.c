@@ -32,11 +32,14 @@ static size_t uct_varuna_addr_put_link(uct_varuna_iface_t *iface,
     const uct_varuna_lane_iface_t *base = uct_varuna_link_base(link);
     uct_varuna_addr_link_t *entry       = buffer;
     size_t length                       = sizeof(*entry);
+    const char *name                    = uct_varuna_link_name(iface, index);
+    size_t name_len                     = strnlen(name, UCT_VARUNA_NAME_MAX);
     const void *ctl_addr;
     size_t ctl_len;
 
     ctl_addr = uct_varuna_ctl_link_addr(iface->ctl, index, &ctl_len);
-    if (length + link->device_addr_len + base->attr.iface_addr_len + ctl_len >
+    if (length + link->device_addr_len + base->attr.iface_addr_len + ctl_len +
+        name_len >
         max) {
         return 0;
     }
@@ -45,13 +48,17 @@ static size_t uct_varuna_addr_put_link(uct_varuna_iface_t *iface,
     entry->device_len = link->device_addr_len;
     entry->dc_len     = base->attr.iface_addr_len;
     entry->ctl_len    = ctl_len;
+    entry->name_len   = name_len;
+    entry->is_named   = iface->md->links_are_named;
     memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device_addr,
            link->device_addr_len);
     length           += link->device_addr_len;
     uct_iface_get_address(base->inner, UCS_PTR_BYTE_OFFSET(buffer, length));
     length           += base->attr.iface_addr_len;
     memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), ctl_addr, ctl_len);
-    return length + ctl_len;
+    length           += ctl_len;
+    memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), name, name_len);
+    return length + name_len;
 }
 
 size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,

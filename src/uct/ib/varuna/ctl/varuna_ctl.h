@@ -19,7 +19,7 @@
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
  *   varuna_path           paths to peers, judged by all of that
  *   varuna_peer_event     what the async context found, applied in the main thread
- *   varuna_peer           remote interfaces
+ *   varuna_peer           remote interfaces; varuna_cabling looks at their cables
  *   varuna_ctl_ep         inner endpoints; varuna_doubt limits those that may fail
  *   varuna_notify         wakes the main thread
  *
@@ -166,6 +166,8 @@ struct uct_varuna_ctl {
     uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
+    uint8_t                    miscabled;  /* Links that reach another one of a peer's:
+                                              reported */
     struct {
         uint32_t               number;     /* Of port events so far */
         uint8_t                changed;    /* Links: the last of them */

@@ -14,6 +14,7 @@
 #endif
 
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
+#include "varuna_cabling.h"
 #include "varuna_complain.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
@@ -289,6 +290,10 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
                   uct_varuna_link_name(ctl->iface, link),
                   peer->links[link].nic, peer->uuid);
+    }
+
+    ucs_for_each_bit(link, peer->link_map) {
+        uct_varuna_cabling_check(ctl, parsed, link, peer->links[link].nic);
     }
 
     return UCS_OK;

@@ -50,6 +50,8 @@ struct uct_varuna_md {
     uint8_t                    links[UCT_VARUNA_MAX_LINKS];
     unsigned                   vqp_links; /* So many of them does a vQP use at first */
     int                        order_is_given; /* By a file: distance is of no account */
+    int                        links_are_named; /* By the user, each of them: their
+                                                 order is that of the networks */
     unsigned                   num_primaries; /* The first of them are shown as
                                                  devices of the transport */
     struct {

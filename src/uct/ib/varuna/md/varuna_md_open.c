@@ -253,6 +253,7 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t **nics_p,
 
         ucs_snprintf_safe(where[i], sizeof(where[i]), "%s:%u", path,
                           entry->line);
+        md->links_are_named = md->links_are_named && strcmp(entry->name, "all");
         names[num_names]    = entry->name;
         wheres[num_names++] = where[i];
         num_primaries      += (entry->role == UCT_VARUNA_LINK_ROLE_PRIMARY);
@@ -301,6 +302,8 @@ uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
     ucs_status_t status;
     unsigned i;
 
+    md->links_are_named = 1;
+
     for (i = 0; i < config->links.count; ++i) {
         if (strncmp(config->links.names[i], UCT_VARUNA_LINKS_FILE_PREFIX,
                     prefix_length)) {
@@ -320,8 +323,10 @@ uct_varuna_md_select(uct_varuna_md_t *md, const uct_varuna_md_config_t *config,
     }
 
     for (i = 0; i < config->links.count; ++i) {
-        status = uct_varuna_nics_add_missing(nics_p, num_nics_p,
-                                             config->links.names[i]);
+        md->links_are_named = md->links_are_named &&
+                              strcmp(config->links.names[i], "all");
+        status              = uct_varuna_nics_add_missing(nics_p, num_nics_p,
+                                                          config->links.names[i]);
         if (status != UCS_OK) {
             return status;
         }

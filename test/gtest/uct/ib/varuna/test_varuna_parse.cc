@@ -25,6 +25,29 @@ UCS_TEST_F(test_varuna_parse, addr_full) {
     }
 }
 
+/* They are printed: a peer must not write lines of our log */
+UCS_TEST_F(test_varuna_parse, addr_names) {
+    const size_t name_len = ucs_offsetof(uct_varuna_addr_link_t, name_len);
+    std::string entry     = link(0, 17);
+
+    for (std::string name : {"mlx5_0:1", "x", ""}) {
+        entry[name_len] = name.size();
+        ASSERT_UCS_OK(parse_addr(addr_header(1) + entry + name));
+        EXPECT_EQ(name.size(), m_parsed.links[0].name_len);
+    }
+
+    for (std::string name : {"a\nb", "a b", "\x7f"}) {
+        entry[name_len] = name.size();
+        EXPECT_EQ(UCS_ERR_INVALID_ADDR, parse_addr(addr_header(1) + entry + name));
+    }
+
+    entry[name_len] = UCT_VARUNA_NAME_MAX;
+    EXPECT_UCS_OK(parse_addr(addr_header(1) + entry + fill(UCT_VARUNA_NAME_MAX, 'a')));
+    entry[name_len] = UCT_VARUNA_NAME_MAX + 1;
+    EXPECT_EQ(UCS_ERR_INVALID_ADDR,
+              parse_addr(addr_header(1) + entry + fill(UCT_VARUNA_NAME_MAX + 1, 'a')));
+}
+
 UCS_TEST_F(test_varuna_parse, addr_short) {
     std::string addr = short_addr();
 

@@ -79,7 +79,7 @@ protected:
     static std::string link(unsigned index, unsigned device_len,
                             unsigned dc_len = 5, unsigned ctl_len = 5)
     {
-        uct_varuna_addr_link_t entry;
+        uct_varuna_addr_link_t entry = {};
 
         entry.index      = index;
         entry.device_len = device_len;

@@ -1,0 +1,53 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Cables that end in the switch of another network. See varuna_cabling.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_cabling.h"
+#include "varuna_ctl.h"
+
+#include <ucs/debug/log.h>
+
+
+static const uct_varuna_parsed_link_t *
+uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned nic)
+{
+    unsigned i;
+
+    for (i = 0; i < parsed->num_links; ++i) {
+        if (parsed->links[i].nic == nic) {
+            return &parsed->links[i];
+        }
+    }
+
+    return NULL;
+}
+
+void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
+                              const uct_varuna_parsed_addr_t *parsed, unsigned link,
+                              unsigned nic)
+{
+    const uct_varuna_iface_t *iface = ctl->iface;
+    const uct_varuna_parsed_link_t *remote, *same;
+
+    if (parsed->is_short || (nic == iface->links[link].nic) ||
+        iface->md->links_are_named || (ctl->miscabled & UCS_BIT(link))) {
+        return; /* A short address has no names, and perhaps not all links */
+    }
+
+    remote = uct_varuna_cabling_find(parsed, nic);
+    same   = uct_varuna_cabling_find(parsed, iface->links[link].nic);
+    if ((remote == NULL) || (same == NULL) || remote->is_named) {
+        return;
+    }
+
+    ctl->miscabled |= UCS_BIT(link);
+    ucs_warn("rc_varuna: wrong cabling? %s reaches %.*s of peer 0x%lx, and not %.*s: "
+             "change the cables, or name the ports in UCX_RC_VARUNA_LINKS in the order "
+             "of their networks, on all hosts", uct_varuna_link_name(iface, link),
+             remote->name_len, remote->name, parsed->uuid, same->name_len, same->name);
+}

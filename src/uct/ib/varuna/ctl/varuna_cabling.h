@@ -1,0 +1,25 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Reports cables that end in the switch of another network.
+ */
+#ifndef UCT_VARUNA_CABLING_H_
+#define UCT_VARUNA_CABLING_H_
+
+#include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+
+/**
+ * Warn, once for each link, if a link reaches another port of a peer than the one with its
+ * number, which is there: traffic flows, but links that seem to be independent share a
+ * switch. If the user has named the links of one of the two hosts, that is on purpose. Lock
+ * held.
+ *
+ * @param [in] parsed  The peer's full address; a short one is ignored.
+ * @param [in] nic     The peer's NIC that @a link reaches.
+ */
+void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
+                              const uct_varuna_parsed_addr_t *parsed, unsigned link,
+                              unsigned nic);
+
+#endif
