@@ -92,7 +92,7 @@ test_what_peers_send() {
 }
 
 test_keys_and_links() {
-    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c
+    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna/core/varuna_set.c"
 }
 
 test_what_may_be_a_uid() {
