@@ -24,7 +24,6 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <string.h>
 
