@@ -83,7 +83,7 @@ copy_all() {
 
     mapfile -t headers < <(cd "$build" &&
                            find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
-    [ $goal = plugin ] || tests=(test/gtest)
+    [ $goal = plugin ] || tests=(test/gtest src/tools/rc_varuna_audit)
     copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \
         Makefile.in $varuna "${tests[@]}"
     copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
