@@ -113,14 +113,15 @@ void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link)
 
 void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links)
 {
-    unsigned changed;
+    unsigned changed = ctl->retired ^ links;
+
+    if (changed == 0) {
+        return; /* Only this thread changes it, so that it can look without the lock */
+    }
 
     uct_varuna_ctl_lock(ctl);
-    changed = ctl->retired ^ links;
-    if (changed != 0) {
-        ctl->retired = links;
-        uct_varuna_ports_changed(ctl, ucs_ffs64(changed));
-    }
+    ctl->retired = links;
+    uct_varuna_ports_changed(ctl, ucs_ffs64(changed));
     uct_varuna_ctl_unlock(ctl);
 }
 
