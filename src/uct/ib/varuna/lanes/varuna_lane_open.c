@@ -447,10 +447,17 @@ static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
         }
     }
 
-    if ((num_up <= 1) && (ucs_atomic_swap32(&warned, 1) == 0)) {
-        ucs_warn("rc_varuna has only one link (%s), so it cannot survive a "
-                 "link failure%s", md->nics[md->links[up]].dev_name,
-                 (md->num_links == 1) ? "" : " before the other ports come up");
+    if ((num_up > 1) || (ucs_atomic_swap32(&warned, 1) != 0)) {
+        return;
+    }
+
+    if (md->num_links == 1) {
+        ucs_warn("rc_varuna has only one link (%s), so it cannot survive a link failure",
+                 md->nics[md->links[up]].dev_name);
+    } else {
+        /* Perhaps for a moment: a port flaps, or its cable is being replaced */
+        ucs_diag("rc_varuna has only one link (%s) before the other ports come up, so it "
+                 "cannot survive a link failure now", md->nics[md->links[up]].dev_name);
     }
 }
 
