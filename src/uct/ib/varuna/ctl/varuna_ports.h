@@ -13,15 +13,15 @@
 /** The port of @a link went down, or came back: see ctl->ports_down. */
 void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link);
 
-/** A peer has opened an endpoint to us: tell it before the answer, over the link on which
- *  that goes, which ports it cannot use. */
+/** Send the state of our ports to a peer that opens an endpoint to us, before the answer to
+ *  that and over the same link. */
 void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link);
 
 /** Go on telling those for whom there was no room. */
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 
-/** Peers shall leave these links as planned, and may use all others. Any thread. */
+/** Peers shall leave these links as planned, and may use all others. Main thread. */
 void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links);
 
 /** @return What PORTS and PONG say of our ports. */
