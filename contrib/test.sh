@@ -119,6 +119,7 @@ run_suite() {
     fi
     if ((failed > 0)); then
         failed_names "$log" | sed 's/^/    FAILED  /' >&2
+        reasons "$log" | sed 's/^/    FAILED  /' >&2
         say "  its output is in $log; the end of it:"
         tail -n 25 "$log" | sed 's/^/    | /' >&2
     fi

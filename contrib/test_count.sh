@@ -90,6 +90,13 @@ failed_names() {
     fi
 }
 
+# reasons LOG: prints what failed tests of a script printed last
+reasons() {
+    awk '/^ok / { n = 0; next }
+         /^not ok / { for (i = (n > 6 ? n - 6 : 0); i < n; ++i) print line[i]; n = 0; next }
+         { line[n++] = substr($0, 1, 400) }' "$1"
+}
+
 # progress_line LOG: prints the current test
 progress_line() {
     local line

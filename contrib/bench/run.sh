@@ -131,8 +131,7 @@ device() {
 
 # perftest TRANSPORT TEST SIZE LAYOUT ITERATIONS: runs ucx_perftest
 perftest() {
-    # Another port each time, because the last one may still be in use
-    port=$((port + 1))
+    next_port
     pair "$1" "$2" @ ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 -p $port \
         -f -v -d "$(device "$1")" -x "$1" -t "$2" -s "$3" -D "$4" -n "$5" -w 100
 }

@@ -64,8 +64,7 @@ pair_init
 timed() {
     local transport=$1 test=$2 window=$3 column=$4 device=mlx5_0:1
     [ "$transport" = rc_x ] || device=varuna_mlx5_0:1
-    # Another port each time, because the last one may still be in use
-    port=$((port + 1))
+    next_port
     export UCX_TLS=$transport UCX_NET_DEVICES=$device
     pair "$transport" "$test" @ ucx_perftest -p $port -- @ ucx_perftest 127.0.0.1 \
         -p $port -f -v -t "$test" -s 8 -n "$iterations" -w $((iterations / 2 + 100)) \

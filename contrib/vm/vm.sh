@@ -122,7 +122,7 @@ cmd_up() {
     mkdir -p "$dir"
     image=$("$top/contrib/vm/image.sh")
     # Two sets of machines at the same time need networks of their own
-    mcast_port=$((20000 + $$ % 20000))
+    mcast_port=$((20000 + $$ % 12000))
     for ((number = 0; number < hosts; number++)); do
         boot "$number" "$image"
     done

@@ -126,6 +126,11 @@ test_tap_failure() {
     counts "not ok 2 - b" failed_names log
 }
 
+test_tap_reasons() {
+    printf '# other\nok 1 - a\n# why\nnot ok 2 - b\n# other\nok 3 - c\n' >log
+    counts "# why" reasons log
+}
+
 test_tap_ends_early() {
     printf '1..3\nok 1 - a\n' >log
     counts "1 2" count_tap log 0

@@ -4,6 +4,8 @@
 # Sourced by scripts that run pairs of a server and a client, on two emulated hosts. They
 # set $keep: whether $dir, with the logs, is kept.
 
+. "$top/contrib/next_port.sh"
+
 # pair_init: sets the variables below; everything ends with the script
 pair_init() {
     if [ -z "${RCV_PREFIX:-}" ]; then
@@ -15,7 +17,7 @@ pair_init() {
     dir=$(mktemp -d)
     fabric=bench-$$
     server=
-    port=$((20000 + $$ % 20000))
+    next_port
     trap pair_cleanup EXIT
     trap 'exit 130' INT TERM
 }

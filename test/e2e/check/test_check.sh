@@ -12,7 +12,7 @@ check_program=$RCV_PREFIX/bin/rc_varuna_check
 
 # server_start [OPTION...]: starts the server on host 1
 server_start() {
-    port=$((20000 + RANDOM % 10000))
+    next_port
     timeout 120 "$emu" exec -n "$fabric" 1 -- "$check_program" --bind 127.0.0.1 \
         -p $port "$@" server >server.log 2>&1 &
     server=$!
@@ -217,7 +217,7 @@ test_strange_servers() {
     local answer pattern
     fabric_up
     while IFS='|' read -r pattern answer; do
-        port=$((20000 + RANDOM % 10000))
+        next_port
         stranger "$answer"
         fails 1 "$pattern" timeout 60 "$emu" exec -n "$fabric" 0 -- \
             "$check_program" -p $port 127.0.0.1

@@ -18,10 +18,11 @@ fabric_down_checked() {
 # run_perftest ENVIRONMENT0 ENVIRONMENT1 ARGUMENT...: runs ucx_perftest on both hosts.
 # UCX's logs are client.log and server.log.
 run_perftest() {
-    local port=$((20000 + RANDOM % 10000)) server status=0 client_env=$1 server_env=$2
+    local port server status=0 client_env=$1 server_env=$2
     local settings="UCX_LOG_LEVEL=debug UCX_RC_TIMEOUT=20ms UCX_RC_RETRY_COUNT=3"
     settings+=" UCX_UD_TIMEOUT=2s"
     shift 2
+    next_port
 
     # shellcheck disable=SC2086 # words without spaces
     timeout 60 "$emu" exec -n "$fabric" 1 -- env $settings $server_env \

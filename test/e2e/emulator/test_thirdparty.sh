@@ -9,7 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-port=$((20000 + RANDOM % 10000))
+next_port
 
 # needs PROGRAM...: checks that these external programs are installed
 needs() {

@@ -9,7 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
-port=$((20000 + RANDOM % 10000))
+next_port
 
 # Programs that sleep between packets get a CPU at once when one arrives. Not those that
 # poll, which would block other programs.

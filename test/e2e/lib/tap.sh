@@ -12,6 +12,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_BUILD:=$top/_build}"
 : "${RCV_PREFIX:=$top/_install}"
 
+. "$top/contrib/next_port.sh"
+
 # fail WORDS...: prints the reason and ends the test. In a command substitution it ends
 # only the substitution, and prints to stderr because the output is captured
 fail() {

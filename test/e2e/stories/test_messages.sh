@@ -43,7 +43,7 @@ down() {
     fabric_down --force
 }
 
-port=$((20000 + ($$ + RANDOM) % 20000))
+next_port
 
 test_nothing_is_lost_without_a_fault() {
     pair -t tag_bw -s 64 -n 20000 -w 100

@@ -14,7 +14,6 @@
 
 perftest=${RCV_PERFTEST:-ucx_perftest}
 iodemo=$apps/io_demo
-port=$((20000 + RANDOM % 10000))
 cuts=0
 # Selectors for the packets to count, or all
 of_data=
@@ -47,17 +46,6 @@ bring_back() {
         sleep 0.2
     done
     "$emu" link -n "$fabric" 1:0 up
-}
-
-# next_port: sets a port that no process uses, or has just used
-next_port() {
-    local used
-    used=$(awk 'NR > 1 { sub(/.*:/, "", $2); print $2 }' /proc/net/tcp \
-               /proc/net/tcp6 2>/dev/null)
-    port=$((port + 1))
-    while grep -q "$(printf %04X $port)" <<<"$used"; do
-        port=$((port + 1))
-    done
 }
 
 # pair ARGUMENT...: runs a server on host 0 and its client on host 1
