@@ -36,7 +36,8 @@
  * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
  * interfaces: messages are small and few, a dead peer must soon release its DCI,
  * and no acknowledgement of flow control may be between two of them. Lost messages are
- * expected: requests are repeated, and that is logged.
+ * expected: requests are repeated, and that is logged. The first message on a link is
+ * often one of a recovery, so buffers are allocated and registered in small chunks.
  */
 static const struct {
     const char                 *name;
@@ -45,7 +46,7 @@ static const struct {
     {"DC_NUM_DCI",      "4"},
     {"DC_TX_POLICY",    "dcs_quota"},
     {"IB_TX_QUEUE_LEN", "64"},
-    {"IB_TX_BUFS_GROW", "64"},
+    {"IB_TX_BUFS_GROW", "8"},
     {"IB_RX_QUEUE_LEN", "256"},
     {"IB_RX_BUFS_GROW", "288"},
     {"IB_SEG_SIZE",     "8256"},
