@@ -20,8 +20,7 @@ run, which `contrib/eval.sh --document` writes; do not edit them. `contrib/eval.
 how to repeat all of it, or one figure.
 
 A figure that is worse than the paper's is shown as it is. The paper's plots have few numbers: where
-it has none, its words are quoted. Not measured yet: a transactional store (13, 14), scale, and
-UCX's own failover.
+it has none, its words are quoted. Not measured yet: UCX's own failover.
 
 '''
 
