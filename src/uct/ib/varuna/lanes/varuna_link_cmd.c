@@ -82,3 +82,10 @@ void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
     cmd->sink = &iface->cmds.sink;
     uct_varuna_cmds_submit(cmds, cmd);
 }
+
+int uct_varuna_link_may_answer(const uct_varuna_iface_t *iface, unsigned link,
+                               const uct_varuna_cmd_t *cmd, ucs_time_t patience)
+{
+    return uct_varuna_cmds_may_answer(
+            uct_varuna_md_cmds(iface->md, iface->links[link].nic), cmd, patience);
+}

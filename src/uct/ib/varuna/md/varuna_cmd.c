@@ -63,6 +63,7 @@ static void uct_varuna_cmds_run(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd)
     int is_late         = (cmd->deadline != 0) && (given_at > cmd->deadline);
     ucs_status_t status;
 
+    cmd->begun_at  = given_at;
     cmds->current  = cmd;
     cmds->given_at = given_at;
     pthread_mutex_unlock(&cmds->lock);
@@ -274,9 +275,19 @@ void uct_varuna_cmds_submit(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd)
         return;
     }
 
+    cmd->since    = ucs_get_time();
+    cmd->begun_at = 0;
+    cmd->status   = UCS_INPROGRESS;
     ucs_list_add_tail(&cmds->queue, &cmd->list);
     pthread_cond_signal(&cmds->wake);
     pthread_mutex_unlock(&cmds->lock);
+}
+
+/* The lock is held. */
+static int uct_varuna_cmds_hangs(const uct_varuna_cmds_t *cmds, ucs_time_t now)
+{
+    return (cmds->current != NULL) &&
+           ((now - cmds->given_at) > ucs_time_from_sec(UCT_VARUNA_CMD_HUNG));
 }
 
 int uct_varuna_cmds_is_hung(uct_varuna_cmds_t *cmds)
@@ -284,11 +295,31 @@ int uct_varuna_cmds_is_hung(uct_varuna_cmds_t *cmds)
     int is_hung;
 
     pthread_mutex_lock(&cmds->lock);
-    is_hung = (cmds->current != NULL) &&
-              ((ucs_get_time() - cmds->given_at) >
-               ucs_time_from_sec(UCT_VARUNA_CMD_HUNG));
+    is_hung = uct_varuna_cmds_hangs(cmds, ucs_get_time());
     pthread_mutex_unlock(&cmds->lock);
     return is_hung;
+}
+
+int uct_varuna_cmds_may_answer(uct_varuna_cmds_t *cmds, const uct_varuna_cmd_t *cmd,
+                               ucs_time_t patience)
+{
+    ucs_time_t now;
+    int may_answer;
+
+    pthread_mutex_lock(&cmds->lock);
+    now = ucs_get_time();
+    if (cmd->status != UCS_INPROGRESS) {
+        may_answer = 1; /* It is on its way */
+    } else if (cmd->begun_at != 0) {
+        may_answer = ((now - cmd->begun_at) <= patience);
+    } else {
+        if (!uct_varuna_cmds_hangs(cmds, now)) {
+            patience += ucs_time_from_sec(UCT_VARUNA_CMD_START);
+        }
+        may_answer = ((now - cmd->since) <= patience);
+    }
+    pthread_mutex_unlock(&cmds->lock);
+    return may_answer;
 }
 
 ucs_time_t uct_varuna_cmds_answered_at(uct_varuna_cmds_t *cmds)

@@ -32,6 +32,10 @@
  * milliseconds at most, except for registering much memory. */
 #define UCT_VARUNA_CMD_HUNG          20e-3
 
+/* Seconds for which a command may wait for the thread, if the NIC does not hang: on a busy
+ * machine the thread waits for a CPU */
+#define UCT_VARUNA_CMD_START         1.0
+
 /* Seconds for the command in progress when the queue is destroyed */
 #define UCT_VARUNA_CMD_LINGER        1.0
 
@@ -53,6 +57,8 @@ struct uct_varuna_cmd {
     uct_varuna_cmd_done_t      done;
     uct_varuna_cmd_sink_t      *sink;
     ucs_time_t                 deadline;   /* To be given until then; 0: no limit */
+    ucs_time_t                 since;      /* When it was queued */
+    ucs_time_t                 begun_at;   /* 0: the thread has not begun it */
     ucs_status_t               status;     /* Filled by the thread */
 };
 
@@ -75,13 +81,20 @@ ucs_status_t uct_varuna_cmds_create(const char *name, uct_varuna_cmds_t **cmds_p
  */
 ucs_status_t uct_varuna_cmds_destroy(uct_varuna_cmds_t *cmds);
 
-/** Queue a command. Any thread. Its fields, except for the list and the status, are
- *  filled. */
+/** Queue a command. Any thread. The caller has filled run, done, sink and deadline. */
 void uct_varuna_cmds_submit(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd);
 
 /** @return Nonzero if a command of this NIC has been in progress for too long. Any
  *  thread. */
 int uct_varuna_cmds_is_hung(uct_varuna_cmds_t *cmds);
+
+/**
+ * Whether a queued command may soon come back. The NIC has @a patience to answer it. If
+ * the thread has not begun it though the NIC does not hang, the thread lacks a CPU, and
+ * has UCT_VARUNA_CMD_START more. Any thread.
+ */
+int uct_varuna_cmds_may_answer(uct_varuna_cmds_t *cmds, const uct_varuna_cmd_t *cmd,
+                               ucs_time_t patience);
 
 /** @return When a command was last answered in time, whatever the answer: when it was
  *  given. Any thread. */

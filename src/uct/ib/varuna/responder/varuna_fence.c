@@ -44,7 +44,6 @@ struct uct_varuna_fence {
     uint8_t                    is_reset;
     uint32_t                   epsn;
     ucs_time_t                 event_timeout;
-    ucs_time_t                 since;
 };
 
 /* Before RESET: until then the PSN can be read. */
@@ -165,7 +164,7 @@ static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
 /* @return Nonzero if a queue pair is just being stopped that the requester asks about, by
  * a NIC that may be about to answer. */
 static int uct_varuna_fence_is_busy(const uct_varuna_responder_t *resp,
-                                    const uct_varuna_target_t *target, ucs_time_t now)
+                                    const uct_varuna_target_t *target)
 {
     const uct_varuna_fence_t *fence;
     unsigned i;
@@ -173,7 +172,8 @@ static int uct_varuna_fence_is_busy(const uct_varuna_responder_t *resp,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         fence = target->qps[i].fence;
         if ((fence != NULL) && (target->qps[i].epoch <= target->fenced) &&
-            ((now - fence->since) <= ucs_time_from_sec(UCT_VARUNA_CMD_HUNG))) {
+            uct_varuna_link_may_answer(resp->iface, fence->link, &fence->super,
+                                       resp->iface->config.packet_lifetime)) {
             return 1;
         }
     }
@@ -189,7 +189,7 @@ static void uct_varuna_fence_answer(uct_varuna_responder_t *resp,
     uint32_t flags;
 
     if (!target->asked.is_set ||
-        uct_varuna_fence_is_busy(resp, target, uct_varuna_ctl_now(resp->ctl))) {
+        uct_varuna_fence_is_busy(resp, target)) {
         return;
     }
 
@@ -250,7 +250,8 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
 
     fence->super.run      = uct_varuna_fence_run;
     fence->super.done     = uct_varuna_fence_done;
-    fence->super.deadline = ucs_get_time() + resp->iface->config.packet_lifetime;
+    fence->super.deadline = ucs_get_time() + resp->iface->config.packet_lifetime +
+                            ucs_time_from_sec(UCT_VARUNA_CMD_START);
     fence->resp           = resp;
     fence->target         = target;
     fence->qp             = qp;
@@ -261,7 +262,6 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     fence->is_stopped     = (qp->stopped_at != 0);
     fence->event_timeout  = (resp->no_last_wqe & UCS_BIT(qp->link)) ? 0 :
                             ucs_time_from_sec(UCT_VARUNA_LAST_WQE_TIMEOUT);
-    fence->since          = uct_varuna_ctl_now(resp->ctl);
     qp->fence             = fence;
     uct_varuna_link_submit(resp->iface, qp->link, &fence->super);
     return (qp->fence == NULL) && !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);

@@ -15,6 +15,7 @@
 #endif
 
 #include "varuna_ud_qp.h"
+#include "varuna_compat.h"
 #include <uct/ib/varuna/core/varuna_secret.h>
 
 #include <uct/ib/base/ib_iface.h>

@@ -190,6 +190,41 @@ UCS_TEST_F(test_varuna_cmd, other_nic) {
     EXPECT_EQ(2u, uct_varuna_cmds_count(m_cmds[0]));
 }
 
+/* Whether an answer is worth waiting for: not if the NIC hangs */
+UCS_TEST_F(test_varuna_cmd, may_answer) {
+    const ucs_time_t hang_time = ucs_time_from_sec(UCT_VARUNA_CMD_HUNG);
+    const ucs_time_t forever   = ucs_time_from_sec(1000);
+    struct pollfd pfd          = {m_sink.fd, POLLIN, 0};
+    command hung, next;
+
+    hang(0, hung);
+    submit(0, next);
+    EXPECT_TRUE(uct_varuna_cmds_may_answer(m_cmds[0], &hung.super, forever));
+    EXPECT_TRUE(uct_varuna_cmds_may_answer(m_cmds[0], &next.super, forever));
+    usleep((useconds_t)(UCT_VARUNA_CMD_HUNG * 1.5e6));
+    EXPECT_FALSE(uct_varuna_cmds_may_answer(m_cmds[0], &hung.super, hang_time));
+    EXPECT_FALSE(uct_varuna_cmds_may_answer(m_cmds[0], &next.super, hang_time));
+
+    /* Answered, though nobody has looked yet */
+    sem_post(&hung.go);
+    sem_wait(&next.started);
+    ASSERT_EQ(1, poll(&pfd, 1, 10000));
+    EXPECT_TRUE(uct_varuna_cmds_may_answer(m_cmds[0], &hung.super, 0));
+    await(hung);
+    await(next);
+}
+
+/* The thread lacks a CPU, which says nothing about the NIC */
+UCS_TEST_F(test_varuna_cmd, waits_for_cpu) {
+    uct_varuna_cmd_t cmd = {};
+
+    cmd.status = UCS_INPROGRESS;
+    cmd.since  = ucs_get_time() - ucs_time_from_sec(UCT_VARUNA_CMD_START / 2);
+    EXPECT_TRUE(uct_varuna_cmds_may_answer(m_cmds[0], &cmd, 0));
+    cmd.since -= ucs_time_from_sec(UCT_VARUNA_CMD_START);
+    EXPECT_FALSE(uct_varuna_cmds_may_answer(m_cmds[0], &cmd, 0));
+}
+
 UCS_TEST_F(test_varuna_cmd, slow_answer) {
     ucs_time_t answered_at = uct_varuna_cmds_answered_at(m_cmds[0]);
     command hung;
