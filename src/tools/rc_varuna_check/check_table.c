@@ -16,10 +16,12 @@ const check_entry_t check_table[] = {
      "Connect the port and load its driver; name the ports to use in "
      "UCX_RC_VARUNA_LINKS."},
     {"mlx5", 1, NULL,
-     "rc_varuna drives ConnectX NICs with rc_mlx5 and dc_mlx5. Without DC no lane "
-     "continues at once; without DEVX some facts are unknown.",
-     "Use ConnectX-4 or later with a firmware that has DC (over a bond: lag_dct), and "
-     "a kernel with DEVX. Leave other devices out of UCX_RC_VARUNA_LINKS."},
+     "rc_varuna needs rc_mlx5 and dc_mlx5, or rc_verbs on other NICs. Without DC no lane "
+     "continues at once: a failover waits for a connection. Without DEVX some facts are "
+     "unknown.",
+     "For the shortest failover use ConnectX-4 or later with a firmware that has DC (over "
+     "a bond: lag_dct), and a kernel with DEVX. Leave devices that fail here out of "
+     "UCX_RC_VARUNA_LINKS."},
     {"bond", 1, NULL,
      "A bond is one link: losing both of its ports loses the link, and its failover "
      "is the driver's.",

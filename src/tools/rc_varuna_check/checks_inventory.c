@@ -55,11 +55,14 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
 {
     static uint8_t cap[CHECK_CAP_SIZE];
     uint8_t lag[32];
-    int is_bond, ret;
+    int is_bond, is_iwarp, ret;
 
     if (!nic->has_dv) {
-        check_row(run, "mlx5", CHECK_FAIL, nic->wire.name,
-                  "mlx5dv does not support this device: no rc_mlx5, no dc_mlx5");
+        is_iwarp = (nic->context->device->transport_type == IBV_TRANSPORT_IWARP);
+        check_row(run, "mlx5", is_iwarp ? CHECK_FAIL : CHECK_WARN, nic->wire.name,
+                  "mlx5dv does not support this device: %s", is_iwarp ?
+                  "UCX has no transport for iWARP" :
+                  "lanes over rc_verbs, without DC");
         return;
     }
 
@@ -80,10 +83,12 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
 
     if (!check_bits(cap, CHECK_CAP_DCT) ||
         (is_bond && !check_bits(cap, CHECK_CAP_LAG_DCT))) {
-        check_row(run, "mlx5", CHECK_FAIL, nic->wire.name,
-                  "the firmware has no DC%s", is_bond ? " over LAG (lag_dct)" : "");
+        check_row(run, "mlx5", CHECK_WARN, nic->wire.name,
+                  "the firmware has no DC%s: lanes over rc_verbs",
+                  is_bond ? " over LAG (lag_dct)" : "");
     } else {
-        check_row(run, "mlx5", CHECK_OK, nic->wire.name, "DEVX and DC");
+        check_row(run, "mlx5", CHECK_OK, nic->wire.name,
+                  "DEVX and DC: lanes over rc_mlx5 and dc_mlx5");
     }
 
     if (is_bond) {
