@@ -8,16 +8,16 @@
 # Measures atomics of 8 bytes in the modes native, extended and proxy, between two
 # emulated hosts (docs/ATOMICS.md has its tables).
 #
-# speed, relative to rc_mlx5's own atomics, for each operation:
-#   latency  with one operation in flight
-#   rate-16  with 16 in flight; rate-64 with 64. Posted ones: this number, then a flush
-# In proxy-busy, mode proxy, the target computes; in all other cases it polls. The row
-# of rc_mlx5 is in microseconds and thousands per second. Each round executes ITERATIONS
-# (2000) of each operation in each mode in turn; the result is the median of ROUNDS (9).
-# Times include the emulator, so only ratios are meaningful, and these need two idle
-# CPUs. Then, for two operations:
-#   wire-16  messages on the wire per operation, of both sides, with 16 in flight, by the
-#            NICs' counters
+# speed, a Markdown table of each operation in each mode, relative to rc_mlx5's own atomics:
+#   latency   with one operation in flight
+#   rate      with 16 and with 64 in flight. Posted ones: this number, then a flush
+#   messages  on the wire per operation, of both sides, with 16 in flight, by the NICs'
+#             counters
+# In proxy-busy, mode proxy, the target computes; in all other cases it polls. Each round
+# executes ITERATIONS (2000) of each operation in each mode in turn, which gives a ratio; the
+# table has the minimum, the median and the maximum of ROUNDS (9). The rows of rc_mlx5 are in
+# microseconds and thousands per second. Times include the emulator, so only ratios are
+# meaningful, and these need two idle CPUs.
 #
 # cost, without failures, for each operation:
 #   wire     requests on the wire per operation, in both directions, by the emulator's
@@ -124,44 +124,17 @@ speed() {
         timed "$rounds" "$iterations" $window "${paths[@]}" "${operations[@]}"
         sed "s/^/$window /" times >>speeds
     done
-    awk -v names="${names[*]}" -v paths="${paths[*]}" '
-        BEGIN { n = split(names, name); split(paths, path)
-                printf "%-10s %-9s %8s %8s %8s\n", "mode", "operation",
-                       "latency", "rate-16", "rate-64" }
-        NF == 4 { time[$1, $2, $3] = $4; if (!seen[$3]++) operation[++m] = $3 }
-        END {
-            for (i = 1; i <= n; ++i)
-                for (k = 1; k <= m; ++k) {
-                    for (w = 1; w <= 64; w = (w == 1) ? 16 : 4 * w) {
-                        ours[w]  = time[w, path[i], operation[k]]
-                        plain[w] = time[w, path[1], operation[k]]
-                        if (ours[w] == 0 || plain[w] == 0)
-                            break
-                    }
-                    if (w <= 64)
-                        continue # One of them does not have this operation
-                    if (i == 1)
-                        printf "%-10s %-9s %8.2f %8.1f %8.1f\n", name[i],
-                               operation[k], ours[1] / 1e3, 1e6 / ours[16],
-                               1e6 / ours[64]
-                    else
-                        printf "%-10s %-9s %8.2f %8.2f %8.2f\n", name[i],
-                               operation[k], ours[1] / plain[1],
-                               plain[16] / ours[16], plain[64] / ours[64]
-                }
-        }' speeds
-    echo
-    printf '%-10s %-9s %8s\n' mode operation wire-16
     for way in "${ways[@]}"; do
-        for operation in fadd add; do
+        for operation in "${operations[@]}"; do
             before=$(sent)
-            timed 1 "$iterations" 16 "${way#*|}" $operation
-            awk -v name="${way%%|*}" -v operation=$operation \
-                -v sent=$(($(sent) - before)) \
-                '$1 == "operations" { printf "%-10s %-9s %8.2f\n", name, operation,
-                                             sent / $2 }' times
+            timed 1 "$iterations" 16 "${way#*|}" "$operation"
+            awk -v path="${way#*|}" -v operation="$operation" -v sent=$(($(sent) - before)) \
+                '$1 == "operations" { print "messages", path, operation, sent / $2 }' \
+                times >>speeds
         done
     done
+    awk -v names="${names[*]}" -v paths="${paths[*]}" -f "$top/contrib/bench/lib/speed.awk" \
+        speeds
     "$emu" down -n "$fabric" --force >/dev/null
 }
 

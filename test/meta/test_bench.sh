@@ -72,19 +72,22 @@ test_doorbells_of_dc() {
 # mode proxy takes at most half a message if 16 are in flight
 test_atomics() {
     timeout 300 "$bench/atomics.sh" -n 20 -r 1 -b 2 >out 2>err || fail "$(tail -n 5 err)"
-    grep -E '^(rc_mlx5|native|extended|proxy|proxy-busy) ' out >rows
+    sed -nE 's/^[|] (rc_mlx5|native|extended|proxy|proxy-busy) [|] ([a-z]*) [|]/\1 \2/p' out |
+        sed 's/[|/]//g' >rows
     awk '{ ++rows[$1 " " NF] }
-         END { exit !(rows["rc_mlx5 5"] == 10 && rows["native 5"] == 10 &&
-                      rows["extended 5"] == 10 && rows["proxy 5"] == 10 &&
-                      rows["proxy-busy 5"] == 10 && rows["proxy 3"] == 2 &&
-                      rows["extended 4"] == 6) }' rows ||
+         END { exit !(rows["rc_mlx5 12"] == 10 && rows["native 12"] == 10 &&
+                      rows["extended 12"] == 10 && rows["proxy 12"] == 10 &&
+                      rows["proxy-busy 12"] == 10) }' rows ||
         fail "operations are missing: $(cat out)"
-    table "$(wc -l <rows)" 3
-    awk '($1 == "proxy" && NF == 3 && $3 > 0.5) ||
-         ($1 == "extended" && $2 == "cswap" && NF == 4 && ($3 > 4.3 || $4 > 1.5)) {
-             print; bad = 1
-         }
-         END { exit bad }' rows >wrong || fail "too much: $(cat wrong)"
+    awk '{ for (i = 3; i <= NF; ++i) if ($i !~ /^[0-9]+[.][0-9]+$/) exit 1 }' rows ||
+        fail "no numbers: $(cat rows)"
+    grep -E '^(native|extended|proxy) ' out >costs
+    [ "$(grep -c '^extended ' costs)" -eq 6 ] || fail "operations are missing: $(cat out)"
+    # A process that waits long for a CPU is asked again, so not each operation counts
+    awk '$1 == "proxy" { low += ($12 <= 0.5) } END { exit low < 5 }' rows ||
+        fail "too many messages: $(cat rows)"
+    awk '($1 == "extended" && $2 == "cswap" && ($3 > 4.3 || $4 > 1.5)) { print; bad = 1 }
+         END { exit bad }' costs >wrong || fail "too much: $(cat wrong)"
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
 }
 

@@ -13,9 +13,9 @@ def measure(level, random, rows):
         output = fabric.tool(['atomics.sh', '-n', str(iterations), '-r', str(rounds),
                               'speed'])
         for line in output.split('\n'):
-            words = line.split()
-            if len(words) == 5 and words[0] not in ('mode', 'rc_mlx5'):
-                rows.add('latency', words[0], words[1], run, float(words[2]))
-                rows.add('rate', words[0], words[1], run, float(words[3]))
-            elif len(words) == 3 and words[0] not in ('mode', 'rc_mlx5'):
-                rows.add('messages', words[0], words[1], run, float(words[2]))
+            # mode, operation, and minimum / median / maximum of three columns
+            cells = [cell.strip() for cell in line.strip('| ').split('|')]
+            if len(cells) == 6 and ' / ' in line and cells[0] != 'rc_mlx5':
+                for panel, cell in (('latency', cells[2]), ('rate', cells[3])):
+                    rows.add(panel, cells[0], cells[1], run, float(cell.split('/')[1]))
+                rows.add('messages', cells[0], cells[1], run, float(cells[5]))

@@ -11,9 +11,9 @@
  * each window of them is flushed.
  *
  * In each of ROUNDS, each way executes each operation COUNT times, with WINDOW in
- * flight. The client prints "WAY OPERATION NANOSECONDS", the median time of one over
- * the rounds; and "operations N", the sum over all ways, including warm-up.
- * contrib/bench/atomics.sh makes tables of these.
+ * flight. The client prints "WAY OPERATION ROUND NANOSECONDS", the time of one; and
+ * "operations N", the sum over all ways, including warm-up. contrib/bench/atomics.sh makes
+ * a table of these.
  */
 #include "atomics_load.h"
 #include "cost_oob.h"
@@ -246,24 +246,17 @@ static int atomics_round(atomics_t *atomics, unsigned round)
 
 /* --- Both --- */
 
-static int atomics_compare(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
-
-    return (x > y) - (x < y);
-}
-
 static void atomics_print(atomics_t *atomics)
 {
-    unsigned way, op;
-    uint64_t *times;
+    unsigned way, op, round;
 
     for (way = 0; way < atomics->num_ways; ++way) {
         for (op = 0; op < atomics->num_ops; ++op) {
-            times = atomics->times[way][op];
-            qsort(times, atomics->rounds, sizeof(*times), atomics_compare);
-            printf("%s %s %.1f\n", atomics->ways[way].name, atomics->ops[op]->name,
-                   (double)times[atomics->rounds / 2] / atomics->count);
+            for (round = 0; round < atomics->rounds; ++round) {
+                printf("%s %s %u %.1f\n", atomics->ways[way].name,
+                       atomics->ops[op]->name, round,
+                       (double)atomics->times[way][op][round] / atomics->count);
+            }
         }
     }
 
