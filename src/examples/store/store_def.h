@@ -14,11 +14,11 @@
 #define STORE_REPLICAS   3     /* Number 0 is the primary, which has the locks */
 #define STORE_CLIENTS    2
 #define STORE_TERMINALS  8     /* Of a client; each has one transaction at a time */
-#define STORE_DISTRICTS  4
+#define STORE_DISTRICTS  10
 #define STORE_CUSTOMERS  64
 #define STORE_ITEMS      64
 #define STORE_LINES      3     /* Items of an order */
-#define STORE_ORDERS     16384 /* Of a district */
+#define STORE_ORDERS     8192  /* Of a district */
 #define STORE_LOG        1024  /* Entries of a terminal's log, a ring */
 #define STORE_COMMITS    65536 /* Of a client */
 
@@ -68,7 +68,7 @@ typedef struct {
 
 /* Memory of a replica. Clients change the first two fields by atomic operations only */
 typedef struct {
-    uint64_t       paid;                     /* Sum of all payments */
+    uint64_t       paid[STORE_DISTRICTS];    /* Sum of payments, of a district */
     uint64_t       next[STORE_DISTRICTS];    /* Orders of a district */
     store_record_t items[STORE_ITEMS];
     store_record_t customers[STORE_CUSTOMERS];
@@ -94,6 +94,12 @@ typedef struct {
     store_commit_t commits[STORE_COMMITS];
 } store_history_t;
 
+
+/** @return The district of a customer. */
+static inline unsigned store_customer_district(unsigned customer)
+{
+    return customer % STORE_DISTRICTS;
+}
 
 /** @return What identifies a transaction, never 0: of a terminal (of all clients) its
  *          number, from 1. */

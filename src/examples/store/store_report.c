@@ -145,7 +145,7 @@ static void store_report_expect(store_report_t *report)
             if (entry->kind == STORE_NEW_ORDER) {
                 store_report_order(report, entry);
             } else {
-                report->expected->paid += entry->amount;
+                report->expected->paid[store_customer_district(entry->target)] += entry->amount;
                 store_report_use(&report->expected->customers[entry->target],
                                  entry->amount);
             }
@@ -181,7 +181,7 @@ static void store_report_judge(store_report_t *report, const store_memory_t *mem
 #define STORE_JUDGE(_invariant, _field, _count, _skip) \
     STORE_COMPARE(report, is_replica ? STORE_EQUAL : (_invariant), memory, expected, _field, \
                   _count, _skip)
-    STORE_JUDGE(STORE_MONEY, paid, 1, 0);
+    STORE_JUDGE(STORE_MONEY, paid, STORE_DISTRICTS, 0);
     STORE_JUDGE(STORE_MONEY, customers, STORE_CUSTOMERS, values);
     STORE_JUDGE(STORE_STOCK, items, STORE_ITEMS, values);
     STORE_JUDGE(STORE_IDS, next, STORE_DISTRICTS, 0);
@@ -266,7 +266,7 @@ int store_report_history(const char *dir)
 
 void store_report_layout(void)
 {
-    printf("money %zu\n", offsetof(store_memory_t, paid));
+    printf("money %zu\n", offsetof(store_memory_t, paid[7]));
     printf("balance %zu\n", offsetof(store_memory_t, customers[3].left));
     printf("stock %zu\n", offsetof(store_memory_t, items[5].used));
     printf("next %zu\n", offsetof(store_memory_t, next[1]));

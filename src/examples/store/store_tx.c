@@ -210,8 +210,9 @@ static void store_tx_write(store_terminal_t *terminal)
         if (terminal->entry.kind == STORE_NEW_ORDER) {
             store_tx_write_order(terminal, replica);
         } else {
-            store_add(&terminal->replicas[replica], offsetof(store_memory_t, paid),
-                      &terminal->entry.amount, NULL, &terminal->wait);
+            store_add(&terminal->replicas[replica], offsetof(store_memory_t, paid) +
+                      (store_customer_district(terminal->entry.target) *
+                       sizeof(uint64_t)), &terminal->entry.amount, NULL, &terminal->wait);
         }
     }
     store_tx_flush(terminal);
