@@ -54,8 +54,8 @@ INTRODUCTION = (
 
 SYSTEMS = (
     '"none" is plain rc_mlx5. "resend" and "resend_cache" are rc_varuna\'s baselines, which '
-    'repeat everything: after a new RC connection, or on one that exists. They write no log '
-    '(LOG=fallback, of which they use no fallback). "rc_varuna" writes a log entry for each '
+    'repeat everything: after a new RC connection, or on one that exists. They write no log. '
+    '"rc_varuna" writes a log entry for each '
     'put (LOG=all), "rc_varuna fallback" none on RC. CAS is in mode extended, the paper\'s, '
     'unless "proxy", our default, is named; baselines have native ones.')
 

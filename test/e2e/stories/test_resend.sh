@@ -35,6 +35,8 @@ abc() {
     load_server_stop
     [ -z "$holder" ] || wait "$holder" || fail "the link did not return"
     faults_fired
+    # All that was executed: puts, and entries of a log
+    "$emu" trace -n "$fabric" --json >trace.json 2>trace.err
     fabric_down
     final=$(sed -n 's/^ft: final //p' server.log)
     echo "# $1: the client ended with $status; final $final"
@@ -71,6 +73,7 @@ test_varuna_does_not_repeat_what_was_executed() {
     grep -q '^vfs: .*/vqp/0/state ' client.log || fail "no state"
     grep -q '^vfs: .*/link/mlx5_1:1/state up$' client.log || fail "no link"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+    [ "$(targets)" -gt 2 ] || fail "no log was written"
 }
 
 # Without the PSN, and with B over A, the requester cannot know whether A was executed,
@@ -173,20 +176,29 @@ test_fallback_lane_finds_its_own_behind_a_message() {
     [ "$final" = "A, seen 0 times" ] || fail "not A, or overwritten: $final"
 }
 
-# The baselines, in the same run
+# targets: prints how many different addresses puts have written: two of the client, and
+# each entry of a log
+targets() {
+    grep -E '"op": ?"write"' trace.json | grep -oE '"addr": ?"[^"]*"' | sort -u | wc -l
+}
+
+# The baselines, in the same run. They write no log, although LOG=all is the default
 test_resend_does() {
     abc resend || fail "the client failed"
+    [ "$(targets)" -le 2 ] || fail "$(targets) addresses were written"
     [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
 }
 
 test_resend_cache_does() {
     abc resend_cache || fail "the client failed"
+    [ "$(targets)" -le 2 ] || fail "$(targets) addresses were written"
     grep -q 'switched .*lane=rc' client.log || fail "RC was not in reserve"
     [ "$final" = "B, seen 2 times" ] || fail "nothing was repeated: $final"
 }
 
 test_none_fails() {
     ! abc none || fail "the client's endpoint did not fail"
+    [ "$(targets)" -le 2 ] || fail "$(targets) addresses were written"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 

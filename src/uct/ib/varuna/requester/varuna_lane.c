@@ -171,11 +171,16 @@ void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
     ep->report.settled = ep->stats.posted;
 }
 
-/* Where the PSN decides, a log entry is needed only if the peer's NIC dies. */
+/* Where the PSN decides, a log entry is needed only if the peer's NIC dies. A baseline, which
+ * repeats everything or fails, reads no log. */
 static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
                                      const uct_varuna_lane_t *lane)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (iface->config.recovery != UCT_VARUNA_RECOVERY_VARUNA) {
+        return 0;
+    }
 
     return (iface->config.log == UCT_VARUNA_LOG_ALL) ||
            (lane->kind == UCT_VARUNA_LANE_DC) || (lane->mtu == 0) ||
