@@ -56,7 +56,7 @@ def cut(system, size, phase, quiet):
 
 
 def measure(level, random, rows):
-    sizes = LOADS if level != 'miniature' else {'1 KB': 1024, '4 KB': 4096}
+    sizes = LOADS if level != 'miniature' else {'1 KB': 1024}
     for run in range(RUNS[level]):
         phase = random.uniform(0.1, 0.9)  # The same for all systems
         for name, size in sizes.items():

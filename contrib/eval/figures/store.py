@@ -18,8 +18,8 @@ SYSTEMS = ['none', 'resend', 'resend_cache', 'rc_varuna']
 REPLICAS, CLIENTS = 3, 2
 # Runs, and cuts of a run
 PLAN = {'full': (3, 6), 'quick': (1, 4), 'miniature': (1, 1)}
-BEFORE = {'full': 1.0, 'quick': 0.8, 'miniature': 0.5}  # Seconds
-DOWN, UP = 0.5, 0.5
+# Seconds: before the first cut, of a cut, and after it
+TIMES = {'full': (1.0, 0.5, 0.5), 'quick': (0.8, 0.5, 0.5), 'miniature': (0.4, 0.2, 0.2)}
 BIN = 50  # ms
 
 
@@ -117,9 +117,10 @@ def await_commits(store, seconds=60):
         time.sleep(0.05)
 
 
-def one(system, cuts, before, random):
+def one(system, cuts, times, random):
     """Returns the time of the first cut, the commits of the client whose link fails, the
     exit status of each client, and what is broken"""
+    before, down, up = times
     with fabric.Fabric('--hosts', str(REPLICAS + CLIENTS), *fabric.TIMED) as net:
         with Store(net, system) as store:
             store.await_ready()
@@ -129,21 +130,22 @@ def one(system, cuts, before, random):
             first = time.time_ns()
             for _ in range(1 if system == 'none' else cuts):
                 net.fault(['link', '%d:0' % REPLICAS, 'down'])
-                time.sleep(DOWN)
+                time.sleep(down)
                 net.fault(['link', '%d:0' % REPLICAS, 'up'])
-                time.sleep(UP)
+                time.sleep(up)
             ends = store.stop()
             return first, store.commits(0), ends, store.broken()
 
 
-def add_rates(rows, system, run, first, commits, before):
+def add_rates(rows, system, run, first, commits, times):
     """Rows of throughput and latency"""
+    before, after = times[0], times[1] + times[2]
     windows = {'before': (first - before * 1e9, first),
-               'through a cut': (first, first + (DOWN + UP) * 1e9)}
+               'through a cut': (first, first + after * 1e9)}
     full = sum(1 for end, _ in commits if windows['before'][0] <= end < first) / before
     if full == 0:
         raise fabric.Failure('%s: nothing was committed before the cut' % system)
-    for start in range(-500, int((DOWN + UP) * 1000) - BIN, BIN):
+    for start in range(-500, int(after * 1000) - BIN, BIN):
         count = sum(1 for end, _ in commits if start * 1e6 <= end - first < (start + BIN) * 1e6)
         rows.add('throughput', system, start, run, 100 * count / (BIN / 1000) / full)
     for name, (start, end) in windows.items():
@@ -158,11 +160,11 @@ def measure(level, random, rows):
     runs, cuts = PLAN[level]
     for run in range(runs):
         for system in SYSTEMS:
-            first, commits, ends, broken = one(system, cuts, BEFORE[level], random)
+            first, commits, ends, broken = one(system, cuts, TIMES[level], random)
             if ends[1] != 0:
                 raise fabric.Failure('%s: the client without a failure ended with %d' %
                                      (system, ends[1]))
-            add_rates(rows, system, run, first, commits, BEFORE[level])
+            add_rates(rows, system, run, first, commits, TIMES[level])
             rows.add('dead clients', system, 'clients', run, int(ends[0] != 0))
             if system != 'none':
                 for invariant, records in broken.items():
