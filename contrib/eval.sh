@@ -15,7 +15,9 @@
 #   --report         measure nothing, write plots and report of what DIR has
 #   --document       also write docs/EVALUATION.md and its plots from DIR
 #   --ucx-failover PREFIX
-#                    reserved for UCX's own failover; not available yet
+#                    measure only UCX's own failover, with the UCX that is installed in
+#                    PREFIX (1.22 or newer): DIR/ucx_failover.md; RC_VARUNA_UCX_COMMIT
+#                    says which commit it is
 #
 # contrib/eval/table.py declares each figure: its series, and what the paper says. The
 # exit status is 0 only if no series is missing or constant.
@@ -26,6 +28,7 @@ prog=eval
 
 options=()
 dir=
+failover=
 measure=yes
 while [ $# -gt 0 ]; do
     case $1 in
@@ -38,7 +41,11 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --ucx-failover)
-        die "--ucx-failover is not available yet: UCX's own failover is not measured"
+        [ $# -gt 1 ] || die "--ucx-failover needs the PREFIX of a UCX"
+        grep -qs UCP_ERR_HANDLING_MODE_FAILOVER "$2/include/ucp/api/ucp_def.h" ||
+            die "$2 has no UCX with UCP_ERR_HANDLING_MODE_FAILOVER"
+        failover=$(readlink -f "$2")
+        shift
         ;;
     -*) die "unknown option $1 (-h shows the usage)" ;;
     *)
@@ -61,5 +68,9 @@ if [ "$measure" = yes ]; then
     fi
     export RCV_PREFIX RCV_BUILD
     unset "${!UCX_@}"
+fi
+if [ -n "$failover" ]; then
+    exec "$python" -B "$top/contrib/eval/ucx_failover.py" "$failover" "${dir:-$top/eval}" \
+        "${options[@]}"
 fi
 exec "$python" -B "$top/contrib/eval/main.py" "${options[@]}" "${dir:-$top/eval}"

@@ -20,9 +20,19 @@ run, which `contrib/eval.sh --document` writes; do not edit them. `contrib/eval.
 how to repeat all of it, or one figure.
 
 A figure that is worse than the paper's is shown as it is. The paper's plots have few numbers: where
-it has none, its words are quoted. Not measured yet: UCX's own failover.
+it has none, its words are quoted. The last section, about UCX's own
+failover, has been measured apart from the others, by `contrib/eval.sh --ucx-failover PREFIX --document`.
 
 '''
+
+
+def failover(pictures):
+    """What ucx_failover.py has measured, if it was run"""
+    path = pictures + '/ucx_failover.md'
+    if not os.path.exists(path):
+        return ''
+    with open(path) as file:
+        return '\n' + file.read()
 
 
 def write(top, meta, sections):
@@ -39,4 +49,5 @@ def write(top, meta, sections):
         if os.path.getsize(pictures + '/' + name) > MOST_BYTES:
             raise SystemExit('%s has more than %d bytes' % (name, MOST_BYTES))
     with open(top + '/docs/EVALUATION.md', 'w') as file:
-        file.write(PREFACE + report.markdown(meta, sections, 'evaluation/'))
+        file.write(PREFACE + report.markdown(meta, sections, 'evaluation/') +
+                   failover(pictures))

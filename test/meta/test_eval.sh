@@ -63,7 +63,7 @@ test_usage() {
     check grep -q -- '--figure NAME' out
     fails 2 'no figure "nothing"' "$eval_sh" --figure nothing "$PWD/none"
     fails 1 'unknown option' "$eval_sh" --all
-    fails 1 'ucx-failover is not available yet' "$eval_sh" --ucx-failover /usr
+    fails 1 'has no UCX with UCP_ERR_HANDLING_MODE_FAILOVER' "$eval_sh" --ucx-failover /usr
     fails 2 'has no data' "$eval_sh" --report "$PWD/none"
 }
 
