@@ -48,6 +48,7 @@ static void ctl_usage(FILE *stream)
             "       " CTL_PROGRAM " [-d DIR] --list\n"
             "\n"
             "  link NAME down    do not use a link (mlx5_0:1): traffic moves away\n"
+            "  link NAME fail    the same for a link that has failed: traffic recovers\n"
             "  link NAME up      use it again, unless it is known to be down\n"
             "  failover force    leave the best link, as if it had failed\n"
             "  failover revoke   undo all of the above immediately\n"

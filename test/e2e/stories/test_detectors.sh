@@ -113,6 +113,7 @@ test_outside_detector() {
     await 20 client.log 'planned .*to mlx5_0:1|link mlx5_0:1 is marked up'
 
     fails 1 "no such link" ctl "$pid" link mlx5_7:1 down
+    fails 1 "no such link" ctl "$pid" link mlx5_7:1 fail
     fails 1 "expected" ctl "$pid" link mlx5_0:1 sideways
     fails 1 "no process" ctl 999999999 status
     fails 2 "no process given" ctl status
@@ -127,6 +128,36 @@ test_outside_detector() {
 
     all_good
     [ -z "$(ls ctl)" ] || fail "a socket was left: $(ls ctl)"
+    fabric_down
+}
+
+test_link_is_marked_failed() {
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    fabric_up
+    server 0 server UCX_RC_VARUNA_CTL_DIR=none
+    client 1 client server -t 100 -r 500
+    check ctl --all link mlx5_0:1 fail
+    await 20 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason="marked failed"'
+    until_status 'link=mlx5_0:1 .*state=down down_by=admin'
+    check ctl --all link mlx5_0:1 up
+    until_status 'link=mlx5_0:1 .*state=up down_by=-'
+    all_good
+    fabric_down
+}
+
+# The mark of a process that only receives: its peers recover, too, although their own link
+# to it answers, and they return when it is removed
+test_peer_marks_its_link_failed() {
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    fabric_up
+    server 0 server
+    client 1 client server -t 100 -r 500
+    check ctl "$(program_of "$server_pid")" link mlx5_0:1 fail
+    await 20 client.log "switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason=\"the peer's port is down\""
+    await 20 client.log 'peer .* has retired its ends of links 0x1'
+    check ctl "$(program_of "$server_pid")" link mlx5_0:1 up
+    await 20 client.log 'peer .* has retired its ends of links 0x0'
+    all_good
     fabric_down
 }
 

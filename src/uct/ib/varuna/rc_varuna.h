@@ -27,7 +27,9 @@ extern "C" {
 typedef enum rc_varuna_link_state {
     RC_VARUNA_LINK_DOWN, /**< Do not use it: traffic on it moves elsewhere as planned,
                               and none is repeated */
-    RC_VARUNA_LINK_UP    /**< Use it, if nobody else knows that it is down */
+    RC_VARUNA_LINK_UP,   /**< Use it, if nobody else knows that it is down */
+    RC_VARUNA_LINK_FAILED /**< Do not use it: it has failed, and traffic on it recovers
+                               elsewhere, also that of peers to this process */
 } rc_varuna_link_state_t;
 
 typedef enum rc_varuna_failover {
@@ -38,7 +40,7 @@ typedef enum rc_varuna_failover {
 } rc_varuna_failover_t;
 
 /**
- * Mark a link of this process down or up.
+ * Mark a link of this process down, failed or up. The last mark counts.
  *
  * @param [in] name   A port such as "mlx5_0:1".
  * @param [in] state  What it is from now on.

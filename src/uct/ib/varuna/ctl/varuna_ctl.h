@@ -152,6 +152,7 @@ struct uct_varuna_ctl {
 
     uct_varuna_bus_t           bus;
     uint8_t                    retired;    /* Links which peers shall leave */
+    uint8_t                    failed;     /* ... as if their ports were down */
     uint8_t                    down_map;   /* Link events for the main thread, */
     uint8_t                    up_map;     /* down before up */
     int                        event_fd;

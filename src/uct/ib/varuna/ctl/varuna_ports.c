@@ -27,7 +27,7 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
                                     .moves  = ctl->moves.count};
     unsigned link;
 
-    ucs_for_each_bit(link, ctl->ports_down) {
+    ucs_for_each_bit(link, ctl->ports_down | ctl->failed) {
         ports.down |= UCS_BIT(ctl->iface->links[link].nic);
     }
 
@@ -42,7 +42,8 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
 static unsigned uct_varuna_ports_link(const uct_varuna_ctl_t *ctl,
                                       const uct_varuna_peer_t *peer)
 {
-    unsigned links = peer->link_map & ~(ctl->ports_down | ctl->ports.changed);
+    unsigned links = peer->link_map &
+                     ~(ctl->ports_down | ctl->failed | ctl->ports.changed);
 
     if (links & ~peer->doubtful) {
         links &= ~peer->doubtful;
@@ -66,8 +67,8 @@ void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 {
     uct_varuna_ctl_ports_t ports;
 
-    if ((ctl->ports_down != 0) && (peer->hb.ports_told != ctl->ports.number) &&
-        (peer->link_map & UCS_BIT(link))) {
+    if (((ctl->ports_down | ctl->failed) != 0) &&
+        (peer->hb.ports_told != ctl->ports.number) && (peer->link_map & UCS_BIT(link))) {
         ports = uct_varuna_ports_get(ctl);
         uct_varuna_ports_send(ctl, peer, link, &ports);
     }
@@ -111,9 +112,9 @@ void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 
-void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links)
+void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned failed)
 {
-    unsigned changed = ctl->retired ^ links;
+    unsigned changed = (ctl->retired ^ links) | (ctl->failed ^ failed);
 
     if (changed == 0) {
         return; /* Only this thread changes it, so that it can look without the lock */
@@ -121,6 +122,7 @@ void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links)
 
     uct_varuna_ctl_lock(ctl);
     ctl->retired = links;
+    ctl->failed  = failed;
     uct_varuna_ports_changed(ctl, ucs_ffs64(changed));
     uct_varuna_ctl_unlock(ctl);
 }

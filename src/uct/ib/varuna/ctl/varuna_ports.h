@@ -21,8 +21,13 @@ void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /** Go on telling those for whom there was no room. */
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 
-/** Peers shall leave these links as planned, and may use all others. Main thread. */
-void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links);
+/**
+ * Peers shall leave these links, and may use all others. Main thread.
+ *
+ * @param [in] links   Bit map of links which they leave as planned,
+ * @param [in] failed  except for these of them, which they leave as if our port were down.
+ */
+void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned failed);
 
 /** @return What PORTS and PONG say of our ports. */
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);

@@ -24,6 +24,12 @@
 /* A published state: state | causes << 8 | flaps << 16 */
 #define UCT_VARUNA_ADMIN_MAX_FLAPS UINT16_MAX
 
+/* A link that is marked from outside */
+typedef struct uct_varuna_admin_mark {
+    char                       name[UCT_VARUNA_ADMIN_NAME_MAX];
+    rc_varuna_link_state_t     state;      /* DOWN or FAILED */
+} uct_varuna_admin_mark_t;
+
 static struct {
     pthread_mutex_t            lock;       /* Of everything here */
     ucs_list_link_t            users;      /* uct_varuna_admin_t */
@@ -31,9 +37,8 @@ static struct {
     pid_t                      pid;        /* Of the process that opened an interface last */
     unsigned                   forced;     /* Failovers since the last revoke */
     unsigned                   revokes;
-    unsigned                   num_down;
-    char                       down[UCT_VARUNA_ADMIN_MAX_NAMES]
-                                   [UCT_VARUNA_ADMIN_NAME_MAX];
+    unsigned                   num_marks;
+    uct_varuna_admin_mark_t    marks[UCT_VARUNA_ADMIN_MAX_NAMES];
 } uct_varuna_admin = {
     .lock    = PTHREAD_MUTEX_INITIALIZER,
     .users   = UCS_LIST_INITIALIZER(&uct_varuna_admin.users,
@@ -43,12 +48,13 @@ static struct {
 
 /* --- The record, lock held --- */
 
+/* @return num_marks if there is none. */
 static unsigned uct_varuna_admin_find(const char *name)
 {
     unsigned i;
 
-    for (i = 0; (i < uct_varuna_admin.num_down) &&
-                strcmp(uct_varuna_admin.down[i], name); ++i);
+    for (i = 0; (i < uct_varuna_admin.num_marks) &&
+                strcmp(uct_varuna_admin.marks[i].name, name); ++i);
     return i;
 }
 
@@ -79,7 +85,7 @@ static void uct_varuna_admin_changed(void)
     }
 }
 
-static int uct_varuna_admin_set(const char *name, int is_down)
+static int uct_varuna_admin_set(const char *name, rc_varuna_link_state_t state)
 {
     unsigned i = uct_varuna_admin_find(name);
 
@@ -87,17 +93,18 @@ static int uct_varuna_admin_set(const char *name, int is_down)
         return -ENODEV;
     }
 
-    if (is_down && (i == uct_varuna_admin.num_down)) {
+    if (state != RC_VARUNA_LINK_UP) {
         if (i == UCT_VARUNA_ADMIN_MAX_NAMES) {
             return -ENOSPC;
+        } else if (i == uct_varuna_admin.num_marks) {
+            strcpy(uct_varuna_admin.marks[i].name, name);
+            ++uct_varuna_admin.num_marks;
         }
-        strcpy(uct_varuna_admin.down[i], name);
-        ++uct_varuna_admin.num_down;
-    } else if (!is_down && (i < uct_varuna_admin.num_down)) {
-        --uct_varuna_admin.num_down;
-        memcpy(uct_varuna_admin.down[i],
-               uct_varuna_admin.down[uct_varuna_admin.num_down],
-               UCT_VARUNA_ADMIN_NAME_MAX);
+        uct_varuna_admin.marks[i].state = state;
+    } else if (i < uct_varuna_admin.num_marks) {
+        --uct_varuna_admin.num_marks;
+        uct_varuna_admin.marks[i] =
+                uct_varuna_admin.marks[uct_varuna_admin.num_marks];
     }
 
     uct_varuna_admin_changed();
@@ -113,12 +120,13 @@ int rc_varuna_link_set(const char *name, rc_varuna_link_state_t state)
 
     if ((colon == NULL) || (colon == name) || (colon[1] == '\0') ||
         (strlen(name) >= UCT_VARUNA_ADMIN_NAME_MAX) ||
-        ((state != RC_VARUNA_LINK_DOWN) && (state != RC_VARUNA_LINK_UP))) {
+        ((state != RC_VARUNA_LINK_DOWN) && (state != RC_VARUNA_LINK_UP) &&
+         (state != RC_VARUNA_LINK_FAILED))) {
         return -EINVAL;
     }
 
     pthread_mutex_lock(&uct_varuna_admin.lock);
-    ret = uct_varuna_admin_set(name, state == RC_VARUNA_LINK_DOWN);
+    ret = uct_varuna_admin_set(name, state);
     pthread_mutex_unlock(&uct_varuna_admin.lock);
     return ret;
 }
@@ -134,8 +142,8 @@ int rc_varuna_failover(rc_varuna_failover_t action)
         uct_varuna_admin_changed();
         break;
     case RC_VARUNA_FAILOVER_REVOKE:
-        uct_varuna_admin.forced   = 0;
-        uct_varuna_admin.num_down = 0;
+        uct_varuna_admin.forced    = 0;
+        uct_varuna_admin.num_marks = 0;
         ++uct_varuna_admin.revokes;
         uct_varuna_admin_changed();
         break;
@@ -232,6 +240,7 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin)
 {
     admin->version = 0;
     admin->forced  = 0;
+    admin->failed  = 0;
     memset(admin->links, 0, sizeof(admin->links));
     pthread_mutex_lock(&uct_varuna_admin.lock);
     if (uct_varuna_admin.pid != getpid()) {
@@ -280,11 +289,28 @@ static uint8_t uct_varuna_admin_force(const uct_varuna_admin_t *admin,
     return link;
 }
 
+/* What is on it recovers elsewhere. If it was retired, what has not left it yet does. */
+static unsigned uct_varuna_admin_fail_link(const uct_varuna_admin_t *admin,
+                                           uct_varuna_link_table_t *table,
+                                           unsigned link, ucs_time_t now)
+{
+    if (!uct_varuna_link_add_cause(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
+        return 0;
+    }
+
+    ucs_info("rc_varuna: link %s is marked failed from outside", admin->names[link]);
+    table->links[link].reason = "marked failed";
+    return UCS_BIT(link);
+}
+
 static unsigned uct_varuna_admin_sync_link(uct_varuna_admin_t *admin,
                                            uct_varuna_link_table_t *table,
                                            unsigned link, ucs_time_t now)
 {
-    if (uct_varuna_admin_find(admin->names[link]) == uct_varuna_admin.num_down) {
+    unsigned mark = uct_varuna_admin_find(admin->names[link]);
+
+    admin->failed &= ~UCS_BIT(link);
+    if (mark == uct_varuna_admin.num_marks) {
         if (uct_varuna_link_remove_cause(table, link,
                                          UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
             ucs_info("rc_varuna: link %s is marked up from outside",
@@ -294,7 +320,10 @@ static unsigned uct_varuna_admin_sync_link(uct_varuna_admin_t *admin,
         return 0;
     }
 
-    if (!uct_varuna_link_retire(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
+    if (uct_varuna_admin.marks[mark].state == RC_VARUNA_LINK_FAILED) {
+        admin->failed |= UCS_BIT(link);
+        return uct_varuna_admin_fail_link(admin, table, link, now);
+    } else if (!uct_varuna_link_retire(table, link, UCT_VARUNA_LINK_CAUSE_ADMIN, now)) {
         return 0;
     }
 
@@ -374,6 +403,8 @@ static int uct_varuna_admin_command_link(char *args)
         return rc_varuna_link_set(name, RC_VARUNA_LINK_DOWN);
     } else if (!strcmp(state, "up")) {
         return rc_varuna_link_set(name, RC_VARUNA_LINK_UP);
+    } else if (!strcmp(state, "fail")) {
+        return rc_varuna_link_set(name, RC_VARUNA_LINK_FAILED);
     } else {
         return -EINVAL;
     }
@@ -403,10 +434,10 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
         snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "no such link; \"status\" "
                  "lists them\n");
     } else if (ret == -ENOSPC) {
-        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "too many links are marked "
-                 "down\n");
+        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "too many links are "
+                 "marked\n");
     } else {
         snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "expected \"link NAME "
-                 "down|up\", \"failover force|revoke\" or \"status\"\n");
+                 "down|fail|up\", \"failover force|revoke\" or \"status\"\n");
     }
 }

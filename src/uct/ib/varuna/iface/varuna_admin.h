@@ -18,6 +18,7 @@ typedef struct uct_varuna_admin {
     unsigned                   version;    /* Seen; main thread */
     unsigned                   revokes;    /* Seen */
     unsigned                   forced;     /* Obeyed since the last of them */
+    unsigned                   failed;     /* Bit map of links that are marked so */
     unsigned                   num_links;
     const char                 *names[UCT_VARUNA_MAX_LINKS];
     uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
@@ -50,7 +51,7 @@ void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
 /**
  * Execute a command line. Any thread.
  *
- * @param [in]  line    "link NAME up|down", "failover force|revoke", "status".
+ * @param [in]  line    "link NAME down|fail|up", "failover force|revoke", "status".
  * @param [out] answer  Filled with the answer.
  */
 void uct_varuna_admin_command(const char *line, char *answer, size_t size);

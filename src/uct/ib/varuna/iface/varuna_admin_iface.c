@@ -72,5 +72,5 @@ void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
             retired |= UCS_BIT(link);
         }
     }
-    uct_varuna_ports_retire(base->ctl, retired);
+    uct_varuna_ports_retire(base->ctl, retired, iface->admin.failed);
 }

@@ -487,6 +487,18 @@ UCS_TEST_F(test_varuna_heartbeat, last_path_whose_far_port_is_down) {
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
 }
 
+/* A port of the peer that is marked failed answers, but we do not return to it */
+UCS_TEST_F(test_varuna_heartbeat, port_that_is_marked_failed) {
+    uct_varuna_ctl_ports_t ports = {1, 1, 1, 0};
+
+    add(1);
+    host->receive(proc(0).name, 1,
+                  host->header(proc(0).name, UCT_VARUNA_CTL_PORTS, 0, 0), ports);
+    host->dispatch();
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(1u, proc(0).peer->retired);
+}
+
 /* Requesters are informed over another link, once */
 UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
     fake_peer guest = {0x9, 1, 0x9999};
@@ -520,5 +532,18 @@ UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
                   .as<uct_varuna_ctl_ports_t>().down);
     host->dispatch();
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link_state(0));
+
+    /* A link that is marked failed has a port that is up */
+    uct_varuna_ports_retire(host->ctl(), 1, 1);
+    messages = host->sent();
+    ASSERT_EQ(1u, messages.size());
+    EXPECT_EQ(1u, messages[0].link);
+    EXPECT_EQ(1u, messages[0].as<uct_varuna_ctl_ports_t>().down);
+    EXPECT_EQ(1u, messages[0].as<uct_varuna_ctl_ports_t>().retired);
+    uct_varuna_ports_retire(host->ctl(), 1, 0);
+    EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_PORTS)
+                  .as<uct_varuna_ctl_ports_t>().down);
+    uct_varuna_ports_retire(host->ctl(), 1, 0);
+    EXPECT_EQ(0u, host->sent().size()) << "nothing has changed";
     host->drop(peer);
 }

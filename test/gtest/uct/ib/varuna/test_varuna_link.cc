@@ -398,6 +398,19 @@ UCS_TEST_F(test_varuna_link, retire) {
     EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
 
+    /* Marked failed while it is retired, and retired again: it has failed */
+    uct_varuna_link_revoke(&m_table, 0, m_now);
+    m_table.links[0].damp.state = UCT_VARUNA_DAMP_UP;
+    uint32_t generation         = link(0).generation;
+    EXPECT_TRUE(uct_varuna_link_retire(&m_table, 0, admin, m_now));
+    EXPECT_TRUE(uct_varuna_link_add_cause(&m_table, 0, admin, m_now));
+    EXPECT_FALSE(uct_varuna_link_add_cause(&m_table, 0, admin, m_now));
+    EXPECT_FALSE(uct_varuna_link_retire(&m_table, 0, admin, m_now));
+    EXPECT_FALSE(uct_varuna_link_is_retired(&m_table, 0));
+    EXPECT_EQ(generation + 1, link(0).generation);
+    EXPECT_TRUE(uct_varuna_link_remove_cause(&m_table, 0, admin, m_now));
+    EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, link(0).damp.state);
+
     uct_varuna_link_retire(&m_table, 1, admin, m_now);
     EXPECT_TRUE(uct_varuna_link_revoke(&m_table, 1, m_now));
     EXPECT_FALSE(uct_varuna_link_is_retired(&m_table, 1));
