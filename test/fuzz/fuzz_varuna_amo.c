@@ -16,7 +16,7 @@
 
 typedef struct {
     uct_varuna_amo_sm_t sm;
-    uint64_t            target;
+    uint64_t            target; /* And what follows a target of 4 bytes */
     uct_varuna_slot_t   *slots; /* AMO_SLOTS; 0 is ours */
     uint64_t            *marks;
     unsigned            width;
@@ -26,6 +26,29 @@ typedef struct {
 static uint64_t amo_mask(const amo_t *amo)
 {
     return (amo->width == 8) ? UINT64_MAX : UINT32_MAX;
+}
+
+/* The word that an access of @a width bytes at @a addr sees. Around a target of 4 bytes,
+ * at AMO_ADDR, are 8 */
+static uint64_t amo_load(const amo_t *amo, uint64_t addr, unsigned width)
+{
+    FUZZ_CHECK(((addr == AMO_ADDR) || (addr == AMO_ADDR + 4)) && !(addr % width));
+    return (width == 8) ? amo->target : (uint32_t)(amo->target >> (8 * (addr % 8)));
+}
+
+static uint64_t amo_cas_target(amo_t *amo, uint64_t addr, unsigned width,
+                               uint64_t compare, uint64_t swap)
+{
+    uint64_t old   = amo_load(amo, addr, width);
+    unsigned shift = 8 * (addr % 8);
+
+    if (old == compare) {
+        amo->target = (width == 8) ? swap :
+                      (amo->target & ~((uint64_t)UINT32_MAX << shift)) |
+                      (swap << shift);
+    }
+
+    return old;
 }
 
 static uint64_t amo_cas(uint64_t *word, uint64_t compare, uint64_t swap)
@@ -42,23 +65,35 @@ static uint64_t amo_cas(uint64_t *word, uint64_t compare, uint64_t swap)
 /* An independent implementation of rule 4 of docs/ATOMICS.md */
 static int amo_is_uid(const amo_t *amo, uint64_t value)
 {
-    unsigned slot_bits = (amo->width == 8) ? 20 : 12;
-    uint64_t gen_mask  = (amo->width == 8) ? (1ul << 43) - 1 : (1ul << 19) - 1;
-    uint64_t index     = value & ((1ul << slot_bits) - 1);
     const uct_varuna_slot_t *slot;
-    uint64_t gen, mark;
+    uint64_t gen, mark, uid, half;
+    unsigned index;
 
-    if (!(value >> ((amo->width * 8) - 1)) || (index >= AMO_SLOTS)) {
-        return 0;
+    for (index = 0; index < AMO_SLOTS; ++index) {
+        slot = &amo->slots[index];
+        mark = amo->marks[index];
+        gen  = slot->gen_head & ((1ul << 43) - 1);
+        if ((slot->gen_head != slot->gen_tail) || ((mark >> 2) != gen) ||
+            ((mark & 3) == 3)) {
+            continue;
+        }
+
+        uid  = (1ul << 31) | ((gen % (1ul << 19)) << 12) | index;
+        half = (1ul << 31) | (((gen + (gen >> 19)) % (1ul << 19)) << 12) | index;
+        if (!(slot->gen_head >> 63)) {
+            /* Of a target of 4 bytes, the other half must match as well */
+            if ((slot->addr == AMO_ADDR) && ((half << 32 | uid) ==
+                ((amo->width == 8) ? value : amo->target))) {
+                return 1;
+            }
+        } else if (((slot->addr == AMO_ADDR) && ((uint32_t)value == uid)) ||
+                   ((slot->addr == AMO_ADDR + 4) && (amo->width == 8) &&
+                    ((value >> 32) == uid))) {
+            return 1;
+        }
     }
 
-    slot = &amo->slots[index];
-    mark = amo->marks[index];
-    gen  = slot->gen_head & ((1ul << 43) - 1);
-    return (slot->gen_head == slot->gen_tail) && (slot->addr == AMO_ADDR) &&
-           ((slot->gen_head >> 63) == (amo->width == 4)) &&
-           (((value >> slot_bits) & gen_mask) == (gen & gen_mask)) &&
-           ((mark >> 2) == gen) && ((mark & 3) != 3);
+    return 0;
 }
 
 static uint64_t amo_native(const amo_t *amo, unsigned op, uint64_t compare,
@@ -94,7 +129,7 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
     mark = &amo->marks[sm->act.slot];
     switch (sm->act.type) {
     case UCT_VARUNA_AMO_ACT_READ:
-        value = amo->target;
+        value = amo_load(amo, sm->act.addr, sm->act.width);
         break;
     case UCT_VARUNA_AMO_ACT_READ_BODY:
         copy = *slot;
@@ -104,7 +139,7 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
         break;
     case UCT_VARUNA_AMO_ACT_CONFIRM:
         FUZZ_CHECK(sm->act.slot == 0);
-        amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+        amo_cas_target(amo, sm->act.addr, sm->act.width, sm->act.compare, sm->act.swap);
         value = amo_cas(mark, sm->act.mark_from, sm->act.mark_to);
         break;
     case UCT_VARUNA_AMO_ACT_OCCUPY:
@@ -112,7 +147,8 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
         uct_varuna_amo_sm_body(sm, slot);
         if (is_lost) {
             if (is_executed) {
-                amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+                amo_cas_target(amo, sm->act.addr, sm->act.width, sm->act.compare,
+                               sm->act.swap);
             }
             uct_varuna_amo_sm_lost(sm);
             return;
@@ -120,7 +156,8 @@ static void amo_step(amo_t *amo, int is_lost, int is_executed)
         /* Fall through */
     default:
         FUZZ_CHECK(sm->act.type != UCT_VARUNA_AMO_ACT_EXECUTE);
-        value = amo_cas(&amo->target, sm->act.compare, sm->act.swap);
+        value = amo_cas_target(amo, sm->act.addr, sm->act.width, sm->act.compare,
+                               sm->act.swap);
         break;
     }
 
@@ -139,14 +176,14 @@ static int amo_disturb(amo_t *amo, fuzz_input_t *in, unsigned what)
 {
     switch (what & 7) {
     case 1:
-        amo->target = fuzz_u64(in, 8) & amo_mask(amo);
+        amo->target = fuzz_u64(in, 8);
         return 1;
     case 2:
         amo_fill_slot(amo, in, 1 + (what % (AMO_SLOTS - 1)));
         return 1;
     case 3: /* A UID of this slot, or a similar value */
         amo->target = uct_varuna_uid(1 + (what % (AMO_SLOTS - 1)),
-                                     amo->slots[1].gen_head, amo->width);
+                                     amo->slots[1].gen_head, (what & 0x80) ? 4 : 8);
         return 1;
     default:
         return 0;
@@ -162,19 +199,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t compare = fuzz_u64(&in, 8);
     uint64_t value   = fuzz_u64(&in, 8);
     int is_quiet     = 1;
-    uint64_t first;
+    uint64_t first, next;
     unsigned what, slot;
     int is_lost;
 
     amo.slots = calloc(AMO_SLOTS, sizeof(*amo.slots));
     amo.marks = calloc(AMO_SLOTS, sizeof(*amo.marks));
     FUZZ_CHECK((amo.slots != NULL) && (amo.marks != NULL));
-    amo.target = fuzz_u64(&in, 8) & amo_mask(&amo);
+    amo.target = fuzz_u64(&in, 8);
     for (slot = 1; slot < AMO_SLOTS; ++slot) {
         amo_fill_slot(&amo, &in, slot);
     }
     amo.marks[0] = uct_varuna_mark(AMO_GEN, UCT_VARUNA_MARK_PENDING);
-    first        = amo.target;
+    first        = amo_load(&amo, AMO_ADDR, amo.width);
+    next         = (amo.target >> 32);
     is_quiet     = !amo_is_uid(&amo, first) &&
                    !((op == UCT_ATOMIC_OP_CSWAP) &&
                      amo_is_uid(&amo, compare & amo_mask(&amo)));
@@ -191,7 +229,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         is_lost = (amo.sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) &&
                   ((what & 0x30) == 0x10);
-        if (is_lost && (amo.target == uct_varuna_uid(0, amo.sm.gen, amo.width))) {
+        if (is_lost && (amo_load(&amo, AMO_ADDR, amo.width) ==
+                        uct_varuna_uid(0, amo.sm.gen, amo.width))) {
             is_quiet = 0; /* Not distinguishable from that of a lost CAS */
         }
         amo_step(&amo, is_lost, what & 0x40);
@@ -202,7 +241,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* No other writer and no UID: the result is that of a native atomic */
     if (is_quiet) {
         FUZZ_CHECK(amo.sm.result == first);
-        FUZZ_CHECK(amo.target == amo_native(&amo, op, compare, value, first));
+        FUZZ_CHECK(amo_load(&amo, AMO_ADDR, amo.width) ==
+                   amo_native(&amo, op, compare, value, first));
+        FUZZ_CHECK((amo.width == 8) || ((amo.target >> 32) == next));
     }
 
     free(amo.marks);
@@ -244,6 +285,15 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
             seed.steps[0] = (state & 2) ? 0x10 : 0; /* With the next generation */
             add(&seed, sizeof(seed));
             seed.steps[0] = 0;
+            /* The other width: half of it, or in one half */
+            seed.target            = uct_varuna_uid(1, 99, (op & 1) ? 8 : 4);
+            seed.slots[0].gen_head = 99 | ((op & 1) ? 0 : 1ul << 63);
+            seed.slots[0].gen_tail = seed.slots[0].gen_head;
+            add(&seed, sizeof(seed));
+            seed.target = (op & 1) ? seed.target ^ (1ul << 50) :
+                          (seed.target << 32) | 5;
+            seed.slots[0].addr += (op & 1) ? 0 : 4;
+            add(&seed, sizeof(seed));
         }
     }
 }

@@ -96,7 +96,7 @@ test_keys_and_links() {
 }
 
 test_what_may_be_a_uid() {
-    fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,uid}.c
+    fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,amo_state,uid}.c
 }
 
 # The plugin and the victim of test_hostile.sh, in test_sanitizers.sh's build directory

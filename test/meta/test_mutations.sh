@@ -177,6 +177,9 @@ test_amo_fail_unmarked() {
     found_by_unit amo_fail_unmarked amo_steps.failed_cas_marks
 }
 
+test_amo_half_data() { found_by_unit amo_half_data amo_halves.adds; }
+test_amo_half_alone() { found_by_unit amo_half_alone amo_halves.half_is_data; }
+test_amo_half_lower() { found_by_unit amo_half_lower amo_halves.adds; }
 test_amo_one_look() { found_by_unit amo_one_look amo.cas_chain; }
 test_amo_mark_first() { found_by_unit amo_mark_first amo.cas_chain; }
 test_amo_no_gen() { found_by_unit amo_no_gen amo.cas_chain; }

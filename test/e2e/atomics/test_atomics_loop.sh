@@ -116,7 +116,7 @@ halves() {
 
 test_halves_of_words() {
     local mode
-    for mode in native reread proxy; do
+    for mode in native reread proxy extended; do
         halves $mode
     done
 }

@@ -82,7 +82,10 @@ void ft_expect(ft_client_t *client, const char *name, const ft_place_t *place,
 /** A value that looks like the UID of a slot. */
 static inline uint64_t ft_uid(uint32_t slot)
 {
-    return UCS_BIT(63) | ((uint64_t)FT_GEN << UCT_VARUNA_UID64_SLOT_BITS) | slot;
+    uint64_t gen = FT_GEN;
+
+    return ((UCS_BIT(31) | (gen << UCT_VARUNA_UID32_SLOT_BITS) | slot) << 32) |
+           UCS_BIT(31) | (gen << UCT_VARUNA_UID32_SLOT_BITS) | slot;
 }
 
 #endif

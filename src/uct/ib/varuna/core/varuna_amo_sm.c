@@ -10,24 +10,6 @@
 #include <ucs/debug/assert.h>
 #include <string.h>
 
-const char *uct_varuna_amo_state_names[] = {
-    [UCT_VARUNA_AMO_READ]         = "read",
-    [UCT_VARUNA_AMO_OCCUPY]       = "occupy",
-    [UCT_VARUNA_AMO_CONFIRM]      = "confirm",
-    [UCT_VARUNA_AMO_ADVANCE]      = "advance",
-    [UCT_VARUNA_AMO_BODY]         = "body",
-    [UCT_VARUNA_AMO_REREAD]       = "reread",
-    [UCT_VARUNA_AMO_MARK]         = "mark",
-    [UCT_VARUNA_AMO_HELP]         = "help",
-    [UCT_VARUNA_AMO_UNDO]         = "undo",
-    [UCT_VARUNA_AMO_LOST_READ]    = "lost-read",
-    [UCT_VARUNA_AMO_LOST_ABORT]   = "lost-abort",
-    [UCT_VARUNA_AMO_LOST_UNDO]    = "lost-undo",
-    [UCT_VARUNA_AMO_RENEW]        = "renew",
-    [UCT_VARUNA_AMO_FINISHED]     = "finished",
-    [UCT_VARUNA_AMO_LAST]         = NULL
-};
-
 static uint64_t uct_varuna_amo_mask(const uct_varuna_amo_sm_t *sm)
 {
     return (sm->width == sizeof(uint64_t)) ? UINT64_MAX : UINT32_MAX;
@@ -49,8 +31,10 @@ static void uct_varuna_amo_act(uct_varuna_amo_sm_t *sm,
                                uct_varuna_amo_state_t state,
                                uct_varuna_amo_act_type_t type)
 {
-    sm->state    = state;
-    sm->act.type = type;
+    sm->state     = state;
+    sm->act.type  = type;
+    sm->act.addr  = sm->addr;
+    sm->act.width = sm->width;
 }
 
 static void uct_varuna_amo_act_read(uct_varuna_amo_sm_t *sm,
@@ -182,25 +166,50 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
     uct_varuna_amo_occupy(sm, value, desired);
 }
 
+/* Look at the body of the slot that met names from @a half on. @return 0 if none is. */
+static int uct_varuna_amo_look(uct_varuna_amo_sm_t *sm, unsigned half)
+{
+    int found;
+
+    found = uct_varuna_uid_parse(sm->met, sm->width, sm->num_slots, half,
+                                 &sm->seen_slot);
+    if (found < 0) {
+        return 0;
+    }
+
+    sm->half  = found;
+    sm->whole = 0;
+    uct_varuna_amo_act_body(sm, sm->seen_slot);
+    return 1;
+}
+
+/* Look whether @a value is a UID, contains one or is half of one. */
+static int uct_varuna_amo_meet(uct_varuna_amo_sm_t *sm, uint64_t value)
+{
+    sm->met       = value;
+    sm->value_met = value;
+    return (sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) && uct_varuna_amo_look(sm, 0);
+}
+
 /* The target held @a value, which may be a UID. */
 static void uct_varuna_amo_got_word(uct_varuna_amo_sm_t *sm, uint64_t value)
 {
-    if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
-        uct_varuna_uid_parse(value, sm->width, sm->num_slots, &sm->seen_slot)) {
-        /* Rule 4, and rule 5: a *failed* CAS comes here as well, so the UID that it saw
-         * is marked before its value is used */
-        sm->seen = value;
-        uct_varuna_amo_act_body(sm, sm->seen_slot);
-        return;
+    /* Rule 4, and rule 5: a *failed* CAS comes here as well, so the UID that it saw
+     * is marked before its value is used */
+    if (!uct_varuna_amo_meet(sm, value)) {
+        uct_varuna_amo_got_value(sm, value);
     }
-
-    uct_varuna_amo_got_value(sm, value);
 }
 
 /* --- Resolving a UID --- */
 
+/* Nothing remains to be done for what was found in this half. */
 static void uct_varuna_amo_not_uid(uct_varuna_amo_sm_t *sm)
 {
+    if (uct_varuna_amo_look(sm, sm->half + 1)) {
+        return;
+    }
+
     if (sm->flags & UCT_VARUNA_AMO_FLAG_CMP_UID) {
         /* The user's compare is data like any other */
         sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
@@ -210,6 +219,12 @@ static void uct_varuna_amo_not_uid(uct_varuna_amo_sm_t *sm)
 
     /* Rule 4: unchanged means that it was the user's data */
     uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_REREAD);
+}
+
+/* Whether the UID is of the very word that we access. */
+static int uct_varuna_amo_is_same(const uct_varuna_amo_sm_t *sm)
+{
+    return sm->seen.width == sm->width;
 }
 
 static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
@@ -223,8 +238,19 @@ static void uct_varuna_amo_help(uct_varuna_amo_sm_t *sm, int aborted)
     }
 
     ++sm->helped;
-    uct_varuna_amo_act_cas(sm, aborted ? UCT_VARUNA_AMO_UNDO :
-                           UCT_VARUNA_AMO_HELP, sm->seen, value);
+    if ((sm->flags & UCT_VARUNA_AMO_FLAG_GET) && !uct_varuna_amo_is_same(sm)) {
+        sm->value_met = uct_varuna_uid_replace(sm->value_met, sm->width, sm->addr,
+                                               &sm->seen, value);
+        uct_varuna_amo_not_uid(sm); /* See whether all is still there */
+        return;
+    }
+
+    uct_varuna_amo_act(sm, aborted ? UCT_VARUNA_AMO_UNDO : UCT_VARUNA_AMO_HELP,
+                       UCT_VARUNA_AMO_ACT_CAS);
+    sm->act.addr    = sm->seen.addr;
+    sm->act.width   = sm->seen.width;
+    sm->act.compare = sm->seen.uid;
+    sm->act.swap    = (sm->seen.width == sizeof(uint32_t)) ? (uint32_t)value : value;
     if (sm->flags & UCT_VARUNA_AMO_FLAG_GET) {
         /* The mark shows what the UID represents: see whether it is still there */
         sm->act.type = UCT_VARUNA_AMO_ACT_READ;
@@ -248,7 +274,7 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
 {
     sm->body = *slot;
     if ((sm->flags & UCT_VARUNA_AMO_FLAG_SLOT) &&
-        (sm->seen == uct_varuna_amo_uid(sm))) {
+        (sm->met == uct_varuna_amo_uid(sm))) {
         /* Rule 4: our own is nowhere, as it was not written or that was undone,
          * so it is the user's data. Renew ours, so that no client confuses the two. */
         uct_varuna_amo_renew(sm, uct_varuna_mark(sm->gen,
@@ -256,10 +282,33 @@ static void uct_varuna_amo_got_body(uct_varuna_amo_sm_t *sm,
         return;
     }
 
-    if (!uct_varuna_uid_is_of(sm->seen, sm->width, sm->addr, slot)) {
+    if (!uct_varuna_uid_find(sm->met, sm->width, sm->addr, sm->seen_slot, slot,
+                             &sm->seen)) {
         uct_varuna_amo_not_uid(sm);
-    } else {
+    } else if (uct_varuna_amo_is_same(sm)) {
         uct_varuna_amo_mark_seen(sm);
+    } else if (sm->flags & UCT_VARUNA_AMO_FLAG_CMP_UID) {
+        /* No value of our target. So see what that holds */
+        sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_READ);
+    } else if ((sm->seen.width < sm->width) || (sm->seen.uid == sm->whole)) {
+        uct_varuna_amo_mark_seen(sm);
+    } else {
+        /* The other half must match as well. Then read the body again, because it must
+         * be read while all of its UID is there (uct_varuna_slot_t) */
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_WHOLE);
+        sm->act.addr  = sm->seen.addr;
+        sm->act.width = sm->seen.width;
+    }
+}
+
+static void uct_varuna_amo_got_whole(uct_varuna_amo_sm_t *sm, uint64_t word)
+{
+    sm->whole = word;
+    if (word == sm->seen.uid) {
+        uct_varuna_amo_act_body(sm, sm->seen_slot);
+    } else {
+        uct_varuna_amo_not_uid(sm);
     }
 }
 
@@ -283,11 +332,22 @@ static void uct_varuna_amo_got_mark(uct_varuna_amo_sm_t *sm, uint64_t mark)
 /* Rule 4: the value counts only if the target still held the UID. */
 static void uct_varuna_amo_helped(uct_varuna_amo_sm_t *sm, uint64_t old)
 {
-    if (old == sm->seen) {
-        uct_varuna_amo_got_value(sm, sm->act.swap);
+    if (uct_varuna_amo_is_same(sm)) {
+        if (old == sm->seen.uid) {
+            uct_varuna_amo_got_value(sm, sm->act.swap);
+        } else {
+            ++sm->retries;
+            uct_varuna_amo_got_word(sm, old);
+        }
+    } else if (old == sm->seen.uid) {
+        /* Not all of our target, or more than that: see whether this is what it holds */
+        sm->met       = uct_varuna_uid_replace(sm->met, sm->width, sm->addr,
+                                               &sm->seen, sm->act.swap);
+        sm->value_met = sm->met;
+        uct_varuna_amo_not_uid(sm);
     } else {
         ++sm->retries;
-        uct_varuna_amo_got_word(sm, old);
+        uct_varuna_amo_act_read(sm, UCT_VARUNA_AMO_READ);
     }
 }
 
@@ -325,14 +385,10 @@ static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
         return;
     }
 
-    if ((sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) &&
-        uct_varuna_uid_parse(sm->compare, sm->width, sm->num_slots,
-                             &sm->seen_slot)) {
+    if (uct_varuna_amo_meet(sm, sm->compare)) {
         /* Rule 8: a compare value that is itself a UID is resolved first: our CAS
          * must not replace a UID without a mark */
-        sm->seen   = sm->compare;
         sm->flags |= UCT_VARUNA_AMO_FLAG_CMP_UID;
-        uct_varuna_amo_act_body(sm, sm->seen_slot);
         return;
     }
 
@@ -462,22 +518,6 @@ void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
     slot->gen_tail = slot->gen_head;
 }
 
-int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm)
-{
-    switch (sm->state) {
-    case UCT_VARUNA_AMO_READ:
-    case UCT_VARUNA_AMO_OCCUPY:
-    case UCT_VARUNA_AMO_BODY:
-    case UCT_VARUNA_AMO_REREAD:
-    case UCT_VARUNA_AMO_MARK:
-    case UCT_VARUNA_AMO_HELP:
-    case UCT_VARUNA_AMO_UNDO:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result)
 {
     ucs_assert(uct_varuna_amo_sm_is_free(sm));
@@ -502,9 +542,12 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
     case UCT_VARUNA_AMO_BODY:
         uct_varuna_amo_got_body(sm, slot);
         break;
+    case UCT_VARUNA_AMO_WHOLE:
+        uct_varuna_amo_got_whole(sm, value);
+        break;
     case UCT_VARUNA_AMO_REREAD:
-        if (value == sm->seen) {
-            uct_varuna_amo_got_value(sm, value);
+        if (value == sm->met) {
+            uct_varuna_amo_got_value(sm, sm->value_met);
         } else {
             uct_varuna_amo_got_word(sm, value);
         }

@@ -26,6 +26,7 @@ typedef enum {
     UCT_VARUNA_AMO_CONFIRM,      /* CAS UID -> value, advance the mark */
     UCT_VARUNA_AMO_ADVANCE,      /* Advance a mark that a client set to DONE */
     UCT_VARUNA_AMO_BODY,         /* Met a UID: read its slot's body */
+    UCT_VARUNA_AMO_WHOLE,        /* ... it is wider than our target: read all of it */
     UCT_VARUNA_AMO_REREAD,       /* ... it was none: look again at the target */
     UCT_VARUNA_AMO_MARK,         /* ... mark it DONE, if it is not over */
     UCT_VARUNA_AMO_HELP,         /* ... and replace it by its value */
@@ -44,7 +45,8 @@ extern const char *uct_varuna_amo_state_names[];
 /* An access to remote memory */
 typedef enum {
     UCT_VARUNA_AMO_ACT_NONE,     /* FINISHED */
-    UCT_VARUNA_AMO_ACT_READ,     /* width bytes at addr -> value */
+    UCT_VARUNA_AMO_ACT_READ,     /* width bytes at addr -> value; these, too, are
+                                    of the action */
     UCT_VARUNA_AMO_ACT_READ_BODY,/* Body of the slot -> copy */
     UCT_VARUNA_AMO_ACT_CAS,      /* At addr, width bytes -> old value */
     UCT_VARUNA_AMO_ACT_CAS_MARK, /* Mark of the slot -> old value */
@@ -60,6 +62,9 @@ typedef enum {
 typedef struct uct_varuna_amo_act {
     uct_varuna_amo_act_type_t  type;
     uint32_t                   slot;
+    uint64_t                   addr;       /* The target, or another word that overlaps
+                                              it: see seen */
+    uint8_t                    width;
     uint64_t                   compare;
     uint64_t                   swap;
     uint64_t                   mark_from;
@@ -80,6 +85,7 @@ typedef struct uct_varuna_amo_sm {
     uint8_t                    op;         /* uct_atomic_op_t */
     uint8_t                    width;      /* 4 or 8 */
     uint8_t                    flags;
+    uint8_t                    half;       /* Of met, which is being looked at */
     uint32_t                   slot;       /* Ours */
     uint32_t                   num_slots;  /* Of the arena */
     uint32_t                   seen_slot;
@@ -94,7 +100,10 @@ typedef struct uct_varuna_amo_sm {
     uint64_t                   expect;     /* Of the current OCCUPY */
     uint64_t                   desired;
     uint64_t                   result;     /* Value before the operation */
-    uint64_t                   seen;       /* UID which is being resolved */
+    uint64_t                   met;        /* What the target held, with a UID */
+    uint64_t                   value_met;  /* What that represents, of a GET */
+    uint64_t                   whole;      /* The word of 8 bytes around it, or 0 */
+    uct_varuna_uid_place_t     seen;       /* UID which is being resolved */
     uct_varuna_slot_t          body;       /* Of its slot */
     uct_varuna_amo_act_t       act;        /* What is to be done next */
 } uct_varuna_amo_sm_t;

@@ -42,42 +42,19 @@ static int uct_varuna_slots_is_new_half(const uct_varuna_slots_t *slots,
     return (slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0;
 }
 
-/* Rule 1: refuse to come round early. The clock is asked once in a half. */
-static int uct_varuna_slots_may_take(const uct_varuna_slots_t *slots,
-                                     unsigned i, unsigned width)
-{
-    return (width == sizeof(uint64_t)) ||
-           (!uct_varuna_slots_is_new_half(slots, i) &&
-            !(slots->early_map & UCS_BIT(i))) ||
-           uct_varuna_slots_is_time(slots, i);
-}
-
-static void uct_varuna_slots_enter(uct_varuna_slots_t *slots, unsigned i,
-                                   unsigned width)
-{
-    if (uct_varuna_slots_is_new_half(slots, i)) {
-        if (uct_varuna_slots_is_time(slots, i)) {
-            slots->early_map &= ~UCS_BIT(i);
-        } else {
-            slots->early_map |= UCS_BIT(i);
-        }
-        slots->entered[i] = ucs_get_time();
-    } else if (width == sizeof(uint32_t)) {
-        slots->early_map &= ~UCS_BIT(i);
-    }
-}
-
-uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, unsigned width,
-                               uint64_t *gen_p)
+uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
 {
     unsigned i;
 
     ucs_for_each_bit(i, slots->free_map) {
-        if (!uct_varuna_slots_may_take(slots, i, width)) {
-            continue;
+        /* Rule 1: refuse to come round early. The clock is asked once in a half. */
+        if (uct_varuna_slots_is_new_half(slots, i)) {
+            if (!uct_varuna_slots_is_time(slots, i)) {
+                continue;
+            }
+            slots->entered[i] = ucs_get_time();
         }
 
-        uct_varuna_slots_enter(slots, i, width);
         slots->free_map &= ~UCS_BIT(i);
         *gen_p           = slots->gens[i];
         return slots->first + i;

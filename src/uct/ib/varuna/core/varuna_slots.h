@@ -5,8 +5,8 @@
  * one may be used (docs/ATOMICS.md, rules 1 and 7). Pure, but for the clock. Used
  * by the driver of atomics.
  *
- * A 32-bit UID has few bits of its slot's generation, so it returns. Rule 1 wants
- * nothing of its last use to be under way then. The circle of generations is
+ * A 32-bit UID, and half of a 64-bit one, has few bits of its slot's generation, so it
+ * returns. Rule 1 wants nothing of its last use to be under way then. The circle of generations is
  * walked in two halves, and a half is entered only UCT_VARUNA_SLOT_HALF_TIME after
  * the other one was: so at least that lies between two uses of any value.
  */
@@ -26,9 +26,6 @@ typedef struct uct_varuna_slots {
     uint32_t                   first;     /* In the arena */
     uint32_t                   num;       /* 0: the peer has none for us */
     uint32_t                   free_map;
-    uint32_t                   early_map; /* 64-bit UIDs, which do not return, have
-                                             entered a half early: not for 32-bit
-                                             ones yet */
     uint64_t                   gens[UCT_VARUNA_SLOT_BLOCK];
     ucs_time_t                 entered[UCT_VARUNA_SLOT_BLOCK]; /* The half */
 } uct_varuna_slots_t;
@@ -47,13 +44,11 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
 /**
  * Take a free slot.
  *
- * @param [in]  width  Of the UID, 4 or 8.
  * @param [out] gen_p  Its generation.
  *
  * @return Its index in the arena, or UCT_VARUNA_SLOT_NONE: wait.
  */
-uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, unsigned width,
-                               uint64_t *gen_p);
+uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p);
 
 /** Return a slot; @a gen is the next generation to be used. */
 void uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot,

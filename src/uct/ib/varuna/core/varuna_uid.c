@@ -8,39 +8,38 @@
 
 #include <ucs/debug/assert.h>
 
-uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width)
+/* Of the sum, so that the same bits come again only after almost as many generations as
+ * in the lower half (rule 1) */
+static uint32_t uct_varuna_uid_upper_gen(uint64_t gen)
 {
-    if (width == sizeof(uint64_t)) {
-        ucs_assert(slot < UCS_BIT(UCT_VARUNA_UID64_SLOT_BITS));
-        return UCS_BIT(63) |
-               ((gen & UCT_VARUNA_UID_GEN_MASK) << UCT_VARUNA_UID64_SLOT_BITS) |
-               slot;
-    }
+    return (gen + (gen >> UCT_VARUNA_UID32_GEN_BITS)) & UCT_VARUNA_UID32_GEN_MASK;
+}
 
-    ucs_assert(slot < UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS));
+static uint32_t uct_varuna_uid_half(uint32_t slot, uint64_t gen)
+{
     return UCS_BIT(31) |
            ((gen & UCT_VARUNA_UID32_GEN_MASK) << UCT_VARUNA_UID32_SLOT_BITS) |
            slot;
 }
 
-int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
-                         uint32_t *slot_p)
+uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width)
 {
-    uint32_t slot;
+    uint64_t uid = uct_varuna_uid_half(slot, gen);
 
+    ucs_assert(slot < UCT_VARUNA_SLOTS_MAX);
     if (width == sizeof(uint64_t)) {
-        if (!(value & UCS_BIT(63))) {
-            return 0;
-        }
-        slot = value & UCS_MASK(UCT_VARUNA_UID64_SLOT_BITS);
-    } else {
-        if (!(value & UCS_BIT(31)) || (value >> 32)) {
-            return 0;
-        }
-        slot = value & UCS_MASK(UCT_VARUNA_UID32_SLOT_BITS);
+        uid |= (uint64_t)uct_varuna_uid_half(slot, uct_varuna_uid_upper_gen(gen)) << 32;
     }
 
-    if (slot >= num_slots) {
+    return uid;
+}
+
+static int uct_varuna_uid_parse_half(uint32_t value, uint32_t num_slots,
+                                     uint32_t *slot_p)
+{
+    uint32_t slot = value & UCS_MASK(UCT_VARUNA_UID32_SLOT_BITS);
+
+    if (!(value & UCS_BIT(31)) || (slot >= num_slots)) {
         return 0; /* Outside of the arena: nothing there is ever read */
     }
 
@@ -48,25 +47,76 @@ int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
     return 1;
 }
 
-static uint64_t uct_varuna_uid_gen_bits(uint64_t value, unsigned width)
+int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
+                         unsigned half, uint32_t *slot_p)
 {
-    return (width == sizeof(uint64_t)) ?
-           ((value >> UCT_VARUNA_UID64_SLOT_BITS) & UCT_VARUNA_UID_GEN_MASK) :
-           ((value >> UCT_VARUNA_UID32_SLOT_BITS) & UCT_VARUNA_UID32_GEN_MASK);
+    uint32_t lower = UCT_VARUNA_SLOT_NONE;
+    uint32_t upper;
+
+    if (uct_varuna_uid_parse_half(value, num_slots, &lower) && (half == 0)) {
+        *slot_p = lower;
+        return 0;
+    }
+
+    if ((width == sizeof(uint64_t)) && (half <= 1) &&
+        uct_varuna_uid_parse_half(value >> 32, num_slots, &upper) &&
+        (upper != lower)) {
+        *slot_p = upper;
+        return 1;
+    }
+
+    return -1;
 }
 
-int uct_varuna_uid_is_of(uint64_t value, unsigned width, uint64_t addr,
-                         const uct_varuna_slot_t *slot)
+int uct_varuna_uid_find(uint64_t value, unsigned width, uint64_t addr,
+                        uint32_t index, const uct_varuna_slot_t *slot,
+                        uct_varuna_uid_place_t *place_p)
 {
-    uint64_t gen      = uct_varuna_slot_gen(slot);
-    uint64_t gen_mask = (width == sizeof(uint64_t)) ? UCT_VARUNA_UID_GEN_MASK :
-                        UCT_VARUNA_UID32_GEN_MASK;
+    unsigned uid_width = (slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ?
+                         sizeof(uint32_t) : sizeof(uint64_t);
+    uint64_t uid       = uct_varuna_uid(index, uct_varuna_slot_gen(slot),
+                                        uid_width);
+    uint64_t part      = uid;
 
     /* Rule 4: both generations and the address must match */
-    return (slot->gen_head == slot->gen_tail) && (slot->addr == addr) &&
-           (!!(slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ==
-            (width == sizeof(uint32_t))) &&
-           ((gen & gen_mask) == uct_varuna_uid_gen_bits(value, width));
+    if ((slot->gen_head != slot->gen_tail) || (slot->addr % uid_width)) {
+        return 0;
+    }
+
+    if (uid_width > width) {
+        if ((addr & ~UCS_MASK(3)) != slot->addr) {
+            return 0;
+        }
+        part = (addr == slot->addr) ? (uint32_t)uid : (uid >> 32);
+    } else if (uid_width < width) {
+        if ((slot->addr & ~UCS_MASK(3)) != addr) {
+            return 0;
+        }
+        value = (addr == slot->addr) ? (uint32_t)value : (value >> 32);
+    } else if (addr != slot->addr) {
+        return 0;
+    }
+
+    place_p->addr  = slot->addr;
+    place_p->uid   = uid;
+    place_p->width = uid_width;
+    return value == part;
+}
+
+uint64_t uct_varuna_uid_replace(uint64_t value, unsigned width, uint64_t addr,
+                                const uct_varuna_uid_place_t *place,
+                                uint64_t by)
+{
+    if (place->width == width) {
+        return by;
+    }
+
+    if (place->width > width) {
+        return (addr == place->addr) ? (uint32_t)by : (by >> 32);
+    }
+
+    return (addr == place->addr) ? ((value & ~(uint64_t)UINT32_MAX) | (uint32_t)by) :
+           ((value & UINT32_MAX) | (by << 32));
 }
 
 uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen)

@@ -5,15 +5,19 @@
  * bits in, verdict out. Used by the requester's driver, by the responder's worker
  * and by the state machine of one atomic.
  *
- *    64-bit UID                              32-bit UID
- *     63  62              20 19      0        31  30          12 11       0
- *    +---+------------------+---------+      +---+--------------+----------+
- *    | 1 | generation, 43   | slot    |      | 1 | generation   | slot     |
- *    +---+------------------+---------+      |   | its low 19   |          |
- *                                            +---+--------------+----------+
+ *    64-bit UID                                                32-bit UID
+ *     63  62         44 43    32  31  30         12 11     0
+ *    +---+-------------+--------+---+-------------+--------+   +---+-------------+--------+
+ *    | 1 | high + low  | slot   | 1 | low 19 bits | slot   |   | 1 | low 19 bits | slot   |
+ *    +---+-------------+--------+---+-------------+--------+   +---+-------------+--------+
  *
- * The top bit is set, so no number which is positive as a signed one is taken for
- * an UID: only a negative one costs a look at a slot.
+ * "low" and "high" are bits 0 to 18 and 19 to 37 of the generation. Words of 4 and of 8
+ * bytes may overlap, so each half of a 64-bit UID names its slot, and has bits that differ
+ * from those of the generations near it: an atomic that sees only this half finds the
+ * slot, and the slot's body tells where its UID is, and how wide (uct_varuna_uid_find()).
+ *
+ * The top bit of each half is set, so no half that is positive as a signed number costs a
+ * look at a slot.
  */
 #ifndef UCT_VARUNA_UID_H_
 #define UCT_VARUNA_UID_H_
@@ -29,15 +33,16 @@
 
 #define UCT_VARUNA_SLOT_NONE         UINT32_MAX
 
-#define UCT_VARUNA_UID64_SLOT_BITS   20
-#define UCT_VARUNA_UID64_GEN_BITS    43
+/* Of a generation in bodies and marks. A UID has fewer bits of it */
+#define UCT_VARUNA_UID_GEN_BITS      43
+#define UCT_VARUNA_UID_GEN_MASK      UCS_MASK(UCT_VARUNA_UID_GEN_BITS)
+
+/* Of a 32-bit UID, and of each half of a 64-bit one */
 #define UCT_VARUNA_UID32_SLOT_BITS   12
 #define UCT_VARUNA_UID32_GEN_BITS    19
-
-#define UCT_VARUNA_UID_GEN_MASK      UCS_MASK(UCT_VARUNA_UID64_GEN_BITS)
 #define UCT_VARUNA_UID32_GEN_MASK    UCS_MASK(UCT_VARUNA_UID32_GEN_BITS)
 
-/* Slots of a process: those which a 32-bit UID can name */
+/* Slots of a process: those which a UID can name */
 #define UCT_VARUNA_SLOTS_MAX         UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS)
 
 /*
@@ -114,18 +119,20 @@ static inline uint64_t uct_varuna_gen_next(uint64_t gen)
 uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width);
 
 /**
- * Check whether a value from user memory may be a UID at all. It can be anything (rule
- * 4), so a possible UID must still be compared with its slot.
+ * Check whether a value from user memory may be a UID, or contain one, or be half of one.
+ * It can be anything (rule 4), so a possible UID must still be compared with its slot.
  *
  * @param [in]  value      The value.
  * @param [in]  width      Bytes of it, 4 or 8.
  * @param [in]  num_slots  Slots of the responder's arena.
+ * @param [in]  half       Begin with this half: 0 with the lower one, 1 with the upper
+ *                         one, which is skipped if it names the same slot.
  * @param [out] slot_p     Index of the slot, within the arena.
  *
- * @return Nonzero if it may be one.
+ * @return The half that names the slot, or -1 if there is none.
  */
 int uct_varuna_uid_parse(uint64_t value, unsigned width, uint32_t num_slots,
-                         uint32_t *slot_p);
+                         unsigned half, uint32_t *slot_p);
 
 /** @return The generation of a body. */
 static inline uint64_t uct_varuna_slot_gen(const uct_varuna_slot_t *slot)
@@ -133,19 +140,39 @@ static inline uint64_t uct_varuna_slot_gen(const uct_varuna_slot_t *slot)
     return slot->gen_head & UCT_VARUNA_UID_GEN_MASK;
 }
 
+/** A UID, and the word that holds it. */
+typedef struct uct_varuna_uid_place {
+    uint64_t                   addr;
+    uint64_t                   uid;
+    unsigned                   width;     /* 4 or 8 */
+} uct_varuna_uid_place_t;
+
 /**
- * Compare a UID with a copy of its slot's body: both generations, the width and the
- * address must match. The mark says whether it is over.
+ * Compare a value with a copy of a slot's body: both generations must be the same, and the
+ * body's UID must be where the value was found: as the value itself, in one of its halves,
+ * or around it. The mark says whether it is over.
  *
- * @param [in] value  The UID, of which uct_varuna_uid_parse() gave the slot.
- * @param [in] width  Bytes of it, 4 or 8.
- * @param [in] addr   Address where it was found.
- * @param [in] slot   Copy of the body.
+ * @param [in]  value    The value, of which uct_varuna_uid_parse() gave the slot.
+ * @param [in]  width    Bytes of it, 4 or 8.
+ * @param [in]  addr     Address where it was found.
+ * @param [in]  index    Of the slot.
+ * @param [in]  slot     Copy of the body.
+ * @param [out] place_p  The body's UID. If it is wider than the value, the other half
+ *                       remains to be compared.
  *
  * @return Nonzero if they match; if not, the value is the user's data, or over.
  */
-int uct_varuna_uid_is_of(uint64_t value, unsigned width, uint64_t addr,
-                         const uct_varuna_slot_t *slot);
+int uct_varuna_uid_find(uint64_t value, unsigned width, uint64_t addr,
+                        uint32_t index, const uct_varuna_slot_t *slot,
+                        uct_varuna_uid_place_t *place_p);
+
+/**
+ * @return @a value, which was found at @a addr, if the UID at @a place is replaced by the
+ *         value @a by: all of it, one half of it, or the half that it is of @a by.
+ */
+uint64_t uct_varuna_uid_replace(uint64_t value, unsigned width, uint64_t addr,
+                                const uct_varuna_uid_place_t *place,
+                                uint64_t by);
 
 /** What a mark says of a generation. */
 typedef enum {
@@ -158,8 +185,7 @@ typedef enum {
 uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen);
 
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_slot_t) == 64);
-UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID64_SLOT_BITS +
-                         UCT_VARUNA_UID64_GEN_BITS == 63);
+UCT_VARUNA_STATIC_ASSERT(2 * UCT_VARUNA_UID32_GEN_BITS <= UCT_VARUNA_UID_GEN_BITS);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID32_SLOT_BITS +
                          UCT_VARUNA_UID32_GEN_BITS == 31);
 

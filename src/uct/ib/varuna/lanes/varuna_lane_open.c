@@ -11,6 +11,7 @@
 #include "varuna_foreign.h"
 #include "varuna_lanes.h"
 #include "varuna_link_event.h"
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/arch/atomic.h>
@@ -486,7 +487,7 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
     unsigned link;
 
     if ((iface->links[0].set->fallback == UCT_VARUNA_LANE_NONE) &&
-        (iface->md->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) {
+        uct_varuna_atomic_modes[iface->md->atomic_mode].has_slots) {
         ucs_error("rc_varuna: %s has no DC, which atomics of mode 'extended' need",
                   uct_varuna_link_name(iface, 0));
         return UCS_ERR_UNSUPPORTED;

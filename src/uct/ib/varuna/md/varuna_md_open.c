@@ -13,6 +13,7 @@
 #include "varuna_md_dead.h"
 #include "varuna_mem.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/core/varuna_links_file.h>
 #include <uct/ib/varuna/core/varuna_memtype.h>
 
@@ -409,7 +410,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     ucs_status_t status;
 
     /* A GET of a word is resolved there by the CPU, which writes the result */
-    if (config->dmabuf && (config->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) {
+    if (config->dmabuf && uct_varuna_atomic_modes[config->atomic_mode].has_slots) {
         ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
                   "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
         return UCS_ERR_INVALID_PARAM;

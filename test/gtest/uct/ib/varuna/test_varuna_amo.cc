@@ -80,6 +80,13 @@ protected:
         return old;
     }
 
+    /* Slots may claim half of the target, or more than that */
+    uint64_t load(const uct_varuna_amo_act_t &act)
+    {
+        return (act.width == 8) ? m_target :
+               (uint32_t)(m_target >> (8 * (act.addr - ADDR)));
+    }
+
     void start(client_t &c, const op_t &op)
     {
         c.op         = op;
@@ -149,14 +156,17 @@ protected:
 
         switch (act.type) {
         case UCT_VARUNA_AMO_ACT_READ:
-            value = m_target;
+            value = load(act);
             break;
         case UCT_VARUNA_AMO_ACT_READ_BODY:
             copy = m_slots[act.slot];
             break;
         case UCT_VARUNA_AMO_ACT_CAS:
             ASSERT_NE(GET, c.op.op) << "a GET writes to the target";
-            value = cas(&m_target, act.compare, act.swap);
+            value = load(act);
+            if (value == act.compare) {
+                m_target ^= (value ^ act.swap) << (8 * (act.addr - ADDR));
+            }
             break;
         case UCT_VARUNA_AMO_ACT_CAS_MARK:
             value = cas(&m_marks[act.slot], act.mark_from, act.mark_to);

@@ -28,13 +28,13 @@ protected:
 
     /* Use a slot @a count times; it is given back with the next generation.
      * @return How often that was possible. */
-    uint64_t use(unsigned width, uint64_t count)
+    uint64_t use(uint64_t count)
     {
         uint64_t gen, i;
         uint32_t slot;
 
         for (i = 0; i < count; ++i) {
-            slot = uct_varuna_slots_take(&m_slots, width, &gen);
+            slot = uct_varuna_slots_take(&m_slots, &gen);
             if (slot == UCT_VARUNA_SLOT_NONE) {
                 break;
             }
@@ -61,7 +61,7 @@ UCS_TEST_F(test_varuna_slots, run_out) {
     uint64_t gen;
 
     make(UCT_VARUNA_SLOT_BLOCK, 1000);
-    while ((slot = uct_varuna_slots_take(&m_slots, 8, &gen)) !=
+    while ((slot = uct_varuna_slots_take(&m_slots, &gen)) !=
            UCT_VARUNA_SLOT_NONE) {
         EXPECT_EQ(1000u, gen);
         EXPECT_EQ(32 + taken.size(), slot);
@@ -71,7 +71,7 @@ UCS_TEST_F(test_varuna_slots, run_out) {
     /* Freeing a slot wakes a waiting caller */
     EXPECT_FALSE(uct_varuna_slots_wait_for_time(&m_slots));
     uct_varuna_slots_give(&m_slots, taken[5], 1001);
-    EXPECT_EQ(taken[5], uct_varuna_slots_take(&m_slots, 4, &gen));
+    EXPECT_EQ(taken[5], uct_varuna_slots_take(&m_slots, &gen));
     EXPECT_EQ(1001u, gen);
 }
 
@@ -83,43 +83,26 @@ UCS_TEST_F(test_varuna_slots, leftovers) {
     uint64_t gen;
 
     uct_varuna_slots_init(&m_slots, 0, 3, marks);
-    EXPECT_EQ(2u, uct_varuna_slots_take(&m_slots, 8, &gen));
-    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_slots_take(&m_slots, 8, &gen));
+    EXPECT_EQ(2u, uct_varuna_slots_take(&m_slots, &gen));
+    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_slots_take(&m_slots, &gen));
 }
 
-/* 32-bit UIDs: at least half of the generations must wait */
+/* UIDs of both widths: at least half of the generations must wait */
 UCS_TEST_F(test_varuna_slots, no_early_wrap) {
     make(1, 5);
-    EXPECT_EQ(HALF - 5, use(4, 4 * HALF)) << "a half was entered early";
+    EXPECT_EQ(HALF - 5, use(4 * HALF)) << "a half was entered early";
     EXPECT_TRUE(uct_varuna_slots_wait_for_time(&m_slots)) << "it would hang";
-    EXPECT_EQ(0u, use(4, 1));
+    EXPECT_EQ(0u, use(1));
     for (int i = 0; i < 4; ++i) {
         let_time_pass();
-        EXPECT_EQ(HALF, use(4, 4 * HALF));
+        EXPECT_EQ(HALF, use(4 * HALF));
     }
 }
 
 /* ... then another slot is used */
 UCS_TEST_F(test_varuna_slots, next_slot) {
     make(2, 5);
-    EXPECT_EQ(2 * (HALF - 5), use(4, 8 * HALF));
-}
-
-/* 64-bit UIDs do not repeat, and need not wait. But a slot that they have advanced is
- * not available for 32-bit ones, until its time. */
-UCS_TEST_F(test_varuna_slots, both_widths) {
-    make(1, HALF - 1);
-    EXPECT_EQ(3 * HALF, use(8, 3 * HALF));
-    EXPECT_EQ(0u, use(4, 1));
-    EXPECT_EQ(1u, use(8, 1));
-    let_time_pass();
-    EXPECT_EQ(10u, use(4, 10));
-
-    /* Entered in time by 64-bit ones: nothing to wait for */
-    make(1, 2 * HALF - 1);
-    let_time_pass();
-    EXPECT_EQ(2u, use(8, 2));
-    EXPECT_EQ(10u, use(4, 10));
+    EXPECT_EQ(2 * (HALF - 5), use(8 * HALF));
 }
 
 /* Rule 10 */

@@ -62,7 +62,8 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
             return 0;
         }
 
-        if (older->sm.state == UCT_VARUNA_AMO_CONFIRM) {
+        if ((older->sm.state == UCT_VARUNA_AMO_CONFIRM) &&
+            (older->sm.width == amo->sm.width)) {
             uct_varuna_amo_sm_hint(&amo->sm, older->sm.desired);
         }
     }

@@ -21,7 +21,7 @@ static ucs_status_t uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
     uint64_t gen;
     uint32_t slot;
 
-    slot = uct_varuna_slots_take(&amo->ep->amo.slots, amo->sm.width, &gen);
+    slot = uct_varuna_slots_take(&amo->ep->amo.slots, &gen);
     if (slot == UCT_VARUNA_SLOT_NONE) {
         return UCS_ERR_BUSY; /* Waits, and never fails */
     }
@@ -250,15 +250,15 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
 
     switch (act->type) {
     case UCT_VARUNA_AMO_ACT_READ:
-        return uct_varuna_amo_post_read(iface, amo, amo->sm.addr, (uct_rkey_t)&amo->key,
-                                        amo->sm.width);
+        return uct_varuna_amo_post_read(iface, amo, act->addr, (uct_rkey_t)&amo->key,
+                                        act->width);
     case UCT_VARUNA_AMO_ACT_READ_BODY:
         return uct_varuna_amo_post_read(
                 iface, amo, uct_varuna_amo_slot_addr(amo->ep, act->slot),
                 amo->ep->amo.arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
     case UCT_VARUNA_AMO_ACT_CAS:
         return uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
-                                       amo->sm.addr, (uct_rkey_t)&amo->key, amo->sm.width,
+                                       act->addr, (uct_rkey_t)&amo->key, act->width,
                                        act->compare, act->swap, 1);
     case UCT_VARUNA_AMO_ACT_CAS_MARK:
         return uct_varuna_amo_post_mark(iface, amo);

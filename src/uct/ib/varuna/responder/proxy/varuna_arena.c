@@ -175,50 +175,70 @@ static uint64_t uct_varuna_arena_load(const volatile void *address,
            *(const volatile uint32_t*)address;
 }
 
+/* @return Whether the slot's UID is where @a value was found. */
+static int uct_varuna_arena_find(uint64_t value, unsigned width, uint64_t addr,
+                                 uint32_t index, uct_varuna_slot_t *slot,
+                                 uint64_t *mark_p, uct_varuna_uid_place_t *place_p)
+{
+    return uct_varuna_arena_peek(index, slot, mark_p) &&
+           uct_varuna_uid_find(value, width, addr, index, slot, place_p);
+}
+
 /* Rules 4 and 5, for a reader that cannot change a mark, because the CPU's atomics are
  * not atomic with the NIC's. It waits until a client has. */
 int rc_varuna_atomic_read(const volatile void *address, unsigned width,
                           uint64_t *value_p)
 {
-    uct_varuna_uid_verdict_t verdict;
+    uint64_t addr = (uintptr_t)address;
+    uct_varuna_uid_place_t place;
     uct_varuna_slot_t slot;
-    uint64_t value, mark;
+    uint64_t value, result, mark, uid;
     uint32_t index;
+    int half;
 
     if (((width != sizeof(uint32_t)) && (width != sizeof(uint64_t))) ||
-        ((uintptr_t)address % width)) {
+        (addr % width)) {
         return -EINVAL;
     }
 
-    value = uct_varuna_arena_load(address, width);
-    ucs_memory_cpu_load_fence();
-    if (!uct_varuna_uid_parse(value, width, UCT_VARUNA_SLOTS_MAX, &index) ||
-        !uct_varuna_arena_peek(index, &slot, &mark)) {
-        *value_p = value;
-        return 0;
-    }
-
-    ucs_memory_cpu_load_fence();
-    verdict = uct_varuna_uid_is_of(value, width, (uintptr_t)address, &slot) ?
-              uct_varuna_mark_check(mark, uct_varuna_slot_gen(&slot)) :
-              UCT_VARUNA_UID_FOREIGN;
-    switch (verdict) {
-    case UCT_VARUNA_UID_FOREIGN:
-        break;
-    case UCT_VARUNA_UID_DONE:
-        if (uct_varuna_arena_load(address, width) == value) {
-            *value_p = slot.swap;
-            return 0;
+    value = result = uct_varuna_arena_load(address, width);
+    for (half = 0; (half = uct_varuna_uid_parse(value, width, UCT_VARUNA_SLOTS_MAX,
+                                                half, &index)) >= 0; ++half) {
+        ucs_memory_cpu_load_fence();
+        if (!uct_varuna_arena_find(value, width, addr, index, &slot, &mark, &place)) {
+            continue;
         }
-        return -EAGAIN;
-    default:
-        return -EAGAIN;
+
+        if (place.width > width) {
+            /* All of the UID must be there, and its body is read after that */
+            uid = place.uid;
+            if (uct_varuna_arena_load((const void*)place.addr, place.width) != uid) {
+                continue;
+            }
+
+            ucs_memory_cpu_load_fence();
+            if (!uct_varuna_arena_find(value, width, addr, index, &slot, &mark,
+                                       &place) || (place.uid != uid)) {
+                return -EAGAIN;
+            }
+        }
+
+        switch (uct_varuna_mark_check(mark, uct_varuna_slot_gen(&slot))) {
+        case UCT_VARUNA_UID_FOREIGN:
+            break;
+        case UCT_VARUNA_UID_DONE:
+            result = uct_varuna_uid_replace(result, width, addr, &place, slot.swap);
+            break;
+        default:
+            return -EAGAIN;
+        }
     }
 
+    ucs_memory_cpu_load_fence();
     if (uct_varuna_arena_load(address, width) != value) {
         return -EAGAIN; /* It was one, and is over */
     }
 
-    *value_p = value;
+    *value_p = result;
     return 0;
 }

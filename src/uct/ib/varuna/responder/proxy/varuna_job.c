@@ -35,7 +35,7 @@ static int uct_varuna_job_take_slot(uct_varuna_proxy_t *proxy,
     uint64_t gen;
     uint32_t slot;
 
-    slot = uct_varuna_slots_take(&proxy->own, job->width, &gen);
+    slot = uct_varuna_slots_take(&proxy->own, &gen);
     if (slot == UCT_VARUNA_SLOT_NONE) {
         return 0; /* The timer comes */
     }
@@ -168,7 +168,7 @@ static int uct_varuna_job_is_mark(const uct_varuna_job_t *job)
 void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
                          uint64_t word)
 {
-    if ((job->width == sizeof(uint32_t)) && !uct_varuna_job_is_mark(job)) {
+    if ((job->act.width == sizeof(uint32_t)) && !uct_varuna_job_is_mark(job)) {
         word &= UINT32_MAX;
     }
 
@@ -288,8 +288,8 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
     access->comp.status = UCS_OK;
     switch (act->type) {
     case UCT_VARUNA_AMO_ACT_READ:
-        return uct_ep_get_bcopy(ep, uct_varuna_job_unpack, access, job->width,
-                                job->addr, job->rkeys[nic], &access->comp);
+        return uct_ep_get_bcopy(ep, uct_varuna_job_unpack, access, act->width,
+                                act->addr, job->rkeys[nic], &access->comp);
     case UCT_VARUNA_AMO_ACT_READ_BODY:
         job->slot = proxy->arena.slots[act->slot];
         return UCS_OK;
@@ -311,6 +311,6 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    return uct_varuna_job_cas(access, ep, job->addr, job->rkeys[nic],
-                              job->width, act->compare, act->swap);
+    return uct_varuna_job_cas(access, ep, act->addr, job->rkeys[nic],
+                              act->width, act->compare, act->swap);
 }

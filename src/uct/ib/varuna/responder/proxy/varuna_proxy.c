@@ -280,6 +280,8 @@ void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
     memcpy(job->rkeys, req->rkeys, sizeof(job->rkeys));
     job->act.type      = (uct_varuna_amo_act_type_t)req->type;
     job->act.slot      = req->slot;
+    job->act.addr      = req->addr;
+    job->act.width     = req->width;
     job->act.compare   = req->compare;
     job->act.swap      = req->swap;
     job->act.mark_from = req->mark_from;
