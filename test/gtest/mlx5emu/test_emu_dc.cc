@@ -247,6 +247,7 @@ UCS_TEST_F(test_emu_dc, faults_by_type) {
     fault("packet type=ud count=all count", 1);
     fault("packet type=rc,ud count=all count", 2);
     fault("post type=dc,ud count=all count", 2);
+    fault("exec type=ud count=all count", 1);
 
     d.recv(1, 0, 4096);
     c.send(IBV_WR_SEND, d, 2, 0, 16, 0,

@@ -74,8 +74,8 @@ void emu_comp_fail(emu_qp_t *qp, uint8_t syndrome);
 /** A request arrived. @return whether there is a response. */
 int emu_resp_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p);
 
-/** A datagram arrived. resp_lock is held. */
-void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt);
+/** A datagram arrived, which is not answered. resp_lock is held. */
+void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp_p);
 
 /* errors */
 

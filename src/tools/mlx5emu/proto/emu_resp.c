@@ -317,7 +317,7 @@ static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     if ((rx.qp->used == 1) && (rx.qp->qpn == pkt->dst_qpn)) {
         if (pkt->qp_type == EMU_QPT_UD) {
             if (emu_rx_check_state(&rx) == EMU_RX_NEXT) {
-                emu_ud_receive(rx.qp, pkt);
+                emu_ud_receive(rx.qp, pkt, rsp_p);
             }
         } else if (pkt->qp_type == EMU_QPT_DCI) {
             rx.ctx = &emu_fabric->qps[pkt->src_qpn & (EMU_MAX_QPS - 1)];

@@ -151,7 +151,7 @@ static int emu_ud_is_welcome(const emu_qp_t *qp, const emu_pkt_t *pkt)
                                 pkt->grh.type) >= 0));
 }
 
-void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
+void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
     emu_rq_entry_t entry;
     emu_cqe_t cqe;
@@ -190,6 +190,7 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt)
         return;
     }
 
+    rsp_p->executed = (ret == 0);
     EMU_COUNT(&emu_fabric->ports[qp->port], EMU_QPT_UD,
               (ret == 0) ? EMU_CNT_CQES : EMU_CNT_CQE_ERRS, 1);
 }

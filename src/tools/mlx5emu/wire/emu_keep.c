@@ -24,13 +24,13 @@ static const emu_wire_ends_t *emu_keep_ends;
 /* Instead of the responder's: the answer takes its time */
 static int emu_keep_execute(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
 {
-    emu_fault_verdict_t verdict;
+    int is_answered = emu_keep_ends->request(pkt, rsp_p);
 
-    if (emu_keep_ends->request(pkt, rsp_p)) {
-        if (emu_fault_active() && rsp_p->executed) {
-            emu_wire_show(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
-                          &verdict);
-        }
+    if (emu_fault_active()) {
+        emu_wire_show_exec(pkt, rsp_p);
+    }
+
+    if (is_answered) {
         emu_reply_send(pkt, rsp_p);
     }
     return 0;

@@ -379,17 +379,21 @@ static int emu_wire_fault_rsp(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
     return 1;
 }
 
+void emu_wire_show_exec(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
+{
+    emu_fault_verdict_t verdict;
+
+    if (rsp->executed) {
+        emu_wire_show(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts, &verdict);
+    }
+}
+
 /* The way back. @return whether it arrived; otherwise it is released */
 static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
                           emu_rsp_t *rsp)
 {
-    emu_fault_verdict_t verdict;
-
     if (emu_fault_active()) {
-        if (rsp->executed) {
-            emu_wire_show(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts,
-                           &verdict);
-        }
+        emu_wire_show_exec(pkt, rsp);
         emu_wire_count_rsp(pkt, rsp);
         return emu_wire_fault_rsp(ends, pkt, rsp);
     }
@@ -424,7 +428,15 @@ int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
     if (emu_unlikely(!emu_wire_has_live_nic(src))) {
         emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
     }
-    return ends->request(pkt, rsp_p) && emu_wire_reply(ends, pkt, rsp_p);
+
+    if (!ends->request(pkt, rsp_p)) {
+        if (emu_fault_active()) {
+            emu_wire_show_exec(pkt, rsp_p); /* A datagram */
+        }
+        return 0;
+    }
+
+    return emu_wire_reply(ends, pkt, rsp_p);
 }
 
 static void emu_wire_delay_pkt(const emu_wire_ends_t *ends,

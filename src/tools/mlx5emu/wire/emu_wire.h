@@ -85,6 +85,9 @@ void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
                    uint32_t pkt_no, uint32_t num_pkts,
                    emu_fault_verdict_t *verdict_p);
 
+/** Show the rules that the operation was executed, if it was. */
+void emu_wire_show_exec(const emu_pkt_t *pkt, const emu_rsp_t *rsp);
+
 /** Show the fault rules that a queue pair enters the error state. */
 void emu_wire_show_err(const emu_qp_t *qp);
 
