@@ -77,6 +77,7 @@ void uct_varuna_window_add(uct_varuna_window_t *window, uint64_t addr, size_t le
     op->arg      = arg;
     op->is_known = is_known;
     op->matches  = 1;
+    op->is_there = is_known;
     ++window->num_ops;
 }
 
@@ -162,6 +163,7 @@ static void uct_varuna_window_note_missing(uct_varuna_window_t *window,
     for (i = 0; i < length; ++i) {
         if (window->writer[i] != UCT_VARUNA_WINDOW_UNWRITTEN) {
             op           = &window->ops[window->writer[i]];
+            op->is_seen  = 1;
             op->matches &= op->is_known && (target[i] == window->expected[i]);
         }
     }
@@ -172,7 +174,7 @@ static void uct_varuna_window_judge_piece(uct_varuna_window_t *window, uint64_t 
 {
     static const uct_varuna_window_part_t none = { 0, 0 };
     int matches                                = 1; /* What was written so far */
-    const uct_varuna_window_op_t *op;
+    uct_varuna_window_op_t *op;
     uct_varuna_window_part_t part;
     unsigned i;
 
@@ -188,6 +190,7 @@ static void uct_varuna_window_judge_piece(uct_varuna_window_t *window, uint64_t 
         if (op->is_known) {
             window->copy(op->arg, addr + part.start - op->addr, window->data,
                          part.length);
+            op->is_there &= !memcmp(window->data, target + part.start, part.length);
         }
         window->possible[i] &= matches ||
                                uct_varuna_window_piece_matches(window, target, length,
@@ -250,23 +253,73 @@ static int uct_varuna_window_overlaps(const uct_varuna_window_op_t *a,
     return uct_varuna_window_part(a, b->addr, b->length).length > 0;
 }
 
+/* Whether an operation from @a begin to before @a end overlaps this one, and was not
+ * executed as far as known. */
+static int uct_varuna_window_overlaps_lost(const uct_varuna_window_t *window,
+                                           const uct_varuna_window_op_t *op,
+                                           unsigned begin, unsigned end)
+{
+    unsigned i;
+
+    for (i = begin; i < end; ++i) {
+        if ((window->ops[i].verdict != UCT_VARUNA_WINDOW_EXECUTED) &&
+            uct_varuna_window_overlaps(op, &window->ops[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Whether a write of which nothing need be seen has left its value, or a newer one. */
+static int uct_varuna_window_has_left(const uct_varuna_window_t *window, unsigned index)
+{
+    const uct_varuna_window_op_t *op = &window->ops[index];
+    const uct_varuna_window_op_t *later;
+    unsigned i;
+
+    if (op->is_seen || op->is_there) {
+        return 1;
+    }
+
+    for (i = index + 1; i < window->num_ops; ++i) {
+        later = &window->ops[i];
+        if ((later->verdict == UCT_VARUNA_WINDOW_EXECUTED) &&
+            (uct_varuna_window_part(later, op->addr, op->length).length == op->length)) {
+            return 1;
+        }
+    }
+
+    return !uct_varuna_window_overlaps_lost(window, op, index + 1, window->num_ops);
+}
+
 static int uct_varuna_window_decide_each(uct_varuna_window_t *window)
 {
     int found = 0;
     uct_varuna_window_op_t *op;
-    unsigned i, j;
+    unsigned i, num_changed;
 
     for (i = 0; i < window->num_ops; ++i) {
         op          = &window->ops[i];
         op->verdict = (op->is_known && op->matches) ? UCT_VARUNA_WINDOW_EXECUTED :
                       UCT_VARUNA_WINDOW_UNKNOWN;
-        for (j = 0; j < i; ++j) {
-            if ((window->ops[j].verdict != UCT_VARUNA_WINDOW_EXECUTED) &&
-                uct_varuna_window_overlaps(op, &window->ops[j])) {
+    }
+
+    do {
+        num_changed = 0;
+        for (i = 0; i < window->num_ops; ++i) {
+            op = &window->ops[i];
+            if ((op->verdict == UCT_VARUNA_WINDOW_EXECUTED) &&
+                (uct_varuna_window_overlaps_lost(window, op, 0, i) ||
+                 !uct_varuna_window_has_left(window, i))) {
                 op->verdict = UCT_VARUNA_WINDOW_UNKNOWN;
+                ++num_changed;
             }
         }
-        found |= (op->verdict == UCT_VARUNA_WINDOW_EXECUTED);
+    } while (num_changed > 0);
+
+    for (i = 0; i < window->num_ops; ++i) {
+        found |= (window->ops[i].verdict == UCT_VARUNA_WINDOW_EXECUTED);
     }
 
     return found;

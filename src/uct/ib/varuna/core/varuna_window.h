@@ -19,7 +19,10 @@
  *
  * If the network may place packets out of order, what was executed need not be a prefix.
  * Then a write counts as executed if all of its bytes that no later write covers are
- * there, and it overlaps no earlier write which is not.
+ * there, and it overlaps no earlier write which is not. If later writes cover all of its
+ * bytes, these (or one that covers it alone) must have been executed, or its bytes be there:
+ * otherwise it would be reported as complete before anybody can see its value, or a newer
+ * one.
  */
 #ifndef UCT_VARUNA_WINDOW_H_
 #define UCT_VARUNA_WINDOW_H_
@@ -43,7 +46,10 @@ typedef struct uct_varuna_window_op {
     size_t                      length;
     const void                  *arg;      /* Of copy */
     uint8_t                     is_known;  /* Its bytes can be copied */
-    uint8_t                     matches;   /* Unordered: its bytes are there */
+    uint8_t                     matches;   /* Unordered: its bytes are there, */
+    uint8_t                     is_seen;   /* and no later write covers all of them */
+    uint8_t                     is_there;  /* Unordered: all of its bytes are there, also
+                                              those that others cover */
     uct_varuna_window_verdict_t verdict;   /* Out */
 } uct_varuna_window_op_t;
 

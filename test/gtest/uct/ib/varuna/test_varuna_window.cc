@@ -232,6 +232,40 @@ UCS_TEST_F(test_varuna_window, unordered_overlap_of_a_lost_one) {
     EXPECT_EQ(verdicts({EXECUTED, UNKNOWN}), decide());
 }
 
+/* Nothing is seen of a write that others cover: it was executed before them, or is
+ * repeated before them */
+UCS_TEST_F(test_varuna_window, unordered_covered) {
+    unordered = true;
+    add(0, "AAAAAAAA");
+    add(0, "BBBB");
+    add(4, "CCCC");
+    execute(3);
+    EXPECT_EQ(verdicts({EXECUTED, EXECUTED, EXECUTED}), decide());
+    memory.replace(0, 8, "........");
+    EXPECT_EQ(verdicts({UNKNOWN, UNKNOWN, UNKNOWN}), decide());
+    EXPECT_FALSE(found);
+    memory.replace(4, 4, "CCCC");
+    EXPECT_EQ(verdicts({UNKNOWN, UNKNOWN, UNKNOWN}), decide());
+    /* Alone, it is seen */
+    memory.replace(0, 8, "AAAAAAAA");
+    EXPECT_EQ(verdicts({EXECUTED, UNKNOWN, UNKNOWN}), decide());
+}
+
+/* Of three writes to one place, a prefix was executed */
+UCS_TEST_F(test_varuna_window, unordered_prefix_of_one_place) {
+    unordered = true;
+    add(0, "AAAAAAAA");
+    add(0, "BBBBBBBB");
+    add(0, "CCCCCCCC");
+    EXPECT_EQ(verdicts({UNKNOWN, UNKNOWN, UNKNOWN}), decide());
+    execute(1);
+    EXPECT_EQ(verdicts({EXECUTED, UNKNOWN, UNKNOWN}), decide());
+    execute(2);
+    EXPECT_EQ(verdicts({EXECUTED, EXECUTED, UNKNOWN}), decide());
+    execute(3);
+    EXPECT_EQ(verdicts({EXECUTED, EXECUTED, EXECUTED}), decide());
+}
+
 /*
  * Random windows of few values on few bytes. The result of a decision must be possible
  * for a queue pair: no byte returns to an earlier value.
