@@ -122,6 +122,12 @@ static ucs_status_t uct_varuna_verbs_modify(uct_ep_h tl_ep, enum ibv_qp_state st
 
 ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep)
 {
+    /* The errors of what is unfinished are expected, so that UCX must not log them. A
+     * responder's end, which another thread stops, has sent nothing */
+    if (!uct_varuna_verbs_is_drained(ep, UCT_VARUNA_LANE_VERBS)) {
+        uct_varuna_verbs_ep(ep)->super.flags |= UCT_RC_EP_FLAG_FLUSH_CANCEL;
+    }
+
     return uct_varuna_verbs_modify(ep, IBV_QPS_ERR);
 }
 
