@@ -33,7 +33,8 @@ switch_sum() {
 equal=0
 different=0
 
-# job RULE...: one run with this fault, and with the fault $second unless empty
+# job RULE...: one run with this fault, and with the faults $second and $third unless
+# empty
 job() {
     local server i status=0
     rm -f port client.log ledger summary
@@ -42,6 +43,8 @@ job() {
     fault "$@"
     # shellcheck disable=SC2086 # words of a rule
     [ -z "${second:-}" ] || fault $second
+    # shellcheck disable=SC2086
+    [ -z "${third:-}" ] || fault $third
 
     timeout "$limit" "$emu" exec -n "$fabric" 0 -- "$run" "$program" server -p 0 \
         -P "$PWD/port" -g 20 >server.log 2>&1 &

@@ -130,6 +130,75 @@ test_control_messages_come_twice() {
     each ack link=0 op=write
 }
 
+# Datagrams of the opening and of the first connections come once more after the failure,
+# when hundreds of writes have used the next lane: as late as after 30 s, they are of
+# another time
+test_control_messages_are_late() {
+    second='packet type=ud prob=0.5 seed=1 count=40 dup=until:later'
+    third='exec host=1 link=1 type=rc op=write nth=300 name=later count'
+    each ack link=0 op=write
+}
+
+# The lane that takes over is connected while the evidence is under way: answers to fences,
+# the largest messages of the bus, are lost until there is a connection
+test_one_round_trip() {
+    local watcher
+    export UCX_LOG_LEVEL=debug
+    second='packet host=0 type=ud op=send size=500- count=all drop'
+    : >server.log
+    (
+        await $((limit / 2)) server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
+        await_faults
+        check "$emu" fault clear -n "$fabric"
+    ) &
+    watcher=$!
+    each ack link=0 op=write
+    wait $watcher || fail "no lane was connected before the answer to the fence"
+}
+
+# With a connection in reserve, a link fails while nothing can be connected. (A CONNECT_REQ
+# has 109 bytes.)
+test_standby() {
+    local server client connect='packet host=1 type=ud op=send size=109 count=all'
+    export UCX_RC_VARUNA_STANDBY=y UCX_LOG_LEVEL=debug
+    fabric_up
+    fault "$connect count"
+    timeout "$limit" "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
+        -p 0 -P "$PWD/port" -g 30 >server.log 2>&1 &
+    server=$!
+    await 20 port .
+    timeout "$limit" "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" "$program" client \
+        127.0.0.1 -p "$(cat port)" -w 1 -g 30 -t 100 -r 500 >client.log 2>&1 &
+    client=$!
+    await 40 server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
+    faults_fired
+    fault "$connect drop"
+    link 1:0 silent
+    await 40 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
+    check "$emu" fault clear -n "$fabric"
+    kill -INT "$(program_of $client)"
+    wait $client || fail "client: $(tail -n 3 client.log)"
+    wait $server || fail "server: $(tail -n 3 server.log)"
+    fabric_down
+}
+
+# Hosts with two NICs of each kind use each with its own lanes
+test_both_kinds() {
+    local quirk
+    export RC_VARUNA_QUIRK=''
+    links=4
+    sweep=1
+    fabric_options=
+    for quirk in 0:2 0:3 1:2 1:3; do
+        fabric_options+=" --quirk $quirk=no-mlx5dv"
+    done
+    UCX_NET_DEVICES=varuna_mlx5_0:1 each ack host=1 link=0 op=write
+    check grep -q 'switched .*from=mlx5_0:1 .*to=mlx5_1:1' client.log
+    action=silent=1:2
+    UCX_NET_DEVICES=varuna_verbs_2:1 each ack host=1 link=2 op=write
+    check grep -q 'switched .*from=verbs_2:1 .*to=verbs_3:1' client.log
+}
+
 judge_nothing() {
     cat >/dev/null
 }

@@ -95,6 +95,12 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, return_delay),
    UCS_CONFIG_TYPE_TIME_UNITS},
 
+  {"STANDBY", "n",
+   "On NICs without DC, keep a second RC connection of each endpoint on another\n"
+   "link. After a failure it is used at once; otherwise it has to be connected\n"
+   "first. It costs one more queue pair on each side.",
+   ucs_offsetof(uct_varuna_iface_config_t, standby), UCS_CONFIG_TYPE_BOOL},
+
   {"STANDBY_RX_QUEUE_LEN", "512",
    "Number of receive buffers of each lane except RC on the primary link.\n"
    "These lanes carry traffic for short times only; a full queue slows senders\n"
@@ -263,6 +269,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.log             = config->log;
+    iface->config.standby         = config->standby;
     uct_varuna_iface_check_lifetime(iface);
     return UCS_OK;
 }

@@ -34,6 +34,7 @@ typedef struct uct_varuna_iface_config {
     int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        log;            /* uct_varuna_log_t */
+    int                        standby;
     char                       *audit;         /* Directory, or "none" */
 } uct_varuna_iface_config_t;
 

@@ -179,6 +179,7 @@ struct uct_varuna_iface {
         uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         uct_varuna_log_t       log;
+        int                    standby;  /* Without DC, RC is also connected in advance */
         int                    port_events;
     } config;
 };

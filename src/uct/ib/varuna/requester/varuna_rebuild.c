@@ -130,7 +130,8 @@ static void uct_varuna_rebuild_count_try(uct_varuna_ep_t *ep, unsigned link,
 {
     const uct_varuna_retry_policy_t policy = {
         .interval = 4 * uct_varuna_ep_iface(ep)->config.ctl_timeout,
-        .backoff  = UCT_VARUNA_MAX_CONNECT_BACKOFF
+        /* Without any lane, the next link is tried soon */
+        .backoff  = (ep->lane.ep == NULL) ? 0 : UCT_VARUNA_MAX_CONNECT_BACKOFF
     };
 
     uct_varuna_retry_next(&ep->next.retry, &policy, link, UCS_BIT(link), now);
@@ -163,55 +164,6 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
         ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
         uct_varuna_ep_send_connect(ep);
     }
-}
-
-void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
-{
-    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
-    uct_varuna_iface_t *iface             = uct_varuna_ep_iface(ep);
-    uint8_t link;
-
-    uct_varuna_peer_probe_paths(iface, ep->peer, now);
-    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {
-        return;
-    }
-
-    if (uct_varuna_ep_lane_is_stale(iface, ep)) {
-        uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
-        return;
-    }
-
-    if (ep->next.lane.ep != NULL) {
-        if (uct_varuna_ep_is_next_stale(ep)) {
-            ep->next.failed = 1;
-            uct_varuna_ep_add_work(ep);
-        } else if (!ep->next.ready && !ep->next.proving) {
-            uct_varuna_ep_connect_again(ep, now);
-        }
-        return;
-    }
-
-    link = uct_varuna_ep_rc_link(ep, now);
-    if ((link == ep->lane.link) && (ep->lane.kind != UCT_VARUNA_LANE_DC)) {
-        link           = (baseline == NULL) ? UCT_VARUNA_LINK_NONE :
-                         baseline->spare_link(ep);
-        ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
-    } else {
-        ep->next.spare = 0;
-    }
-
-    if (link == UCT_VARUNA_LINK_NONE) {
-        return;
-    }
-
-    if ((uct_varuna_requester_peer(iface, ep->peer)->connecting >=
-         UCT_VARUNA_MAX_CONNECTING) ||
-        !uct_varuna_pace_take(&uct_varuna_requester(iface)->rebuild_pace, now)) {
-        return; /* Its turn comes */
-    }
-
-    uct_varuna_ep_connect_rc(ep, link, now);
-    uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
 }
 
 /* Without a PSN the log alone decides. */
@@ -361,9 +313,9 @@ static void uct_varuna_rebuild_begin(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 }
 
-/* Connect RC, and take it once it works. A link on which nobody answers is left, even if it
- * is not known to be dead. */
-static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+/* Connect RC for an endpoint that has no lane. A link on which nobody answers is left, even
+ * if it is not known to be dead. @return Whether the lane works. */
+static int uct_varuna_rebuild_make_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (ep->next.lane.ep == NULL) {
         uct_varuna_rebuild_begin(ep, now);
@@ -387,20 +339,126 @@ static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
         }
     }
 
-    if (!ep->next.ready || ep->next.failed) {
+    return ep->next.ready && !ep->next.failed;
+}
+
+static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (!uct_varuna_rebuild_make_lane(ep, now)) {
         return 0;
     }
 
     uct_varuna_ep_set_lane(ep, &ep->next.lane);
     ep->next.lane.ep = NULL;
     ep->next.ready   = 0;
+    ep->next.spare   = 0;
     ep->next.tried   = 0;
     return 1;
 }
 
+static int uct_varuna_rebuild_has_fallback(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback !=
+           UCT_VARUNA_LANE_NONE;
+}
+
 int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    return (uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback ==
-            UCT_VARUNA_LANE_NONE) ? uct_varuna_rebuild_take_lane(ep, now) :
-           uct_varuna_ep_take_dc_lane(ep);
+    return uct_varuna_rebuild_has_fallback(ep) ? uct_varuna_ep_take_dc_lane(ep) :
+           uct_varuna_rebuild_take_lane(ep, now);
+}
+
+void uct_varuna_rebuild_prepare(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (!uct_varuna_rebuild_has_fallback(ep)) {
+        (void)uct_varuna_rebuild_make_lane(ep, now);
+    }
+}
+
+int uct_varuna_rebuild_keeps_standby(const uct_varuna_ep_t *ep)
+{
+    return ep->next.spare && ep->next.ready && !ep->next.failed &&
+           !uct_varuna_rebuild_has_fallback(ep);
+}
+
+/* @return The link for a connection in reserve, or UCT_VARUNA_LINK_NONE. */
+static uint8_t uct_varuna_rebuild_standby_link(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
+    const uct_varuna_iface_t *iface       = uct_varuna_ep_iface(ep);
+
+    if (baseline != NULL) {
+        return baseline->spare_link(ep);
+    }
+
+    if (!iface->config.standby || uct_varuna_rebuild_has_fallback(ep)) {
+        return UCT_VARUNA_LINK_NONE;
+    }
+
+    return uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
+                                  uct_varuna_peer_usable_links(ep->peer) &
+                                  ~ep->peer->retired & ~UCS_BIT(ep->lane.link));
+}
+
+/* A connection in reserve, and RC is wanted on @a link: it is changed to if it is there, and
+ * makes room otherwise. */
+static void uct_varuna_rebuild_review_standby(uct_varuna_ep_t *ep, uint8_t link)
+{
+    if ((link == ep->lane.link) || (link == UCT_VARUNA_LINK_NONE) ||
+        (uct_varuna_ep_baseline(ep) != NULL)) {
+        return;
+    }
+
+    ep->next.failed = (link != ep->next.lane.link);
+    ep->next.spare  = 0;
+    uct_varuna_ep_add_work(ep);
+}
+
+void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uint8_t link;
+
+    uct_varuna_peer_probe_paths(iface, ep->peer, now);
+    if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {
+        return;
+    }
+
+    if (uct_varuna_ep_lane_is_stale(iface, ep)) {
+        uct_varuna_ep_raise_lane_failed(ep, uct_varuna_ep_failure_reason(ep));
+        return;
+    }
+
+    if (ep->next.lane.ep != NULL) {
+        if (uct_varuna_ep_is_next_stale(ep)) {
+            ep->next.failed = 1;
+            uct_varuna_ep_add_work(ep);
+        } else if (!ep->next.ready && !ep->next.proving) {
+            uct_varuna_ep_connect_again(ep, now);
+        } else if (ep->next.spare) {
+            uct_varuna_rebuild_review_standby(ep, uct_varuna_ep_rc_link(ep, now));
+        }
+        return;
+    }
+
+    link = uct_varuna_ep_rc_link(ep, now);
+    if ((link == ep->lane.link) && (ep->lane.kind != UCT_VARUNA_LANE_DC)) {
+        link           = uct_varuna_rebuild_standby_link(ep);
+        ep->next.spare = (link != UCT_VARUNA_LINK_NONE);
+    } else {
+        ep->next.spare = 0;
+    }
+
+    if (link == UCT_VARUNA_LINK_NONE) {
+        return;
+    }
+
+    if ((uct_varuna_requester_peer(iface, ep->peer)->connecting >=
+         UCT_VARUNA_MAX_CONNECTING) ||
+        !uct_varuna_pace_take(&uct_varuna_requester(iface)->rebuild_pace, now)) {
+        return; /* Its turn comes */
+    }
+
+    uct_varuna_ep_connect_rc(ep, link, now);
+    uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
 }

@@ -22,6 +22,13 @@ void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
  *  connected: call this again. @return 0 if there is none yet. */
 int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now);
 
+/** Connect the next lane while the responder is asked about the last one: without DC, one
+ *  round trip of the bus brings both. */
+void uct_varuna_rebuild_prepare(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** @return Whether a connection in reserve can replace a lane that has just failed. */
+int uct_varuna_rebuild_keeps_standby(const uct_varuna_ep_t *ep);
+
 /** CONNECT_REP: the peer has made its end. The body's lengths were checked. */
 void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,

@@ -85,9 +85,10 @@ void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
     uct_varuna_tl_stop(ep->recovery.dead.ep, ep->recovery.dead.kind);
     /* The new lane takes its log ring, so what was being built is given up; a baseline
-     * has no logs */
+     * has no logs. What is in reserve has a ring of its own */
     ep->next.failed = (ep->next.lane.ep != NULL) &&
-                      (uct_varuna_ep_baseline(ep) == NULL);
+                      (uct_varuna_ep_baseline(ep) == NULL) &&
+                      !uct_varuna_rebuild_keeps_standby(ep);
 }
 
 int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)

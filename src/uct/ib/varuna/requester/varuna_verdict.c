@@ -15,6 +15,7 @@
 #include "varuna_compare.h"
 #include "varuna_drain.h"
 #include "varuna_lane.h"
+#include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
 
@@ -40,7 +41,7 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
-    req.newest = ep->lanes.epoch;
+    req.newest = (ep->next.lane.ep == NULL) ? ep->lanes.epoch : ep->next.lane.epoch - 1;
     req.round  = (now >= (ep->sm.since + iface->config.packet_lifetime));
     if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
         return 1;
@@ -49,6 +50,7 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
     req.am_acked = uct_varuna_ep_am_acked(ep);
     uct_varuna_ep_ctl_request(ep, now, UCT_VARUNA_CTL_FENCE_REQ,
                               ep->recovery.dead.epoch, &req, sizeof(req));
+    uct_varuna_rebuild_prepare(ep, now);
     uct_varuna_ep_check_give_up(ep, now);
     return 1;
 }
