@@ -40,11 +40,11 @@ test_chaos() {
 # NICs need not show what late-write has not placed yet, so the sweep has that quirk.
 test_chaos_on_other_nics() {
     local quirk log
-    RC_VARUNA_QUIRK=psn-lost UCX_RC_VARUNA_LOG=fallback drive ft_chaos -s "$seed" -n 1 -T 4
+    RC_VARUNA_QUIRK=$(with_quirks psn-lost) UCX_RC_VARUNA_LOG=fallback drive ft_chaos -s "$seed" -n 1 -T 4
     ((seconds >= 60)) || return 0
     for quirk in '' psn-lost psn-stale ooo; do
         for log in all fallback; do
-            RC_VARUNA_QUIRK=$quirk UCX_RC_VARUNA_LOG=$log \
+            RC_VARUNA_QUIRK=$(with_quirks "$quirk") UCX_RC_VARUNA_LOG=$log \
                 drive ft_chaos -k -s "$seed" -n $((seconds / 60)) -T 10
         done
     done

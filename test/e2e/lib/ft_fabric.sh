@@ -10,8 +10,20 @@
 emu=$RCV_PREFIX/bin/mlx5emu
 run=$RCV_PREFIX/bin/rc_varuna_run
 apps=$RCV_BUILD/test/e2e
+# How names of NICs begin
+case ",${RC_VARUNA_QUIRK:-}," in
+*,no-mlx5dv,*) nics=verbs ;;
+*) nics=mlx5 ;;
+esac
 # run_test appends the number of the test
 fabric=$(basename "$0" .sh | sed 's/^test_//')-$BASHPID
+
+# with_quirks [QUIRK]: prints these quirks, and which NICs the test runs on
+with_quirks() {
+    local also=
+    [ $nics = mlx5 ] || also=no-mlx5dv
+    echo "$also${also:+${1:+,}}${1:-}"
+}
 
 # ucx_defaults: removes all options of UCX except for those that an emulated fabric
 # needs

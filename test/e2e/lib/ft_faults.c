@@ -13,8 +13,11 @@
  *     $W  another one
  *     $O  kind of the plan's operations, $S  least size of these
  *     $C  size of a request for a connection
+ *     $R  transport of the lane that takes over
+ *     $T  the same, on the other link
  */
 #include "ft_faults.h"
+#include "ft_quirk.h"
 #include "ft_rule.h"
 #include "ft_driver.h"
 #include <uct/ib/varuna/core/varuna_wire.h>
@@ -53,10 +56,10 @@ static const ft_fault_t ft_faults[] = {
     {"late", FT_PHASE_RC | FT_PHASE_DC | FT_LATE,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
-      "exec host=1 type=dc op=$O size=$S- name=repeated count=all count"}},
+      "exec host=1 $T op=$O size=$S- name=repeated count=all count"}},
     /* ... and nothing replaces its queue pair meanwhile, because requests for a new
      * connection are lost */
-    {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS,
+    {"late_alone", FT_PHASE_RC | FT_LATE | FT_SPREADS | FT_NEEDS_DC,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
       "exec host=1 type=dc op=$O size=$S- name=repeated count=all count",
@@ -116,50 +119,47 @@ static const ft_fault_t ft_second_faults[] = {
 
 /*
  * The steps of a recovery from RC, in this order, followed by those of a planned return
- * to the first link. A rule selects a control message by its size: two bytes of UCX's
- * header, rc_varuna's header, the body, and the addresses of the emulated links (5
- * bytes for a device, a DC target, 7 for an RC endpoint).
+ * to the first link. A rule selects a control message by its size, see ft_step_size().
+ * Without DC, the lane that takes over is connected before anything is repeated, and its
+ * first write is an entry that says nothing, which repeat_log hits.
  */
-#define FT_CTL_SIZE(_body)  (2 + sizeof(uct_varuna_ctl_hdr_t) + (_body))
-#define FT_FROM_SIZE        (5 + 5)
-#define FT_RC_ADDR_SIZE     (5 + 7)
-#define FT_FENCE_REQ_SIZE \
-    FT_CTL_SIZE(sizeof(uct_varuna_ctl_fence_req_t) + FT_FROM_SIZE)
 #define FT_FENCE_REP_SIZE \
-    FT_CTL_SIZE(sizeof(uct_varuna_ctl_fence_rep_t) + \
-                (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t)))
-#define FT_CONNECT_REQ_SIZE \
-    FT_CTL_SIZE(sizeof(uct_varuna_ctl_connect_t) + FT_RC_ADDR_SIZE + FT_FROM_SIZE)
-#define FT_CONNECT_REP_SIZE \
-    FT_CTL_SIZE(sizeof(uct_varuna_ctl_connect_t) + FT_RC_ADDR_SIZE)
+    (sizeof(uct_varuna_ctl_fence_rep_t) + (UCT_VARUNA_LOG_SIZE * sizeof(uint64_t)))
+#define FT_CONNECT_REQ_ADDRS \
+    (FT_STEP_CTL | FT_STEP_RC_ADDR | FT_STEP_FROM)
 
 /* Of the plan's operations */
 #define FT_DATA  "op=$O size=$S-"
 
 static const ft_step_t ft_steps[] = {
     {"drain", "err", "host=1 qp=$Q", 0, FT_STEP_OLD},
-    {"fence_req", "packet", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
-    {"fenced", "exec", "host=1 op=send size=%u", FT_FENCE_REQ_SIZE},
+    {"fence_req", "packet", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_fence_req_t),
+     FT_STEP_CTL | FT_STEP_FROM},
+    {"fenced", "exec", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_fence_req_t),
+     FT_STEP_CTL | FT_STEP_FROM},
     {"stopped", "err", "host=0 type=rc", 0, FT_STEP_OLD | FT_STEP_RC},
-    {"fence_rep", "packet", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
-    {"classify", "exec", "host=0 op=send size=%u", FT_FENCE_REP_SIZE},
-    {"repeat", "packet", "host=1 type=dc " FT_DATA},
-    {"repeated", "exec", "host=1 type=dc " FT_DATA},
-    {"repeat_log", "packet", "host=1 type=dc op=write size=%u", 8,
-     FT_STEP_WRITES},
-    {"connect_req", "packet", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
-    {"connected", "exec", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE},
-    {"connect_rep", "packet", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE},
-    {"swap", "packet", "host=1 type=dc op=read size=%u", 8},
-    {"swapped", "packet", "host=1 type=rc " FT_DATA},
-    {"return_req", "packet", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE,
-     FT_STEP_RETURN | FT_STEP_FIRST},
-    {"return_asked", "exec", "host=1 op=send size=%u", FT_CONNECT_REQ_SIZE,
-     FT_STEP_RETURN | FT_STEP_FIRST},
-    {"return_rep", "packet", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE,
-     FT_STEP_RETURN | FT_STEP_FIRST},
-    {"return_ready", "exec", "host=0 op=send size=%u", FT_CONNECT_REP_SIZE,
-     FT_STEP_RETURN | FT_STEP_FIRST},
+    {"fence_rep", "packet", "host=0 op=send size=%u", FT_FENCE_REP_SIZE, FT_STEP_CTL},
+    {"classify", "exec", "host=0 op=send size=%u", FT_FENCE_REP_SIZE,
+     FT_STEP_CTL | FT_STEP_ONCE},
+    {"repeat", "packet", "host=1 $R " FT_DATA},
+    {"repeated", "exec", "host=1 $R " FT_DATA},
+    {"repeat_log", "packet", "host=1 $R op=write size=%u", 8, FT_STEP_WRITES},
+    {"connect_req", "packet", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_CONNECT_REQ_ADDRS},
+    {"connected", "exec", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_CONNECT_REQ_ADDRS},
+    {"connect_rep", "packet", "host=0 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_STEP_CTL | FT_STEP_RC_ADDR},
+    {"swap", "packet", "host=1 type=dc op=read size=%u", 8, FT_STEP_DC},
+    {"swapped", "packet", "host=1 type=rc " FT_DATA, 0, FT_STEP_DC},
+    {"return_req", "packet", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_STEP_RETURN | FT_STEP_FIRST | FT_CONNECT_REQ_ADDRS},
+    {"return_asked", "exec", "host=1 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_STEP_RETURN | FT_STEP_FIRST | FT_CONNECT_REQ_ADDRS},
+    {"return_rep", "packet", "host=0 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_STEP_RETURN | FT_STEP_FIRST | FT_STEP_CTL | FT_STEP_RC_ADDR},
+    {"return_ready", "exec", "host=0 op=send size=%u", sizeof(uct_varuna_ctl_connect_t),
+     FT_STEP_RETURN | FT_STEP_FIRST | FT_STEP_CTL | FT_STEP_RC_ADDR},
     {"return_swap", "packet", "host=1 type=rc op=read size=%u", 8,
      FT_STEP_RETURN},
     {"return_read", "exec", "host=1 type=rc op=read size=%u", 8,
@@ -216,12 +216,48 @@ int ft_step_is_listed(const ft_step_t *step, const char *list)
            ((step->flags & FT_STEP_RETURN) && !strcmp(list, "return"));
 }
 
+static int ft_has_dc(void)
+{
+    return !ft_quirk_is_on("no-mlx5dv");
+}
+
+int ft_fault_is_possible(const ft_fault_t *fault)
+{
+    return ft_has_dc() || !(fault->flags & FT_NEEDS_DC);
+}
+
+/* Control messages consist of UCX's header, or that of a datagram, rc_varuna's header, the
+ * body, and addresses of the emulated links: of a device, of the control plane (a DC target
+ * or a UD queue pair), of an RC endpoint. */
+static unsigned ft_step_size(const ft_step_t *step)
+{
+    static const unsigned device = 5;
+    unsigned size                = step->size;
+
+    if (step->flags & FT_STEP_CTL) {
+        size += sizeof(uct_varuna_ctl_hdr_t) +
+                (ft_has_dc() ? 2 : sizeof(uct_varuna_frag_hdr_t));
+    }
+
+    if (step->flags & FT_STEP_FROM) {
+        size += device + (ft_has_dc() ? 5 : 7);
+    }
+
+    if (step->flags & FT_STEP_RC_ADDR) {
+        size += device + (ft_has_dc() ? 7 : 4);
+    }
+
+    return size;
+}
+
 int ft_step_has(const ft_point_t *point)
 {
     unsigned step  = point->step->flags;
     unsigned fault = point->second->flags;
 
-    return !((fault & FT_PACKETS) && strcmp(point->step->point, "packet")) &&
+    return (ft_has_dc() || !(step & FT_STEP_DC)) &&
+           (ft_has_dc() || !(step & FT_STEP_ONCE) || !(fault & FT_AGAIN)) &&
+           !((fault & FT_PACKETS) && strcmp(point->step->point, "packet")) &&
            !((fault & FT_AWAY) && (step & FT_STEP_RETURN)) &&
            !((fault & FT_AGAIN) && (step & (FT_STEP_OLD | FT_STEP_RETURN))) &&
            !((step & FT_STEP_RC) && (point->phase != FT_PHASE_RC)) &&
@@ -275,7 +311,7 @@ static void ft_step_format(const char *rule, const ft_step_t *step, char *text)
         text += sprintf(text, "%.*spacket", (int)(at - rule), rule);
     } else {
         text += sprintf(text, "%.*s%s ", (int)(at - rule), rule, step->point);
-        text += sprintf(text, step->select, step->size);
+        text += sprintf(text, step->select, ft_step_size(step));
     }
 
     strcpy(text, at + 2);
@@ -314,7 +350,11 @@ typedef struct {
 
 static char *ft_fault_fill(const void *arg, char letter, char *text)
 {
-    const ft_fault_values_t *values = arg;
+    static const ft_step_t connect_req = {
+        .size  = sizeof(uct_varuna_ctl_connect_t),
+        .flags = FT_CONNECT_REQ_ADDRS
+    };
+    const ft_fault_values_t *values    = arg;
 
     switch (letter) {
     case 'Q':
@@ -324,7 +364,13 @@ static char *ft_fault_fill(const void *arg, char letter, char *text)
     case 'S':
         return text + sprintf(text, "%u", ft_plan_ops[values->op].size);
     case 'C':
-        return text + sprintf(text, "%u", (unsigned)FT_CONNECT_REQ_SIZE);
+        return text + sprintf(text, "%u", ft_step_size(&connect_req));
+    case 'R':
+        return text + sprintf(text, "type=%s", ft_has_dc() ? "dc" : "rc");
+    case 'T':
+        return text + (ft_has_dc() ? sprintf(text, "type=dc") :
+                       sprintf(text, "type=rc link=%u",
+                               ft_fault_link('K', values->step, values->link)));
     default:
         return text + sprintf(text, "%u", ft_fault_link(letter, values->step,
                                                         values->link));

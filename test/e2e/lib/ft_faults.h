@@ -23,7 +23,8 @@ enum {
     FT_STEPS    = 1 << 8, /* Only at a named step of the recovery */
     FT_PACKETS  = 1 << 9, /* Needs a packet in flight */
     FT_AWAY     = 1 << 10, /* The first link must be down */
-    FT_AGAIN    = 1 << 11  /* The next recovery has the same step */
+    FT_AGAIN    = 1 << 11, /* The next recovery has the same step */
+    FT_NEEDS_DC = 1 << 12  /* Not on NICs that have only verbs */
 };
 
 enum {
@@ -31,7 +32,14 @@ enum {
     FT_STEP_RC     = 1 << 1, /* Only if the failed lane is RC */
     FT_STEP_WRITES = 1 << 2, /* Only if the plan's operations are logged */
     FT_STEP_RETURN = 1 << 3, /* Of a return to the first link */
-    FT_STEP_FIRST  = 1 << 4  /* ... on the first link */
+    FT_STEP_FIRST  = 1 << 4, /* ... on the first link */
+    FT_STEP_DC     = 1 << 5, /* Not on NICs that have only verbs */
+    /* A control message; what else it contains */
+    FT_STEP_CTL     = 1 << 6,
+    FT_STEP_FROM    = 1 << 7, /* The sender's addresses */
+    FT_STEP_RC_ADDR = 1 << 8, /* Those for RC */
+    /* Without DC, the next link is connected, and nothing is fenced again */
+    FT_STEP_ONCE    = 1 << 9
 };
 
 typedef struct {
@@ -45,7 +53,7 @@ typedef struct {
     const char *name;
     const char *point;     /* Of a rule */
     const char *select;    /* The event; %u is replaced by size */
-    unsigned   size;
+    unsigned   size;       /* Of a control message, its body */
     unsigned   flags;      /* FT_STEP_... */
 } ft_step_t;
 
@@ -62,6 +70,9 @@ typedef struct {
 
 /** @return The n-th fault, or NULL. */
 const ft_fault_t *ft_fault(unsigned n);
+
+/** @return Whether the emulated NICs have what the fault needs. */
+int ft_fault_is_possible(const ft_fault_t *fault);
 
 /** @return The n-th fault that can hit the recovery, or NULL. */
 const ft_fault_t *ft_second_fault(unsigned n);

@@ -15,6 +15,7 @@ typedef struct {
     uint64_t last_seq;       /* Of the trace */
     unsigned executed;       /* Puts which were executed */
     unsigned again;          /* Extra executions of puts */
+    unsigned covered;        /* Puts which were not, unlike a later one to their place */
     unsigned duplicates;     /* Repeated packets that were not executed */
     unsigned errors;         /* Anything else that is wrong */
     uint32_t qpn;            /* Of the requester, for the first entry */

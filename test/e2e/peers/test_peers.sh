@@ -155,6 +155,7 @@ test_faults_are_told_apart() {
     given_up_by_witness
     # The heartbeat detects silence, not the NIC
     export UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
+    export UCX_RC_VERBS_TIMEOUT=4s UCX_RC_VERBS_RETRY_COUNT=7
     fabric_up --hosts 3
     servers 0 one
     servers 1 two
@@ -162,25 +163,25 @@ test_faults_are_told_apart() {
 
     # The path to one peer, without a port event
     link 1:0 silent
-    await 60 client.log 'is silent on mlx5_0:1 .*other peers answer on this link'
-    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 2
+    await 60 client.log "is silent on ${nics}_0:1 .*other peers answer on this link"
+    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 " 2
     await_more
     [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 2 ] ||
         fail "other endpoints switched: $(grep 'rc_varuna: switched' client.log)"
-    ! grep -q 'link mlx5_0:1 is down' client.log ||
+    ! grep -q "link ${nics}_0:1 is down" client.log ||
         fail "the client's link was marked down"
 
     # The port of the other peer, with a port event
     link 0:0 down
-    await 60 client.log 'is silent on mlx5_0:1 .*remote fault: the peer says that its port is down'
-    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
+    await 60 client.log "is silent on ${nics}_0:1 .*remote fault: the peer says that its port is down"
+    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 " 4
     await_more
     link 0:0 up
     link 1:0 up
 
     # The client's port, which concerns both
     link 2:1 down
-    await 60 client.log 'link mlx5_1:1 is down: port event'
+    await 60 client.log "link ${nics}_1:1 is down: port event"
     await_more
     link 2:1 up
 
@@ -192,9 +193,9 @@ test_faults_are_told_apart() {
 
     # Its lanes fail on all links
     link 2:0 down
-    await 60 client.log 'link mlx5_0:1 is down: port event'
+    await 60 client.log "link ${nics}_0:1 is down: port event"
     link 2:0 up
-    await 60 client.log 'link mlx5_0:1 is up'
+    await 60 client.log "link ${nics}_0:1 is up"
 
     # Unanswered pings are no errors; puts are the only other traffic
     ! grep 'DCI QP .*: SEND ' client.log || fail "errors of the control plane were logged"
@@ -247,7 +248,7 @@ nic_dies() {
     client 1 2 one two
     sleep 1 # Normally RC is in use then; the test is valid for both lanes
     check "$emu" nic -n "$fabric" "$1:0" kill ${2:-}
-    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 4
+    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 " 4
     await_more
     all_good
     fabric_down

@@ -17,6 +17,10 @@ export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 # The NIC gives up after more than 20 s
 nic_gives_up 4s 7
 
+# Without DC, RC is the first lane
+connected="planned swap from .* to rc on ${nics}_0:1"
+[ $nics = mlx5 ] || connected="opening -> backlog .rc .*on ${nics}_0:1"
+
 # server HOST NAME [ENV...]: sets server_pid
 server() {
     local host=$1 name=$2
@@ -38,8 +42,8 @@ client() {
         "$run" "$program" client 127.0.0.1 -p "$(cat "$server.port")" -w 1 -g 60 "$@" \
         >"$name.log" 2>&1 &
     client_pid=$!
-    await 40 "$name.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
-    await 40 "$server.log" 'planned swap from .* to rc on mlx5_0:1' "${lanes:-1}"
+    await 40 "$name.log" "$connected" "${lanes:-1}"
+    await 40 "$server.log" "$connected" "${lanes:-1}"
 }
 
 # all_good: waits for the end of the client's load, which must have no error
@@ -56,7 +60,7 @@ test_heartbeat_finds_a_silent_link() {
     link 0:0 silent
     await 20 client.log 'switched .*reason="heartbeat lost"'
     all_good
-    grep -q 'heartbeat: peer .* is silent on mlx5_0:1 .* unknown fault: our port, the peer' \
+    grep -q "heartbeat: peer .* is silent on ${nics}_0:1 .* unknown fault: our port, the peer" \
         client.log || fail "the fault was not logged"
     fabric_down
 }
@@ -105,26 +109,26 @@ test_outside_detector() {
     [ -n "$pid" ] || fail "the client has no socket"
     [ "$(stat -c %a ctl)" = 700 ] || fail "the directory's access is $(stat ctl)"
 
-    check ctl "$pid" link mlx5_0:1 down
-    await 20 client.log 'link mlx5_0:1 is marked down from outside: traffic leaves it'
-    ctl "$pid" status | grep -q 'link=mlx5_0:1 priority=0 state=down down_by=admin' ||
+    check ctl "$pid" link "${nics}_0:1" down
+    await 20 client.log "link ${nics}_0:1 is marked down from outside: traffic leaves it"
+    ctl "$pid" status | grep -q "link=${nics}_0:1 priority=0 state=down down_by=admin" ||
         fail "status: $(ctl "$pid" status)"
-    check ctl --all link mlx5_0:1 up
-    await 20 client.log 'planned .*to mlx5_0:1|link mlx5_0:1 is marked up'
+    check ctl --all link "${nics}_0:1" up
+    await 20 client.log "planned .*to ${nics}_0:1|link ${nics}_0:1 is marked up"
 
-    fails 1 "no such link" ctl "$pid" link mlx5_7:1 down
-    fails 1 "no such link" ctl "$pid" link mlx5_7:1 fail
-    fails 1 "expected" ctl "$pid" link mlx5_0:1 sideways
+    fails 1 "no such link" ctl "$pid" link "${nics}_7:1" down
+    fails 1 "no such link" ctl "$pid" link "${nics}_7:1" fail
+    fails 1 "expected" ctl "$pid" link "${nics}_0:1" sideways
     fails 1 "no process" ctl 999999999 status
     fails 2 "no process given" ctl status
     fails 2 "no valid command" ctl "$pid"
 
-    until_status 'link=mlx5_0:1 .*state=up'
+    until_status "link=${nics}_0:1 .*state=up"
     check ctl "$pid" failover force
-    await 20 client.log 'failover from mlx5_0:1 is forced'
-    until_status 'link=mlx5_0:1 .*state=down down_by=forced'
+    await 20 client.log "failover from ${nics}_0:1 is forced"
+    until_status "link=${nics}_0:1 .*state=down down_by=forced"
     check ctl "$pid" failover revoke
-    until_status 'link=mlx5_0:1 .*state=up down_by=-'
+    until_status "link=${nics}_0:1 .*state=up down_by=-"
 
     all_good
     [ -z "$(ls ctl)" ] || fail "a socket was left: $(ls ctl)"
@@ -181,13 +185,13 @@ test_all_links_gone_one_returns() {
     program_pid=$(program_of "$client_pid")
     link 1:0 down
     link 1:1 down
-    await 20 client.log 'link mlx5_1:1 is down'
+    await 20 client.log "link ${nics}_1:1 is down"
     sleep 0.5
     before=$(cpu_ticks "$program_pid")
     sleep 3
     after=$(cpu_ticks "$program_pid")
     link 1:1 up
-    await 60 client.log 'switched .*to=mlx5_1:1'
+    await 60 client.log "switched .*to=${nics}_1:1"
     all_good
     # 300 ticks of 10 ms would be a whole core
     echo "# $((after - before)) of 300 ticks of CPU time without a link"
@@ -205,10 +209,10 @@ test_last_link_is_not_held_down() {
     client 1 client server -t 100 -r 500
     link 1:0 down
     link 1:1 down
-    await 20 client.log 'link mlx5_1:1 is down'
+    await 20 client.log "link ${nics}_1:1 is down"
     start=$SECONDS
     link 1:1 up
-    await 20 client.log 'link mlx5_1:1 is up again, and can be used in 60'
+    await 20 client.log "link ${nics}_1:1 is up again, and can be used in 60"
     all_good
     [ $((SECONDS - start)) -lt 40 ] || fail "it took $((SECONDS - start)) s"
     fabric_down
@@ -245,7 +249,7 @@ test_flapping_is_damped() {
         sleep 0.1
     done
     all_good
-    switches=$(grep -c 'switched .*from=mlx5_0:1' client.log || true)
+    switches=$(grep -c "switched .*from=${nics}_0:1" client.log || true)
     echo "# 12 failures, $switches switches"
     [ "$switches" -ge 1 ] && [ "$switches" -le 3 ] ||
         fail "$switches switches: $(grep -c 'is up again' client.log) times up"

@@ -72,7 +72,8 @@ test_fallback_lane_before_execution() {
 
 # Two of three links fail, the second one at a read of the first recovery.
 test_comparison_is_interrupted() {
-    export RC_VARUNA_QUIRK=psn-lost
+    RC_VARUNA_QUIRK=$(with_quirks psn-lost)
+    export RC_VARUNA_QUIRK
     action=silent=1:0
     links=3
     local n
@@ -86,7 +87,8 @@ test_comparison_is_interrupted() {
 # As with a NIC that cannot read its PSN. Which messages are data and which are log
 # entries differs from run to run.
 test_without_psn() {
-    export RC_VARUNA_QUIRK=psn-lost
+    RC_VARUNA_QUIRK=$(with_quirks psn-lost)
+    export RC_VARUNA_QUIRK
     action=silent=1:0
     sweep=1
     while ((equal == 0 && first < 613)); do
@@ -97,7 +99,8 @@ test_without_psn() {
 }
 
 test_large_put_without_psn() {
-    export RC_VARUNA_QUIRK=psn-lost
+    RC_VARUNA_QUIRK=$(with_quirks psn-lost)
+    export RC_VARUNA_QUIRK
     job ack link=0 op=write size=64k- pkt=last nth=3 silent=1:0
     [ "$equal" -gt 0 ] || fail "the put was not found to be executed"
 }

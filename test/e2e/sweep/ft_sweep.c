@@ -9,6 +9,7 @@
  */
 #include "ft_sweep.h"
 #include "ft_clock.h"
+#include "ft_quirk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -118,6 +119,7 @@ static void ft_sweep_plan(ft_sweep_t *sweep, const char *plan)
     for (phase = FT_PHASE_RC; phase <= FT_PHASE_DC; phase <<= 1) {
         for (i = 0; (fault = ft_fault(i)) != NULL; ++i) {
             if ((sweep->phases & phase) && (fault->flags & phase) &&
+                ft_fault_is_possible(fault) &&
                 ft_is_listed(sweep->series.faults, fault->name) &&
                 ((sweep->series.faults != NULL) ||
                  !(fault->flags & (FT_SLOW | FT_KILLS)))) {
@@ -226,6 +228,10 @@ int main(int argc, char **argv)
                          &sweep) != 0) ||
         !ft_series_is_valid(&sweep.series)) {
         ft_usage();
+    }
+
+    if (ft_quirk_is_on("no-mlx5dv")) {
+        sweep.phases &= ~FT_PHASE_DC;
     }
 
     ft_sweep_make_memory(&sweep);
