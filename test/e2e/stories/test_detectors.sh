@@ -140,11 +140,11 @@ test_link_is_marked_failed() {
     fabric_up
     server 0 server UCX_RC_VARUNA_CTL_DIR=none
     client 1 client server -t 100 -r 500
-    check ctl --all link mlx5_0:1 fail
-    await 20 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason="marked failed"'
-    until_status 'link=mlx5_0:1 .*state=down down_by=admin'
-    check ctl --all link mlx5_0:1 up
-    until_status 'link=mlx5_0:1 .*state=up down_by=-'
+    check ctl --all link "${nics}_0:1" fail
+    await 20 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"marked failed\""
+    until_status "link=${nics}_0:1 .*state=down down_by=admin"
+    check ctl --all link "${nics}_0:1" up
+    until_status "link=${nics}_0:1 .*state=up down_by=-"
     all_good
     fabric_down
 }
@@ -156,10 +156,10 @@ test_peer_marks_its_link_failed() {
     fabric_up
     server 0 server
     client 1 client server -t 100 -r 500
-    check ctl "$(program_of "$server_pid")" link mlx5_0:1 fail
-    await 20 client.log "switched .*from=mlx5_0:1 .*to=mlx5_1:1 .*reason=\"the peer's port is down\""
+    check ctl "$(program_of "$server_pid")" link "${nics}_0:1" fail
+    await 20 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"the peer's port is down\""
     await 20 client.log 'peer .* has retired its ends of links 0x1'
-    check ctl "$(program_of "$server_pid")" link mlx5_0:1 up
+    check ctl "$(program_of "$server_pid")" link "${nics}_0:1" up
     await 20 client.log 'peer .* has retired its ends of links 0x0'
     all_good
     fabric_down
