@@ -5,7 +5,7 @@
  * from stdin, and answers each with "ft: ok ...".
  *
  *     server    set VALUE | get | clear WIDTH | words | batch COUNT |
- *               until VALUE
+ *               until VALUE | computes
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
@@ -54,6 +54,7 @@ typedef struct {
     uint64_t          last_seen;
     uint64_t          result;
     uct_completion_t  comp;
+    int               computes;  /* ... and makes no progress */
 } ft_atom_job_t;
 
 static uint64_t ft_memory[(FT_ATOM_WORDS + 1) * FT_ATOM_WORDS_STRIDE /
@@ -480,6 +481,8 @@ static void ft_command(ft_atom_job_t *job, char *line)
         ft_idle(job, atof(line + 5));
     } else if (!strncmp(line, "set ", 4)) {
         ft_memory[FT_WORD] = strtoull(line + 4, NULL, 16);
+    } else if (!strcmp(line, "computes")) {
+        job->computes = 1;
     } else if (!strcmp(line, "get")) {
         printf("ft: ok %" PRIx64 "\n", ft_memory[FT_WORD]);
         return;
@@ -499,7 +502,7 @@ static void ft_serve(ft_atom_job_t *job)
         line = ft_line_read(&input, 1);
         if (line != NULL) {
             ft_command(job, line);
-        } else {
+        } else if (!job->computes) {
             while (uct_worker_progress(job->uct.worker) > 0);
         }
     }

@@ -86,6 +86,10 @@ static void ft_setup(ft_sweep_t *sweep)
     ft_driver_up(&sweep->driver, FT_CLIENTS_MAX + 1, 2, "--trace 65536");
     ft_driver_start_job(&sweep->driver, &sweep->server, "server", 0, NULL);
     ft_driver_await_server(&sweep->driver, &sweep->server, &sweep->base, address);
+    if (strcmp(sweep->phase, "lane") && !ft_atom_is_by_cpu()) {
+        /* Nor has it a queue pair for RC (test_atomics_sweep.sh) */
+        ft_driver_ask(&sweep->driver, &sweep->server, "computes");
+    }
     for (i = 0; i < FT_CLIENTS_MAX; ++i) {
         ft_driver_start_job(&sweep->driver, &sweep->client[i], "client", i + 1,
                             NULL);
