@@ -62,8 +62,9 @@ test_doorbells_of_dc() {
             -o UCX_RC_VARUNA_LOG=$log >out 2>err || fail "$(tail -n 5 err)"
         grep -E '^ *rc_varuna ' out >rows
         table 1 2
-        # A flush posts a NOP if the last put was not the one with the completion
-        awk '{ exit !($2 >= 1 && $2 < 1.1 && $3 >= 2 && $3 < 2.05) }' rows ||
+        # A flush posts a NOP if the last put was not the one with the completion. On a
+        # busy machine, either of the runs compared may have some heartbeats more
+        awk '{ exit !($2 > 0.95 && $2 < 1.1 && $3 > 1.95 && $3 < 2.05) }' rows ||
             fail "LOG=$log: $(cat out)"
     done
 }
