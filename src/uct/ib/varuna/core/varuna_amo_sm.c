@@ -43,15 +43,6 @@ static void uct_varuna_amo_act_read(uct_varuna_amo_sm_t *sm,
     uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_READ);
 }
 
-static void uct_varuna_amo_act_cas(uct_varuna_amo_sm_t *sm,
-                                   uct_varuna_amo_state_t state,
-                                   uint64_t compare, uint64_t swap)
-{
-    uct_varuna_amo_act(sm, state, UCT_VARUNA_AMO_ACT_CAS);
-    sm->act.compare = compare & uct_varuna_amo_mask(sm);
-    sm->act.swap    = swap & uct_varuna_amo_mask(sm);
-}
-
 /* Rule 3: a mark is changed by CAS only, and only forwards. */
 static void uct_varuna_amo_act_mark(uct_varuna_amo_sm_t *sm,
                                     uct_varuna_amo_state_t state, uint32_t slot,
@@ -166,20 +157,24 @@ static void uct_varuna_amo_got_value(uct_varuna_amo_sm_t *sm, uint64_t value)
     uct_varuna_amo_occupy(sm, value, desired);
 }
 
-/* Look at the body of the slot that met names from @a half on. @return 0 if none is. */
+/* Look at the body of the slot that met names from @a half on. @return 0 if none is, or the
+ * same one again. What a UID in the lower half stood for may look like the upper one's slot,
+ * whose body nobody has seen. */
 static int uct_varuna_amo_look(uct_varuna_amo_sm_t *sm, unsigned half)
 {
+    uint64_t value = (half == 0) ? sm->met : (sm->met & ~(uint64_t)UINT32_MAX);
+    uint32_t slot;
     int found;
 
-    found = uct_varuna_uid_parse(sm->met, sm->width, sm->num_slots, half,
-                                 &sm->seen_slot);
-    if (found < 0) {
+    found = uct_varuna_uid_parse(value, sm->width, sm->num_slots, half, &slot);
+    if ((found < 0) || ((half > 0) && (slot == sm->seen_slot))) {
         return 0;
     }
 
-    sm->half  = found;
-    sm->whole = 0;
-    uct_varuna_amo_act_body(sm, sm->seen_slot);
+    sm->half      = found;
+    sm->whole     = 0;
+    sm->seen_slot = slot;
+    uct_varuna_amo_act_body(sm, slot);
     return 1;
 }
 
@@ -442,8 +437,9 @@ static void uct_varuna_amo_lost_aborted(uct_varuna_amo_sm_t *sm, uint64_t mark)
 
     /* Rule 6: undo the target once more. Late packets have expired by now: a lane is
      * only given up after its fence or the packet lifetime. */
-    uct_varuna_amo_act_cas(sm, UCT_VARUNA_AMO_LOST_UNDO, uct_varuna_amo_uid(sm),
-                           sm->expect);
+    uct_varuna_amo_act(sm, UCT_VARUNA_AMO_LOST_UNDO, UCT_VARUNA_AMO_ACT_CAS);
+    sm->act.compare = uct_varuna_amo_uid(sm) & uct_varuna_amo_mask(sm);
+    sm->act.swap    = sm->expect & uct_varuna_amo_mask(sm);
 }
 
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)

@@ -308,6 +308,32 @@ UCS_TEST_F(test_varuna_amo_halves, half_is_data) {
     }
 }
 
+/* UIDs in both halves. What the lower one stands for looks like a UID of the upper one's
+ * slot, which is resolved nevertheless. */
+UCS_TEST_F(test_varuna_amo_halves, value_names_slot) {
+    reset(m_start = 0x8000000080000003ul);
+    auto clients   = make_clients(0);
+    client_t &both = clients[0];
+
+    for (unsigned slot : {2u, 4u}) {
+        client_t &owner = clients[slot];
+
+        owner.width = 4;
+        owner.addr  = (slot == 2) ? ADDR : ADDR + 4;
+        begin(owner, slot);
+        while (!HasFailure() && (owner.sm.state != UCT_VARUNA_AMO_CONFIRM)) {
+            step(owner, 0);
+        }
+    }
+
+    begin(both, 0);
+    while (!HasFailure() && (both.sm.act.type != UCT_VARUNA_AMO_ACT_NONE)) {
+        step(both, 0);
+    }
+    EXPECT_EQ(m_start + BOTH, both.sm.result);
+    EXPECT_EQ(m_start + (2 * BOTH), m_word);
+}
+
 /* The compare value is half of a UID, or contains one: the CSWAP fails with the value
  * that the word represents, and a second one with this value succeeds. */
 UCS_TEST_F(test_varuna_amo_halves, compares) {
