@@ -62,9 +62,8 @@ test_doorbells_of_dc() {
             -o UCX_RC_VARUNA_LOG=$log >out 2>err || fail "$(tail -n 5 err)"
         grep -E '^ *rc_varuna ' out >rows
         table 1 2
-        # A flush posts a NOP if the last put was not the one with the completion. On a
-        # busy machine, either of the runs compared may have some heartbeats more
-        awk '{ exit !($2 > 0.95 && $2 < 1.1 && $3 > 1.95 && $3 < 2.05) }' rows ||
+        # A flush posts a NOP if the last put was not the one with the completion
+        awk '{ exit !($2 >= 1 && $2 < 1.1 && $3 >= 2 && $3 < 2.05) }' rows ||
             fail "LOG=$log: $(cat out)"
     done
 }
@@ -84,9 +83,8 @@ test_atomics() {
         fail "no numbers: $(cat rows)"
     grep -E '^(native|extended|proxy) ' out >costs
     [ "$(grep -c '^extended ' costs)" -eq 6 ] || fail "operations are missing: $(cat out)"
-    # A process that waits long for a CPU is asked again, so not each operation counts
-    awk '$1 == "proxy" { low += ($12 <= 0.5) } END { exit low < 5 }' rows ||
-        fail "too many messages: $(cat rows)"
+    awk '($1 == "proxy" && $12 > 0.5) { print; bad = 1 } END { exit bad }' rows >wrong ||
+        fail "too many messages: $(cat wrong)"
     awk '($1 == "extended" && $2 == "cswap" && ($3 > 4.3 || $4 > 1.5)) { print; bad = 1 }
          END { exit bad }' costs >wrong || fail "too much: $(cat wrong)"
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"

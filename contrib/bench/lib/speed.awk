@@ -28,7 +28,7 @@ function column(mode, op, window,   round, ours, plain, is_rate)
         plain = time[window, path[1], op, round]
         if ((ours == 0) || (plain == 0)) {
             printf "no time of %s with %d in flight\n", op, window >"/dev/stderr"
-            exit failed = 1
+            exit 1
         }
         if (mode == 1) {
             value[round + 1] = is_rate ? 1e6 / ours : ours / 1e3
@@ -55,14 +55,15 @@ NF == 5 {
 $1 == "messages" { sent[$2, $3] = $4 }
 
 END {
-    if (failed) {
-        exit 1
-    }
     print "| mode | operation | latency | rate, 16 in flight | rate, 64 in flight |" \
           " messages, 16 in flight |"
     print "|---|---|---|---|---|---|"
     for (i = 1; i <= modes; ++i) {
         for (k = 1; k <= operations; ++k) {
+            if (!((path[i], operation[k]) in sent)) {
+                printf "no messages of %s\n", operation[k] >"/dev/stderr"
+                exit 1
+            }
             printf "| %s | %s | %s | %s | %s | %.2f |\n", name[i], operation[k],
                    column(i, operation[k], 1), column(i, operation[k], 16),
                    column(i, operation[k], 64), sent[path[i], operation[k]]

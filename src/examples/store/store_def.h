@@ -28,7 +28,7 @@
 
 /* An item or a customer: a client that holds its lock reads and replaces the values */
 typedef struct {
-    uint64_t lock;       /* 0, or who has it. Only the primary's */
+    uint64_t lock;       /* 0, or its owner. Of the primary only */
     uint64_t left;       /* Quantity of an item, balance of a customer */
     uint64_t used;       /* What was sold of the item, or was paid by the customer */
     uint64_t count;      /* Transactions */

@@ -41,7 +41,8 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
-    req.newest = (ep->next.lane.ep == NULL) ? ep->lanes.epoch : ep->next.lane.epoch - 1;
+    req.newest = ((ep->next.lane.ep == NULL) || ep->next.failed) ? ep->lanes.epoch :
+                 (ep->next.lane.epoch - 1);
     req.round  = (now >= (ep->sm.since + iface->config.packet_lifetime));
     if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
         return 1;

@@ -458,6 +458,9 @@ UCS_TEST_F(test_varuna_recovery, lane_fails_during_a_swap) {
     ASSERT_UCS_OK(put(2));
     fail_link();
     EXPECT_TRUE(ep->next.lane.ep == NULL);
+    EXPECT_EQ(ep->lanes.epoch, host->last_sent(UCT_VARUNA_CTL_FENCE_REQ)
+                                       .as<uct_varuna_ctl_fence_req_t>().newest)
+            << "a connection that was asked for is given up, too";
     answer_fence(1);
     compare(lane(1), 0);
     EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
