@@ -275,8 +275,8 @@ FIGURES = [
                'for the log entry counts.', paper_text='"negligible"'),
          Claim('rate of CAS with most threads', '%', None,
                extreme('CAS', 'rc_varuna', 2, True, lambda value: 100 * value),
-               'The paper has a curve without numbers. A CAS in mode extended is five '
-               'messages in two stages here.', paper_text='"relatively higher overhead"')]),
+               'The paper has a curve without numbers. A CAS in mode extended is four '
+               'requests in one round trip here.', paper_text='"relatively higher overhead"')]),
     Figure(
         'batches', 3, '10', 'Batches of several threads',
         '1 to 16 threads with batches of 64: 4 KB writes, or 16 times one CAS and three '
