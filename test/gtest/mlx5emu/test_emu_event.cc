@@ -264,6 +264,64 @@ UCS_TEST_F(test_emu_overrun, by_a_flush) {
     }
 }
 
+/* Entries that go with their queue pair, or are skipped since it is gone, need no room */
+UCS_TEST_F(test_emu_overrun, not_by_destroyed_queue_pairs) {
+    a = make_small(0);
+    b.reset(new emu::side(fabric(), 1, 0));
+
+    for (unsigned i = 0; i < size; ++i) {
+        emu::numbers_t qp = (**a)("qp", a->ctx, (int)IBV_QPT_RC, a->cq, -1, 1);
+
+        (**a)("connect", qp.at(0), b->qpn, b->lid, 8, 3, 7);
+        for (unsigned j = 0; j < size / 2; ++j) {
+            (**a)("recv", qp.at(0), j, a->addr, 64, a->lkey);
+        }
+        (**a)("state", qp.at(0), (int)IBV_QPS_ERR);
+        (**a)("destroy", qp.at(0));
+    }
+    EXPECT_TRUE(a->async(0).empty());
+
+    a->connect(*b);
+    b->connect(*a);
+    for (unsigned i = 0; i < size; ++i) {
+        a->write(*b, i, 0, 8, 0);
+    }
+    for (unsigned i = 0; i < size; ++i) {
+        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+    }
+    EXPECT_TRUE(a->async(0).empty());
+}
+
+/* The entry that a message of which the rest is missing has taken from the SRQ belongs
+ * to the queue pair, and is flushed with it: before the event */
+UCS_TEST_F(test_emu_event, entry_of_a_broken_message_is_flushed) {
+    make_pair(0, 18, 7, 7, true);
+    fault("packet op=send pkt=3 silent=0:0");
+    b->recv(1, 0, 8192);
+    b->recv(2, 0, 8192);
+    a->send(IBV_WR_SEND, *b, 3, 0, 4096, 0);
+    EXPECT_TRUE(b->is_quiet());
+    (**b)("state", b->qp, (int)IBV_QPS_ERR);
+    EXPECT_TRUE(b->completes(1, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_LAST_WQE_REACHED, b->qpn}),
+              b->async(10000));
+    EXPECT_TRUE(b->is_quiet());
+
+    /* The other one is still there, and the flushed one can be posted again */
+    fabric().link(0, 0, "up");
+    b->recv(4, 0, 8192);
+    for (emu::side *s : {a.get(), b.get()}) {
+        (**s)("state", s->qp, (int)IBV_QPS_RESET);
+    }
+    a->connect(*b);
+    b->connect(*a);
+    for (uint64_t id : {2, 4}) {
+        a->send(IBV_WR_SEND, *b, id, 0, 4096, 0);
+        EXPECT_TRUE(a->completes(id, IBV_WC_SUCCESS));
+        EXPECT_TRUE(b->completes(id, IBV_WC_SUCCESS));
+    }
+}
+
 UCS_TEST_F(test_emu_event, last_wqe_reached_once) {
     emu::numbers_t event;
 

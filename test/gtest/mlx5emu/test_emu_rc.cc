@@ -303,6 +303,20 @@ UCS_TEST_F(test_emu_rc, flush_in_order_when_modified_to_err) {
     EXPECT_EQ(0u, executed(1, "write"));
 }
 
+/* The program has not moved it to ERR, and need not know */
+UCS_TEST_F(test_emu_rc, receives_posted_after_a_failure_are_flushed) {
+    a->recv(1, 0, 8);
+    a->write(*b, 2, 0, 9, emu::side::mem_size - 8);
+    EXPECT_TRUE(a->completes(2, IBV_WC_REM_ACCESS_ERR));
+    EXPECT_TRUE(a->completes(1, IBV_WC_WR_FLUSH_ERR));
+    a->recv(3, 0, 8);
+    EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
+
+    /* The responder has failed as well */
+    b->recv(4, 0, 8);
+    EXPECT_TRUE(b->completes(4, IBV_WC_WR_FLUSH_ERR));
+}
+
 UCS_TEST_F(test_emu_rc, reset_and_again) {
     a->write(*b, 1, 0, 9, emu::side::mem_size - 8);
     EXPECT_TRUE(a->completes(1, IBV_WC_REM_ACCESS_ERR));
@@ -328,6 +342,16 @@ UCS_TEST_F(test_emu_rc, rnr_waits_for_the_receiver) {
     EXPECT_EQ(42ul, b->get(0));
     EXPECT_GT(counter(0, 0, "rnr_waits"), 0ul);
     EXPECT_EQ(1u, executed(1, "send"));
+}
+
+/* The first packets of a message have been acknowledged, and each NAK of the last one
+ * says so again: no progress */
+UCS_TEST_F(test_emu_rc, rnr_retries_run_out_within_a_message) {
+    make_pair(0, 8, 3, 2);
+    fault("packet op=write_imm pkt=4 count=all count", 3);
+    a->send(IBV_WR_RDMA_WRITE_WITH_IMM, *b, 1, 0, 4 * mtu, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_RNR_RETRY_EXC_ERR));
+    EXPECT_EQ(2ul, counter(0, 0, "rnr_waits"));
 }
 
 UCS_TEST_F(test_emu_rc, rnr_retries_run_out) {

@@ -160,6 +160,17 @@ UCS_TEST_F(test_emu_select, by_kind_and_size) {
     traffic();
 }
 
+/* A NOP is no message, and nothing after it is "after" it */
+UCS_TEST_F(test_emu_select, nops) {
+    counts("post", "op=nop", 1);
+    counts("post", "op=send", 0);
+    counts("packet", "", 0);
+    /* One segment, with a completion */
+    (**a).command("raw_bytes " + std::to_string(a->qp) +
+                  " 00000000000000010000000800000000");
+    EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status);
+}
+
 UCS_TEST_F(test_emu_select, by_what_was_before) {
     counts("post", "prev=write", 2);                /* write, read */
     counts("post", "prev=write prev_size=4k-", 1);  /* read */

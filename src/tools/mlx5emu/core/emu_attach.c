@@ -46,7 +46,6 @@ static void emu_proc_release(emu_proc_t *proc)
     emu_fabric_t *f = emu_fabric;
     unsigned i;
 
-    proc->dead = 1;
     memset(proc->mr_held, 0, sizeof(proc->mr_held));
     for (i = 0; i < EMU_MAX_QPS; i++) {
         if (f->qps[i].used && (f->qps[i].proc == proc->index)) {
@@ -86,7 +85,6 @@ static void emu_proc_release(emu_proc_t *proc)
         }
     }
     emu_heap_reap(proc->index);
-    proc->dead = 0;
     __atomic_store_n(&proc->used, 0, __ATOMIC_RELEASE);
 }
 
@@ -121,7 +119,6 @@ static void emu_proc_fill(emu_proc_t *proc, unsigned host)
     proc->index  = proc - emu_fabric->procs;
     proc->pid    = getpid();
     proc->host   = host;
-    proc->dead   = 0;
     proc->nudged = 1;      /* links may flap already */
     memset(proc->comm, 0, sizeof(proc->comm));
     if (file != NULL) {

@@ -26,6 +26,9 @@
 /* Flights left for responses when requesters must wait */
 #define EMU_PIPE_RESERVE    4096
 
+/* Packets live that long at least: a busy machine would discard them at random */
+#define EMU_PIPE_MIN_LIFE_NS 10000000ul
+
 static emu_flight_t *emu_pipe_flight(uint32_t index)
 {
     return &emu_fabric->flights[index - 1];
@@ -40,6 +43,13 @@ uint8_t *emu_flight_data(const emu_flight_t *flight)
 {
     return emu_fabric->flight_data +
            (flight - emu_fabric->flights) * (size_t)EMU_FLIGHT_BYTES;
+}
+
+uint64_t emu_pipe_lifetime_ns(void)
+{
+    /* Not scaled: programs wait as long as the port reports */
+    return emu_max(4096ul << emu_fabric->cfg.subnet_timeout,
+                   EMU_PIPE_MIN_LIFE_NS);
 }
 
 /* How long so many bytes take */
@@ -233,6 +243,7 @@ void emu_pipe_send(emu_flight_t *flight)
     int kick;
 
     flight->time_ns    = wake_ns;
+    flight->sent_ns    = wake_ns;
     flight->entered_ns = wake_ns;
     if (flight->src == flight->dst) {
         flight->time_ns += emu_scaled_ns(flight->detour_ns);
@@ -562,6 +573,11 @@ emu_pipe_event_t emu_pipe_step(emu_flight_t **flight_p, uint64_t *value_p)
             break;
         }
         event = emu_pipe_take(pipe, &next, flight_p, value_p);
+        if ((event == EMU_PIPE_ARRIVED) &&
+            (now - (*flight_p)->sent_ns > emu_pipe_lifetime_ns())) {
+            /* By the time of programs, which rely on it, however late we are */
+            event = EMU_PIPE_DROPPED;
+        }
         if (event == EMU_PIPE_ARRIVED) {
             pipe->keeper.late_ns = emu_max(pipe->keeper.late_ns,
                                            now - next.time_ns);

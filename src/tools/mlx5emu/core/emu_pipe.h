@@ -42,6 +42,7 @@ typedef struct emu_flight {
     uint8_t  kind;         /* the caller's */
     uint64_t detour_ns;    /* it takes a longer way, and others overtake it */
     uint64_t time_ns;      /* when it leaves the list that it is in */
+    uint64_t sent_ns;      /* when it was sent: its lifetime begins */
     uint64_t entered_ns;   /* when it came to this link: what is on one that is cut is
                               lost */
     uint64_t first_ns;     /* its first byte is at the switch */
@@ -107,7 +108,7 @@ typedef enum emu_pipe_event {
     EMU_PIPE_NOTHING,      /* until emu_pipe_step() has said */
     EMU_PIPE_ARRIVED,
     EMU_PIPE_LOST,         /* on a cable that was cut */
-    EMU_PIPE_DROPPED,      /* by a queue that is full */
+    EMU_PIPE_DROPPED,      /* by a queue that is full, or its lifetime was over */
     EMU_PIPE_RESUME        /* a parked sender may go on */
 } emu_pipe_event_t;
 
@@ -121,6 +122,10 @@ static inline int emu_pipe_is_on(void)
 void emu_pipe_set(uint32_t port, const emu_pipe_speed_t *speed);
 
 void emu_pipe_get(uint32_t port, emu_pipe_speed_t *speed_p);
+
+/** The time that no packet survives: what ports report as subnet timeout. Switches
+ *  discard what is older. 10 ms at least. */
+uint64_t emu_pipe_lifetime_ns(void);
 
 /** Payload of a flight. */
 uint8_t *emu_flight_data(const emu_flight_t *flight);

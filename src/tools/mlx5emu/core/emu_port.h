@@ -44,7 +44,8 @@ typedef enum emu_counter {
     EMU_CNT_SEQ_ERRS,      /* requests out of sequence met by a responder */
     EMU_CNT_DROPS_LINK,    /* packets lost since a link was not up */
     EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
-    EMU_CNT_DROPS_QUEUE,   /* packets lost since a queue was full */
+    EMU_CNT_DROPS_QUEUE,   /* packets lost since a queue was full, or their
+                              lifetime over */
     EMU_CNT_DROPS_DEST,    /* packets without a receiver, or dropped */
     EMU_CNT_CQES,          /* completions written */
     EMU_CNT_LAST

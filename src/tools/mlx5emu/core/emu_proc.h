@@ -20,7 +20,6 @@ struct emu_proc {
     uint32_t   index;
     int32_t    pid;
     uint32_t   host;
-    uint32_t   dead;       /* being reaped */
     emu_lock_t life;
     uint32_t   kick;       /* futex: the service thread sleeps while it is the
                               same; atomic, so are the next two */

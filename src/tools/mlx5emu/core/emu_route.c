@@ -55,6 +55,20 @@ uint16_t emu_route(const emu_port_t *src, const emu_path_t *path)
             !emu_route_is_plane_common(src, dst)) ? EMU_ROUTE_NONE : dst->index;
 }
 
+int emu_route_is_gone(emu_port_t *src)
+{
+    if (emu_likely(!emu_quirk_on(src->index, EMU_QUIRK_NO_ROUTE)) ||
+        emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT)) {
+        return 0;
+    }
+
+    /* The time decides about a link that flaps */
+    if (__atomic_load_n(&src->flap_period_ns, __ATOMIC_RELAXED) != 0) {
+        emu_link_tick(src);
+    }
+    return emu_port_is_down(src);
+}
+
 int emu_route_grh(const emu_port_t *src, const emu_path_t *path,
                   emu_grh_t *grh_p)
 {

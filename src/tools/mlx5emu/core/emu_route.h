@@ -35,6 +35,10 @@ emu_port_t *emu_route_port(uint16_t index);
  *  EMU_ROUTE_NONE. */
 uint16_t emu_route(const emu_port_t *src, const emu_path_t *path);
 
+/** Whether a port's host knows that nothing leaves by it, so that it has no route for
+ *  a packet: quirk no-route. */
+int emu_route_is_gone(emu_port_t *src);
+
 /**
  * Headers of a packet that a port sends on this path.
  *

@@ -185,16 +185,6 @@ const void *emu_srq_entry(const emu_srq_t *srq, uint16_t index)
     return emu_srq_seg(srq, index) + 1;
 }
 
-int emu_srq_has_entry(emu_srq_t *srq)
-{
-    int ret;
-
-    emu_lock(&srq->lock);
-    ret = (srq->num_returned != 0) || (emu_srq_posted(srq) != 0);
-    emu_unlock(&srq->lock);
-    return ret;
-}
-
 void emu_srq_return(emu_srq_t *srq, uint16_t index)
 {
     emu_lock(&srq->lock);

@@ -84,9 +84,6 @@ void emu_srq_return(emu_srq_t *srq, uint16_t index);
  */
 const void *emu_srq_take(emu_srq_t *srq, uint16_t *index_p);
 
-/** Whether an entry is posted, without taking it. */
-int emu_srq_has_entry(emu_srq_t *srq);
-
 /** The gather entries of an entry that was taken. */
 const void *emu_srq_entry(const emu_srq_t *srq, uint16_t index);
 

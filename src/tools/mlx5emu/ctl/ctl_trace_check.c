@@ -7,7 +7,10 @@
  *   - it is executed once at most, as a whole and each part of it;
  *   - its parts follow each other without a gap or an overlap;
  *   - those of a queue pair are executed in the order of their posting;
- *   - what is called a duplicate was executed before.
+ *   - what is called a duplicate was executed before: a part of a message as soon as
+ *     that part was.
+ *
+ * Datagrams promise none of this: they are counted.
  *
  * Of parts that were placed out of order (quirk ooo) only the bytes are counted.
  *
@@ -239,12 +242,23 @@ static void ctl_check_executed(ctl_check_t *check, ctl_check_item_t *op,
     ctl_check_order(check, qp, entry);
 }
 
+/* Whether a part of a message that has not ended was executed. Where packets take time
+ * a part is acknowledged by itself, and comes again if that is lost. */
+static int ctl_check_has_part(const ctl_check_item_t *op,
+                              const emu_trace_entry_t *entry)
+{
+    return (op->done > 0) &&
+           (op->is_ooo || (entry->addr == 0) ||
+            (entry->addr + entry->length <= op->end));
+}
+
 static void ctl_check_duplicate(ctl_check_t *check, ctl_check_item_t *op,
                                 const ctl_check_item_t *qp,
                                 const emu_trace_entry_t *entry)
 {
     ++check->duplicates;
-    if (op->whole) {
+    if (op->whole || ((entry->flags & EMU_TRACE_FLAG_PARTIAL) &&
+                      ctl_check_has_part(op, entry))) {
         return;
     }
 
@@ -275,6 +289,9 @@ void ctl_check_entry(ctl_check_t *check, const emu_trace_entry_t *entry)
     check->acks_lost += (entry->ack == EMU_TRACE_ACK_LOST);
     if ((op == NULL) || (qp == NULL)) {
         check->no_memory = 1;
+    } else if (entry->qp_type == EMU_QPT_UD) {
+        check->whole += !op->whole;
+        op->whole     = 1;
     } else if (entry->flags & EMU_TRACE_FLAG_DUP) {
         ctl_check_duplicate(check, op, qp, entry);
     } else {

@@ -153,10 +153,16 @@ static int emu_comp_ack(emu_qp_t *qp, uint32_t psn)
             return 0;
         }
 
-        emu_comp_progress(qp);
+        /* A NAK within a message says once more that its beginning has arrived, which
+         * must not renew the retries: they would never end */
+        if (emu_psn_diff(psn, qp->req_una) >= 0) {
+            emu_comp_progress(qp);
+        }
         last = emu_psn_add(sqe->psn, sqe->num_psn - 1);
         if (emu_psn_diff(psn, last) < 0) {
-            qp->req_una = emu_psn_add(psn, 1);
+            if (emu_psn_diff(psn, qp->req_una) >= 0) {
+                qp->req_una = emu_psn_add(psn, 1);
+            }
             break;
         }
         emu_comp_one(qp);

@@ -15,8 +15,9 @@
 #include "../core/emu_fabric.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_quirk.h"
+#include "../core/emu_srq.h"
 #include "../fault/emu_fault.h"
-#include "../wire/emu_wire.h"
+#include "../wire/emu_wire_show.h"
 #include "../wqe/emu_cqe.h"
 
 #include <infiniband/mlx5dv.h>
@@ -101,7 +102,8 @@ void emu_req_flush(emu_qp_t *qp)
     qp->req_una    = qp->req_send = qp->req_max = qp->req_psn;
 }
 
-/* resp_lock is held */
+/* What is posted to its own receive queue; of an SRQ, only the entry that a message
+ * has which will not end: that belongs to the queue pair. resp_lock is held */
 static void emu_resp_flush(emu_qp_t *qp)
 {
     emu_rq_entry_t entry;
@@ -112,12 +114,13 @@ static void emu_resp_flush(emu_qp_t *qp)
     cqe.syndrome  = MLX5_CQE_SYNDROME_WR_FLUSH_ERR;
     cqe.vendor    = EMU_FLUSH_VENDOR;
     cqe.qpn       = qp->qpn;
-    cqe.srqn_uidx = qp->cqe_uidx;
+    cqe.srqn_uidx = (qp->srq != NULL) ? qp->srq->srqn : qp->cqe_uidx;
     if (qp->resp_msg.kind == EMU_OP_SEND) {
-        cqe.wqe_counter = qp->resp_msg.wqe_index;
+        qp->resp_msg.kind = EMU_OP_NONE;
+        cqe.wqe_counter   = qp->resp_msg.wqe_index;
         emu_flush_complete(qp->recv_cq, &cqe);
     }
-    while (emu_rq_take(qp, &entry)) {
+    while ((qp->srq == NULL) && emu_rq_take(qp, &entry)) {
         cqe.wqe_counter = entry.index;
         emu_flush_complete(qp->recv_cq, &cqe);
     }
@@ -130,10 +133,8 @@ static void emu_resp_enter_err(emu_qp_t *qp)
         return;
     }
 
-    qp->resp_state = IBV_QPS_ERR;
-    if (qp->srq == NULL) {
-        emu_resp_flush(qp);
-    }
+    __atomic_store_n(&qp->resp_state, IBV_QPS_ERR, __ATOMIC_SEQ_CST);
+    emu_resp_flush(qp);
     emu_qp_abandon_msg(qp);
     if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
         !qp->resp_last_wqe) {
@@ -274,7 +275,11 @@ void emu_run_deferred(void)
 
 void emu_rq_doorbell(emu_qp_t *qp)
 {
-    if (emu_likely(qp->resp_state != IBV_QPS_ERR)) {
+    /* Who enters ERR writes the state before he looks what is posted: either he sees
+     * what the caller has posted, or we see the state */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (emu_likely(__atomic_load_n(&qp->resp_state, __ATOMIC_RELAXED) !=
+                   IBV_QPS_ERR)) {
         return;
     }
 

@@ -13,6 +13,7 @@
 
 #include "emu_ooo.h"
 #include "emu_proto.h"
+#include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 #include "../core/emu_svc.h"
 
@@ -148,6 +149,12 @@ static int emu_ooo_merge(int has_rsp, emu_rsp_t *rsp, int has_more,
     return 1;
 }
 
+/* That our process was stopped makes no packet older than packets get */
+static int emu_ooo_is_too_late(const emu_ooo_packet_t *held)
+{
+    return emu_now_ns() > held->due_ns + emu_pipe_lifetime_ns();
+}
+
 /* Have the packets arrive of which that is true. @return whether there is a
  * response */
 static int emu_ooo_release(emu_qp_t *qp, uint64_t now_ns, int all,
@@ -163,7 +170,13 @@ static int emu_ooo_release(emu_qp_t *qp, uint64_t now_ns, int all,
             continue;
         }
 
-        *prev   = held->next;
+        *prev = held->next;
+        if (emu_ooo_is_too_late(held)) {
+            emu_wire_lost(&held->pkt, EMU_CNT_DROPS_QUEUE);
+            free(held);
+            continue;
+        }
+
         has_rsp = emu_ooo_merge(has_rsp, rsp,
                                 emu_wire_arrive(held->ends, &held->pkt, &more),
                                 &more);

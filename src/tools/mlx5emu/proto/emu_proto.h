@@ -120,9 +120,13 @@ typedef struct emu_rq_entry {
     uint16_t   index;
 } emu_rq_entry_t;
 
-/** Whether there is an entry. resp_lock is held. */
-int emu_rq_has_entry(emu_qp_t *qp);
+/** Take the next entry. resp_lock is held. @return whether there was one: nobody may
+ *  ask first and take later, since queue pairs share SRQs. */
 int emu_rq_take(emu_qp_t *qp, emu_rq_entry_t *entry_p);
+
+/** Give back the entry that was taken last. resp_lock is held. */
+void emu_rq_give_back(emu_qp_t *qp, const emu_rq_entry_t *entry);
+
 /** An entry that was taken before, by index. */
 void emu_rq_get(emu_qp_t *qp, uint16_t index, emu_rq_entry_t *entry_p);
 

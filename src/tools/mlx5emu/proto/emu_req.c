@@ -20,9 +20,12 @@
 #include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
+#include "../core/emu_quirk.h"
+#include "../core/emu_route.h"
 #include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
 #include "../wire/emu_wire.h"
+#include "../wire/emu_wire_show.h"
 
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
@@ -143,6 +146,28 @@ static void emu_req_admit(emu_qp_t *qp, const emu_op_t *op)
     qp->req_psn = emu_psn_add(qp->req_psn, sqe->num_psn);
     qp->sq_new += op->num_bb;
     EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_WQES, 1);
+}
+
+/* Quirk no-route: whether the host has no way for a WQE, which then fails when it is
+ * the oldest: errors come in order. Soft-RoCE stops datagrams' queue pairs, too. */
+static int emu_req_has_no_route(emu_qp_t *qp, const emu_op_t *op)
+{
+    if (emu_likely(!emu_route_is_gone(emu_req_port(qp))) ||
+        (qp->type == EMU_QPT_DCI) || (op->kind == EMU_OP_NONE)) {
+        return 0;
+    }
+
+    if (qp->sq_ci == qp->sq_send) {
+        emu_quirk_act(qp->port, EMU_QUIRK_NO_ROUTE, qp->qpn, qp->ops,
+                      qp->req_send);
+        emu_comp_fail(qp, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+        if (qp->type == EMU_QPT_UD) {
+            emu_lock(&qp->resp_lock);
+            emu_qp_fail_locked(qp);
+            emu_unlock(&qp->resp_lock);
+        }
+    }
+    return 1;
 }
 
 /* A WQE that was never sent. 0: it has to wait, or the QP has failed */
@@ -273,10 +298,18 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
     emu_req_fill_dest(qp, pkt);
 }
 
+/* The keeper runs queue pairs of all processes. With its process a queue pair is gone,
+ * though nobody may have cleaned up. */
+static int emu_req_has_owner(const emu_qp_t *qp)
+{
+    return emu_likely(qp->proc == emu_self->index) ||
+           emu_proc_alive(&emu_fabric->procs[qp->proc]);
+}
+
 /* Whether the requester must not send now, whatever is posted */
 static int emu_req_is_idle(const emu_qp_t *qp)
 {
-    return qp->req_waiting || (qp->req_state != IBV_QPS_RTS) ||
+    return qp->req_waiting || !emu_req_has_owner(qp) || (qp->req_state != IBV_QPS_RTS) ||
            __atomic_load_n(&qp->req_hung, __ATOMIC_ACQUIRE) ||
            !emu_nic_works(qp->port, qp->nic_gen);
 }
@@ -327,7 +360,8 @@ static void emu_req_send(emu_qp_t *qp, const emu_op_t *op, uint16_t index)
             emu_rsp_release(&rsp);
         }
     } while ((next != end) && (qp->req_send == next) &&
-             (qp->sq_send == index) && !emu_req_is_idle(qp));
+             (qp->sq_send == index) && !emu_req_is_idle(qp) &&
+             !emu_route_is_gone(emu_req_port(qp)));
 }
 
 /* @return whether to go on */
@@ -344,10 +378,14 @@ static int emu_req_step(emu_qp_t *qp)
     }
 
     error = emu_sq_load(qp, index, &op);
+    if ((error == 0) && emu_req_has_no_route(qp, &op)) {
+        return 0;
+    }
     if ((index == qp->sq_new) && !emu_req_begin(qp, &op, error)) {
         return 0;
     }
-    if (emu_unlikely(emu_req_is_idle(qp))) {
+    if (emu_unlikely(emu_req_is_idle(qp) ||
+                     ((error == 0) && emu_req_has_no_route(qp, &op)))) {
         return 0; /* a fault has struck as it was begun */
     }
     if (emu_unlikely(error != 0)) {
@@ -445,7 +483,7 @@ static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp)
     if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
         (qp->req_state == IBV_QPS_RTS) &&
         ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
-        emu_nic_works(qp->port, qp->nic_gen)) {
+        emu_req_has_owner(qp) && emu_nic_works(qp->port, qp->nic_gen)) {
         emu_comp_receive(qp, rsp);
         if (qp->req_state == IBV_QPS_RTS) {
             emu_req_run(qp);

@@ -217,6 +217,9 @@ static int emu_rx_run(emu_rx_t *rx)
     if (rx->mr != NULL) {
         emu_mr_put(rx->mr);
     }
+    if (emu_unlikely(rx->has_entry)) {
+        emu_rq_give_back(rx->qp, &rx->entry); /* memory was missing */
+    }
 
     switch (verdict) {
     case EMU_RX_REPLY:

@@ -17,7 +17,7 @@
 #include "../core/emu_srq.h"
 #include "../fault/emu_fault.h"
 #include "../trace/emu_trace.h"
-#include "../wire/emu_wire.h"
+#include "../wire/emu_wire_show.h"
 #include "../wqe/emu_cqe.h"
 
 #include <errno.h>
@@ -96,7 +96,12 @@ static int emu_rx_needs_entry(const emu_rx_t *rx)
 
 emu_rx_verdict_t emu_rx_check_resource(emu_rx_t *rx)
 {
-    if (!emu_rx_needs_entry(rx) || emu_rq_has_entry(rx->qp)) {
+    if (!emu_rx_needs_entry(rx)) {
+        return EMU_RX_NEXT;
+    }
+
+    rx->has_entry = emu_rq_take(rx->qp, &rx->entry);
+    if (rx->has_entry) {
         return EMU_RX_NEXT;
     }
 
@@ -265,9 +270,8 @@ static emu_rx_verdict_t emu_rx_send(emu_rx_t *rx)
     int in_cqe, ret;
 
     if (pkt->flags & EMU_PKT_FIRST) {
-        if (!emu_rq_take(rx->qp, &entry)) {
-            return EMU_RX_DROP; /* another connection was quicker: DC */
-        }
+        entry          = rx->entry;
+        rx->has_entry  = 0; /* the message has it */
         msg->wqe_index = entry.index;
         msg->srqn      = (rx->qp->srq != NULL) ? rx->qp->srq->srqn : 0;
         msg->offset    = 0;
@@ -313,7 +317,6 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
 {
     const emu_pkt_t *pkt     = rx->pkt;
     emu_rx_verdict_t verdict = emu_rx_place(rx);
-    emu_rq_entry_t entry;
 
     if (verdict != EMU_RX_NEXT) {
         return verdict;
@@ -322,10 +325,11 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
     rx->ctx->resp_msg.kind = EMU_OP_WRITE;
     if (pkt->flags & EMU_PKT_LAST) {
         rx->ctx->resp_msg.kind = EMU_OP_NONE;
-        if ((pkt->flags & EMU_PKT_IMM) && emu_rq_take(rx->qp, &entry)) {
+        if (rx->has_entry) {
+            rx->has_entry = 0;
             emu_late_flush_before(rx->port->index, rx->qp->qpn);
-            return emu_rx_push_recv(rx, entry.index, MLX5_CQE_RESP_WR_IMM, 0,
-                                    NULL);
+            return emu_rx_push_recv(rx, rx->entry.index, MLX5_CQE_RESP_WR_IMM,
+                                    0, NULL);
         }
     }
     return EMU_RX_NEXT;

@@ -23,12 +23,6 @@ static uint16_t emu_rq_posted(const emu_qp_t *qp)
                                              __ATOMIC_ACQUIRE)) - qp->rq_ci;
 }
 
-int emu_rq_has_entry(emu_qp_t *qp)
-{
-    return (qp->srq != NULL) ? emu_srq_has_entry(qp->srq) :
-                               (emu_rq_posted(qp) != 0);
-}
-
 void emu_rq_get(emu_qp_t *qp, uint16_t index, emu_rq_entry_t *entry_p)
 {
     entry_p->index = index;
@@ -62,6 +56,15 @@ int emu_rq_take(emu_qp_t *qp, emu_rq_entry_t *entry_p)
 
     emu_rq_get(qp, index, entry_p);
     return 1;
+}
+
+void emu_rq_give_back(emu_qp_t *qp, const emu_rq_entry_t *entry)
+{
+    if (qp->srq != NULL) {
+        emu_srq_return(qp->srq, entry->index);
+    } else {
+        qp->rq_ci--;
+    }
 }
 
 /* The entry's memory from an offset on, as addresses in its owner */

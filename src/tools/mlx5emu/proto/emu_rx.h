@@ -25,6 +25,8 @@ typedef struct emu_rx {
     emu_qp_t   *ctx;           /* whose PSNs: the RC QP or the DC initiator */
     emu_port_t *port;
     emu_mr_t   *mr;            /* remote memory of the request, referenced */
+    emu_rq_entry_t entry;      /* receive entry, if has_entry */
+    uint8_t    has_entry;      /* it was taken, and no completion has it */
     uint8_t    is_dup;
     uint8_t    is_early;       /* before its predecessors */
 } emu_rx_t;

@@ -56,6 +56,7 @@ typedef enum emu_fault_op {
     EMU_FAULT_OP_READ,
     EMU_FAULT_OP_CAS,
     EMU_FAULT_OP_FAA,
+    EMU_FAULT_OP_NOP,        /* passes the point "post" only */
     EMU_FAULT_OP_LAST
 } emu_fault_op_t;
 

@@ -83,7 +83,7 @@ static int emu_fault_parse_mask(emu_fault_parser_t *p, const char *name,
 }
 
 #define EMU_FAULT_OP_WORDS \
-    "send, send_imm, write, write_imm, read, cas or faa"
+    "send, send_imm, write, write_imm, read, cas, faa or nop"
 
 static int emu_fault_parse_op(emu_fault_parser_t *p, const char *name,
                               char *value)

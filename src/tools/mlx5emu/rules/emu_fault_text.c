@@ -27,7 +27,8 @@ const char *emu_fault_op_names[EMU_FAULT_OP_LAST] = {
     [EMU_FAULT_OP_WRITE_IMM] = "write_imm",
     [EMU_FAULT_OP_READ]      = "read",
     [EMU_FAULT_OP_CAS]       = "cas",
-    [EMU_FAULT_OP_FAA]       = "faa"
+    [EMU_FAULT_OP_FAA]       = "faa",
+    [EMU_FAULT_OP_NOP]       = "nop"
 };
 
 const char *emu_fault_action_names[EMU_FAULT_ACTION_LAST] = {

@@ -124,6 +124,16 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .source = "Linux, drivers/infiniband/hw/mlx5/ib_virt.c, MLX5_POLICY_UP;"
                   " IFLA_VF_LINK_STATE_ENABLE"
     },
+    [EMU_QUIRK_NO_ROUTE] = {
+        .name   = "no-route",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "while a port is down, its RC and UD queue pairs complete what"
+                  " they are to send at once with LOC_QP_OP_ERR, and are in ERR,"
+                  " where others try again until RETRY_EXC_ERR",
+        .real   = "soft-RoCE, whose packets need a route of the kernel",
+        .source = "Linux, drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester(),"
+                  " and rxe_net.c, rxe_find_route()"
+    },
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",
         .scope  = EMU_QUIRK_SCOPE_LINK,

@@ -241,6 +241,15 @@ static int emu_vcq_poll_one(emu_vcq_t *vcq, struct ibv_wc *wc)
     }
 }
 
+/* The device learns how far the queue was read. It must also where the program gets
+ * nothing of that, or it finds the queue full: after entries of queue pairs that are
+ * destroyed. The lock must be held. */
+static void emu_vcq_update_dbrec(emu_vcq_t *vcq)
+{
+    __atomic_store_n(&vcq->cq->dbrec[0], htobe32(vcq->ci & EMU_VCQ_QPN_MASK),
+                     __ATOMIC_RELEASE);
+}
+
 static int emu_vcq_is_recv(const struct mlx5_cqe64 *cqe)
 {
     uint8_t opcode = cqe->op_own >> 4;
@@ -274,19 +283,15 @@ void emu_vcq_clean(emu_vcq_t *vcq, const emu_vqp_t *vqp)
     }
 
     vcq->ci += emu_cq_clean(vcq->cq, vqp->ibv.qp_num, vcq->ci);
+    emu_vcq_update_dbrec(vcq);
 out:
     pthread_mutex_unlock(&vcq->lock);
-}
-
-static void emu_vcq_update_dbrec(emu_vcq_t *vcq)
-{
-    __atomic_store_n(&vcq->cq->dbrec[0], htobe32(vcq->ci & EMU_VCQ_QPN_MASK),
-                     __ATOMIC_RELEASE);
 }
 
 int emu_vcq_poll(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
     emu_vcq_t *vcq = emu_vcq(cq);
+    uint32_t ci;
     int num;
 
     if (!emu_vctx_is_mine(cq->context) || (wc == NULL)) {
@@ -295,13 +300,14 @@ int emu_vcq_poll(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
     }
 
     pthread_mutex_lock(&vcq->lock);
+    ci = vcq->ci;
     for (num = 0; num < num_entries; ++num) {
         if (!emu_vcq_poll_one(vcq, &wc[num])) {
             break;
         }
     }
 
-    if (num > 0) {
+    if (vcq->ci != ci) {
         emu_vcq_update_dbrec(vcq);
     }
     pthread_mutex_unlock(&vcq->lock);
@@ -335,6 +341,7 @@ static int emu_vcq_start_poll(struct ibv_cq_ex *cq,
     pthread_mutex_lock(&vcq->lock);
     ret = emu_vcq_advance(cq);
     if (ret != 0) {
+        emu_vcq_update_dbrec(vcq);
         pthread_mutex_unlock(&vcq->lock);
     }
 

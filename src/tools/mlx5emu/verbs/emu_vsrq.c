@@ -319,9 +319,8 @@ int emu_vqp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
                      __ATOMIC_RELEASE);
     pthread_mutex_unlock(&vqp->rq_lock);
 
-    if (qp->state == IBV_QPS_ERR) {
-        emu_rq_doorbell(vqp->qp);
-    }
+    /* It may have failed: this program need not know */
+    emu_rq_doorbell(vqp->qp);
 
     return (ret == 0) ? 0 : emu_verbs_error(ret);
 }

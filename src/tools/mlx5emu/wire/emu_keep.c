@@ -7,6 +7,7 @@
 #include "emu_keep.h"
 #include "emu_reply.h"
 #include "emu_timed.h"
+#include "emu_wire_show.h"
 #include "../core/emu_proc.h"
 #include "../fault/emu_fault.h"
 
@@ -33,6 +34,7 @@ static int emu_keep_execute(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
     if (is_answered) {
         emu_reply_send(pkt, rsp_p);
     }
+    rsp_p->executed = 0; /* The rules have seen it: of a late packet the caller shows it */
     return 0;
 }
 

@@ -92,8 +92,9 @@ unsigned emu_iov_slice(const emu_sge_t *sge, unsigned num_sge, uint32_t offset,
     return count;
 }
 
-void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
-                      uint32_t length)
+/* Of a packet whose payload is in this process */
+static int emu_pkt_gather_own(const emu_pkt_t *pkt, uint32_t skip, void *buf,
+                              uint32_t length)
 {
     struct iovec src[EMU_MAX_SGE];
     struct iovec dst = { .iov_base = buf, .iov_len = length };
@@ -101,22 +102,27 @@ void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
 
     num_src = emu_iov_slice(pkt->sge, pkt->num_sge, pkt->offset + skip, length,
                             src);
-    if (num_src > 0) {
-        emu_mem_put(emu_self->index, &dst, 1, src, num_src, length);
-    }
+    return (num_src == 0) ? 0 :
+           emu_mem_put(emu_self->index, &dst, 1, src, num_src, length);
 }
 
-void emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
-                    uint32_t length)
+void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
+                      uint32_t length)
+{
+    (void)emu_pkt_gather_own(pkt, skip, buf, length);
+}
+
+int emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
+                   uint32_t length)
 {
     uint32_t offset = pkt->offset;
     uint8_t *pos    = buf;
     struct iovec src, dst;
     unsigned i;
+    int ret;
 
     if (emu_likely(proc == emu_self->index)) {
-        emu_pkt_copy_out(pkt, 0, buf, length);
-        return;
+        return emu_pkt_gather_own(pkt, 0, buf, length);
     }
 
     for (i = 0; (i < pkt->num_sge) && (length > 0); i++) {
@@ -127,12 +133,17 @@ void emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
 
         dst.iov_base = pos;
         dst.iov_len  = src.iov_len;
-        emu_mem_get((pkt->sge[i].inl != NULL) ? emu_self->index : proc, &dst, 1,
-                    &src, 1, src.iov_len);
+        ret = emu_mem_get((pkt->sge[i].inl != NULL) ? emu_self->index : proc,
+                          &dst, 1, &src, 1, src.iov_len);
+        if (ret != 0) {
+            return ret;
+        }
         pos    += src.iov_len;
         length -= src.iov_len;
         offset  = 0;
     }
+
+    return 0;
 }
 
 void emu_pkt_part(const emu_pkt_t *train, uint32_t index, emu_pkt_t *pkt_p)

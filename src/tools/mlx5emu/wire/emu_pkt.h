@@ -132,9 +132,10 @@ uint8_t emu_pkt_cqe_sl(const emu_pkt_t *pkt);
 void emu_pkt_copy_out(const emu_pkt_t *pkt, uint32_t skip, void *buf,
                       uint32_t length);
 
-/** The same of a packet whose payload is in another process. */
-void emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
-                    uint32_t length);
+/** The same of a packet whose payload is in another process. @return 0 or a negative
+ *  errno: it is gone, or its memory is. */
+int emu_pkt_gather(const emu_pkt_t *pkt, uint32_t proc, void *buf,
+                   uint32_t length);
 
 /** Make the packet with this index of a run of packets a packet of its own. */
 void emu_pkt_part(const emu_pkt_t *train, uint32_t index, emu_pkt_t *pkt_p);

@@ -83,7 +83,12 @@ void emu_timed_send(const emu_pkt_t *pkt, uint32_t proc, uint64_t detour_ns)
     flight->length     = pkt->length;
     flight->bytes      = emu_timed_pkt_bytes(pkt);
     flight->detour_ns  = detour_ns;
-    emu_pkt_gather(pkt, proc, emu_flight_data(flight), pkt->length);
+    if (emu_pkt_gather(pkt, proc, emu_flight_data(flight), pkt->length) != 0) {
+        /* Its sender is gone: nothing may be sent in its name */
+        emu_wire_lost(pkt, EMU_CNT_DROPS_DEST);
+        emu_pipe_release(flight);
+        return;
+    }
     emu_pipe_send(flight);
 }
 

@@ -5,9 +5,11 @@
  */
 
 #include "emu_wire.h"
+#include "emu_wire_show.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mem.h"
 #include "../core/emu_nic.h"
+#include "../core/emu_pipe.h"
 #include "../core/emu_port.h"
 #include "../core/emu_quirk.h"
 #include "../core/emu_svc.h"
@@ -26,15 +28,13 @@ typedef struct emu_wire_late {
     int       is_rsp;
     emu_fault_wait_t wait;   /* what it waits for beside the time, if any ... */
     uint64_t  wait_begin;    /* ... and since when */
+    uint64_t  due_ns;        /* when its timer ends */
     emu_sge_t sge;
     uint8_t   payload[];
 } emu_wire_late_t;
 
 /* How often a packet that waits for an event looks for it */
 #define EMU_WIRE_POLL_NS 200000ul
-
-/* Of an event about a packet that goes nowhere; the rules know hosts up to 254 */
-#define EMU_WIRE_NO_HOST 255
 
 static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
 {
@@ -44,14 +44,6 @@ static emu_port_t *emu_wire_src(const emu_pkt_t *pkt)
 static emu_port_t *emu_wire_dst(const emu_pkt_t *pkt)
 {
     return emu_route_port(pkt->dst_port);
-}
-
-/* For fault rules, of which none names a host that there is not */
-static uint8_t emu_wire_host(uint16_t dst_port)
-{
-    const emu_port_t *port = emu_route_port(dst_port);
-
-    return (port == NULL) ? EMU_WIRE_NO_HOST : port->host;
 }
 
 /* As it is now: the time decides about a link that flaps */
@@ -121,95 +113,6 @@ int emu_wire_passes(const emu_pkt_t *pkt)
                 emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT));
     }
     return emu_wire_is_up(src) && emu_wire_is_up(emu_wire_dst(pkt));
-}
-
-static uint8_t emu_wire_fault_qp(unsigned qp_type)
-{
-    switch (qp_type) {
-    case EMU_QPT_RC:
-        return EMU_FAULT_QP_RC;
-    case EMU_QPT_UD:
-        return EMU_FAULT_QP_UD;
-    default:
-        return EMU_FAULT_QP_DC;
-    }
-}
-
-uint8_t emu_wire_fault_op(uint8_t kind, int has_imm)
-{
-    switch (kind) {
-    case EMU_OP_WRITE:
-        return has_imm ? EMU_FAULT_OP_WRITE_IMM : EMU_FAULT_OP_WRITE;
-    case EMU_OP_READ:
-        return EMU_FAULT_OP_READ;
-    case EMU_OP_CAS:
-        return EMU_FAULT_OP_CAS;
-    case EMU_OP_FAA:
-        return EMU_FAULT_OP_FAA;
-    default:
-        return has_imm ? EMU_FAULT_OP_SEND_IMM : EMU_FAULT_OP_SEND;
-    }
-}
-
-void emu_wire_op_event(const emu_qp_t *qp, const emu_op_t *op,
-                       emu_fault_event_t *event_p)
-{
-    const emu_port_t *port = &emu_fabric->ports[qp->port];
-    uint16_t dst           = emu_route(port, op->has_av ? &op->path : &qp->path);
-
-    memset(event_p, 0, sizeof(*event_p));
-    event_p->point     = EMU_FAULT_POINT_POST;
-    event_p->op        = emu_wire_fault_op(op->kind, op->has_imm);
-    event_p->host      = port->host;
-    event_p->peer      = emu_wire_host(dst);
-    event_p->link      = port->link;
-    event_p->wqe_index = qp->sq_send;
-    event_p->qpn       = qp->qpn;
-    event_p->size      = op->length;
-    event_p->qp_type   = emu_wire_fault_qp(qp->type);
-    event_p->prev_op   = qp->last_op;
-    event_p->prev_size = qp->last_size;
-}
-
-void emu_wire_show_err(const emu_qp_t *qp)
-{
-    const emu_port_t *port = &emu_fabric->ports[qp->port];
-    emu_fault_verdict_t verdict;
-    emu_fault_event_t event;
-
-    memset(&event, 0, sizeof(event));
-    event.point   = EMU_FAULT_POINT_ERR;
-    event.host    = port->host;
-    event.link    = port->link;
-    event.qpn     = qp->qpn;
-    event.qp_type = emu_wire_fault_qp(qp->type);
-    event.prev_op = EMU_FAULT_OP_LAST;
-    emu_fault_check(&event, &verdict);
-}
-
-void emu_wire_show(const emu_pkt_t *pkt, emu_fault_point_t point,
-                   uint32_t pkt_no, uint32_t num_pkts,
-                   emu_fault_verdict_t *verdict_p)
-{
-    const emu_port_t *src = emu_wire_src(pkt);
-    emu_fault_event_t event;
-
-    memset(&event, 0, sizeof(event));
-    event.point     = point;
-    event.op        = emu_wire_fault_op(pkt->kind, pkt->flags & EMU_PKT_IMM);
-    event.host      = src->host;
-    event.peer      = emu_wire_host(pkt->dst_port);
-    event.link      = src->link;
-    event.is_retry  = !!(pkt->flags & EMU_PKT_RETRY);
-    event.wqe_index = pkt->wqe_index;
-    event.qpn       = pkt->src_qpn;
-    event.pkt       = pkt_no;
-    event.num_pkts  = num_pkts;
-    event.size      = pkt->msg_total;
-    event.qp_type   = emu_wire_fault_qp(pkt->qp_type);
-    event.prev_op   = pkt->prev_op;
-    event.prev_size = pkt->prev_size;
-    emu_fault_check(&event, verdict_p);
 }
 
 void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
@@ -287,7 +190,26 @@ static int emu_wire_postpone(emu_wire_late_t *late,
                                                 late->pkt.src_qpn);
         delay_ns         = EMU_WIRE_POLL_NS;
     }
-    return emu_svc_add(emu_now_ns() + delay_ns, emu_wire_late_func, late, 0);
+    late->due_ns = emu_now_ns() + delay_ns;
+    return emu_svc_add(late->due_ns, emu_wire_late_func, late, 0);
+}
+
+/* A rule says how late a packet is. A process that was stopped must not make it later
+ * than packets get: programs rely on that. */
+static int emu_wire_is_too_late(const emu_wire_late_t *late)
+{
+    return emu_now_ns() > late->due_ns + emu_pipe_lifetime_ns();
+}
+
+static void emu_wire_discard_late(emu_wire_late_t *late)
+{
+    if (late->is_rsp) {
+        emu_wire_lost_reply(&late->pkt, &late->rsp, EMU_CNT_DROPS_QUEUE);
+        emu_rsp_release(&late->rsp);
+    } else {
+        emu_wire_lost(&late->pkt, EMU_CNT_DROPS_QUEUE);
+    }
+    free(late);
 }
 
 /* Have one packet of a response arrive later; it is lost if memory is short */
@@ -379,15 +301,6 @@ static int emu_wire_fault_rsp(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
     return 1;
 }
 
-void emu_wire_show_exec(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
-{
-    emu_fault_verdict_t verdict;
-
-    if (rsp->executed) {
-        emu_wire_show(pkt, EMU_FAULT_POINT_EXEC, 0, pkt->msg_pkts, &verdict);
-    }
-}
-
 /* The way back. @return whether it arrived; otherwise it is released */
 static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
                           emu_rsp_t *rsp)
@@ -469,12 +382,18 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
     emu_rsp_t rsp;
 
     (void)cookie;
+    if (emu_wire_is_too_late(late)) {
+        emu_wire_discard_late(late);
+        return;
+    }
+
     if ((late->wait.until != EMU_FAULT_UNTIL_NONE) &&
         !emu_fault_wait_over(&late->wait, late->pkt.src_qpn,
-                             late->wait_begin) &&
-        (emu_svc_add(emu_now_ns() + EMU_WIRE_POLL_NS, emu_wire_late_func, late,
-                     0) == 0)) {
-        return;
+                             late->wait_begin)) {
+        late->due_ns = emu_now_ns() + EMU_WIRE_POLL_NS;
+        if (emu_svc_add(late->due_ns, emu_wire_late_func, late, 0) == 0) {
+            return;
+        }
     }
 
     if (!late->is_rsp) {

@@ -1,0 +1,97 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The lifetime of packets and of their senders: nothing is older than ports report, and
+ * nothing is sent in the name of a process that is gone.
+ */
+
+#include "test_emu_time.h"
+
+#include <signal.h>
+
+class test_emu_time_life : public test_emu_time {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        /* 268 ms */
+        return {"--latency", "1ms", "--rate", "100Mbps", "--subnet-timeout", "16"};
+    }
+
+    /* More than a lifetime */
+    static void grow_old()
+    {
+        usleep(400000);
+    }
+};
+
+/* The keeper sleeps as the fabric of a machine that is too slow would */
+UCS_TEST_F(test_emu_time_life, old_packets_are_discarded) {
+    make_pair(0, long_timeout);
+    kill(keepers().at(0), SIGSTOP);
+    a->put(0, 5);
+    a->write(*b, 1, 0, 8, 0);
+    grow_old();
+    kill(keepers().at(0), SIGCONT);
+    EXPECT_TRUE(wait_until([&]() {
+        return counter(0, 0, "dropped_by_queue") == 1;
+    }));
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(5u, b->get(0));
+    EXPECT_EQ(1u, executed(1, "write"));
+    EXPECT_EQ(1u, counter(0, 0, "retransmitted_packets"));
+}
+
+/* What a dead process had posted stays unsent, and was not something else */
+UCS_TEST_F(test_emu_time_life, killed_requester_sends_no_more) {
+    const uint64_t size = emu::side::mem_size;
+
+    make_pair(0, long_timeout);
+    a->fill(0, size, 1);
+    a->write(*b, 1, 0, size, 0);
+    a->write(*b, 2, 0, size, 0);
+    EXPECT_TRUE(wait_until([&]() { return executed_bytes(1) > 0; }));
+    (**a).kill();
+
+    uint64_t bytes = 0, before;
+    do {
+        before = bytes;
+        usleep(300000);
+        bytes  = executed_bytes(1);
+    } while (bytes != before);
+    EXPECT_LT(bytes, size);
+    EXPECT_EQ(bytes, b->match(0, size, 1));
+    EXPECT_EQ(size - bytes, b->zeroes(bytes, size - bytes));
+}
+
+/* Rules see a request that another one has delayed once */
+UCS_TEST_F(test_emu_time_life, delayed_request_is_executed_once) {
+    make_pair(0, long_timeout);
+    fault("packet op=write delay=20ms");
+    fault("exec op=write count=all count", 1);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+}
+
+
+class test_emu_life : public emu::test_emu {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--subnet-timeout", "16"};
+    }
+};
+
+/* A process that was stopped holds a packet no longer than a fabric would */
+UCS_TEST_F(test_emu_life, old_packets_are_discarded) {
+    make_pair(0, 18);
+    fault("packet op=write delay=50ms");
+    a->put(0, 5);
+    a->write(*b, 1, 0, 8, 0);
+    (**a).signal(SIGSTOP);
+    usleep(600000);
+    (**a).signal(SIGCONT);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(1u, counter(0, 0, "dropped_by_queue"));
+    EXPECT_EQ(1u, counter(0, 0, "retransmitted_packets"));
+    EXPECT_EQ(1u, executed(1, "write"));
+}
