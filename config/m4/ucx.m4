@@ -68,6 +68,14 @@ AC_DEFUN([RCV_UCX_RUNTIME], [
           [RCV_ERROR(["$UCX_INFO -v" does not tell a version])])
     AC_MSG_RESULT([$UCX_VERSION])
     AC_SUBST([UCX_VERSION])
+    # Their internal interfaces are in between those that varuna_compat.h knows: the
+    # plugin does not compile, or its interfaces do not say whom they reach
+    AS_CASE([$UCX_VERSION],
+        [1.14.*|1.15.*|1.16.*|1.17.*],
+        [RCV_ERROR([the plugin cannot be built for UCX $UCX_VERSION, the
+                       installed one ($UCX_INFO): UCX 1.14 to 1.17 are not
+                       supported. Use 1.13, or 1.18 or later, by
+                       --with-ucx=PREFIX; --without-ucx builds only mlx5emu])])
 
     AC_MSG_CHECKING([for the libraries of the installed UCX])
     rcv_libucs=`ldd "$UCX_INFO" 2>/dev/null | \

@@ -80,9 +80,11 @@ class Fabric:
         return done.stdout
 
     def fault(self, words):
-        """Change a link or a NIC; returns the time after it, in ns."""
+        """Change a link or a NIC; returns the time before it, in ns: a program may notice
+        while the command still runs."""
+        before = time.time_ns()
         self.run(*words)
-        return time.time_ns()
+        return before
 
     def port(self, host, link):
         for port in json.loads(self.run('status', '--json'))['ports']:

@@ -91,6 +91,10 @@ test_what_peers_send() {
     fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,msg,msg_old,delta,plan,oplog}.c
 }
 
+test_parts_of_messages() {
+    fuzz_varuna varuna_frag "$varuna/core/varuna_frag.c"
+}
+
 test_keys_and_links() {
     fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna/core/varuna_set.c"
 }

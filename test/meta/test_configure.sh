@@ -71,6 +71,17 @@ test_runtime_prefix_without_ucx() {
         configure --with-ucx="$PWD" --with-ucx-src="$ucx_src"
 }
 
+test_runtime_of_a_version_that_is_not_supported() {
+    local version
+    mkdir -p old/bin
+    for version in 1.14.0 1.15.0 1.16.0 1.17.0; do
+        printf '#!/bin/sh\necho "# Library version: %s"\n' $version >old/bin/ucx_info
+        chmod +x old/bin/ucx_info
+        fails 1 "cannot be built for UCX ${version//./\\.}, .*1\.18 or later" \
+            configure --with-ucx="$PWD/old" --with-ucx-src="$ucx_src"
+    done
+}
+
 test_runtime_named_by_its_prefix() {
     local bin
     bin=$(dirname "$(command -v ucx_info)")

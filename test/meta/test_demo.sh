@@ -158,8 +158,9 @@ start_server() {
     local i
     UCX_TLS=tcp timeout 60 "$demo" server -p 0 -P port "$@" >server.log 2>&1 &
     server=$!
-    for ((i = 0; i < 100; ++i)); do
+    for ((i = 0; i < 600; ++i)); do
         [ ! -s port ] || break
+        kill -0 "$server" 2>/dev/null || break
         sleep 0.1
     done
     port=$(cat port) || fail "the server did not start: $(cat server.log)"
@@ -220,7 +221,7 @@ test_program_fails_with_its_server() {
 test_program_fails_with_its_client() {
     local status=0
     start_server
-    timeout 5 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port
+    timeout 60 bash -c "exec 3<>/dev/tcp/127.0.0.1/$port
                        echo nonsense, longer than the header of a message >&3
                        cat <&3 || true" &>/dev/null || fail "the server does not exit"
     wait "$server" || status=$?

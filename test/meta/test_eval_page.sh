@@ -22,7 +22,7 @@ counting='<script>addEventListener("load", () => {
 # browse PAGE: opens it; sets $shown to "PICTURES SHOWN OVERFLOW", and errors are in ./errors
 browse() {
     sed "s|</body>|${counting//$'\n'/ }</body>|" "$1" >counted.html
-    timeout 120 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr \
+    timeout 600 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr \
         --user-data-dir="$PWD/profile" --window-size=1200,900 --dump-dom \
         "file://$PWD/counted.html" >dom.html 2>log || fail "$(tail -n 5 log)"
     grep -E 'CONSOLE|Failed to load|ERR_' log >errors || :

@@ -31,7 +31,7 @@ else
     filter='*test_emu_args*:*test_emu_insn*:*test_emu_rule*:test_emu_rc*:test_emu_dc*'
     filter+=':test_emu_devx.*:test_emu_overrun*'
     failover='silent_after|cut_in_the_middle'
-    limit=150
+    limit=900 # The script runs in idle time only
 fi
 
 # sanitized: builds everything with address,undefined
@@ -108,7 +108,7 @@ test_threads_of_the_engine() {
     check gcc -g -O1 -w -fsanitize=thread -std=gnu11 -D_GNU_SOURCE -I"$emu" \
         "$top"/test/engine/engine.c "$top"/test/engine/engine_threads.c \
         "$emu"/{base,core,fault,proto,rules,trace,wire,wqe}/*.c -lpthread -o threads
-    timeout 100 ./threads 5000 >log 2>&1 || fail "$(head -n 20 log)"
+    timeout 900 ./threads 5000 >log 2>&1 || fail "$(head -n 20 log)"
     clean log
     echo "# $(tail -n 1 log)"
 }

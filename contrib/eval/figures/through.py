@@ -76,12 +76,16 @@ def shares(outcome, at, seconds):
 
 def first(outcome, at):
     """ms until the failure was detected, and from then to the first completion after an
-    endpoint had switched"""
-    detected = min(switch['end'] - switch['ns'] for switch in outcome.switches)
-    switched = min(switch['end'] for switch in outcome.switches)
+    endpoint had switched; None if none has because of this fault. One that began before it
+    has another cause."""
+    switches = [switch for switch in outcome.switches if switch['end'] - switch['ns'] >= at]
+    if not switches:
+        return None
+    detected = min(switch['end'] - switch['ns'] for switch in switches)
+    switched = min(switch['end'] for switch in switches)
     after = [ms for ms in outcome.bins if outcome.ready + (ms + 0.5) * 1e6 > switched]
     completed = outcome.ready + (min(after) + 0.5) * 1e6
-    return max(0, (detected - at) / 1e6), max(0, (completed - detected) / 1e6)
+    return (detected - at) / 1e6, max(0, (completed - detected) / 1e6)
 
 
 def measure(level, random, rows):
@@ -98,9 +102,10 @@ def measure(level, random, rows):
                     rows.add(panel, system, ms, run, share)
                 if system == 'none':
                     continue
-                if not outcome.switches:
+                found = first(outcome, at)
+                if found is None:
                     raise fabric.Failure('%s: nothing switched (%s)' % (system, panel))
-                detection, recovery = first(outcome, at)
+                detection, recovery = found
                 rows.add('detection', system, panel, run, detection)
                 rows.add('recovery', system, panel, run, recovery)
                 rows.add('failed endpoints', system, panel, run, outcome.failed_eps())

@@ -47,6 +47,10 @@ enum {
 /* For a transport to connect in the background */
 #define ATOMICS_WARMUP_NS  300000000
 
+/* The messages that set up a connection are counted too, and must weigh little, also
+ * where the time suffices only for some operations */
+#define ATOMICS_WARMUP_MIN 1024
+
 #define ATOMICS_MODE       "UCX_RC_VARUNA_ATOMIC_MODE"
 
 
@@ -199,8 +203,9 @@ static int atomics_turn(atomics_t *atomics, atomics_way_t *way,
 /* For one or several connections */
 static int atomics_warm_up(atomics_t *atomics, atomics_way_t *way)
 {
-    uint64_t end = atomics_now() + ATOMICS_WARMUP_NS;
-    uint64_t token = 0;
+    uint64_t end       = atomics_now() + ATOMICS_WARMUP_NS;
+    uint64_t token     = 0;
+    unsigned long done = 0;
 
     if (!atomics->is_client) {
         return atomics_serve(atomics, way);
@@ -215,7 +220,8 @@ static int atomics_warm_up(atomics_t *atomics, atomics_way_t *way)
         if (atomics_run(atomics, way, ATOMICS_WORDS) != 0) {
             return -1;
         }
-    } while (atomics_now() < end);
+        done += ATOMICS_WORDS;
+    } while ((done < ATOMICS_WARMUP_MIN) || (atomics_now() < end));
 
     return cost_oob_send(atomics->fd, &token, sizeof(token));
 }

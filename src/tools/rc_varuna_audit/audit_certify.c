@@ -118,6 +118,14 @@ static int audit_fence_was_passed(const uct_varuna_audit_view_t *view, unsigned 
     return 0;
 }
 
+/* Whether the write may be in memory although the PSN has not passed it */
+static int audit_is_early(const uct_varuna_audit_view_t *view,
+                          const uct_varuna_audit_op_t *op, const audit_oracle_t *oracle)
+{
+    return (op->kind == UCT_VARUNA_OP_PUT) && oracle->use_psn &&
+           (view->verdict->flags & UCT_VARUNA_AUDIT_OVERTAKES);
+}
+
 static uct_varuna_verdict_t
 audit_expect(const uct_varuna_audit_view_t *view, unsigned i,
              const audit_oracle_t *oracle)
@@ -132,7 +140,8 @@ audit_expect(const uct_varuna_audit_view_t *view, unsigned i,
     case UCT_VARUNA_OP_PUT:
     case UCT_VARUNA_OP_ATOMIC:
         return (i < oracle->first) ? UCT_VARUNA_VERDICT_EXECUTED :
-               (i < oracle->last)  ? UCT_VARUNA_VERDICT_AMBIGUOUS :
+               (i < oracle->last) || audit_is_early(view, op, oracle) ?
+               UCT_VARUNA_VERDICT_AMBIGUOUS :
                UCT_VARUNA_VERDICT_REPEAT;
     case UCT_VARUNA_OP_GET:
         return audit_fence_was_passed(view, i, oracle) ? UCT_VARUNA_VERDICT_EXECUTED :

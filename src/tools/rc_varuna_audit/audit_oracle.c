@@ -129,6 +129,7 @@ void audit_oracle_find(const uct_varuna_audit_verdict_t *verdict,
     unsigned end;
     int with_log;
 
+    oracle->use_psn     = use_psn;
     oracle->is_possible = 0;
     for (end = 0; end <= verdict->num_ops; ++end) {
         for (with_log = 0; with_log <= 1; ++with_log) {

@@ -14,6 +14,7 @@ typedef struct audit_oracle {
     int            is_possible;  /* Some place agrees with the evidence */
     unsigned       first;        /* Operations before this one were executed, */
     unsigned       last;         /* those from this one on were not */
+    int            use_psn;      /* The PSN was part of the evidence */
 } audit_oracle_t;
 
 /**

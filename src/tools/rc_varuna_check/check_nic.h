@@ -45,6 +45,7 @@ typedef struct check_qp {
     uint64_t       posted;   /**< Work requests */
     uint64_t       done;     /**< Completed with success */
     uint64_t       failed;   /**< ... with an error */
+    int            status;   /**< Of the first of these, an ibv_wc_status */
 } check_qp_t;
 
 

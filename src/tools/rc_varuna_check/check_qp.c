@@ -208,8 +208,8 @@ int check_qp_wait(check_qp_t *qp, double seconds)
         for (i = 0; i < n; ++i) {
             if (wc[i].status == IBV_WC_SUCCESS) {
                 ++qp->done;
-            } else {
-                ++qp->failed;
+            } else if (qp->failed++ == 0) {
+                qp->status = wc[i].status;
             }
         }
 

@@ -100,6 +100,10 @@ const check_entry_t check_table[] = {
      "After a cut, PSN and memory must agree, or a recovery decides wrongly.",
      "Run with --cut CMD and --restore CMD. If it failed, see psn, psn-memory and "
      "order."},
+    {"cut-status", 0, NULL,
+     "What completes after a cut looks like the program's own error, so endpoints fail "
+     "instead of using another link.",
+     "Keep UCX_RC_VARUNA_PORT_EVENTS on: it often comes first. Report the status shown."},
     {"port-event", 0, NULL,
      "This host gets no event when its link is down.",
      "Keep the heartbeat on (UCX_RC_VARUNA_HEARTBEAT_INTERVAL), which then detects it."},

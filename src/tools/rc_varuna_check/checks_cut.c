@@ -88,6 +88,28 @@ static void check_cut_evidence(check_run_t *run, check_qp_t *qp, unsigned link,
               (unsigned long long)qp->done, accepted, scanned.whole, scanned.prefix);
 }
 
+/* rc_varuna must recognize what the first write that fails is completed with */
+static void check_cut_status(check_run_t *run, const check_qp_t *qp, unsigned link)
+{
+    const char *where = check_pair_name(run, link, link);
+    const char *text  = ibv_wc_status_str(qp->status);
+
+    if (qp->failed == 0) {
+        check_row(run, "cut-status", CHECK_UNTESTED, where,
+                  "no write completed with an error within %d s", CHECK_CUT_RETRY);
+    } else if (qp->status == IBV_WC_RETRY_EXC_ERR) {
+        check_row(run, "cut-status", CHECK_OK, where,
+                  "the write after a cut completed with \"%s\"", text);
+    } else if (qp->status == IBV_WC_LOC_QP_OP_ERR) {
+        check_row(run, "cut-status", CHECK_NOTE, where,
+                  "the write after a cut completed with \"%s\": there is no route, which "
+                  "lanes of rc_verbs take for a cut", text);
+    } else {
+        check_row(run, "cut-status", CHECK_FAIL, where,
+                  "the write after a cut completed with \"%s\"", text);
+    }
+}
+
 /* @return Whether the link is cut */
 static int check_cut_traffic(check_run_t *run, unsigned link)
 {
@@ -127,6 +149,7 @@ static int check_cut_traffic(check_run_t *run, unsigned link)
                       "all writes were executed: the link is not cut");
         } else {
             is_cut = 1;
+            check_cut_status(run, &qp, link);
             check_cut_evidence(run, &qp, link, &scan);
         }
     }
@@ -203,6 +226,7 @@ void check_cut(check_run_t *run)
         ((run->opts.cut == NULL) && !isatty(STDIN_FILENO))) {
         check_row(run, "cut-psn", CHECK_UNTESTED, nic->wire.name,
                   "the link was not cut: give --cut and --restore");
+        check_row(run, "cut-status", CHECK_UNTESTED, nic->wire.name, "the same");
         check_row(run, "port-event", CHECK_UNTESTED, nic->wire.name, "the same");
         check_row(run, "addresses", CHECK_UNTESTED, nic->wire.name, "the same");
         return;
@@ -218,6 +242,8 @@ void check_cut(check_run_t *run)
                   nic->wire.is_active ? "active" : "not active");
         check_cut_loopback(run, nic);
     } else {
+        check_row(run, "cut-status", CHECK_UNTESTED, nic->wire.name,
+                  "the link was not cut");
         check_row(run, "port-event", CHECK_UNTESTED, nic->wire.name,
                   "the link was not cut");
     }

@@ -18,7 +18,8 @@
 #   - UCM's hooks are called at the end of a thread, after the sanitizer's own clean-up:
 #     UCX_MEM_EVENTS=n.
 #
-# RC_VARUNA_THREADS=SECONDS: duration (3).
+# RC_VARUNA_THREADS=SECONDS: duration (3). The script runs in idle time only, so it gives
+# up late.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -59,13 +60,13 @@ client() {
     export TSAN_OPTIONS="exitcode=66 suppressions=$PWD/suppressions history_size=4"
     TSAN_OPTIONS+=" second_deadlock_stack=1 report_signal_unsafe=0"
     TSAN_OPTIONS+=" log_path=$PWD/found"
-    "$emu" exec -n "$fabric" 0 -- timeout 200 "$run" "${plugin[@]}" \
+    "$emu" exec -n "$fabric" 0 -- timeout 900 "$run" "${plugin[@]}" \
         "${server_args[@]}" <stdin >server.log 2>&1 &
     server=$!
     exec 9>stdin
-    await 60 server.log '^ft: address'
+    await 300 server.log '^ft: address'
     sed -n 's/^ft: address *//p' server.log |
-        "$emu" exec -n "$fabric" 1 -- timeout 200 "$run" \
+        "$emu" exec -n "$fabric" 1 -- timeout 900 "$run" \
             -l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0" \
             "$program" "$@" >out 2>&1 || ended=$?
     exec 9>&-

@@ -311,7 +311,7 @@ static void ft_seed(ft_chaos_t *chaos)
 
     end = ft_now() + chaos->seeds.seconds;
     ft_switch(chaos);
-    while (ft_now() < end) {
+    while ((ft_now() < end) || ft_storm_owes_kill(&chaos->storm)) {
         ft_storm_blow(&chaos->storm);
     }
 

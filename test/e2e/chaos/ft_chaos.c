@@ -321,7 +321,7 @@ static void ft_chaos_break(ft_chaos_t *chaos)
 {
     double end = ft_now() + chaos->seeds.seconds;
 
-    while (ft_now() < end) {
+    while ((ft_now() < end) || ft_storm_owes_kill(&chaos->storm)) {
         ft_storm_blow(&chaos->storm);
         ft_chaos_judge_trace(chaos);
     }

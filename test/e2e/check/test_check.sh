@@ -80,7 +80,7 @@ test_kind_nics_pass() {
     # Each check has a result
     for name in port mlx5 bond ucx-device ooo-sl-mask memlock files relaxed-ordering \
         flush last-wqe commands links planes gids psn order fence-err fence-reset \
-        psn-memory fused-post cut-psn port-event loopback addresses dead-commands \
+        psn-memory fused-post cut-psn cut-status port-event loopback addresses dead-commands \
         dead-writes; do
         grep -qE "^$name " out || fail "$name has not run"
     done
@@ -93,6 +93,7 @@ test_silent_cut() {
     cut_options 0:1 silent
     run_check 3 --only cut-psn "${options[@]}"
     result ok cut-psn
+    result ok cut-status 'retry counter exceeded'
     fabric_down
 }
 
@@ -151,6 +152,7 @@ test_no_devx() {
     fabric_down
 }
 test_fixed_port() { cut_options; quirk_found 0=fixed-port port-event cut-psn warning 'is active'; }
+test_no_route() { cut_options; quirk_found 0=no-route cut-status cut-psn note 'local QP operation error'; }
 test_gid_moves() { cut_options; quirk_found 0:1=gid-moves addresses cut-psn FAILED; }
 test_gid_moves_on_roce() {
     cut_options

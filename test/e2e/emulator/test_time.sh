@@ -139,7 +139,9 @@ test_cpu_sleeps() {
     awk '{ print "# programs: " ($1 + $2) * 1000 " ms" }' time.log
     echo "# keeper: $((${after%.*} - ${before%.*})) ms"
     check awk '{ exit !($1 + $2 < 1) }' time.log
-    [ $((${after%.*} - ${before%.*})) -lt 200 ] || fail "the keeper spins"
+    # One that spins uses all of the 2000 ms. One that sleeps needs some time for each
+    # packet, and more on a busy machine, whose caches are cold then
+    [ $((${after%.*} - ${before%.*})) -lt 700 ] || fail "the keeper spins"
     fabric_down
 }
 

@@ -187,15 +187,11 @@ void ft_judge_run(char *trace, uint64_t base, uint32_t run,
 
     memset(verdict, 0, sizeof(*verdict));
     if (judge.is_apart) {
-        ft_apart_begin(plan, verdict);
+        ft_apart_begin(plan, trace, verdict);
     }
 
     while (ft_trace_next(&trace, &entry)) {
         verdict->last_seq = entry.seq;
-        if (judge.is_apart && (entry.host == 0)) {
-            ft_apart_packet(&entry);
-        }
-
         if (ft_judge_concerns(&entry, base, FT_AREA_SIZE)) {
             if (entry.is_write) {
                 ft_judge_write(&judge, &entry);

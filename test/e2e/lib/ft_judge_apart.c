@@ -2,58 +2,50 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The judge of puts on a network that may place packets of one queue pair in another
- * order (quirk ooo-all). Within a queue pair, puts and their parts may arrive in any
- * order. All else is as strict as ft_judge.c:
+ * order (quirk ooo-all). Within a lane (ft_lanes.h), puts and their parts may arrive in
+ * any order. All else is as strict as ft_judge.c:
  *
  * - Each put is executed as a whole once. A put that was placed early may be executed
- *   again on another queue pair, if a packet before it never came: the responder has not
- *   accepted it.
- * - A put is executed after a later one only on the same queue pair, or if the later one
- *   was placed early.
+ *   again by another request, on the same queue pair after a reset or on another one,
+ *   if a packet before it never came: the responder has not accepted it.
+ * - A put is executed after a later one only on the same lane, or if the later one was
+ *   placed early.
+ * - Once a request was executed, nothing of it or of an older one of its queue pair
+ *   comes.
  */
 #include "ft_judge.h"
 #include "ft_judge_apart.h"
+#include "ft_lanes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FT_APART_CHUNK   256  /* The smallest MTU */
-#define FT_APART_CHUNKS  (FT_AREA_SIZE / FT_APART_CHUNK)
-#define FT_APART_LANES   64
-#define FT_APART_EARLY   64   /* PSNs that are remembered for a lane */
-#define FT_PSN_MASK      0xffffff
+#define FT_APART_CHUNK      256  /* The smallest MTU */
+#define FT_APART_CHUNKS     (FT_AREA_SIZE / FT_APART_CHUNK)
+#define FT_APART_EXECUTIONS 16   /* Of one put */
 
-/* What the responder's end of a queue pair has accepted */
+/* Execution of a put by one request */
 typedef struct {
-    uint32_t qpn;
-    int      is_known;
-    uint32_t next_psn;
-    uint32_t early[FT_APART_EARLY];
-    unsigned num_early;
-} ft_lane_t;
-
-/* Execution of a put on one queue pair: the first one, or the present one */
-typedef struct {
-    uint32_t qpn;
-    uint32_t psn;        /* Its last packet */
-    int      is_early;
-    int      is_whole;
+    const ft_lane_t *lane;
+    uint64_t        qp_id;
+    uint64_t        request;
+    uint32_t        psn;        /* Its last packet */
+    int             is_early;
+    int             is_whole;
 } ft_execution_t;
 
+/* All executions except for the last one are whole */
 typedef struct {
-    ft_execution_t first;
-    ft_execution_t now;
+    ft_execution_t executions[FT_APART_EXECUTIONS];
+    unsigned       num;
     uint8_t        chunks[FT_APART_CHUNKS];
-    unsigned       again;
 } ft_apart_put_t;
 
 static struct {
     const ft_plan_t *plan;
     ft_verdict_t    *verdict;
-    ft_lane_t       lanes[FT_APART_LANES];
-    unsigned        num_lanes;
     ft_apart_put_t  puts[FT_MAX_OPS];
 } ft_apart;
 
@@ -74,88 +66,21 @@ static void ft_apart_error(unsigned *count, const char *format, ...)
     }
 }
 
-static int32_t ft_psn_diff(uint32_t a, uint32_t b)
-{
-    return (int32_t)((a - b) << 8) >> 8;
-}
-
-static ft_lane_t *ft_apart_lane(uint32_t qpn)
-{
-    unsigned i;
-
-    for (i = 0; i < ft_apart.num_lanes; ++i) {
-        if (ft_apart.lanes[i].qpn == qpn) {
-            return &ft_apart.lanes[i];
-        }
-    }
-
-    if (i == FT_APART_LANES) {
-        return NULL;
-    }
-
-    ++ft_apart.num_lanes;
-    ft_apart.lanes[i].qpn = qpn;
-    return &ft_apart.lanes[i];
-}
-
-/* Take packets that came early, as the responder does */
-static void ft_apart_absorb(ft_lane_t *lane)
-{
-    unsigned i = 0;
-
-    while (i < lane->num_early) {
-        if (ft_psn_diff(lane->early[i], lane->next_psn) > 0) {
-            ++i;
-            continue;
-        }
-
-        if (lane->early[i] == lane->next_psn) {
-            lane->next_psn = (lane->next_psn + 1) & FT_PSN_MASK;
-        }
-
-        lane->early[i] = lane->early[--lane->num_early];
-        i              = 0;
-    }
-}
-
-void ft_apart_packet(const ft_entry_t *entry)
-{
-    ft_lane_t *lane = ft_apart_lane(entry->src_qpn);
-
-    if ((lane == NULL) || entry->is_quirk || entry->duplicate) {
-        return;
-    }
-
-    if (!entry->is_early) {
-        lane->is_known = 1;
-        lane->next_psn = (entry->psn + 1) & FT_PSN_MASK;
-    } else if (lane->num_early < FT_APART_EARLY) {
-        lane->early[lane->num_early++] = entry->psn;
-    }
-
-    if (lane->is_known) {
-        ft_apart_absorb(lane);
-    }
-}
-
-void ft_apart_begin(const ft_plan_t *plan, ft_verdict_t *verdict)
+void ft_apart_begin(const ft_plan_t *plan, const char *trace, ft_verdict_t *verdict)
 {
     memset(&ft_apart, 0, sizeof(ft_apart));
     ft_apart.plan    = plan;
     ft_apart.verdict = verdict;
+    ft_lanes_learn(trace, 0);
 }
 
-/* Whether the responder has certainly accepted it: all packets before it came too */
 static int ft_apart_is_accepted(const ft_execution_t *execution)
 {
-    const ft_lane_t *lane = ft_apart_lane(execution->qpn);
-
     return !execution->is_early ||
-           ((lane != NULL) && lane->is_known &&
-            (ft_psn_diff(execution->psn, lane->next_psn) < 0));
+           ft_lane_has_accepted(execution->lane, execution->psn);
 }
 
-/* @return Whether all of the put has arrived on this queue pair. */
+/* @return Whether all of the put has arrived by this request. */
 static int ft_apart_add(ft_apart_put_t *put, uint32_t start, uint32_t length,
                         uint32_t total)
 {
@@ -175,14 +100,22 @@ static int ft_apart_add(ft_apart_put_t *put, uint32_t start, uint32_t length,
     return 1;
 }
 
-static void ft_apart_judge_order(int index, const ft_entry_t *entry)
+/* @return The last one, or NULL. */
+static ft_execution_t *ft_apart_last(ft_apart_put_t *put)
+{
+    return (put->num == 0) ? NULL : &put->executions[put->num - 1];
+}
+
+static void ft_apart_judge_order(int index, const ft_entry_t *entry,
+                                 const ft_lane_t *lane)
 {
     const ft_execution_t *later;
     unsigned i;
 
     for (i = index + 1; i < ft_apart.plan->num; ++i) {
-        later = &ft_apart.puts[i].now;
-        if (later->is_whole && (later->qpn != entry->src_qpn) && !later->is_early) {
+        later = ft_apart_last(&ft_apart.puts[i]);
+        if ((later != NULL) && later->is_whole && (later->lane != lane) &&
+            !later->is_early) {
             ft_apart_error(&ft_apart.verdict->errors, "put %d was executed after %u"
                            " (entry %" PRIu64 ")", index, i, entry->seq);
             return;
@@ -190,23 +123,57 @@ static void ft_apart_judge_order(int index, const ft_entry_t *entry)
     }
 }
 
-void ft_apart_write(int index, uint32_t start, const ft_entry_t *entry)
+/* A part of what has ended */
+static int ft_apart_is_late(const ft_execution_t *last, const ft_entry_t *entry)
 {
-    ft_apart_put_t *put = &ft_apart.puts[index];
-    ft_execution_t *now = &put->now;
+    return (last->qp_id == entry->qp_id) &&
+           ((entry->request < last->request) ||
+            ((entry->request == last->request) && last->is_whole));
+}
 
-    if (now->qpn != entry->src_qpn) {
-        if (put->first.is_whole) {
-            ++put->again;
+/* @return The execution to which the entry belongs, or NULL after an error. */
+static ft_execution_t *ft_apart_execution(int index, const ft_entry_t *entry)
+{
+    ft_apart_put_t *put  = &ft_apart.puts[index];
+    ft_execution_t *last = ft_apart_last(put);
+
+    if (last != NULL) {
+        if (ft_apart_is_late(last, entry)) {
+            ft_apart_error(&ft_apart.verdict->errors, "a part of put %d was written"
+                           " after it (entry %" PRIu64 ")", index, entry->seq);
+            return NULL;
         }
 
-        memset(now, 0, sizeof(*now));
-        memset(put->chunks, 0, sizeof(put->chunks));
-        now->qpn = entry->src_qpn;
-        now->psn = entry->psn;
-    } else if (now->is_whole) {
-        ft_apart_error(&ft_apart.verdict->errors, "a part of put %d was written after"
-                       " it (entry %" PRIu64 ")", index, entry->seq);
+        if ((last->qp_id == entry->qp_id) && (last->request == entry->request)) {
+            return last;
+        }
+
+        /* A request that was cut is no execution */
+        put->num -= !last->is_whole;
+    }
+
+    if (put->num == FT_APART_EXECUTIONS) {
+        ft_apart_error(&ft_apart.verdict->again, "put %d was executed %u times",
+                       index, put->num + 1);
+        return NULL;
+    }
+
+    last = &put->executions[put->num++];
+    memset(last, 0, sizeof(*last));
+    memset(put->chunks, 0, sizeof(put->chunks));
+    last->lane    = ft_lanes_find(entry);
+    last->qp_id   = entry->qp_id;
+    last->request = entry->request;
+    last->psn     = entry->psn;
+    return last;
+}
+
+void ft_apart_write(int index, uint32_t start, const ft_entry_t *entry)
+{
+    ft_execution_t *now = ft_apart_execution(index, entry);
+    ft_apart_put_t *put = &ft_apart.puts[index];
+
+    if (now == NULL) {
         return;
     }
 
@@ -220,34 +187,45 @@ void ft_apart_write(int index, uint32_t start, const ft_entry_t *entry)
     }
 
     now->is_whole = 1;
-    ft_apart_judge_order(index, entry);
-    if (!put->first.is_whole) {
-        put->first = *now;
-        ++ft_apart.verdict->executed;
+    ft_apart_judge_order(index, entry, now->lane);
+    ft_apart.verdict->executed += (put->num == 1);
+}
+
+/* Each execution but the last must have been in vain */
+static void ft_apart_judge_again(unsigned index)
+{
+    const ft_apart_put_t *put = &ft_apart.puts[index];
+    unsigned i;
+
+    for (i = 0; i + 1 < put->num; ++i) {
+        if (ft_apart_is_accepted(&put->executions[i])) {
+            ft_apart_error(&ft_apart.verdict->again, "put %u was executed %u times",
+                           index, put->num);
+            return;
+        }
     }
 }
 
 void ft_apart_end(void)
 {
     const ft_plan_t *plan = ft_apart.plan;
-    const ft_apart_put_t *put;
+    const ft_execution_t *last;
     unsigned i;
 
     for (i = 0; i < plan->num; ++i) {
-        put = &ft_apart.puts[i];
         if (!(ft_kinds[plan->ops[i].kind].flags & FT_KIND_WRITES)) {
             continue;
         }
 
-        if (!put->now.is_whole) {
+        last = ft_apart_last(&ft_apart.puts[i]);
+        if ((last == NULL) || !last->is_whole) {
             ft_apart_error(&ft_apart.verdict->errors, "put %u was %s", i,
-                           put->first.is_whole ? "written again in part" :
+                           (ft_apart.puts[i].num > 1) ? "written again in part" :
                            "never executed");
         }
 
-        if ((put->again > 0) && ft_apart_is_accepted(&put->first)) {
-            ft_apart_error(&ft_apart.verdict->again, "put %u was executed %u times", i,
-                           put->again + 1);
-        }
+        ft_apart_judge_again(i);
     }
+
+    ft_lanes_forget();
 }

@@ -9,10 +9,8 @@
 #include "ft_judge.h"
 #include "ft_trace.h"
 
-void ft_apart_begin(const ft_plan_t *plan, ft_verdict_t *verdict);
-
-/** Any entry of the server's host, also of no put. */
-void ft_apart_packet(const ft_entry_t *entry);
+/** @param [in] trace  All entries; it is not modified. */
+void ft_apart_begin(const ft_plan_t *plan, const char *trace, ft_verdict_t *verdict);
 
 /** A put, or a part of it from its byte @a start on. */
 void ft_apart_write(int index, uint32_t start, const ft_entry_t *entry);

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #define FT_MAX_RULES   24    /* Then they are cleared */
+#define FT_FIRST_KILL  4     /* The first NIC dies in one of the first faults ... */
+#define FT_OTHER_KILLS 40    /* ... and others in one of so many */
 
 void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
                    uint64_t seed)
@@ -19,12 +21,14 @@ void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
     storm->broken     = storm->num_rules = 0;
     storm->faults     = storm->fired = 0;
     storm->kills      = 0;
+    storm->kill_in    = 0;
     storm->dead       = 0;
 }
 
 void ft_storm_set_kills(ft_storm_t *storm, unsigned clients)
 {
     storm->kills   = 1;
+    storm->kill_in = 1 + ft_random(&storm->random, FT_FIRST_KILL);
     storm->clients = clients;
     storm->doomed  = ft_random(&storm->random, storm->driver->fabric.links);
 }
@@ -97,6 +101,16 @@ static void ft_storm_kill(ft_storm_t *storm, unsigned host)
     ++storm->faults;
 }
 
+/* Whether a NIC dies now */
+static int ft_storm_draw_kill(ft_storm_t *storm)
+{
+    if (storm->kill_in > 0) {
+        return --storm->kill_in == 0;
+    }
+
+    return ft_random(&storm->random, FT_OTHER_KILLS) == 0;
+}
+
 /* One fault, of a random kind at a random place */
 static void ft_storm_fault(ft_storm_t *storm)
 {
@@ -111,7 +125,7 @@ static void ft_storm_fault(ft_storm_t *storm)
     unsigned number           = 1 + ft_random(&storm->random, 8);
     char action[64];
 
-    if (storm->kills && (ft_random(&storm->random, 40) == 0) &&
+    if (storm->kills && ft_storm_draw_kill(storm) &&
         !(storm->dead & (1u << host))) {
         ft_storm_kill(storm, host);
         return;
@@ -160,6 +174,11 @@ void ft_storm_blow(ft_storm_t *storm)
         ft_storm_end(storm);
         usleep(1000 * ft_random(&storm->random, 100));
     }
+}
+
+int ft_storm_owes_kill(const ft_storm_t *storm)
+{
+    return storm->kills && (storm->dead == 0);
 }
 
 void ft_storm_end(ft_storm_t *storm)

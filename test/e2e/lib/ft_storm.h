@@ -16,6 +16,7 @@ typedef struct {
     uint64_t    random;
     unsigned    broken;      /* Hosts whose links are to be brought up */
     int         kills;       /* NICs die, too */
+    unsigned    kill_in;     /* The first one dies in this number of faults; 0: it has */
     unsigned    clients;     /* Hosts from this one on post operations */
     unsigned    doomed;      /* NICs of this link die */
     unsigned    dead;        /* Hosts whose NIC of this link has died */
@@ -28,8 +29,9 @@ typedef struct {
 void ft_storm_init(ft_storm_t *storm, ft_driver_t *driver, unsigned first_host,
                    uint64_t seed);
 
-/** Also kill NICs, of one link that the seed chooses. They stay dead for the processes
- *  that use them. Call it after ft_driver_up().
+/** Also kill NICs, of one link that the seed chooses: one among the first faults, and
+ *  perhaps others later. They stay dead for the processes that use them. Call it after
+ *  ft_driver_up().
  *  @param [in] clients  First host that posts operations. */
 void ft_storm_set_kills(ft_storm_t *storm, unsigned clients);
 
@@ -40,6 +42,9 @@ void ft_storm_link(ft_storm_t *storm, unsigned host, unsigned link,
 /** Inject some faults at short intervals, then mostly none for a while. Call it
  *  repeatedly. */
 void ft_storm_blow(ft_storm_t *storm);
+
+/** @return Whether the storm must continue, because no NIC has died yet. */
+int ft_storm_owes_kill(const ft_storm_t *storm);
 
 /** Undo all faults. */
 void ft_storm_end(ft_storm_t *storm);

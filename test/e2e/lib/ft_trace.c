@@ -6,7 +6,9 @@
 #include "ft_trace.h"
 #include "ft_child.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,6 +24,17 @@ static uint64_t ft_json_number(const json_t *object, const char *key)
 
     return json_is_string(value) ?
            strtoull(json_string_value(value), NULL, 0) : json_is_true(value);
+}
+
+/* "QP.REQUEST" */
+static void ft_trace_id(const json_t *root, ft_entry_t *entry)
+{
+    const char *id = json_string_value(json_object_get(root, "id"));
+
+    entry->qp_id   = entry->request = 0;
+    if (id != NULL) {
+        sscanf(id, "%" SCNu64 ".%" SCNu64, &entry->qp_id, &entry->request);
+    }
 }
 
 int ft_trace_next(char **text_p, ft_entry_t *entry)
@@ -46,6 +59,7 @@ int ft_trace_next(char **text_p, ft_entry_t *entry)
     entry->link      = ft_json_number(root, "link");
     entry->src_host  = ft_json_number(root, "src_host");
     entry->src_qpn   = ft_json_number(root, "src_qpn");
+    ft_trace_id(root, entry);
     entry->psn       = ft_json_number(root, "psn");
     entry->addr      = ft_json_number(root, "addr");
     entry->length    = ft_json_number(root, "length");

@@ -14,6 +14,8 @@ typedef struct {
     unsigned link;
     unsigned src_host;
     uint32_t src_qpn;
+    uint64_t qp_id;       /* Of the requester's queue pair, unique in the fabric */
+    uint64_t request;     /* Number, unique for this queue pair; grows also at a reset */
     uint32_t psn;         /* Of its last packet */
     uint64_t addr;
     uint64_t length;

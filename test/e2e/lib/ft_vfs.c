@@ -55,3 +55,19 @@ uint64_t ft_vfs_sum(const char *name)
     ft_vfs_read("/uct", ft_vfs_add, &sum);
     return sum.sum;
 }
+
+static void ft_vfs_add_rc(const char *path, const char *text, void *arg)
+{
+    if (strstr(path, "/vqp/") && strstr(path, "/lane") &&
+        !strncmp(text, "rc ", 3) && !strstr(text, "none")) {
+        ++*(unsigned*)arg;
+    }
+}
+
+unsigned ft_vfs_count_rc(void)
+{
+    unsigned count = 0;
+
+    ft_vfs_read("/uct", ft_vfs_add_rc, &count);
+    return count;
+}

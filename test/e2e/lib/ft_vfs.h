@@ -16,4 +16,7 @@ void ft_vfs_read(const char *path, ft_vfs_func_t func, void *arg);
 /** @return The sum of all numbers in files of rc_varuna's endpoints of this name. */
 uint64_t ft_vfs_sum(const char *name);
 
+/** @return How many of rc_varuna's endpoints in this process use RC. */
+unsigned ft_vfs_count_rc(void);
+
 #endif

@@ -18,31 +18,21 @@
 
 #define FT_TIMEOUT 60
 
-static void ft_count_rc(const char *path, const char *text, void *arg)
-{
-    if (strstr(path, "/vqp/") && strstr(path, "/lane") &&
-        !strncmp(text, "rc ", 3) && !strstr(text, "none")) {
-        ++*(unsigned*)arg;
-    }
-}
-
 /* Then the server has a queue pair for it */
 static void ft_use(ft_uct_t *uct, uct_ep_h ep, uint64_t address, uct_rkey_t rkey)
 {
     time_t end    = time(NULL) + FT_TIMEOUT;
     uint64_t word = 1;
-    unsigned rc   = 0;
     ucs_status_t status;
 
-    while (rc == 0) {
+    do {
         status = uct_ep_put_short(ep, &word, sizeof(word), address, rkey);
         uct_worker_progress(uct->worker);
         if (((status != UCS_OK) && (status != UCS_ERR_NO_RESOURCE)) ||
             (time(NULL) > end)) {
             ft_die("not on RC: %s", ucs_status_string(status));
         }
-        ft_vfs_read("/uct", ft_count_rc, &rc);
-    }
+    } while (ft_vfs_count_rc() == 0);
 
     while (uct_ep_flush(ep, 0, NULL) != UCS_OK) {
         uct_worker_progress(uct->worker);

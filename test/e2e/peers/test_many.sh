@@ -141,8 +141,10 @@ on_rc() {
 switch_of() {
     local before after i
 
-    # No repetitions and no pings, so that messages can be counted
+    # No repetitions, no pings and no questions of the hang check, so that messages can be
+    # counted
     export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_HANG_TIMEOUT=inf
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     names=()
     fabric_up --hosts 3

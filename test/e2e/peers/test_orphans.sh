@@ -17,7 +17,8 @@ export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
 # start_client N: starts a client that posts one put for each line of the pipe steps.N
 start_client() {
     mkfifo "steps.$1"
-    timeout 200 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_load" steps \
+    UCX_LOG_LEVEL=${level:-info} \
+        timeout 200 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_load" steps \
         <"steps.$1" >"client.$1.log" 2>&1 9>&- &
     client=$!
 }
@@ -75,14 +76,15 @@ test_stopped_client_keeps_its_target() {
 
 # The client posts nothing while it is cut off, so it does not know
 test_cut_off_client_is_told() {
-    local status=0
+    local status=0 level=debug
     fabric_up
     load_server_start server 65536
     start_client 0
     exec 8>steps.0
     load_server_address >&8
     await 60 client.0.log '^ft: step 1'
-    sleep 1 # Until RC is connected
+    # RC is connected; without DC, it is the first lane
+    await 60 client.0.log 'planned swap from .* to rc on|opening -> backlog .rc '
     link 1:0 silent
     link 1:1 silent
     await_counter given_up 1

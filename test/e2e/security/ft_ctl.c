@@ -25,6 +25,14 @@ static const ft_uct_option_t ft_ctl_options[] = {
     {NULL, NULL}
 };
 
+/* A peer's data lane has flow control: after some hundred messages it asks ours for a
+ * grant, and an interface without flow control asserts that nobody does */
+static const ft_uct_option_t ft_ctl_data_options[] = {
+    {"RC_TM_ENABLE", "n"},
+    {"IB_SEG_SIZE",  "8256"},
+    {NULL, NULL}
+};
+
 
 /* --- Interfaces --- */
 
@@ -61,29 +69,51 @@ static void ft_ctl_ep_failed(ft_uct_t *uct, uct_ep_h ep)
     }
 }
 
-static void ft_ctl_open_link(ft_ctl_t *ctl, ft_ctl_link_t *link)
+/* Of the control or of the data lane. @return 0, or -1 if there is no such device. */
+static int ft_ctl_open_iface(ft_ctl_link_t *link, ft_uct_t *uct,
+                             const ft_uct_option_t *options, uint8_t *addr)
 {
-    uct_iface_h iface = link->uct.iface;
+    char name[32];
 
-    link->ctl           = ctl;
-    link->uct.ep_failed = ft_ctl_ep_failed;
-    if ((link->uct.attr.device_addr_len > sizeof(link->device)) ||
-        (link->uct.attr.iface_addr_len > sizeof(link->addr)) ||
-        (uct_iface_get_device_address(iface, (void*)link->device) != UCS_OK) ||
-        (uct_iface_get_address(iface, (void*)link->addr) != UCS_OK) ||
-        (uct_iface_set_am_handler(iface, UCT_VARUNA_AM_ID_CTL, ft_ctl_am, link,
+    snprintf(name, sizeof(name), "mlx5_%u:1", link->index);
+    if (ft_uct_open_device(uct, "dc_mlx5", name, options) != 0) {
+        return -1;
+    }
+
+    if ((uct->attr.device_addr_len > sizeof(link->device)) ||
+        (uct->attr.iface_addr_len > sizeof(link->addr)) ||
+        (uct_iface_get_device_address(uct->iface, (void*)link->device) != UCS_OK) ||
+        (uct_iface_get_address(uct->iface, (void*)addr) != UCS_OK) ||
+        (uct_iface_set_am_handler(uct->iface, UCT_VARUNA_AM_ID_CTL, ft_ctl_am, link,
                                   0) != UCS_OK) ||
-        (uct_iface_set_am_handler(iface, UCT_VARUNA_AM_ID_DATA, ft_ctl_data_am,
+        (uct_iface_set_am_handler(uct->iface, UCT_VARUNA_AM_ID_DATA, ft_ctl_data_am,
                                   link, 0) != UCS_OK)) {
         ft_die("link %u is not usable", link->index);
     }
+
+    return 0;
+}
+
+static int ft_ctl_open_link(ft_ctl_t *ctl, ft_ctl_link_t *link, unsigned index)
+{
+    link->ctl   = ctl;
+    link->index = index;
+    if (ft_ctl_open_iface(link, &link->uct, ft_ctl_options, link->addr) != 0) {
+        return -1;
+    }
+
+    link->uct.ep_failed = ft_ctl_ep_failed;
+    if ((ft_ctl_open_iface(link, &link->data_uct, ft_ctl_data_options,
+                           link->data_addr) != 0) ||
+        (link->data_uct.attr.iface_addr_len != link->uct.attr.iface_addr_len)) {
+        ft_die("link %u has no data lane", index);
+    }
+
+    return 0;
 }
 
 void ft_ctl_open(ft_ctl_t *ctl, ft_ctl_received_func_t func, void *arg)
 {
-    ft_ctl_link_t *link;
-    char name[32];
-
     memset(ctl, 0, sizeof(*ctl));
     ctl->func = func;
     ctl->arg  = arg;
@@ -92,14 +122,10 @@ void ft_ctl_open(ft_ctl_t *ctl, ft_ctl_received_func_t func, void *arg)
         ft_die("getrandom");
     }
 
-    for (; ctl->num_links < UCT_VARUNA_MAX_LINKS; ++ctl->num_links) {
-        link        = &ctl->links[ctl->num_links];
-        link->index = ctl->num_links;
-        snprintf(name, sizeof(name), "mlx5_%u:1", link->index);
-        if (ft_uct_open_device(&link->uct, "dc_mlx5", name, ft_ctl_options) != 0) {
-            break;
-        }
-        ft_ctl_open_link(ctl, link);
+    while ((ctl->num_links < UCT_VARUNA_MAX_LINKS) &&
+           (ft_ctl_open_link(ctl, &ctl->links[ctl->num_links], ctl->num_links) ==
+            0)) {
+        ++ctl->num_links;
     }
 
     if (ctl->num_links == 0) {
@@ -121,6 +147,7 @@ void ft_ctl_close(ft_ctl_t *ctl, ft_ctl_peer_t *peers, unsigned num_peers)
 
     for (link = 0; link < ctl->num_links; ++link) {
         ft_uct_close(&ctl->links[link].uct);
+        ft_uct_close(&ctl->links[link].data_uct);
     }
 }
 
@@ -131,6 +158,7 @@ unsigned ft_ctl_progress(ft_ctl_t *ctl)
 
     for (i = 0; i < ctl->num_links; ++i) {
         count += uct_worker_progress(ctl->links[i].uct.worker);
+        count += uct_worker_progress(ctl->links[i].data_uct.worker);
     }
 
     return count;
@@ -212,7 +240,7 @@ size_t ft_ctl_pack_address(const ft_ctl_t *ctl, void *buffer)
         memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device,
                entry.device_len);
         length          += entry.device_len;
-        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->addr, entry.dc_len);
+        memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->data_addr, entry.dc_len);
         length          += entry.dc_len;
         memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->addr, entry.ctl_len);
         length          += entry.ctl_len;

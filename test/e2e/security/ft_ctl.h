@@ -3,7 +3,8 @@
  *
  * An imitation of rc_varuna's control plane with only UCX: plain dc_mlx5 interfaces,
  * one for each link. It sends valid and invalid messages, built from varuna_wire.h, and
- * receives the answers. Whole messages: ft_ctl_msg.h.
+ * receives the answers. Whole messages: ft_ctl_msg.h. A second interface of each link is
+ * the data lane that it announces: it receives messages, and nothing is sent from it.
  *
  *     ft_ctl_open(&ctl, func, arg);
  *     ft_ctl_meet(&peer, &address);               from "ft: address"
@@ -43,7 +44,9 @@ typedef struct {
     unsigned index;                            /* Also the NIC index */
     ft_uct_t uct;
     uint8_t  device[UCT_VARUNA_DEVICE_ADDR_MAX];
-    uint8_t  addr[UCT_VARUNA_CTL_ADDR_MAX];    /* Of control and data lane */
+    uint8_t  addr[UCT_VARUNA_CTL_ADDR_MAX];    /* Of the control lane */
+    ft_uct_t data_uct;                         /* A data lane; device as above */
+    uint8_t  data_addr[UCT_VARUNA_CTL_ADDR_MAX];
 } ft_ctl_link_t;
 
 struct ft_ctl {

@@ -10,6 +10,7 @@
  *     ft_standby sleeping  the receiver sleeps until its descriptor is readable
  */
 #include "ft_uct.h"
+#include "ft_vfs.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@
 #define FT_AM_ID     3
 #define FT_ROUNDS    40
 #define FT_IDLE      333    /* Calls without a message, no multiple of a period */
-#define FT_CONNECT   400    /* Calls in which the sender connects */
+#define FT_CONNECT   30000  /* Most calls in which the sender connects RC */
+#define FT_QUIET     100    /* Then: calls in which the last lane becomes quiet */
 #define FT_PAUSE_US  2000
 
 /* Two links have four lanes, and a lane without traffic is polled in every eighth
@@ -63,6 +65,13 @@ static void ft_send(void)
     }
 }
 
+static void ft_pause(void)
+{
+    uct_worker_progress(ft.sender.worker);
+    uct_worker_progress(ft.receiver.worker);
+    usleep(FT_PAUSE_US);
+}
+
 static void ft_open(void)
 {
     static char memory[4096];
@@ -78,10 +87,16 @@ static void ft_open(void)
     ft_uct_own_address(&ft.receiver, ft.memh, memory, &ft.address);
     ft.ep = ft_uct_connect(&ft.sender, &ft.address);
     ft_send();
-    for (i = 0; i < FT_CONNECT; ++i) {
-        uct_worker_progress(ft.sender.worker);
-        uct_worker_progress(ft.receiver.worker);
-        usleep(FT_PAUSE_US);
+    for (i = 0; (i < FT_CONNECT) && (ft_vfs_count_rc() == 0); ++i) {
+        ft_pause();
+    }
+
+    if (i == FT_CONNECT) {
+        ft_die("the sender does not get RC");
+    }
+
+    for (i = 0; i < FT_QUIET; ++i) {
+        ft_pause();
     }
 
     if (ft.received != 1) {

@@ -82,6 +82,34 @@ test_receive_queue_is_short() {
         fail "the completion queue overran"
 }
 
+# A link is cut between two packets of a message, for whose rest the receiver holds a buffer.
+# Once its queue pair is stopped, the buffer is used again: the messages that follow, of this
+# and of other endpoints, find more than the queue has.
+test_receive_buffer_of_half_a_message() {
+    local i
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_RETURN_DELAY=0
+    fabric_up --mtu 256
+    jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=64
+    wait_for_rc
+    fault packet host=1 link=0 type=rc op=send size=200- nth=2 silent=1:0
+    ask client "run 1 am_zcopy 0"
+    faults_fired
+    check grep -q 'switched .*from=mlx5_0:1' client.log
+    link 1:0 up
+    for ((i = 2; i < 100; ++i)); do
+        ! grep -q 'planned swap from .* to rc on mlx5_0:1' <(sed '1,/rc_varuna: switched/d' client.log) || break
+        ask client "run $i put_short 0"
+        sleep 0.1
+    done
+    for ((; i < 110; ++i)); do
+        ask client "run $i am_flood 0"
+    done
+    jobs_stop
+    fabric_down
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 1 ] ||
+        fail "buffers were lost: $(grep 'rc_varuna: switched' client.log)"
+}
+
 # The requester's application computes for ten times the timeout while its requests are
 # unfinished. They may be complete, because it has not polled.
 test_we_compute() {

@@ -78,21 +78,22 @@ test_lifetime_is_unknown() {
     fabric_down
 }
 
-# Operations in flight on DC are repeated after the lifetime, and not much later
+# Operations in flight on DC are repeated after the lifetime, and not much later: on a busy
+# machine, in the shortest of three times
 test_lifetime_is_waited_for() {
-    local timeout time
+    local timeout time='' short
     export UCX_RC_VARUNA_PACKET_LIFETIME=auto UCX_RC_VARUNA_RETURN_DELAY=inf
-    for timeout in 10 18; do
+    for timeout in 10 10 10 18; do
+        [ $timeout -ne 10 ] || [ "${time:-1000000}" -ge 1000000 ] || continue
         fabric_up --links 3 --subnet-timeout $timeout
         time=$(time_from_dc)
         echo "# subnet timeout $timeout: $time us"
-        case $timeout in
-        10) [ "$time" -lt 1000000 ] || fail "it took $time us" ;;
-        18) [ "$time" -ge 1073741 ] || fail "it took $time us" ;;
-        esac
         fabric_down
         rm server.* client.*
+        [ $timeout -ne 10 ] || short=$time
     done
+    [ "$short" -lt 1000000 ] || fail "it took $short us"
+    [ "$time" -ge 1073741 ] || fail "it took $time us"
 }
 
 # order_of PORT PATTERN FILE: checks that the log reports the order of its packets, once

@@ -250,14 +250,15 @@ static unsigned ft_sweep_may_be_covered(const ft_sweep_t *sweep)
 }
 
 /* Only what rc_varuna calls ambiguous may have been executed twice, and nothing is
- * ambiguous when RC fails, if its PSN can be queried. (The lane that takes over may fail too, even without a
- * second fault: its link may still be held down since the last run.) */
+ * ambiguous when RC fails, if its PSN can be queried and its packets stay in order. (The
+ * lane that takes over may fail too, even without a second fault: its link may still be
+ * held down since the last run.) */
 static void ft_sweep_judge(ft_sweep_t *sweep, const char *name,
                            const ft_point_t *point, ft_verdict_t *verdict)
 {
     int on_rc   = (point->phase == FT_PHASE_RC) && (point->second == NULL) &&
                   !(point->fault->flags & (FT_SPREADS | FT_NO_PSN)) &&
-                  !ft_quirk_has_no_psn();
+                  !ft_quirk_has_no_psn() && !ft_quirk_has_no_order();
     char *trace = ft_fabric_trace(&sweep->driver.fabric, sweep->seq, "");
     ft_plan_t plan;
 

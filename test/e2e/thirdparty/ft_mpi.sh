@@ -20,6 +20,7 @@ mpi=(--oversubscribe --mca pml ucx --mca osc ucx --mca spml ucx --mca atomic ucx
      --mca btl self --mca mpi_yield_when_idle 1)
 
 mpirun=mpirun
+mpi_wrapper=() # A command that runs the program that is appended to it
 
 # launch HOSTS RANKS PROGRAM ARGUMENT...: runs RANKS ranks on each host; the output is
 # in job.log. Each host is an application context of mpirun, and -x sets a variable in
@@ -30,7 +31,7 @@ launch() {
     for ((host = 0; host < hosts; ++host)); do
         [ $host -eq 0 ] || args+=(:)
         args+=(-np "$ranks" -x SHMEM_SYMMETRIC_SIZE=8M
-               "$emu" exec -n "$fabric" $host -- "$run" "$@")
+               "$emu" exec -n "$fabric" $host -- "$run" "${mpi_wrapper[@]}" "$@")
     done
     timeout "${mpi_timeout:-120}" "$mpirun" "${mpi[@]}" "${args[@]}" \
         >job.log 2>&1 </dev/null

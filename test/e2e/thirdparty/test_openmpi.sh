@@ -4,9 +4,10 @@
 #
 # Debian's Open MPI and its OpenSHMEM over rc_varuna, two ranks on two hosts of an
 # emulated fabric, and eight on four: programs with checked messages, collectives,
-# windows, puts, gets, atomics, waits and locks (test/e2e/thirdparty/mpi), without
-# faults and with links that fail meanwhile. RC_VARUNA_LONG=1 adds runs with each of
-# these alone, so that all cuts hit it, and with three and four ranks.
+# windows with locks, fences and posts, puts, gets, atomics, waits and locks
+# (test/e2e/thirdparty/mpi), without faults and with links that fail meanwhile.
+# RC_VARUNA_LONG=1 adds runs with each of these alone, so that all cuts hit it, and with
+# three and four ranks.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
@@ -15,7 +16,7 @@
 # host; it must find no error
 the_job() {
     local compiler=mpicc count=$(($2 * $3))
-    [ "$1" = mpi_check ] || compiler=oshcc
+    [[ $1 == mpi_* ]] || compiler=oshcc
     check $compiler -O2 -Wall -Wextra -Werror -Wno-deprecated-declarations \
         -o "$1" "$top/test/e2e/thirdparty/mpi/$1.c"
     launch "$2" "$3" "$PWD/$1" "${@:4}" ||
@@ -87,6 +88,20 @@ test_mpi_left_alone() {
 
 test_mpi_while_links_fail() {
     links_fail mpi_check 4 2 6 all
+}
+
+test_mpi_windows_left_alone() {
+    left_alone mpi_sync_check
+}
+
+# Without progress_all.c the job may wait for ever, as Open MPI does not progress the worker
+# whose message is lost
+test_mpi_windows_while_links_fail() {
+    check gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o progress_all.so \
+        "$top/test/e2e/thirdparty/mpi/progress_all.c" -ldl
+    # shellcheck disable=SC2016 # $0 and $@ are the shell's
+    mpi_wrapper=(sh -c 'LD_PRELOAD="$0:${LD_PRELOAD:-}" exec "$@"' "$PWD/progress_all.so")
+    links_fail mpi_sync_check 2 1 6 all
 }
 
 test_shmem_left_alone() {

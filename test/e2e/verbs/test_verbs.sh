@@ -182,6 +182,48 @@ test_standby() {
     fabric_down
 }
 
+# judge_no_route ARGUMENT...: the judge of a job in which there was no route
+judge_no_route() {
+    check "$emu" quirk -n "$fabric" list >quirks
+    grep -q 'quirk .*no-route.*acted [1-9]' quirks || fail "there was a route: $(cat quirks)"
+    "$RCV_BUILD/src/tools/demo/demo_trace_check" "$@"
+}
+
+# A port that is down refuses what it is to send, as soft-RoCE does: not an error of the
+# program's
+test_no_route() {
+    judge=judge_no_route
+    action=down=1:0
+    export RC_VARUNA_QUIRK=no-mlx5dv,no-route
+    each packet host=1 link=0 type=rc op=write
+}
+
+# ... and the datagrams of the bus: its queue pair works again when the port does, so that
+# traffic returns
+test_no_route_for_the_bus() {
+    local server client
+    export RC_VARUNA_QUIRK=no-mlx5dv,no-route
+    fabric_up
+    timeout "$limit" "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
+        -p 0 -P "$PWD/port" -g 30 >server.log 2>&1 &
+    server=$!
+    await 20 port .
+    UCX_LOG_LEVEL=debug timeout "$limit" "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" \
+        "$program" client 127.0.0.1 -p "$(cat port)" -w 1 -g 30 -t 100 -r 500 >client.log 2>&1 &
+    client=$!
+    await 20 client.log 'puts +[1-9]'
+    link 1:0 down
+    await 20 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
+    await 20 client.log 'a control message was not sent: local QP operation error'
+    link 1:0 up
+    await 20 client.log 'planned swap from .* to rc on verbs_0:1'
+    check grep -q 'of a control interface was started again' client.log
+    kill -INT "$(program_of $client)"
+    wait $client || fail "client: $(tail -n 3 client.log)"
+    wait $server || fail "server: $(tail -n 3 server.log)"
+    fabric_down
+}
+
 # Hosts with two NICs of each kind use each with its own lanes
 test_both_kinds() {
     local quirk

@@ -58,14 +58,21 @@ void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
 {
     int is_silent = 0;
     int is_heard  = 0;
+    unsigned held = 0;
     uct_varuna_alive_path_t *path;
     unsigned link, enough;
 
     memset(verdict, 0, sizeof(*verdict));
     verdict->ping = used & reach;
     ucs_for_each_bit(link, reach) {
-        is_heard |= alive->paths[link].heard;
-        uct_varuna_alive_count(&alive->paths[link]);
+        path      = &alive->paths[link];
+        is_heard |= path->heard;
+        if (path->held && !path->heard) {
+            held |= UCS_BIT(link);
+        } else {
+            uct_varuna_alive_count(path);
+        }
+        path->held = 0;
     }
 
     ucs_for_each_bit(link, used & reach) {
@@ -95,6 +102,15 @@ void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
         verdict->became_silent = 1;
         alive->silent          = 1;
     }
+
+    verdict->ping &= ~held;
+}
+
+uint32_t uct_varuna_alive_next(const uct_varuna_alive_t *alive, unsigned link)
+{
+    uint32_t seq = alive->paths[link].seq + 1;
+
+    return (seq == 0) ? 1 : seq;
 }
 
 uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
@@ -106,12 +122,19 @@ uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
         path->since = now;
     }
 
+    if (!path->asked) {
+        path->first_at = now;
+    }
+
     path->asked    = 1;
     path->asked_at = now;
-    if (++path->seq == 0) {
-        path->seq = 1;
-    }
+    path->seq      = uct_varuna_alive_next(alive, link);
     return path->seq;
+}
+
+void uct_varuna_alive_hold(uct_varuna_alive_t *alive, unsigned link)
+{
+    alive->paths[link].held = 1;
 }
 
 void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link)

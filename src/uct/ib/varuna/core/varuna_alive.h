@@ -21,11 +21,14 @@ typedef struct uct_varuna_alive_path {
     ucs_time_t                 since;      /* When the first of them was asked */
     ucs_time_t                 answered_at;/* Read without the lock; 0: never */
     ucs_time_t                 asked_at;   /* When the newest ping was sent */
+    ucs_time_t                 first_at;   /* When the first one of those was that no tick
+                                              has counted yet, if asked */
     ucs_time_t                 proved_at;  /* ... the newest one that was answered
                                               before the next: the path worked
                                               then; 0: never */
     uint8_t                    asked;      /* In this interval */
     uint8_t                    heard;
+    uint8_t                    held;       /* At the next tick */
     uint8_t                    condemned;  /* Dead, and no answer since */
 } uct_varuna_alive_path_t;
 
@@ -58,6 +61,9 @@ void uct_varuna_alive_tick(uct_varuna_alive_t *alive, unsigned reach,
                            unsigned max_misses,
                            uct_varuna_alive_verdict_t *verdict_p);
 
+/** @return the number that the next ping will have. */
+uint32_t uct_varuna_alive_next(const uct_varuna_alive_t *alive, unsigned link);
+
 /** A ping is sent. @return its number. */
 uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
                                ucs_time_t now);
@@ -65,6 +71,10 @@ uint32_t uct_varuna_alive_ping(uct_varuna_alive_t *alive, unsigned link,
 /** The last ping cannot have arrived, or its answer could not be received: it does not
  *  count as missed. */
 void uct_varuna_alive_unask(uct_varuna_alive_t *alive, unsigned link);
+
+/** The first ping of this interval was sent so late that the coming tick is too early for
+ *  its answer: that tick neither counts the path nor has it pinged. */
+void uct_varuna_alive_hold(uct_varuna_alive_t *alive, unsigned link);
 
 /** A path is used again: forget its past. */
 void uct_varuna_alive_reset(uct_varuna_alive_t *alive, unsigned link);

@@ -10,32 +10,7 @@
 #include <ucs/debug/assert.h>
 #include <string.h>
 
-static uint64_t uct_varuna_amo_mask(const uct_varuna_amo_sm_t *sm)
-{
-    return (sm->width == sizeof(uint64_t)) ? UINT64_MAX : UINT32_MAX;
-}
-
-static uint64_t uct_varuna_amo_uid(const uct_varuna_amo_sm_t *sm)
-{
-    return uct_varuna_uid(sm->slot, sm->gen, sm->width);
-}
-
-static int uct_varuna_amo_is_cswap(const uct_varuna_amo_sm_t *sm)
-{
-    return sm->op == UCT_ATOMIC_OP_CSWAP;
-}
-
 /* --- Actions --- */
-
-static void uct_varuna_amo_act(uct_varuna_amo_sm_t *sm,
-                               uct_varuna_amo_state_t state,
-                               uct_varuna_amo_act_type_t type)
-{
-    sm->state     = state;
-    sm->act.type  = type;
-    sm->act.addr  = sm->addr;
-    sm->act.width = sm->width;
-}
 
 static void uct_varuna_amo_act_read(uct_varuna_amo_sm_t *sm,
                                     uct_varuna_amo_state_t state)
@@ -71,53 +46,6 @@ static void uct_varuna_amo_act_body(uct_varuna_amo_sm_t *sm, uint32_t slot)
 static void uct_varuna_amo_sm_end(uct_varuna_amo_sm_t *sm)
 {
     uct_varuna_amo_act(sm, UCT_VARUNA_AMO_FINISHED, UCT_VARUNA_AMO_ACT_NONE);
-}
-
-/* A compare and swap has succeeded if it returns the very compare that its caller
- * passed. That may be a UID, which a GET has shown (rule 8). */
-static void uct_varuna_amo_decide(uct_varuna_amo_sm_t *sm, uint64_t result)
-{
-    sm->result = (uct_varuna_amo_is_cswap(sm) && (result == sm->compare)) ?
-                 sm->user_compare : result;
-    sm->flags |= UCT_VARUNA_AMO_FLAG_DECIDED;
-}
-
-/*
- * Rule 2: the body is written before the CAS, on the same lane (ACT_OCCUPY), and
- * by us alone. Rule 3: the mark is (gen, PENDING) already, since the driver hands
- * a slot out only when that CAS has returned.
- */
-static void uct_varuna_amo_occupy(uct_varuna_amo_sm_t *sm, uint64_t expect,
-                                  uint64_t desired)
-{
-    sm->expect  = expect & uct_varuna_amo_mask(sm);
-    sm->desired = desired & uct_varuna_amo_mask(sm);
-    if (sm->flags & UCT_VARUNA_AMO_FLAG_UIDS) {
-        uct_varuna_amo_act(sm, UCT_VARUNA_AMO_OCCUPY,
-                           (sm->flags & UCT_VARUNA_AMO_FLAG_SLOT) ?
-                           UCT_VARUNA_AMO_ACT_OCCUPY : UCT_VARUNA_AMO_ACT_CAS);
-    } else {
-        uct_varuna_amo_act(sm, UCT_VARUNA_AMO_OCCUPY, UCT_VARUNA_AMO_ACT_CAS);
-    }
-
-    sm->act.slot    = sm->slot;
-    sm->act.compare = sm->expect;
-    sm->act.swap    = (sm->act.type == UCT_VARUNA_AMO_ACT_OCCUPY) ?
-                      uct_varuna_amo_uid(sm) : sm->desired;
-}
-
-/* Off the critical path: the result is known already. The mark's advance
- * directly follows the target's CAS, on the same lane, so that a UID which is still
- * in its target always has its generation's mark. */
-static void uct_varuna_amo_confirm(uct_varuna_amo_sm_t *sm)
-{
-    uct_varuna_amo_act(sm, UCT_VARUNA_AMO_CONFIRM, UCT_VARUNA_AMO_ACT_CONFIRM);
-    sm->act.slot      = sm->slot;
-    sm->act.compare   = uct_varuna_amo_uid(sm);
-    sm->act.swap      = sm->desired;
-    sm->act.mark_from = uct_varuna_mark(sm->gen, UCT_VARUNA_MARK_PENDING);
-    sm->act.mark_to   = uct_varuna_mark(uct_varuna_gen_next(sm->gen),
-                                        UCT_VARUNA_MARK_PENDING);
 }
 
 /* --- Values of the target --- */
@@ -370,7 +298,7 @@ static void uct_varuna_amo_occupied(uct_varuna_amo_sm_t *sm, uint64_t old)
 }
 
 /* The state at the start of each attempt. */
-static void uct_varuna_amo_begin(uct_varuna_amo_sm_t *sm)
+void uct_varuna_amo_sm_begin(uct_varuna_amo_sm_t *sm)
 {
     sm->flags &= ~UCT_VARUNA_AMO_FLAG_CMP_UID;
     if (!uct_varuna_amo_is_cswap(sm) || (sm->compare == sm->value)) {
@@ -453,22 +381,6 @@ void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm)
 
 /* --- Dispatcher --- */
 
-void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
-                             unsigned width, uint64_t addr, uint64_t compare,
-                             uint64_t value, uint32_t num_slots)
-{
-    memset(sm, 0, sizeof(*sm));
-    sm->op           = op;
-    sm->width        = width;
-    sm->addr         = addr;
-    sm->compare      = compare & uct_varuna_amo_mask(sm);
-    sm->user_compare = sm->compare;
-    sm->value        = value & uct_varuna_amo_mask(sm);
-    sm->num_slots    = num_slots;
-    sm->flags        = (num_slots > 0) ? UCT_VARUNA_AMO_FLAG_UIDS : 0;
-    uct_varuna_amo_begin(sm);
-}
-
 /* An operation that never changes anything: it ends with the value that it has read, and its
  * key need not allow atomics. */
 void uct_varuna_amo_sm_start_get(uct_varuna_amo_sm_t *sm, unsigned width,
@@ -489,29 +401,6 @@ void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value)
         (sm->state == UCT_VARUNA_AMO_READ)) {
         uct_varuna_amo_occupy(sm, value, desired);
     }
-}
-
-void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
-                                uint64_t gen)
-{
-    sm->slot   = slot;
-    sm->gen    = gen;
-    sm->flags |= UCT_VARUNA_AMO_FLAG_SLOT;
-    if (sm->state == UCT_VARUNA_AMO_OCCUPY) {
-        uct_varuna_amo_occupy(sm, sm->expect, sm->desired);
-    }
-}
-
-void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
-                            uct_varuna_slot_t *slot)
-{
-    slot->gen_head = sm->gen | ((sm->width == sizeof(uint32_t)) ?
-                                UCT_VARUNA_SLOT_WIDTH32 : 0);
-    slot->addr     = sm->addr;
-    slot->compare  = sm->expect;
-    slot->swap     = sm->desired;
-    slot->unused   = 0;
-    slot->gen_tail = slot->gen_head;
 }
 
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result)
@@ -573,7 +462,7 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
     case UCT_VARUNA_AMO_RENEW:
         if (uct_varuna_amo_is_next(sm, value)) {
             sm->gen = uct_varuna_gen_next(sm->gen);
-            uct_varuna_amo_begin(sm);
+            uct_varuna_amo_sm_begin(sm);
         } else {
             uct_varuna_amo_renew(sm, value);
         }

@@ -108,20 +108,8 @@ typedef struct uct_varuna_amo_sm {
     uct_varuna_amo_act_t       act;        /* What is to be done next */
 } uct_varuna_amo_sm_t;
 
-/**
- * Begin. The first action is in sm->act.
- *
- * @param [in] op         uct_atomic_op_t.
- * @param [in] width      Bytes of the target, 4 or 8.
- * @param [in] addr       Target.
- * @param [in] compare    Of a compare and swap.
- * @param [in] value      Operand; the new value of a swap.
- * @param [in] num_slots  Slots of the responder's arena, 0 if the target never
- *                        holds UIDs.
- */
-void uct_varuna_amo_sm_start(uct_varuna_amo_sm_t *sm, unsigned op,
-                             unsigned width, uint64_t addr, uint64_t compare,
-                             uint64_t value, uint32_t num_slots);
+/** Begin an attempt, which is its first one: for uct_varuna_amo_sm_start(). */
+void uct_varuna_amo_sm_begin(uct_varuna_amo_sm_t *sm);
 
 /** Begin a read of the target that resolves a UID and writes no more than its mark. */
 void uct_varuna_amo_sm_start_get(uct_varuna_amo_sm_t *sm, unsigned width,
@@ -130,14 +118,6 @@ void uct_varuna_amo_sm_start_get(uct_varuna_amo_sm_t *sm, unsigned width,
 /** Before the first action: the target is likely to hold @a value, which spares the
  *  read. */
 void uct_varuna_amo_sm_hint(uct_varuna_amo_sm_t *sm, uint64_t value);
-
-/** Give it a slot whose mark is (gen, PENDING). Before the first OCCUPY. */
-void uct_varuna_amo_sm_set_slot(uct_varuna_amo_sm_t *sm, uint32_t slot,
-                                uint64_t gen);
-
-/** Body to be written by ACT_OCCUPY. */
-void uct_varuna_amo_sm_body(const uct_varuna_amo_sm_t *sm,
-                            uct_varuna_slot_t *slot);
 
 /** The peer's process has executed all of it, exactly once. Not after an OCCUPY. */
 void uct_varuna_amo_sm_executed(uct_varuna_amo_sm_t *sm, uint64_t result);
@@ -160,5 +140,7 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
  * other types are simply executed again.
  */
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm);
+
+#include "varuna_amo_sm.inl"
 
 #endif

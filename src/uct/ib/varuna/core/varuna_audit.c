@@ -14,7 +14,8 @@ void uct_varuna_audit_pack_evidence(const uct_varuna_evidence_t *evidence,
                                     uct_varuna_audit_verdict_t *verdict)
 {
     verdict->flags    |= (evidence->has_psn ? UCT_VARUNA_AUDIT_HAS_PSN : 0) |
-                         (evidence->unordered ? UCT_VARUNA_AUDIT_UNORDERED : 0);
+                         (evidence->unordered ? UCT_VARUNA_AUDIT_UNORDERED : 0) |
+                         (evidence->overtakes ? UCT_VARUNA_AUDIT_OVERTAKES : 0);
     verdict->epsn      = evidence->epsn;
     verdict->acked_psn = evidence->acked_psn;
     verdict->next_psn  = evidence->next_psn;
@@ -28,6 +29,7 @@ void uct_varuna_audit_unpack_evidence(const uct_varuna_audit_verdict_t *verdict,
     evidence->log       = log;
     evidence->has_psn   = !!(verdict->flags & UCT_VARUNA_AUDIT_HAS_PSN);
     evidence->unordered = !!(verdict->flags & UCT_VARUNA_AUDIT_UNORDERED);
+    evidence->overtakes = !!(verdict->flags & UCT_VARUNA_AUDIT_OVERTAKES);
     evidence->epsn      = verdict->epsn;
     evidence->acked_psn = verdict->acked_psn;
     evidence->next_psn  = verdict->next_psn;

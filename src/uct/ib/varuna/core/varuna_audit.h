@@ -57,7 +57,8 @@ enum {
     UCT_VARUNA_AUDIT_FENCED    = UCS_BIT(2), /* The responder's queue pair is at rest */
     UCT_VARUNA_AUDIT_WAITED    = UCS_BIT(3), /* The evidence was read after the longest
                                                 lifetime of a packet */
-    UCT_VARUNA_AUDIT_FAILED    = UCS_BIT(4)  /* The endpoint fails */
+    UCT_VARUNA_AUDIT_FAILED    = UCS_BIT(4), /* The endpoint fails */
+    UCT_VARUNA_AUDIT_OVERTAKES = UCS_BIT(5)
 };
 
 typedef struct uct_varuna_audit_verdict {

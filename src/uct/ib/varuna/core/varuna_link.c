@@ -15,6 +15,15 @@
 static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
               "a link has the number of no link");
 
+const char *uct_varuna_link_cause_names[] = {
+    "port", "heartbeat", "admin", "forced", "address"
+};
+
+UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_link_cause_names) ==
+                         UCT_VARUNA_LINK_NUM_CAUSES);
+UCT_VARUNA_STATIC_ASSERT(UCS_BIT(UCT_VARUNA_LINK_NUM_CAUSES) ==
+                         UCT_VARUNA_LINK_CAUSE_LAST);
+
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max)

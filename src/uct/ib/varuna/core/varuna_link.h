@@ -19,8 +19,13 @@ enum {
     UCT_VARUNA_LINK_CAUSE_HEARTBEAT = 1 << 1, /* No peer answers on it */
     UCT_VARUNA_LINK_CAUSE_ADMIN     = 1 << 2, /* Marked from outside */
     UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3, /* Failover forced from outside */
-    UCT_VARUNA_LINK_CAUSE_ADDRESS   = 1 << 4  /* Its port has another address */
+    UCT_VARUNA_LINK_CAUSE_ADDRESS   = 1 << 4, /* Its port has another address */
+    UCT_VARUNA_LINK_CAUSE_LAST      = 1 << 5
 };
+
+/* Their names, by bit */
+#define UCT_VARUNA_LINK_NUM_CAUSES   5
+extern const char *uct_varuna_link_cause_names[];
 
 typedef struct uct_varuna_link_entry {
     uct_varuna_damp_t          damp;

@@ -133,7 +133,12 @@ uct_varuna_plan_judge_logged(const uct_varuna_plan_op_t *op, int index,
                UCT_VARUNA_VERDICT_LOST_DATA : UCT_VARUNA_VERDICT_EXECUTED;
     }
 
-    if (evidence->has_psn || !*gap_p) {
+    if (evidence->has_psn) {
+        return (evidence->overtakes && (op->kind == UCT_VARUNA_OP_PUT)) ?
+               UCT_VARUNA_VERDICT_AMBIGUOUS : UCT_VARUNA_VERDICT_REPEAT;
+    }
+
+    if (!*gap_p) {
         return UCT_VARUNA_VERDICT_REPEAT;
     }
 

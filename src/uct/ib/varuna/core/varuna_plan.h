@@ -61,6 +61,8 @@ typedef struct uct_varuna_evidence {
     int                        unordered; /* The network may place packets of one
                                              queue pair out of order, so a log entry
                                              proves only itself */
+    int                        overtakes; /* It is known to do that: a write beyond the
+                                             PSN may be in memory */
 } uct_varuna_evidence_t;
 
 /* Evidence which cannot be true. It is to be read again before it counts. */
@@ -94,7 +96,9 @@ typedef struct uct_varuna_plan_result {
  *  - With a PSN, a PUT/ATOMIC is EXECUTED if the PSN is at or past its end_psn, else
  *    REPEAT. If the log contradicts, because there is an entry of a later operation,
  *    or none of one whose log write the PSN is past: LOST_DATA for those in between;
- *    unless the network is unordered, when the PSN alone counts.
+ *    unless the network is unordered, when the PSN alone counts. If packets are known to
+ *    overtake each other, a PUT beyond the PSN is AMBIGUOUS: it may have been placed
+ *    although an earlier packet is missing. An atomic waits for all before it.
  *  - Without a PSN, a PUT/ATOMIC whose log entry is there is EXECUTED; so is every
  *    logged-kind operation before it. The first posted one after those is AMBIGUOUS:
  *    it may have been executed though its log write was not. Later ones: REPEAT. One

@@ -5,7 +5,6 @@
  */
 #include "varuna_slots.h"
 
-#include <ucs/debug/assert.h>
 #include <string.h>
 
 void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
@@ -42,7 +41,7 @@ static int uct_varuna_slots_is_new_half(const uct_varuna_slots_t *slots,
     return (slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0;
 }
 
-uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
+uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, uint64_t *gen_p)
 {
     unsigned i;
 
@@ -61,15 +60,4 @@ uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
     }
 
     return UCT_VARUNA_SLOT_NONE;
-}
-
-void uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot,
-                           uint64_t gen)
-{
-    unsigned i = slot - slots->first;
-
-    ucs_assert((slot >= slots->first) && (i < slots->num) &&
-               !(slots->free_map & UCS_BIT(i)));
-    slots->gens[i]   = gen;
-    slots->free_map |= UCS_BIT(i);
 }

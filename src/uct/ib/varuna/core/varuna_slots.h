@@ -15,6 +15,8 @@
 
 #include "varuna_uid.h"
 
+#include <ucs/arch/bitops.h>
+#include <ucs/debug/assert.h>
 #include <ucs/time/time.h>
 
 /* Seconds; longer than any retry and packet lives */
@@ -41,6 +43,9 @@ typedef struct uct_varuna_slots {
 void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
                            unsigned num, const void *marks);
 
+/** As uct_varuna_slots_take(), if the first free slot has come to a new half. */
+uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, uint64_t *gen_p);
+
 /**
  * Take a free slot.
  *
@@ -48,11 +53,36 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
  *
  * @return Its index in the arena, or UCT_VARUNA_SLOT_NONE: wait.
  */
-uint32_t uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p);
+static inline uint32_t
+uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
+{
+    unsigned i;
+
+    if (ucs_unlikely(slots->free_map == 0)) {
+        return UCT_VARUNA_SLOT_NONE;
+    }
+
+    i = ucs_ffs32(slots->free_map);
+    if (ucs_unlikely((slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0)) {
+        return uct_varuna_slots_take_timed(slots, gen_p); /* A half begins */
+    }
+
+    slots->free_map &= slots->free_map - 1;
+    *gen_p           = slots->gens[i];
+    return slots->first + i;
+}
 
 /** Return a slot; @a gen is the next generation to be used. */
-void uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot,
-                           uint64_t gen);
+static inline void
+uct_varuna_slots_give(uct_varuna_slots_t *slots, uint32_t slot, uint64_t gen)
+{
+    unsigned i = slot - slots->first;
+
+    ucs_assert((slot >= slots->first) && (i < slots->num) &&
+               !(slots->free_map & UCS_BIT(i)));
+    slots->gens[i]   = gen;
+    slots->free_map |= UCS_BIT(i);
+}
 
 /** @return Nonzero if a caller that finds no slot must ask again later: some are
  *  free, but their time has not come. */

@@ -6,34 +6,6 @@
  */
 #include "varuna_uid.h"
 
-#include <ucs/debug/assert.h>
-
-/* Of the sum, so that the same bits come again only after almost as many generations as
- * in the lower half (rule 1) */
-static uint32_t uct_varuna_uid_upper_gen(uint64_t gen)
-{
-    return (gen + (gen >> UCT_VARUNA_UID32_GEN_BITS)) & UCT_VARUNA_UID32_GEN_MASK;
-}
-
-static uint32_t uct_varuna_uid_half(uint32_t slot, uint64_t gen)
-{
-    return UCS_BIT(31) |
-           ((gen & UCT_VARUNA_UID32_GEN_MASK) << UCT_VARUNA_UID32_SLOT_BITS) |
-           slot;
-}
-
-uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width)
-{
-    uint64_t uid = uct_varuna_uid_half(slot, gen);
-
-    ucs_assert(slot < UCT_VARUNA_SLOTS_MAX);
-    if (width == sizeof(uint64_t)) {
-        uid |= (uint64_t)uct_varuna_uid_half(slot, uct_varuna_uid_upper_gen(gen)) << 32;
-    }
-
-    return uid;
-}
-
 static int uct_varuna_uid_parse_half(uint32_t value, uint32_t num_slots,
                                      uint32_t *slot_p)
 {

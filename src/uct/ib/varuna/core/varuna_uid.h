@@ -24,6 +24,7 @@
 
 #include "varuna_def.h"
 
+#include <ucs/debug/assert.h>
 #include <ucs/sys/math.h>
 #include <ucs/sys/compiler_def.h>
 #include <stddef.h>
@@ -109,6 +110,20 @@ static inline uint64_t uct_varuna_gen_next(uint64_t gen)
     return (gen + 1) & UCT_VARUNA_UID_GEN_MASK;
 }
 
+/* Of the sum, so that the same bits come again only after almost as many generations as
+ * in the lower half (rule 1) */
+static inline uint32_t uct_varuna_uid_upper_gen(uint64_t gen)
+{
+    return (gen + (gen >> UCT_VARUNA_UID32_GEN_BITS)) & UCT_VARUNA_UID32_GEN_MASK;
+}
+
+static inline uint32_t uct_varuna_uid_half(uint32_t slot, uint64_t gen)
+{
+    return UCS_BIT(31) |
+           ((gen & UCT_VARUNA_UID32_GEN_MASK) << UCT_VARUNA_UID32_SLOT_BITS) |
+           slot;
+}
+
 /**
  * Compose a UID.
  *
@@ -116,7 +131,17 @@ static inline uint64_t uct_varuna_gen_next(uint64_t gen)
  * @param [in] gen    Generation of the slot.
  * @param [in] width  Of the target, 4 or 8 bytes.
  */
-uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width);
+static inline uint64_t uct_varuna_uid(uint32_t slot, uint64_t gen, unsigned width)
+{
+    uint64_t uid = uct_varuna_uid_half(slot, gen);
+
+    ucs_assert(slot < UCT_VARUNA_SLOTS_MAX);
+    if (width == sizeof(uint64_t)) {
+        uid |= (uint64_t)uct_varuna_uid_half(slot, uct_varuna_uid_upper_gen(gen)) << 32;
+    }
+
+    return uid;
+}
 
 /**
  * Check whether a value from user memory may be a UID, or contain one, or be half of one.

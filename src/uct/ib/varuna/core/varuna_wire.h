@@ -99,7 +99,7 @@ typedef struct uct_varuna_frag_hdr {
     uint8_t                    version;
     uint8_t                    am_id;
     uint32_t                   number;     /* Of the message; all of a sender's differ */
-    uint64_t                   sender;     /* Random */
+    uint64_t                   sender;     /* Random, another one for each destination */
     uint16_t                   length;     /* Of the message */
     uint16_t                   offset;     /* Of this part in it */
     uint16_t                   size;       /* Of this part */

@@ -17,6 +17,7 @@
  *   varuna_moves          ports of ours that get another address; varuna_moves_apply
  *                         uses it, varuna_ctl_reopen opens an interface once more
  *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
+ *   varuna_ping           sends the pings of a tick, as resources allow
  *   varuna_path           paths to peers, judged by all of that
  *   varuna_peer_event     what the async context found, applied in the main thread
  *   varuna_peer           remote interfaces; varuna_cabling looks at their cables
@@ -190,6 +191,8 @@ struct uct_varuna_ctl {
         ucs_time_t             looked_at;  /* Ports, without events */
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
+        ucs_list_link_t        due[UCT_VARUNA_MAX_LINKS]; /* Peers to be asked on it,
+                                              varuna_ping.c */
         uint8_t                suspects;   /* Links on which no peer answers */
         uint8_t                missing;    /* ... on which some peer was silent at
                                               the last tick */

@@ -15,6 +15,7 @@
 #include "varuna_ctl_rest.h"
 #include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
+#include "varuna_ping.h"
 #include "varuna_notify.h"
 #include "varuna_peer.h"
 #include "varuna_stranger.h"
@@ -158,6 +159,8 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     }
 
     uct_varuna_tl_guard(link->inner, nic->set->bus);
+    /* The first message on a link may be one of a recovery */
+    uct_varuna_tl_allocate_tx(link->inner, nic->set->bus);
     return UCS_OK;
 }
 
@@ -404,6 +407,7 @@ void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface)
     ucs_list_head_init(&ctl->queue);
     uct_varuna_bus_init(&ctl->bus);
     ucs_list_head_init(&ctl->hb.events);
+    uct_varuna_ping_init(ctl);
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     uct_varuna_peers_init(ctl);

@@ -15,6 +15,7 @@
 #include "varuna_ctl_send.h"
 #include "varuna_moves.h"
 #include "varuna_notify.h"
+#include "varuna_ping.h"
 #include "varuna_ports.h"
 
 #include <ucs/debug/log.h>
@@ -43,6 +44,11 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
+    if (count > 0) {
+        uct_varuna_ping_go_on(ctl);
+        uct_varuna_ctl_reap_eps(ctl, 0);
+    }
+
     if ((count > 0) && ctl->ports.pending) {
         uct_varuna_ports_announce(ctl);
         uct_varuna_ctl_reap_eps(ctl, 0);
@@ -52,21 +58,26 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
     return count;
 }
 
-/* With no @a events, take those that were raised, and let no others follow. */
+/* With no @a events, take those that were raised, and let no others follow.
+ * @return UCS_ERR_BUSY if there were some, otherwise UCS_OK. */
 static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl, unsigned events)
 {
-    ucs_status_t result = UCS_OK;
     ucs_status_t status;
     unsigned i;
 
-    for (i = 0; (i < ctl->num_links) && (result != UCS_ERR_BUSY); ++i) {
+    for (i = 0; i < ctl->num_links; ++i) {
         status = uct_iface_event_arm(ctl->links[i].inner, events);
-        if (status != UCS_OK) {
-            result = status; /* A dead NIC is no reason to ignore the others */
+        if (status == UCS_ERR_BUSY) {
+            return status;
+        } else if (status != UCS_OK) {
+            /* A dead NIC: the others go on, and what came before they were armed is
+             * still to be polled */
+            ucs_debug("failed to arm the control interface of %s: %s",
+                      uct_varuna_link_name(ctl->iface, i), ucs_status_string(status));
         }
     }
 
-    return result;
+    return UCS_OK;
 }
 
 /* Progress all links until they are idle, and armed unless the main thread polls. */
@@ -90,13 +101,6 @@ static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
         is_decided = 1;
 
         status = uct_varuna_ctl_arm(ctl, events);
-        if ((status != UCS_OK) && (status != UCS_ERR_BUSY)) {
-            /* A dead NIC: the others go on when their events come */
-            ucs_debug("failed to arm a control interface: %s",
-                      ucs_status_string(status));
-            return;
-        }
-
         if (++rounds >= UCT_VARUNA_CTL_MAX_ROUNDS) {
             goto kick;
         }

@@ -23,6 +23,7 @@
 #include "varuna_moves.h"
 #include "varuna_notify.h"
 #include "varuna_peer.h"
+#include "varuna_ping.h"
 #include "varuna_ports.h"
 #include "varuna_witness.h"
 
@@ -56,47 +57,13 @@ static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
 
     ucs_for_each_bit(link, peer->link_map) {
         used_at = __atomic_load_n(&peer->hb.used_at[link], __ATOMIC_RELAXED);
-        if ((used_at != 0) && ((now - used_at) < use_time)) {
+        /* Another thread may have used it since @a now */
+        if ((used_at != 0) && ((used_at + use_time) > now)) {
             used |= UCS_BIT(link);
         }
     }
 
     return used;
-}
-
-/* Ask at once or not at all: what waits in a queue of ours measures nothing.
- * @return whether it was asked. */
-static int uct_varuna_heartbeat_ping(uct_varuna_ctl_t *ctl,
-                                     uct_varuna_peer_t *peer, unsigned link,
-                                     ucs_time_t now)
-{
-    struct {
-        uct_varuna_ctl_hdr_t   hdr;
-        char                   from[UCT_VARUNA_CTL_MAX_FROM];
-    } UCS_S_PACKED ping;
-    size_t length;
-
-    memset(&ping.hdr, 0, sizeof(ping.hdr));
-    ping.hdr.magic   = UCT_VARUNA_WIRE_MAGIC;
-    ping.hdr.version = UCT_VARUNA_WIRE_VERSION;
-    ping.hdr.type    = UCT_VARUNA_CTL_PING;
-    ping.hdr.dest    = peer->uuid;
-    ping.hdr.uuid    = ctl->iface->uuid;
-    ping.hdr.secret  = peer->secret;
-    ping.hdr.moves   = peer->moves.known;
-    ping.hdr.vqp     = link;
-    ping.hdr.epoch   = uct_varuna_alive_ping(&peer->hb.alive, link, now);
-    length           = sizeof(ping.hdr) +
-                       uct_varuna_ctl_append_from(ctl, link, &ping.hdr);
-
-    /* Messages to a doubtful peer fail and are held back, so this is missed, too */
-    if ((uct_varuna_ctl_post(ctl, peer, link, &ping, length) != UCS_OK) &&
-        (peer->doubtful == 0)) {
-        uct_varuna_alive_unask(&peer->hb.alive, link);
-        return 0;
-    }
-
-    return 1;
 }
 
 int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
@@ -105,7 +72,7 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     int asked;
 
     uct_varuna_ctl_lock(ctl);
-    asked = uct_varuna_heartbeat_ping(ctl, peer, link, uct_varuna_ctl_now(ctl));
+    asked = uct_varuna_ping_now(ctl, peer, link, uct_varuna_ctl_now(ctl));
     uct_varuna_ctl_reap_eps(ctl, 0);
     uct_varuna_ctl_unlock(ctl);
     return asked;
@@ -114,21 +81,19 @@ int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 /* --- Verdicts --- */
 
 static void
-uct_varuna_heartbeat_apply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                           const uct_varuna_alive_verdict_t *verdict,
-                           ucs_time_t now)
+uct_varuna_heartbeat_apply(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *peer,
+                           const uct_varuna_alive_verdict_t *verdict)
 {
     if (verdict->dead != 0) {
         peer->hb.dead |= verdict->dead;
-        uct_varuna_peer_notify(ctl, peer);
+        uct_varuna_peer_notify(crowd->ctl, peer);
     }
 
     if (verdict->spoke) {
         ucs_info("rc_varuna: heartbeat: peer 0x%lx answers again", peer->uuid);
     }
 
-    uct_varuna_witness_explain(ctl, peer, verdict->dead,
-                               verdict->became_silent, now);
+    uct_varuna_witness_explain(crowd, peer, verdict->dead, verdict->became_silent);
 }
 
 /* Compare the peers. A link is suspected if peers behind several ports are silent on it
@@ -169,7 +134,7 @@ static void uct_varuna_heartbeat_ask(uct_varuna_ctl_t *ctl,
 {
     int was_asked = peer->hb.alive.paths[link].asked;
 
-    if (uct_varuna_heartbeat_ping(ctl, peer, link, now) && !was_asked) {
+    if (uct_varuna_ping_now(ctl, peer, link, now) && !was_asked) {
         uct_varuna_alive_unask(&peer->hb.alive, link);
     }
 }
@@ -208,45 +173,40 @@ static void uct_varuna_heartbeat_ask_others(uct_varuna_ctl_t *ctl, unsigned link
 
 /* Ports, switches and cables work up to the peer's host, and it alone is silent.
  * Neighbours are asked even if nothing is sent to them. */
-static int uct_varuna_heartbeat_ask_neighbours(uct_varuna_ctl_t *ctl,
-                                               const uct_varuna_peer_t *peer,
-                                               ucs_time_t now)
+static int uct_varuna_heartbeat_ask_neighbours(uct_varuna_crowd_t *crowd,
+                                               const uct_varuna_peer_t *peer)
 {
     unsigned asked = 0;
     uct_varuna_peer_t *other;
-    unsigned link;
+    unsigned link, pos;
 
     ucs_for_each_bit(link, peer->link_map) {
-        kh_foreach_value(&ctl->peers, other, {
-            if (!uct_varuna_witness_is_neighbour(ctl, peer, other, link)) {
-                continue;
-            }
-
-            if (uct_varuna_witness_is_recent(ctl, other, link, now)) {
+        pos = 0;
+        while ((other = uct_varuna_crowd_neighbour(crowd, peer, link, &pos)) != NULL) {
+            if (uct_varuna_witness_is_recent(crowd->ctl, other, link, crowd->now)) {
                 return 1;
             }
 
             if (!other->hb.alive.silent &&
                 (asked++ < UCT_VARUNA_HEARTBEAT_MAX_WITNESSES)) {
-                uct_varuna_heartbeat_ask(ctl, other, link, now);
+                uct_varuna_heartbeat_ask(crowd->ctl, other, link, crowd->now);
             }
-        });
+        }
     }
 
     return 0;
 }
 
 /* An interval which we have slept through is not counted: add up what we saw */
-static void uct_varuna_heartbeat_count_gone(uct_varuna_ctl_t *ctl,
-                                            uct_varuna_peer_t *peer,
-                                            int is_late, ucs_time_t now)
+static void uct_varuna_heartbeat_count_gone(uct_varuna_crowd_t *crowd,
+                                            uct_varuna_peer_t *peer, int is_late)
 {
     ucs_time_t gone_time = peer->hb.gone_time;
 
     if (!peer->hb.alive.silent) {
         gone_time = 0;
-    } else if (!is_late && uct_varuna_heartbeat_ask_neighbours(ctl, peer, now)) {
-        gone_time += ctl->hb.interval;
+    } else if (!is_late && uct_varuna_heartbeat_ask_neighbours(crowd, peer)) {
+        gone_time += crowd->ctl->hb.interval;
     }
 
     __atomic_store_n(&peer->hb.gone_time, gone_time, __ATOMIC_RELAXED);
@@ -254,10 +214,20 @@ static void uct_varuna_heartbeat_count_gone(uct_varuna_ctl_t *ctl,
 
 /* --- Timer, async context --- */
 
-static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
-                                           uct_varuna_peer_t *peer,
-                                           int is_late, ucs_time_t now)
+/* It had to wait for its turn (varuna_ping.h): an answer has half an interval at least.
+ * Later pings of the same interval, such as probes of endpoints, do not prolong that. */
+static int uct_varuna_heartbeat_is_young(const uct_varuna_ctl_t *ctl,
+                                         const uct_varuna_alive_path_t *path,
+                                         ucs_time_t now)
 {
+    return path->asked && ((now - path->first_at) < (ctl->hb.interval / 2));
+}
+
+static void uct_varuna_heartbeat_tick_peer(uct_varuna_crowd_t *crowd,
+                                           uct_varuna_peer_t *peer, int is_late)
+{
+    uct_varuna_ctl_t *ctl     = crowd->ctl;
+    ucs_time_t now            = crowd->now;
     uct_varuna_alive_t *alive = &peer->hb.alive;
     unsigned used             = uct_varuna_heartbeat_used(ctl, peer, now);
     unsigned link, renew;
@@ -276,23 +246,26 @@ static void uct_varuna_heartbeat_tick_peer(uct_varuna_ctl_t *ctl,
     }
 
     if (used == 0) {
+        uct_varuna_ping_due(ctl, peer, 0);
         return;
     }
 
-    if (is_late) {
-        ucs_for_each_bit(link, peer->link_map) {
+    ucs_for_each_bit(link, peer->link_map) {
+        if (is_late) {
             uct_varuna_alive_unask(alive, link);
+        } else if (uct_varuna_heartbeat_is_young(ctl, &alive->paths[link], now)) {
+            uct_varuna_alive_hold(alive, link);
         }
     }
 
     uct_varuna_alive_tick(alive, peer->link_map, used, peer->hb.far_down,
                           ctl->hb.max_misses, &verdict);
-    uct_varuna_heartbeat_apply(ctl, peer, &verdict, now);
-    uct_varuna_heartbeat_count_gone(ctl, peer, is_late, now);
+    uct_varuna_heartbeat_apply(crowd, peer, &verdict);
+    uct_varuna_heartbeat_count_gone(crowd, peer, is_late);
     ucs_for_each_bit(link, verdict.ping) {
         ctl->hb.missing |= (alive->paths[link].misses > 0) ? UCS_BIT(link) : 0;
-        uct_varuna_heartbeat_ping(ctl, peer, link, now);
     }
+    uct_varuna_ping_due(ctl, peer, verdict.ping);
 }
 
 /* Each time from another peer on: what is left for doubtful ones (varuna_doubt.c)
@@ -302,15 +275,17 @@ static void uct_varuna_heartbeat_tick_peers(uct_varuna_ctl_t *ctl, int is_late,
 {
     khiter_t end   = kh_end(&ctl->peers);
     khiter_t first = (end == 0) ? 0 : (++ctl->hb.first % end);
+    uct_varuna_crowd_t crowd;
     khiter_t i, iter;
 
+    uct_varuna_crowd_init(&crowd, ctl, now);
     for (i = 0; i < end; ++i) {
         iter = (first + i) % end;
         if (kh_exist(&ctl->peers, iter)) {
-            uct_varuna_heartbeat_tick_peer(ctl, kh_val(&ctl->peers, iter),
-                                           is_late, now);
+            uct_varuna_heartbeat_tick_peer(&crowd, kh_val(&ctl->peers, iter), is_late);
         }
     }
+    uct_varuna_crowd_cleanup(&crowd);
 }
 
 /* Without events, only this finds a port that was down at first. */
@@ -349,6 +324,7 @@ static void uct_varuna_heartbeat_timer(void *arg)
     ctl->hb.ticked_at = now;
     ctl->hb.missing   = 0;
     uct_varuna_heartbeat_tick_peers(ctl, is_late, now);
+    uct_varuna_ping_go_on(ctl);
 
     ucs_for_each_bit(link, ctl->hb.missing) {
         uct_varuna_heartbeat_ask_others(ctl, link, now);

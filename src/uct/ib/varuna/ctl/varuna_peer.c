@@ -312,6 +312,9 @@ static void uct_varuna_peer_free(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
     uct_varuna_peer_blob_t *blob;
     unsigned link;
 
+    ucs_for_each_bit(link, peer->hb.due) {
+        ucs_list_del(&peer->hb.due_list[link]);
+    }
     if (peer->hb.queued) {
         ucs_list_del(&peer->hb.list);
     }
@@ -484,7 +487,9 @@ uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *h
     }
 
     peer = uct_varuna_peer_lookup(ctl, hdr->uuid, 0);
-    if (peer == NULL) {
+    /* One that was overtaken has an old address, to which nothing may go back */
+    if ((peer == NULL) || UCS_CIRCULAR_COMPARE16(moves, <, peer->moves.known)) {
+        peer = NULL;
         goto out;
     }
 
@@ -509,13 +514,6 @@ void uct_varuna_peer_update_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer
         peer->moves.known = hdr->moves;
         (void)uct_varuna_peer_move_links(ctl, peer, &parsed);
     }
-}
-
-unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
-                                    unsigned link)
-{
-    return (peer->link_map & UCS_BIT(link)) ? link :
-           (unsigned)ucs_ffs64(peer->link_map);
 }
 
 ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,

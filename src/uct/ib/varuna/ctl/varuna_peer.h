@@ -11,6 +11,7 @@
 #include <uct/ib/varuna/core/varuna_damp.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
+#include <ucs/arch/bitops.h>
 #include <ucs/datastruct/list.h>
 
 /* One link of a remote interface, from its address. */
@@ -68,6 +69,8 @@ struct uct_varuna_peer {
     struct {
         uct_varuna_alive_t     alive;
         ucs_list_link_t        list;      /* In ctl->hb.events, if queued */
+        ucs_list_link_t        due_list[UCT_VARUNA_MAX_LINKS]; /* In ctl->hb.due */
+        uint8_t                due;       /* ... if it is due on that link */
         uint8_t                queued;
         uint8_t                used;      /* Paths, at the last tick */
         uint8_t                dead;      /* Paths, for the main thread */
@@ -186,8 +189,12 @@ int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
                                 const uct_varuna_parsed_link_t *remote);
 
 /** Local link over which to answer: @a link if it reaches the peer. */
-unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
-                                    unsigned link);
+static inline unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
+                                                  unsigned link)
+{
+    return (peer->link_map & UCS_BIT(link)) ? link :
+           (unsigned)ucs_ffs64(peer->link_map);
+}
 
 /** There is none at first. */
 void uct_varuna_peers_init(uct_varuna_ctl_t *ctl);

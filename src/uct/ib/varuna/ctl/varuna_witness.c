@@ -10,9 +10,9 @@
 #include "varuna_witness.h"
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
-#include <uct/ib/varuna/core/varuna_diagnosis.h>
 
 #include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
 /* Whose fault a dead path is may turn out in so many intervals */
@@ -57,17 +57,15 @@ int uct_varuna_witness_is_recent(const uct_varuna_ctl_t *ctl,
     return (answered_at != 0) && ((now - answered_at) <= lately);
 }
 
-/* The link worked for @a other when that for @a peer did not any more, and still
- * does: an answer from before the failure is no evidence. */
-static int uct_varuna_witness_answers(const uct_varuna_ctl_t *ctl,
-                                      const uct_varuna_peer_t *peer,
-                                      const uct_varuna_peer_t *other,
-                                      unsigned link, ucs_time_t now)
+/* The link works for @a peer now. If that was proved after another one had fallen silent,
+ * it is evidence: an answer from before the failure is none. */
+static int uct_varuna_witness_is_fresh(const uct_varuna_ctl_t *ctl,
+                                       const uct_varuna_peer_t *peer, unsigned link,
+                                       ucs_time_t now)
 {
-    const uct_varuna_alive_path_t *path = &other->hb.alive.paths[link];
+    const uct_varuna_alive_path_t *path = &peer->hb.alive.paths[link];
 
     return (path->proved_at != 0) && !path->condemned &&
-           (path->proved_at > peer->hb.alive.paths[link].since) &&
            ((now - path->proved_at) <= (2 * ctl->hb.interval));
 }
 
@@ -81,53 +79,213 @@ static int uct_varuna_witness_is_silent(const uct_varuna_ctl_t *ctl,
                                       ucs_max(ctl->hb.max_misses, 2) - 1);
 }
 
-static void
-uct_varuna_witness_gather(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
-                          unsigned link, ucs_time_t now,
-                          uct_varuna_symptoms_t *evidence)
+/* --- All peers of a link, by the ports that they are behind --- */
+
+void uct_varuna_crowd_init(uct_varuna_crowd_t *crowd, uct_varuna_ctl_t *ctl,
+                           ucs_time_t now)
 {
+    memset(crowd, 0, sizeof(*crowd));
+    crowd->ctl = ctl;
+    crowd->now = now;
+}
+
+void uct_varuna_crowd_cleanup(uct_varuna_crowd_t *crowd)
+{
+    unsigned link;
+
+    ucs_for_each_bit(link, crowd->gathered) {
+        kh_destroy_inplace(uct_varuna_crowd_ports, &crowd->links[link].ports);
+        ucs_free(crowd->links[link].members);
+    }
+}
+
+/* Ports whose hashes are the same share a list: who reads it compares the addresses */
+static uint64_t uct_varuna_crowd_key(const uct_varuna_crowd_t *crowd,
+                                     const uct_varuna_peer_t *peer, unsigned link)
+{
+    const uint8_t *addr = (const uint8_t*)peer->links[link].device_addr;
+    uint64_t key        = 0;
+    unsigned i;
+
+    for (i = 0; i < crowd->ctl->iface->links[link].device_addr_len; ++i) {
+        key = ((key ^ addr[i]) * 0x9e3779b97f4a7c15ul) ^ (key >> 29);
+    }
+
+    return key;
+}
+
+/* The two ports outside whose peers have answered last */
+static void uct_varuna_crowd_note_best(uct_varuna_crowd_link_t *at, uint64_t key,
+                                       ucs_time_t proved_at)
+{
+    uct_varuna_crowd_best_t *best = at->best;
+
+    if ((best[0].proved_at == 0) || (best[0].key == key)) {
+        best[0].key       = key;
+        best[0].proved_at = ucs_max(best[0].proved_at, proved_at);
+    } else if (proved_at > best[0].proved_at) {
+        best[1]           = best[0];
+        best[0].key       = key;
+        best[0].proved_at = proved_at;
+    } else if (proved_at > best[1].proved_at) {
+        best[1].key       = key;
+        best[1].proved_at = proved_at;
+    }
+}
+
+static void uct_varuna_crowd_add(uct_varuna_crowd_t *crowd, unsigned link,
+                                 const uct_varuna_peer_t *peer)
+{
+    uct_varuna_crowd_link_t *at = &crowd->links[link];
+    uint64_t key                = uct_varuna_crowd_key(crowd, peer, link);
+    ucs_time_t proved_at        = peer->hb.alive.paths[link].proved_at;
+    uct_varuna_crowd_port_t *port;
+    khiter_t iter;
+    int ret;
+
+    iter = kh_put(uct_varuna_crowd_ports, &at->ports, key, &ret);
+    if (ret == UCS_KH_PUT_FAILED) {
+        return;
+    }
+
+    port = &kh_val(&at->ports, iter);
+    if (ret != UCS_KH_PUT_KEY_PRESENT) {
+        memset(port, 0, sizeof(*port));
+    }
+
+    at->members[at->num_members].peer = (uct_varuna_peer_t*)peer;
+    at->members[at->num_members].next = port->first;
+    port->first                       = ++at->num_members;
+    if (uct_varuna_witness_is_inside(crowd->ctl, peer, link)) {
+        return;
+    }
+
+    if (uct_varuna_witness_is_fresh(crowd->ctl, peer, link, crowd->now)) {
+        uct_varuna_crowd_note_best(at, key, proved_at);
+    } else if (uct_varuna_witness_is_silent(crowd->ctl, peer, link)) {
+        ++port->num_silent;
+        ++at->num_silent;
+    }
+}
+
+/* Once in a tick, if somebody is silent */
+static uct_varuna_crowd_link_t *
+uct_varuna_crowd_gather(uct_varuna_crowd_t *crowd, unsigned link)
+{
+    uct_varuna_crowd_link_t *at = &crowd->links[link];
+    uct_varuna_peer_t *peer;
+
+    if (crowd->gathered & UCS_BIT(link)) {
+        return at;
+    }
+
+    at->members = ucs_malloc(ucs_max(kh_size(&crowd->ctl->peers), 1) *
+                             sizeof(*at->members), "varuna_crowd");
+    if (at->members == NULL) {
+        return NULL; /* Nobody is known */
+    }
+
+    crowd->gathered |= UCS_BIT(link);
+    kh_init_inplace(uct_varuna_crowd_ports, &at->ports);
+    kh_foreach_value(&crowd->ctl->peers, peer, {
+        if (peer->link_map & UCS_BIT(link)) {
+            uct_varuna_crowd_add(crowd, link, peer);
+        }
+    });
+    return at;
+}
+
+/* @return That of the port that it is behind, NULL if there is none. */
+static uct_varuna_crowd_port_t *
+uct_varuna_crowd_port(uct_varuna_crowd_t *crowd, const uct_varuna_peer_t *peer,
+                      unsigned link)
+{
+    uct_varuna_crowd_link_t *at = uct_varuna_crowd_gather(crowd, link);
+    khiter_t iter;
+
+    if (at == NULL) {
+        return NULL;
+    }
+
+    iter = kh_get(uct_varuna_crowd_ports, &at->ports,
+                  uct_varuna_crowd_key(crowd, peer, link));
+    return (iter == kh_end(&at->ports)) ? NULL : &kh_val(&at->ports, iter);
+}
+
+uct_varuna_peer_t *uct_varuna_crowd_neighbour(uct_varuna_crowd_t *crowd,
+                                              const uct_varuna_peer_t *peer,
+                                              unsigned link, unsigned *pos_p)
+{
+    uct_varuna_crowd_port_t *port = uct_varuna_crowd_port(crowd, peer, link);
+    const uct_varuna_crowd_member_t *member;
+
+    if (port == NULL) {
+        return NULL;
+    }
+
+    *pos_p = (*pos_p == 0) ? port->first : crowd->links[link].members[*pos_p - 1].next;
+    while (*pos_p != 0) {
+        member = &crowd->links[link].members[*pos_p - 1];
+        if (uct_varuna_witness_is_neighbour(crowd->ctl, peer, member->peer, link)) {
+            return member->peer;
+        }
+        *pos_p = member->next;
+    }
+
+    return NULL;
+}
+
+void uct_varuna_witness_gather(uct_varuna_crowd_t *crowd, const uct_varuna_peer_t *peer,
+                               unsigned link, uct_varuna_symptoms_t *evidence)
+{
+    const uct_varuna_ctl_t *ctl         = crowd->ctl;
+    const uct_varuna_crowd_port_t *port = uct_varuna_crowd_port(crowd, peer, link);
+    const uct_varuna_crowd_link_t *at   = &crowd->links[link];
+    ucs_time_t since                    = peer->hb.alive.paths[link].since;
+    unsigned pos                        = 0;
     uct_varuna_peer_t *other;
-    int is_neighbour;
+    uint64_t key;
+    unsigned i;
 
     memset(evidence, 0, sizeof(*evidence));
     evidence->our_port_down = !!(ctl->ports_down & UCS_BIT(link));
     evidence->far_port_down = !!(peer->hb.far_down & UCS_BIT(link));
     evidence->inside        = uct_varuna_witness_is_inside(ctl, peer, link);
-    kh_foreach_value(&ctl->peers, other, {
-        if ((other->uuid == peer->uuid) ||
-            !(other->link_map & UCS_BIT(link))) {
-            continue;
-        }
+    if (port == NULL) {
+        return;
+    }
 
-        is_neighbour = uct_varuna_witness_is_neighbour(ctl, peer, other, link);
-        if (!is_neighbour && uct_varuna_witness_is_inside(ctl, other, link)) {
-            continue;
-        }
+    key = uct_varuna_crowd_key(crowd, peer, link);
+    for (i = 0; i < ucs_static_array_size(at->best); ++i) {
+        evidence->others_answer |= (at->best[i].key != key) &&
+                                   (at->best[i].proved_at > since);
+    }
 
-        if (uct_varuna_witness_answers(ctl, peer, other, link, now)) {
-            evidence->neighbours_answer |= is_neighbour;
-            evidence->others_answer     |= !is_neighbour;
-        } else if (!is_neighbour) {
-            evidence->others_silent |= uct_varuna_witness_is_silent(ctl, other,
-                                                                    link);
-        }
-    });
+    evidence->others_silent = at->num_silent > port->num_silent;
+    while (!evidence->neighbours_answer &&
+           ((other = uct_varuna_crowd_neighbour(crowd, peer, link, &pos)) != NULL)) {
+        evidence->neighbours_answer = uct_varuna_witness_is_fresh(ctl, other, link,
+                                                                  crowd->now) &&
+                                      (other->hb.alive.paths[link].proved_at > since);
+    }
 }
 
+/* --- What it means --- */
+
 static void
-uct_varuna_witness_explain_path(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                unsigned link, int is_new, ucs_time_t now)
+uct_varuna_witness_explain_path(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *peer,
+                                unsigned link, int is_new)
 {
     uct_varuna_symptoms_t evidence;
     uct_varuna_fault_t fault;
     const char *why;
 
-    uct_varuna_witness_gather(ctl, peer, link, now, &evidence);
+    uct_varuna_witness_gather(crowd, peer, link, &evidence);
     fault = uct_varuna_diagnose(&evidence, &why);
     if (is_new || (fault != UCT_VARUNA_FAULT_UNKNOWN)) {
         ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on %s and answers"
                  " on another link: %s: %s", peer->uuid,
-                 uct_varuna_link_name(ctl->iface, link),
+                 uct_varuna_link_name(crowd->ctl->iface, link),
                  uct_varuna_fault_names[fault], why);
     }
 
@@ -137,16 +295,15 @@ uct_varuna_witness_explain_path(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 }
 
 static void
-uct_varuna_witness_explain_silence(uct_varuna_ctl_t *ctl,
-                                   uct_varuna_peer_t *peer, int is_new,
-                                   ucs_time_t now)
+uct_varuna_witness_explain_silence(uct_varuna_crowd_t *crowd,
+                                   uct_varuna_peer_t *peer, int is_new)
 {
     unsigned silence = 0;
     uct_varuna_symptoms_t evidence;
     unsigned link;
 
     ucs_for_each_bit(link, peer->link_map) {
-        uct_varuna_witness_gather(ctl, peer, link, now, &evidence);
+        uct_varuna_witness_gather(crowd, peer, link, &evidence);
         silence = ucs_max(silence, evidence.neighbours_answer ? 2 :
                                    evidence.others_answer);
     }
@@ -159,9 +316,8 @@ uct_varuna_witness_explain_silence(uct_varuna_ctl_t *ctl,
     }
 }
 
-void uct_varuna_witness_explain(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                unsigned dead, int became_silent,
-                                ucs_time_t now)
+void uct_varuna_witness_explain(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *peer,
+                                unsigned dead, int became_silent)
 {
     unsigned link;
 
@@ -172,8 +328,8 @@ void uct_varuna_witness_explain(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     ucs_for_each_bit(link, peer->hb.unexplained) {
         if (peer->hb.alive.paths[link].condemned) {
-            uct_varuna_witness_explain_path(ctl, peer, link,
-                                            !!(dead & UCS_BIT(link)), now);
+            uct_varuna_witness_explain_path(crowd, peer, link,
+                                            !!(dead & UCS_BIT(link)));
         } else {
             peer->hb.unexplained &= ~UCS_BIT(link);
         }
@@ -184,7 +340,7 @@ void uct_varuna_witness_explain(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     if (peer->hb.alive.silent) {
-        uct_varuna_witness_explain_silence(ctl, peer, became_silent, now);
+        uct_varuna_witness_explain_silence(crowd, peer, became_silent);
     }
 }
 

@@ -176,12 +176,12 @@ uct_varuna_admin_append(uct_varuna_admin_text_t *text, const char *format, ...)
 static void uct_varuna_admin_append_causes(uct_varuna_admin_text_t *text,
                                            unsigned causes)
 {
-    static const char *names[] = {"port", "heartbeat", "admin", "forced"};
-    const char *separator      = "";
+    const char *separator = "";
     unsigned i;
 
-    ucs_for_each_bit(i, causes) {
-        uct_varuna_admin_append(text, "%s%s", separator, names[i]);
+    ucs_for_each_bit(i, causes & UCS_MASK(UCT_VARUNA_LINK_NUM_CAUSES)) {
+        uct_varuna_admin_append(text, "%s%s", separator,
+                                uct_varuna_link_cause_names[i]);
         separator = ",";
     }
 

@@ -16,6 +16,7 @@
 #include "varuna_event.h"
 #include "varuna_iface_attr.h"
 #include "varuna_progress.h"
+#include "varuna_times.h"
 #include "varuna_vfs.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
@@ -239,8 +240,9 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
                            const uct_iface_params_t *params,
                            const uct_iface_config_t *tl_config)
 {
-    uct_varuna_iface_config_t *config = ucs_derived_of(tl_config,
-                                                       uct_varuna_iface_config_t);
+    uct_varuna_iface_config_t options = *ucs_derived_of(tl_config,
+                                                        uct_varuna_iface_config_t);
+    uct_varuna_iface_config_t *config = &options; /* Its times are limited */
     uct_varuna_iface_t *base          = &self->super.super;
     ucs_status_t status;
 
@@ -255,6 +257,12 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
 
     memset(UCS_PTR_BYTE_OFFSET(self, sizeof(self->super)), 0,
            sizeof(*self) - sizeof(self->super));
+    status = uct_varuna_times_check(uct_varuna_iface_config_table,
+                                    "UCX_" UCT_VARUNA_CONFIG_PREFIX, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_varuna_iface_set_config(base, config);
     if (status != UCS_OK) {
         return status;

@@ -74,22 +74,28 @@ static void uct_varuna_iface_attr_flags(uct_iface_attr_t *attr)
                              UCT_IFACE_FLAG_EVENT_FD;
 }
 
+/* @return What our header leaves; a lane may have no room for it. */
+static size_t uct_varuna_iface_beside_header(size_t room)
+{
+    return (room > sizeof(uct_varuna_am_hdr_t)) ? (room - sizeof(uct_varuna_am_hdr_t)) : 0;
+}
+
 /* Messages carry our header, and requests have room for so much. */
 static void uct_varuna_iface_attr_limits(uct_iface_attr_t *attr)
 {
     size_t am_max;
 
     /* bcopy messages are packed once, into a buffer of ours, and sent from it */
-    am_max = ucs_min(attr->cap.am.max_bcopy, attr->cap.am.max_zcopy) -
-             sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_short  -= sizeof(uct_varuna_am_hdr_t);
+    am_max = uct_varuna_iface_beside_header(ucs_min(attr->cap.am.max_bcopy,
+                                                    attr->cap.am.max_zcopy));
+    attr->cap.am.max_short   = uct_varuna_iface_beside_header(attr->cap.am.max_short);
     attr->cap.am.max_short   = ucs_min(attr->cap.am.max_short,
                                        UCT_VARUNA_MAX_INLINE);
     attr->cap.am.max_bcopy   = am_max;
-    attr->cap.am.max_zcopy  -= sizeof(uct_varuna_am_hdr_t);
-    attr->cap.am.max_hdr     = ucs_min(attr->cap.am.max_hdr,
-                                       UCT_VARUNA_MAX_INLINE) -
-                               sizeof(uct_varuna_am_hdr_t);
+    attr->cap.am.max_zcopy   = uct_varuna_iface_beside_header(attr->cap.am.max_zcopy);
+    attr->cap.am.max_hdr     = uct_varuna_iface_beside_header(
+                                       ucs_min(attr->cap.am.max_hdr,
+                                               UCT_VARUNA_MAX_INLINE));
     attr->cap.am.max_iov     = ucs_min(attr->cap.am.max_iov,
                                        UCT_VARUNA_MAX_IOV);
     attr->cap.put.max_short  = ucs_min(attr->cap.put.max_short,

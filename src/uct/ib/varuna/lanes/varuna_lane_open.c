@@ -215,6 +215,7 @@ static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
 
     order                  = uct_varuna_tl_order(lane->inner, lane->kind, &sl, &mask);
     lane->order_is_certain = (order == UCT_VARUNA_ORDER_CERTAIN);
+    lane->overtakes        = (order == UCT_VARUNA_ORDER_NONE);
     if (nic->order_is_logged) {
         return;
     }
@@ -369,9 +370,9 @@ ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned in
 }
 
 /* What has arrived and was acknowledged is delivered first */
-static void uct_varuna_lane_poll_out(uct_iface_h inner)
+static void uct_varuna_lane_poll_out(uct_iface_h inner, uct_varuna_lane_kind_t kind)
 {
-    while (uct_iface_progress(inner) > 0);
+    while (uct_varuna_tl_progress(inner, kind) > 0);
 }
 
 ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
@@ -405,7 +406,7 @@ ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
     }
 
     uct_varuna_lanes_poll_replace(iface, lane);
-    uct_varuna_lane_poll_out(old.inner);
+    uct_varuna_lane_poll_out(old.inner, kind);
     uct_iface_close(old.inner);
     return UCS_OK;
 

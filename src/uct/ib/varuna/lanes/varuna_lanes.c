@@ -56,7 +56,7 @@ void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface)
     iface->want_dry = 0;
     uct_varuna_for_each_lane(lane, iface) {
         for (i = 0; lane->want_dry && (i < UCT_VARUNA_MAX_DRY_POLLS); ++i) {
-            if ((uct_iface_progress(lane->inner) == 0) &&
+            if ((uct_varuna_tl_progress(lane->inner, lane->kind) == 0) &&
                 !uct_varuna_tl_has_completions(lane->inner, lane->kind)) {
                 lane->dry_at   = ucs_get_time();
                 lane->want_dry = 0;
@@ -74,7 +74,7 @@ void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface)
     uct_varuna_for_each_lane(lane, iface) {
         for (i = 0; (i < UCT_VARUNA_MAX_POLLS) &&
                     uct_varuna_tl_has_completions(lane->inner, lane->kind); ++i) {
-            uct_iface_progress(lane->inner);
+            uct_varuna_tl_progress(lane->inner, lane->kind);
         }
     }
 }
@@ -85,7 +85,7 @@ unsigned uct_varuna_lanes_progress(uct_varuna_iface_t *iface)
     unsigned count = 0;
 
     uct_varuna_for_each_lane(lane, iface) {
-        count += uct_iface_progress(lane->inner);
+        count += uct_varuna_tl_progress(lane->inner, lane->kind);
     }
 
     return count;
@@ -231,8 +231,12 @@ ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
     uct_varuna_lanes_poll_all(iface);
     uct_varuna_for_each_lane(lane, iface) {
         status = uct_varuna_tl_event_arm(lane->inner, lane->kind, events);
-        if (status != UCS_OK) {
+        if (status == UCS_ERR_BUSY) {
             return status;
+        } else if (status != UCS_OK) {
+            /* A dead NIC: what others do wakes the application all the same */
+            ucs_debug("failed to arm a lane of %s: %s",
+                      uct_varuna_link_name(iface, lane->link), ucs_status_string(status));
         }
     }
 

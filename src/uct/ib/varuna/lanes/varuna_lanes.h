@@ -59,6 +59,7 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    want_dry; /* dry_at is waited for */
     uint8_t                    order_is_certain; /* Its packets never overtake each
                                             other */
+    uint8_t                    overtakes; /* They do */
     unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
     ucs_time_t                 dry_at; /* When it was last polled
                                   until it was empty, on demand */
@@ -238,6 +239,15 @@ uct_varuna_lane_order_is_certain(const uct_varuna_iface_t *iface, unsigned link,
                                  uct_varuna_lane_kind_t kind)
 {
     return iface->links[link].lanes[kind].order_is_certain;
+}
+
+/** @return Whether responders are known to place packets that we send on a lane before
+ *  others that were sent first. */
+static inline int
+uct_varuna_lane_overtakes(const uct_varuna_iface_t *iface, unsigned link,
+                          uct_varuna_lane_kind_t kind)
+{
+    return iface->links[link].lanes[kind].overtakes;
 }
 
 /** Open the inner interfaces of all links. */

@@ -175,6 +175,14 @@ static void uct_varuna_cmds_cancel(uct_varuna_cmds_t *cmds,
     pthread_mutex_lock(&cmds->lock);
 }
 
+/* Whether a command of the sink is in progress, NULL: any command. The lock is held. */
+static int uct_varuna_cmds_is_busy(const uct_varuna_cmds_t *cmds,
+                                   const uct_varuna_cmd_sink_t *sink)
+{
+    return (cmds->current != NULL) &&
+           ((sink == NULL) || (cmds->current->sink == sink));
+}
+
 /* @return Nonzero if no command of the sink is in progress, NULL: no command at all. The
  * lock is held. */
 static int uct_varuna_cmds_linger(uct_varuna_cmds_t *cmds,
@@ -184,10 +192,10 @@ static int uct_varuna_cmds_linger(uct_varuna_cmds_t *cmds,
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     ts.tv_sec += (time_t)UCT_VARUNA_CMD_LINGER;
-    while ((cmds->current != NULL) &&
-           ((sink == NULL) || (cmds->current->sink == sink))) {
+    while (uct_varuna_cmds_is_busy(cmds, sink)) {
         if (pthread_cond_timedwait(&cmds->rested, &cmds->lock, &ts) != 0) {
-            return 0;
+            /* It may have come back between the time-out and the lock */
+            return !uct_varuna_cmds_is_busy(cmds, sink);
         }
     }
 

@@ -19,6 +19,9 @@
 /** @return Nonzero if the NIC of an inner memory domain is gone for good. */
 typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 
+/* Of a NIC that may be gone, varuna_md_end.c */
+typedef struct uct_varuna_md_end uct_varuna_md_end_t;
+
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
     void                       *address;
@@ -44,6 +47,8 @@ struct uct_varuna_md {
     uct_varuna_cmds_t          *cmds[UCT_VARUNA_MAX_LINKS]; /* Commands to the NICs that
                                               have a memory domain of their own; NULL: the
                                               caller gives them */
+    uct_varuna_md_end_t        *ends[UCT_VARUNA_MAX_LINKS]; /* Of the same NICs; NULL:
+                                              nobody has asked */
     /* NIC indices by priority: the configured order, else canonical. Only
      * these NICs have an open md. */
     unsigned                   num_links;

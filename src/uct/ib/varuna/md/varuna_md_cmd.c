@@ -9,6 +9,7 @@
 
 #include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
+#include "varuna_md_end.h"
 
 
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)
@@ -30,10 +31,13 @@ void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md)
 {
     unsigned nic, port;
     uct_md_h left;
+    int is_left;
 
     for (nic = 0; nic < md->num_nics; ++nic) {
-        if ((md->cmds[nic] == NULL) ||
-            (uct_varuna_cmds_destroy(md->cmds[nic]) == UCS_OK)) {
+        is_left = (md->cmds[nic] != NULL) &&
+                  (uct_varuna_cmds_destroy(md->cmds[nic]) != UCS_OK);
+        uct_varuna_md_end_release(md, nic, is_left);
+        if (!is_left) {
             continue;
         }
 

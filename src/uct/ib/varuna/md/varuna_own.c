@@ -8,58 +8,90 @@
 #endif
 
 #include "varuna_own.h"
+#include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
+#include "varuna_own_cmd.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
 #include <string.h>
 
 
-/* Register on all NICs. @return those which have it. */
-static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
-                                           size_t length, unsigned rights,
-                                           uct_varuna_own_t *own,
-                                           uint64_t *keys, uint8_t *nic_map_p)
+/* Begin on all NICs that may answer. Ports of one device share a registration. */
+static void uct_varuna_own_begin(uct_varuna_md_t *md, void *address, size_t length,
+                                 unsigned rights, ucs_time_t deadline,
+                                 uct_varuna_own_cmd_t **cmds)
 {
-    uint8_t nic_map = 0;
+    uct_varuna_cmds_t *queue;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        queue     = uct_varuna_md_cmds(md, nic);
+        cmds[nic] = (md->nics[nic].is_dead ||
+                     ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
+                      uct_varuna_cmds_is_hung(queue))) ? NULL :
+                    uct_varuna_own_cmd_reg(md, nic, address, length, rights, deadline);
+    }
+}
+
+/* Wait for all of them. @return those which have it. */
+static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, size_t length,
+                                       ucs_time_t deadline, uct_varuna_own_cmd_t **cmds,
+                                       uct_varuna_own_t *own, uint64_t *keys,
+                                       uint8_t *nic_map_p)
+{
+    ucs_status_t result = UCS_OK;
     ucs_status_t status;
-    unsigned nic, owner;
+    unsigned nic;
 
-    for (nic = 0; nic < md->num_nics; ++nic) {
-        owner = uct_varuna_md_inner_owner(md, nic);
-        if (owner > nic) {
-            continue; /* It is no link */
-        }
-
-        if (owner < nic) {
-            /* Another port of that device */
-            keys[nic] = keys[owner];
-            nic_map  |= (nic_map & UCS_BIT(owner)) ? UCS_BIT(nic) : 0;
-            continue;
-        }
-
-        if (md->nics[nic].is_dead) {
-            continue;
-        }
-
-        status = uct_varuna_mlx5_mr_reg(md->nics[nic].md, address, length,
-                                        rights, &own->mrs[nic], &keys[nic]);
+    *nic_map_p = 0;
+    uct_varuna_md_for_each_inner(md, nic) {
+        status = (cmds[nic] == NULL) ? UCS_ERR_TIMED_OUT :
+                 uct_varuna_own_cmd_wait(cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
         if (status == UCS_OK) {
-            nic_map |= UCS_BIT(nic);
+            *nic_map_p |= UCS_BIT(nic);
+        } else if (status == UCS_ERR_TIMED_OUT) {
+            own->missing |= md->nics[nic].is_dead ? 0 : UCS_BIT(nic);
         } else if (!uct_varuna_md_is_nic_dead(md, nic)) {
             ucs_error("failed to register %zu bytes for rc_varuna on %s (ulimit -l "
                       "may be too small)", length, md->nics[nic].md_name);
-            return status;
+            result = status;
         }
     }
 
-    *nic_map_p = nic_map;
-    return UCS_OK;
+    return result;
+}
+
+/* Register on all NICs. @return those which have it. */
+static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
+                                           size_t length, unsigned rights,
+                                           ucs_time_t patience, uct_varuna_own_t *own,
+                                           uint64_t *keys, uint8_t *nic_map_p)
+{
+    uct_varuna_own_cmd_t *cmds[UCT_VARUNA_MAX_LINKS];
+    ucs_time_t deadline;
+    ucs_status_t status;
+    unsigned nic, owner;
+
+    deadline = (patience == UCS_TIME_INFINITY) ? patience : (ucs_get_time() + patience);
+    uct_varuna_own_begin(md, address, length, rights, deadline, cmds);
+    status = uct_varuna_own_end(md, length, deadline, cmds, own, keys, nic_map_p);
+
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        owner = uct_varuna_md_inner_owner(md, nic);
+        if ((owner < nic) && (*nic_map_p & UCS_BIT(owner))) {
+            /* Another port of that device */
+            keys[nic]   = keys[owner];
+            *nic_map_p |= UCS_BIT(nic);
+        }
+    }
+
+    return status;
 }
 
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights,
-                                uct_varuna_own_t *own)
+                                ucs_time_t patience, uct_varuna_own_t *own)
 {
     uint64_t keys[UCT_VARUNA_MAX_LINKS];
     ucs_status_t status;
@@ -68,16 +100,15 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     char *key;
 
     memset(own, 0, sizeof(*own));
-    status = uct_varuna_own_reg_all(md, address, length, rights, own, keys,
+    status = uct_varuna_own_reg_all(md, address, length, rights, patience, own, keys,
                                     &nic_map);
     if ((status == UCS_OK) && (nic_map == 0)) {
-        ucs_error("failed to register %zu bytes for rc_varuna: all NICs are dead",
-                  length);
+        ucs_error("failed to register %zu bytes for rc_varuna: no NIC answers", length);
         status = UCS_ERR_IO_ERROR;
     }
 
     if (status != UCS_OK) {
-        uct_varuna_own_dereg(own);
+        (void)uct_varuna_own_dereg(md, own);
         return status;
     }
 
@@ -91,15 +122,46 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     return UCS_OK;
 }
 
-void uct_varuna_own_dereg(uct_varuna_own_t *own)
+int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *own)
 {
+    uct_varuna_cmds_t *queue;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        queue = uct_varuna_md_cmds(md, nic);
+        if ((own->mrs[nic] != NULL) && (queue != NULL) &&
+            uct_varuna_cmds_is_hung(queue)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+ucs_status_t uct_varuna_own_dereg(uct_varuna_md_t *md, uct_varuna_own_t *own)
+{
+    ucs_time_t deadline = ucs_get_time() + (uct_varuna_own_is_stuck(md, own) ? 0 :
+                                            ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
+    ucs_status_t status = UCS_OK;
+    uct_varuna_own_cmd_t *cmds[UCT_VARUNA_MAX_LINKS];
     unsigned nic;
 
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
-        if (own->mrs[nic] != NULL) {
-            uct_varuna_mlx5_mr_dereg(own->mrs[nic]);
+        cmds[nic] = (own->mrs[nic] == NULL) ? NULL :
+                    uct_varuna_own_cmd_dereg(md, nic, own->mrs[nic]);
+    }
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        if (own->mrs[nic] == NULL) {
+            continue;
+        }
+
+        if ((cmds[nic] == NULL) ||
+            (uct_varuna_own_cmd_wait(cmds[nic], deadline, NULL, NULL) != UCS_OK)) {
+            status = UCS_ERR_BUSY;
         }
     }
 
     memset(own, 0, sizeof(*own));
+    return status;
 }

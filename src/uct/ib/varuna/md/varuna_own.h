@@ -20,25 +20,42 @@
 /** One registration on all NICs. All zeros: there is none. */
 typedef struct uct_varuna_own {
     void                       *mrs[UCT_VARUNA_MAX_LINKS]; /* By NIC; NULL if it
-                                              is dead, or another port of the device
-                                              has it */
+                                              is dead, has not answered, or another
+                                              port of the device has it */
+    uint8_t                    missing;    /* NICs that have not answered */
     size_t                     key_len;
     char                       key[UCT_VARUNA_OWN_KEY_MAX]; /* Packed */
 } uct_varuna_own_t;
 
+/* Seconds for a NIC to answer whose answer is not waited for with patience. It takes
+ * milliseconds, unless the machine is busy; heartbeats are late meanwhile */
+#define UCT_VARUNA_OWN_PATIENCE      0.25
+
 /**
- * Register memory on all NICs but dead ones, with a key that no registration had
- * lately. Any thread.
+ * Register memory on all NICs but dead ones, at the same time, with a key that no
+ * registration had lately. Any thread.
  *
- * @param [in]  rights  UCT_VARUNA_MR_xx.
- * @param [out] own     To be released by uct_varuna_own_dereg(); all zeros in case
- *                      of failure, which is logged.
+ * @param [in]  rights    UCT_VARUNA_MR_xx.
+ * @param [in]  patience  So long is waited for NICs. One that has not answered by then, or
+ *                        hangs already, is left out: peers have no key for it. Or
+ *                        UCS_TIME_INFINITY.
+ * @param [out] own       To be released by uct_varuna_own_dereg(); all zeros in case
+ *                        of failure, which is logged.
  */
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights,
-                                uct_varuna_own_t *own);
+                                ucs_time_t patience, uct_varuna_own_t *own);
 
-/** End the registration, if there is one: its key is invalid when this returns. */
-void uct_varuna_own_dereg(uct_varuna_own_t *own);
+/** @return Whether a NIC hangs which would have to end the registration. */
+int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *own);
+
+/**
+ * End the registration, if there is one. A NIC has UCT_VARUNA_OWN_PATIENCE.
+ *
+ * @return UCS_OK: its key is invalid;
+ *         UCS_ERR_BUSY if a NIC has not answered: the key is valid for an unknown time, so
+ *         the memory must be left alone.
+ */
+ucs_status_t uct_varuna_own_dereg(uct_varuna_md_t *md, uct_varuna_own_t *own);
 
 #endif

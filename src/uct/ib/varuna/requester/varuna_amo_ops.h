@@ -87,6 +87,9 @@ typedef struct uct_varuna_ep_arena {
     uct_rkey_bundle_t          write;     /* Bodies of our slots, if we have any */
 } uct_varuna_ep_arena_t;
 
+/* Classes of targets */
+#define UCT_VARUNA_AMO_WORDS         8
+
 /* Atomics of a vQP, see varuna_amo.c. */
 typedef struct uct_varuna_ep_amo {
     unsigned                   undecided;  /* Of the unfinished, no result yet */
@@ -96,19 +99,21 @@ typedef struct uct_varuna_ep_amo {
     ucs_list_link_t            ready;      /* Those with an action to be posted */
     ucs_queue_head_t           flushes;    /* FLUSH requests after them */
     uint32_t                   sn;
-    uct_varuna_ep_arena_t      arena;
     uint32_t                   random;     /* For the back-off */
+    uint8_t                    words[UCT_VARUNA_AMO_WORDS]; /* Unfinished, by target */
+    uct_varuna_ep_arena_t      arena;
     uct_varuna_slots_t         slots;     /* Ours in the arena */
     uint8_t                    home_nic;
     uint8_t                    mode;       /* Of the peer */
+    /* Mode proxy */
+    uint8_t                    holding;    /* New ones wait for each other */
+    uint8_t                    num_sent;   /* Not answered yet */
     uint32_t                   home_epoch;
     /* Mode extended: the access which is with the peer's proxy; one at a time */
     uct_varuna_amo_t           *proxied;
     uint64_t                   proxy_seq;  /* Newest number given */
     uct_varuna_retry_t         retry;      /* Of what is with the proxy */
-    /* Mode proxy */
-    uint8_t                    holding;    /* New ones wait for each other */
-    uint8_t                    num_sent;   /* Not answered yet */
+    uint32_t                   retry_epoch; /* Of the lane, when it was asked */
     struct {                               /* Counts of posted requests: */
         uint64_t               flushed;    /* those after a flush or a fence, */
         uint64_t               reading;    /* after a read under way, 0: none, */

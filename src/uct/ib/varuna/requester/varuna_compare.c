@@ -187,9 +187,15 @@ ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req)
     return status;
 }
 
-/* Other steps of atomics change nothing that a user writes. */
+/* Whether the request, which is not ambiguous itself, changes a word between others. Other
+ * steps of atomics change nothing that a user writes. An atomic that is repeated must not
+ * follow a later write which was placed early. */
 static int uct_varuna_compare_changes_word(const uct_varuna_req_t *req)
 {
+    if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_ATOMIC) {
+        return req->ep->compare.unordered && !(req->flags & UCT_VARUNA_REQ_FLAG_DONE);
+    }
+
     return (req->flags & UCT_VARUNA_REQ_FLAG_LOST) &&
            ((req->type == UCT_VARUNA_REQ_AMO_CAS) ||
             (req->type == UCT_VARUNA_REQ_AMO_OCCUPY));

@@ -51,7 +51,8 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 
 /* What only few requests have */
 static UCS_F_NOINLINE void
-uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                              ucs_status_t status)
 {
     if (req == ep->owed) {
         ep->owed = NULL; /* Complete: it needs no log entry any more */
@@ -66,6 +67,9 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 
     if (req->type >= UCT_VARUNA_REQ_AMO_BODY) {
         uct_varuna_ep_requester(ep)->amo->collect(req);
+    } else if (((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
+                (req->type == UCT_VARUNA_REQ_CSWAP)) && (status == UCS_OK)) {
+        memcpy(req->atomic.result, req->data, req->length);
     }
 }
 
@@ -87,7 +91,7 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
     } else {
         uct_varuna_req_release(req);
         if (req->flags & (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_SPECIAL)) {
-            uct_varuna_req_retire_special(ep, req);
+            uct_varuna_req_retire_special(ep, req, status);
         }
         uct_varuna_ring_pull(&ep->hot.reqs);
     }
@@ -225,13 +229,5 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     ep->lane.acked_psn = req->end_psn;
     while (!uct_varuna_ep_retire_head(ep, req, UCS_OK));
 
-    if (ucs_likely(ep->hot.reqs.tail == ep->hot.reqs.head) ||
-        (!(ep->hot.reqs.tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
-         (ep->hot.reqs.tail->type != UCT_VARUNA_REQ_FLUSH))) {
-        if (ucs_likely(ucs_queue_is_empty(&ep->pend.queue))) {
-            return;
-        }
-    }
-
-    uct_varuna_ep_finish_done(ep);
+    uct_varuna_ep_finished_some(ep);
 }

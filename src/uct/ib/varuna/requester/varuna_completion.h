@@ -32,6 +32,22 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
 /** Finish the oldest requests that are DONE, and the flushes after them. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
+/** The oldest requests were finished: finish those after them that need no completion, and
+ *  let pending requests of the user be posted. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *tail = ep->hot.reqs.tail;
+
+    if (ucs_likely((tail == ep->hot.reqs.head) ||
+                   (!(tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
+                    (tail->type != UCT_VARUNA_REQ_FLUSH))) &&
+        ucs_likely(ucs_queue_is_empty(&ep->pend.queue))) {
+        return;
+    }
+
+    uct_varuna_ep_finish_done(ep);
+}
+
 /** Take the endpoint's unfinished requests from it: their completions have no effect any
  *  more. */
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep);

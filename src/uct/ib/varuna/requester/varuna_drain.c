@@ -7,10 +7,14 @@
  *
  *   it sends what waits in its queue     the responder's queue pair is in ERR
  *   an answer is written into memory     none is sent after that, and those sent
- *   of ours                              before live for PACKET_LIFETIME at most
+ *   of ours                              before live for PACKET_LIFETIME at most, if our
+ *                                        queue pair has left RTS: a NIC that hangs may
+ *                                        hold one that has arrived
  *
  * A DC lane has no end at the responder that could be stopped. A NIC of which the
- * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more.
+ * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more once the
+ * driver has taken it away, so that its commands fail (varuna_md_end.h); what it has sent
+ * before lives for PACKET_LIFETIME.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -18,10 +22,13 @@
 
 #include "varuna_drain.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/md/varuna_md_cmd.h>
+#include <uct/ib/varuna/md/varuna_md_end.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ep_event.h"
-
+#include "varuna_req.h"
+#include "varuna_ring.h"
 
 static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
 {
@@ -29,6 +36,29 @@ static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
             ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
 
     return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->recovery.dead.link);
+}
+
+/* @return Whether the NIC that is gone has been at rest for the lifetime of a packet */
+static int uct_varuna_drain_has_ended(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t ended_at             = uct_varuna_md_ended_at(
+            iface->md, iface->links[ep->recovery.dead.link].nic);
+
+    return (ended_at != 0) && (now >= (ended_at + iface->config.packet_lifetime));
+}
+
+uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (now < (ep->sm.since + iface->config.packet_lifetime)) {
+        return UCT_VARUNA_ROUND_EARLY;
+    }
+
+    return (ep->recovery.stuck && uct_varuna_drain_is_nic_gone(ep) &&
+            uct_varuna_drain_has_ended(ep, now)) ?
+           UCT_VARUNA_ROUND_ENDED : UCT_VARUNA_ROUND_LATE;
 }
 
 /* @return Whether the lane's completion queue was polled until it was empty, at @a since
@@ -80,8 +110,56 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
            UCT_VARUNA_DRAIN_STUCK : UCT_VARUNA_DRAIN_HOPELESS;
 }
 
+/* @return Whether something on the failed lane has asked for data. */
+static int uct_varuna_drain_awaits_data(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    if (ep->compare.read != NULL) {
+        return 1;
+    }
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if ((req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
+            uct_varuna_req_info(req)->has_answer) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+static int uct_varuna_drain_is_nic_hung(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_cmds_t *cmds         = uct_varuna_md_cmds(
+            iface->md, iface->links[ep->recovery.dead.link].nic);
+
+    return (cmds != NULL) && uct_varuna_cmds_is_hung(cmds);
+}
+
+/* @return Whether an answer which has arrived may still be written into memory of ours. If it
+ * is read once more, that would destroy what the repetition has read, or what the user has
+ * written into its buffer since. */
+static int uct_varuna_drain_may_receive(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (!ep->recovery.running || !uct_varuna_drain_awaits_data(ep)) {
+        return 0;
+    }
+
+    /* This thread would wait for a NIC of which it is known that it takes no commands */
+    if (uct_varuna_drain_is_nic_hung(ep) ||
+        (uct_varuna_tl_stop(ep->recovery.dead.ep, ep->recovery.dead.kind) != UCS_OK)) {
+        return 1;
+    }
+
+    ep->recovery.running   = 0;
+    ep->recovery.fenced_at = now; /* What it holds may take as long as a packet */
+    return 0;
+}
+
 uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
-                                           int is_late, ucs_time_t now)
+                                           uint32_t round, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
@@ -91,15 +169,25 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
     }
 
     if (uct_varuna_drain_is_nic_gone(ep)) {
-        return is_late ? UCT_VARUNA_DRAIN_DONE : UCT_VARUNA_DRAIN_WAIT;
+        /* The answer's round, not the present time: it was read when that was so */
+        return (round >= UCT_VARUNA_ROUND_ENDED) ? UCT_VARUNA_DRAIN_DONE :
+                                                   UCT_VARUNA_DRAIN_WAIT;
     }
 
+    /* The responder's NIC may be busy, and another answer may say otherwise: it is asked
+     * again, until GIVE_UP. Until it is fenced, nothing is proved */
     if (!is_fenced) {
-        return UCT_VARUNA_DRAIN_HOPELESS;
+        return UCT_VARUNA_DRAIN_WAIT;
     }
 
     if (ep->recovery.fenced_at == 0) {
         ep->recovery.fenced_at = now;
+    }
+
+    if (uct_varuna_drain_may_receive(ep, now)) {
+        ucs_debug("rc_varuna: ep %p vqp=%u: %s may still write what a read on it waits for",
+                  ep, ep->id, uct_varuna_link_name(iface, ep->recovery.dead.link));
+        return UCT_VARUNA_DRAIN_WAIT;
     }
 
     return (now < (ep->recovery.fenced_at + iface->config.packet_lifetime)) ?

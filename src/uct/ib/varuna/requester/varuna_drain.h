@@ -18,6 +18,17 @@ typedef enum uct_varuna_drain {
     UCT_VARUNA_DRAIN_HOPELESS   /* It can never be confirmed */
 } uct_varuna_drain_t;
 
+/* Of FENCE_REQ: what was over when it was sent, and so when the log was read. */
+typedef enum uct_varuna_round {
+    UCT_VARUNA_ROUND_EARLY,     /* Nothing */
+    UCT_VARUNA_ROUND_LATE,      /* The packet lifetime, since the lane was left */
+    UCT_VARUNA_ROUND_ENDED      /* ... and since the lane's NIC, which is gone, has failed
+                                   a command */
+} uct_varuna_round_t;
+
+/** @return The round of a FENCE_REQ that is sent now. */
+uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now);
+
 /** What has become of ep->recovery.dead, which was put into the error state when the
  *  endpoint entered its present state. */
 uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
@@ -28,10 +39,11 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
  * answered, *and* earlier answers have left the network.
  *
  * @param [in] is_fenced  The responder has stopped its queue pair: it is in ERR.
- * @param [in] is_late    The packet lifetime was over when it read the log.
+ * @param [in] round      Of the request that was answered, an uct_varuna_round_t: the
+ *                        responder has read the log after that.
  */
 uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
-                                           int is_late, ucs_time_t now);
+                                           uint32_t round, ucs_time_t now);
 
 /** Give up an endpoint whose lane cannot be stopped: what was posted may be executed, or
  *  an answer be written, at any later time. */

@@ -59,7 +59,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_BCOPY    = UCS_BIT(10), /* It has a packing buffer */
     UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11), /* Of its slab, varuna_ring.h */
     UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12)  /* More is to be done when it retires:
-                                                  AMO_xx, or its log write was owed */
+                                                  AMO_xx, its value goes to the user, or
+                                                  its log write was owed */
 };
 
 /* What distinguishes a request that retires from a plain one */
@@ -99,7 +100,7 @@ struct uct_varuna_req {
         struct {
             uint64_t           value;
             uint64_t           compare;
-            void               *result;
+            void               *result;    /* The user's; the value comes into data */
             uct_varuna_amo_t   *amo;       /* AMO_xx */
         } atomic;
     };
@@ -245,6 +246,10 @@ struct uct_varuna_ep {
     struct {                                /* Owner: varuna_lane.c */
         uint32_t               epoch;       /* Newest incarnation handed out */
         uint8_t                path_index;  /* Of the device's paths (LAG, LMC) */
+        uint8_t                unsent;      /* Lanes in a row that have completed nothing,
+                                               and whose NIC could not send */
+        uint16_t               first_acked; /* acked_psn of the active one at first, the
+                                               lower half */
     } lanes;
 
     struct {                                /* Connecting RC and swapping it in.
@@ -260,14 +265,15 @@ struct uct_varuna_ep {
         uint8_t                failed;      /* It is destroyed in the next step */
         uint8_t                counted;     /* 1: in the peer's connecting */
         uint8_t                swap_read;   /* The flushing read was posted */
-        uint8_t                tried;       /* Links on which nobody has answered, of an
-                                               endpoint that has no lane */
+        uint8_t                tried;       /* Links on which no lane could be had, of an
+                                               endpoint that has none */
     } next;
 
     struct {                                /* Owner: varuna_recovery.c; verdicts are
                                                counted by varuna_verdict.c */
         uct_varuna_lane_t      dead;        /* Failed, not destroyed yet */
         uint8_t                stuck;       /* It did not come to rest by itself */
+        uint8_t                running;     /* Its NIC did not stop its queue pair */
         uint8_t                from_link;
         uint8_t                from_kind;
         ucs_time_t             fenced_at;   /* The responder's end is, since then */

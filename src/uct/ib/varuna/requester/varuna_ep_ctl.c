@@ -156,8 +156,7 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
 
     if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.lane.ep != NULL) &&
         (rej->status != UCS_ERR_CONNECTION_RESET)) {
-        ep->next.failed = 1;
-        uct_varuna_ep_add_work(ep);
+        uct_varuna_ep_fail_next(ep);
         return;
     }
 

@@ -12,43 +12,79 @@
 #include "varuna_ep_event.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
+#include "varuna_limits.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
-uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
+/* The link which a recovery leaves. Pings may get through where requests do not. So what
+ * has just failed is not tried again while there is another link: the two would alternate
+ * endlessly. */
+static unsigned uct_varuna_ep_failed_link(const uct_varuna_ep_t *ep)
 {
-    const uct_varuna_link_table_t *table = &uct_varuna_ep_iface(ep)->link_table;
-    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer);
-    uint8_t link;
+    return ((ep->recovery.start != 0) &&
+            (ep->recovery.dead.link != UCT_VARUNA_LINK_NONE)) ?
+           UCS_BIT(ep->recovery.dead.link) : 0;
+}
 
-    /* Pings may get through where requests do not. So what has just failed is not tried
-     * again while there is another link: the two would alternate endlessly. */
-    if ((ep->recovery.start != 0) && (ep->recovery.dead.link != UCT_VARUNA_LINK_NONE)) {
-        link = uct_varuna_link_select(table, ep->lane.link,
-                                      usable & ~UCS_BIT(ep->recovery.dead.link));
-        if (link != UCT_VARUNA_LINK_NONE) {
-            return link;
+/* Links on which the peer's log cannot be written: its NIC hung when that was registered */
+static unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep)
+{
+    unsigned map = 0;
+    unsigned link, nic;
+
+    if (ep->remote.logs_addr == 0) {
+        return 0; /* Not known yet */
+    }
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        nic = ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS;
+        if (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, nic) == UCT_INVALID_RKEY) {
+            map |= UCS_BIT(link);
         }
     }
 
-    link = uct_varuna_link_select(table, ep->lane.link, usable & ~ep->peer->retired);
-    return (link != UCT_VARUNA_LINK_NONE) ? link :
-           uct_varuna_link_select(table, ep->lane.link, usable);
+    return map;
+}
+
+static uint8_t uct_varuna_ep_select_good(const uct_varuna_ep_t *ep, unsigned among)
+{
+    unsigned usable         = uct_varuna_peer_usable_links(ep->peer) & among &
+                              ~uct_varuna_ep_keyless_links(ep);
+    unsigned failed         = uct_varuna_ep_failed_link(ep);
+    const unsigned wishes[] = {usable & ~failed & ~ep->peer->retired, usable & ~failed,
+                               usable};
+    uint8_t link            = UCT_VARUNA_LINK_NONE;
+    unsigned i;
+
+    for (i = 0; (i < ucs_static_array_size(wishes)) && (link == UCT_VARUNA_LINK_NONE);
+         ++i) {
+        link = uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table,
+                                      ep->lane.link, wishes[i]);
+    }
+
+    return link;
+}
+
+uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_ep_select_good(ep, ep->peer->link_map);
 }
 
 /* No path is known to be good. Choose among the failed ones on links that are up: a path
  * that was good since, although it is held down; otherwise the one that was not tried
  * for the longest time. Without a lane only a new attempt shows whether a path works
  * again, so each must have its turn. */
-uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
+static uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep,
+                                                unsigned among)
 {
     const uct_varuna_path_t *paths = ep->peer->paths;
     ucs_time_t now                 = ucs_get_time();
     uint8_t best                   = UCT_VARUNA_LINK_NONE;
     uint8_t link;
 
-    ucs_for_each_bit(link, ep->peer->link_map) {
+    ucs_for_each_bit(link, ep->peer->link_map & among &
+                           ~uct_varuna_ep_keyless_links(ep)) {
         if (uct_varuna_link_select(&uct_varuna_ep_iface(ep)->link_table, link,
                                    UCS_BIT(link)) != link) {
             continue;
@@ -66,6 +102,18 @@ uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep)
     }
 
     return best;
+}
+
+uint8_t uct_varuna_ep_select_among(const uct_varuna_ep_t *ep, unsigned among)
+{
+    uint8_t link = uct_varuna_ep_select_good(ep, among);
+
+    if (link == UCT_VARUNA_LINK_NONE) {
+        link = uct_varuna_ep_select_failed_path(ep, among & ~ep->peer->retired);
+    }
+
+    return (link != UCT_VARUNA_LINK_NONE) ? link :
+           uct_varuna_ep_select_failed_path(ep, among);
 }
 
 /* A new incarnation. Its log ring must be neither the active lane's nor that of
@@ -191,8 +239,9 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
     uct_varuna_ep_settle(ep);
-    ep->lane     = *lane;
-    ep->hot.gate = 1;
+    ep->lane              = *lane;
+    ep->lanes.first_acked = lane->acked_psn;
+    ep->hot.gate          = 1;
     uct_varuna_hang_new_head(ep);
     ep->hot.logged   = uct_varuna_lane_is_logged(ep, lane);
     ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
@@ -231,25 +280,14 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep)
     ep->next.failed = 0;
 }
 
-/* Take the best lane which can be had at once. @return 0 if there is none. */
-int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep)
+void uct_varuna_ep_fail_next(uct_varuna_ep_t *ep)
 {
-    uct_varuna_lane_t lane;
-    uint8_t link;
-
-    link = uct_varuna_ep_select_link(ep);
-    if (link == UCT_VARUNA_LINK_NONE) {
-        link = uct_varuna_ep_select_failed_path(ep);
+    ep->next.failed = 1;
+    if (ep->lane.ep == NULL) {
+        ep->next.tried |= UCS_BIT(ep->next.lane.link);
     }
 
-    if ((link == UCT_VARUNA_LINK_NONE) ||
-        (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) !=
-         UCS_OK)) {
-        return 0;
-    }
-
-    uct_varuna_ep_set_lane(ep, &lane);
-    return 1;
+    uct_varuna_ep_add_work(ep);
 }
 
 void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
@@ -260,6 +298,18 @@ void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
     }
 }
 
+/* The active lane's NIC could not send a request. @return Whether that is due to the
+ * request itself. */
+static int uct_varuna_ep_unsent(uct_varuna_ep_t *ep)
+{
+    /* A request that no lane can send is the first one on each lane but the first */
+    if ((uint16_t)ep->lane.acked_psn != ep->lanes.first_acked) {
+        ep->lanes.unsent = 0;
+    }
+
+    return ++ep->lanes.unsent >= UCT_VARUNA_MAX_UNSENT;
+}
+
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status)
 {
@@ -268,9 +318,8 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     }
 
     if (inner == ep->next.lane.ep) {
-        ep->next.failed = 1;
         uct_varuna_ep_path_down(ep, &ep->next.lane);
-        uct_varuna_ep_add_work(ep);
+        uct_varuna_ep_fail_next(ep);
         return;
     }
 
@@ -279,6 +328,12 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     }
 
     switch (status) {
+    case UCS_ERR_UNREACHABLE:
+        if (uct_varuna_ep_unsent(ep)) {
+            uct_varuna_ep_raise_fatal(ep, UCS_ERR_IO_ERROR);
+            break;
+        }
+        /* Fall through */
     case UCS_ERR_ENDPOINT_TIMEOUT:
         uct_varuna_ep_path_down(ep, &ep->lane);
         /* Fall through */

@@ -12,9 +12,11 @@
 /** @return The link for new traffic, UCT_VARUNA_LINK_NONE if there is none. */
 uint8_t uct_varuna_ep_select_link(const uct_varuna_ep_t *ep);
 
-/** @return A link whose path to the peer has failed, but may work again;
- *  UCT_VARUNA_LINK_NONE if none is worth a try yet. */
-uint8_t uct_varuna_ep_select_failed_path(const uct_varuna_ep_t *ep);
+/** @return One of the links @a among for a lane of an endpoint that has none: a good one,
+ *  or one whose path to the peer has failed, but may work again; UCT_VARUNA_LINK_NONE if
+ *  none is worth a try yet. Links that are to be left, here or at the peer, are the last
+ *  choice. */
+uint8_t uct_varuna_ep_select_among(const uct_varuna_ep_t *ep, unsigned among);
 
 /**
  * Make a lane, as a new incarnation. RC is not connected yet.
@@ -42,8 +44,9 @@ void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 /** Its CONNECT_REQ is answered, or given up. */
 void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep);
 
-/** Take the best lane which can be had at once, DC. @return 0 if there is none. */
-int uct_varuna_ep_take_dc_lane(uct_varuna_ep_t *ep);
+/** The RC lane which is being connected cannot be had: it is destroyed in the next step,
+ *  and an endpoint without a lane tries the other links first. */
+void uct_varuna_ep_fail_next(uct_varuna_ep_t *ep);
 
 /** Requests on @a lane ran out of retries: its path failed, unless it has failed since
  *  the lane was made. */

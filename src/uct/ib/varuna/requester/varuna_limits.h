@@ -18,4 +18,9 @@
 /* So many CONNECT_REQs to one peer may be unanswered at once. */
 #define UCT_VARUNA_MAX_CONNECTING    64
 
+/* A NIC without a route to the peer, and one that was given a wrong local key, may report
+ * the same error. So many lanes of an endpoint in a row may fail with it before one has
+ * completed anything; then it is not the links' fault. */
+#define UCT_VARUNA_MAX_UNSENT        8
+
 #endif

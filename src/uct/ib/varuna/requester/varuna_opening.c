@@ -33,6 +33,9 @@ int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now)
         if (ep->next.lane.ep != NULL) {
             uct_varuna_ep_open_lane(ep, now);
         }
+        if (ep->hot.state == UCT_VARUNA_EP_OPENING) {
+            uct_varuna_ep_check_give_up(ep, now);
+        }
         return 1;
     }
 

@@ -109,6 +109,8 @@ uct_varuna_req_post_atomic_post(uct_varuna_req_t *req, uct_completion_t *comp)
                                 req->atomic.value, req->remote_addr, rkey);
 }
 
+/* The inner lane writes the value into the request, which outlives the endpoint: the user's
+ * memory may be used otherwise then. */
 static ucs_status_t
 uct_varuna_req_post_atomic_fetch(uct_varuna_req_t *req, uct_completion_t *comp)
 {
@@ -117,12 +119,12 @@ uct_varuna_req_post_atomic_fetch(uct_varuna_req_t *req, uct_completion_t *comp)
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
         return uct_ep_atomic64_fetch(ep, (uct_atomic_op_t)req->opcode,
-                                     req->atomic.value, req->atomic.result,
+                                     req->atomic.value, (void*)req->data,
                                      req->remote_addr, rkey, comp);
     }
 
     return uct_ep_atomic32_fetch(ep, (uct_atomic_op_t)req->opcode,
-                                 req->atomic.value, req->atomic.result,
+                                 req->atomic.value, (void*)req->data,
                                  req->remote_addr, rkey, comp);
 }
 
@@ -134,12 +136,12 @@ uct_varuna_req_post_cswap(uct_varuna_req_t *req, uct_completion_t *comp)
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
         return uct_ep_atomic_cswap64(ep, req->atomic.compare, req->atomic.value,
-                                     req->remote_addr, rkey, req->atomic.result,
+                                     req->remote_addr, rkey, (void*)req->data,
                                      comp);
     }
 
     return uct_ep_atomic_cswap32(ep, req->atomic.compare, req->atomic.value,
-                                 req->remote_addr, rkey, req->atomic.result,
+                                 req->remote_addr, rkey, (void*)req->data,
                                  comp);
 }
 

@@ -10,7 +10,7 @@
 #include "varuna_post.h"
 #include "varuna_req.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_post.inl>
+#include <uct/ib/varuna/ucx/varuna_mlx5_cas.inl>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 static UCS_F_ALWAYS_INLINE uct_rkey_t
@@ -148,30 +148,86 @@ uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                                      uct_varuna_req_rkey(req), log, comp);
 }
 
+/* The log entry that a request is about to have */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_log(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_mlx5_log_t *log)
+{
+    uint32_t sn = ep->hot.log_next;
+
+    log->entry       = uct_varuna_log_entry(req, sn);
+    log->remote_addr = ep->hot.log_addr + (uct_varuna_log_slot(sn) * sizeof(uint64_t));
+    log->rkey        = ep->hot.log_rkey;
+}
+
+/* It is posted, and its log entry after it */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_posted_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                           uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    req->log_sn = ep->hot.log_next++;
+    req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
+    uct_varuna_req_posted(ep, req, type, comp);
+    uct_varuna_lane_advance_psn(&ep->lane, 1);
+    ++ep->stats.logged;
+}
+
 /* Post a put and its log entry with one doorbell */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                          uct_varuna_req_type_t type, uct_completion_t *comp)
 {
-    uint32_t sn = ep->hot.log_next;
     uct_varuna_mlx5_log_t log;
     ucs_status_t status;
 
-    log.entry       = uct_varuna_log_entry(req, sn);
-    log.remote_addr = ep->hot.log_addr + (uct_varuna_log_slot(sn) * sizeof(uint64_t));
-    log.rkey        = ep->hot.log_rkey;
-    status          = uct_varuna_req_post_put(ep, req, type, &log, comp);
-    if (ucs_unlikely(status != UCS_OK)) {
+    uct_varuna_req_fill_log(ep, req, &log);
+    status = uct_varuna_req_post_put(ep, req, type, &log, comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted_pair(ep, req, type, comp);
+    }
+
+    return status;
+}
+
+/* Post a fetching atomic that the functions that know mlx5 can make, with its log entry if
+ * this lane needs any. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_atomic(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                           uct_varuna_req_type_t type)
+{
+    uct_varuna_mlx5_cas_t cas;
+    uct_varuna_mlx5_log_t log;
+    ucs_status_t status;
+
+    cas.is_add = (type == UCT_VARUNA_REQ_ATOMIC_FETCH);
+    if (cas.is_add && ((req->opcode != UCT_ATOMIC_OP_ADD) ||
+                       (req->length != sizeof(uint64_t)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    cas.remote_addr = req->remote_addr;
+    cas.rkey        = uct_varuna_req_rkey(req);
+    cas.compare     = req->atomic.compare;
+    cas.swap        = req->atomic.value;
+    cas.width       = req->length;
+    uct_varuna_req_init_comp(req);
+    if (!ep->hot.logged) {
+        status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
+                                         &req->comp);
+        if (ucs_likely(status == UCS_OK)) {
+            uct_varuna_req_posted(ep, req, type, &req->comp);
+        }
         return status;
     }
 
-    req->log_sn      = sn;
-    ep->hot.log_next = sn + 1;
-    req->flags      |= UCT_VARUNA_REQ_FLAG_LOGGED;
-    uct_varuna_req_posted(ep, req, type, comp);
-    uct_varuna_lane_advance_psn(&ep->lane, 1);
-    ++ep->stats.logged;
-    return UCS_OK;
+    uct_varuna_req_fill_log(ep, req, &log);
+    status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, &log, req->data,
+                                     &req->comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted_pair(ep, req, type, &req->comp);
+    }
+
+    return status;
 }
 
 /* Post a put, with its log entry if this lane needs any. */
@@ -258,6 +314,9 @@ uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     case UCT_VARUNA_REQ_AM_BCOPY:
     case UCT_VARUNA_REQ_AM_ZCOPY:
         return uct_varuna_req_post_single(ep, req, type, signal);
+    case UCT_VARUNA_REQ_ATOMIC_FETCH:
+    case UCT_VARUNA_REQ_CSWAP:
+        return uct_varuna_req_post_atomic(ep, req, type);
     default:
         return UCS_ERR_UNSUPPORTED;
     }

@@ -98,7 +98,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     } UCS_S_PACKED body;
 
     if (link->device_addr_len + ep_len > sizeof(body.addr)) {
-        ep->next.failed = 1;
+        uct_varuna_ep_fail_next(ep);
         return;
     }
 
@@ -113,7 +113,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     if (uct_ep_get_address(ep->next.lane.ep,
                            (uct_ep_addr_t*)(body.addr + link->device_addr_len))
         != UCS_OK) {
-        ep->next.failed = 1;
+        uct_varuna_ep_fail_next(ep);
         return;
     }
 
@@ -163,6 +163,8 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
         ep->next.counted = 1;
         ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
         uct_varuna_ep_send_connect(ep);
+    } else if (ep->lane.ep == NULL) {
+        ep->next.tried |= UCS_BIT(link);
     }
 }
 
@@ -198,8 +200,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
          (rep->ep_len != uct_varuna_link_rc(link)->attr.ep_addr_len))) {
         ucs_diag("ep %p: the peer's RC address has %u + %u bytes: install the"
                  " same UCX on both hosts", ep, rep->device_len, rep->ep_len);
-        ep->next.failed = 1;
-        uct_varuna_ep_add_work(ep);
+        uct_varuna_ep_fail_next(ep);
         return;
     }
 
@@ -214,7 +215,12 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         status = UCS_ERR_UNREACHABLE;
     }
 
-    if ((status != UCS_OK) || uct_varuna_ep_is_next_stale(ep)) {
+    if (status != UCS_OK) {
+        uct_varuna_ep_fail_next(ep);
+        return;
+    }
+
+    if (uct_varuna_ep_is_next_stale(ep)) {
         ep->next.failed = 1;
         uct_varuna_ep_add_work(ep);
         return;
@@ -274,27 +280,21 @@ void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep)
         ep->next.ready          = 1;
     } else if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE)) {
         ep->next.proving = 0;
-        ep->next.failed  = 1;
+        uct_varuna_ep_fail_next(ep);
     }
 }
 
-/* @return The link to connect RC on, of an endpoint that has no lane. */
-static uint8_t uct_varuna_rebuild_select_link(uct_varuna_ep_t *ep)
+uint8_t uct_varuna_rebuild_select_link(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uint8_t link                    = uct_varuna_ep_select_link(ep);
+    uint8_t link = uct_varuna_ep_select_among(ep, ep->peer->link_map & ~ep->next.tried);
 
-    if ((link != UCT_VARUNA_LINK_NONE) && (ep->next.tried & UCS_BIT(link))) {
-        link = uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
-                                      uct_varuna_peer_usable_links(ep->peer) &
-                                      ~ep->next.tried);
-        if (link == UCT_VARUNA_LINK_NONE) {
-            ep->next.tried = 0; /* All once more */
-            link           = uct_varuna_ep_select_link(ep);
-        }
+    if ((link != UCT_VARUNA_LINK_NONE) || (ep->next.tried == 0) ||
+        !uct_varuna_rebuild_is_due(ep, now)) {
+        return link;
     }
 
-    return (link == UCT_VARUNA_LINK_NONE) ? uct_varuna_ep_select_failed_path(ep) : link;
+    ep->next.tried = 0; /* All once more */
+    return uct_varuna_ep_select_among(ep, ep->peer->link_map);
 }
 
 static void uct_varuna_rebuild_begin(uct_varuna_ep_t *ep, ucs_time_t now)
@@ -306,10 +306,20 @@ static void uct_varuna_rebuild_begin(uct_varuna_ep_t *ep, ucs_time_t now)
         return; /* Its turn comes */
     }
 
-    link = uct_varuna_rebuild_select_link(ep);
+    link = uct_varuna_rebuild_select_link(ep, now);
     if (link != UCT_VARUNA_LINK_NONE) {
         ep->next.spare = 0;
         uct_varuna_ep_connect_rc(ep, link, now);
+    }
+}
+
+void uct_varuna_rebuild_ask_or_leave(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    if (ep->next.retry.tries < UCT_VARUNA_MAX_CONNECT_TRIES) {
+        uct_varuna_ep_connect_again(ep, now);
+    } else {
+        ep->next.tried |= UCS_BIT(ep->next.lane.link);
+        uct_varuna_ep_drop_next(ep);
     }
 }
 
@@ -331,12 +341,7 @@ static int uct_varuna_rebuild_make_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     if (ep->next.proving) {
         uct_varuna_rebuild_prove(ep);
     } else if (!ep->next.ready && uct_varuna_rebuild_is_due(ep, now)) {
-        if (ep->next.retry.tries < UCT_VARUNA_MAX_CONNECT_TRIES) {
-            uct_varuna_ep_connect_again(ep, now);
-        } else {
-            ep->next.tried |= UCS_BIT(ep->next.lane.link);
-            uct_varuna_ep_drop_next(ep);
-        }
+        uct_varuna_rebuild_ask_or_leave(ep, now);
     }
 
     return ep->next.ready && !ep->next.failed;
@@ -356,6 +361,29 @@ static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
+/* Take the best lane which can be had at once, DC. A link on which none can be made is left
+ * for another one. */
+static int uct_varuna_rebuild_take_dc_lane(uct_varuna_ep_t *ep, ucs_time_t now)
+{
+    uint8_t link = uct_varuna_rebuild_select_link(ep, now);
+    uct_varuna_lane_t lane;
+
+    if (link == UCT_VARUNA_LINK_NONE) {
+        return 0;
+    }
+
+    if (uct_varuna_lane_create(ep, UCT_VARUNA_LANE_DC, link, &lane) != UCS_OK) {
+        uct_varuna_retry_start(&ep->next.retry, now, now);
+        uct_varuna_rebuild_count_try(ep, link, now);
+        ep->next.tried |= UCS_BIT(link);
+        return 0;
+    }
+
+    uct_varuna_ep_set_lane(ep, &lane);
+    ep->next.tried = 0;
+    return 1;
+}
+
 static int uct_varuna_rebuild_has_fallback(const uct_varuna_ep_t *ep)
 {
     return uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback !=
@@ -364,7 +392,7 @@ static int uct_varuna_rebuild_has_fallback(const uct_varuna_ep_t *ep)
 
 int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    return uct_varuna_rebuild_has_fallback(ep) ? uct_varuna_ep_take_dc_lane(ep) :
+    return uct_varuna_rebuild_has_fallback(ep) ? uct_varuna_rebuild_take_dc_lane(ep, now) :
            uct_varuna_rebuild_take_lane(ep, now);
 }
 

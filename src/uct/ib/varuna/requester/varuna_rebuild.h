@@ -18,6 +18,15 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
 /** Ask once more. */
 void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
 
+/** @return The link to make a lane on, of an endpoint that has none: one after the other
+ *  has its turn, and when no lane could be had on any, they have a pause.
+ *  UCT_VARUNA_LINK_NONE: none now. */
+uint8_t uct_varuna_rebuild_select_link(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** CONNECT_REQ of an endpoint without a lane is not answered in time: ask once more, or
+ *  leave the link. */
+void uct_varuna_rebuild_ask_or_leave(uct_varuna_ep_t *ep, ucs_time_t now);
+
 /** Take the best lane that an endpoint without any can have. Without DC it is being
  *  connected: call this again. @return 0 if there is none yet. */
 int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now);

@@ -83,7 +83,8 @@ void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
-    uct_varuna_tl_stop(ep->recovery.dead.ep, ep->recovery.dead.kind);
+    ep->recovery.running = (uct_varuna_tl_stop(ep->recovery.dead.ep,
+                                               ep->recovery.dead.kind) != UCS_OK);
     /* The new lane takes its log ring, so what was being built is given up; a baseline
      * has no logs. What is in reserve has a ring of its own */
     ep->next.failed = (ep->next.lane.ep != NULL) &&

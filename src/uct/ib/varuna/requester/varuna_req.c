@@ -12,18 +12,18 @@
 const uct_varuna_req_info_t uct_varuna_req_infos[] = {
     [UCT_VARUNA_REQ_PUT_SHORT]    = {"put_short", UCT_VARUNA_OP_PUT, 1, 1},
     [UCT_VARUNA_REQ_PUT_ZCOPY]    = {"put_zcopy", UCT_VARUNA_OP_PUT, 1, 0},
-    [UCT_VARUNA_REQ_GET_BCOPY]    = {"get_bcopy", UCT_VARUNA_OP_GET, 0, 0},
-    [UCT_VARUNA_REQ_GET_ZCOPY]    = {"get_zcopy", UCT_VARUNA_OP_GET, 0, 0},
+    [UCT_VARUNA_REQ_GET_BCOPY]    = {"get_bcopy", UCT_VARUNA_OP_GET, 0, 0, 1},
+    [UCT_VARUNA_REQ_GET_ZCOPY]    = {"get_zcopy", UCT_VARUNA_OP_GET, 0, 0, 1},
     [UCT_VARUNA_REQ_AM_SHORT]     = {"am_short", UCT_VARUNA_OP_AM, 0, 1},
     [UCT_VARUNA_REQ_AM_BCOPY]     = {"am_bcopy", UCT_VARUNA_OP_AM, 0, 0},
     [UCT_VARUNA_REQ_AM_ZCOPY]     = {"am_zcopy", UCT_VARUNA_OP_AM, 0, 0},
     [UCT_VARUNA_REQ_ATOMIC_POST]  = {"atomic_post", UCT_VARUNA_OP_ATOMIC, 1, 1},
-    [UCT_VARUNA_REQ_ATOMIC_FETCH] = {"atomic_fetch", UCT_VARUNA_OP_ATOMIC, 1, 0},
-    [UCT_VARUNA_REQ_CSWAP]        = {"cswap", UCT_VARUNA_OP_ATOMIC, 1, 0},
+    [UCT_VARUNA_REQ_ATOMIC_FETCH] = {"atomic_fetch", UCT_VARUNA_OP_ATOMIC, 1, 0, 1},
+    [UCT_VARUNA_REQ_CSWAP]        = {"cswap", UCT_VARUNA_OP_ATOMIC, 1, 0, 1},
     [UCT_VARUNA_REQ_FLUSH]        = {"flush", UCT_VARUNA_OP_FLUSH, 0, 1},
     [UCT_VARUNA_REQ_AMO_BODY]     = {"amo_body", UCT_VARUNA_OP_STEP, 0, 1},
-    [UCT_VARUNA_REQ_AMO_CAS]      = {"amo_cas", UCT_VARUNA_OP_STEP, 0, 0},
-    [UCT_VARUNA_REQ_AMO_OCCUPY]   = {"amo_occupy", UCT_VARUNA_OP_STEP, 0, 0}
+    [UCT_VARUNA_REQ_AMO_CAS]      = {"amo_cas", UCT_VARUNA_OP_STEP, 0, 0, 1},
+    [UCT_VARUNA_REQ_AMO_OCCUPY]   = {"amo_occupy", UCT_VARUNA_OP_STEP, 0, 0, 1}
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_req_infos) ==

@@ -22,6 +22,7 @@ typedef struct uct_varuna_req_info {
     uct_varuna_op_kind_t       kind;    /* For the plan */
     uint8_t                    logged;  /* A log write follows it */
     uint8_t                    silent;  /* Its inner call takes no completion */
+    uint8_t                    has_answer; /* The NIC writes into memory of ours */
 } uct_varuna_req_info_t;
 
 extern const uct_varuna_req_info_t uct_varuna_req_infos[];

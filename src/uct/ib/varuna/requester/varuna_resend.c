@@ -35,26 +35,25 @@ static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 
 static int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned usable                 = uct_varuna_peer_usable_links(ep->peer);
     uint8_t link;
 
     if (ep->next.lane.ep != NULL) {
-        if (!(usable & UCS_BIT(ep->next.lane.link))) {
+        if (uct_varuna_ep_is_next_stale(ep)) {
             uct_varuna_ep_drop_next(ep); /* The spare has failed, too */
         } else if (ep->next.ready) {
             uct_varuna_ep_set_lane(ep, &ep->next.lane);
             ep->next.lane.ep    = NULL;
             ep->next.ready = 0;
             ep->next.spare = 0;
+            ep->next.tried = 0;
             return 1;
         } else if (uct_varuna_rebuild_is_due(ep, now)) {
-            uct_varuna_ep_connect_again(ep, now);
+            uct_varuna_rebuild_ask_or_leave(ep, now);
         }
         return 0;
     }
 
-    link = uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
+    link = uct_varuna_rebuild_select_link(ep, now);
     if (link != UCT_VARUNA_LINK_NONE) {
         uct_varuna_ep_connect_rc(ep, link, now);
     }

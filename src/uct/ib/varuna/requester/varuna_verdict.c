@@ -36,15 +36,15 @@ static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
 
 int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_ctl_fence_req_t req;
 
     /* The responder cannot fence a DC lane; what is still on the wire is gone
      * after the longest packet lifetime, and only then does the log count */
     req.newest = ((ep->next.lane.ep == NULL) || ep->next.failed) ? ep->lanes.epoch :
                  (ep->next.lane.epoch - 1);
-    req.round  = (now >= (ep->sm.since + iface->config.packet_lifetime));
-    if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) && !req.round) {
+    req.round  = uct_varuna_drain_round(ep, now);
+    if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) &&
+        (req.round == UCT_VARUNA_ROUND_EARLY)) {
         return 1;
     }
 
@@ -146,25 +146,54 @@ static int
 uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
                               const uct_varuna_ctl_fence_rep_t *rep)
 {
-    switch (uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR),
-                                    rep->round > 0, ucs_get_time())) {
-    case UCT_VARUNA_DRAIN_DONE:
-        return 1;
-    case UCT_VARUNA_DRAIN_HOPELESS:
-        uct_varuna_drain_give_up(ep);
-        return 0;
-    default:
-        return 0; /* Asked again */
-    }
+    /* If not, it is asked again */
+    return uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR),
+                                   rep->round, ucs_get_time()) ==
+           UCT_VARUNA_DRAIN_DONE;
+}
+
+/* What a FENCE_REP says, in @a ring and in @a evidence_p */
+static void uct_varuna_ep_read_evidence(uct_varuna_ep_t *ep,
+                                        const uct_varuna_ctl_fence_rep_t *rep,
+                                        uint64_t *ring, uct_varuna_evidence_t *evidence_p)
+{
+    const uct_varuna_iface_t *iface   = uct_varuna_ep_iface(ep);
+    const uct_varuna_lane_t *dead     = &ep->recovery.dead;
+    uct_varuna_requester_peer_t *peer =
+            uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer);
+
+    memcpy(ring, rep + 1, UCT_VARUNA_LOG_SIZE * sizeof(*ring));
+    memset(evidence_p, 0, sizeof(*evidence_p));
+    evidence_p->log       = ring;
+    evidence_p->has_psn   = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) && (dead->mtu != 0) &&
+                            !(peer->no_psn & UCS_BIT(dead->link));
+    evidence_p->epsn      = rep->epsn;
+    evidence_p->acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
+    evidence_p->next_psn  = dead->psn;
+    evidence_p->unordered = !uct_varuna_lane_order_is_certain(iface, dead->link,
+                                                              dead->kind);
+    evidence_p->overtakes = uct_varuna_lane_overtakes(iface, dead->link, dead->kind);
+}
+
+/* The peer's NIC has reported a PSN that cannot be true, twice. */
+static void uct_varuna_ep_distrust_psn(uct_varuna_ep_t *ep,
+                                       const uct_varuna_evidence_t *evidence)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    uct_varuna_requester_peer(iface, ep->peer)->no_psn |= UCS_BIT(ep->recovery.dead.link);
+    ucs_diag("ep %p: the peer's NIC on %s reports PSN %u, but the next one is one of "
+             "%u to %u: its PSNs are not used any more", ep,
+             uct_varuna_link_name(iface, ep->recovery.dead.link), evidence->epsn,
+             (uint32_t)(evidence->acked_psn & UCS_MASK(24)),
+             (uint32_t)(evidence->next_psn & UCS_MASK(24)));
 }
 
 void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_fence_rep_t *rep)
 {
-    uct_varuna_requester_peer_t *peer =
-            uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer);
-    uct_varuna_evidence_t evidence    = {};
+    uct_varuna_evidence_t evidence;
     uct_varuna_plan_op_t *ops;
     uint64_t ring[UCT_VARUNA_LOG_SIZE];
     uct_varuna_plan_result_t result;
@@ -197,17 +226,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return; /* Asked again after the control timeout */
     }
 
-    memcpy(ring, rep + 1, sizeof(ring));
-    evidence.log       = ring;
-    evidence.has_psn   = (rep->flags & UCT_VARUNA_FENCE_FLAG_PSN) &&
-                         (ep->recovery.dead.mtu != 0) &&
-                         !(peer->no_psn & UCS_BIT(ep->recovery.dead.link));
-    evidence.epsn      = rep->epsn;
-    evidence.acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
-    evidence.next_psn  = ep->recovery.dead.psn;
-    evidence.unordered = !uct_varuna_lane_order_is_certain(uct_varuna_ep_iface(ep),
-                                                           ep->recovery.dead.link,
-                                                           ep->recovery.dead.kind);
+    uct_varuna_ep_read_evidence(ep, rep, ring, &evidence);
     uct_varuna_ep_fill_plan(ep, ops);
     uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
     ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
@@ -224,12 +243,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     if (result.doubt == UCT_VARUNA_DOUBT_PSN) {
-        peer->no_psn |= UCS_BIT(ep->recovery.dead.link);
-        ucs_diag("ep %p: the peer's NIC on %s reports PSN %u, but the next one is one of "
-                 "%u to %u: its PSNs are not used any more", ep,
-                 uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->recovery.dead.link),
-                 evidence.epsn, (uint32_t)(evidence.acked_psn & UCS_MASK(24)),
-                 (uint32_t)(evidence.next_psn & UCS_MASK(24)));
+        uct_varuna_ep_distrust_psn(ep, &evidence);
     }
 
     uct_varuna_ep_add_result(ep, &result);

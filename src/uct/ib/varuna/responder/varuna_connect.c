@@ -104,6 +104,15 @@ static ucs_status_t uct_varuna_target_check_connect(uct_varuna_target_t *target,
     return ((epoch == qp->epoch) && (qp->ep != NULL)) ? UCS_OK : UCS_INPROGRESS;
 }
 
+void uct_varuna_connect_forget(uct_varuna_responder_t *resp, uct_ep_h ep)
+{
+    khiter_t iter = kh_get(uct_varuna_rc_eps, &resp->targets.rc_eps, (uintptr_t)ep);
+
+    if (iter != kh_end(&resp->targets.rc_eps)) {
+        kh_val(&resp->targets.rc_eps, iter) = NULL;
+    }
+}
+
 /* Make the QP of incarnation @a epoch the target's. Lock held. */
 static ucs_status_t
 uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
@@ -124,6 +133,7 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
                 resp, target, qp,
                 !uct_varuna_tl_drops_messages(
                         uct_varuna_link_set(resp->iface, qp->link)->fast));
+        uct_varuna_connect_forget(resp, qp->ep);
         if (!uct_varuna_fence_disown(resp, qp)) {
             uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
         }
@@ -251,6 +261,7 @@ void uct_varuna_connect_init(uct_varuna_responder_t *resp)
 int uct_varuna_target_ep_failed(uct_varuna_responder_t *resp, uct_ep_h inner)
 {
     int found = 0;
+    uct_varuna_target_t *target;
     khiter_t iter;
 
     uct_varuna_ctl_lock(resp->ctl);
@@ -258,8 +269,9 @@ int uct_varuna_target_ep_failed(uct_varuna_responder_t *resp, uct_ep_h inner)
     if (iter != kh_end(&resp->targets.rc_eps)) {
         /* The requester finds out by itself, and decides */
         found = 1;
-        ucs_debug("target %u: endpoint %p failed",
-                  kh_val(&resp->targets.rc_eps, iter)->id, inner);
+        target = kh_val(&resp->targets.rc_eps, iter);
+        ucs_debug("target %d: endpoint %p failed",
+                  (target == NULL) ? -1 : (int)target->id, inner);
     }
 
     uct_varuna_ctl_unlock(resp->ctl);

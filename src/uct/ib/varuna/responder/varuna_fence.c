@@ -15,6 +15,8 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/md/varuna_md_end.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
@@ -86,6 +88,42 @@ static void uct_varuna_fence_note_event(uct_varuna_responder_t *resp,
     }
 }
 
+/* @return Whether the NIC of a link is gone as the system says, and may still write: the
+ * driver answers commands to stop queue pairs itself then, before it resets the device. */
+static int uct_varuna_fence_nic_lingers(const uct_varuna_responder_t *resp, unsigned link)
+{
+    const uct_varuna_iface_t *iface = resp->iface;
+    ucs_time_t ended_at;
+
+    if (!uct_varuna_ctl_is_nic_gone(resp->ctl, link)) {
+        return 0;
+    }
+
+    ended_at = uct_varuna_md_ended_at(iface->md, iface->links[link].nic);
+    return (ended_at == 0) ||
+           (uct_varuna_ctl_now(resp->ctl) < (ended_at + iface->config.packet_lifetime));
+}
+
+/* The same of the lane that is asked about. Which link a DC lane had is not known. */
+static int uct_varuna_fence_lane_lingers(const uct_varuna_responder_t *resp,
+                                         uct_varuna_target_t *target, uint32_t epoch)
+{
+    const uct_varuna_target_qp_t *qp = uct_varuna_target_qp(target, epoch);
+    unsigned link;
+
+    if (qp->epoch == epoch) {
+        return uct_varuna_fence_nic_lingers(resp, qp->link);
+    }
+
+    for (link = 0; link < resp->iface->num_links; ++link) {
+        if (uct_varuna_fence_nic_lingers(resp, link)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 /* What the command has found out. */
 static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t status)
 {
@@ -115,8 +153,9 @@ static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t 
     qp->is_reset = fence->is_reset;
 
     /* What it had accepted has left the NIC, by RESET or by time */
-    if (qp->is_reset ||
-        ((now - qp->stopped_at) > resp->iface->config.packet_lifetime)) {
+    if (!uct_varuna_fence_nic_lingers(resp, qp->link) &&
+        (qp->is_reset ||
+         ((now - qp->stopped_at) > resp->iface->config.packet_lifetime))) {
         qp->flags |= UCT_VARUNA_FENCE_FLAG_QP;
     }
 
@@ -194,6 +233,11 @@ static void uct_varuna_fence_answer(uct_varuna_responder_t *resp,
     }
 
     target->asked.is_set = 0;
+    if ((req->round > 0) &&
+        uct_varuna_fence_lane_lingers(resp, target, target->asked.hdr.epoch)) {
+        return; /* Such an answer says that time was over. It is asked again */
+    }
+
     uct_varuna_fence_reply(resp, target->asked.link, &target->asked.hdr, target,
                            req->round, &flags);
     if ((flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {

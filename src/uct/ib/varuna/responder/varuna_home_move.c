@@ -16,6 +16,7 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/md/varuna_md_end.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
@@ -137,7 +138,7 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
     unsigned i;
 
     kh_foreach(&table->rc_eps, key, target, {
-        for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        for (i = 0; (target != NULL) && (i < UCT_VARUNA_LOG_COUNT); ++i) {
             qp = &target->qps[i];
             if (((uintptr_t)qp->ep == key) && (qp->link == link)) {
                 fenced &= uct_varuna_target_fence_qp(resp, target, qp, 1);
@@ -172,6 +173,20 @@ static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
     uct_varuna_job_failed(resp->proxy, job, UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
+/* @return Nonzero if the last packets of a NIC that is gone have had their time, from when
+ * the driver has taken it away. */
+static int uct_varuna_home_move_has_ended(uct_varuna_responder_t *resp, unsigned link)
+{
+    const uct_varuna_iface_t *iface = resp->iface;
+    ucs_time_t ended_at             = uct_varuna_md_ended_at(iface->md,
+                                                             iface->links[link].nic);
+    ucs_time_t gone_at              = resp->proxy->loopbacks[link].gone_at;
+
+    return (ended_at != 0) && (uct_varuna_ctl_now(resp->ctl) >=
+                               (ucs_max(ended_at, gone_at) +
+                                iface->config.packet_lifetime));
+}
+
 /* @return Nonzero if the NIC of @a link executes nothing more. */
 static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
                                            unsigned link)
@@ -181,8 +196,7 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
     int fenced                      = uct_varuna_home_move_fence(resp, link);
 
     if (uct_varuna_home_move_is_gone(resp, link)) {
-        if ((now - loopback->gone_at) <
-            resp->iface->config.packet_lifetime) {
+        if (!uct_varuna_home_move_has_ended(resp, link)) {
             return 0;
         }
         uct_varuna_home_move_abandon(resp, link);

@@ -157,7 +157,8 @@ typedef struct uct_varuna_target_table {
     unsigned                   count;      /* Of targets, with closed ones that
                                               wait for the main thread */
     khash_t(uct_varuna_targets) by_name;   /* Open targets */
-    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held */
+    khash_t(uct_varuna_rc_eps) rc_eps;     /* Lock held. NULL: the target is gone, or
+                                              has another one */
     ucs_list_link_t            closed;     /* uct_varuna_target_t, which the main
                                               thread is to destroy; lock */
     ucs_list_link_t            orphans;    /* uct_varuna_target_t, oldest first; main thread */

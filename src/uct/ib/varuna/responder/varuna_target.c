@@ -25,6 +25,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include "varuna_connect.h"
 #include "varuna_fence.h"
 #include "varuna_target.h"
 #include "varuna_spare.h"
@@ -328,6 +329,7 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
         uct_varuna_ctl_lock(resp->ctl);
+        uct_varuna_connect_forget(resp, qp->ep);
         uct_varuna_fence_disown(resp, qp);
         uct_varuna_ctl_unlock(resp->ctl);
         if (qp->ep != NULL) {

@@ -12,7 +12,8 @@
  *
  * Registering takes a command of each NIC. The main thread keeps some ids ready, as
  * it does with queue pairs (varuna_spare.c); the async context registers only if there
- * are none.
+ * are none. Neither waits long for a NIC that hangs: the key does without it, and
+ * requesters without that link.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -101,15 +102,19 @@ err:
     return UCS_ERR_NO_MEMORY;
 }
 
-static void uct_varuna_target_chunk_free(uct_varuna_target_chunk_t *chunk)
+static void uct_varuna_target_chunk_free(uct_varuna_md_t *md,
+                                         uct_varuna_target_chunk_t *chunk)
 {
+    int is_left = 0;
     unsigned slot;
 
     for (slot = 0; slot < UCT_VARUNA_TARGET_CHUNK; ++slot) {
-        uct_varuna_own_dereg(&chunk->owns[slot]);
+        is_left |= (uct_varuna_own_dereg(md, &chunk->owns[slot]) != UCS_OK);
     }
 
-    ucs_free(chunk->logs);
+    if (!is_left) {
+        ucs_free(chunk->logs); /* A NIC may write there otherwise */
+    }
     ucs_free(chunk);
 }
 
@@ -155,8 +160,8 @@ static void uct_varuna_target_ids_init(uct_varuna_target_ids_t *ids)
     ids->tail = UCT_VARUNA_TARGET_ID_NONE;
 }
 
-/* An id without a valid registration. One is used again only after what the network
- * may still hold of its last use has died. */
+/* An id for a new registration. One is used again only after what the network may still
+ * hold of its last use has died, and not while a NIC cannot end that registration. */
 static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
                                               uint32_t *id_p)
 {
@@ -167,8 +172,10 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
 
     if (id != UCT_VARUNA_TARGET_ID_NONE) {
         chunk = uct_varuna_target_chunk(table, id);
-        if ((chunk->freed_at[uct_varuna_target_slot(id)] +
-             resp->iface->config.packet_lifetime) < uct_varuna_ctl_now(resp->ctl)) {
+        if (((chunk->freed_at[uct_varuna_target_slot(id)] +
+              resp->iface->config.packet_lifetime) < uct_varuna_ctl_now(resp->ctl)) &&
+            !uct_varuna_own_is_stuck(resp->iface->md,
+                                     uct_varuna_target_log_own(table, id))) {
             *id_p = uct_varuna_target_ids_pop(table, &table->freed);
             return UCS_OK;
         }
@@ -192,16 +199,30 @@ static ucs_status_t uct_varuna_target_id_take(uct_varuna_responder_t *resp,
 /* The id is in no list, and its rings are not in use. Any thread: it does not need the
  * lock. */
 static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
-                                                   uint32_t id)
+                                                   uint32_t id, ucs_time_t patience)
 {
     uct_varuna_own_t *own = uct_varuna_target_log_own(&resp->targets, id);
 
+    if (uct_varuna_own_dereg(resp->iface->md, own) != UCS_OK) {
+        ucs_diag("target %u: a NIC does not end the registration of its log, which is "
+                 "not used again", id);
+        return UCS_ERR_BUSY;
+    }
+
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
      * is not visible before the data that it confirms */
-    uct_varuna_own_dereg(own);
     return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
                               UCT_VARUNA_TARGET_LOG_BYTES,
-                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, own);
+                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, patience, own);
+}
+
+/* An id that could not be registered. One whose last key may be valid still is lost. */
+static void uct_varuna_target_id_return(uct_varuna_responder_t *resp, uint32_t id,
+                                        ucs_status_t status)
+{
+    if (status != UCS_ERR_BUSY) {
+        uct_varuna_target_id_put(resp, id);
+    }
 }
 
 ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id_p)
@@ -223,9 +244,10 @@ ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id
         return status;
     }
 
-    status = uct_varuna_target_log_register(resp, id);
+    status = uct_varuna_target_log_register(resp, id,
+                                            ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
     if (status != UCS_OK) {
-        uct_varuna_target_id_put(resp, id);
+        uct_varuna_target_id_return(resp, id, status);
         return status;
     }
 
@@ -243,7 +265,8 @@ void uct_varuna_target_id_put(uct_varuna_responder_t *resp, uint32_t id)
 }
 
 /* Make one id ready. Main thread, lock not held. */
-static ucs_status_t uct_varuna_target_logs_make(uct_varuna_responder_t *resp)
+static ucs_status_t uct_varuna_target_logs_make(uct_varuna_responder_t *resp,
+                                                ucs_time_t patience)
 {
     uct_varuna_target_table_t *table = &resp->targets;
     ucs_status_t status;
@@ -256,14 +279,14 @@ static ucs_status_t uct_varuna_target_logs_make(uct_varuna_responder_t *resp)
         return status;
     }
 
-    status = uct_varuna_target_log_register(resp, id);
+    status = uct_varuna_target_log_register(resp, id, patience);
     uct_varuna_ctl_lock(resp->ctl);
     if (status == UCS_OK) {
         uct_varuna_target_ids_push(table, &table->ready, id);
         __atomic_store_n(&table->num_ready, table->num_ready + 1,
                          __ATOMIC_RELAXED);
     } else {
-        uct_varuna_target_id_put(resp, id);
+        uct_varuna_target_id_return(resp, id, status);
     }
     uct_varuna_ctl_unlock(resp->ctl);
     return status;
@@ -273,7 +296,8 @@ void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp)
 {
     if (__atomic_load_n(&resp->targets.num_ready, __ATOMIC_RELAXED) <
         resp->iface->config.spare_qps) {
-        (void)uct_varuna_target_logs_make(resp);
+        (void)uct_varuna_target_logs_make(
+                resp, ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
     }
 }
 
@@ -297,7 +321,7 @@ ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp)
     /* The first ones are made here, in the main thread, where a failure can be
      * reported to the user */
     do {
-        status = uct_varuna_target_logs_make(resp);
+        status = uct_varuna_target_logs_make(resp, UCS_TIME_INFINITY);
     } while ((status == UCS_OK) &&
              (table->num_ready < resp->iface->config.spare_qps));
 
@@ -314,7 +338,7 @@ void uct_varuna_target_logs_cleanup(uct_varuna_responder_t *resp)
     unsigned i;
 
     for (i = 0; i < table->num_chunks; ++i) {
-        uct_varuna_target_chunk_free(table->chunks[i]);
+        uct_varuna_target_chunk_free(resp->iface->md, table->chunks[i]);
     }
 
     ucs_free(table->chunks);

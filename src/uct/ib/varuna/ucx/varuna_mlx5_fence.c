@@ -151,7 +151,7 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
 
     /* Completions of before the RESET are in the queue */
     while (uct_varuna_mlx5_has_completions(tl_ep->iface) && (max_polls-- > 0)) {
-        uct_iface_progress(tl_ep->iface);
+        uct_varuna_mlx5_progress(tl_ep->iface);
     }
 
     uct_varuna_mlx5_clear_doorbell(wq);

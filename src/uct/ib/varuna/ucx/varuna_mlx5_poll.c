@@ -44,6 +44,62 @@ int uct_varuna_mlx5_has_input(uct_iface_h tl_iface)
            uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
 }
 
+#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
+
+/* A queue pair that enters ERR in the middle of a message holds a receive buffer, which
+ * completes as flushed. UCX ignores that completion, so neither this buffer nor those that
+ * follow it in the cycle would be posted again. */
+static void uct_varuna_mlx5_release_flushed(uct_rc_mlx5_iface_common_t *iface,
+                                            struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *ecqe = (const struct mlx5_err_cqe*)cqe;
+    uint16_t wqe_ctr                = ntohs(ecqe->wqe_counter);
+
+    if (((ecqe->op_own >> 4) != MLX5_CQE_RESP_ERR) ||
+        (ecqe->syndrome != MLX5_CQE_SYNDROME_WR_FLUSH_ERR)) {
+        return;
+    }
+
+    uct_rc_mlx5_iface_release_srq_seg(iface,
+                                      uct_ib_mlx5_srq_get_wqe(&iface->rx.srq, wqe_ctr),
+                                      cqe, wqe_ctr, UCS_OK, 0, NULL,
+                                      (iface->config.srq_topo ==
+                                       UCT_RC_MLX5_SRQ_TOPO_LIST) ?
+                                      UCT_RC_MLX5_POLL_FLAG_LINKED_LIST : 0);
+}
+
+/* UCX's function is asked first, and what it has taken is looked at then: it may find a
+ * completion that was not there before. The NIC writes to that place again only after the
+ * queue's whole length. UCX takes one; others may have been taken by users' callbacks that
+ * call progress. */
+unsigned uct_varuna_mlx5_progress(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface = ucs_derived_of(tl_iface,
+                                                       uct_rc_mlx5_iface_common_t);
+    uct_ib_mlx5_cq_t *cq              = &iface->cq[UCT_IB_DIR_RX];
+    unsigned ci                       = cq->cq_ci;
+    unsigned count                    = uct_iface_progress(tl_iface);
+
+    if (UCT_RC_MLX5_TM_ENABLED(iface) || UCT_RC_MLX5_MP_ENABLED(iface)) {
+        return count; /* These have buffers of other kinds */
+    }
+
+    if (ci != cq->cq_ci) {
+        uct_varuna_mlx5_release_flushed(iface, uct_ib_mlx5_get_cqe(cq, ci));
+    }
+
+    return count;
+}
+
+#else
+
+unsigned uct_varuna_mlx5_progress(uct_iface_h iface)
+{
+    return uct_iface_progress(iface); /* It releases what was flushed */
+}
+
+#endif
+
 /* Whether UCX's function would post receive buffers */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_mlx5_wants_buffers(const uct_rc_mlx5_iface_common_t *iface)
@@ -57,13 +113,13 @@ unsigned uct_varuna_mlx5_refill(uct_iface_h tl_iface)
             ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
 
     return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
-           uct_iface_progress(tl_iface) : 0;
+           uct_varuna_mlx5_progress(tl_iface) : 0;
 }
 
 /* UCX polls, if there is anything */
 static unsigned uct_varuna_mlx5_poll_any(uct_iface_h iface)
 {
-    return uct_varuna_mlx5_has_input(iface) ? uct_iface_progress(iface) : 0;
+    return uct_varuna_mlx5_has_input(iface) ? uct_varuna_mlx5_progress(iface) : 0;
 }
 
 #if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
@@ -90,7 +146,7 @@ uct_varuna_mlx5_received(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *c
     void *hdr;
 
     if (ucs_unlikely(uct_ib_mlx5_cqe_is_error_or_zipped(cqe->op_own))) {
-        return uct_iface_progress(&iface->super.super.super.super);
+        return uct_varuna_mlx5_progress(&iface->super.super.super.super);
     }
 
     ++iface->cq[UCT_IB_DIR_RX].cq_ci;
@@ -101,7 +157,7 @@ uct_varuna_mlx5_received(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *c
                                         UCT_RC_MLX5_POLL_FLAG_HAS_EP);
     uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_RX]);
     return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
-           uct_iface_progress(&iface->super.super.super.super) + 1 : 1;
+           uct_varuna_mlx5_progress(&iface->super.super.super.super) + 1 : 1;
 }
 
 /* All that was posted on a queue pair up to this is complete */
@@ -115,7 +171,7 @@ uct_varuna_mlx5_sent(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
     uint16_t hw_ci, num_bb;
 
     if (ucs_unlikely(uct_ib_mlx5_cqe_is_error_or_zipped(cqe->op_own))) {
-        return uct_iface_progress(&rc->super.super.super);
+        return uct_varuna_mlx5_progress(&rc->super.super.super);
     }
 
     ++iface->cq[UCT_IB_DIR_TX].cq_ci;
@@ -123,6 +179,13 @@ uct_varuna_mlx5_sent(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
     hw_ci  = ntohs(cqe->wqe_counter);
     qp_num = ntohl(cqe->sop_drop_qpn) & UCS_MASK(UCT_IB_QPN_ORDER);
     ep     = ucs_derived_of(uct_rc_iface_lookup_ep(rc, qp_num), uct_rc_mlx5_ep_t);
+    if (ucs_unlikely(ep == NULL)) {
+        /* Of a queue pair that was destroyed before it was drained. UCX has returned its
+         * credits then */
+        uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_TX]);
+        return 1;
+    }
+
     txqp   = &ep->super.txqp;
     uct_rc_mlx5_txqp_process_tx_cqe(txqp, cqe, hw_ci);
     ucs_arbiter_group_schedule(&rc->tx.arbiter, &ep->super.arb_group);

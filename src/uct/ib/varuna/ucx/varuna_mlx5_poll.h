@@ -15,6 +15,9 @@ int uct_varuna_mlx5_has_completions(uct_iface_h iface);
 /** @return whether anything waits to be polled on an inner interface. */
 int uct_varuna_mlx5_has_input(uct_iface_h iface);
 
+/** As uct_iface_progress(), for RC. */
+unsigned uct_varuna_mlx5_progress(uct_iface_h iface);
+
 /* See uct_varuna_tl_refill() and uct_varuna_tl_poll_func(). */
 unsigned uct_varuna_mlx5_refill(uct_iface_h iface);
 

@@ -181,6 +181,21 @@ uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
                            fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE);
 }
 
+/* Make the request at @a ctrl, of one BB, that writes a log entry. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_set_log(const uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl_seg *ctrl,
+                        uint16_t pi, const uct_varuna_mlx5_log_t *log, int is_signaled)
+{
+    struct mlx5_wqe_inl_data_seg *inl;
+
+    inl             = uct_varuna_mlx5_set_remote(ctrl, log->remote_addr, log->rkey);
+    inl->byte_count = htonl(sizeof(log->entry) | MLX5_INLINE_SEG);
+    memcpy(inl + 1, &log->entry, sizeof(log->entry));
+    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, MLX5_OPCODE_RDMA_WRITE, 0, post->wq->super.qp_num,
+                             is_signaled ? MLX5_WQE_CTRL_CQ_UPDATE : 0,
+                             UCT_VARUNA_MLX5_LOG_WQE_SIZE);
+}
+
 /* The log entry after the data, of @a size bytes with its control segment, and the
  * doorbell for both. As uct_rc_mlx5_common_post_send() and uct_ib_mlx5_post_send(). */
 static UCS_F_ALWAYS_INLINE void
@@ -195,18 +210,12 @@ uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
     int is_signaled         = (comp != NULL) ||
                               ((txqp->unsignaled + 1) >= iface->config.tx_moderation);
     struct mlx5_wqe_ctrl_seg *ctrl;
-    struct mlx5_wqe_inl_data_seg *inl;
 
     uct_ib_mlx5_set_ctrl_seg(post->data, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0,
                              wq->super.qp_num, 0, size);
 
     ctrl = uct_varuna_mlx5_next_wqe(wq, post->data, num_bb);
-    inl  = uct_varuna_mlx5_set_remote(ctrl, log->remote_addr, log->rkey);
-    inl->byte_count = htonl(sizeof(log->entry) | MLX5_INLINE_SEG);
-    memcpy(inl + 1, &log->entry, sizeof(log->entry));
-    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, MLX5_OPCODE_RDMA_WRITE, 0, wq->super.qp_num,
-                             is_signaled ? MLX5_WQE_CTRL_CQ_UPDATE : 0,
-                             UCT_VARUNA_MLX5_LOG_WQE_SIZE);
+    uct_varuna_mlx5_set_log(post, ctrl, pi, log, is_signaled);
 
     ucs_memory_cpu_store_fence();
     *wq->dbrec = htonl((uint16_t)(pi + 1));

@@ -27,6 +27,7 @@ typedef struct uct_varuna_tl {
                                            uint16_t *mark_p);
     int                        (*has_completions)(uct_iface_h iface);
     int                        (*has_input)(uct_iface_h iface);
+    unsigned                   (*progress)(uct_iface_h iface);
     uct_varuna_tl_poll_func_t  (*poll_func)(uct_iface_h iface, unsigned kind);
     unsigned                   (*refill)(uct_iface_h iface);
     ucs_status_t               (*flush)(uct_ep_h ep, uct_completion_t *comp,
@@ -57,6 +58,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .get_mark        = uct_varuna_mlx5_get_mark,
         .has_completions = uct_varuna_mlx5_has_completions,
         .has_input       = uct_varuna_mlx5_has_input,
+        .progress        = uct_varuna_mlx5_progress,
         .poll_func       = uct_varuna_mlx5_poll_func,
         .refill          = uct_varuna_mlx5_refill,
         .stop            = uct_varuna_compat_ep_invalidate,
@@ -103,6 +105,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .query_sq        = uct_varuna_verbs_query_sq,
         .reset           = uct_varuna_verbs_reset,
         .end_reset       = uct_varuna_verbs_end_reset,
+        .guard           = uct_varuna_verbs_guard,
         .event_arm       = uct_varuna_mlx5_event_arm,
         .drops_messages  = 1
     },
@@ -135,6 +138,12 @@ int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind)
 int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind)
 {
     return uct_varuna_tls[kind].has_input(iface);
+}
+
+unsigned uct_varuna_tl_progress(uct_iface_h iface, unsigned kind)
+{
+    return (uct_varuna_tls[kind].progress == NULL) ? uct_iface_progress(iface) :
+           uct_varuna_tls[kind].progress(iface);
 }
 
 uct_varuna_tl_poll_func_t uct_varuna_tl_poll_func(uct_iface_h iface, unsigned kind)
@@ -207,7 +216,9 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 
 void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 {
-    uct_varuna_tls[kind].allocate_tx(iface);
+    if (uct_varuna_tls[kind].allocate_tx != NULL) {
+        uct_varuna_tls[kind].allocate_tx(iface);
+    }
 }
 
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events)

@@ -49,6 +49,10 @@ int uct_varuna_tl_has_completions(uct_iface_h iface, unsigned kind);
 /** @return whether anything waits to be polled on an inner interface. */
 int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind);
 
+/** uct_iface_progress() of an inner interface. No other function may call that: UCX loses
+ *  receive buffers of queue pairs that were stopped. */
+unsigned uct_varuna_tl_progress(uct_iface_h iface, unsigned kind);
+
 /** @return How to poll an inner interface. */
 uct_varuna_tl_poll_func_t uct_varuna_tl_poll_func(uct_iface_h iface, unsigned kind);
 
@@ -129,8 +133,8 @@ unsigned uct_varuna_tl_am_overhead(unsigned kind);
  *  anything is posted. */
 void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind);
 
-/** Allocate the first buffers for reads of an inner interface, which UCX does when the first
- *  read is posted. */
+/** Allocate the first buffers for reads and buffered messages of an inner interface, which
+ *  UCX does when the first one is posted. */
 void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind);
 
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */

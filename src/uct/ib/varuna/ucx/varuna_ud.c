@@ -11,6 +11,7 @@
 #include "varuna_ud.h"
 #include "varuna_ud_qp.h"
 #include "varuna_compat.h"
+#include <uct/ib/varuna/core/varuna_secret.h>
 
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
@@ -27,9 +28,7 @@ typedef struct uct_varuna_ud_iface {
 
 typedef struct uct_varuna_ud_ep {
     uct_base_ep_t              super;
-    struct ibv_ah              *ah;
-    uct_varuna_ud_addr_t       addr;
-    size_t                     room;       /* In each datagram */
+    uct_varuna_ud_dest_t       dest;
     uint32_t                   last;       /* Number of the newest message, plus 1 */
 } uct_varuna_ud_ep_t;
 
@@ -111,20 +110,27 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)
     uct_varuna_ud_iface_t *iface = uct_varuna_ud_iface(params->iface);
     uct_ib_iface_t *ib           = ucs_derived_of(iface->data, uct_ib_iface_t);
     struct ibv_ah_attr ah_attr;
+    ucs_status_t status;
     size_t mtu;
 
     UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
 
-    memcpy(&self->addr, params->iface_addr, sizeof(self->addr));
-    mtu        = uct_varuna_ud_fill_ah(ib, params->dev_addr, &ah_attr);
-    self->last = 0;
-    self->room = ucs_min(uct_varuna_frag_room(mtu), iface->qp.room);
-    if (self->room == 0) {
+    memcpy(&self->dest.addr, params->iface_addr, sizeof(self->dest.addr));
+    mtu               = uct_varuna_ud_fill_ah(ib, params->dev_addr, &ah_attr);
+    self->last        = 0;
+    self->dest.number = 0;
+    self->dest.room   = ucs_min(uct_varuna_frag_room(mtu), iface->qp.room);
+    if (self->dest.room == 0) {
         return UCS_ERR_UNREACHABLE;
     }
 
-    self->ah = ibv_create_ah(uct_ib_iface_md(ib)->pd, &ah_attr);
-    if (self->ah == NULL) {
+    status = uct_varuna_secret_number(&self->dest.sender);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    self->dest.ah = ibv_create_ah(uct_ib_iface_md(ib)->pd, &ah_attr);
+    if (self->dest.ah == NULL) {
         ucs_debug("ibv_create_ah(dlid=%d) failed: %m", ah_attr.dlid);
         return UCS_ERR_UNREACHABLE;
     }
@@ -134,7 +140,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)
 
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ud_ep_t)
 {
-    ibv_destroy_ah(self->ah);
+    ibv_destroy_ah(self->dest.ah);
 }
 
 UCS_CLASS_DEFINE(uct_varuna_ud_ep_t, uct_base_ep_t)
@@ -157,8 +163,7 @@ static ssize_t uct_varuna_ud_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     }
 
     length = pack_cb(send->data, arg);
-    status = uct_varuna_ud_qp_post(&iface->qp, send, ep->ah, &ep->addr, id, ep->room,
-                                   length);
+    status = uct_varuna_ud_qp_post(&iface->qp, send, &ep->dest, id, length);
     if (status != UCS_OK) {
         return status;
     }

@@ -7,6 +7,10 @@
  *                                                    fragments
  *               receive 0, receive 1, ...            GRH, fragment
  *
+ * A queue pair that has failed is started again. In SQE, where only sends are refused, that
+ * takes one command. The kernel's soft-RoCE enters ERR instead, from which only RESET
+ * leads: what was sent, received or posted until then is lost, and its senders repeat it.
+ *
  * Sends complete in order, so the buffer of message n is n modulo their number, and a
  * fragment's work request names the message that it is the last of.
  */
@@ -28,7 +32,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define UCT_VARUNA_UD_GRH_LEN        40
+#define UCT_VARUNA_UD_GRH_LEN        UCT_VARUNA_FRAG_GRH_LEN
 #define UCT_VARUNA_UD_MAX_POLL       16
 
 /* Work requests of receives; those of sends are numbers of messages */
@@ -107,14 +111,14 @@ err:
     return status;
 }
 
-static ucs_status_t uct_varuna_ud_start(uct_varuna_ud_qp_t *qp, const uct_ib_iface_t *ib)
+static ucs_status_t uct_varuna_ud_start(uct_varuna_ud_qp_t *qp)
 {
     struct ibv_qp_attr attr;
 
     memset(&attr, 0, sizeof(attr));
     attr.qp_state   = IBV_QPS_INIT;
-    attr.pkey_index = ib->pkey_index;
-    attr.port_num   = ib->config.port_num;
+    attr.pkey_index = qp->pkey_index;
+    attr.port_num   = qp->port_num;
     attr.qkey       = uct_varuna_ud_qkey;
     if (ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                      IBV_QP_QKEY) != 0) {
@@ -135,11 +139,12 @@ static ucs_status_t uct_varuna_ud_start(uct_varuna_ud_qp_t *qp, const uct_ib_ifa
     return UCS_OK;
 
 err:
-    ucs_error("failed to start the queue pair of a control interface: %m");
+    ucs_diag("failed to start the queue pair of a control interface: %m");
     return UCS_ERR_IO_ERROR;
 }
 
-/* A NIC that is gone takes none, and sends no completions either */
+/* A NIC that is gone takes none, and sends no completions either. What it does not write
+ * of the GRH is 0 (varuna_frag.h). */
 static void uct_varuna_ud_post_recv(uct_varuna_ud_qp_t *qp, unsigned index)
 {
     struct ibv_sge sge = {
@@ -155,9 +160,19 @@ static void uct_varuna_ud_post_recv(uct_varuna_ud_qp_t *qp, unsigned index)
     struct ibv_recv_wr *bad;
     int ret;
 
+    memset(qp->recvs + (index * qp->recv_size), 0, UCT_VARUNA_UD_GRH_LEN);
     ret = ibv_post_recv(qp->qp, &wr, &bad);
     if (ret != 0) {
         ucs_debug("ibv_post_recv(qpn=0x%x) failed: %s", qp->qp->qp_num, strerror(ret));
+    }
+}
+
+static void uct_varuna_ud_post_recvs(uct_varuna_ud_qp_t *qp)
+{
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_UD_NUM_RECVS; ++i) {
+        uct_varuna_ud_post_recv(qp, i);
     }
 }
 
@@ -190,7 +205,6 @@ ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
         .cap.max_send_sge = 2
     };
     ucs_status_t status;
-    unsigned i;
 
     memset(qp, 0, sizeof(*qp));
     qp->room = uct_varuna_frag_room(mtu);
@@ -200,9 +214,6 @@ ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
     }
 
     status = uct_varuna_ud_make_qkey();
-    if (status == UCS_OK) {
-        status = uct_varuna_secret_number(&qp->sender);
-    }
     if (status != UCS_OK) {
         return status;
     }
@@ -231,16 +242,15 @@ ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
         goto err_destroy_cq;
     }
 
-    status = uct_varuna_ud_start(qp, ib);
+    qp->pkey_index = ib->pkey_index;
+    qp->port_num   = ib->config.port_num;
+    status         = uct_varuna_ud_start(qp);
     if (status != UCS_OK) {
         goto err_destroy_qp;
     }
 
     uct_varuna_ud_fill_addr(qp);
-    for (i = 0; i < UCT_VARUNA_UD_NUM_RECVS; ++i) {
-        uct_varuna_ud_post_recv(qp, i);
-    }
-
+    uct_varuna_ud_post_recvs(qp);
     return UCS_OK;
 
 err_destroy_qp:
@@ -269,9 +279,57 @@ uct_varuna_ud_send_t *uct_varuna_ud_qp_get(uct_varuna_ud_qp_t *qp)
            &qp->sends[qp->posted % UCT_VARUNA_UD_NUM_SENDS];
 }
 
+/* --- Starting again --- */
+
+/* From ERR. After RESET nothing completes any more, so what is in the completion queue then
+ * is of the past, and so is every buffer's work request. */
+static ucs_status_t uct_varuna_ud_restart(uct_varuna_ud_qp_t *qp)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+    struct ibv_wc wcs[UCT_VARUNA_UD_MAX_POLL];
+    ucs_status_t status;
+
+    if (ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE) != 0) {
+        ucs_debug("failed to reset qp 0x%x of a control interface: %m", qp->qp->qp_num);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    while (ibv_poll_cq(qp->cq, UCT_VARUNA_UD_MAX_POLL, wcs) > 0);
+    qp->completed = qp->posted;
+
+    status = uct_varuna_ud_start(qp);
+    if (status == UCS_OK) {
+        uct_varuna_ud_post_recvs(qp);
+        ucs_debug("qp 0x%x of a control interface was started again", qp->qp->qp_num);
+    }
+
+    return status;
+}
+
+/* A send has failed. Its completion may be seen before the queue pair's new state is, so
+ * one that seems to work is looked at again. */
+static void uct_varuna_ud_repair(uct_varuna_ud_qp_t *qp)
+{
+    struct ibv_qp_init_attr init_attr;
+    struct ibv_qp_attr attr;
+
+    if (ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init_attr) != 0) {
+        return; /* The NIC is gone */
+    }
+
+    if (attr.qp_state == IBV_QPS_SQE) {
+        attr.qp_state     = IBV_QPS_RTS;
+        attr.cur_qp_state = IBV_QPS_SQE;
+        qp->has_failed    = (ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE |
+                                                          IBV_QP_CUR_STATE) != 0);
+    } else if (attr.qp_state != IBV_QPS_RTS) {
+        qp->has_failed    = (uct_varuna_ud_restart(qp) != UCS_OK);
+    }
+}
+
 ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t *send,
-                                   struct ibv_ah *ah, const uct_varuna_ud_addr_t *addr,
-                                   uint8_t am_id, size_t room, size_t length)
+                                   uct_varuna_ud_dest_t *dest, uint8_t am_id,
+                                   size_t length)
 {
     struct ibv_send_wr wrs[UCT_VARUNA_FRAG_MAX];
     struct ibv_sge sges[UCT_VARUNA_FRAG_MAX][2];
@@ -280,9 +338,10 @@ ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t 
     uint32_t qkey;
     int ret;
 
-    memcpy(&qkey, addr->qkey, sizeof(qkey));
+    memcpy(&qkey, dest->addr.qkey, sizeof(qkey));
     memset(wrs, 0, sizeof(wrs));
-    count = uct_varuna_frag_cut(send->hdrs, qp->sender, qp->posted, am_id, room, length);
+    count = uct_varuna_frag_cut(send->hdrs, dest->sender, dest->number++, am_id,
+                                dest->room, length);
     for (i = 0; i < count; ++i) {
         sges[i][0].addr          = (uintptr_t)&send->hdrs[i];
         sges[i][0].length        = sizeof(send->hdrs[i]);
@@ -295,9 +354,9 @@ ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t 
         wrs[i].sg_list           = sges[i];
         wrs[i].num_sge           = (send->hdrs[i].size == 0) ? 1 : 2;
         wrs[i].opcode            = IBV_WR_SEND;
-        wrs[i].wr.ud.ah          = ah;
-        wrs[i].wr.ud.remote_qpn  = addr->qp_num[0] | (addr->qp_num[1] << 8) |
-                                   (addr->qp_num[2] << 16);
+        wrs[i].wr.ud.ah          = dest->ah;
+        wrs[i].wr.ud.remote_qpn  = dest->addr.qp_num[0] | (dest->addr.qp_num[1] << 8) |
+                                   (dest->addr.qp_num[2] << 16);
         wrs[i].wr.ud.remote_qkey = qkey;
     }
 
@@ -308,6 +367,9 @@ ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t 
     if (ret != 0) {
         /* If some are posted, the others' place in the queue is not needed */
         ucs_debug("ibv_post_send(qpn=0x%x) failed: %s", qp->qp->qp_num, strerror(ret));
+        if (qp->has_failed) {
+            uct_varuna_ud_repair(qp); /* Starting it again has failed half-way */
+        }
         return UCS_ERR_IO_ERROR;
     }
 
@@ -315,35 +377,39 @@ ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t 
     return UCS_OK;
 }
 
-/* A queue pair whose send has failed sends nothing more until it is asked to */
-static void uct_varuna_ud_send_failed(uct_varuna_ud_qp_t *qp, const struct ibv_wc *wc)
+/* A queue pair whose send has failed sends nothing more until it is asked to. One whose NIC
+ * is gone is flushed, and not repaired */
+static void uct_varuna_ud_send_completed(uct_varuna_ud_qp_t *qp, const struct ibv_wc *wc)
 {
-    struct ibv_qp_attr attr = {
-        .qp_state     = IBV_QPS_RTS,
-        .cur_qp_state = IBV_QPS_SQE
-    };
-
-    ucs_debug("a control message was not sent: %s", ibv_wc_status_str(wc->status));
-    if (wc->status != IBV_WC_WR_FLUSH_ERR) {
-        (void)ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
+    if (wc->status == IBV_WC_SUCCESS) {
+        qp->has_failed = 0;
+    } else {
+        ucs_debug("a control message was not sent: %s", ibv_wc_status_str(wc->status));
+        qp->has_failed |= (wc->status != IBV_WC_WR_FLUSH_ERR);
     }
+
+    /* Fragments that fail are reported one by one */
+    qp->completed = (uint32_t)wc->wr_id + 1;
 }
 
 static void uct_varuna_ud_received(uct_varuna_ud_qp_t *qp, const struct ibv_wc *wc,
                                    uct_varuna_ud_received_t received, void *arg)
 {
-    unsigned index = wc->wr_id & ~UCT_VARUNA_UD_RECV;
+    unsigned index  = wc->wr_id & ~UCT_VARUNA_UD_RECV;
+    const char *grh = qp->recvs + (index * qp->recv_size);
+    uct_varuna_frag_source_t source;
     const void *msg;
     uint8_t am_id;
     size_t length;
 
     if (wc->status != IBV_WC_SUCCESS) {
-        return; /* The queue pair is in ERR: its NIC is gone */
+        return; /* The queue pair is in ERR: its NIC is gone, or it is repaired */
     }
 
+    uct_varuna_frag_source_init(&source, (wc->wc_flags & IBV_WC_GRH) ? grh : NULL,
+                                wc->slid, wc->src_qp);
     if ((wc->byte_len >= UCT_VARUNA_UD_GRH_LEN) &&
-        (uct_varuna_frag_take(&qp->frags, qp->recvs + (index * qp->recv_size) +
-                              UCT_VARUNA_UD_GRH_LEN,
+        (uct_varuna_frag_take(&qp->frags, &source, grh + UCT_VARUNA_UD_GRH_LEN,
                               wc->byte_len - UCT_VARUNA_UD_GRH_LEN, &am_id, &msg,
                               &length) == UCS_OK)) {
         received(arg, am_id, msg, length);
@@ -362,15 +428,13 @@ unsigned uct_varuna_ud_qp_progress(uct_varuna_ud_qp_t *qp,
     for (i = 0; i < count; ++i) {
         if (wcs[i].wr_id & UCT_VARUNA_UD_RECV) {
             uct_varuna_ud_received(qp, &wcs[i], received, arg);
-            continue;
+        } else {
+            uct_varuna_ud_send_completed(qp, &wcs[i]);
         }
+    }
 
-        if (wcs[i].status != IBV_WC_SUCCESS) {
-            uct_varuna_ud_send_failed(qp, &wcs[i]);
-        }
-
-        /* Fragments that fail are reported one by one */
-        qp->completed = (uint32_t)wcs[i].wr_id + 1;
+    if (ucs_unlikely(qp->has_failed) && (count > 0)) {
+        uct_varuna_ud_repair(qp);
     }
 
     return ucs_max(count, 0);

@@ -27,6 +27,16 @@ typedef struct uct_varuna_ud_addr {
                                               random: a stray datagram does not match */
 } UCS_S_PACKED uct_varuna_ud_addr_t;
 
+/* One destination. Its messages have a name and numbers of their own: who receives some
+ * cannot guess what others' messages are called. */
+typedef struct uct_varuna_ud_dest {
+    struct ibv_ah              *ah;
+    uct_varuna_ud_addr_t       addr;
+    size_t                     room;       /* In each datagram */
+    uint64_t                   sender;     /* Random */
+    uint32_t                   number;     /* Of the next message */
+} uct_varuna_ud_dest_t;
+
 typedef struct uct_varuna_ud_send {
     uct_varuna_frag_hdr_t      hdrs[UCT_VARUNA_FRAG_MAX];
     char                       data[UCT_VARUNA_FRAG_MAX_MSG];
@@ -42,7 +52,9 @@ typedef struct uct_varuna_ud_qp {
     size_t                     recv_size;
     size_t                     room;       /* For parts of messages, in a datagram of the
                                               port's MTU */
-    uint64_t                   sender;
+    uint16_t                   pkey_index;
+    uint8_t                    port_num;
+    uint8_t                    has_failed; /* A send has, and nothing was sent since then */
     uint32_t                   posted;     /* Messages, */
     uint32_t                   completed;  /* of which these have left */
     uct_varuna_ud_addr_t       addr;       /* Ours */
@@ -63,8 +75,8 @@ uct_varuna_ud_send_t *uct_varuna_ud_qp_get(uct_varuna_ud_qp_t *qp);
 
 /** Post the message in the buffer that uct_varuna_ud_qp_get() has just returned. */
 ucs_status_t uct_varuna_ud_qp_post(uct_varuna_ud_qp_t *qp, uct_varuna_ud_send_t *send,
-                                   struct ibv_ah *ah, const uct_varuna_ud_addr_t *addr,
-                                   uint8_t am_id, size_t room, size_t length);
+                                   uct_varuna_ud_dest_t *dest, uint8_t am_id,
+                                   size_t length);
 
 /** Poll. @return Number of completions. */
 unsigned uct_varuna_ud_qp_progress(uct_varuna_ud_qp_t *qp,

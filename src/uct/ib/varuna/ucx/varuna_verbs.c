@@ -14,6 +14,7 @@
 
 #include <uct/ib/rc/verbs/rc_verbs.h>
 #include <ucs/debug/log.h>
+#include <ucs/type/init_once.h>
 #include <infiniband/verbs.h>
 
 static const uct_rc_verbs_iface_t *uct_varuna_verbs_iface(uct_iface_h iface)
@@ -197,6 +198,34 @@ void uct_varuna_verbs_end_reset(uct_ep_h ep)
 unsigned uct_varuna_verbs_am_overhead(void)
 {
     return sizeof(uct_rc_hdr_t);
+}
+
+/* rc_verbs' table, with the function below in it; and its own one */
+static uct_rc_iface_ops_t uct_varuna_verbs_ops;
+static uct_ib_iface_handle_failure_func_t uct_varuna_verbs_handle_failure;
+
+static void uct_varuna_verbs_failure(uct_ib_iface_t *iface, void *arg,
+                                     ucs_status_t status)
+{
+    const struct ibv_wc *wc = arg;
+
+    uct_varuna_verbs_handle_failure(iface, arg, (wc->status == IBV_WC_LOC_QP_OP_ERR) ?
+                                                UCS_ERR_UNREACHABLE : status);
+}
+
+void uct_varuna_verbs_guard(uct_iface_h tl_iface)
+{
+    static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
+    uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
+
+    UCS_INIT_ONCE(&once) {
+        uct_varuna_verbs_ops            = *ucs_derived_of(iface->ops, uct_rc_iface_ops_t);
+        uct_varuna_verbs_handle_failure = uct_varuna_verbs_ops.super.handle_failure;
+        uct_varuna_verbs_ops.super.handle_failure = uct_varuna_verbs_failure;
+    }
+
+    ucs_assert(iface->ops->handle_failure == uct_varuna_verbs_handle_failure);
+    iface->ops = &uct_varuna_verbs_ops.super;
 }
 
 /* If the newest requests are unsignaled, UCX posts an empty write after them, which takes a

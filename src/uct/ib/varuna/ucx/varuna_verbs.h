@@ -41,6 +41,13 @@ void uct_varuna_verbs_end_reset(uct_ep_h ep);
 
 unsigned uct_varuna_verbs_am_overhead(void);
 
+/**
+ * Report UCS_ERR_UNREACHABLE for requests that a NIC could not send (LOC_QP_OP_ERR), which
+ * UCX reports as it does wrong memory keys. The kernel's soft-RoCE says so while its
+ * interface is down, some time before the event of its port.
+ */
+void uct_varuna_verbs_guard(uct_iface_h iface);
+
 ucs_status_t uct_varuna_verbs_flush(uct_ep_h ep, uct_completion_t *comp,
                                     unsigned *num_psns_p);
 

@@ -5,6 +5,7 @@
  */
 #include "fake_lanes.h"
 
+#include <unistd.h>
 #include <common/test.h>
 
 extern "C" {
@@ -20,6 +21,8 @@ extern "C" {
 
 unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
+uct_md_h fake_lane::slow_md;
+volatile unsigned fake_lane::slow_usec, fake_lane::slow_dereg_usec;
 uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
 int fake_lane::port_is_active                      = 1;
 
@@ -92,10 +95,12 @@ ssize_t fake_lane::am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack
     char data[8192];
     size_t length;
 
-    if (self->lane->post_status != UCS_OK) {
-        return self->lane->post_status;
+    if ((self->lane->post_status != UCS_OK) || (self->lane->room == 0)) {
+        ++self->lane->num_refused;
+        return (self->lane->room == 0) ? UCS_ERR_NO_RESOURCE : self->lane->post_status;
     }
 
+    self->lane->room -= (self->lane->room > 0);
     length = pack(data, arg);
     self->lane->sent.push_back({id, self->lid, std::string(data, length)});
     return length;
@@ -164,7 +169,8 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 
 fake_lane::fake_lane(unsigned plane) :
     num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
-    post_status(UCS_OK), flush_status(UCS_OK), invalidate_status(UCS_OK),
+    post_status(UCS_OK), arm_status(UCS_OK), num_armed(0), room(-1), num_refused(0),
+    flush_status(UCS_OK), invalidate_status(UCS_OK),
     has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0), sq_mtu(0), sq_psn(0),
     last_wqe_status(UCS_OK), reset_status(UCS_OK), last_wqe_timeout(0), has_work(false),
     mark(0),
@@ -369,6 +375,11 @@ int uct_varuna_tl_has_input(uct_iface_h iface, unsigned kind)
     return fake_lane::of(iface)->has_input;
 }
 
+unsigned uct_varuna_tl_progress(uct_iface_h iface, unsigned kind)
+{
+    return uct_iface_progress(iface);
+}
+
 unsigned uct_varuna_tl_refill(uct_iface_h iface, unsigned kind)
 {
     return 0;
@@ -399,7 +410,10 @@ void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h inner, unsigned kind, unsigned events)
 {
-    return UCS_OK;
+    fake_lane *lane = fake_lane::of(inner);
+
+    ++lane->num_armed;
+    return lane->arm_status;
 }
 
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
@@ -443,17 +457,25 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
 {
     static uint64_t keys = 0;
 
+    if ((md == fake_lane::slow_md) && (fake_lane::slow_usec > 0)) {
+        usleep(fake_lane::slow_usec);
+    }
+
     if (fake_lane::mr_status != UCS_OK) {
         return fake_lane::mr_status;
     }
 
-    ++fake_lane::num_mrs;
-    *key_p = ++keys;
+    /* On the threads of NICs */
+    __atomic_add_fetch(&fake_lane::num_mrs, 1, __ATOMIC_RELAXED);
+    *key_p = __atomic_add_fetch(&keys, 1, __ATOMIC_RELAXED);
     *mr_p  = address;
     return UCS_OK;
 }
 
 void uct_varuna_mlx5_mr_dereg(void *mr)
 {
-    --fake_lane::num_mrs;
+    if (fake_lane::slow_dereg_usec > 0) {
+        usleep(fake_lane::slow_dereg_usec);
+    }
+    __atomic_sub_fetch(&fake_lane::num_mrs, 1, __ATOMIC_RELAXED);
 }

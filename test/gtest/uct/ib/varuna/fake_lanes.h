@@ -90,6 +90,10 @@ public:
     ucs_status_t              create_status;
     ucs_status_t              connect_status;
     ucs_status_t              post_status;
+    ucs_status_t              arm_status;
+    unsigned                  num_armed;
+    int                       room;         /* For so many messages; -1: unlimited */
+    unsigned                  num_refused;  /* Of them */
     ucs_status_t              flush_status;
     ucs_status_t              invalidate_status;
     std::function<unsigned()> on_poll;      /* Called by progress */
@@ -111,6 +115,8 @@ public:
     /* Registrations of our own memory, on all NICs */
     static unsigned           num_mrs;
     static ucs_status_t       mr_status;
+    static uct_md_h           slow_md;     /* The NIC of this one takes so long */
+    static volatile unsigned  slow_usec, slow_dereg_usec; /* ... ending one: all NICs */
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
     static int port_is_active;                     /* ... when it is opened */
 

@@ -10,6 +10,7 @@ extern "C" {
 #include <uct/ib/varuna/iface/varuna_admin.h>
 #include <uct/ib/varuna/iface/varuna_admin_conn.h>
 #include <uct/ib/varuna/iface/varuna_admin_proto.h>
+#include <uct/ib/varuna/rc_varuna.h>
 }
 
 #include <dirent.h>
@@ -241,4 +242,27 @@ UCS_TEST_F(test_varuna_admin, stop_with_clients)
     EXPECT_LT(descriptors(), m_descriptors);
     uct_varuna_admin_sock_start(m_dir.c_str());
     EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+}
+
+/* Each cause has a name, and what is none of them shows nothing */
+UCS_TEST_F(test_varuna_admin, status_names_all_causes)
+{
+    const std::string expected[] = {"port", "heartbeat", "admin", "forced", "address"};
+    uct_varuna_admin_t user      = {};
+    char buffer[1024];
+
+    user.num_links = 1;
+    user.names[0]  = "fake:1";
+    user.wake      = [](void*) {};
+    user.quiesce   = [](void*) {};
+    uct_varuna_admin_register(&user);
+    for (unsigned i = 0; i < 8; ++i) {
+        std::string name = (i < UCT_VARUNA_LINK_NUM_CAUSES) ? expected[i] : "";
+
+        user.links[0] = UCT_VARUNA_DAMP_DOWN | (UCS_BIT(i) << 8);
+        rc_varuna_status(buffer, sizeof(buffer));
+        EXPECT_TRUE(strstr(buffer, ("down_by=" + name + " flaps=0").c_str()) != NULL)
+                << i << ": " << buffer;
+    }
+    uct_varuna_admin_unregister(&user);
 }

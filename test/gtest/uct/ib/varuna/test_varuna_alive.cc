@@ -136,6 +136,41 @@ UCS_TEST_F(test_varuna_alive, unsent_pings_are_not_missed) {
     EXPECT_EQ(0u, m_v.dead);
 }
 
+/* A ping that was sent late is judged an interval later, and not repeated meanwhile */
+UCS_TEST_F(test_varuna_alive, late_ping_has_time_for_its_answer) {
+    uint32_t seq;
+
+    interval(1, 3);
+    for (unsigned i = 0; i < (MISSES - 1); ++i) {
+        interval(1, 2);
+    }
+    seq = m_alive.paths[0].seq;
+    uct_varuna_alive_hold(&m_alive, 0);
+    interval(1, 2);
+    EXPECT_EQ(0u, m_v.ping & 1);
+    EXPECT_EQ(seq, m_alive.paths[0].seq);
+    EXPECT_EQ(MISSES - 2, m_alive.paths[0].misses);
+    interval(1, 2);
+    EXPECT_EQ(1u, m_v.ping & 1);
+    EXPECT_EQ(MISSES - 1, m_alive.paths[0].misses);
+    EXPECT_EQ(0u, m_v.dead);
+
+    /* One that was answered needs no time */
+    interval(1, 3);
+    uct_varuna_alive_hold(&m_alive, 0);
+    interval(1, 3);
+    EXPECT_EQ(1u, m_v.ping);
+    EXPECT_EQ(0u, m_alive.paths[0].misses);
+}
+
+UCS_TEST_F(test_varuna_alive, next_number) {
+    EXPECT_EQ(1u, uct_varuna_alive_next(&m_alive, 0));
+    EXPECT_EQ(1u, uct_varuna_alive_ping(&m_alive, 0, ++m_now));
+    m_alive.paths[0].seq = UINT32_MAX;
+    EXPECT_EQ(1u, uct_varuna_alive_next(&m_alive, 0)) << "0 means none";
+    EXPECT_EQ(1u, uct_varuna_alive_ping(&m_alive, 0, ++m_now));
+}
+
 UCS_TEST_F(test_varuna_alive, dies_again_after_reset) {
     for (unsigned round = 0; round < 3; ++round) {
         unsigned dead = 0;

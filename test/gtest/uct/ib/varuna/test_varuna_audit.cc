@@ -41,6 +41,7 @@ protected:
         m_evidence.acked_psn = std::uniform_int_distribution<uint32_t>()(m_rng);
         m_evidence.has_psn   = random(2);
         m_evidence.unordered = (random(4) == 0);
+        m_evidence.overtakes = m_evidence.unordered && random(2);
 
         uint32_t psn  = m_evidence.acked_psn;
         uint32_t sn   = std::uniform_int_distribution<uint32_t>()(m_rng);

@@ -10,11 +10,14 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
+#include <uct/ib/varuna/ctl/varuna_witness.h>
 }
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 class test_varuna_heartbeat : public ucs::test {
 protected:
@@ -116,6 +119,35 @@ protected:
     uct_varuna_damp_state_t link_state(unsigned link)
     {
         return (uct_varuna_damp_state_t)host->iface()->link_table.links[link].damp.state;
+    }
+
+    /* What all others show, one after the other */
+    uct_varuna_symptoms_t evidence(const process &judged, unsigned link)
+    {
+        ucs_time_t lately              = 2 * host->ctl()->hb.interval;
+        ucs_time_t since               = judged.peer->hb.alive.paths[link].since;
+        uct_varuna_symptoms_t evidence = {};
+
+        evidence.inside = (judged.name.host == 0);
+        for (const process &other : m_processes) {
+            const uct_varuna_alive_t &alive     = other.peer->hb.alive;
+            const uct_varuna_alive_path_t &path = alive.paths[link];
+            bool is_neighbour = (other.name.host == judged.name.host);
+            bool is_fresh     = (path.proved_at != 0) && !path.condemned &&
+                                ((host->now() - path.proved_at) <= lately);
+
+            if ((&other == &judged) || (!is_neighbour && (other.name.host == 0))) {
+                continue;
+            }
+
+            if (is_fresh && (path.proved_at > since)) {
+                (is_neighbour ? evidence.neighbours_answer : evidence.others_answer) = 1;
+            } else if (!is_neighbour && !is_fresh) {
+                evidence.others_silent |= uct_varuna_alive_is_silent(&alive, 3, link,
+                                                                     MISSES - 1);
+            }
+        }
+        return evidence;
     }
 
     std::unique_ptr<fake_host> host;
@@ -251,6 +283,18 @@ UCS_TEST_F(test_varuna_heartbeat, no_resources_for_pings) {
 }
 
 /* A path that was not used for long starts without misses, and can fail again */
+/* Endpoints that wait for the path probe it shortly before each tick */
+UCS_TEST_F(test_varuna_heartbeat, path_that_is_probed_all_the_time) {
+    add(1, 3, 2);
+    host->advance(0.8 * INTERVAL);
+    for (unsigned i = 0; i <= (2 * MISSES); ++i) {
+        EXPECT_TRUE(uct_varuna_heartbeat_probe(host->ctl(), proc(0).peer, 0));
+        tick();
+    }
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 1));
+}
+
 UCS_TEST_F(test_varuna_heartbeat, path_that_is_used_again) {
     add(1, 1, 2);
     ticks(2 * MISSES);
@@ -546,4 +590,248 @@ UCS_TEST_F(test_varuna_heartbeat, own_port_event_is_announced) {
     uct_varuna_ports_retire(host->ctl(), 1, 0);
     EXPECT_EQ(0u, host->sent().size()) << "nothing has changed";
     host->drop(peer);
+}
+
+
+/* --- Witnesses --- */
+
+/* Peers are gone through once for all that are silent, with the same result */
+UCS_TEST_F(test_varuna_heartbeat, evidence_of_all_peers) {
+    static constexpr unsigned NUM_PEERS = 16;
+    std::mt19937 rng(ucs::rand());
+
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i % 5);
+    }
+    host->advance(1);
+    for (unsigned round = 0; round < 300; ++round) {
+        unsigned sparse = 1 + (rng() % 8); /* The fewer show something */
+
+        for (unsigned i = 0; i < NUM_PEERS; ++i) {
+            for (unsigned link = 0; link < NUM_LINKS; ++link) {
+                uct_varuna_alive_path_t &path = proc(i).peer->hb.alive.paths[link];
+                ucs_time_t step               = host->ctl()->hb.interval / 2;
+
+                path             = uct_varuna_alive_path_t();
+                path.proved_at   = (rng() % sparse) ? 0 :
+                                   host->now() - (step * (rng() % 8));
+                path.answered_at = path.proved_at;
+                path.since       = host->now() - (step * (rng() % 8)) - 1;
+                path.misses      = (rng() % sparse) ? 0 : (rng() % (2 * MISSES));
+                path.condemned   = (rng() % 4) == 0;
+            }
+        }
+
+        uct_varuna_crowd_t crowd;
+        uct_varuna_crowd_init(&crowd, host->ctl(), host->now());
+        for (unsigned i = 0; i < NUM_PEERS; ++i) {
+            uct_varuna_symptoms_t expected = evidence(proc(i), 0);
+            uct_varuna_symptoms_t actual;
+
+            uct_varuna_witness_gather(&crowd, proc(i).peer, 0, &actual);
+            EXPECT_EQ(expected.inside, actual.inside);
+            EXPECT_EQ(expected.neighbours_answer, actual.neighbours_answer);
+            EXPECT_EQ(expected.others_answer, actual.others_answer);
+            EXPECT_EQ(expected.others_silent, actual.others_silent);
+
+            unsigned pos = 0, count = 0;
+            while (uct_varuna_crowd_neighbour(&crowd, proc(i).peer, 0, &pos) != NULL) {
+                ++count;
+            }
+            EXPECT_EQ((proc(i).name.host == 0) ? 3u : 2u, count);
+        }
+        EXPECT_EQ(1u, crowd.gathered) << "nobody has asked for the other link";
+        uct_varuna_crowd_cleanup(&crowd);
+    }
+}
+
+
+/* --- Many peers --- */
+
+/* The defaults; the resources of a link come back when it is polled, once a millisecond,
+ * and until nothing more comes */
+class test_varuna_heartbeat_many : public test_varuna_heartbeat {
+protected:
+    static constexpr unsigned NUM_PEERS = 512;
+    static constexpr int ROOM           = 4;
+    static constexpr int MAX_BURST      = 64;
+
+    virtual void init()
+    {
+        ucs::test::init();
+        host.reset(new fake_host(NUM_LINKS));
+        host->iface()->config.heartbeat_interval = ucs_time_from_sec(0.1);
+        host->iface()->config.heartbeat_misses   = 5;
+        host->start_heartbeat();
+        m_poll_id = UCS_CALLBACKQ_ID_NULL;
+        uct_worker_progress_register_safe(host->ctl()->worker, poll_cb, this, 0,
+                                          &m_poll_id);
+    }
+
+    virtual void cleanup()
+    {
+        uct_worker_progress_unregister_safe(host->ctl()->worker, &m_poll_id);
+        test_varuna_heartbeat::cleanup();
+    }
+
+    void set_room(int room)
+    {
+        m_room = room;
+        for (unsigned link = 0; link < NUM_LINKS; ++link) {
+            host->ctl_lane(link).room = room;
+        }
+    }
+
+    /* @return Pings in that time */
+    unsigned run(double seconds)
+    {
+        ucs_time_t end = host->now() + ucs_time_from_sec(seconds);
+
+        m_num_pings = 0;
+        while (host->now() < end) {
+            for (unsigned i = 0; i < NUM_PEERS; ++i) {
+                uct_varuna_heartbeat_use(proc(i).peer, 0, host->now());
+            }
+            host->advance(fake_host::MSEC);
+            while (uct_varuna_ctl_progress(host->ctl()) > 0);
+            host->dispatch();
+        }
+        return m_num_pings;
+    }
+
+    unsigned num_down()
+    {
+        unsigned count = 0;
+
+        for (unsigned i = 0; i < NUM_PEERS; ++i) {
+            count += (path(i, 0) == UCT_VARUNA_DAMP_DOWN);
+        }
+        return count;
+    }
+
+    unsigned m_max_sent = 0; /* On a link, in one call */
+
+private:
+    static unsigned poll_cb(void *arg)
+    {
+        return static_cast<test_varuna_heartbeat_many*>(arg)->poll();
+    }
+
+    unsigned poll()
+    {
+        std::vector<fake_host::message> sent = host->sent();
+        unsigned num[NUM_LINKS]              = {};
+
+        for (const fake_host::message &msg : sent) {
+            const process &to = proc(msg.hdr.dest - 0x100);
+
+            m_max_sent   = std::max(m_max_sent, ++num[msg.link]);
+            m_num_pings += (msg.hdr.type == UCT_VARUNA_CTL_PING);
+            if ((msg.hdr.type == UCT_VARUNA_CTL_PING) &&
+                (to.answers & UCS_BIT(msg.link))) {
+                answer(to, msg.link, msg.hdr.epoch);
+            }
+        }
+        set_room(m_room);
+        return sent.size();
+    }
+
+    uct_worker_cb_id_t m_poll_id;
+    int                m_room      = ROOM;
+    unsigned           m_num_pings = 0;
+};
+
+/* A tick asks all, although there are resources for a few at a time */
+UCS_TEST_F(test_varuna_heartbeat_many, all_are_asked) {
+    set_room(ROOM);
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i + 1);
+    }
+    run(0.1);
+    EXPECT_NEAR(5 * NUM_PEERS, run(0.5), NUM_PEERS);
+    EXPECT_EQ((unsigned)ROOM, m_max_sent);
+}
+
+UCS_TEST_F(test_varuna_heartbeat_many, all_dead_paths_are_found_in_time) {
+    set_room(ROOM);
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i + 1);
+    }
+    run(0.35);
+    EXPECT_EQ(0u, num_down());
+    for (unsigned i = 0; i < NUM_PEERS; i += 2) {
+        proc(i).answers = 2;
+    }
+    run(1.4);
+    EXPECT_EQ(NUM_PEERS / 2, num_down());
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        EXPECT_EQ((i % 2) ? UCT_VARUNA_DAMP_UP : UCT_VARUNA_DAMP_DOWN, path(i, 0));
+    }
+}
+
+/* Resources for all: the lock is held for some of them only */
+UCS_TEST_F(test_varuna_heartbeat_many, burst_is_limited) {
+    set_room(-1);
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i + 1);
+    }
+    run(0.1);
+    EXPECT_NEAR(5 * NUM_PEERS, run(0.5), NUM_PEERS);
+    EXPECT_EQ((unsigned)MAX_BURST, m_max_sent);
+}
+
+/* What is due may go, or be of no interest any more */
+UCS_TEST_F(test_varuna_heartbeat_many, who_is_due_may_go) {
+    fake_peer name         = {0x9999, 9999, 0};
+    uct_varuna_peer_t *due = host->know(name);
+
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i + 1);
+    }
+    set_room(0);
+    uct_varuna_heartbeat_use(due, 0, host->now());
+    host->advance(0.1);
+    EXPECT_EQ(1u, due->hb.due);
+    host->drop(due);
+
+    uct_varuna_heartbeat_use(proc(0).peer, 0, host->now());
+    host->advance(0.1);
+    EXPECT_EQ(1u, proc(0).peer->hb.due);
+    host->advance(0.1);
+    EXPECT_EQ(1u, proc(0).peer->hb.due) << "it keeps its turn";
+    EXPECT_EQ(0u, proc(0).peer->hb.alive.paths[0].misses) << "nobody has asked it";
+    EXPECT_EQ(0u, proc(0).peer->hb.alive.paths[0].seq);
+    for (unsigned i = 0; i < 15; ++i) {
+        host->advance(0.1);
+    }
+    EXPECT_EQ(0u, proc(0).peer->hb.due) << "it is not used";
+}
+
+
+/* --- Which silence counts --- */
+
+/* An endpoint of another thread may have used a path since the time that the tick goes
+ * by */
+UCS_TEST_F(test_varuna_heartbeat, path_is_used_in_this_moment) {
+    add(1, 0, 3);
+    uct_varuna_heartbeat_use(proc(0).peer, 0, host->now() + ucs_time_from_sec(1));
+    EXPECT_EQ(1u, tick().size());
+}
+
+/* Where a port cannot be reached at all, no answer comes either */
+UCS_TEST_F(test_varuna_heartbeat, port_without_a_route_is_silent) {
+    add(1, 1, 2);
+    host->ctl_lane(0).create_status = UCS_ERR_UNREACHABLE;
+    ticks(2 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, path(0, 0));
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 1));
+}
+
+/* A link without resources is no fault, whatever happened to messages on another one */
+UCS_TEST_F(test_varuna_heartbeat, doubt_of_another_link_does_not_count) {
+    add(1, 1, 2);
+    proc(0).peer->doubtful          = 2;
+    host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    ticks(4 * MISSES);
+    EXPECT_EQ(UCT_VARUNA_DAMP_UP, path(0, 0));
 }

@@ -142,6 +142,23 @@ UCS_TEST_F(test_varuna_moves, paths_to_old_addresses_are_left) {
     host->drop(peer);
 }
 
+/* The network may deliver an old answer after a new one */
+UCS_TEST_F(test_varuna_moves, answer_that_was_overtaken) {
+    uct_varuna_peer_t *peer = host->know(server);
+
+    learn(moved, 2);
+    learn(server, 1);
+    EXPECT_EQ(device(moved, 0), device(peer, 0));
+    EXPECT_EQ(2u, peer->moves.known);
+    learn(server, UINT16_MAX);
+    EXPECT_EQ(device(moved, 0), device(peer, 0)) << "that is before 2";
+    learn(moved, 2);
+    EXPECT_EQ(device(moved, 0), device(peer, 0));
+    learn(server, 3);
+    EXPECT_EQ(device(server, 0), device(peer, 0)) << "it came back";
+    host->drop(peer);
+}
+
 UCS_TEST_F(test_varuna_moves, address_of_another_peer) {
     uct_varuna_peer_t *peer     = host->know(server);
     fake_peer other             = {0x77, 7, 0};

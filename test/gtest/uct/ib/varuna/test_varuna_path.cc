@@ -50,7 +50,7 @@ protected:
 
     unsigned probes()
     {
-        return peer->hb.alive.paths[0].seq - m_first;
+        return peer->hb.alive.paths[0].seq + host->ctl_lane(0).num_refused - m_first;
     }
 
     /* As if the path had just changed to this state */
@@ -60,7 +60,8 @@ protected:
         path().damp.state     = state;
         path().damp.changed   = host->now();
         path().damp.usable_at = host->now() + iface()->link_table.times.hold_min;
-        m_first               = peer->hb.alive.paths[0].seq;
+        m_first               = 0;
+        m_first               = probes();
     }
 
     /* A hundred scans in each interval */

@@ -362,6 +362,24 @@ UCS_TEST_F(test_varuna_plan, unordered_log_proves_nothing) {
     expect({EXECUTED, EXECUTED, EXECUTED});
 }
 
+/* Packets are known to overtake each other: a write beyond the PSN may be in memory. An
+ * atomic is not executed before what precedes it. */
+UCS_TEST_F(test_varuna_plan, writes_beyond_the_psn_may_be_early) {
+    m_evidence.unordered = 1;
+    m_evidence.overtakes = 1;
+    add(PUT);
+    add(PUT);
+    add(ATOMIC);
+    add(PUT, UNLOGGED);
+    add(PUT, UNPOSTED);
+    psn_after(0);
+    expect({EXECUTED, AMBIGUOUS, REPEAT, AMBIGUOUS, REPEAT});
+    psn_after(2);
+    expect({EXECUTED, EXECUTED, EXECUTED, AMBIGUOUS, REPEAT});
+    psn_after(3);
+    expect({EXECUTED, EXECUTED, EXECUTED, EXECUTED, REPEAT});
+}
+
 UCS_TEST_F(test_varuna_plan, no_psn_is_ambiguous_once) {
     add(GET);
     add(AM);

@@ -314,3 +314,19 @@ UCS_TEST_F(test_varuna_poll, no_rest_without_thread) {
     uct_varuna_ctl_poll(ctl());
     EXPECT_FALSE(decide());
 }
+
+/* A NIC that is gone cannot be armed. Its failure is found by others, and what the living
+ * ones bring must wake the application */
+UCS_TEST_F(test_varuna_poll, dead_nic_does_not_keep_others_from_being_armed) {
+    for (int kind : {UCT_VARUNA_LANE_RC, UCT_VARUNA_LANE_DC}) {
+        m_host->lane(0, (uct_varuna_lane_kind_t)kind).arm_status = UCS_ERR_IO_ERROR;
+    }
+    EXPECT_UCS_OK(uct_varuna_lanes_event_arm(m_host->iface(), UCT_EVENT_RECV));
+    EXPECT_EQ(1u, m_host->lane(1, UCT_VARUNA_LANE_RC).num_armed);
+    EXPECT_EQ(1u, m_host->lane(1, UCT_VARUNA_LANE_DC).num_armed);
+
+    /* There is something to poll */
+    m_host->lane(1, UCT_VARUNA_LANE_DC).arm_status = UCS_ERR_BUSY;
+    EXPECT_EQ(UCS_ERR_BUSY,
+              uct_varuna_lanes_event_arm(m_host->iface(), UCT_EVENT_RECV));
+}

@@ -27,6 +27,21 @@ UCS_TEST_F(test_varuna_recovery, opening_gives_up) {
     EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
 }
 
+/* The peer has answered, but no lane can be had */
+UCS_TEST_F(test_varuna_recovery, opening_gives_up_without_a_lane) {
+    link_down(0);
+    link_down(1);
+    ep->remote.logs_addr       = LOGS;
+    ep->remote.opening         = OPENING;
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+    uct_varuna_ep_open_lane(ep, ucs_get_time());
+    step(GIVE_UP * 0.5);
+    EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
+    step(GIVE_UP * 0.6);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+}
+
 /* Puts of a new endpoint wait for its first lane, and keep their order */
 UCS_TEST_F(test_varuna_recovery, puts_wait_for_the_first_lane) {
     ASSERT_UCS_OK(put(1));
@@ -220,6 +235,50 @@ UCS_TEST_F(test_varuna_recovery, times_are_counted) {
     EXPECT_GE(ep->stats.repeat_usec, 3 * pause);
     EXPECT_LE(sum, ep->stats.recovery_usec + 3); /* Each is rounded */
     EXPECT_GE(sum + pause, ep->stats.recovery_usec);
+}
+
+/* Our NIC hangs. The responder may be too busy to stop its end at once: its answer says
+ * so, and the next one may say otherwise */
+UCS_TEST_F(test_varuna_recovery, lane_that_hangs_is_asked_about_again) {
+    uint32_t epoch;
+
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    lane(0, UCT_VARUNA_LANE_RC).is_drained = false;
+    link_down(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    step(1.2);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    ASSERT_TRUE(ep->recovery.stuck);
+    epoch = ep->recovery.dead.epoch;
+
+    answer_fence(epoch, 0);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(epoch, UCT_VARUNA_FENCE_FLAG_ERR);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "its answers may be on their way";
+    usleep(1e6 * LIFETIME * 1.5);
+    answer_fence(epoch, 0);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "it is not stopped, says this one";
+    answer_fence(epoch, UCT_VARUNA_FENCE_FLAG_ERR | UCT_VARUNA_FENCE_FLAG_QP);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+}
+
+/* ... but not for ever */
+UCS_TEST_F(test_varuna_recovery, lane_that_hangs_and_is_never_stopped) {
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    lane(0, UCT_VARUNA_LANE_RC).is_drained = false;
+    link_down(0);
+    step();
+    step(1.2);
+    answer_fence(ep->recovery.dead.epoch, 0);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    step(GIVE_UP * 1.1);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    lane(0, UCT_VARUNA_LANE_RC).is_drained = true;
+    step();
+    uct_varuna_graves_progress(host->iface());
 }
 
 UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
@@ -482,6 +541,39 @@ UCS_TEST_F(test_varuna_recovery, new_lane_fails_during_a_swap) {
     EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
     EXPECT_EQ(0u, lane(1, UCT_VARUNA_LANE_RC).eps.size());
     lane(0).complete();
+}
+
+/* A NIC without a route is one more failed path */
+UCS_TEST_F(test_varuna_recovery, nothing_is_sent) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_UNREACHABLE);
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_UNREACHABLE);
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    EXPECT_EQ(1u, ep->lanes.unsent) << "once for each lane";
+}
+
+/* ... but if no lane can send a request, that is the request's fault */
+UCS_TEST_F(test_varuna_recovery, no_lane_sends_anything) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    ep->lanes.unsent = UCT_VARUNA_MAX_UNSENT - 1;
+    {
+        scoped_log_handler slh(hide_errors_logger);
+        uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_UNREACHABLE);
+    }
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_ERR_IO_ERROR, ep->sm.fail_status);
+}
+
+/* A lane that has completed something shows that it is the links' fault */
+UCS_TEST_F(test_varuna_recovery, lane_sends_something) {
+    open();
+    ep->lanes.unsent   = UCT_VARUNA_MAX_UNSENT - 1;
+    ep->lane.acked_psn = ep->lanes.first_acked + 1;
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_UNREACHABLE);
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    EXPECT_EQ(1u, ep->lanes.unsent);
 }
 
 /* A completion of its first write may be there: UCX ends the process if it finds one of an

@@ -46,7 +46,7 @@ protected:
         uct_varuna_requester_t *requester;
 
         ucs::test::init();
-        host.reset(new fake_host(NUM_LINKS));
+        host.reset(new fake_host(num_links()));
         requester         = host->requester();
         requester->amo    = &amo_ops();
         ucs_ptr_array_init(&requester->eps, "eps");
@@ -67,13 +67,19 @@ protected:
 
         ep = create();
         memset(&rkey, 0, sizeof(rkey));
-        rkey.num_keys = NUM_LINKS;
+        rkey.num_keys = num_links();
         memset(ring, 0, sizeof(ring));
+    }
+
+    virtual unsigned num_links() const
+    {
+        return NUM_LINKS;
     }
 
     uct_varuna_ep_t *create()
     {
-        std::string addr       = host->address(name);
+        /* An address of an interface has no room for more */
+        std::string addr       = host->address(name, UCS_MASK(NUM_LINKS));
         uct_ep_params_t params = {};
         uct_ep_h tl_ep         = NULL;
 
@@ -223,15 +229,14 @@ protected:
         step();
     }
 
-    /* RC is connected on a link */
-    void connect_rc(unsigned link)
+    /* The peer has connected the next lane */
+    void answer_connect()
     {
         std::string body(sizeof(uct_varuna_ctl_connect_t), 0);
         uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)&body[0];
         uct_varuna_ctl_hdr_t hdr      = {};
+        unsigned link                 = ep->next.lane.link;
 
-        uct_varuna_ep_connect_rc(ep, link, ucs_get_time());
-        ASSERT_TRUE(ep->next.lane.ep != NULL);
         rep->link       = link;
         rep->device_len = fake_lane::DEVICE_LEN;
         rep->ep_len     = fake_lane::EP_LEN;
@@ -241,6 +246,14 @@ protected:
         uct_varuna_ep_handle_connect_rep(ep, &hdr,
                                          (const uct_varuna_ctl_connect_t*)&body[0]);
         ASSERT_TRUE(ep->next.ready || ep->next.proving);
+    }
+
+    /* RC is connected on a link */
+    void connect_rc(unsigned link)
+    {
+        uct_varuna_ep_connect_rc(ep, link, ucs_get_time());
+        ASSERT_TRUE(ep->next.lane.ep != NULL);
+        answer_connect();
     }
 
     /* An active RC lane on link 0 whose PSNs are known */

@@ -7,6 +7,7 @@
 #include "fake_target.h"
 
 extern "C" {
+#include <uct/ib/varuna/responder/varuna_connect.h>
 #include <uct/ib/varuna/responder/varuna_target_log.h>
 }
 
@@ -521,6 +522,30 @@ UCS_TEST_F(test_varuna_target, close_is_answered_and_destroys) {
     EXPECT_EQ(0u, host->responder()->targets.count);
     EXPECT_EQ(0, std::count(rc.eps.begin(), rc.eps.end(), ep));
     EXPECT_EQ(0u, kh_size(&host->ctl()->peers));
+}
+
+/* A queue pair may live on after its target: while the NIC's thread fences it, and until
+ * the main thread destroys it. It must not lead to the target then. */
+UCS_TEST_F(test_varuna_target, queue_pair_outlives_its_target) {
+    uint64_t opening = open(alice).hdr.opening;
+    uct_varuna_target_t *any;
+    uct_ep_h first;
+
+    connect(alice, opening, 1);
+    first = &qp(alice, 1)->super;
+    connect(alice, opening, 1 + UCT_VARUNA_LOG_COUNT); /* It takes its place */
+    ASSERT_NE(first, &qp(alice, 1)->super);
+    uct_varuna_ctl_lock(host->ctl());
+    kh_foreach_value(&host->responder()->targets.rc_eps, any, {
+        EXPECT_TRUE((any == NULL) || (any == target(alice)));
+    });
+    EXPECT_TRUE(kh_val(&host->responder()->targets.rc_eps,
+                       kh_get(uct_varuna_rc_eps, &host->responder()->targets.rc_eps,
+                              (uintptr_t)first)) == NULL);
+    uct_varuna_ctl_unlock(host->ctl());
+    EXPECT_TRUE(uct_varuna_target_ep_failed(host->responder(), first));
+    host->dispatch();
+    EXPECT_FALSE(uct_varuna_target_ep_failed(host->responder(), first));
 }
 
 /* Messages that were acknowledged before are in the completion queues */

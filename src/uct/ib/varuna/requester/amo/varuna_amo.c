@@ -16,6 +16,7 @@
 #endif
 
 #include "varuna_amo.h"
+#include "varuna_amo_pair.inl"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/requester/varuna.inl>
@@ -24,10 +25,13 @@
 
 /* --- Choosing a way --- */
 
-void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
+/* How many unfinished atomics have their targets in the same class of words as this one:
+ * 1 if no other has the same target */
+static UCS_F_ALWAYS_INLINE uint8_t *uct_varuna_amo_word(const uct_varuna_amo_t *amo)
 {
-    amo->ep->amo.fences -= amo->fence;
-    amo->fence           = 0;
+    UCS_STATIC_ASSERT(UCT_VARUNA_MAX_AMOS <= UINT8_MAX);
+    return &amo->ep->amo.words[(amo->sm.addr / sizeof(uint64_t)) %
+                               UCT_VARUNA_AMO_WORDS];
 }
 
 /*
@@ -42,6 +46,10 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 {
     int undecided = 0;
     uct_varuna_amo_t *older;
+
+    if (ucs_likely((amo->ep->amo.fences == 0) && (*uct_varuna_amo_word(amo) == 1))) {
+        return 1;
+    }
 
     ucs_list_for_each(older, &amo->ep->amo.all, all) {
         if (older == amo) {
@@ -86,8 +94,9 @@ static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
             ep->hot.num_reqs) > 0;
 }
 
-static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
-                                        uct_varuna_amo_t *amo)
+/* The next action, if something may be in its way */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
     uct_varuna_post_t why;
@@ -135,6 +144,44 @@ static ucs_status_t uct_varuna_amo_post(uct_varuna_iface_t *iface,
     return status;
 }
 
+/* Post the next action of an atomic, by whatever way. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_amo_post(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+{
+    const uct_varuna_ep_t *ep = amo->ep;
+
+    if (ucs_unlikely((uct_varuna_amo_lane_check(iface, ep) != UCT_VARUNA_POST_OK) ||
+                     !uct_varuna_amo_lane_is_home(ep) || (amo->not_before != 0) ||
+                     amo->fence)) {
+        return uct_varuna_amo_post_slow(iface, amo);
+    }
+
+    if (!amo->begun) {
+        if (!uct_varuna_amo_may_begin(amo)) {
+            return UCS_ERR_BUSY; /* It is tried again when that one is decided */
+        }
+        amo->begun = 1;
+    }
+
+    return uct_varuna_amo_post_lane(iface, amo);
+}
+
+/* It could not be posted. @return Whether no event says when it may be. */
+static int uct_varuna_amo_must_wait(uct_varuna_amo_t *amo, ucs_status_t status)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+
+    if (status == UCS_ERR_BUSY) {
+        return amo->fence || (amo->not_before != 0) ||
+               uct_varuna_slots_wait_for_time(&ep->amo.slots);
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+        return 0;
+    }
+
+    return 1;
+}
+
 int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
@@ -147,15 +194,12 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         if (status == UCS_OK) {
             ucs_list_del(&amo->ready);
             amo->is_ready = 0;
-        } else if (status == UCS_ERR_NO_RESOURCE) {
-            waiting = 1;
+            continue;
+        }
+
+        waiting |= uct_varuna_amo_must_wait(amo, status);
+        if (status != UCS_ERR_BUSY) {
             break;
-        } else if (status != UCS_ERR_BUSY) {
-            uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
-            break;
-        } else if (amo->fence || (amo->not_before != 0) ||
-                   uct_varuna_slots_wait_for_time(&ep->amo.slots)) {
-            waiting = 1; /* No event says when it may go on */
         }
     }
 
@@ -167,100 +211,102 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
     return waiting;
 }
 
-static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
+static void uct_varuna_amo_add_ready(uct_varuna_amo_t *amo)
 {
-    if (!amo->is_ready) {
-        amo->is_ready = 1;
-        ucs_list_add_tail(&amo->ep->amo.ready, &amo->ready);
-    }
-
-    if (uct_varuna_ep_requester(amo->ep)->amo->progress(amo->ep)) {
-        uct_varuna_ep_add_work(amo->ep);
-    }
+    amo->is_ready = 1;
+    ucs_list_add_tail(&amo->ep->amo.ready, &amo->ready);
 }
 
-/* --- Flushes --- */
-
-/* Whether an atomic before @a flush is unfinished. */
-static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
-                                    const uct_varuna_req_t *flush)
+/* Whether it is the only one to be posted, in a mode that posts one by one */
+static UCS_F_ALWAYS_INLINE int uct_varuna_amo_is_next(uct_varuna_amo_t *amo)
 {
-    const uct_varuna_amo_t *oldest;
+    uct_varuna_ep_t *ep = amo->ep;
 
-    if (ucs_list_is_empty(&ep->amo.all)) {
+    return ucs_list_is_empty(&ep->amo.ready) && (ep->amo.proxied == NULL) &&
+           (uct_varuna_ep_requester(ep)->amo->progress == uct_varuna_amo_progress);
+}
+
+/* Whether nothing at all is in the way of its next action on the lane */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_amo_is_clear(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+{
+    return uct_varuna_amo_is_next(amo) && uct_varuna_amo_lane_is_home(amo->ep) &&
+           (uct_varuna_amo_lane_check(iface, amo->ep) == UCT_VARUNA_POST_OK) &&
+           (amo->not_before == 0) && !amo->fence;
+}
+
+/* Post the occupy with which a compare and swap begins. @return 0 if it was not posted:
+ * uct_varuna_amo_set_ready() finds out why. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_amo_quick_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+{
+    if (ucs_unlikely((amo->sm.state != UCT_VARUNA_AMO_OCCUPY) ||
+                     !uct_varuna_amo_is_clear(iface, amo) ||
+                     !uct_varuna_amo_may_begin(amo) || !uct_varuna_amo_take_slot(amo))) {
         return 0;
     }
 
-    oldest = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
-    return UCS_CIRCULAR_COMPARE32(oldest->sn, <=, flush->log_sn);
+    amo->begun = 1;
+    return uct_varuna_amo_pair_occupy(iface, amo) == UCS_OK;
 }
 
-/* The flush waits for the requests on the lane */
-static int uct_varuna_amo_move_flush(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                     uct_varuna_req_t *flush)
+/* Post the confirm of an atomic that has just been decided, or return 0. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_amo_quick_confirm(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
 {
-    uct_varuna_req_t *req = uct_varuna_req_new(ep);
+    return ucs_likely(uct_varuna_amo_is_clear(iface, amo)) &&
+           (uct_varuna_amo_pair_confirm(iface, amo) == UCS_OK);
+}
 
-    ep->hot.want_signal = 1;
-    uct_varuna_ep_add_work(ep);
-    if (req == NULL) {
-        return 0; /* No memory */
+static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->ep;
+    ucs_status_t status;
+    int waiting;
+
+    if (ucs_likely(uct_varuna_amo_is_next(amo))) {
+        status = uct_varuna_amo_post(uct_varuna_ep_iface(ep), amo);
+        if (ucs_likely(status == UCS_OK)) {
+            waiting = (ep->amo.proxied != NULL); /* Its request may get lost */
+        } else {
+            uct_varuna_amo_add_ready(amo);
+            waiting = uct_varuna_amo_must_wait(amo, status);
+        }
+    } else {
+        if (!amo->is_ready) {
+            uct_varuna_amo_add_ready(amo);
+        }
+        waiting = uct_varuna_ep_requester(ep)->amo->progress(ep);
     }
 
-    ucs_queue_pull_non_empty(&ep->amo.flushes);
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, flush->user_comp);
-    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_FLUSH);
-    ucs_mpool_put(flush);
-    return 1;
-}
-
-/* Rule 9: a flush covers the confirms of all atomics before it. Both lists are in order
- * of age, and there are no counters, because a user's callback may add atomics and
- * flushes at any point. */
-static void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep,
-                                          ucs_status_t status)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_req_t *flush;
-    uct_completion_t *comp;
-
-    while (!ucs_queue_is_empty(&ep->amo.flushes)) {
-        flush = ucs_queue_head_elem_non_empty(&ep->amo.flushes,
-                                              uct_varuna_req_t, queue);
-        if (uct_varuna_amo_is_before(ep, flush)) {
-            return;
-        }
-
-        if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
-            if (!uct_varuna_amo_move_flush(iface, ep, flush)) {
-                return;
-            }
-            continue;
-        }
-
-        ucs_queue_pull_non_empty(&ep->amo.flushes);
-        comp = flush->user_comp;
-        ucs_mpool_put(flush);
-        uct_invoke_completion(comp, status);
+    if (waiting) {
+        uct_varuna_ep_add_work(ep);
     }
 }
 
 /* --- Completion --- */
 
-static void uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_copy_word(void *dst, const void *src, size_t width)
+{
+    if (ucs_likely(width == sizeof(uint64_t))) {
+        memcpy(dst, src, sizeof(uint64_t));
+    } else {
+        memcpy(dst, src, width);
+    }
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
 {
     uct_completion_t *comp = amo->user_comp;
-
-    if (amo->is_told) {
-        return;
-    }
 
     amo->is_told = 1;
     --amo->ep->amo.undecided;
     if ((status == UCS_OK) && (amo->unpack != NULL)) {
         amo->unpack(amo->unpack_arg, &amo->sm.result, amo->sm.width);
     } else if ((status == UCS_OK) && (amo->result != NULL)) {
-        memcpy(amo->result, &amo->sm.result, amo->sm.width);
+        uct_varuna_amo_copy_word(amo->result, &amo->sm.result, amo->sm.width);
     }
 
     if (comp != NULL) {
@@ -268,7 +314,8 @@ static void uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
     }
 }
 
-static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
 {
     uct_varuna_ep_t *ep       = amo->ep;
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
@@ -284,15 +331,21 @@ static void uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
         ep->amo.proxied = NULL;
     }
 
+    --*uct_varuna_amo_word(amo);
     --ep->hot.num_amos;
     --uct_varuna_requester(iface)->outstanding;
     ep->amo.stats.helped    += amo->sm.helped;
     ep->amo.stats.retries   += amo->sm.retries;
     ep->amo.stats.recovered += !!(amo->sm.flags &
                                   UCT_VARUNA_AMO_FLAG_RECOVERED);
-    uct_varuna_amo_tell(amo, status);
+    if (!amo->is_told) {
+        uct_varuna_amo_tell(amo, status);
+    }
+
     ucs_mpool_put_inline(amo);
-    uct_varuna_amo_finish_flushes(ep, status);
+    if (!ucs_queue_is_empty(&ep->amo.flushes)) {
+        uct_varuna_amo_finish_flushes(ep, status);
+    }
     if (!ucs_list_is_empty(&ep->amo.ready)) {
         uct_varuna_ep_add_work(ep); /* A slot, or the proxy, is free */
     }
@@ -309,7 +362,9 @@ void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status)
         return; /* It is finished with all others */
     }
 
-    uct_varuna_amo_tell(amo, status);
+    if (!amo->is_told) {
+        uct_varuna_amo_tell(amo, status);
+    }
     uct_varuna_amo_finish(amo, UCS_OK);
 }
 
@@ -342,12 +397,44 @@ void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
         uct_varuna_amo_back_off(amo);
     }
 
-    /* The confirm is on the lane before the user gets the result, so later requests of
-     * the user find no UID of their own */
     uct_varuna_amo_set_ready(amo);
-    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) {
+    if ((amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) && !amo->is_told) {
         uct_varuna_amo_tell(amo, UCS_OK);
     }
+}
+
+/* Its occupy has succeeded. The confirm is on the lane before the user gets the result, so
+ * later requests of the user find no UID of their own. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_won(uct_varuna_amo_t *amo)
+{
+    uct_varuna_amo_sm_won(&amo->sm);
+    if (ucs_unlikely(!uct_varuna_amo_quick_confirm(uct_varuna_ep_iface(amo->ep), amo))) {
+        uct_varuna_amo_set_ready(amo);
+    }
+
+    uct_varuna_amo_tell(amo, UCS_OK);
+}
+
+/* Its action on the lane was executed, or was lost with the lane. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_step(uct_varuna_amo_t *amo)
+{
+    if (ucs_likely(!amo->lost)) {
+        if (uct_varuna_amo_sm_has_won(&amo->sm, amo->value)) {
+            uct_varuna_amo_won(amo);
+            return;
+        } else if (uct_varuna_amo_sm_is_confirmed(&amo->sm, amo->value)) {
+            uct_varuna_amo_sm_confirmed(&amo->sm);
+            uct_varuna_amo_finish(amo, UCS_OK);
+            return;
+        }
+
+        uct_varuna_amo_sm_done(&amo->sm, amo->value, &amo->slot);
+    } else if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
+        uct_varuna_amo_sm_lost(&amo->sm);
+    } /* Else the same once more */
+
+    amo->lost = 0;
+    uct_varuna_amo_advance(amo);
 }
 
 void uct_varuna_amo_step_completion(uct_completion_t *comp)
@@ -356,17 +443,38 @@ void uct_varuna_amo_step_completion(uct_completion_t *comp)
 
     if (ucs_unlikely(comp->status != UCS_OK)) {
         uct_varuna_amo_finish(amo, comp->status);
+    } else {
+        uct_varuna_amo_step(amo);
+    }
+}
+
+/* What a completed request needs more than to be taken from the ring, or the end of a slab */
+#define UCT_VARUNA_AMO_PAIR_UNUSUAL \
+    (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | UCT_VARUNA_REQ_FLAG_LAST | \
+     UCT_VARUNA_REQ_FLAG_LOST)
+
+/* It is usually the oldest request, and then no other one has to be looked at. */
+void uct_varuna_amo_pair_completion(uct_completion_t *comp)
+{
+    uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
+    uct_varuna_ep_t *ep   = req->ep;
+    uct_varuna_amo_t *amo = req->atomic.amo;
+
+    if (ucs_unlikely((ep == NULL) || (comp->status != UCS_OK) ||
+                     (ep->hot.reqs.tail != req) ||
+                     (req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL))) {
+        uct_varuna_req_completion(comp);
         return;
     }
 
-    if (ucs_likely(!amo->lost)) {
-        uct_varuna_amo_sm_done(&amo->sm, amo->value, &amo->slot);
-    } else if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_OCCUPY) {
-        uct_varuna_amo_sm_lost(&amo->sm);
-    } /* Else the same once more */
-
-    amo->lost = 0;
-    uct_varuna_amo_advance(amo);
+    amo->value         = 0;
+    uct_varuna_amo_copy_word(&amo->value, req->data, req->length);
+    ep->lane.acked_psn = req->end_psn;
+    --ep->hot.num_reqs;
+    --uct_varuna_ep_requester(ep)->outstanding;
+    uct_varuna_ring_pull_plain(&ep->hot.reqs);
+    uct_varuna_amo_step(amo);
+    uct_varuna_ep_finished_some(ep);
 }
 
 void uct_varuna_amo_collect(const uct_varuna_req_t *req)
@@ -379,7 +487,7 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 
     amo->lost  = !!(req->flags & UCT_VARUNA_REQ_FLAG_LOST);
     amo->value = 0;
-    memcpy(&amo->value, req->data, req->length);
+    uct_varuna_amo_copy_word(&amo->value, req->data, req->length);
 }
 
 /* --- Taking one --- */
@@ -400,7 +508,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
                                   const uct_varuna_amo_args_t *args,
                                   uint32_t num_slots)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
+    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
     uct_varuna_amo_t *amo;
 
     if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
@@ -420,7 +529,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     amo->result    = args->result;
     amo->unpack    = args->unpack;
     amo->unpack_arg = args->unpack_arg;
-    amo->key       = *(const uct_varuna_rkey_t*)args->rkey;
+    amo->key.token = rkey->token;
+    memcpy(amo->key.keys, rkey->keys, sizeof(amo->key.keys));
     amo->sn        = ++ep->amo.sn;
     amo->is_ready  = 0;
     amo->is_told   = 0;
@@ -456,11 +566,15 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     }
 
     ucs_list_add_tail(&ep->amo.all, &amo->all);
+    ++*uct_varuna_amo_word(amo);
     ++ep->hot.num_amos;
     ep->hot.gate = 1;
     ++ep->amo.undecided;
     ++uct_varuna_requester(iface)->outstanding;
-    uct_varuna_amo_set_ready(amo);
+    if (!uct_varuna_amo_quick_occupy(iface, amo)) {
+        uct_varuna_amo_set_ready(amo);
+    }
+
     return (args->type == UCT_VARUNA_REQ_ATOMIC_POST) ? UCS_OK :
            UCS_INPROGRESS;
 }

@@ -13,7 +13,6 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
-#include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
 
 #include <ucs/debug/log.h>
@@ -24,50 +23,6 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
         ep->amo.home_epoch = epoch;
         ep->amo.home_nic   = nic;
-    }
-}
-
-static uct_varuna_retry_policy_t
-uct_varuna_amo_retry_policy(const uct_varuna_ep_t *ep)
-{
-    const uct_varuna_iface_t *iface        = uct_varuna_ep_iface(ep);
-    const uct_varuna_retry_policy_t policy = {
-        .interval = iface->config.ctl_timeout,
-        .give_up  = iface->config.give_up
-    };
-
-    return policy;
-}
-
-void uct_varuna_amo_retry_start(uct_varuna_ep_t *ep)
-{
-    uct_varuna_retry_start(&ep->amo.retry, 0, uct_varuna_ep_requester(ep)->scan.clock);
-}
-
-unsigned uct_varuna_amo_retry_next(uct_varuna_ep_t *ep)
-{
-    const uct_varuna_retry_policy_t policy = uct_varuna_amo_retry_policy(ep);
-
-    return uct_varuna_retry_next(&ep->amo.retry, &policy, uct_varuna_ep_select_link(ep),
-                                 ep->peer->link_map, ucs_get_time());
-}
-
-int uct_varuna_amo_retry_is_due(uct_varuna_ep_t *ep)
-{
-    const uct_varuna_retry_policy_t policy = uct_varuna_amo_retry_policy(ep);
-    ucs_time_t clock                       = uct_varuna_ep_requester(ep)->scan.clock;
-
-    switch (uct_varuna_retry_check(&ep->amo.retry, &policy, ucs_get_time(), clock)) {
-    case UCT_VARUNA_RETRY_SEND:
-        return 1;
-    case UCT_VARUNA_RETRY_GIVE_UP:
-        ucs_diag("ep %p: vQP %u: the peer has not executed an atomic for %.1f s: "
-                 "giving up", ep, ep->id,
-                 ucs_time_to_sec(clock - ep->amo.retry.since));
-        uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-        return 0;
-    default:
-        return 0;
     }
 }
 

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Posts the actions of atomics on the lane, as saved requests: bodies, compare and
- * swaps, reads; and hands out the endpoint's slots. Main thread only.
+ * swaps, reads. Main thread only.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -11,58 +11,9 @@
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_amo.h"
+#include "varuna_amo_pair.inl"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-
-/* --- Slots --- */
-
-static ucs_status_t uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
-{
-    uint64_t gen;
-    uint32_t slot;
-
-    slot = uct_varuna_slots_take(&amo->ep->amo.slots, &gen);
-    if (slot == UCT_VARUNA_SLOT_NONE) {
-        return UCS_ERR_BUSY; /* Waits, and never fails */
-    }
-
-    uct_varuna_amo_sm_set_slot(&amo->sm, slot, gen);
-    return UCS_OK;
-}
-
-/* Rule 7: its owner returns it when the state machine has finished. */
-void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
-{
-    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) {
-        uct_varuna_slots_give(&amo->ep->amo.slots, amo->sm.slot, amo->sm.gen);
-        amo->sm.flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
-    }
-}
-
-/* --- Posting on the lane --- */
-
-/* Rule 12: an action on a word needs the home NIC, and an OCCUPY needs a lane that can
- * be fenced. So atomics go by proxy on DC too. */
-int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
-{
-    return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
-           (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic);
-}
-
-uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,
-                                            const uct_varuna_ep_t *ep)
-{
-    if (ep->hot.state != UCT_VARUNA_EP_ACTIVE) {
-        return UCT_VARUNA_POST_STATE;
-    }
-
-    if ((ep->owed != NULL) || (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS)) {
-        return UCT_VARUNA_POST_FULL;
-    }
-
-    return ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep)) ?
-           UCT_VARUNA_POST_LANE_FAILED : UCT_VARUNA_POST_OK;
-}
 
 static uct_varuna_req_t *
 uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
@@ -152,7 +103,6 @@ uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
                           0;
     req->atomic.compare = compare;
     req->atomic.value   = swap;
-    req->atomic.result  = req->data;
     req->atomic.amo     = is_last ? amo : NULL;
     return uct_varuna_amo_post_req(iface, amo, req);
 }
@@ -234,19 +184,11 @@ static ucs_status_t uct_varuna_amo_post_confirm(uct_varuna_iface_t *iface,
     return uct_varuna_amo_post_mark(iface, amo);
 }
 
-ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
-                                      uct_varuna_amo_t *amo)
+/* One request after the other */
+static ucs_status_t uct_varuna_amo_post_parts(uct_varuna_iface_t *iface,
+                                              uct_varuna_amo_t *amo)
 {
     const uct_varuna_amo_act_t *act = &amo->sm.act;
-    ucs_status_t status;
-
-    if ((amo->sm.state == UCT_VARUNA_AMO_OCCUPY) &&
-        !(amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT)) {
-        status = uct_varuna_amo_take_slot(amo);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
 
     switch (act->type) {
     case UCT_VARUNA_AMO_ACT_READ:
@@ -270,4 +212,29 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
         ucs_assertv(0, "action=%d", act->type);
         return UCS_OK;
     }
+}
+
+ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_t *amo)
+{
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    ucs_status_t status;
+
+    if ((amo->sm.state == UCT_VARUNA_AMO_OCCUPY) &&
+        !(amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT)) {
+        if (!uct_varuna_amo_take_slot(amo)) {
+            return UCS_ERR_BUSY;
+        }
+    }
+
+    /* The usual ones first */
+    status = UCS_ERR_UNSUPPORTED;
+    if (act->type == UCT_VARUNA_AMO_ACT_OCCUPY) {
+        status = uct_varuna_amo_pair_occupy(iface, amo);
+    } else if (act->type == UCT_VARUNA_AMO_ACT_CONFIRM) {
+        status = uct_varuna_amo_pair_confirm(iface, amo);
+    }
+
+    return ucs_likely(status != UCS_ERR_UNSUPPORTED) ? status :
+           uct_varuna_amo_post_parts(iface, amo);
 }

@@ -27,6 +27,8 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     uct_varuna_req_set_remote(req, args->remote_addr, args->rkey);
     req->flags          |= (args->width == sizeof(uint64_t)) ?
                            UCT_VARUNA_REQ_FLAG_64 : 0;
+    req->flags          |= (type == UCT_VARUNA_REQ_ATOMIC_POST) ? 0 :
+                           UCT_VARUNA_REQ_FLAG_SPECIAL;
     req->opcode          = args->op;
     req->length          = args->width;
     req->atomic.compare  = args->compare;

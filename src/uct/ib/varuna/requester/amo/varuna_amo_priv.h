@@ -2,13 +2,16 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * An atomic as its driver keeps it, and the functions that the driver's files share:
- * varuna_amo.c accepts, paces and finishes atomics, varuna_amo_lane.c posts their
- * actions on the lane, varuna_amo_home.c sends them to the peer's proxy.
+ * varuna_amo.c accepts, paces and finishes atomics, varuna_amo_lane.c and
+ * varuna_amo_pair.inl post their actions on the lane, varuna_amo_home.c sends them to the
+ * peer's proxy.
  */
 #ifndef UCT_VARUNA_AMO_PRIV_H_
 #define UCT_VARUNA_AMO_PRIV_H_
 
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna_ep_event.h>
+#include <uct/ib/varuna/requester/varuna_lane_state.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 
@@ -40,15 +43,61 @@ struct uct_varuna_amo {
     uct_varuna_amo_sm_t        sm;
 };
 
-/** Return the slot, if it has one (rule 7). */
-void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo);
+/** Take a slot for it. @return 0 if there is none: it waits, and never fails. */
+static UCS_F_ALWAYS_INLINE int uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
+{
+    uint64_t gen;
+    uint32_t slot;
 
-/** @return Nonzero if an action on a word may go on the lane in use (rule 12). */
-int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep);
+    slot = uct_varuna_slots_take(&amo->ep->amo.slots, &gen);
+    if (ucs_unlikely(slot == UCT_VARUNA_SLOT_NONE)) {
+        return 0;
+    }
+
+    uct_varuna_amo_sm_set_slot(&amo->sm, slot, gen);
+    return 1;
+}
+
+/** Return the slot, if it has one. Rule 7: its owner returns it when the state machine has
+ *  finished. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
+{
+    if (amo->sm.flags & UCT_VARUNA_AMO_FLAG_SLOT) {
+        uct_varuna_slots_give(&amo->ep->amo.slots, amo->sm.slot, amo->sm.gen);
+        amo->sm.flags &= ~UCT_VARUNA_AMO_FLAG_SLOT;
+    }
+}
+
+/** Complete the flushes that no unfinished atomic precedes any more, with @a status, or move
+ *  them behind the requests on the lane. Rule 9: a flush covers the confirms of all atomics
+ *  before it. */
+void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status);
+
+/** @return Nonzero if an action on a word may go on the lane in use. Rule 12: it needs the
+ *  home NIC, and an OCCUPY needs a lane that can be fenced. So atomics go by proxy on DC
+ *  too. */
+static inline int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
+{
+    return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
+           (ep->peer->links[ep->lane.link].nic == ep->amo.home_nic);
+}
 
 /** @return Whether the lane takes the requests of an action now, and why not. */
-uct_varuna_post_t uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface,
-                                            const uct_varuna_ep_t *ep);
+static inline uct_varuna_post_t
+uct_varuna_amo_lane_check(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep)
+{
+    if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
+        return UCT_VARUNA_POST_STATE;
+    }
+
+    if (ucs_unlikely((ep->owed != NULL) ||
+                     (ep->hot.num_reqs + 2 > UCT_VARUNA_MAX_REQS))) {
+        return UCT_VARUNA_POST_FULL;
+    }
+
+    return ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep)) ?
+           UCT_VARUNA_POST_LANE_FAILED : UCT_VARUNA_POST_OK;
+}
 
 /**
  * Post the action on the lane, with a slot if it needs one.
@@ -76,8 +125,16 @@ void uct_varuna_amo_advance(uct_varuna_amo_t *amo);
 /** Completion of an action on the lane. */
 void uct_varuna_amo_step_completion(uct_completion_t *comp);
 
+/** Completion of a saved request that is all of an action: the lane's, instead of
+ *  uct_varuna_req_completion(). */
+void uct_varuna_amo_pair_completion(uct_completion_t *comp);
+
 /** It has passed its fence, and others may follow; or it has failed. */
-void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo);
+static inline void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
+{
+    amo->ep->amo.fences -= amo->fence;
+    amo->fence           = 0;
+}
 
 /** The peer has refused to execute it, and nothing else fails: the user gets @a status.
  *  If nobody waits for it, the endpoint fails. */

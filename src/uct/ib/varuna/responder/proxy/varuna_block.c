@@ -54,7 +54,8 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
     status = uct_varuna_own_reg(md, proxy->arena.slots,
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*proxy->arena.slots),
-                                UCT_VARUNA_MR_READ, &proxy->read_own);
+                                UCT_VARUNA_MR_READ, UCS_TIME_INFINITY,
+                                &proxy->read_own);
     if (status != UCS_OK) {
         goto err_put;
     }
@@ -63,7 +64,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*proxy->arena.marks),
                                 UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC,
-                                &proxy->mark_own);
+                                UCS_TIME_INFINITY, &proxy->mark_own);
     if (status != UCS_OK) {
         goto err_dereg_read;
     }
@@ -78,9 +79,9 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
     return UCS_OK;
 
 err_dereg_mark:
-    uct_varuna_own_dereg(&proxy->mark_own);
+    (void)uct_varuna_own_dereg(md, &proxy->mark_own);
 err_dereg_read:
-    uct_varuna_own_dereg(&proxy->read_own);
+    (void)uct_varuna_own_dereg(md, &proxy->read_own);
 err_put:
     uct_varuna_arena_put();
     memset(&proxy->arena, 0, sizeof(proxy->arena));
@@ -89,6 +90,9 @@ err_put:
 
 void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
 {
+    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    int is_left;
+
     if (proxy->arena.slots == NULL) {
         return;
     }
@@ -98,9 +102,11 @@ void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
     }
 
     uct_rkey_release(&uct_varuna_component, &proxy->mark);
-    uct_varuna_own_dereg(&proxy->mark_own);
-    uct_varuna_own_dereg(&proxy->read_own);
-    uct_varuna_arena_put();
+    is_left  = (uct_varuna_own_dereg(md, &proxy->mark_own) != UCS_OK);
+    is_left |= (uct_varuna_own_dereg(md, &proxy->read_own) != UCS_OK);
+    if (!is_left) {
+        uct_varuna_arena_put(); /* A NIC may access it otherwise */
+    }
 }
 
 
@@ -109,7 +115,9 @@ void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
 static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
                                  uct_varuna_client_t *client)
 {
-    uint32_t first                 = uct_varuna_arena_alloc();
+    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    uint32_t first      = uct_varuna_arena_alloc();
+    ucs_status_t status;
 
     if (first == UCT_VARUNA_SLOT_NONE) {
         ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics use the proxy",
@@ -117,15 +125,21 @@ static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
         return;
     }
 
-    if (uct_varuna_own_reg(proxy->ctl->iface->md, &proxy->arena.slots[first],
-                           UCT_VARUNA_SLOT_BLOCK *
-                           sizeof(*proxy->arena.slots),
-                           UCT_VARUNA_MR_WRITE, &client->write_own) != UCS_OK) {
-        uct_varuna_arena_free(first);
+    status = uct_varuna_own_reg(md, &proxy->arena.slots[first],
+                                UCT_VARUNA_SLOT_BLOCK * sizeof(*proxy->arena.slots),
+                                UCT_VARUNA_MR_WRITE,
+                                ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
+                                &client->write_own);
+    if ((status == UCS_OK) && (client->write_own.missing == 0)) {
+        client->first_slot = first;
         return;
     }
 
-    client->first_slot = first;
+    /* The home may be, or move to, a NIC without a key for it: the proxy is used instead.
+     * A block that a NIC does not let go stays taken */
+    if (uct_varuna_own_dereg(md, &client->write_own) == UCS_OK) {
+        uct_varuna_arena_free(first);
+    }
 }
 
 static size_t uct_varuna_block_pack_key(void *tail, size_t length,
@@ -191,7 +205,11 @@ void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
     }
 
     /* From now on the requester cannot write there */
-    uct_varuna_own_dereg(&client->write_own);
+    if (uct_varuna_own_dereg(proxy->ctl->iface->md, &client->write_own) != UCS_OK) {
+        client->first_slot = UCT_VARUNA_SLOT_NONE;
+        return; /* ... unless a NIC hangs: the block stays taken */
+    }
+
     block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
     if (block == NULL) {
         return; /* The block stays taken, which is safe */

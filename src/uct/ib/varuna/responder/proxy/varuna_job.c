@@ -59,6 +59,19 @@ static int uct_varuna_job_begin(uct_varuna_proxy_t *proxy,
     return 1;
 }
 
+/* The home has moved to a NIC for which the target has no key: its block of slots is swept
+ * once more. */
+static void uct_varuna_job_sweep_again(uct_varuna_proxy_t *proxy, uint32_t index)
+{
+    uct_varuna_dead_block_t *block;
+
+    ucs_list_for_each(block, &proxy->dead_blocks, list) {
+        if ((index - block->first) < UCT_VARUNA_SLOT_BLOCK) {
+            block->swept = 0;
+        }
+    }
+}
+
 static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
                                   uct_varuna_job_t *job, ucs_status_t status)
 {
@@ -72,6 +85,9 @@ static void uct_varuna_job_finish(uct_varuna_proxy_t *proxy,
             ++proxy->stats.helped;
             ucs_debug("worker: resolved slot %u at 0x%lx", job->index,
                       job->addr);
+        }
+        if (status == UCS_ERR_NO_DEVICE) {
+            uct_varuna_job_sweep_again(proxy, job->index);
         }
     } else {
         uct_varuna_proxy_reply(proxy, job, status);
@@ -261,6 +277,14 @@ static ucs_status_t uct_varuna_job_cas(uct_varuna_access_t *access,
                                  (uint32_t*)&access->word, &access->comp);
 }
 
+/* Whether the access is to the target, for which this NIC has no key. */
+static int uct_varuna_job_lacks_key(const uct_varuna_job_t *job, uint8_t nic)
+{
+    return job->is_sweep && !uct_varuna_job_is_mark(job) &&
+           (job->act.type != UCT_VARUNA_AMO_ACT_READ_BODY) &&
+           (job->rkeys[nic] == UCT_INVALID_RKEY);
+}
+
 static ucs_status_t uct_varuna_job_cas_mark(uct_varuna_proxy_t *proxy,
                                             uct_ep_h ep, uint8_t nic,
                                             const uct_varuna_amo_act_t *act)
@@ -281,6 +305,10 @@ ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
     const uct_varuna_amo_act_t *act = &job->act;
     uct_varuna_access_t *access     = proxy->access;
     uct_ep_h ep                     = proxy->loopbacks[link].ep->inner;
+
+    if (uct_varuna_job_lacks_key(job, nic)) {
+        return UCS_ERR_NO_DEVICE;
+    }
 
     access->proxy       = proxy;
     access->comp.func   = uct_varuna_job_completion;

@@ -19,6 +19,13 @@
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
+/* Whether a slot's target has to be read, and is being read */
+typedef enum uct_varuna_worker_read {
+    UCT_VARUNA_WORKER_NOTHING,   /* It holds no UID */
+    UCT_VARUNA_WORKER_STARTED,
+    UCT_VARUNA_WORKER_LATER      /* It may hold one, and cannot be read now */
+} uct_varuna_worker_read_t;
+
 /* Blocks of living owners that are checked in one period */
 #define UCT_VARUNA_WORKER_BLOCKS     8
 
@@ -40,47 +47,53 @@ static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
     return (slot->addr % width) ? 0 : width;
 }
 
-/* Keys of a region of ours for all NICs. The owner has written the address, so only
- * memory of which a key was given away is read. Another address need not be a lie: a
- * slot keeps the address of its last use, and that memory may be gone. */
+/* Keys of a region of ours. It may have none for a NIC that was dead when it was
+ * registered. @return Whether the home NIC has one. */
 static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
                                         uint64_t addr, unsigned width,
                                         uint64_t *rkeys)
 {
     const uct_varuna_iface_t *iface = proxy->ctl->iface;
-    unsigned link;
+    uct_varuna_home_name_t home;
+    unsigned link, nic;
     uct_rkey_t rkey;
-    uint8_t nic;
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        rkeys[nic] = UCT_INVALID_RKEY;
+    }
 
     for (link = 0; link < iface->num_links; ++link) {
         nic = iface->links[link].nic;
-        if (!uct_varuna_md_find_rkey(iface->md, nic, addr, width, &rkey)) {
-            return 0;
+        if (uct_varuna_md_find_rkey(iface->md, nic, addr, width, &rkey)) {
+            rkeys[nic] = rkey;
         }
-        rkeys[nic] = rkey;
     }
 
-    return 1;
+    uct_varuna_home_get(&home);
+    return (home.nic < UCT_VARUNA_MAX_LINKS) && (rkeys[home.nic] != UCT_INVALID_RKEY);
 }
 
-/* Read the slot's target. @return nonzero if there is anything to wait for. */
-static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
-                                         uint32_t index, int advance)
+/* Read the slot's target. The owner has written the address, so only memory of which a key
+ * was given away is read. Another address need not be a lie: a slot keeps the address of
+ * its last use, and that memory may be gone. */
+static uct_varuna_worker_read_t
+uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy, uint32_t index, int advance)
 {
-    uct_varuna_slot_t slot               = proxy->arena.slots[index];
-    unsigned width                       =
+    uct_varuna_slot_t slot = proxy->arena.slots[index];
+    unsigned width         =
             uct_varuna_worker_slot_width(&slot, proxy->arena.marks[index]);
-    uint64_t rkeys[UCT_VARUNA_MAX_LINKS] = {0};
+    uint64_t rkeys[UCT_VARUNA_MAX_LINKS];
     uct_varuna_job_t *job;
 
     if ((width == 0) ||
-        !uct_varuna_worker_find_rkeys(proxy, slot.addr, width, rkeys)) {
-        return 0;
+        !uct_varuna_md_is_shared(proxy->ctl->iface->md, slot.addr, width)) {
+        return UCT_VARUNA_WORKER_NOTHING;
     }
 
-    job = uct_varuna_proxy_job_create(proxy);
+    job = uct_varuna_worker_find_rkeys(proxy, slot.addr, width, rkeys) ?
+          uct_varuna_proxy_job_create(proxy) : NULL;
     if (job == NULL) {
-        return 1;
+        return UCT_VARUNA_WORKER_LATER;
     }
 
     /* compare == swap: a read that resolves a UID (rule 8) */
@@ -93,7 +106,7 @@ static int uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy,
     job->addr     = slot.addr;
     job->width    = width;
     memcpy(job->rkeys, rkeys, sizeof(job->rkeys));
-    return 1;
+    return UCT_VARUNA_WORKER_STARTED;
 }
 
 static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
@@ -109,36 +122,45 @@ static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
     return 0;
 }
 
-/* Check the slots of a block. @return nonzero if there is anything to wait for. */
-static int uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
-                                         const uct_varuna_dead_block_t *block)
+/* Check the slots of a block. @return LATER if any cannot be read now, STARTED if others
+ * are. */
+static uct_varuna_worker_read_t
+uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
+                              const uct_varuna_dead_block_t *block)
 {
-    int waits = 0;
+    uct_varuna_worker_read_t result = UCT_VARUNA_WORKER_NOTHING;
+    uct_varuna_worker_read_t slot;
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-        waits |= uct_varuna_worker_read_target(proxy, block->first + i, 1);
+        slot   = uct_varuna_worker_read_target(proxy, block->first + i, 1);
+        result = ucs_max(result, slot);
     }
 
-    return waits;
+    return result;
 }
 
 /* Rule 7: free the slots of owners that are gone. All that are due at once, because
  * endpoints may be closed faster than the timer's period. Called when no sweep is under
- * way, so a sweep that was started for a block is done. */
+ * way, so a sweep that was started for a block is done. A block whose targets cannot all be
+ * read now is kept: what a slot's UID means is lost when the slot is used again. */
 static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
 {
     ucs_time_t now = uct_varuna_ctl_now(proxy->ctl);
     uct_varuna_dead_block_t *block, *tmp;
+    uct_varuna_worker_read_t sweep;
 
     ucs_list_for_each_safe(block, tmp, &proxy->dead_blocks, list) {
         if (now < block->due) {
             return; /* The list is in order */
         }
 
-        if (!block->swept && uct_varuna_worker_sweep_block(proxy, block)) {
-            block->swept = 1;
-            continue;
+        if (!block->swept) {
+            sweep        = uct_varuna_worker_sweep_block(proxy, block);
+            block->swept = (sweep == UCT_VARUNA_WORKER_STARTED);
+            if (sweep != UCT_VARUNA_WORKER_NOTHING) {
+                continue;
+            }
         }
 
         ucs_list_del(&block->list);

@@ -1,0 +1,27 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Since when a NIC of which the system says that it is gone does nothing more. The driver
+ * raises DEVICE_FATAL *before* it resets the device, which may send and write until then.
+ * Commands of the context that carries data fail once the driver has taken the device
+ * away.
+ */
+#ifndef UCT_VARUNA_MD_END_H_
+#define UCT_VARUNA_MD_END_H_
+
+#include "varuna_md.h"
+
+/**
+ * Ask the NIC, on its own thread, unless it was found to have ended before.
+ *
+ * @return When a command failed, as far as is known by now; 0: none has. To be called until
+ *         it returns something else. A NIC that has no memory domain here ended long ago. Never
+ *         waits. Any thread.
+ */
+ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic);
+
+/** Release what the function above has made. @param [in] is_left  The NIC's thread still
+ *  uses it. */
+void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left);
+
+#endif

@@ -1,0 +1,131 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * NICs of which the system says that they are gone (DEVICE_FATAL), before the driver has
+ * taken them away: until then they may send and write.
+ */
+#include "test_varuna_recovery.h"
+#include "test_varuna_md.h"
+#include "fake_verbs.h"
+
+extern "C" {
+#include <uct/ib/varuna/lanes/varuna_detector.h>
+#include <uct/ib/varuna/requester/varuna_drain.h>
+#include <uct/ib/varuna/md/varuna_md_end.h>
+}
+
+static volatile int commands_fail;
+
+static int is_dead(uct_md_h md)
+{
+    return commands_fail;
+}
+
+class test_varuna_gone : public test_varuna_recovery {
+protected:
+    virtual void init()
+    {
+        uct_varuna_ctl_t *ctl;
+
+        commands_fail = 0;
+        nic           = &verbs.add("fake_0");
+        test_varuna_recovery::init();
+        ctl = host->ctl();
+        host->iface()->md->is_dead = is_dead;
+        ASSERT_UCS_OK(uct_varuna_detector_create(ctl->async, ignore, NULL,
+                                                 &ctl->detector));
+        ASSERT_UCS_OK(uct_varuna_detector_add(ctl->detector, 0,
+                                              host->iface()->md->nics[0].dev_name));
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_detector_destroy(host->ctl()->detector);
+        host->ctl()->detector = NULL;
+        uct_varuna_md_end_release(host->iface()->md, 0, 0);
+        host->iface()->md->is_dead = NULL;
+        test_varuna_recovery::cleanup();
+    }
+
+    static void ignore(void *arg, unsigned port, uct_varuna_port_event_t event)
+    {
+    }
+
+    /* The NIC reports its death, and flushes nothing. The lifetime of a packet is over. */
+    void fail_nic()
+    {
+        nic->query_error = ENODEV;
+        uct_varuna_detector_check(host->ctl()->detector, 0, 1);
+        ASSERT_TRUE(uct_varuna_detector_is_gone(host->ctl()->detector, 0));
+        lane(0).is_drained = false;
+        link_down(0);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        step(1);
+        ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+        ASSERT_TRUE(ep->recovery.stuck);
+        step(LIFETIME * 1.1);
+    }
+
+    uint32_t round()
+    {
+        return host->last_sent(UCT_VARUNA_CTL_FENCE_REQ)
+                .as<uct_varuna_ctl_fence_req_t>().round;
+    }
+
+    fake_verbs         verbs;
+    fake_verbs::device *nic;
+};
+
+/* Time counts from when its commands fail */
+UCS_TEST_F(test_varuna_gone, nic_that_still_writes) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    fail_nic();
+    EXPECT_EQ((uint32_t)UCT_VARUNA_ROUND_LATE, round());
+    answer_fence(ep->recovery.dead.epoch, 0, 0, UCT_VARUNA_ROUND_LATE);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "it may still execute the put";
+
+    usleep((useconds_t)(LIFETIME * 1e6));
+    commands_fail = 1;
+    step(LIFETIME * 0.5);
+    EXPECT_EQ((uint32_t)UCT_VARUNA_ROUND_LATE,
+              uct_varuna_drain_round(ep, ucs_get_time() + ucs_time_from_sec(LIFETIME / 2)))
+            << "its packets live";
+    step(LIFETIME * 20);
+    EXPECT_EQ((uint32_t)UCT_VARUNA_ROUND_ENDED, round());
+    answer_fence(ep->recovery.dead.epoch, 0, 0, UCT_VARUNA_ROUND_LATE);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "the log was read before that";
+    answer_fence(ep->recovery.dead.epoch, 0, 0, UCT_VARUNA_ROUND_ENDED);
+    EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
+    lane(0).is_drained = true;
+}
+
+class test_varuna_md_end : public test_varuna_md {
+};
+
+/* The NIC's thread asks until a command fails, and the first failure counts */
+UCS_TEST_F(test_varuna_md_end, first_command_that_fails) {
+    ucs_time_t begin, ended_at;
+
+    add("mlx5_0", 2);
+    open();
+    EXPECT_NE(0u, uct_varuna_md_ended_at(m_md, 0)) << "NICs without a death";
+    commands_fail = 0;
+    m_md->is_dead = is_dead;
+    for (unsigned i = 0; i < 10; ++i) {
+        EXPECT_EQ(0u, uct_varuna_md_ended_at(m_md, i % 2));
+        usleep(1000);
+    }
+
+    begin         = ucs_get_time();
+    commands_fail = 1;
+    do {
+        ended_at = uct_varuna_md_ended_at(m_md, 0);
+    } while ((ended_at == 0) && (ucs_get_time() < (begin + ucs_time_from_sec(10))));
+    EXPECT_GE(ended_at, begin);
+    EXPECT_LE(ended_at, ucs_get_time());
+    EXPECT_EQ(ended_at, uct_varuna_md_ended_at(m_md, 1)) << "a port of the same NIC";
+    commands_fail = 0;
+    EXPECT_EQ(ended_at, uct_varuna_md_ended_at(m_md, 0)) << "for good";
+}

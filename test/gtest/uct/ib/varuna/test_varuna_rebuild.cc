@@ -1,0 +1,211 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * How an endpoint that has no lane chooses links: with the lanes of mlx5, and with those of
+ * other NICs, which have no fallback and connect RC instead.
+ */
+#include "test_varuna_recovery.h"
+
+class test_varuna_rebuild : public test_varuna_recovery {
+protected:
+    /* No DC: the next lane is connected */
+    void use_no_fallback()
+    {
+        static const uct_varuna_set_t set = {"rc only", UCT_VARUNA_LANE_RC,
+                                             UCT_VARUNA_LANE_NONE, UCT_VARUNA_LANE_DC};
+
+        for (unsigned link = 0; link < num_links(); ++link) {
+            host->iface()->links[link].set = &set;
+        }
+    }
+
+    /* OPEN_REP has arrived, and one step at a time takes a lane */
+    void opened()
+    {
+        ep->remote.logs_addr       = LOGS;
+        ep->remote.opening         = OPENING;
+        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+        host->sent();
+    }
+
+    void take(double seconds = 0)
+    {
+        step(seconds);
+        uct_varuna_ep_open_lane(ep, ucs_get_time() + ucs_time_from_sec(seconds));
+    }
+
+    /* The peer cannot connect */
+    void refuse()
+    {
+        uct_varuna_ctl_connect_t rep = {};
+        uct_varuna_ctl_hdr_t hdr     = {};
+
+        ASSERT_TRUE(ep->next.lane.ep != NULL);
+        rep.status = -UCS_ERR_NO_RESOURCE;
+        hdr.epoch  = ep->next.lane.epoch;
+        uct_varuna_ep_handle_connect_rep(ep, &hdr, &rep);
+    }
+
+    unsigned num_created(uct_varuna_lane_kind_t kind)
+    {
+        return lane(0, kind).num_created + lane(1, kind).num_created;
+    }
+
+    /* More than CONNECT_REQ's interval */
+    double pause()
+    {
+        return 4.1 * ucs_time_to_sec(host->iface()->config.ctl_timeout);
+    }
+};
+
+/* The peer refuses on one link, and then on the other one: they have a pause before they
+ * are asked again */
+UCS_TEST_F(test_varuna_rebuild, refused_link_is_left) {
+    use_no_fallback();
+    opened();
+    take();
+    EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
+    refuse();
+    take();
+    EXPECT_EQ(1u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
+    refuse();
+    for (unsigned i = 0; i < 10; ++i) {
+        take();
+    }
+    EXPECT_EQ(0u, host->sent().size());
+    EXPECT_EQ(2u, num_created(UCT_VARUNA_LANE_RC));
+    take(pause());
+    EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
+}
+
+/* Nothing can be connected on link 0, and link 1 works */
+UCS_TEST_F(test_varuna_rebuild, link_that_cannot_be_connected_is_left) {
+    use_no_fallback();
+    lane(0, UCT_VARUNA_LANE_RC).create_status = UCS_ERR_NO_MEMORY;
+    opened();
+    take();
+    take();
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(1u, ep->next.lane.link);
+    answer_connect();
+    step();
+    EXPECT_EQ(0u, ep->next.tried) << "a lane was had";
+    EXPECT_EQ(1u, ep->lane.link);
+}
+
+/* The same after a failure: the peer refuses, so the link that failed has its turn */
+UCS_TEST_F(test_varuna_rebuild, refused_link_is_left_in_a_recovery) {
+    use_no_fallback();
+    opened();
+    take();
+    answer_connect();
+    take();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_EQ(0u, ep->lane.link);
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(ep->recovery.dead.epoch);
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    step();
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(1u, ep->next.lane.link);
+    refuse();
+    step();
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(0u, ep->next.lane.link);
+}
+
+/* One that is connected in vain gives up, too, although OPEN_REQ was answered */
+UCS_TEST_F(test_varuna_rebuild, first_connection_gives_up) {
+    use_no_fallback();
+    opened();
+    take();
+    step(GIVE_UP * 1.1);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+}
+
+/* A link on which no DC lane can be made is left for the next one */
+UCS_TEST_F(test_varuna_rebuild, link_without_dc_is_left) {
+    lane(0).create_status = UCS_ERR_NO_MEMORY;
+    opened();
+    take();
+    take();
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(1u, ep->lane.link);
+    EXPECT_EQ(0u, ep->next.tried);
+}
+
+UCS_TEST_F(test_varuna_rebuild, no_dc_anywhere) {
+    ucs_time_t due;
+
+    lane(0).create_status = UCS_ERR_NO_MEMORY;
+    lane(1).create_status = UCS_ERR_NO_MEMORY;
+    opened();
+    take();
+    take();
+    EXPECT_EQ(3u, ep->next.tried);
+    due = ep->next.retry.due;
+    take();
+    EXPECT_EQ(due, ep->next.retry.due) << "they have no pause";
+    EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
+    lane(0).create_status = UCS_OK;
+    take(pause());
+    EXPECT_EQ(0u, ep->lane.link);
+}
+
+class test_varuna_rebuild_retired : public test_varuna_rebuild {
+protected:
+    virtual unsigned num_links() const
+    {
+        return 3;
+    }
+
+    virtual void init()
+    {
+        test_varuna_rebuild::init();
+        host->drop(host->know(name)); /* Learn its third link */
+    }
+};
+
+/* The peer wants link 1 to be left: a recovery takes another one, if there is one that has
+ * not failed */
+UCS_TEST_F(test_varuna_rebuild_retired, recovery_avoids_links_to_be_left) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);
+    EXPECT_EQ(1u, uct_varuna_ep_select_link(ep));
+    ep->peer->retired = UCS_BIT(1);
+    EXPECT_EQ(2u, uct_varuna_ep_select_link(ep));
+    ep->peer->retired = UCS_BIT(1) | UCS_BIT(2);
+    EXPECT_EQ(1u, uct_varuna_ep_select_link(ep));
+    link_down(1);
+    link_down(2);
+    EXPECT_EQ(0u, uct_varuna_ep_select_link(ep));
+    lane(0).complete();
+}
+
+/* --- The baseline resend --- */
+
+UCS_TEST_F(test_varuna_rebuild, resend_leaves_a_silent_link) {
+    host->iface()->config.recovery = UCT_VARUNA_RECOVERY_RESEND;
+    uct_varuna_sm_init(host->requester());
+    open();
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    step();
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(1u, ep->next.lane.link);
+    for (unsigned i = 1; i <= 4; ++i) {
+        step(i * pause());
+    }
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(0u, ep->next.lane.link);
+    lane(0).complete();
+}
