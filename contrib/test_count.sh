@@ -36,6 +36,16 @@ gtest_skipped() {
          match($0, /\[ +SKIP/) { print name }' "$1" | sort -u
 }
 
+# gtest_rest LIST LOG: prints a filter for the tests that were not started, or nothing
+gtest_rest() {
+    awk '{ sub(/\r$/, "") }
+         match($0, /\[ RUN      \] /) {
+             name = substr($0, RSTART + RLENGTH)
+             sub(/[ ,].*/, "", name)
+             print name
+         }' "$2" | sort -u | comm -23 <(gtest_expected "$1") - | paste -sd :
+}
+
 # count_gtest LIST LOG STATUS [SKIPS] SKIPS: file with the names of tests that may skip
 # themselves. If one does, it counts neither as passed nor as failed. All other skips
 # are failures.
@@ -92,9 +102,57 @@ failed_names() {
 
 # reasons LOG: prints what failed tests of a script printed last
 reasons() {
-    awk '/^ok / { n = 0; next }
+    awk '/^# [0-9.]+ s$/ { next }
+         /^ok / { n = 0; next }
          /^not ok / { for (i = (n > 6 ? n - 6 : 0); i < n; ++i) print line[i]; n = 0; next }
          { line[n++] = substr($0, 1, 400) }' "$1"
+}
+
+# failed_tests LOG: prints the names of the failed tests of the suite last counted, as far
+# as its output has them
+failed_tests() {
+    failed_names "$1" | sed -E 's/^(not )?ok [0-9]+ - //; s/ *#.*//'
+}
+
+# output_of LOG TEST: prints what this test printed
+output_of() {
+    awk -v test="$2" '
+        { sub(/\r$/, "") }
+        match($0, /\[ RUN      \] /) {
+            name = substr($0, RSTART + RLENGTH)
+            sub(/[ ,].*/, "", name)
+            gtest = 1
+            n = 0
+        }
+        { line[n++] = $0 }
+        gtest && name == test { print; next }
+        /^(not )?ok [0-9]+ - / {
+            name = $0
+            sub(/^(not )?ok [0-9]+ - /, "", name)
+            if (name == test)
+                for (i = 0; i < n; ++i)
+                    print line[i]
+            n = 0
+        }' "$1"
+}
+
+# is_certain SUITE: whether the output of a failed test (stdin) shows something that no
+# speed of the machine explains, as test/certain lists it
+is_certain() {
+    local pattern
+    ! grep -qxF "suite $1" "$top/test/certain" || return 0
+    # Its plugins have a mistake, which the tests have to show
+    [ "$1" != test_mutations ] || return 1
+    pattern=$(sed '/^#/d; /^suite /d; /^$/d' "$top/test/certain" | paste -sd '|')
+    grep -aqE -e "$pattern"
+}
+
+# times_of LOG: prints "SECONDS s TEST" for each test
+times_of() {
+    sed -nE 's/^\[ +(OK|FAILED) +\] ([^ ,]+).* \(([0-9]+) ms\)\r?$/\3 \2/p' "$1" |
+        awk '{ printf "%.1f s %s\n", $1 / 1000, $2 }'
+    awk '/^# [0-9.]+ s$/       { time = $2 }
+         /^(not )?ok [0-9]+ -/ { sub(/^(not )?ok [0-9]+ - /, ""); print time " s " $0 }' "$1"
 }
 
 # progress_line LOG: prints the current test

@@ -2,10 +2,12 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The counting of test results (contrib/test_count.sh) loses no failure.
+# The counting of test results (contrib/test_count.sh) and the second look at what failed
+# (contrib/test_run.sh) lose no failure.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$top/contrib/test_count.sh"
+. "$top/contrib/test_run.sh"
 
 write_list() {
     cat >list <<EOF
@@ -185,6 +187,162 @@ test_scripts_lose_no_failure_side_by_side() {
     script 2
 }
 
+say() {
+    echo "$*" >&2
+}
+
+# gtest_program [TEST...]: writes a program of four tests. These tests crash it, each one as
+# often as the file of its name has lines
+gtest_program() {
+    local test
+    cat >gtest_fake <<'EOF'
+#!/bin/bash
+args=$*
+filter=${args##*--gtest_filter=}
+[ "$filter" != '*' ] || filter=a.one:a.two:a.three:a.four
+case "$*" in
+*--gtest_list_tests*)
+    echo a.
+    tr : '\n' <<<"$filter" | sed 's/^a\./  /'
+    exit
+    ;;
+esac
+for test in $(tr : ' ' <<<"$filter"); do
+    echo "[ RUN      ] $test"
+    cat says 2>/dev/null
+    if [ -s "$test" ]; then
+        sed -i 1d "$test"
+        kill -SEGV $$
+    fi
+    echo "[       OK ] $test (5 ms)"
+done
+EOF
+    chmod +x gtest_fake
+    for test in "$@"; do
+        echo crash >>"$test"
+    done
+}
+
+# tap_script [NAME...]: writes test_fake.sh with two tests. Each one fails as often as the
+# file of its name has lines
+tap_script() {
+    local test
+    cat >test_fake.sh <<EOF
+. "$top/test/e2e/lib/tap.sh"
+again=$PWD
+fails() { [ ! -s "\$again/\$1" ] || { sed -i 1d "\$again/\$1"; cat "\$again/says"; fail "it is late"; }; }
+test_a() { fails test_a; }
+test_b() { fails test_b; }
+run_tests
+EOF
+    echo "# nothing is wrong" >says
+    for test in "$@"; do
+        echo late >>"$test"
+    done
+}
+
+# runs STATUS COUNTS SUITE...: runs the suites and finishes; the output is in ./out
+runs() {
+    local want=$1 counted=$2 suite status=0
+    shift 2
+    logs=$PWD/logs limit=60 filter='*'
+    mkdir -p logs
+    for suite in "$@"; do
+        run_suite "$PWD/$suite" >>out 2>&1
+    done
+    (set +e; finish "${@/#/$PWD/}") >result 2>>out || status=$?
+    [ "$(tail -n 1 result)" = "$counted" ] && [ $status -eq "$want" ] ||
+        fail "$status, $(tail -n 1 result) instead of $counted: $(cat out)"
+}
+
+test_crash_does_not_hide_the_rest() {
+    gtest_program a.two a.two a.four a.four
+    runs 1 "2 passed, 2 failed" gtest_fake
+    check grep -q 'a.two.* a new process runs the rest' out
+}
+
+test_crash_that_passes_alone_is_unsteady() {
+    gtest_program a.two
+    runs 0 "4 passed, 0 failed" gtest_fake
+    check grep -q "^UNSTEADY gtest_fake: a.two .*/gtest_fake.log, .*/gtest_fake.second.log" out
+    counts a.two gtest_expected logs/gtest_fake.second.log.list
+}
+
+test_script_that_passes_alone_is_unsteady() {
+    tap_script test_b
+    runs 0 "2 passed, 0 failed" test_fake.sh
+    check grep -q '^UNSTEADY test_fake: test_b ' out
+    check grep -q '^1\.\.1$' logs/test_fake.second.log
+    check grep -q 'it is late' logs/test_fake.log
+}
+
+test_fails_twice() {
+    tap_script test_a test_b test_b
+    runs 1 "1 passed, 1 failed" test_fake.sh
+    check grep -q '^UNSTEADY test_fake: test_a ' out
+}
+
+test_nothing_failed() {
+    tap_script
+    runs 0 "2 passed, 0 failed" test_fake.sh
+    [ ! -e logs/test_fake.second.log ] || fail "it was run again"
+}
+
+# What no speed of the machine explains is not run again
+test_no_second_look_at_what_is_certain() {
+    tap_script test_a
+    echo "FAILED: put 3 was executed 2 times" >says
+    runs 1 "1 passed, 1 failed" test_fake.sh
+    [ ! -e logs/test_fake.second.log ] || fail "it was run again"
+    gtest_program a.one
+    runs 1 "3 passed, 1 failed" gtest_fake
+}
+
+# A script that ends early has tests without a result
+test_script_that_ends_early() {
+    cat >test_fake.sh <<EOF
+echo 1..2
+echo ok 1 - a
+[ -e ended ] || { touch ended; exit 1; }
+echo ok 2 - b
+EOF
+    runs 0 "2 passed, 0 failed" test_fake.sh
+    check grep -q '^UNSTEADY test_fake: (it did not end)' out
+}
+
+test_many_unsteady_tests_fail() {
+    local i
+    for i in 1 2 3 4 5 6; do
+        printf 'echo 1..1; [ -e %s ] && echo ok 1 - a || echo not ok 1 - a; touch %s\n' \
+            $i $i >test_$i.sh
+    done
+    runs 0 "5 passed, 0 failed" test_{1,2,3,4,5}.sh
+    rm [1-6]
+    runs 1 "0 passed, 6 failed" test_{1,2,3,4,5,6}.sh
+}
+
+test_times() {
+    tap_script
+    gtest_program
+    runs 0 "6 passed, 0 failed" test_fake.sh gtest_fake
+    print_times >times
+    check grep -qE '^[01] s test_fake$' times
+    check grep -qE '^0\.0 s a.one \(gtest_fake\)$' times
+    check grep -qE '^[0-9.]+ s test_a \(test_fake\)$' times
+}
+
+# All that judges say of an operation is certain
+test_judges_are_certain() {
+    local message found=0
+    while read -r message; do
+        found=$((found + 1))
+        is_certain test_sweep <<<"# FAILED: $message" || fail "a second look at: $message"
+    done < <(grep -hoE '"[^"]*(executed %u times|executed after|was never executed|which is not of)[^"]*"' \
+                 "$top"/test/e2e/lib/ft_*.c | sed -E 's/%[a-z]+/7/g; s/"//g')
+    ((found >= 6)) || fail "$found messages"
+    ! is_certain test_sweep <<<"# the client does not answer" || fail "everything is certain"
+}
+
 # each_is_a_suite TREE: checks that contrib/test.sh runs all scripts of TREE, and no
 # others
 each_is_a_suite() {
@@ -195,6 +353,15 @@ each_is_a_suite() {
     [ -s suites ] && diff scripts suites && [ -z "$(sed 's|.*/||' suites | sort | uniq -d)" ]
 }
 
+test_suites_are_listed_from_the_tree() {
+    RC_VARUNA_BUILD=$PWD/none check "$top/contrib/test.sh" -l >names
+    [ ! -e none ] || fail "it has built something"
+    check grep -qx gtest_varuna names
+    check grep -qx ucx_rc_varuna names
+    check grep -qx test_count names
+    ! grep -q scale_agent names || fail "other programs are listed"
+}
+
 test_each_script_is_a_suite() {
     each_is_a_suite "$top" || fail "contrib/test.sh does not run these, or runs others"
 }
@@ -202,7 +369,8 @@ test_each_script_is_a_suite() {
 # The test above detects a missing or additional script
 test_a_script_in_a_wrong_folder_is_found() {
     local file
-    mkdir -p tree/contrib tree/test/meta tree/test/e2e/peers/deeper
+    mkdir -p tree/contrib tree/test/{meta,gtest} tree/test/e2e/peers/deeper
+    cp "$top/test/gtest/Makefile.am" tree/test/gtest
     cp "$top/contrib/test.sh" tree/contrib
     touch tree/test/meta/test_a.sh tree/test/e2e/peers/test_b.sh
     each_is_a_suite "$PWD/tree" || fail "these are"

@@ -63,7 +63,7 @@ ended_at() {
 # fabric, with its own fabric. Don't call it in a condition, which would turn "set -e"
 # off.
 run_test() {
-    local dir status
+    local dir status start=${EPOCHREALTIME/.}
     dir=$(mktemp -d)
     (
         cd "$dir"
@@ -74,6 +74,7 @@ run_test() {
         "$2"
     )
     status=$?
+    awk -v us=$((${EPOCHREALTIME/.} - start)) 'BEGIN { printf "# %.1f s\n", us / 1e6 }'
     if [ $status -eq 0 ]; then
         echo "ok $1 - $2"
     else
