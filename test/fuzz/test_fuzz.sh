@@ -27,17 +27,35 @@ make_variable() {
         sed "s|\$(top_builddir)|$RCV_BUILD|g"
 }
 
+# build NAME ARGUMENT...: builds a harness and the program that writes its seeds, with more
+# files and options
+build() {
+    local dir=$work/$1 argument files=("$top/test/fuzz/fuzz_$1.c") options=()
+    shift
+    for argument in "$@"; do
+        case $argument in
+        *.c) files+=("$argument") ;;
+        *) options+=("$argument") ;;
+        esac
+    done
+    rm -rf "$dir/objects"
+    mkdir -p "$dir/objects"
+    (cd "$dir/objects" &&
+     clang -c -g -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-sanitize-recover=all \
+         -fsanitize=fuzzer-no-link,$sanitize -I"$top/test/fuzz" "${options[@]}" \
+         "${files[@]}" "$top/test/fuzz/fuzz_seeds.c" &&
+     mv fuzz_seeds.o .. &&
+     clang -w -fsanitize=fuzzer,$sanitize -o ../fuzzer ./*.o "${options[@]}" &&
+     clang -w -fsanitize=$sanitize -o ../seeder ./*.o ../fuzz_seeds.o "${options[@]}") ||
+        fail "$dir does not build"
+}
+
 # fuzz NAME ARGUMENT...: builds a harness with more arguments, and runs it. An input
 # that takes a minute counts as one that never ends.
 fuzz() {
     local name=$1 dir=$work/$1 dirs status=0
-    shift
+    build "$@"
     mkdir -p "$dir/seeds" "$dir/corpus"
-    common=(-g -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-sanitize-recover=all
-            -I"$top/test/fuzz" "$top/test/fuzz/fuzz_$name.c")
-    check clang "${common[@]}" -fsanitize=fuzzer,$sanitize -o "$dir/fuzzer" "$@"
-    check clang "${common[@]}" -fsanitize=$sanitize "$top/test/fuzz/fuzz_seeds.c" \
-        -o "$dir/seeder" "$@"
     rm -f "$dir"/seeds/*
     check "$dir/seeder" "$dir/seeds"
 
