@@ -3,7 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # usage: contrib/test.sh [-f GTEST_FILTER] [SUITE...]
-#        contrib/test.sh -l | --times
+#        contrib/test.sh -l | --times [COUNT]
 #
 # Builds everything and runs the named test suites, by default all but long ones. -l
 # lists all. --times prints the ten slowest suites and tests of the last runs.
@@ -36,7 +36,7 @@ case ${1:-} in
 --help) set -- -h ;;
 --times)
     logs=$build_dir/test-logs
-    print_times
+    print_times "${2:-}"
     exit
     ;;
 esac

@@ -8,7 +8,7 @@
 #   $filter  which tests of gtest programs are run
 #
 # A suite leaves its output in NAME.log, the numbers of passed and failed tests in
-# NAME.log.count, and its time in NAME.log.time. A second look leaves them in
+# NAME.log.count, and the seconds that it took, and those of processors, in NAME.log.time. A second look leaves them in
 # NAME.second.log, and the names of tests that passed then in NAME.log.unsteady.
 
 tell_every=15 # Seconds between lines about a running suite
@@ -71,13 +71,23 @@ run_script() {
     read -r passed failed < <(count_tap "$2" "$status")
 }
 
+# cpu_time: sets $cpu to the seconds of processors that ended children have used
+cpu_time() {
+    local file=$logs/times.$BASHPID
+    times >"$file"
+    cpu=$(sed -n '2s/[ms]/ /gp' "$file" | awk '{ printf "%d", 60 * ($1 + $3) + $2 + $4 }')
+    rm -f "$file"
+}
+
 # run_logged PATH LOG [FILTER]: runs a suite, or the tests that match, and keeps the
 # results
 run_logged() {
     local path=$1 log=$2 start=$SECONDS
-    local passed failed status
+    local passed failed status cpu before
 
     rm -f "$log" "$log".*
+    cpu_time
+    before=$cpu
     case $path in
     *.sh) run_script "$path" "$log" "${3:-}" ;;
     *) run_gtest "$path" "$log" "${3:-$filter}" ;;
@@ -95,7 +105,8 @@ run_logged() {
         tail -n 25 "$log" | sed 's/^/    | /' >&2
     fi
     echo "$passed $failed" >"$log.count"
-    echo $((SECONDS - start)) >"$log.time"
+    cpu_time
+    echo $((SECONDS - start)) $((cpu - before)) >"$log.time"
     say "  $(suite_name "$path"): $passed passed, $failed failed, $((SECONDS - start)) s"
     if [ -s "$log.skipped" ]; then
         say "  $(wc -l <"$log.skipped") more skipped themselves, as listed in $(skips_of "$path")"
@@ -194,16 +205,18 @@ finish() {
     ((total_passed > 0 && total_failed == 0))
 }
 
-# print_times: prints the ten slowest suites, and the ten slowest tests, of the last runs
+# print_times [COUNT]: prints the slowest suites and tests of the last runs, ten of each
 print_times() {
-    local log
+    local log wall cpu
 
     echo "suites:"
     for log in "$logs"/*.log.time; do
-        [ ! -e "$log" ] || echo "$(<"$log") s $(basename "$log" .log.time)"
-    done | sort -rn | head -n 10
+        [ -e "$log" ] || continue
+        read -r wall cpu <"$log"
+        echo "$wall s $(basename "$log" .log.time) ($cpu s of processors)"
+    done | sort -rn | head -n "${1:-10}"
     echo "tests:"
     for log in "$logs"/*.log; do
         [ ! -e "$log.count" ] || times_of "$log" | sed "s|\$| ($(basename "$log" .log))|"
-    done | sort -rn | head -n 10
+    done | sort -rn | head -n "${1:-10}"
 }
