@@ -41,6 +41,8 @@ typedef struct uct_varuna_own {
  *                        UCS_TIME_INFINITY.
  * @param [out] own       To be released by uct_varuna_own_dereg(); all zeros in case
  *                        of failure, which is logged.
+ *
+ * @return UCS_ERR_TIMED_OUT: no NIC has answered. The caller tries again later.
  */
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights,
