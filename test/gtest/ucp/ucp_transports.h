@@ -10,6 +10,8 @@
 #ifndef RCV_UCP_TRANSPORTS_H_
 #define RCV_UCP_TRANSPORTS_H_
 
+#include <common/ucx_test_limits.h> /* before the test's own headers */
+
 #include <ucp/ucp_test.h>
 
 #undef UCP_INSTANTIATE_TEST_CASE
