@@ -24,8 +24,6 @@ namespace rcv {
 
 namespace {
 
-const double command_timeout = 30.0;
-
 typedef std::chrono::steady_clock test_clock;
 
 test_clock::time_point deadline_after(double seconds)
@@ -61,7 +59,37 @@ std::string joined(const args_t &args)
     return result;
 }
 
+double now_ms()
+{
+    return std::chrono::duration<double, std::milli>(
+                   test_clock::now().time_since_epoch()).count();
+}
+
 } /* namespace */
+
+
+bool wait_until(const std::function<bool()> &is_met)
+{
+    const test_clock::time_point deadline = deadline_after(patience);
+
+    while (!is_met()) {
+        if (test_clock::now() > deadline) {
+            return false;
+        }
+        nap();
+    }
+    return true;
+}
+
+
+stopwatch::stopwatch() : m_begin(now_ms())
+{
+}
+
+double stopwatch::ms() const
+{
+    return now_ms() - m_begin;
+}
 
 
 process::process(const args_t &args, const args_t &env) :
@@ -225,7 +253,7 @@ fabric::command(const std::string &verb, const args_t &args) const
     full.insert(full.end(), args.begin(), args.end());
 
     process proc(full);
-    int status = proc.wait(command_timeout);
+    int status = proc.wait();
     if (status != 0) {
         throw std::runtime_error(joined(full) + ": status " +
                                  std::to_string(status) + ": " +

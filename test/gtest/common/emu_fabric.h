@@ -8,6 +8,7 @@
 #ifndef RCV_TEST_EMU_FABRIC_H
 #define RCV_TEST_EMU_FABRIC_H
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,25 @@
 namespace rcv {
 
 typedef std::vector<std::string> args_t;
+
+/** Seconds to wait for what must happen. They only end a hang: no test depends on the
+ *  speed of the machine. */
+constexpr double patience = 120.0;
+
+/** Waits until a condition is met; false if that takes longer than patience. */
+bool wait_until(const std::function<bool()> &is_met);
+
+
+/** Time since its construction. */
+class stopwatch {
+public:
+    stopwatch();
+
+    double ms() const;
+
+private:
+    const double m_begin;
+};
 
 
 /**
@@ -45,11 +65,11 @@ public:
      * killed at
      *         the time limit.
      */
-    int wait(double seconds);
+    int wait(double seconds = patience);
 
     /** Waits until the output has @a text in it; false if that takes longer
      *  than @a seconds or the process ends without. */
-    bool wait_for(const std::string &text, double seconds);
+    bool wait_for(const std::string &text, double seconds = patience);
 
     /** Sends a signal to this process. */
     void kill(int signum);

@@ -21,7 +21,8 @@
 namespace emu {
 
 /* An agent without output for this time hangs */
-static const int answer_timeout_ms = 60000;
+/* Longer than any command waits */
+static const int answer_timeout_ms = 2 * patience_ms;
 
 typedef std::unique_ptr<json_t, void (*)(json_t*)> json_ptr;
 
@@ -93,11 +94,8 @@ agent::~agent()
     close(m_out);
     if (m_pid > 0) {
         /* It exits at the end of its input; a stopped or hanging one is killed */
-        for (int i = 0; i < 1000; ++i) {
-            if (waitpid(m_pid, NULL, WNOHANG) == m_pid) {
-                return;
-            }
-            usleep(2000);
+        if (rcv::wait_until([&] { return waitpid(m_pid, NULL, WNOHANG) == m_pid; })) {
+            return;
         }
         ADD_FAILURE() << "an agent did not end";
         kill();
@@ -328,7 +326,25 @@ void test_emu::init()
 {
     ucs::test::init();
     ::signal(SIGPIPE, SIG_IGN);
-    m_fabric.reset(new rcv::fabric(2, 2, fabric_options()));
+    make_fabric();
+}
+
+void test_emu::make_fabric()
+{
+    rcv::args_t options = fabric_options(), timeout = subnet_timeout();
+
+    options.insert(options.end(), timeout.begin(), timeout.end());
+    m_fabric.reset(new rcv::fabric(2, 2, options));
+}
+
+void test_emu::renew_fabric()
+{
+    a.reset();
+    b.reset();
+    m_fires.clear();
+    m_quirks.clear();
+    m_fabric.reset();
+    make_fabric();
 }
 
 void test_emu::cleanup()
@@ -351,7 +367,7 @@ void test_emu::check_trace()
 {
     rcv::process check({rcv::fabric::tool(), "trace", "-n", fabric().name(),
                         "--check"});
-    int status = check.wait(60);
+    int status = check.wait();
 
     EXPECT_TRUE((status == 0) || (status == 3) || !has_trace())
             << check.output();

@@ -25,6 +25,11 @@ namespace emu {
 
 typedef std::vector<uint64_t> numbers_t;
 
+/** Time for what must happen, in milliseconds, and an acknowledgement timer that does
+ *  not expire meanwhile. */
+const unsigned patience_ms   = rcv::patience * 1e3;
+enum { patient_timeout = 25 }; /* 137 s */
+
 const unsigned all_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -159,7 +164,7 @@ public:
 
     void recv(uint64_t wr_id, uint64_t offset, uint64_t length);
 
-    completion poll(unsigned timeout_ms = 10000);
+    completion poll(unsigned timeout_ms = patience_ms);
 
     /** Next completion is of this request, with this status. */
     ::testing::AssertionResult completes(uint64_t wr_id, ibv_wc_status status);
@@ -197,7 +202,7 @@ public:
     }
 
     /** Next asynchronous event: {type, object}, or nothing. */
-    numbers_t async(unsigned timeout_ms)
+    numbers_t async(unsigned timeout_ms = patience_ms)
     {
         return (*m_agent)("async", ctx, timeout_ms);
     }
@@ -250,6 +255,18 @@ protected:
         return rcv::args_t();
     }
 
+    /** Packets that are held here, by a rule say, are discarded when they are older than
+     *  the subnet timeout. Where that is not tested, none is, however long its process
+     *  waits for a CPU. */
+    virtual rcv::args_t subnet_timeout() const
+    {
+        return {"--subnet-timeout", std::to_string(patient_timeout)};
+    }
+
+    /** A new fabric: for a test that begins again because it was too slow. What the rules
+     *  and quirks of the old one did is not checked. */
+    void renew_fabric();
+
     /** Whether the fabric has a trace, which is checked at the end. */
     virtual bool has_trace() const
     {
@@ -298,6 +315,7 @@ protected:
     std::unique_ptr<side> a, b;
 
 private:
+    void make_fabric();
     void check_trace();
     void check_quirks();
     std::vector<trace_entry> read_trace(const rcv::args_t &args);

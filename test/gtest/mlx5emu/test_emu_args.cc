@@ -13,12 +13,7 @@ class test_emu_args : public ucs::test_base,
                       public ::testing::TestWithParam<const char*> {
 public:
     UCS_TEST_BASE_IMPL;
-
-protected:
-    static const double timeout_sec;
 };
-
-const double test_emu_args::timeout_sec = 60;
 
 class test_emu_explain : public ucs::test {
 };
@@ -31,7 +26,7 @@ UCS_TEST_P(test_emu_args, group)
 
     p = fabric.start(0, {RCV_TOP_BUILDDIR "/test/gtest/verbs_args",
                          GetParam()});
-    EXPECT_EQ(0, p->wait(timeout_sec)) << p->output();
+    EXPECT_EQ(0, p->wait()) << p->output();
     EXPECT_EQ("", p->output());
 }
 
@@ -57,7 +52,7 @@ UCS_TEST_F(test_emu_explain, what_is_not_modelled) {
 
         program[1] = text.substr(0, bar);
         rcv::process_ptr p = fabric.start(0, program, {"MLX5EMU_EXPLAIN=1"});
-        EXPECT_EQ(0, p->wait(60)) << p->output();
+        EXPECT_EQ(0, p->wait()) << p->output();
         EXPECT_NE(std::string::npos,
                   p->output().find("mlx5emu: " + text.substr(bar + 1)))
                 << p->output();

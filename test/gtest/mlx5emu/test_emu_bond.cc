@@ -26,7 +26,7 @@ protected:
     {
         rcv::process_ptr p = fabric().start(0, args);
 
-        EXPECT_EQ(0, p->wait(60)) << p->output();
+        EXPECT_EQ(0, p->wait()) << p->output();
         return p->output();
     }
 
@@ -40,7 +40,7 @@ UCS_TEST_F(test_emu_unbonded, two_devices) {
     make_pair();
     EXPECT_EQ(2u, (**a)("devices").at(0));
     fabric().link(0, 0, "down");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async());
     EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*a));
     expect_write(1, IBV_WC_RETRY_EXC_ERR);
     EXPECT_EQ(0u, acted("bond"));
@@ -62,13 +62,13 @@ protected:
                             "-w", "10"};
         rcv::process_ptr server = fabric().start(0, args);
 
-        ASSERT_TRUE(server->wait_for("Waiting for connection", 60))
+        ASSERT_TRUE(server->wait_for("Waiting for connection"))
                 << server->output();
         args.push_back("localhost");
         rcv::process_ptr client = fabric().start(1, args);
 
-        EXPECT_EQ(0, client->wait(90)) << client->output();
-        EXPECT_EQ(0, server->wait(60)) << server->output();
+        EXPECT_EQ(0, client->wait()) << client->output();
+        EXPECT_EQ(0, server->wait()) << server->output();
     }
 };
 
@@ -113,12 +113,12 @@ UCS_TEST_F(test_emu_bond, both_ports_down) {
     EXPECT_TRUE(a->async(100).empty());
     expect_write(1);
     fabric().link(0, 0, "down");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async());
     EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*a));
     expect_write(2, IBV_WC_RETRY_EXC_ERR);
 
     fabric().link(0, 1, "up");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ACTIVE, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ACTIVE, 1}), a->async());
     EXPECT_EQ((uint64_t)IBV_PORT_ACTIVE, state(*a));
     for (emu::side *s : {a.get(), b.get()}) {
         (**s)("state", s->qp, (int)IBV_QPS_RESET);
@@ -140,14 +140,14 @@ UCS_TEST_F(test_emu_bond, silence_is_not_noticed) {
 UCS_TEST_F(test_emu_bond, both_ports_die_with_the_nic) {
     make_pair();
     fabric().command("nic", {"0:1", "kill"});
-    EXPECT_EQ((uint64_t)IBV_EVENT_DEVICE_FATAL, a->async(10000).at(0));
+    EXPECT_EQ((uint64_t)IBV_EVENT_DEVICE_FATAL, a->async().at(0));
     EXPECT_TRUE(has(fabric().command("status"), "mlx5_bond_0  lid 1  dead"));
 }
 
 UCS_TEST_F(test_emu_bond, links_without_a_partner) {
     make_pair(2);
     fabric().link(0, 2, "down");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async());
     expect_write(1, IBV_WC_RETRY_EXC_ERR);
 }
 
@@ -200,7 +200,7 @@ UCS_TEST_F(test_emu_bond_slow, no_dc) {
     EXPECT_FALSE(has(list, "dc_mlx5")) << list;
 
     rcv::process_ptr p = fabric().start(1, {"ucx_info", "-d"});
-    EXPECT_EQ(0, p->wait(60));
+    EXPECT_EQ(0, p->wait());
     EXPECT_TRUE(has(p->output(), "Device: mlx5_1:1")) << p->output();
     EXPECT_TRUE(has(p->output(), "dc_mlx5")) << p->output();
 }

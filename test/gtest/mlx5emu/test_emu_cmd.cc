@@ -22,7 +22,7 @@ protected:
 
         full.insert(full.end(), args.begin(), args.end());
         rcv::process process(full);
-        int status = process.wait(30);
+        int status = process.wait();
         return result{status, process.output()};
     }
 
@@ -178,7 +178,7 @@ UCS_TEST_F(test_emu_cmd, down_refuses_while_used) {
     rcv::process user({rcv::fabric::tool(), "exec", "-n", name, "0", "--",
                        "sh", "-c", "(echo devices; sleep 30) | "
                        RCV_TOP_BUILDDIR "/test/gtest/verbs_agent"});
-    ASSERT_TRUE(user.wait_for("ok", 20));
+    ASSERT_TRUE(user.wait_for("ok"));
 
     r = run({"down", "-n", name});
     EXPECT_EQ(1, r.status);
@@ -240,7 +240,7 @@ UCS_TEST_F(test_emu_cmd, faults_for_one_command) {
     args.insert(args.end(), {"sh", "-c", rcv::fabric::tool() + " exec 0 -- " +
                              "sh -c 'echo \"<$MLX5EMU_EXEC_RULES>\"; exit 4'"});
     rcv::process failing(args, {"MLX5EMU_EXEC_RULES=packet drop; ack drop"});
-    EXPECT_EQ(4, failing.wait(30)) << failing.output();
+    EXPECT_EQ(4, failing.wait()) << failing.output();
     EXPECT_NE(std::string::npos, failing.output().find("<>"));
     EXPECT_NE(std::string::npos, failing.output().find("rule 1 never fired"));
     EXPECT_NE(std::string::npos, failing.output().find("rule 2 never fired"));
@@ -249,20 +249,20 @@ UCS_TEST_F(test_emu_cmd, faults_for_one_command) {
     /* The command fails if a rule never fired */
     args = exec;
     args.push_back("true");
-    EXPECT_EQ(3, rcv::process(args).wait(30));
+    EXPECT_EQ(3, rcv::process(args).wait());
     fabric().command("fault", {"clear"});
-    EXPECT_EQ(0, rcv::process(args).wait(30));
+    EXPECT_EQ(0, rcv::process(args).wait());
 
     args.insert(args.begin() + 4, {"--faults", "/no/such"});
     rcv::process missing(args);
-    EXPECT_EQ(1, missing.wait(30));
+    EXPECT_EQ(1, missing.wait());
     EXPECT_NE(std::string::npos, missing.output().find("/no/such"));
     rcv::process wrong(exec, {"MLX5EMU_EXEC_RULES=packet drop;packet fly"});
-    EXPECT_EQ(2, wrong.wait(30));   /* no command */
+    EXPECT_EQ(2, wrong.wait());   /* no command */
     args = exec;
     args.push_back("true");
     rcv::process bad(args, {"MLX5EMU_EXEC_RULES=packet drop;packet fly"});
-    EXPECT_EQ(1, bad.wait(30));
+    EXPECT_EQ(1, bad.wait());
     EXPECT_NE(std::string::npos,
               bad.output().find("$MLX5EMU_EXEC_RULES:2: ")) << bad.output();
 }
@@ -276,7 +276,7 @@ UCS_TEST_F(test_emu_cmd, exec_require_fired_is_satisfied) {
     fault("packet op=write count");
     a->write(*b, 1, 0, 8, 0);
     EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    EXPECT_EQ(0, rcv::process(args).wait(30));
+    EXPECT_EQ(0, rcv::process(args).wait());
 }
 
 UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
@@ -299,7 +299,7 @@ UCS_TEST_F(test_emu_cmd, faults_from_the_start) {
             env.push_back("MLX5EMU_RULES=ack drop;packet drop");
         }
         rcv::process up(args, env);
-        ASSERT_EQ(0, up.wait(20)) << up.output();
+        ASSERT_EQ(0, up.wait()) << up.output();
         EXPECT_NE(std::string::npos, run({"fault", "-n", name, "list"})
                                              .output.find("packet drop"))
                 << how;

@@ -135,7 +135,7 @@ public:
     void post_recv();
 
     /** Next completion. Throws if there is none within this time. */
-    cqe poll(unsigned timeout_ms = 20000);
+    cqe poll();
     bool has_cqe();
 
     void arm(bool solicited = false);

@@ -129,18 +129,15 @@ bool devx_side::has_cqe()
            ((raw[0] & MLX5_CQE_OWNER_MASK) == ((m_ci >> m_log_cq) & 1));
 }
 
-cqe devx_side::poll(unsigned timeout_ms)
+cqe devx_side::poll()
 {
     uint64_t offset = cq_offset + 64 * (m_ci & ((1u << m_log_cq) - 1));
     std::vector<uint8_t> raw;
     uint32_t word;
     cqe result;
 
-    for (unsigned i = 0; !has_cqe(); ++i) {
-        if (i > timeout_ms) {
-            throw std::runtime_error("no completion came");
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!rcv::wait_until([&] { return has_cqe(); })) {
+        throw std::runtime_error("no completion came");
     }
 
     raw = peek(offset, 64);
@@ -458,13 +455,13 @@ protected:
                             "10"};
         rcv::process_ptr server = fabric().start(0, args, env);
 
-        ASSERT_TRUE(server->wait_for("Waiting for connection", 60))
+        ASSERT_TRUE(server->wait_for("Waiting for connection"))
                 << server->output();
         args.push_back("localhost");
         rcv::process_ptr client = fabric().start(1, args, env);
 
-        EXPECT_EQ(0, client->wait(90)) << client->output();
-        EXPECT_EQ(0, server->wait(60)) << server->output();
+        EXPECT_EQ(0, client->wait()) << client->output();
+        EXPECT_EQ(0, server->wait()) << server->output();
         EXPECT_GE(executed(0, "send"), 100u);
     }
 };

@@ -126,11 +126,11 @@ protected:
         std::vector<uint64_t> told;
         emu::numbers_t event;
 
-        event = s.async(20000);
+        event = s.async();
         ASSERT_FALSE(event.empty());
         EXPECT_EQ((uint64_t)IBV_EVENT_CQ_ERR, event.at(0));
         for (size_t i = 0; i < qpns.size(); ++i) {
-            event = s.async(20000);
+            event = s.async();
             ASSERT_FALSE(event.empty());
             EXPECT_EQ((uint64_t)IBV_EVENT_QP_FATAL, event.at(0));
             told.push_back(event.at(1));
@@ -174,7 +174,7 @@ UCS_TEST_F(test_emu_overrun, of_a_send_cq) {
     b->connect(*a);
     EXPECT_EQ((uint64_t)IBV_QPS_RTS, a->state());
     a->write(*b, 1, 0, 8, 0);
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_FATAL, a->qpn}), a->async(20000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_FATAL, a->qpn}), a->async());
     EXPECT_EQ((uint64_t)IBV_QPS_ERR, a->state());
 }
 
@@ -295,7 +295,7 @@ UCS_TEST_F(test_emu_overrun, not_by_destroyed_queue_pairs) {
 /* The entry that a message of which the rest is missing has taken from the SRQ belongs
  * to the queue pair, and is flushed with it: before the event */
 UCS_TEST_F(test_emu_event, entry_of_a_broken_message_is_flushed) {
-    make_pair(0, 18, 7, 7, true);
+    make_pair(0, emu::patient_timeout, 7, 7, true);
     fault("packet op=send pkt=3 silent=0:0");
     b->recv(1, 0, 8192);
     b->recv(2, 0, 8192);
@@ -304,7 +304,7 @@ UCS_TEST_F(test_emu_event, entry_of_a_broken_message_is_flushed) {
     (**b)("state", b->qp, (int)IBV_QPS_ERR);
     EXPECT_TRUE(b->completes(1, IBV_WC_WR_FLUSH_ERR));
     EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_LAST_WQE_REACHED, b->qpn}),
-              b->async(10000));
+              b->async());
     EXPECT_TRUE(b->is_quiet());
 
     /* The other one is still there, and the flushed one can be posted again */
@@ -331,7 +331,7 @@ UCS_TEST_F(test_emu_event, last_wqe_reached_once) {
         (**b)("state", b->qp, (int)IBV_QPS_ERR);
         (**b)("state", b->qp, (int)IBV_QPS_ERR);
         EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_LAST_WQE_REACHED, b->qpn}),
-                  b->async(10000));
+                  b->async());
         EXPECT_TRUE(b->async(200).empty());
 
         /* Receive entries belong to the SRQ, they are not flushed */

@@ -15,7 +15,7 @@ protected:
         (*s)("arm", s.cq, (int)solicited_only);
     }
 
-    bool has_event(emu::side &s, unsigned timeout_ms = 10000)
+    bool has_event(emu::side &s, unsigned timeout_ms = emu::patience_ms)
     {
         return !(*s)("event", s.ctx, timeout_ms).empty();
     }

@@ -104,18 +104,16 @@ protected:
 
         /* The server does not report that it listens: try again */
         args.insert(args.begin() + 1, "localhost");
-        for (int i = 0; (i < 100) && (status != 0); ++i) {
+        rcv::wait_until([&] {
             client = fabric().start(1, args, {setting});
-            status = client->wait(60);
-            if (client->output().find("connect") == std::string::npos) {
-                break;
-            }
-            usleep(20000);
-        }
+            status = client->wait();
+            return (status == 0) ||
+                   (client->output().find("connect") == std::string::npos);
+        });
 
         m_output = client->output();
         if (status == 0) {
-            EXPECT_EQ(0, server->wait(60)) << server->output();
+            EXPECT_EQ(0, server->wait()) << server->output();
         }
         return status == 0;
     }
@@ -142,7 +140,7 @@ UCS_TEST_F(test_emu_ooo, order_is_kept_without) {
 UCS_TEST_F(test_emu_ooo, consecutive_writes) {
     unsigned prefix, behind;
 
-    make_pair(0, 22);
+    make_pair(0, emu::patient_timeout);
     quirk("0:0=ooo:8:60s");
     post_words();
     count_words(&prefix, &behind);
@@ -164,7 +162,7 @@ UCS_TEST_F(test_emu_ooo, consecutive_writes) {
 }
 
 UCS_TEST_F(test_emu_ooo, packets_of_a_large_write) {
-    make_pair(0, 22);
+    make_pair(0, emu::patient_timeout);
     quirk("ooo");
     a->fill(0, 1 << 20, 7);
     a->write(*b, 1, 0, 1 << 20, 0);
@@ -177,7 +175,7 @@ UCS_TEST_F(test_emu_ooo, packets_of_a_large_write) {
 UCS_TEST_F(test_emu_ooo, bound_in_packets) {
     unsigned prefix, behind;
 
-    make_pair(0, 22);
+    make_pair(0, emu::patient_timeout);
     quirk("ooo:3:60s:90");
     for (unsigned i = 0; i < num_writes; ++i) {
         a->put(i * 8, i + 1);
@@ -192,10 +190,26 @@ UCS_TEST_F(test_emu_ooo, bound_in_packets) {
 }
 
 UCS_TEST_F(test_emu_ooo, bound_in_time) {
-    make_pair(0, 22);
-    quirk("ooo:32:100ms:100");
-    post_words(20);
-    EXPECT_EQ(0u, accepted());
+    unsigned ms = 100;
+    uint64_t num;
+
+    for (;;) {
+        make_pair(0, emu::patient_timeout);
+        quirk("ooo:32:" + std::to_string(ms) + "ms:100");
+
+        rcv::stopwatch watch;
+        post_words(20);
+        num = accepted();
+        if (watch.ms() < ms) {
+            break;
+        }
+
+        /* The machine was too slow */
+        ms *= 2;
+        renew_fabric();
+    }
+
+    EXPECT_EQ(0u, num);
     expect_all_complete(20);
 }
 
@@ -203,11 +217,24 @@ UCS_TEST_F(test_emu_ooo, bound_in_time) {
  * filled */
 UCS_TEST_F(test_emu_ooo, a_cut_leaves_holes) {
     unsigned prefix, behind, prefix2, behind2;
+    unsigned timeout = 17;
 
-    make_pair(0, 17, 0); /* nothing is sent again */
-    quirk("ooo:8:60s");
-    post_words(20);
-    fabric().link(0, 0, "silent");
+    for (;;) {
+        make_pair(0, timeout, 0); /* nothing is sent again */
+        quirk("ooo:8:60s");
+
+        rcv::stopwatch watch;
+        post_words(20);
+        fabric().link(0, 0, "silent");
+        if (watch.ms() < 4096e-6 * (1u << timeout)) {
+            break;
+        }
+
+        /* The machine was too slow: the timer may have expired before the cut */
+        ++timeout;
+        renew_fabric();
+    }
+
     count_words(&prefix, &behind);
     EXPECT_GT(behind, 0u);
     EXPECT_EQ(prefix, accepted());
@@ -240,7 +267,7 @@ UCS_TEST_F(test_emu_ooo, losses) {
 
 /* Other operations are executed after all earlier ones */
 UCS_TEST_F(test_emu_ooo, others_are_in_order) {
-    make_pair(0, 22);
+    make_pair(0, emu::patient_timeout);
     quirk("ooo:32:60s:100");
     for (unsigned round = 1; round <= 3; ++round) {
         uint64_t base = round * 4096;
@@ -283,8 +310,8 @@ UCS_TEST_F(test_emu_ooo, within_a_port) {
 
     a.reset(new emu::side(fabric(), 0, 0));
     b.reset(new emu::side(fabric(), 0, 0));
-    a->connect(*b, 22);
-    b->connect(*a, 22);
+    a->connect(*b, emu::patient_timeout);
+    b->connect(*a, emu::patient_timeout);
     quirk("ooo:8:60s");
     post_words();
     count_words(&prefix, &behind);
@@ -306,7 +333,7 @@ UCS_TEST_F(test_emu_ooo, within_a_port) {
 UCS_TEST_F(test_emu_ooo, some_service_levels) {
     unsigned prefix, behind;
 
-    make_pair(0, 22, 3, 7, false, 8);
+    make_pair(0, emu::patient_timeout, 3, 7, false, 8);
     fabric().command("quirk", {"add", "ooo:8:60s"});
     EXPECT_EQ(0xffu, ooo_sl_mask());
     post_words();
@@ -335,8 +362,8 @@ UCS_TEST_F(test_emu_ooo, repeats_by_its_seed) {
         rcv::fabric other(2, 1, {"--seed", "5", "--quirk", "ooo:8:60s"});
         emu::side from(other, 0, 0), to(other, 1, 0);
 
-        from.connect(to, 22);
-        to.connect(from, 22);
+        from.connect(to, emu::patient_timeout);
+        to.connect(from, emu::patient_timeout);
         for (unsigned i = 0; i < num_writes; ++i) {
             from.put(i * 8, i + 1);
             from.write(to, i + 1, i * 8, 8, i * 8);

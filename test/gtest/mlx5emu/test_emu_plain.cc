@@ -31,7 +31,7 @@ protected:
     {
         rcv::process_ptr p = fabric.start(host, {"ucx_info", "-d"});
 
-        EXPECT_EQ(0, p->wait(60)) << p->output();
+        EXPECT_EQ(0, p->wait()) << p->output();
         return p->output();
     }
 
@@ -48,12 +48,12 @@ protected:
                             "10"};
         rcv::process_ptr server = fabric().start(0, args);
 
-        if (!server->wait_for("Waiting for connection", 60)) {
+        if (!server->wait_for("Waiting for connection")) {
             return -1;
         }
 
         args.push_back("localhost");
-        return fabric().start(1, args)->wait(90) || server->wait(60);
+        return fabric().start(1, args)->wait() || server->wait();
     }
 };
 

@@ -8,20 +8,25 @@
 
 class test_emu_port : public emu::test_emu {
 protected:
-    static uint64_t subnet_timeout(emu::side &s)
+    static uint64_t subnet_timeout_of(emu::side &s)
     {
         return (*s)("port", s.ctx).at(4);
+    }
+
+    rcv::args_t subnet_timeout() const override
+    {
+        return rcv::args_t();
     }
 };
 
 UCS_TEST_F(test_emu_port, subnet_timeout_is_opensms) {
     make_pair();
-    EXPECT_EQ(18u, subnet_timeout(*a));
+    EXPECT_EQ(18u, subnet_timeout_of(*a));
 }
 
 class test_emu_subnet : public test_emu_port {
 protected:
-    rcv::args_t fabric_options() const override
+    rcv::args_t subnet_timeout() const override
     {
         return {"--subnet-timeout", "10"};
     }
@@ -29,8 +34,8 @@ protected:
 
 UCS_TEST_F(test_emu_subnet, timeout) {
     make_pair(1);
-    EXPECT_EQ(10u, subnet_timeout(*a));
-    EXPECT_EQ(10u, subnet_timeout(*b));
+    EXPECT_EQ(10u, subnet_timeout_of(*a));
+    EXPECT_EQ(10u, subnet_timeout_of(*b));
     EXPECT_NE(std::string::npos, fabric().command("status", {"--json"}).find(
               "\"subnet_timeout\": 10"));
 }
@@ -68,7 +73,7 @@ UCS_TEST_F(test_emu_fixed_port, never_reports_down) {
 
     /* The other end is not a virtual function */
     fabric().link(1, 0, "down");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), b->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), b->async());
     EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*b));
     EXPECT_EQ(3u, acted("fixed-port"));
 }
@@ -87,9 +92,9 @@ UCS_TEST_F(test_emu_fixed_port, loopback) {
 UCS_TEST_F(test_emu_fixed_port, ports_report_down_without) {
     make_pair();
     fabric().link(0, 0, "down");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ERR, 1}), a->async());
     EXPECT_EQ((uint64_t)IBV_PORT_DOWN, state(*a));
     fabric().link(0, 0, "up");
-    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ACTIVE, 1}), a->async(10000));
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_PORT_ACTIVE, 1}), a->async());
     EXPECT_EQ(0u, acted("fixed-port"));
 }

@@ -6,6 +6,7 @@
 #include "test_emu_event.h"
 
 #include <algorithm>
+#include <functional>
 
 class test_emu_proc : public test_emu_event {
 };
@@ -84,13 +85,13 @@ UCS_TEST_F(test_emu_proc, responder_killed_under_fire) {
 }
 
 UCS_TEST_F(test_emu_proc, atomics_of_several_processes_add_up) {
-    static const int num = 3;
+    static const unsigned num = 3;
     emu::side target(fabric(), 1, 0);
     std::vector<std::unique_ptr<emu::side>> from;
     uint64_t rounds = 0;
 
     /* One word, and a QP for each requester */
-    for (int i = 0; i < num; ++i) {
+    for (unsigned i = 0; i < num; ++i) {
         from.emplace_back(new emu::side(fabric(), 0, 0));
         emu::side &side   = *from.back();
         emu::numbers_t qp = (*target)("qp", target.ctx, (int)IBV_QPT_RC,
@@ -99,10 +100,15 @@ UCS_TEST_F(test_emu_proc, atomics_of_several_processes_add_up) {
         (*target)("connect", qp.at(0), side.qpn, side.lid, 8, 3, 7);
         (*side)("connect", side.qp, qp.at(1), target.lid, 10, 7, 7);
     }
+    for (unsigned i = 0; i < num; ++i) {
+        fault("exec op=faa qp=" + std::to_string(from[i]->qpn) + " nth=1000 count");
+    }
     for (auto &side : from) {
         side->begin_storm(target);
     }
-    usleep(300000);
+    for (unsigned i = 0; i < num; ++i) {
+        EXPECT_TRUE(rcv::wait_until([&] { return fired(i + 1) == 1; }));
+    }
     fabric().link(1, 0, "silent");
     for (auto &side : from) {
         emu::numbers_t result = (**side).finish();
@@ -182,7 +188,7 @@ UCS_TEST_F(test_emu_trace, overflow_is_told) {
     }
     rcv::process command({rcv::fabric::tool(), "trace", "-n", fabric().name(),
                           "--json"});
-    EXPECT_EQ(3, command.wait(20));
+    EXPECT_EQ(3, command.wait());
     EXPECT_NE(std::string::npos, command.output().find("{\"lost\":4}"))
             << command.output();
     EXPECT_NE(std::string::npos, command.output().find("larger --trace"));
@@ -197,9 +203,9 @@ UCS_TEST_F(test_emu_trace, follow) {
         a->write(*b, i, 0, 8, 8 * i);
         EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
     }
-    EXPECT_TRUE(command.wait_for("10 ", 20)) << command.output();
+    EXPECT_TRUE(command.wait_for("10 ")) << command.output();
     command.kill(SIGINT);
-    EXPECT_EQ(0, command.wait(20)) << command.output();
+    EXPECT_EQ(0, command.wait()) << command.output();
 }
 
 
@@ -211,7 +217,8 @@ protected:
         uint64_t value;
     };
 
-    result storm_on_both_links(unsigned ms)
+    /* Until a condition is met */
+    result storm_on_both_links(const std::function<bool()> &is_met)
     {
         emu::side target(fabric(), 1, 0);
         emu::side from[2] = {emu::side(fabric(), 0, 0),
@@ -236,7 +243,7 @@ protected:
             side.connect(view, 10, 7);
             side.begin_storm(view);
         }
-        usleep(ms * 1000);
+        EXPECT_TRUE(rcv::wait_until(is_met));
         for (int link = 0; link < 2; ++link) {
             fabric().link(1, link, "silent");
         }
@@ -265,9 +272,12 @@ protected:
 };
 
 UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
-    result r = storm_on_both_links(500);
+    /* Of each round two */
+    result r = storm_on_both_links([&] {
+        return (counter(0, 0, "wqes") >= 5000) && (counter(0, 1, "wqes") >= 5000);
+    });
 
-    EXPECT_GT(r.rounds, 0ul);
+    EXPECT_GE(r.rounds, 2 * 2499ul);
     EXPECT_GE(r.value, r.rounds);
     EXPECT_LE(r.value, r.rounds + 2);
 }
@@ -280,7 +290,7 @@ protected:
      * one. */
     uint64_t race(const rcv::args_t &rules, bool with_cpu)
     {
-        make_pair(0, 20, 7);
+        make_pair(0, emu::patient_timeout, 7);
         emu::side view = *b, other(fabric(), 0, 1);
         emu::numbers_t n;
 
@@ -290,17 +300,15 @@ protected:
         n         = (**b)("qp", view.ctx, (int)IBV_QPT_RC, view.cq, -1, 1);
         view.qp   = n.at(0);
         view.qpn  = n.at(1);
-        view.connect(other, 20, 7);
-        other.connect(view, 20, 7);
+        view.connect(other, emu::patient_timeout, 7);
+        other.connect(view, emu::patient_timeout, 7);
 
         for (const std::string &rule : rules) {
             fault(rule);
         }
         (**a).begin(a->send_line(IBV_WR_ATOMIC_FETCH_AND_ADD, *b, 1, 0, 8, 0,
                                  1));
-        while (fired(1) == 0) {
-            usleep(1000);
-        }
+        EXPECT_TRUE(rcv::wait_until([&] { return fired(1) == 1; }));
         if (with_cpu) {
             b->put(0, 10);
             fabric().link(0, 1, "down");
@@ -352,18 +360,16 @@ UCS_TEST_F(test_emu_rmw_shared, cpu_still_loses) {
     EXPECT_EQ(1ul, race(until_down, true));
 }
 
+/* As with real ones: atomicity is per NIC. Some atomics of one link wait for one of the
+ * other link between their read and their write */
 UCS_TEST_F(test_emu_hca, two_nics_lose_updates) {
-    /* As with real ones: atomicity is per NIC. The time until a lost update depends
- * only on the scheduler. */
-    for (int i = 0; i < 60; ++i) {
-        result r = storm_on_both_links(500);
+    fault("rmw op=faa link=0 nth=100 count=3 delay=until:other", 3);
+    fault("exec op=faa link=0 nth=103 count"); /* They are over */
+    fabric().command("fault", {"add", "exec op=faa link=1 name=other count=all count"});
+    result r = storm_on_both_links([&] { return fired(2) == 1; });
 
-        EXPECT_LE(r.value, r.rounds + 2);
-        if (r.value < r.rounds) {
-            return;
-        }
-    }
-    ADD_FAILURE() << "no update was lost";
+    EXPECT_LE(r.value, r.rounds + 2);
+    EXPECT_LT(r.value, r.rounds);
 }
 
 class test_emu_exit : public emu::test_emu {
@@ -395,7 +401,7 @@ UCS_TEST_F(test_emu_exit, while_threads_write) {
     for (int i = 0; i < 4; ++i) {
         rcv::process_ptr process = start({"exit", "4"});
 
-        EXPECT_EQ(0, process->wait(120)) << process->output();
+        EXPECT_EQ(0, process->wait()) << process->output();
     }
     expect_nothing_left();
 }
@@ -406,14 +412,11 @@ UCS_TEST_F(test_emu_exit, while_a_thread_holds_the_nic) {
     fault("rmw delay=until:never");
     rcv::process_ptr process = start({"exit_inside"});
 
-    ASSERT_TRUE(process->wait_for("\n", 60)) << process->output();
-    for (int i = 0; (fired(1) == 0) && (i < 3000); ++i) {
-        usleep(10000);
-    }
-    ASSERT_EQ(1ul, fired(1));
+    ASSERT_TRUE(process->wait_for("\n")) << process->output();
+    ASSERT_TRUE(rcv::wait_until([&] { return fired(1) == 1; }));
     ASSERT_EQ(0, ::kill(std::stoi(process->output().substr(strlen("pid "))),
                         SIGUSR1));
-    EXPECT_EQ(0, process->wait(30)) << process->output();
+    EXPECT_EQ(0, process->wait()) << process->output();
     expect_nothing_left();
 
     make_pair();

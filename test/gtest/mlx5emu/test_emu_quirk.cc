@@ -122,7 +122,7 @@ protected:
 
         full.insert(full.end(), args.begin(), args.end());
         rcv::process process(full);
-        status  = process.wait(30);
+        status  = process.wait();
         *output = process.output();
         return status;
     }

@@ -275,7 +275,7 @@ UCS_TEST_F(test_emu_rc, flush_in_order_when_modified_to_err) {
     /* The link holds them back */
     fabric().link(0, 0, "silent");
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
-    c.connect(d, 20, 7);
+    c.connect(d, emu::patient_timeout, 7);
     for (int i = 0; i < 10; ++i) {
         /* Unsignalled ones are flushed too */
         (*c)("send", c.qp, i, (int)IBV_WR_RDMA_WRITE, 0, c.addr, 8, c.lkey,

@@ -200,7 +200,7 @@ UCS_TEST_F(test_emu_select, list_tells_how_often) {
 
     rcv::process check({rcv::fabric::tool(), "fault", "-n", fabric().name(),
                         "list", "--check"});
-    EXPECT_EQ(3, check.wait(30));
+    EXPECT_EQ(3, check.wait());
     EXPECT_NE(std::string::npos, check.output().find("1 of 2 rules never"))
             << check.output();
 

@@ -13,8 +13,12 @@ class test_emu_time_life : public test_emu_time {
 protected:
     rcv::args_t fabric_options() const override
     {
-        /* 268 ms */
-        return {"--latency", "1ms", "--rate", "100Mbps", "--subnet-timeout", "16"};
+        return {"--latency", "1ms", "--rate", "100Mbps"};
+    }
+
+    rcv::args_t subnet_timeout() const override
+    {
+        return {"--subnet-timeout", "16"}; /* 268 ms */
     }
 
     /* More than a lifetime */
@@ -26,19 +30,21 @@ protected:
 
 /* The keeper sleeps as the fabric of a machine that is too slow would */
 UCS_TEST_F(test_emu_time_life, old_packets_are_discarded) {
-    make_pair(0, long_timeout);
+    make_pair(0, long_timeout, 7);
     kill(keepers().at(0), SIGSTOP);
     a->put(0, 5);
     a->write(*b, 1, 0, 8, 0);
     grow_old();
     kill(keepers().at(0), SIGCONT);
-    EXPECT_TRUE(wait_until([&]() {
-        return counter(0, 0, "dropped_by_queue") == 1;
+    EXPECT_TRUE(rcv::wait_until([&]() {
+        return counter(0, 0, "dropped_by_queue") > 0;
     }));
     EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
     EXPECT_EQ(5u, b->get(0));
     EXPECT_EQ(1u, executed(1, "write"));
-    EXPECT_EQ(1u, counter(0, 0, "retransmitted_packets"));
+    /* Once, unless the keeper had no CPU again */
+    EXPECT_GE(counter(0, 0, "retransmitted_packets"),
+              counter(0, 0, "dropped_by_queue"));
 }
 
 /* What a dead process had posted stays unsent, and was not something else */
@@ -49,13 +55,14 @@ UCS_TEST_F(test_emu_time_life, killed_requester_sends_no_more) {
     a->fill(0, size, 1);
     a->write(*b, 1, 0, size, 0);
     a->write(*b, 2, 0, size, 0);
-    EXPECT_TRUE(wait_until([&]() { return executed_bytes(1) > 0; }));
+    EXPECT_TRUE(rcv::wait_until([&]() { return executed_bytes(1) > 0; }));
     (**a).kill();
 
+    /* What is on its way arrives, or grows too old */
     uint64_t bytes = 0, before;
     do {
         before = bytes;
-        usleep(300000);
+        grow_old();
         bytes  = executed_bytes(1);
     } while (bytes != before);
     EXPECT_LT(bytes, size);
@@ -75,7 +82,7 @@ UCS_TEST_F(test_emu_time_life, delayed_request_is_executed_once) {
 
 class test_emu_life : public emu::test_emu {
 protected:
-    rcv::args_t fabric_options() const override
+    rcv::args_t subnet_timeout() const override
     {
         return {"--subnet-timeout", "16"};
     }
@@ -83,12 +90,26 @@ protected:
 
 /* A process that was stopped holds a packet no longer than a fabric would */
 UCS_TEST_F(test_emu_life, old_packets_are_discarded) {
-    make_pair(0, 18);
-    fault("packet op=write delay=50ms");
-    a->put(0, 5);
-    a->write(*b, 1, 0, 8, 0);
-    (**a).signal(SIGSTOP);
-    usleep(600000);
+    unsigned ms = 50;
+
+    for (;;) {
+        make_pair(0, 18);
+        fault("packet op=write delay=" + std::to_string(ms) + "ms");
+        a->put(0, 5);
+
+        rcv::stopwatch watch;
+        a->write(*b, 1, 0, 8, 0);
+        (**a).signal(SIGSTOP);
+        if (watch.ms() < ms) {
+            break; /* It was stopped in time */
+        }
+
+        (**a).signal(SIGCONT);
+        ms *= 2;
+        renew_fabric();
+    }
+
+    usleep((ms + 550) * 1000);
     (**a).signal(SIGCONT);
     EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
     EXPECT_EQ(1u, counter(0, 0, "dropped_by_queue"));

@@ -21,8 +21,8 @@ extern "C" {
 
 unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
-uct_md_h fake_lane::slow_md;
-volatile unsigned fake_lane::slow_usec, fake_lane::slow_dereg_usec;
+uct_md_h fake_lane::hung_md;
+volatile bool fake_lane::reg_hangs, fake_lane::dereg_hangs;
 uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
 int fake_lane::port_is_active                      = 1;
 
@@ -457,8 +457,8 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
 {
     static uint64_t keys = 0;
 
-    if ((md == fake_lane::slow_md) && (fake_lane::slow_usec > 0)) {
-        usleep(fake_lane::slow_usec);
+    while ((md == fake_lane::hung_md) && fake_lane::reg_hangs) {
+        usleep(1000);
     }
 
     if (fake_lane::mr_status != UCS_OK) {
@@ -474,8 +474,8 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
 
 void uct_varuna_mlx5_mr_dereg(void *mr)
 {
-    if (fake_lane::slow_dereg_usec > 0) {
-        usleep(fake_lane::slow_dereg_usec);
+    while (fake_lane::dereg_hangs) {
+        usleep(1000);
     }
     __atomic_sub_fetch(&fake_lane::num_mrs, 1, __ATOMIC_RELAXED);
 }

@@ -115,8 +115,8 @@ public:
     /* Registrations of our own memory, on all NICs */
     static unsigned           num_mrs;
     static ucs_status_t       mr_status;
-    static uct_md_h           slow_md;     /* The NIC of this one takes so long */
-    static volatile unsigned  slow_usec, slow_dereg_usec; /* ... ending one: all NICs */
+    static uct_md_h           hung_md;     /* The NIC of this one registers nothing ... */
+    static volatile bool      reg_hangs, dereg_hangs; /* ... now; ends nothing: all NICs */
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
     static int port_is_active;                     /* ... when it is opened */
 

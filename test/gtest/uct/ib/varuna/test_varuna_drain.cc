@@ -35,7 +35,7 @@ protected:
         step();
         ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
         host->iface()->links[0].lanes[UCT_VARUNA_LANE_RC].dry_at = UCS_TIME_INFINITY;
-        step(1.1);
+        step(DRAIN_TIMEOUT * 2.2);
         ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
         ASSERT_TRUE(ep->recovery.stuck);
     }
@@ -48,7 +48,7 @@ protected:
 
         answer_fence(ep->recovery.dead.epoch, flags, PSN + 1 + num_accepted);
         if (ep->hot.state == UCT_VARUNA_EP_FENCE) {
-            usleep(ucs_time_to_usec(host->iface()->config.packet_lifetime) * 1.1);
+            age_fence(LIFETIME * 1.1);
             answer_fence(ep->recovery.dead.epoch, flags, PSN + 1 + num_accepted);
         }
     }

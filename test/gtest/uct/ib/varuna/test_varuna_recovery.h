@@ -36,8 +36,13 @@ protected:
     static constexpr uint64_t OPENING   = 77;
     static constexpr uint64_t LOGS      = 0x10000;
     static constexpr uint64_t TARGET    = 0x20000;
-    static constexpr double LIFETIME    = 0.1;
-    static constexpr double GIVE_UP     = 10;
+
+    /* Seconds, which pass by step() only: so long that the time which the test itself
+     * takes does not matter */
+    static constexpr double LIFETIME      = 100;
+    static constexpr double CTL_TIMEOUT   = 50;
+    static constexpr double DRAIN_TIMEOUT = 500;
+    static constexpr double GIVE_UP       = 10000;
 
     virtual void init()
     {
@@ -62,7 +67,10 @@ protected:
         host->iface()->attr.cap.get.max_bcopy    = 64;
         host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
         host->iface()->config.ambiguous          = UCT_VARUNA_AMBIGUOUS_REPEAT;
-        host->iface()->config.drain_timeout      = ucs_time_from_sec(0.5);
+        host->iface()->config.drain_timeout      = ucs_time_from_sec(DRAIN_TIMEOUT);
+        host->iface()->config.packet_lifetime    = ucs_time_from_sec(LIFETIME);
+        host->iface()->config.ctl_timeout        = ucs_time_from_sec(CTL_TIMEOUT);
+        host->iface()->config.give_up            = ucs_time_from_sec(GIVE_UP);
         uct_varuna_sm_init(requester);
 
         ep = create();
@@ -136,6 +144,15 @@ protected:
     {
         host->requester()->scan.clock += ucs_time_from_sec(seconds);
         return uct_varuna_sm_step(ep, ucs_get_time() + ucs_time_from_sec(seconds));
+    }
+
+    /* The responder's fence, if there was one, was so long ago: answers are judged by the
+     * real time */
+    void age_fence(double seconds)
+    {
+        if (ep->recovery.fenced_at != 0) {
+            ep->recovery.fenced_at -= ucs_time_from_sec(seconds);
+        }
     }
 
     /* OPEN_REP has arrived */
