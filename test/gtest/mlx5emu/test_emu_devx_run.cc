@@ -214,7 +214,8 @@ protected:
     }
 
     /* Next event's cookie, or 0 */
-    uint64_t event(emu::devx_side &s, uint64_t channel, unsigned ms = 20000)
+    uint64_t event(emu::devx_side &s, uint64_t channel,
+                   unsigned ms = emu::patience_ms)
     {
         emu::numbers_t n = s.agent("devx_event", channel, ms);
 
