@@ -112,7 +112,7 @@ start() {
     # Remove the output of the previous server
     rm -f client.*.out server.out server.err stop
     mkfifo stop
-    timeout 120 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server \
         <stop >server.out 2>server.err &
     server=$!
     exec 9>stop
@@ -128,7 +128,7 @@ start() {
 # client_start I WIDTH COUNT DEPTH KIND...: one more; it has "clients" before it
 client_start() {
     : >"client.$1.out" # "progressed" may read it before the client runs
-    timeout 120 "$emu" exec -n "$fabric" "$1" -- "$run" "$app" client \
+    timeout 600 "$emu" exec -n "$fabric" "$1" -- "$run" "$app" client \
         "$address" "$@" <go >"client.$1.out" 2>"client.$1.err" 8>&- 9>&- &
     pids+=($!)
 }
@@ -165,7 +165,7 @@ progressed() {
         want[i]=$(($(wc -l <"client.$i.out") + $1))
     done
     for ((i = 1; i <= n; ++i)); do
-        for ((tries = 0; tries < 600; ++tries)); do
+        for ((tries = 0; tries < 1800; ++tries)); do
             [ "$(wc -l <"client.$i.out")" -lt "${want[i]}" ] || continue 2
             kill -0 "${pids[i - 1]}" 2>/dev/null ||
                 fail "client $i ended: $(last_words "$i")"

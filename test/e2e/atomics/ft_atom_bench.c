@@ -33,7 +33,7 @@
 #include <string.h>
 
 #define FT_ANSWER_TIME 120   /* Seconds */
-#define FT_WARM_TRIES  600
+#define FT_WARM_TIME   60    /* Seconds; ends only a hang */
 #define FT_WARM_OFFSET 64
 #define FT_DELAY       5     /* Milliseconds */
 #define FT_DELAYED     20    /* Atomics */
@@ -85,12 +85,12 @@ static unsigned ft_count_trace(ft_bench_t *bench)
 /* Access a word until RC on the first link is used. @return Its queue pair */
 static uint32_t ft_warm(ft_bench_t *bench)
 {
-    uint32_t qpn   = 0;
-    unsigned tries = 0;
+    double end   = ft_now() + FT_WARM_TIME;
+    uint32_t qpn = 0;
     char *trace, *text;
     ft_entry_t entry;
 
-    for (tries = 0; (qpn == 0) && (tries < FT_WARM_TRIES); ++tries) {
+    while ((qpn == 0) && (ft_now() < end)) {
         ft_driver_ask(&bench->driver, &bench->client, "idle 0.005");
         ft_driver_ask(&bench->driver, &bench->client, "warm");
         trace = text = ft_fabric_trace(&bench->driver.fabric, bench->seq, "");

@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #define FT_TL_NAME  "rc_varuna"
-#define FT_RUN_TIME 20.0    /* Seconds without progress */
+#define FT_RUN_TIME 100.0   /* Seconds without progress; ends only a hang */
 #define FT_UNTIL_TIME 100.0 /* ... for a value */
 #define FT_WORD     0       /* Offsets */
 #define FT_WARM     64

@@ -27,8 +27,8 @@
 #include <string.h>
 
 #define FT_CLIENTS_MAX FT_ATOM_CLIENTS_MAX
-#define FT_STEP_TIME   40
-#define FT_WARM_TRIES  600
+#define FT_STEP_TIME   150   /* More than ft_atom_job gives a run */
+#define FT_WARM_TIME   60    /* Seconds; ends only a hang */
 #define FT_WARM_OFFSET 64
 #define FT_MAX_EVENTS  400   /* A run with more events has a wrong rule */
 
@@ -144,7 +144,8 @@ static uint32_t ft_warm_once(ft_sweep_t *sweep, unsigned i)
 static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
 {
     uint32_t first = 0, qpn;
-    unsigned i, tries;
+    double end;
+    unsigned i;
 
     for (i = 0; i < point->clients; ++i) {
         ft_driver_ask(&sweep->driver, &sweep->client[i], "open");
@@ -153,8 +154,9 @@ static uint32_t ft_open(ft_sweep_t *sweep, const ft_point_t *point)
             continue;
         }
 
-        for (tries = 0; (qpn = ft_warm_once(sweep, i)) == 0; ++tries) {
-            if (tries == FT_WARM_TRIES) {
+        end = ft_now() + FT_WARM_TIME;
+        while ((qpn = ft_warm_once(sweep, i)) == 0) {
+            if (ft_now() > end) {
                 ft_driver_fatal(&sweep->driver, "a client does not get RC"
                                 " on the first link");
             }

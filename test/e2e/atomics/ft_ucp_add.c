@@ -8,7 +8,9 @@
  *                                          and prints the words at the end of its input
  *     ft_ucp_add other FILE COUNT PAUSE    adds
  *
- * It prints "ft: ready" when its endpoint works, and begins when there is a file FILE.go.
+ * It prints "ft: ready" when its endpoint works, and begins when there is a file FILE.go. It
+ * prints "ft: begun" after its first operation on each word, and goes on when there is a file
+ * FILE.all, so that none ends before all have begun, whichever gets a CPU.
  * After each operation it sleeps for PAUSE microseconds.
  * Each one of COUNT operations is on the word of 8 bytes, the next on that of 4 bytes, and
  * prints "fadd WIDTH RESULT". "ft: " lines tell the endpoint's lanes. The owner also
@@ -64,16 +66,15 @@ static uint64_t ft_fetch_add(ft_add_t *add, unsigned width, uint64_t value)
     return result;
 }
 
-/* The others begin at the same time */
-static void ft_await_go(ft_add_t *add, const char *path)
+/* Say it, and wait for the others */
+static void ft_meet(ft_add_t *add, const char *what, const char *path, const char *suffix)
 {
-    char go[512];
+    char name[512];
 
-    ft_fetch_add(add, 8, 0);
-    printf("ft: ready\n");
+    printf("ft: %s\n", what);
     fflush(stdout);
-    snprintf(go, sizeof(go), "%s.go", path);
-    while (access(go, F_OK) != 0) {
+    snprintf(name, sizeof(name), "%s.%s", path, suffix);
+    while (access(name, F_OK) != 0) {
         ucp_worker_progress(add->ucp.worker);
         usleep(100);
     }
@@ -122,7 +123,8 @@ int main(int argc, char **argv)
     }
 
     ft_ucp_connect(&add.ucp, argv[2]);
-    ft_await_go(&add, argv[2]);
+    ft_fetch_add(&add, 8, 0);
+    ft_meet(&add, "ready", argv[2], "go");
     for (i = 0; i < count; ++i) {
         width = (i % 2) ? 4 : 8;
         printf("fadd %u %" PRIu64 "\n", width, ft_fetch_add(&add, width, 1));
@@ -130,7 +132,9 @@ int main(int argc, char **argv)
             ft_cpu_add(&add, width);
         }
 
-        if (pause > 0) {
+        if (i == 1) {
+            ft_meet(&add, "begun", argv[2], "all");
+        } else if (pause > 0) {
             usleep(pause);
         }
     }

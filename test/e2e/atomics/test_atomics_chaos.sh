@@ -36,7 +36,9 @@ chaos() {
         tail -n 30 ft_atom_chaos.log | cut -c 1-300 | sed 's/^/# log: /'
         fail "ft_atom_chaos ended with $status"
     fi
-    [ "$(grep -c '^chaos: seed' out)" -eq "$seeds" ] || fail "seeds are missing"
+    # A seed that has tested nothing is repeated
+    [ "$(grep -o '^chaos: seed [0-9]*' out | sort -u | wc -l)" -eq "$seeds" ] ||
+        fail "seeds are missing"
 }
 
 test_extended() {

@@ -17,7 +17,7 @@
 # contended: waits until attempts have failed, as the clients meet each other
 contended() {
     local i
-    for ((i = 0; i < 600; ++i)); do
+    for ((i = 0; i < 1800; ++i)); do
         [ "$(cat client.*.out | awk '$1 == "loop" && NF == 4 && $4 "" != $2 ""' |
              wc -l)" -lt 10 ] || return 0
         sleep 0.1

@@ -18,10 +18,10 @@ story() {
     fabric_up
     rm -f shared server.out client.out
     truncate -s 64K shared
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server "$PWD/shared" \
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" "$app" server "$PWD/shared" \
         "$1" "$2" >server.out 2>&1 &
     server=$!
-    timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" "$app" client "$PWD/shared" \
+    timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" "$app" client "$PWD/shared" \
         >client.out 2>&1 || status=$?
     wait $server || fail "$1: the server: $(tail -n 5 server.out; tail -n 2 client.out)"
     [ $status -eq 0 ] || fail "$1: the client: $(tail -n 5 client.out)"

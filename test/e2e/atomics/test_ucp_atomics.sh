@@ -22,11 +22,11 @@ use() {
     export UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_ATOMIC_MODE=$2
 }
 
-# on HOST COMMAND...: runs it for at most ${limit:-60} seconds
+# on HOST COMMAND...: runs it for at most ${limit:-200} seconds
 on() {
     local host=$1
     shift
-    timeout "${limit:-60}" "$emu" exec -n "$fabric" "$host" -- "$run" "$@"
+    timeout "${limit:-200}" "$emu" exec -n "$fabric" "$host" -- "$run" "$@"
 }
 
 # All ten operations in both widths, on each link
@@ -77,10 +77,10 @@ works() {
     local i server status=0
     rm -f address end
     mkfifo end
-    limit=120 on 0 "$app" server "$PWD/address" <end >server.out 2>&1 &
+    limit=300 on 0 "$app" server "$PWD/address" <end >server.out 2>&1 &
     server=$!
     exec 7>end
-    for ((i = 0; i < 600; ++i)); do
+    for ((i = 0; i < 1200; ++i)); do
         [ ! -e address ] || break
         sleep 0.05
     done
@@ -95,7 +95,7 @@ test_program_with_atomics() {
     fabric_up
     for modes in "${pairs[@]}"; do
         use $modes
-        works 60 || fail "$modes: $(tail -n 3 client.out)"
+        works 200 || fail "$modes: $(tail -n 3 client.out)"
         grep -qx 'ft: ok 22 atomics' client.out ||
             fail "$modes: $(tail -n 3 client.out)"
     done
@@ -113,7 +113,7 @@ test_emulated_atomics_need_the_target() {
 
 # adder NAME HOST TLS PAUSE
 adder() {
-    UCX_TLS=$3 limit=60 on "$2" "$apps/ft_ucp_add" other "$PWD/owner" 2000 "$4" \
+    UCX_TLS=$3 limit=300 on "$2" "$apps/ft_ucp_add" other "$PWD/owner" 2000 "$4" \
         >"$1.out" 2>&1 &
     pids+=($!)
 }
@@ -132,11 +132,11 @@ test_words_are_shared_with_other_transports() {
     fabric_up
     use proxy guess
     mkfifo end
-    UCX_TLS=rc_varuna,posix,self limit=90 on 0 "$apps/ft_ucp_add" owner "$PWD/owner" \
+    UCX_TLS=rc_varuna,posix,self limit=300 on 0 "$apps/ft_ucp_add" owner "$PWD/owner" \
         2000 200 <end >owner.out 2>&1 &
     pids+=($!)
     exec 7>end
-    for ((i = 0; i < 600; ++i)); do
+    for ((i = 0; i < 1200; ++i)); do
         [ ! -e owner ] || break
         sleep 0.05
     done
@@ -144,9 +144,14 @@ test_words_are_shared_with_other_transports() {
     adder remote 1 rc_varuna 0
     adder other_remote 1 rc_varuna 0
     for i in owner posix remote other_remote; do
-        await 30 $i.out '^ft: ready'
+        await 60 $i.out '^ft: ready'
     done
     touch owner.go
+    # None goes on, and so ends, before all have begun
+    for i in owner posix remote other_remote; do
+        await 60 $i.out '^ft: begun'
+    done
+    touch owner.all
     for pid in "${pids[@]:1}"; do
         wait $pid || fail "$(tail -n 3 posix.out remote.out other_remote.out)"
     done
