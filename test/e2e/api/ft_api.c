@@ -33,6 +33,7 @@
 #define FT_LINE    4096
 #define FT_STATUS  4096
 #define FT_CALLS   60
+#define FT_TIMEOUT 80.0 /* Seconds; ends only a hang */
 #define FT_SLOTS   32
 #define FT_SLOT    16    /* Words, as reads have a minimum; one is used */
 
@@ -129,7 +130,7 @@ static void ft_user_do(ft_user_t *user, ft_zcopy_func_t func, unsigned slot)
     uct_iov_t iov        = {.buffer = &user->words[slot],
                             .length = FT_SLOT * sizeof(*user->words),
                             .memh = user->memh, .count = 1};
-    double end           = ft_now() + 30;
+    double end           = ft_now() + FT_TIMEOUT;
     uint64_t completed   = user->completed;
     ucs_status_t status;
 
@@ -183,7 +184,7 @@ static void ft_user_put(ft_user_t *user)
 /* Put until the status has a line with this text */
 static void ft_user_until(ft_user_t *user, const char *link, const char *text)
 {
-    double end = ft_now() + 30;
+    double end = ft_now() + FT_TIMEOUT;
     char key[64], status[FT_STATUS];
     const char *line, *found;
 
@@ -294,6 +295,18 @@ static void ft_mark(const char *link)
 }
 
 static const char *ft_link;
+static uint64_t ft_puts_done;
+
+/* Until interfaces have acted on the last call, whose progress call is in a put that has
+ * begun after it: the second one to end from now on */
+static void ft_call_acted(void)
+{
+    uint64_t before = __atomic_load_n(&ft_puts_done, __ATOMIC_ACQUIRE);
+
+    do {
+        usleep(5000);
+    } while (__atomic_load_n(&ft_puts_done, __ATOMIC_ACQUIRE) < before + 2);
+}
 
 static void *ft_call_links(void *arg)
 {
@@ -302,7 +315,7 @@ static void *ft_call_links(void *arg)
     for (i = 0; i < FT_CALLS; ++i) {
         ft_expect(ft_api.link_set(ft_link, (i % 2) ? RC_VARUNA_LINK_UP :
                                   RC_VARUNA_LINK_DOWN), 0, "marking");
-        usleep(10000);
+        ft_call_acted();
     }
 
     __atomic_add_fetch((int*)arg, 1, __ATOMIC_RELEASE);
@@ -320,7 +333,7 @@ static void *ft_call_failover(void *arg)
         if (ft_api.status(status, sizeof(status)) == 0) {
             ft_die("there are no links");
         }
-        usleep(7000);
+        ft_call_acted();
     }
 
     ft_expect(ft_api.failover(RC_VARUNA_FAILOVER_REVOKE), 0, "revoking");
@@ -344,6 +357,7 @@ static void ft_threads(const char *link)
 
     while (__atomic_load_n(&ended, __ATOMIC_ACQUIRE) < 2) {
         ft_user_put(&user);
+        __atomic_add_fetch(&ft_puts_done, 1, __ATOMIC_RELEASE);
     }
 
     pthread_join(threads[0], NULL);
@@ -378,7 +392,7 @@ static void ft_invalidate(void)
 {
     uct_pending_req_t pending = {.func = ft_invalidated_pending};
     int purged                = 0;
-    double end                = ft_now() + 30;
+    double end                = ft_now() + FT_TIMEOUT;
     ft_user_t user;
 
     ft_user_open(&user);

@@ -7,7 +7,8 @@
  *
  *     ft_threads server             prints its address; two threads call progress until
  *                                   stdin ends. Then prints the number of messages
- *     ft_threads client SEC LINK    reads the address from stdin
+ *     ft_threads client SEC LINK    reads the address from stdin; runs for SEC seconds at
+ *                                   least, and until the end of its input
  */
 #include "ft_symbol.h"
 #include "ft_clock.h"
@@ -28,7 +29,7 @@
 #define FT_SLOTS    64      /* Of each thread */
 #define FT_AM_ID    7
 #define FT_LINE     8192
-#define FT_STUCK    60      /* Seconds for one operation */
+#define FT_STUCK    300     /* Seconds for one operation */
 #define FT_LEAST    4       /* Minimum operations of each thread, and marks */
 
 typedef struct {
@@ -55,7 +56,7 @@ static struct {
     ucp_mem_h     memh;
     ft_memory_t   *memory;      /* The server's */
     uint64_t      base;         /* Its address */
-    double        end;
+    int           is_over;      /* The time, and the input */
     int           stop;
     uint32_t      next[FT_THREADS];  /* Message expected of each */
     uint64_t      wrong;        /* Other messages */
@@ -304,7 +305,8 @@ static void *ft_user(void *arg)
     uint64_t last             = 0;
     uint64_t result;
 
-    while ((ft_now() < ft.end) || (thread->operations < FT_LEAST)) {
+    while (!__atomic_load_n(&ft.is_over, __ATOMIC_ACQUIRE) ||
+           (thread->operations < FT_LEAST)) {
         ft_put_and_get(thread, thread->operations + 1);
         result = ft_add(thread, 1);
         if ((thread->operations > 0) && (result <= last)) {
@@ -337,7 +339,8 @@ static void *ft_detect(void *link)
         ft_die("there is no rc_varuna_link_set");
     }
 
-    for (i = 0; (ft_now() < ft.end) || (i < FT_LEAST) || (i % 2); ++i) {
+    for (i = 0; !__atomic_load_n(&ft.is_over, __ATOMIC_ACQUIRE) || (i < FT_LEAST) ||
+                (i % 2); ++i) {
         if ((link_set(link, (i % 2) ? RC_VARUNA_LINK_UP :
                                       RC_VARUNA_LINK_DOWN) != 0) ||
             (status(text, sizeof(text)) == 0)) {
@@ -369,6 +372,7 @@ static void ft_client(double seconds, char *link)
     ft_thread_t threads[FT_THREADS] = {{0}};
     uint64_t operations             = 0, counter;
     pthread_t detector;
+    double end;
     unsigned i;
 
     if ((fgets(line, sizeof(line), stdin) == NULL) ||
@@ -379,7 +383,7 @@ static void ft_client(double seconds, char *link)
     ft_parse(text[0], address, sizeof(address));
     ft_parse(text[1], rkey, sizeof(rkey));
     ft_open();
-    ft.end = ft_now() + seconds;
+    end = ft_now() + seconds;
     for (i = 0; i < FT_THREADS; ++i) {
         threads[i].index = i;
         ft_connect(&threads[i], address, rkey);
@@ -392,6 +396,11 @@ static void ft_client(double seconds, char *link)
         ft_die("pthread_create");
     }
 
+    while ((ft_now() < end) || (fgets(line, sizeof(line), stdin) != NULL)) {
+        usleep(10000);
+    }
+
+    __atomic_store_n(&ft.is_over, 1, __ATOMIC_RELEASE);
     for (i = 0; i < FT_THREADS; ++i) {
         pthread_join(threads[i].id, NULL);
         operations += threads[i].operations;

@@ -93,7 +93,7 @@ with_fabric() {
 # info [VARIABLE=VALUE]...: runs ucx_info for rc_varuna on the fabric
 info() {
     # Newer series of UCX need the kernel's routes, which some kernels do not offer
-    env "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- \
+    env "$@" timeout 300 "$emu" exec -n "$fabric" 0 -- \
         "$run" ucx_info -d -t rc_varuna 2>&1 | grep -vE ' (netlink|sock)\.c:'
 }
 

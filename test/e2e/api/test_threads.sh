@@ -18,8 +18,8 @@
 #   - UCM's hooks are called at the end of a thread, after the sanitizer's own clean-up:
 #     UCX_MEM_EVENTS=n.
 #
-# RC_VARUNA_THREADS=SECONDS: duration (3). The script runs in idle time only, so it gives
-# up late.
+# RC_VARUNA_THREADS=SECONDS: duration (3), at least. The script runs in idle time only,
+# so it gives up late.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -27,6 +27,7 @@
 export UCX_MEM_EVENTS=n
 seconds=${RC_VARUNA_THREADS:-3}
 build=$RCV_BUILD/threads
+until=  # An event that the client must have seen
 flap=   # A link that flaps: arguments of "mlx5emu link"
 
 # built: builds plugin and programs with the thread sanitizer, once for all tests
@@ -46,7 +47,7 @@ built() {
 }
 
 # client SERVER ARGS...: runs "SERVER" on host 0, and a client with the sanitizer on
-# host 1
+# host 1. Its input ends when $until is in its output
 client() {
     local server ended=0 server_ended=0 program=$build/test/e2e/$1
     # shellcheck disable=SC2206 # words
@@ -65,10 +66,12 @@ client() {
     server=$!
     exec 9>stdin
     await 300 server.log '^ft: address'
-    sed -n 's/^ft: address *//p' server.log |
+    : >out # It must exist before it is read
+    { sed -n 's/^ft: address *//p' server.log
+      [ -z "$until" ] || await 300 out "$until"; } |
         "$emu" exec -n "$fabric" 1 -- timeout 900 "$run" \
             -l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0" \
-            "$program" "$@" >out 2>&1 || ended=$?
+            "$program" "$@" >>out 2>&1 || ended=$?
     exec 9>&-
     wait $server || server_ended=$?
     fabric_down
@@ -82,7 +85,7 @@ client() {
 
 # No operation is lost or executed twice, and none hangs
 test_threads_share_a_worker() {
-    local operations counter
+    local operations counter until='rc_varuna: switched'
     export UCX_TLS=rc_varuna
     flap="1:1 flap 600ms,0.8"
     plugin=(-l "$build/src/uct/ib/varuna/.libs/libuct_varuna.so.0")
