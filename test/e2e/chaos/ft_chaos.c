@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define FT_MAX_JOBS    (FT_CHAOS_SERVERS + FT_CHAOS_CLIENTS)
-#define FT_MAX_TRIES   3     /* Of a seed whose faults do not fire */
+#define FT_MAX_TRIES   5     /* Of a seed whose faults do not fire, each twice as long */
 #define FT_MAX_WRITES  (1u << 20)
 #define FT_ANSWER_TIME 120   /* Seconds; jobs limit their runs themselves */
 

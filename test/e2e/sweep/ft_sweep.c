@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define FT_MAX_EVENTS  2000  /* A plan with more events has a wrong rule */
-#define FT_ANSWER_TIME 60    /* Seconds; jobs limit their runs themselves */
+#define FT_ANSWER_TIME 120   /* Seconds; jobs limit their runs themselves */
 #define FT_STEP_TRIES  6     /* If another link than expected took over */
 
 
@@ -163,8 +163,9 @@ static void ft_usage(void)
            "  -m N[-M]     only at these events of the recovery\n"
            "  -S STEP,...  only at these steps, each once (\"all\": of the recovery,\n"
            "               \"return\": of a planned return to the first link)\n"
-           "  -w SECONDS   limit of a run (20)\n"
-           "  -z SECONDS   the server sleeps; runs must end before it wakes\n"
+           "  -w SECONDS   limit of a run (60)\n"
+           "  -z SECONDS   the server sleeps; runs must end before it wakes, or before it\n"
+           "               wakes from a longer sleep (of a minute at most)\n"
            "  -L LINKS     number of links (2)\n"
            "  -q           no stacks if a run does not end\n"
            "plans:");
@@ -218,7 +219,7 @@ int main(int argc, char **argv)
         .second_first = 1,
         .second_last  = FT_MAX_EVENTS,
         .links        = 2,
-        .run_time     = 20,
+        .run_time     = 60,
         .driver       = {.name = "sweep", .log_name = "ft_sweep.log",
                          .answer_time = FT_ANSWER_TIME}
     };

@@ -15,10 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FT_WARM_TRIES  400
+#define FT_WARM_TIME   60    /* Seconds; ends only a hang */
 #define FT_HEAL_TIME   0.4   /* If no link is left, links return after this */
 #define FT_LATE_TIME   0.05
 #define FT_STEP_RUNS   40    /* Maximum runs until a step of the recovery */
+/* Seconds between them: RC is connected in the background, which needs a CPU meanwhile */
+#define FT_STEP_IDLE      0.01
+#define FT_STEP_IDLE_SLOW 0.3
+#define FT_SLEEP_MAX   64    /* Seconds; no right run takes as long as that */
 #define FT_CLIENT      1     /* Host */
 #define FT_SERVER      0
 #define FT_ANY_LINK    UINT_MAX
@@ -161,9 +165,9 @@ static int ft_sweep_warm_once(ft_sweep_t *sweep, ft_verdict_t *verdict)
 static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
                          ft_verdict_t *verdict)
 {
-    unsigned i;
+    double end = ft_now() + FT_WARM_TIME;
 
-    for (i = 0; i < FT_WARM_TRIES; ++i) {
+    do {
         if (phase == FT_PHASE_DC) {
             ft_driver_ask(&sweep->driver, &sweep->client, "open");
         }
@@ -178,7 +182,7 @@ static int ft_sweep_warm(ft_sweep_t *sweep, unsigned phase, unsigned link,
         }
 
         ft_driver_ask(&sweep->driver, &sweep->client, "idle 0.005");
-    }
+    } while (ft_now() < end);
 
     return 0;
 }
@@ -407,12 +411,12 @@ static int ft_sweep_has_fired(const ft_sweep_t *sweep, const ft_point_t *point)
     return 1;
 }
 
-/* Run the plan again */
+/* Run the plan again, after this time */
 static void ft_sweep_again(ft_sweep_t *sweep, const char *plan,
-                           const ft_point_t *point)
+                           const ft_point_t *point, double idle)
 {
     ++sweep->run;
-    ft_driver_ask(&sweep->driver, &sweep->client, "idle 0.01");
+    ft_driver_ask(&sweep->driver, &sweep->client, "idle %g", idle);
     ft_child_send(&sweep->client, "run %u %s 0", sweep->run, plan);
     ft_sweep_await(sweep, plan, point);
 }
@@ -437,7 +441,7 @@ static void ft_sweep_begin_return(ft_sweep_t *sweep, const char *plan,
 
     ft_sweep_arm(sweep, point, lane, 1);
     ft_sweep_links_up(sweep);
-    ft_sweep_again(sweep, plan, point);
+    ft_sweep_again(sweep, plan, point, FT_STEP_IDLE);
 }
 
 /* A step may come after the run, because RC is connected in the background. Repeat the
@@ -461,16 +465,32 @@ static int ft_sweep_until_step(ft_sweep_t *sweep, const char *plan,
 
         ft_sweep_judge(sweep, plan, point, &verdict);
         ft_sweep_reset_counts(sweep);
-        ft_sweep_again(sweep, plan, point);
+        ft_sweep_again(sweep, plan, point, (i < FT_STEP_RUNS / 2) ? FT_STEP_IDLE :
+                       FT_STEP_IDLE_SLOW);
     }
 
     if (!sweep->stuck) {
         ft_sweep_judge(sweep, plan, point, &verdict);
         ft_sweep_reset_counts(sweep);
-        ft_sweep_again(sweep, plan, point);
+        ft_sweep_again(sweep, plan, point, FT_STEP_IDLE);
     }
 
     return 1;
+}
+
+/* Whether a run that began then has waited for the sleeping server. It cannot be told from
+ * one that had no CPU for so long, so the server sleeps longer, and the run is repeated:
+ * one that waits for the server takes longer, too. @return 1: yes, -1: repeat it. */
+static int ft_sweep_has_waited(ft_sweep_t *sweep, double begin)
+{
+    if ((sweep->sleep == 0) || (ft_now() - begin <= sweep->sleep * 0.9)) {
+        return 0;
+    } else if (sweep->sleep >= FT_SLEEP_MAX) {
+        return 1;
+    }
+
+    sweep->sleep = (sweep->sleep * 4 < FT_SLEEP_MAX) ? sweep->sleep * 4 : FT_SLEEP_MAX;
+    return -1;
 }
 
 /* One run. @return Whether the (second) fault fired; -1: repeat the run, because it
@@ -480,7 +500,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
     uint64_t fired[2] = {0, 0};
     ft_verdict_t lane, verdict;
     double begin;
-    int hit, came;
+    int hit, came, waited;
 
     ft_sweep_heal(sweep);
     if (!ft_sweep_warm(sweep, point->phase,
@@ -505,7 +525,8 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
                   ((point->phase == FT_PHASE_DC) ? 1 : 0) |
                   ((point->n % 2) ? 0 : 2));
     ft_sweep_await(sweep, plan, point);
-    if ((sweep->sleep > 0) && (ft_now() - begin > sweep->sleep * 0.9)) {
+    waited = ft_sweep_has_waited(sweep, begin);
+    if (waited > 0) {
         ft_sweep_report(sweep, plan, point, "the run waited for the server");
     }
 
@@ -542,7 +563,7 @@ int ft_sweep_run(ft_sweep_t *sweep, const char *plan, const ft_point_t *point)
         ft_sweep_report(sweep, plan, point, "the first fault did not fire");
     }
 
-    if (!came) {
+    if (!came || (waited < 0)) {
         return -1;
     }
 
