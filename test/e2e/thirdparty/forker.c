@@ -15,6 +15,7 @@
 
 
 #define FORKER_MEMORY (1 << 20)
+#define FORKER_LEAST  3
 
 
 static pthread_t forker_thread;
@@ -45,7 +46,8 @@ static void *forker_run(void *arg)
     int status;
     pid_t pid;
 
-    while (!forker_stop) {
+    /* A short test on a busy machine may end before the first child */
+    while (!forker_stop || (forker_children < FORKER_LEAST)) {
         pid = fork();
         if (pid == 0) {
             forker_child(forker_children);

@@ -33,6 +33,6 @@ launch() {
         args+=(-np "$ranks" -x SHMEM_SYMMETRIC_SIZE=8M
                "$emu" exec -n "$fabric" $host -- "$run" "${mpi_wrapper[@]}" "$@")
     done
-    timeout "${mpi_timeout:-120}" "$mpirun" "${mpi[@]}" "${args[@]}" \
+    timeout "${mpi_timeout:-600}" "$mpirun" "${mpi[@]}" "${args[@]}" \
         >job.log 2>&1 </dev/null
 }

@@ -16,7 +16,7 @@ inputs=/usr/share/scalapack
 
 # Traffic stays on its link until that link is cut
 export UCX_RC_VARUNA_RETURN_DELAY=inf
-mpi_timeout=300
+mpi_timeout=900
 cuts=0
 switches=0
 
@@ -26,15 +26,18 @@ needs() {
 
 # fired ID: waits until this rule has fired; fails if the fabric is removed
 fired() {
-    local rules
-    while rules=$("$emu" fault list -n "$fabric"); do
-        if awk -v id="$1" '$1 == id && $3 > 0 { found = 1 }
-                           END { exit !found }' <<<"$rules"; then
+    while "$emu" fault list -n "$fabric" >rules; do
+        ! awk -v id="$1" '$1 == id && $3 > 0 { found = 1 } END { exit !found }' rules ||
             return 0
-        fi
         sleep 0.02
     done
     return 1
+}
+
+# has_fired ID: whether this rule has fired
+has_fired() {
+    "$emu" fault list -n "$fabric" |
+        awk -v id="$1" '$1 == id && $3 > 0 { found = 1 } END { exit !found }'
 }
 
 # first_half HOST LINK HOW: adds the rule by which a link fails
@@ -76,6 +79,8 @@ cut_under() {
     cut_links "$1" >>cutter.log 2>&1 &
     cutter=$!
     launch "$@" || status=$?
+    # The cutter, which may have got no CPU since, notes it
+    ! has_fired 1 || await 60 cuts.log .
     kill $cutter 2>/dev/null || true
     wait $cutter 2>/dev/null || true
     made=$(wc -l <cuts.log)

@@ -26,14 +26,18 @@ the_job() {
     echo "# $(grep -oE '[0-9]+ (ranks|PEs), [0-9]+ rounds, 0 errors' job.log)"
 }
 
+# cuts_suffice HOSTS: whether each host's first link was cut in one way or the other, packets
+# were lost, and an endpoint has switched
+cuts_suffice() {
+    [ "$(wc -l <cuts.log)" -ge "$1" ] && [ "$(packets_lost)" -gt 0 ] &&
+        grep -q 'rc_varuna: switched' job.log
+}
+
 # cut_links HOSTS: while the job runs, one link after the other fails and returns,
-# alternately with an event and silently
+# alternately with an event and silently. The job goes on until that has had an effect
 cut_links() {
     local hosts=$1 i how link
-    for ((i = 0; i < 600; ++i)); do
-        ! grep -q '_check: started' job.log 2>/dev/null || break
-        sleep 0.1
-    done
+    await 300 job.log '_check: started'
     for ((i = 0; ; ++i)); do
         how=down
         ((i % 2)) || how=silent
@@ -42,6 +46,7 @@ cut_links() {
         sleep 0.4
         "$emu" link -n "$fabric" $link up || return 0
         echo "$link $how" >>cuts.log
+        ! cuts_suffice "$hosts" || touch enough
         sleep 0.6
     done
 }
@@ -61,9 +66,10 @@ left_alone() {
 links_fail() {
     local cutter lost
     fabric_up --hosts "$2"
-    cut_links "$2" 2>/dev/null &
+    rm -f enough cuts.log job.log
+    cut_links "$2" >/dev/null 2>&1 &
     cutter=$!
-    the_job "$@"
+    CHECK_UNTIL=$PWD/enough the_job "$@"
     kill $cutter 2>/dev/null || true
     wait $cutter 2>/dev/null || true
     [ -s cuts.log ] || fail "no link was cut"

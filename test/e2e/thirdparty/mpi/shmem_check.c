@@ -8,6 +8,8 @@
  *
  * usage: shmem_check SECONDS [rma|amo|cpu|wait|lock|coll|all]
  *
+ * It runs for SECONDS at least, and until the file $CHECK_UNTIL exists if that is set.
+ *
  * Exits with status 0 only if all processing elements found all results correct.
  */
 #include <shmem.h>
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 
 #define CHECK_BYTES 65536
@@ -253,6 +256,14 @@ static int check_wants(const char *what, const char *name)
     return !strcmp(what, "all") || !strcmp(what, name);
 }
 
+/* Whether the script still waits for an event: it makes this file then */
+static int check_is_awaited(void)
+{
+    const char *path = getenv("CHECK_UNTIL");
+
+    return (path != NULL) && (access(path, F_OK) != 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = (argc > 2) ? argv[2] : "all";
@@ -302,7 +313,8 @@ int main(int argc, char **argv)
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (check_me == 0) {
             check_go = (now.tv_sec - start.tv_sec) +
-                       ((now.tv_nsec - start.tv_nsec) * 1e-9) < seconds;
+                       ((now.tv_nsec - start.tv_nsec) * 1e-9) < seconds ||
+                       check_is_awaited();
             for (i = 1; i < check_num; ++i) {
                 shmem_int_p(&check_go, check_go, i);
             }
