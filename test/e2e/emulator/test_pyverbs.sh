@@ -40,7 +40,7 @@ END
 # pyverbs ARGUMENT...: runs their own runner, with a seed for their random choices. The
 # module is built for Debian's Python
 pyverbs() {
-    timeout 120 "$emu" exec -n "$fabric" 0 -- \
+    timeout 600 "$emu" exec -n "$fabric" 0 -- \
         /usr/bin/python3 run.py "$seed" --dev mlx5_0 "$@"
 }
 

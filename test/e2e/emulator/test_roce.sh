@@ -20,17 +20,17 @@ fabric_down_checked() {
 run_perftest() {
     local port server status=0 client_env=$1 server_env=$2
     local settings="UCX_LOG_LEVEL=debug UCX_RC_TIMEOUT=20ms UCX_RC_RETRY_COUNT=3"
-    settings+=" UCX_UD_TIMEOUT=2s"
+    settings+=" UCX_UD_TIMEOUT=${ud_timeout:-100s}"
     shift 2
     next_port
 
     # shellcheck disable=SC2086 # words without spaces
-    timeout 60 "$emu" exec -n "$fabric" 1 -- env $settings $server_env \
+    timeout 300 "$emu" exec -n "$fabric" 1 -- env $settings $server_env \
         ucx_perftest -p $port "$@" -n 100 >server.log 2>&1 &
     server=$!
     await_listener $port $server
     # shellcheck disable=SC2086
-    timeout 60 "$emu" exec -n "$fabric" 0 -- env $settings $client_env \
+    timeout 300 "$emu" exec -n "$fabric" 0 -- env $settings $client_env \
         ucx_perftest -p $port "$@" -n 100 localhost >client.log 2>&1 || status=$?
     [ $status -eq 0 ] || kill $server 2>/dev/null || true
     wait $server || status=$?
@@ -54,7 +54,7 @@ perftest_over() {
 
 # fails_over DEVICE0 DEVICE1 PATTERN: the same must fail, and UCX's log match PATTERN
 fails_over() {
-    if perftest_over "$1" "$2"; then
+    if ud_timeout=2s perftest_over "$1" "$2"; then
         fail "a packet crossed from one plane to another"
     fi
     grep -qE "$3" client.log server.log ||

@@ -13,7 +13,7 @@ agent=$RCV_BUILD/test/gtest/scale_agent
 on() {
     local host=$1
     shift
-    timeout 100 "$emu" exec -n "$fabric" "$host" -- "$agent" "$@"
+    timeout 300 "$emu" exec -n "$fabric" "$host" -- "$agent" "$@"
 }
 
 test_64_processes() {

@@ -24,12 +24,12 @@ needs() {
 pair() {
     local server status=0 tries
     needs "$1"
-    timeout 60 "$emu" exec -n "$fabric" 0 -- "$@" >server.log 2>&1 &
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$@" >server.log 2>&1 &
     server=$!
     # They do not report when they listen on TCP, so try until one answers
-    for tries in {1..100}; do
+    for tries in {1..600}; do
         status=0
-        timeout 60 "$emu" exec -n "$fabric" 1 -- "$@" localhost \
+        timeout 300 "$emu" exec -n "$fabric" 1 -- "$@" localhost \
             >client.log 2>&1 || status=$?
         grep -qiE "couldn't connect|unable to connect" \
             client.log || break

@@ -254,7 +254,7 @@ await_executed() {
 test_cpu_sleeps() {
     local pid pids ping before=()
     slow_up 500us
-    pair pingpong 0 $((port + 1)) ibv_rc_pingpong -e -s 64 -n 300 >/dev/null &
+    pair pingpong 0 $((port + 1)) ibv_rc_pingpong -e -s 64 -n 300 >/dev/null 2>&1 &
     ping=$!
     await_executed 1
     pids="$(keeper) $(program_of $ping)"

@@ -22,9 +22,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FT_TIMEOUT       30.0
+#define FT_TIMEOUT       60.0
 #define FT_LINGER        0.3      /* Final phase with answers only */
-#define FT_LINGER_MAX    10.0     /* Maximum, until there were enough */
+#define FT_LINGER_MAX    60.0     /* Maximum, until there were enough */
 #define FT_STEPS_PER_ASK 20
 #define FT_FIRST_VQP     100
 #define FT_ANSWER_STEPS  (1ul << 40) /* Other random numbers than steps */

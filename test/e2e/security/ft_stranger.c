@@ -30,6 +30,7 @@
 static struct {
     unsigned rejects, opened, connects, pongs, others, newer;
     uint32_t wanted;             /* The vQP of the request */
+    int      is_opening;         /* ... which may be refused */
     int      status;             /* Of the last CONNECT_REP */
     size_t   length;             /* Of the last OPEN_REQ or OPEN_REP */
     uint8_t  data[FT_CTL_MAX_MSG];
@@ -42,7 +43,9 @@ static void ft_received(void *arg, unsigned link, unsigned am_id, const void *da
     const uct_varuna_ctl_connect_t *con = (const void*)(hdr + 1);
 
     if (((hdr->type == UCT_VARUNA_CTL_OPEN_REP) ||
-         (hdr->type == UCT_VARUNA_CTL_CONNECT_REP)) && (hdr->vqp != ft_got.wanted)) {
+         (hdr->type == UCT_VARUNA_CTL_CONNECT_REP) ||
+         ((hdr->type == UCT_VARUNA_CTL_REJECT) && ft_got.is_opening)) &&
+        (hdr->vqp != ft_got.wanted)) {
         return; /* A repeated request gets another answer */
     }
 
@@ -281,26 +284,33 @@ static void ft_guests(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned count,
                       int is_one)
 {
     ft_ctl_vqp_t vqp = {.id = 0, .instance = 1};
-    unsigned answers = 0;
+    unsigned opened  = 0;
+    unsigned refused = 0;
     double again     = 0;
     ft_ctl_msg_t msg;
     unsigned i;
 
+    ft_got.is_opening = 1;
     for (i = 0; i < count; ++i) {
         ctl->uuid    += !is_one;
         ctl->secret  += !is_one;
-        ft_got.wanted = ++vqp.id;
+        ft_got.wanted  = ++vqp.id;
         ft_ctl_open_req(ctl, peer, 0, &vqp, &msg);
-        for (again = 0; answers == ft_got.opened + ft_got.rejects; ) {
+        ft_got.opened  = 0;
+        ft_got.rejects = 0;
+        for (again = 0; (ft_got.opened + ft_got.rejects) == 0; ) {
             if (ft_now() > again) {
                 ft_send(ctl, peer, 0, &msg);
                 again = ft_now() + 0.5;
             }
             ft_ctl_progress(ctl);
         }
-        answers = ft_got.opened + ft_got.rejects;
+        /* A repeated request has several answers */
+        opened  += (ft_got.opened > 0);
+        refused += (ft_got.rejects > 0);
     }
-    printf("ft: opened %u refused %u\n", ft_got.opened, ft_got.rejects);
+    ft_got.is_opening = 0;
+    printf("ft: opened %u refused %u\n", opened, refused);
 }
 
 /* Send messages from the second one on; the first one is missing */
@@ -341,7 +351,7 @@ static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
     static ft_ctl_peer_t data;
     ft_ctl_vqp_t vqps[8] = {{.id = 0}};
     uint64_t uuid        = ctl->uuid;
-    double end           = ft_now() + 60;
+    double end;
     ft_ctl_msg_t msg;
     const void *addr;
     size_t length;
@@ -361,6 +371,7 @@ static void ft_hold(ft_ctl_t *ctl, ft_ctl_peer_t *peer, unsigned names,
         ft_hold_send(ctl, &data, &vqps[i], count);
     }
 
+    end = ft_now() + 60;
     while ((ft_got.rejects == 0) && (ft_now() < end)) {
         ft_ctl_progress(ctl);
     }

@@ -40,7 +40,7 @@ tell() {
 declare -A lines_read
 answer() {
     local i line='' lives=yes
-    for ((i = 0; i < 2400 ; ++i)); do
+    for ((i = 0; i < 6000; ++i)); do
         kill -0 "${pids[$1]}" 2>/dev/null || lives=no
         line=$(tail -n +$((${lines_read[$1]:-0} + 1)) "$1.log" |
                grep -n -m 1 -E "^ft: $2") && break
@@ -67,7 +67,7 @@ hostile_start() {
     local name=$1 host=$2
     shift 2
     mkfifo "$name.in"
-    timeout 500 "$emu" exec -n "$fabric" "$host" -- "$@" <>"$name.in" >"$name.log" 2>&1 &
+    timeout 900 "$emu" exec -n "$fabric" "$host" -- "$@" <>"$name.in" >"$name.log" 2>&1 &
     pids[$name]=$!
 }
 
@@ -162,7 +162,7 @@ test_fuzz() {
 hold() {
     tell victim baseline
     answer victim baseline
-    echo "$victim_hostile" | timeout 200 "$emu" exec -n "$fabric" 2 -- \
+    echo "$victim_hostile" | timeout 600 "$emu" exec -n "$fabric" 2 -- \
         "$apps/ft_stranger" hold "$1" "$2" >stranger.log 2>&1 ||
         hostile_fail "the stranger: $(grep -v "^ *[0-9]" stranger.log | head -n 6)"
     grep -q "^ft: held under $1 names, refused" stranger.log ||
@@ -190,7 +190,7 @@ test_held_messages_are_bounded() {
     # Nothing fails here, so NICs must not take a slow process for a dead one
     unset UCX_RC_MLX5_TIMEOUT UCX_RC_MLX5_RETRY_COUNT
     unset UCX_DC_MLX5_TIMEOUT UCX_DC_MLX5_RETRY_COUNT
-    export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_PACKET_LIFETIME=100s
+    export UCX_RC_VARUNA_HEARTBEAT_MISSES=100 UCX_RC_VARUNA_PACKET_LIFETIME=600s
     export UCX_RC_VARUNA_ORPHAN_TIMEOUT=2s UCX_LOG_LEVEL=error
     hostile_start victim 0 "$run" "$apps/ft_victim"
     hostile_start friend 1 "$run" "$apps/ft_victim"

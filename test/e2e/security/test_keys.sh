@@ -14,13 +14,13 @@ access() {
     fabric_up --links 1
     mkfifo stdin
     : >address
-    UCX_LOG_FILE=stderr timeout 100 "$emu" exec -n "$fabric" 0 -- "$run" \
+    UCX_LOG_FILE=stderr timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" \
         "$apps/ft_keys" server <stdin >address 2>server.log &
     exec 9>stdin
     await 60 address '^ft: address'
     address=$(sed -n 's/^ft: address//p' address)
     keys=$(sed -n 's/^ft: secret//p' address)
-    UCX_LOG_FILE=stderr timeout 90 "$emu" exec -n "$fabric" 1 -- "$run" \
+    UCX_LOG_FILE=stderr timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" \
         "$apps/ft_keys" client "$address" "$keys" "$1" >out 2>client.log ||
         fail "the client: $(tail -n 3 out client.log)"
     exec 9>&-

@@ -90,13 +90,13 @@ test_forged_answers_do_nothing() {
     fabric_up
     rm -f stdin
     mkfifo stdin
-    timeout 100 "$emu" exec -n "$fabric" 0 -- "$apps/ft_stranger" host <stdin \
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$apps/ft_stranger" host <stdin \
         >host.log 2>&1 &
     host=$!
     exec 9>stdin
     await 60 host.log '^ft: address'
     sed -n 's/^ft: address *//p' host.log |
-        UCX_LOG_LEVEL=debug timeout 100 "$emu" exec -n "$fabric" 1 -- "$run" \
+        UCX_LOG_LEVEL=debug timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" \
             "$apps/ft_load" steps >steps.log 2>&1 || :
     exec 9>&-
     wait $host || fail "the host ended with $?: $(tail -n 5 host.log)"

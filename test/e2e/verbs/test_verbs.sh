@@ -147,7 +147,7 @@ test_one_round_trip() {
     second='packet host=0 type=ud op=send size=500- count=all drop'
     : >server.log
     (
-        await $((limit / 2)) server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
+        await "$limit" server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
         await_faults
         check "$emu" fault clear -n "$fabric"
     ) &
@@ -163,18 +163,18 @@ test_standby() {
     export UCX_RC_VARUNA_STANDBY=y UCX_LOG_LEVEL=debug
     fabric_up
     fault "$connect count"
-    timeout "$limit" "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
-        -p 0 -P "$PWD/port" -g 30 >server.log 2>&1 &
+    timeout $((limit * 10)) "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
+        -p 0 -P "$PWD/port" -g 60 >server.log 2>&1 &
     server=$!
-    await 20 port .
-    timeout "$limit" "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" "$program" client \
-        127.0.0.1 -p "$(cat port)" -w 1 -g 30 -t 100 -r 500 >client.log 2>&1 &
+    await 60 port .
+    timeout $((limit * 10)) "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" "$program" client \
+        127.0.0.1 -p "$(cat port)" -w 1 -g 60 -t 500 -r 500 >client.log 2>&1 &
     client=$!
-    await 40 server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
+    await 60 server.log 'connected epoch=[2-9][0-9]* on verbs_1:1'
     faults_fired
     fault "$connect drop"
     link 1:0 silent
-    await 40 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
+    await 60 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
     check "$emu" fault clear -n "$fabric"
     kill -INT "$(program_of $client)"
     wait $client || fail "client: $(tail -n 3 client.log)"
@@ -204,19 +204,19 @@ test_no_route_for_the_bus() {
     local server client
     export RC_VARUNA_QUIRK=no-mlx5dv,no-route
     fabric_up
-    timeout "$limit" "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
-        -p 0 -P "$PWD/port" -g 30 >server.log 2>&1 &
+    timeout $((limit * 10)) "$emu" exec -n "$fabric" 0 -- stdbuf -oL "$run" "$program" server \
+        -p 0 -P "$PWD/port" -g 60 >server.log 2>&1 &
     server=$!
-    await 20 port .
-    UCX_LOG_LEVEL=debug timeout "$limit" "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" \
-        "$program" client 127.0.0.1 -p "$(cat port)" -w 1 -g 30 -t 100 -r 500 >client.log 2>&1 &
+    await 60 port .
+    UCX_LOG_LEVEL=debug timeout $((limit * 10)) "$emu" exec -n "$fabric" 1 -- stdbuf -oL "$run" \
+        "$program" client 127.0.0.1 -p "$(cat port)" -w 1 -g 60 -t 500 -r 500 >client.log 2>&1 &
     client=$!
-    await 20 client.log 'puts +[1-9]'
+    await 60 client.log 'puts +[1-9]'
     link 1:0 down
-    await 20 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
-    await 20 client.log 'a control message was not sent: local QP operation error'
+    await 60 client.log 'switched .*from=verbs_0:1 .*to=verbs_1:1'
+    await 60 client.log 'a control message was not sent: local QP operation error'
     link 1:0 up
-    await 20 client.log 'planned swap from .* to rc on verbs_0:1'
+    await 60 client.log 'planned swap from .* to rc on verbs_0:1'
     check grep -q 'of a control interface was started again' client.log
     kill -INT "$(program_of $client)"
     wait $client || fail "client: $(tail -n 3 client.log)"
