@@ -14,7 +14,7 @@ export RC_VARUNA_VM_DIR
 
 # await_state HOST DEVICE STATE: waits until the kernel reports this of a device
 await_state() {
-    check timeout 30 "$vm" exec "$1" bash -c \
+    check timeout 300 "$vm" exec "$1" bash -c \
         "until rdma link show $2/1 | grep -q 'state $3 '; do sleep 0.1; done"
 }
 
@@ -22,9 +22,9 @@ await_state() {
 server() {
     local host=$1 hex
     hex=$(printf ':%04X [0-9A-F:]* 0A ' "$2")
-    timeout 100 "$vm" exec "${settings[@]}" "$host" timeout 90 "${@:3}" >server.log 2>&1 &
+    timeout 620 "$vm" exec "${settings[@]}" "$host" timeout 600 "${@:3}" >server.log 2>&1 &
     server=$!
-    check timeout 30 "$vm" exec "$host" bash -c \
+    check timeout 300 "$vm" exec "$host" bash -c \
         "until grep -q '$hex' /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done"
 }
 
@@ -45,7 +45,7 @@ test_ucx_loses_packets() {
         settings=(--env UCX_TLS=$transport --env UCX_NET_DEVICES=rxe0:1
                   --env UCX_IB_GID_INDEX=0)
         server h0 13337 ucx_perftest
-        check timeout 60 "$vm" exec "${settings[@]}" h1 timeout 50 ucx_perftest \
+        check timeout 620 "$vm" exec "${settings[@]}" h1 timeout 600 ucx_perftest \
             10.76.0.1 -t $operation -n 50 -w 0 >client.log
         check wait $server
         grep -q '^Final: *50 ' client.log || fail "$operation: $(cat client.log)"
@@ -67,7 +67,7 @@ test_self_check() {
     settings=()
     server h0 18520 "$program" --quick -d $links server
 
-    timeout 80 "$vm" exec h1 timeout 70 "$program" --quick -d $links \
+    timeout 620 "$vm" exec h1 timeout 600 "$program" --quick -d $links \
         --cut "touch $dir/out; while [ -e $dir/out ]; do sleep 0.1; done" \
         --restore "touch $dir/in; while [ -e $dir/in ]; do sleep 0.1; done" \
         10.76.0.1 >out 2>err &
