@@ -75,14 +75,14 @@ faults_fired() {
         fail "a fault did not fire: $(cat faults.log)"
 }
 
+# have_faults_fired: whether all faults have fired
+have_faults_fired() {
+    "$emu" fault list -n "$fabric" --check >faults.log 2>&1
+}
+
 # await_faults: waits until all faults have fired
 await_faults() {
-    local i
-    for ((i = 0; i < 600; ++i)); do
-        ! "$emu" fault list -n "$fabric" --check >faults.log 2>&1 || return 0
-        sleep 0.1
-    done
-    fail "a fault did not fire: $(cat faults.log)"
+    comes have_faults_fired || fail "a fault did not fire: $(cat faults.log)"
 }
 
 # fabric_sum COUNTER: the sum of all its values in "mlx5emu status --json"
@@ -91,15 +91,24 @@ fabric_sum() {
         awk -v name="\"$1\":" '$1 == name { sum += $2 } END { print sum + 0 }'
 }
 
-# await SECONDS FILE PATTERN [COUNT]: waits until COUNT lines (1) of the file match
+# has_rnr_waits: a process has waited for a peer's receive buffers
+has_rnr_waits() {
+    [ "$(fabric_sum rnr_waits)" -gt 0 ]
+}
+
+# has_lines FILE PATTERN [COUNT]: COUNT lines (1) of the file match
+has_lines() {
+    local count
+    count=$(grep -acE -e "$2" "$1" 2>/dev/null) || true
+    [ "${count:-0}" -ge "${3:-1}" ]
+}
+
+# await SECONDS FILE PATTERN [COUNT]: waits until COUNT lines (1) of the file match. The
+# seconds, or $safety if that is more, only end a hang
 await() {
-    local i count
-    for ((i = 0; i < $1 * 20; ++i)); do
-        count=$(grep -acE -e "$3" "$2" 2>/dev/null) || true
-        [ "${count:-0}" -lt "${4:-1}" ] || return 0
-        sleep 0.05
-    done
-    fail "\"$3\" is not in $2 after $1 s: $(grep -av DEBUG "$2" | tail -n 5)"
+    local safety=$(($1 > safety ? $1 : safety))
+    comes has_lines "${@:2}" ||
+        fail "\"$3\" is not in $2 after $safety s: $(grep -av DEBUG "$2" | tail -n 5)"
 }
 
 # program_of PID: the program under timeout, mlx5emu exec and the launcher

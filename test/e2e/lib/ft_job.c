@@ -7,6 +7,7 @@
  *     ft_job server|client FILE     FILE: the server's memory, made by the caller
  *
  *   server   sleep SECONDS          without progress
+ *            compute                no progress until the next line is read
  *            doze                   from now on, wait for events of the interface
  *   client   connect ADDRESS        as the server printed it
  *            open                   a new endpoint
@@ -118,12 +119,16 @@ static void ft_server_doze(ft_uct_t *uct)
     }
 }
 
-static void ft_server_command(const char *line, int *dozes_p)
+static void ft_server_command(ft_line_t *input, const char *line, int *dozes_p)
 {
     double seconds;
 
     if (!strcmp(line, "doze")) {
         *dozes_p = 1;
+        printf("ft: ok\n");
+    } else if (!strcmp(line, "compute")) {
+        printf("ft: ok\n");
+        (void)ft_line_read(input, -1);
         printf("ft: ok\n");
     } else if (sscanf(line, "sleep %lf", &seconds) == 1) {
         printf("ft: ok\n");
@@ -163,7 +168,7 @@ static int ft_server(ft_shared_t *shared)
         }
 
         if (((idle % 8) == 0) && ((line = ft_line_read(&input, 0)) != NULL)) {
-            ft_server_command(line, &dozes);
+            ft_server_command(&input, line, &dozes);
         }
     }
 
@@ -263,6 +268,7 @@ static int ft_client(ft_shared_t *shared)
 
     ft_uct_open(&client.uct, FT_TL_NAME);
     ft_client_init(&client, shared);
+    client.input = &input;
     printf("ft: ready\n");
     while (!input.eof) {
         ft_client_progress(&client);

@@ -7,7 +7,7 @@
 
 job=ft_job # Or ft_atom_job
 launcher=$run # Or mutant.sh's
-jobs_timeout=100 # Seconds
+jobs_timeout=600 # Seconds, which only end a hang
 
 # job_start ROLE HOST [ENV...]: its input is ROLE.in
 job_start() {
@@ -27,18 +27,16 @@ answers() {
     grep -cE '^ft: (ok|fail|address|ready)' "$1.out" || true
 }
 
-# await_answer ROLE NUMBER [SECONDS]: waits for this answer, and stores it in $answer
+# has_answered ROLE NUMBER
+has_answered() {
+    [ "$(answers "$1")" -ge "$2" ]
+}
+
+# await_answer ROLE NUMBER: waits for this answer, and stores it in $answer
 await_answer() {
-    local i
-    for ((i = 0; i < ${3:-30} * 50; ++i)); do
-        if [ "$(answers "$1")" -ge "$2" ]; then
-            answer=$(grep -E '^ft: (ok|fail|address|ready)' "$1.out" |
-                     sed -n "$2p")
-            return
-        fi
-        sleep 0.02
-    done
-    fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
+    comes has_answered "$1" "$2" ||
+        fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
+    answer=$(grep -E '^ft: (ok|fail|address|ready)' "$1.out" | sed -n "$2p")
 }
 
 # tell ROLE COMMAND: sends it, and does not wait for the answer
@@ -65,7 +63,7 @@ jobs_start() {
     exec 9>client.in
     await_answer client 1
     ask client "connect$server_address"
-    [ $job != ft_job ] || ask client "timeout ${run_time:-30}"
+    [ $job != ft_job ] || ask client "timeout $((safety - 20))"
     ask client open
 }
 
@@ -94,13 +92,14 @@ jobs_stop() {
     wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
 }
 
+# is_on_rc: one put, or addition; whether the client's endpoint is on RC
+warm_ups=0
+is_on_rc() {
+    ask client "warm$([ $job != ft_job ] || echo " $((++warm_ups))")"
+    grep -q 'planned swap from dc .* to rc' client.log || { ask client "idle 0.02" && false; }
+}
+
 # wait_for_rc: waits until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
 wait_for_rc() {
-    local i
-    for ((i = 1; i < 200; ++i)); do
-        ask client "warm$([ $job != ft_job ] || echo " $i")"
-        ! grep -q 'planned swap from dc .* to rc' client.log || return 0
-        ask client "idle 0.02"
-    done
-    fail "the endpoint does not get RC"
+    comes is_on_rc || fail "the endpoint does not get RC"
 }

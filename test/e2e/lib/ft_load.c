@@ -49,6 +49,7 @@
 #define FT_ONE_SIZE 264     /* Only "one" has this size; fault rules select it */
 #define FT_OTHER    4096    /* Where "one" writes before that */
 #define FT_AM_ID    3
+#define FT_TIMEOUT  120     /* Seconds; it only ends a hang */
 #define FT_A        0xaaaaaaaaaaaaaaaaul
 #define FT_B        0xbbbbbbbbbbbbbbbbul
 
@@ -306,16 +307,15 @@ static int ft_client(unsigned num_eps, size_t size, unsigned batch,
     return ft_close(&load);
 }
 
-/* Nothing is posted after this line before all endpoints are on RC */
-static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
+/* Put until all endpoints are on RC */
+static void ft_warm_up(ft_load_t *load, size_t offset, size_t size)
 {
-    double end = ft_now() + 30;
+    double end = ft_now() + FT_TIMEOUT;
     unsigned ep, count;
-    char line[16];
 
     do {
         for (ep = 0; ep < load->num_eps; ++ep) {
-            ft_put(load, ep, ep * batch * size, sizeof(uint64_t), 1);
+            ft_put(load, ep, offset + (ep * size), sizeof(uint64_t), 1);
         }
         ft_wait(load);
         count = 0;
@@ -325,7 +325,14 @@ static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
     if (count < load->num_eps) {
         ft_die("%u of %u endpoints are on RC", count, load->num_eps);
     }
+}
 
+/* Nothing is posted after this line before all endpoints are on RC */
+static void ft_wait_for_rc(ft_load_t *load, unsigned batch, size_t size)
+{
+    char line[16];
+
+    ft_warm_up(load, 0, batch * size);
     load->puts = 0;
     printf("ft: connected\n");
     if (fgets(line, sizeof(line), stdin) == NULL) {
@@ -436,17 +443,13 @@ static int ft_device(void)
     return ft_close(&load);
 }
 
-static int ft_one(double warm_up)
+static int ft_one(int is_first)
 {
     ft_load_t load;
-    double end;
 
     ft_open(&load, 1, 2 * FT_OTHER);
-
-    end = ft_now() + warm_up; /* RC is connected in the meantime */
-    while (ft_now() < end) {
-        ft_put(&load, 0, FT_OTHER, sizeof(uint64_t), 1);
-        ft_wait(&load);
+    if (!is_first) {
+        ft_warm_up(&load, FT_OTHER, 0);
     }
 
     ft_put(&load, 0, 0, FT_ONE_SIZE, FT_A);
@@ -499,9 +502,9 @@ int main(int argc, char **argv)
         return ft_batches(atoi(argv[2]), strtoul(argv[3], NULL, 0),
                           atoi(argv[4]), atoi(argv[5]));
     } else if ((argc == 2) && !strcmp(argv[1], "one")) {
-        return ft_one(1.0);
-    } else if ((argc == 2) && !strcmp(argv[1], "first")) {
         return ft_one(0);
+    } else if ((argc == 2) && !strcmp(argv[1], "first")) {
+        return ft_one(1);
     } else if ((argc == 2) && !strcmp(argv[1], "device")) {
         return ft_device();
     }

@@ -9,7 +9,7 @@
 load_server_start() {
     rm -f stdin
     mkfifo stdin
-    env "${@:3}" timeout 200 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" \
+    env "${@:3}" timeout 600 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" \
         "$1" "$2" <stdin >server.log 2>&1 &
     server=$!
     exec 9>stdin
@@ -24,7 +24,7 @@ load_server_address() {
 
 # load_server_call COMMAND...: on host 1, with the server's address as its input
 load_server_call() {
-    load_server_address | timeout 100 "$emu" exec -n "$fabric" 1 -- "$@"
+    load_server_address | timeout 300 "$emu" exec -n "$fabric" 1 -- "$@"
 }
 
 load_server_stop() {
@@ -44,12 +44,13 @@ counter() {
     sed -n "s|^vfs: .*/target/$1 ||p" server.log | tail -n 1
 }
 
+# counter_is NAME VALUE
+counter_is() {
+    [ "$(counter "$1")" = "$2" ]
+}
+
 # await_counter NAME VALUE: waits until the counter has this value
 await_counter() {
-    local i
-    for ((i = 0; i < 600; ++i)); do
-        [ "$(counter "$1")" != "$2" ] || return 0
-        sleep 0.1
-    done
-    fail "$1 is $(counter "$1") and not $2: $(tail -n 5 server.log)"
+    comes counter_is "$@" ||
+        fail "$1 is $(counter "$1") and not $2: $(tail -n 5 server.log)"
 }

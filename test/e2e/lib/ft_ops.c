@@ -17,7 +17,7 @@
 #define FT_IDLE_CALLS  64   /* Progress calls without work before a nap */
 #define FT_NAP_US      30
 #define FT_SETTLE      200  /* Calls after the end, to detect duplicates */
-#define FT_LATE_WAIT   5    /* Seconds until a late write must be in memory */
+#define FT_LATE_WAIT   60   /* Seconds until a late write must be in memory */
 
 
 static void ft_fail(ft_client_t *client, const char *format, ...)
@@ -53,7 +53,7 @@ void ft_client_progress(ft_client_t *client)
 void ft_client_init(ft_client_t *client, ft_shared_t *shared)
 {
     client->shared  = shared;
-    client->timeout = 20;
+    client->timeout = 120;
     client->local   = mmap(NULL, FT_LOCAL_SIZE, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (client->local == MAP_FAILED) {
@@ -465,16 +465,18 @@ static void ft_check_results(ft_client_t *client)
     }
 }
 
-/* Progress for a moment, then no progress for two seconds */
-static void ft_compute(ft_client_t *client)
+/* No progress until a line is read; before that, with FT_RUN_LOOK, progress until another
+ * one is */
+static void ft_compute(ft_client_t *client, unsigned flags)
 {
-    double end = ft_now() + 0.05;
-
-    while (ft_now() < end) {
-        ft_client_progress(client);
+    if (flags & FT_RUN_LOOK) {
+        while ((ft_line_read(client->input, 0) == NULL) && !client->input->eof) {
+            ft_client_progress(client);
+        }
     }
 
-    usleep(2000000);
+    printf("ft: note computes\n");
+    (void)ft_line_read(client->input, -1);
 }
 
 int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
@@ -501,7 +503,7 @@ int ft_client_run(ft_client_t *client, uint32_t run, const char *plan,
     }
 
     if (flags & FT_RUN_COMPUTE) {
-        ft_compute(client);
+        ft_compute(client, flags);
     }
 
     while (!client->done[client->plan.num].completed &&

@@ -7,6 +7,7 @@
 #ifndef FT_OPS_H_
 #define FT_OPS_H_
 
+#include "ft_line.h"
 #include "ft_plan.h"
 #include "ft_uct.h"
 
@@ -35,6 +36,7 @@ struct ft_client {
     uct_mem_h         memh;
     double            timeout;    /* Seconds that a run may take */
     double            pace;       /* Seconds between two calls of progress */
+    ft_line_t         *input;     /* Ends what FT_RUN_... begin */
     uint32_t          run;
     ft_plan_t         plan;
     ft_done_t         done[FT_MAX_OPS + 1]; /* The last one: the final flush */
@@ -46,7 +48,8 @@ struct ft_client {
 enum {
     FT_RUN_FRESH   = 1 << 0, /* Post on a new endpoint at once */
     FT_RUN_PENDING = 1 << 1, /* Wait for resources in the pending queue */
-    FT_RUN_COMPUTE = 1 << 2  /* No progress for a while after the last post */
+    FT_RUN_COMPUTE = 1 << 2, /* After the last post, no progress until a line is read */
+    FT_RUN_LOOK    = 1 << 3  /* Before that, progress until another line is read */
 };
 
 /** Post an operation as @a kind. @return UCS_ERR_NO_RESOURCE to try again. */

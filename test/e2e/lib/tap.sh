@@ -42,16 +42,37 @@ fails() {
         fail "\"$pattern\" is not in the output of $*: $out"
 }
 
+# Seconds after which a test that waits for an event fails. It only ends a hang: what a
+# test waits for comes much earlier, on a slow machine too
+safety=${RC_VARUNA_SAFETY:-180}
+
+# comes COMMAND...: repeats the command until it succeeds; fails after $safety seconds. The
+# last try comes after the time, in which this shell may have had no CPU
+comes() {
+    # The command may set variables of its callers, which these must not hide
+    local comes_end=$((SECONDS + safety)) comes_tries=0 comes_over=
+    while :; do
+        ! "$@" || return 0
+        [ -z "$comes_over" ] || return 1
+        sleep 0.0$((comes_tries++ < 20 ? 2 : 6))
+        [ $SECONDS -lt $comes_end ] || comes_over=yes
+    done
+}
+
+# await_true COMMAND...: waits until the command succeeds
+await_true() {
+    comes "$@" || fail "not true after $safety s: $*"
+}
+
+# listens PORT PID: the process listens on this TCP port, or has ended
+listens() {
+    grep -q "$(printf ':%04X [0-9A-F:]* 0A ' "$1")" /proc/net/tcp || ! kill -0 "$2" 2>/dev/null
+}
+
 # await_listener PORT PID: waits until the process listens on this TCP port
 await_listener() {
-    local i address
-    address=$(printf ':%04X [0-9A-F:]* 0A ' "$1")
-    for ((i = 0; i < 3000; ++i)); do
-        ! grep -q "$address" /proc/net/tcp || return 0
-        kill -0 "$2" 2>/dev/null || break
-        sleep 0.02
-    done
-    fail "no process listens on port $1: $(tail -n 3 server.log)"
+    comes listens "$@" && kill -0 "$2" 2>/dev/null ||
+        fail "no process listens on port $1: $(tail -n 3 server.log)"
 }
 
 # ended_at LINE COMMAND: prints the command at which "set -e" has ended the test

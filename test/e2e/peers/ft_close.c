@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#define FT_TIMEOUT 60
+#define FT_TIMEOUT 120
 
 /* Then the server has a queue pair for it */
 static void ft_use(ft_uct_t *uct, uct_ep_h ep, uint64_t address, uct_rkey_t rkey)

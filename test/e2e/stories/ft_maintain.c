@@ -8,8 +8,10 @@
  *     ft_maintain EPS CYCLES   prints its address, reads the other one's from stdin. With
  *                              CYCLES > 0 it marks the link FT_LINK down and up again so
  *                              often, and waits each time until no endpoint of either
- *                              process is on it, or all are
+ *                              process is on it, or all are. It starts at the next line
  *     ft_maintain EPS 0        loads until the other process says that this is the end
+ *
+ * Each goes on until its stdin ends, because the other one may need it until then.
  *
  * Each number that a process puts, sends or reads is the next one, so a repeated or lost
  * operation is found: puts are read back, messages come in order, and each atomic returns
@@ -22,16 +24,18 @@
 
 #include <rc_varuna.h>
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FT_TL_NAME "rc_varuna"
 #define FT_LINK    "mlx5_0:1"
 #define FT_AM_ID   3
 #define FT_MAX_EPS 64
-#define FT_TIMEOUT 60     /* Seconds that traffic may take to move */
+#define FT_TIMEOUT 120    /* Seconds that traffic may take to move: ends a hang */
 #define FT_LOOK    0.01   /* Seconds between two looks at the lanes */
 
 /* What one endpoint of the other process writes */
@@ -253,6 +257,18 @@ static double ft_until(ft_where_t where)
     return ft_now() - start;
 }
 
+/* Until there is a line on stdin, or stdin has ended */
+static void ft_until_input(void (*step)(void))
+{
+    struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+    char line[16];
+
+    do {
+        step();
+    } while (poll(&pfd, 1, 0) <= 0);
+    (void)fgets(line, sizeof(line), stdin);
+}
+
 static void ft_cycles(unsigned count)
 {
     int (*link_set)(const char *name, rc_varuna_link_state_t state);
@@ -266,6 +282,7 @@ static void ft_cycles(unsigned count)
 
     ft_until(FT_BACK);
     printf("ft: loaded\n");
+    ft_until_input(ft_step);
     for (i = 0; i < count; ++i) {
         if (link_set(FT_LINK, RC_VARUNA_LINK_DOWN) != 0) {
             ft_die("marking the link down");
@@ -279,6 +296,11 @@ static void ft_cycles(unsigned count)
 
     printf("ft: cycles %u left_ms %.1f back_ms %.1f\n", count, left * 1e3 / count,
            back * 1e3 / count);
+}
+
+static void ft_progress(void)
+{
+    uct_worker_progress(ft.uct.worker);
 }
 
 /* All that was posted has completed */
@@ -308,10 +330,9 @@ static void ft_finish(void)
         ft_die("%u operations don't end", busy);
     }
 
-    /* What the other one has sent and we have to answer */
-    for (end = ft_now() + 0.3; ft_now() < end;) {
-        uct_worker_progress(ft.uct.worker);
-    }
+    /* The other one may not have flushed its last message yet */
+    printf("ft: finished\n");
+    ft_until_input(ft_progress);
 }
 
 static void ft_open(void)
@@ -346,6 +367,7 @@ int main(int argc, char **argv)
     unsigned cycles, i;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
+    setvbuf(stdin, NULL, _IONBF, 0); /* We poll it */
     cycles     = (argc == 3) ? atoi(argv[2]) : 0;
     ft.num_eps = (argc == 3) ? atoi(argv[1]) : 0;
     if ((ft.num_eps == 0) || (ft.num_eps > FT_MAX_EPS)) {

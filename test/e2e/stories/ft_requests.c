@@ -28,7 +28,7 @@
 #define FT_MAX_OPS 256
 #define FT_EPS     64
 #define FT_ATOMIC_ROUNDS 50
-#define FT_TIMEOUT 30    /* Seconds; normally less than one */
+#define FT_TIMEOUT 120   /* Seconds; it only ends a hang */
 
 static struct {
     ft_uct_t          uct;

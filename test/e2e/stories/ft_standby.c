@@ -23,6 +23,7 @@
 #define FT_CONNECT   30000  /* Most calls in which the sender connects RC */
 #define FT_QUIET     100    /* Then: calls in which the last lane becomes quiet */
 #define FT_PAUSE_US  2000
+#define FT_HANG_MS   120000
 
 /* Two links have four lanes, and a lane without traffic is polled in every eighth
  * call */
@@ -172,7 +173,7 @@ static unsigned ft_sleep(int fd, unsigned received)
     unsigned calls       = 0;
 
     while (ft.received < received) {
-        if (poll(&pollfd, 1, 5000) != 1) {
+        if (poll(&pollfd, 1, FT_HANG_MS) != 1) {
             ft_die("message %u does not wake the receiver", received);
         }
 

@@ -26,7 +26,7 @@
 #define FT_AREA      4096  /* Puts are here; the warm-up is after it */
 #define FT_WORDS     (FT_AREA / sizeof(uint64_t))
 #define FT_MAX_PUTS  32
-#define FT_WARM_UP   30    /* Seconds until RC must be connected */
+#define FT_WARM_UP   120   /* Seconds until RC must be connected */
 #define FT_POLLS     256   /* Of the memory, between two calls of progress */
 
 typedef struct {

@@ -47,19 +47,24 @@ test_queue_pair_hangs_and_link_fails() {
     drive ft_sweep -N hang -L 3 -p rc -f hang -s mixed1 -n 3 -d silent,down -t 9
 }
 
-# More messages than the peer has receive buffers, while its application computes for
-# ten times the timeout. A read, a put and a flush follow them.
+# More messages than the peer has receive buffers, while its application computes until the
+# timeout has passed three times. A read, a put and a flush follow them.
 test_peer_computes() {
-    export UCX_LOG_LEVEL=debug
+    local number
+    # Messages that wait for buffers go on within this time when the peer works again
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HANG_TIMEOUT=1s
     fabric_up
     jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=32 UCX_DC_MLX5_RX_QUEUE_LEN=32
     wait_for_rc
-    ask server "sleep 2"
-    ask client "run 1 am_flood 0"
+    ask server compute
+    number=$(($(answers client) + 1))
+    tell client "run 1 am_flood 0"
+    await 60 client.log 'the peer answers on mlx5_0:1 and computes: no failure' 3
+    ask server go
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
     jobs_stop
     fabric_down
-    grep -q 'the peer answers on mlx5_0:1 and computes: no failure' client.log ||
-        fail "no request waited for the peer"
     ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
@@ -67,14 +72,20 @@ test_peer_computes() {
 # With fewer than 33 buffers UCX's receive queue is longer than its completion queue,
 # which overruns. Acknowledged messages would be lost.
 test_receive_queue_is_short() {
+    local number
     export UCX_LOG_LEVEL=debug UCX_IB_RX_QUEUE_LEN=12
     export UCX_RC_MLX5_RX_QUEUE_LEN=12 UCX_DC_MLX5_RX_QUEUE_LEN=12
     export UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=12
     fabric_up
     jobs_start
     wait_for_rc
-    ask server "sleep 1"
-    ask client "run 1 am_flood 0"
+    ask server compute
+    number=$(($(answers client) + 1))
+    tell client "run 1 am_flood 0"
+    await_true has_rnr_waits
+    ask server go
+    await_answer client "$number"
+    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
     jobs_stop
     fabric_down
     check grep -q 'a receive queue of 12 is too short' server.log
@@ -82,12 +93,19 @@ test_receive_queue_is_short() {
         fail "the completion queue overran"
 }
 
+# has_returned: a few puts; whether the client is on RC of the first link after a switch
+has_returned() {
+    ask client "run $((++i)) put_short 0"
+    sed '1,/rc_varuna: switched/d' client.log |
+        grep -c 'planned swap from .* to rc on mlx5_0:1' >/dev/null
+}
+
 # A link is cut between two packets of a message, for whose rest the receiver holds a buffer.
 # Once its queue pair is stopped, the buffer is used again: the messages that follow, of this
 # and of other endpoints, find more than the queue has.
 test_receive_buffer_of_half_a_message() {
-    local i
-    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_RETURN_DELAY=0
+    local i=1 last
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_RETURN_DELAY=0 UCX_RC_VARUNA_HANG_TIMEOUT=3s
     fabric_up --mtu 256
     jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=64
     wait_for_rc
@@ -96,13 +114,9 @@ test_receive_buffer_of_half_a_message() {
     faults_fired
     check grep -q 'switched .*from=mlx5_0:1' client.log
     link 1:0 up
-    for ((i = 2; i < 100; ++i)); do
-        ! grep -q 'planned swap from .* to rc on mlx5_0:1' <(sed '1,/rc_varuna: switched/d' client.log) || break
-        ask client "run $i put_short 0"
-        sleep 0.1
-    done
-    for ((; i < 110; ++i)); do
-        ask client "run $i am_flood 0"
+    comes has_returned || fail "the traffic does not return"
+    for ((last = i + 10; i < last;)); do
+        ask client "run $((++i)) am_flood 0"
     done
     jobs_stop
     fabric_down
@@ -110,16 +124,30 @@ test_receive_buffer_of_half_a_message() {
         fail "buffers were lost: $(grep 'rc_varuna: switched' client.log)"
 }
 
+# compute SECONDS NUMBER: the client does not call progress for so long; then waits for its
+# answer
+compute() {
+    await 60 client.out 'note computes'
+    sleep "$1"
+    [ $# -lt 3 ] || link "${@:3}"
+    tell client go
+    await_answer client "$2"
+    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+}
+
 # The requester's application computes for ten times the timeout while its requests are
 # unfinished. They may be complete, because it has not polled.
 test_we_compute() {
+    local number
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_MLX5_TIMEOUT=4s
     fabric_up
     jobs_start
     wait_for_rc
     fault ack host=1 link=0 op=write delay=100ms
-    ask client "run 1 put_short 4"
+    number=$(($(answers client) + 1))
+    tell client "run 1 put_short 4"
+    compute 2 "$number"
     faults_fired
     jobs_stop
     fabric_down
@@ -131,43 +159,50 @@ test_we_compute() {
 # an answer that was lost. It has not repeated the request meanwhile, so it must not
 # give up.
 test_we_compute_while_recovering() {
-    local number i
+    local number
 
-    export UCX_LOG_LEVEL=debug
-    export UCX_RC_VARUNA_GIVE_UP=1500ms UCX_RC_VARUNA_DRAIN_TIMEOUT=1500ms
+    # It is long enough for this script to see that the endpoint waits
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_GIVE_UP=6s
     fabric_up
     jobs_start
     wait_for_rc
     link 1:1 silent
     fault post host=1 link=0 op=write nth=2 down
     number=$(($(answers client) + 1))
-    tell client "run 1 put_short 4"
-    for ((i = 0; i < 200; ++i)); do
-        ! grep -q ': drain -> fence' client.log || break
-        sleep 0.02
-    done
-    sleep 0.5 # Now it computes
-    link 1:1 up
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    tell client "run 1 put_short 12"
+    await 60 client.log ': drain -> fence'
+    tell client compute
+    compute 7 "$number" 1:1 up
     faults_fired
     jobs_stop
     fabric_down
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
+# has_lost_a_write: the first rule has fired
+has_lost_a_write() {
+    "$emu" fault list -n "$fabric" >faults.log
+    awk '$1 == 1 { n = $3 } END { exit !n }' faults.log
+}
+
 # A DC queue pair fails while the application computes, and then its NIC dies. UCX would
 # abort at the error, because it cannot reset that queue pair.
 test_nic_dies_behind_an_error() {
-    export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=200ms UCX_DC_MLX5_RETRY_COUNT=1
+    local number
+    # The NIC gives up some seconds after the first write is lost
+    export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=2s UCX_DC_MLX5_RETRY_COUNT=1
     fabric_up
     jobs_start
     wait_for_rc
     fault packet host=1 link=0 type=dc op=write \
         count=all drop
     fault err host=1 link=0 type=dc kill=1:0
-    ask client "run 1 put_short 5"
-    faults_fired
+    number=$(($(answers client) + 1))
+    tell client "run 1 put_short 13"
+    await_true has_lost_a_write
+    tell client compute
+    await_faults
+    compute 0 "$number"
     jobs_stop
     fabric_down
     grep -q 'comes from a NIC that is dead by now' client.log ||
