@@ -16,6 +16,8 @@ ucx_defaults
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
 # The NIC gives up after more than 20 s
 nic_gives_up 4s 7
+# The emulated NIC is a thread that can be without a CPU for seconds, which is not a hang
+export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 
 # Without DC, RC is the first lane
 connected="planned swap from .* to rc on ${nics}_0:1"
@@ -25,11 +27,11 @@ connected="planned swap from .* to rc on ${nics}_0:1"
 server() {
     local host=$1 name=$2
     shift 2
-    env UCX_LOG_LEVEL=debug "$@" timeout 120 "$emu" exec -n "$fabric" "$host" -- \
+    env UCX_LOG_LEVEL=debug "$@" timeout 600 "$emu" exec -n "$fabric" "$host" -- \
         stdbuf -oL "$run" "$program" server -p 0 -w "${workers:-1}" -P "$PWD/$name.port" \
-        -g 60 >"$name.log" 2>&1 &
+        -g 500 >"$name.log" 2>&1 &
     server_pid=$!
-    await 20 "$name.port" .
+    await 60 "$name.port" .
 }
 
 # client HOST NAME SERVER ARGS...: sets client_pid. Waits until all endpoints (lanes) of
@@ -38,12 +40,12 @@ server() {
 client() {
     local host=$1 name=$2 server=$3
     shift 3
-    UCX_LOG_LEVEL=debug timeout 120 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL \
-        "$run" "$program" client 127.0.0.1 -p "$(cat "$server.port")" -w 1 -g 60 "$@" \
+    UCX_LOG_LEVEL=debug timeout 600 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL \
+        "$run" "$program" client 127.0.0.1 -p "$(cat "$server.port")" -w 1 -g 500 "$@" \
         >"$name.log" 2>&1 &
     client_pid=$!
-    await 40 "$name.log" "$connected" "${lanes:-1}"
-    await 40 "$server.log" "$connected" "${lanes:-1}"
+    await 60 "$name.log" "$connected" "${lanes:-1}"
+    await 60 "$server.log" "$connected" "${lanes:-1}"
 }
 
 # all_good: waits for the end of the client's load, which must have no error
@@ -54,11 +56,12 @@ all_good() {
 }
 
 test_heartbeat_finds_a_silent_link() {
+    export UCX_RC_VARUNA_HANG_TIMEOUT=10m
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 2000
+    client 1 client server -t 1000 -r 2000
     link 0:0 silent
-    await 20 client.log 'switched .*reason="heartbeat lost"'
+    await 60 client.log 'switched .*reason="heartbeat lost"'
     all_good
     grep -q "heartbeat: peer .* is silent on ${nics}_0:1 .* unknown fault: our port, the peer" \
         client.log || fail "the fault was not logged"
@@ -72,13 +75,13 @@ test_stopped_peer_is_no_dead_link() {
     fabric_up
     server 0 server
     program_pid=$(program_of "$server_pid")
-    client 1 client server -t 100 -r 1000
+    client 1 client server -t 1000 -r 1000
     # The heartbeat pings while requests are in flight: the endpoint is connected
-    await 20 client.log ' [1-9][0-9]* op/s'
+    await 60 client.log ' [1-9][0-9]* op/s'
     kill -STOP "$program_pid"
-    await 20 client.log 'peer .* is silent on all links'
+    await 60 client.log 'peer .* is silent on all links'
     kill -CONT "$program_pid"
-    await 20 client.log 'peer .* answers again'
+    await 60 client.log 'peer .* answers again'
     all_good
     ! grep -q 'rc_varuna: switched' client.log || fail "it switched"
     fabric_down
@@ -88,9 +91,9 @@ test_requests_hang() {
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=1s
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 1000
+    client 1 client server -t 1000 -r 1000
     link 0:0 silent
-    await 20 client.log 'switched .*reason="requests hang"'
+    await 60 client.log 'switched .*reason="requests hang"'
     all_good
     fabric_down
 }
@@ -104,17 +107,16 @@ test_outside_detector() {
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
     fabric_up
     server 0 server UCX_RC_VARUNA_CTL_DIR=none
-    client 1 client server -t 100 -r 500
+    client 1 client server -t 1000 -r 500
     pid=$(ctl --list)
     [ -n "$pid" ] || fail "the client has no socket"
     [ "$(stat -c %a ctl)" = 700 ] || fail "the directory's access is $(stat ctl)"
 
     check ctl "$pid" link "${nics}_0:1" down
-    await 20 client.log "link ${nics}_0:1 is marked down from outside: traffic leaves it"
-    ctl "$pid" status | grep -q "link=${nics}_0:1 priority=0 state=down down_by=admin" ||
-        fail "status: $(ctl "$pid" status)"
+    await 60 client.log "link ${nics}_0:1 is marked down from outside: traffic leaves it"
+    until_status "link=${nics}_0:1 priority=0 state=down down_by=admin"
     check ctl --all link "${nics}_0:1" up
-    await 20 client.log "planned .*to ${nics}_0:1|link ${nics}_0:1 is marked up"
+    await 60 client.log "planned .*to ${nics}_0:1|link ${nics}_0:1 is marked up"
 
     fails 1 "no such link" ctl "$pid" link "${nics}_7:1" down
     fails 1 "no such link" ctl "$pid" link "${nics}_7:1" fail
@@ -125,7 +127,7 @@ test_outside_detector() {
 
     until_status "link=${nics}_0:1 .*state=up"
     check ctl "$pid" failover force
-    await 20 client.log "failover from ${nics}_0:1 is forced"
+    await 60 client.log "failover from ${nics}_0:1 is forced"
     until_status "link=${nics}_0:1 .*state=down down_by=forced"
     check ctl "$pid" failover revoke
     until_status "link=${nics}_0:1 .*state=up down_by=-"
@@ -139,9 +141,9 @@ test_link_is_marked_failed() {
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
     fabric_up
     server 0 server UCX_RC_VARUNA_CTL_DIR=none
-    client 1 client server -t 100 -r 500
+    client 1 client server -t 1000 -r 500
     check ctl --all link "${nics}_0:1" fail
-    await 20 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"marked failed\""
+    await 60 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"marked failed\""
     until_status "link=${nics}_0:1 .*state=down down_by=admin"
     check ctl --all link "${nics}_0:1" up
     until_status "link=${nics}_0:1 .*state=up down_by=-"
@@ -155,75 +157,81 @@ test_peer_marks_its_link_failed() {
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 500
+    client 1 client server -t 1000 -r 500
     check ctl "$(program_of "$server_pid")" link "${nics}_0:1" fail
-    await 20 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"the peer's port is down\""
-    await 20 client.log 'peer .* has retired its ends of links 0x1'
+    await 60 client.log "switched .*from=${nics}_0:1 .*to=${nics}_1:1 .*reason=\"the peer's port is down\""
+    await 60 client.log 'peer .* has retired its ends of links 0x1'
     check ctl "$(program_of "$server_pid")" link "${nics}_0:1" up
-    await 20 client.log 'peer .* has retired its ends of links 0x0'
+    await 60 client.log 'peer .* has retired its ends of links 0x0'
     all_good
     fabric_down
 }
 
+# status_is PATTERN
+status_is() {
+    ctl --all status >status
+    grep -qE "$1" status
+}
+
 # until_status PATTERN
 until_status() {
-    local i
-    for ((i = 0; i < 200; ++i)); do
-        ! ctl --all status | grep -qE "$1" || return 0
-        sleep 0.05
-    done
-    fail "status is not $1: $(ctl --all status)"
+    comes status_is "$1" || fail "status is not $1: $(cat status)"
 }
 
 # All links fail, and one returns before the give-up time: no request fails. Meanwhile
 # the client sleeps in epoll, and must not spin
 test_all_links_gone_one_returns() {
-    local program_pid before after
+    local program_pid used
+    export UCX_RC_VARUNA_GIVE_UP=10m
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 500 -W
+    client 1 client server -t 1000 -r 500 -W
     program_pid=$(program_of "$client_pid")
     link 1:0 down
     link 1:1 down
-    await 20 client.log "link ${nics}_1:1 is down"
-    sleep 0.5
-    before=$(cpu_ticks "$program_pid")
-    sleep 3
-    after=$(cpu_ticks "$program_pid")
+    await 60 client.log "link ${nics}_1:1 is down"
+    # It does what it can, and then it sleeps
+    safety=20 comes sleeps "$program_pid" || fail "it spins: $used ticks"
+    # 300 ticks of 10 ms would be a whole core
+    echo "# $used of 300 ticks of CPU time without a link"
     link 1:1 up
     await 60 client.log "switched .*to=${nics}_1:1"
     all_good
-    # 300 ticks of 10 ms would be a whole core
-    echo "# $((after - before)) of 300 ticks of CPU time without a link"
-    [ $((after - before)) -lt 75 ] || fail "it spins: $((after - before)) ticks"
     fabric_down
 }
 
-# A link that has failed a few times is held down, here for a minute. If it is the last
+# sleeps PID: sets $used to the CPU time of 3 s, which is less than a quarter of a core
+sleeps() {
+    local before
+    before=$(cpu_ticks "$1")
+    sleep 3
+    used=$(($(cpu_ticks "$1") - before))
+    [ $used -lt 75 ]
+}
+
+# A link that has failed a few times is held down, here for an hour. If it is the last
 # link to the peer, it is used at once
 test_last_link_is_not_held_down() {
-    local start
-    export UCX_RC_VARUNA_HOLD_MIN=60s UCX_RC_VARUNA_HOLD_MAX=60s
+    export UCX_RC_VARUNA_HOLD_MIN=3600s UCX_RC_VARUNA_HOLD_MAX=3600s UCX_RC_VARUNA_GIVE_UP=10m
     fabric_up --hosts 2 --links 2
     server 0 server
-    client 1 client server -t 100 -r 500
+    client 1 client server -t 1000 -r 500
     link 1:0 down
     link 1:1 down
-    await 20 client.log "link ${nics}_1:1 is down"
-    start=$SECONDS
+    await 60 client.log "link ${nics}_1:1 is down"
     link 1:1 up
-    await 20 client.log "link ${nics}_1:1 is up again, and can be used in 60"
+    await 60 client.log "link ${nics}_1:1 is up again, and can be used in 3600"
+    await 60 client.log "switched .*to=${nics}_1:1"
     all_good
-    [ $((SECONDS - start)) -lt 40 ] || fail "it took $((SECONDS - start)) s"
     fabric_down
 }
 
 # No link returns: the endpoint fails, and each completion is called exactly once
 test_all_links_gone_for_good() {
-    export UCX_RC_VARUNA_GIVE_UP=1s
+    export UCX_RC_VARUNA_GIVE_UP=5s
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 500
+    client 1 client server -t 1000 -r 500
     link 1:0 down
     link 1:1 down
     await 60 client.log '^ *FAILED: .*Endpoint timeout'
@@ -234,24 +242,25 @@ test_all_links_gone_for_good() {
     fabric_down --force # It also ends the server, if it is still running
 }
 
-# A link that fails repeatedly is held down. Without damping, traffic would move back at
-# each return
+# A link that fails repeatedly is held down, here for longer than the test takes. Without
+# damping, traffic would move back at each return
 test_flapping_is_damped() {
     local i switches
-    export UCX_RC_VARUNA_HOLD_MIN=1s UCX_RC_VARUNA_HOLD_MAX=60s
+    export UCX_RC_VARUNA_HOLD_MIN=1000s UCX_RC_VARUNA_HOLD_MAX=1000s
     fabric_up
     server 0 server
-    client 1 client server -t 100 -r 500
-    for ((i = 0; i < 12; ++i)); do
+    client 1 client server -t 1000 -r 500
+    for ((i = 1; i <= 12; ++i)); do
         link 1:0 down
-        sleep 0.1
+        await 60 client.log "link ${nics}_0:1 is down: port event" $i
         link 1:0 up
-        sleep 0.1
+        await 60 client.log "link ${nics}_0:1 is up again" $i
+        sleep 0.1 # Traffic would return now
     done
     all_good
     switches=$(grep -c "switched .*from=${nics}_0:1" client.log || true)
     echo "# 12 failures, $switches switches"
-    [ "$switches" -ge 1 ] && [ "$switches" -le 3 ] ||
+    [ "$switches" -eq 1 ] ||
         fail "$switches switches: $(grep -c 'is up again' client.log) times up"
     fabric_down
 }

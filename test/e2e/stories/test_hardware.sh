@@ -19,7 +19,7 @@ fabric_down_checked() {
 
 # opened NAME=VALUE...: opens the transport in a process; its log is open.log
 opened() {
-    env UCX_LOG_FILE=stderr "$@" timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" \
+    env UCX_LOG_FILE=stderr "$@" timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" \
         ucx_info -d -t rc_varuna >open.log 2>&1 || fail "$(tail -n 3 open.log)"
 }
 
@@ -34,15 +34,15 @@ lifetime_is() {
 # next link. Without spare queue pairs, a server that does not call progress offers only
 # DC.
 time_from_dc() {
-    local i
     jobs_start UCX_RC_VARUNA_SPARE_QPS=0
     ask client "run 1 put_short 0"
-    tell server "sleep 8"
+    ask server compute
     fault packet host=1 link=0 op=write nth=5 silent=1:0
     ask client "run 2 put_short 0"
     fault packet host=1 link=1 type=dc op=write nth=5 silent=1:1
     ask client "run 3 put_short 0"
     faults_fired
+    ask server go
     jobs_stop
     sed -n 's/.*switched .* from=mlx5_1:1 was=dc .* time_us=\([0-9]*\).*/\1/p' client.log |
         grep . || fail "nothing was switched: $(grep switched client.log)"
@@ -78,21 +78,30 @@ test_lifetime_is_unknown() {
     fabric_down
 }
 
-# Operations in flight on DC are repeated after the lifetime, and not much later: on a busy
-# machine, in the shortest of three times
+# with_timeout SUBNET_TIMEOUT: sets $time to that time
+with_timeout() {
+    fabric_up --links 3 --subnet-timeout "$1"
+    time_from_dc >time
+    time=$(cat time)
+    echo "# subnet timeout $1: $time us"
+    fabric_down
+    rm server.* client.*
+}
+
+# is_short: it has taken less than the longer one of the two lifetimes
+is_short() {
+    local time
+    with_timeout 10
+    [ "$time" -lt 1000000 ]
+}
+
+# Operations in flight on DC are repeated after the lifetime, and not much later. On a busy
+# machine one of many times is short
 test_lifetime_is_waited_for() {
-    local timeout time='' short
+    local time
     export UCX_RC_VARUNA_PACKET_LIFETIME=auto UCX_RC_VARUNA_RETURN_DELAY=inf
-    for timeout in 10 10 10 18; do
-        [ $timeout -ne 10 ] || [ "${time:-1000000}" -ge 1000000 ] || continue
-        fabric_up --links 3 --subnet-timeout $timeout
-        time=$(time_from_dc)
-        echo "# subnet timeout $timeout: $time us"
-        fabric_down
-        rm server.* client.*
-        [ $timeout -ne 10 ] || short=$time
-    done
-    [ "$short" -lt 1000000 ] || fail "it took $short us"
+    comes is_short || fail "it takes more than a second"
+    with_timeout 18
     [ "$time" -ge 1073741 ] || fail "it took $time us"
 }
 
@@ -182,29 +191,23 @@ flapping() {
     done
 }
 
+# works_once PLAN PATTERN COUNT: one plan; whether COUNT lines of the client's log match
+works_once() {
+    ask client "run $((++runs)) $1 0"
+    has_lines client.log "$2" "$3" || { ask client "idle 0.01" && false; }
+}
+
 # The endpoint is on RC of link 0, as often as that
 returns_to_link_0() {
-    local i
-    for ((i = 0; i < 400; ++i)); do
-        ask client "run $((++runs)) mixed1 0"
-        [ "$(grep -c 'planned swap from .* to rc on mlx5_0:1' client.log)" -le "$1" ] ||
-            return 0
-        ask client "idle 0.01"
-    done
-    fail "the traffic does not return for time $1: $(grep -E 'swap|switched' client.log |
+    comes works_once mixed1 'planned swap from .* to rc on mlx5_0:1' $(($1 + 1)) ||
+        fail "the traffic does not return for time $1: $(grep -E 'swap|switched' client.log |
                                                    tail -n 3)"
 }
 
 # It has left it because of a failure, as often as that
 leaves_link_0() {
-    local i
-    for ((i = 0; i < 400; ++i)); do
-        ask client "run $((++runs)) put_short 0"
-        [ "$(grep -c 'rc_varuna: switched .* from=mlx5_0:1' client.log)" -lt "$1" ] ||
-            return 0
-        ask client "idle 0.01"
-    done
-    fail "the traffic does not leave for time $1"
+    comes works_once put_short 'rc_varuna: switched .* from=mlx5_0:1' "$1" ||
+        fail "the traffic does not leave for time $1"
 }
 runs=0
 
@@ -213,7 +216,6 @@ moving() {
     local host=$1 count=$2
     shift 2
     fabric_up --quirk "$host:0=gid-moves" "$@"
-    run_time=60
     jobs_start
     wait_for_rc
     flapping "$host" "$count"
@@ -259,6 +261,11 @@ descriptors() {
     ls "/proc/$(program_of "${!pid}")/fd" | wc -l
 }
 
+# are_descriptors NUMBERS: of both programs
+are_descriptors() {
+    [ "$(descriptors client) $(descriptors server)" = "$1" ]
+}
+
 # All links move again and again, of both hosts in turn: the spare one first, which has to
 # take over the traffic then. 30 flaps; with RC_VARUNA_LONG 1000
 test_all_gids_move() {
@@ -267,7 +274,7 @@ test_all_gids_move() {
     export UCX_RC_VARUNA_HOLD_MIN=1ms UCX_RC_VARUNA_HOLD_MAX=1ms
     export UCX_RC_VARUNA_CTL_TIMEOUT=10ms
     fabric_up --quirk gid-moves --quirk roce
-    jobs_timeout=$((100 + 2 * flaps))
+    jobs_timeout=$((600 + 10 * flaps))
     jobs_start
     wait_for_rc
     for ((i = 1; 2 * i <= flaps; ++i)); do
@@ -280,7 +287,7 @@ test_all_gids_move() {
         returns_to_link_0 $i
         [ $i -ne 5 ] || before="$(descriptors client) $(descriptors server)"
     done
-    [ "$(descriptors client) $(descriptors server)" = "$before" ] ||
+    comes are_descriptors "$before" ||
         fail "descriptors: $before, and now $(descriptors client) $(descriptors server)"
     jobs_stop
     for i in 0 1; do
@@ -318,18 +325,19 @@ switched_within() {
 }
 
 # The responder cannot stop the queue pair on its hung NIC, and answers nevertheless; while
-# that command is in progress, it stops the one on another NIC and answers pings
+# that command is in progress, it stops the one on another NIC and answers pings. A recovery
+# that waited for the command would take 30 s
 test_fence_does_not_wait_for_a_hung_nic() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     slow_nic 0
     ask client "run 1 put_short 0"
-    switched_within 3000 mlx5_0:1
+    switched_within 29000 mlx5_0:1
     slow_nic_acted
     wait_for_rc
     fault packet host=1 link=1 type=rc op=write nth=3 silent=1:1
     ask client "run 2 put_short 0"
     faults_fired
-    switched_within 3000 mlx5_1:1
+    switched_within 29000 mlx5_1:1
     ! grep -q 'path to .*mlx5_2:1.* down' client.log || fail "the third link is in doubt"
     check "$emu" quirk -n "$fabric" remove 0:0=slow-cmd
     jobs_stop

@@ -19,16 +19,16 @@ export UCX_RC_VARUNA_RETURN_DELAY=inf
 start_on() {
     servers 0 s0
     client 1 1 s0
-    await 30 client.log "planned swap from dc on mlx5_$1:1 to rc on mlx5_$1:1"
+    await 60 client.log "planned swap from dc on mlx5_$1:1 to rc on mlx5_$1:1"
 }
 
 # moves_to LINK: cuts the other link at host 0 and checks that traffic moves to this one,
 # as late ports have become links
 moves_to() {
     link 0:$((1 - $1)) down
-    await 30 client.log "switched .*from=mlx5_$((1 - $1)):1 .*to=mlx5_$1:1"
+    await 60 client.log "switched .*from=mlx5_$((1 - $1)):1 .*to=mlx5_$1:1"
     await_more
-    await 30 client.log "planned swap from dc on mlx5_$1:1 to rc on mlx5_$1:1"
+    await 60 client.log "planned swap from dc on mlx5_$1:1 to rc on mlx5_$1:1"
     await_more
 }
 
@@ -52,7 +52,7 @@ late() {
         link "$host:0" up
     done
     for host in "$@"; do
-        await 30 "$([ "$host" = 0 ] && echo s0.log || echo client.log)" \
+        await 60 "$([ "$host" = 0 ] && echo s0.log || echo client.log)" \
             'link mlx5_0:1 is up again'
     done
     moves_to 0
@@ -83,7 +83,7 @@ test_wrong_cabling_is_reported() {
     servers 0 s0
     client 1 1 s0
     link 0:1 down
-    await 30 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
+    await 60 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
     await_more
     all_good
     check grep -qE 'WARN .*wrong cabling\? mlx5_0:1 reaches mlx5_1:1 of peer .*, and not mlx5_0:1' \
@@ -108,7 +108,7 @@ test_missing_link() {
     servers 0 s0
     client 1 1 s0
     link 0:0 down
-    await 30 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
+    await 60 client.log 'switched .*from=mlx5_0:1 .*to=mlx5_1:1'
     await_more
     all_good
     complain_once "no port 'mlx5_7'" client.log s0.log

@@ -28,12 +28,7 @@ lines() {
 
 # await_lines ROLE PATTERN COUNT
 await_lines() {
-    local i
-    for ((i = 0; i < 500; ++i)); do
-        [ "$(lines "$1" "$2")" -lt "$3" ] || return 0
-        ask client "idle 0.02"
-    done
-    fail "\"$2\" is there $(lines "$1" "$2") times, not $3, in $1.log"
+    await 60 "$1.log" "$2" "$3"
 }
 
 # close_before_arrival: adds 1 to the server's word over an endpoint, closes the

@@ -14,6 +14,8 @@
 ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
+# The emulated NIC is a thread that can be without a CPU for seconds, which is not a hang
+export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 
 # abc MODE: $final is the final value of the word, and how often A was seen. With
 # hold=yes the other link fails too, and returns after B was written, so that a

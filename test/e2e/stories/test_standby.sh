@@ -9,7 +9,7 @@
 
 standby() {
     fabric_up
-    timeout 60 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_standby" "$1" \
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_standby" "$1" \
         >standby.log 2>&1 || fail "$1 ended with $?: $(tail -n 5 standby.log)"
     sed -n 's/^ft:/#/p' standby.log
     fabric_down

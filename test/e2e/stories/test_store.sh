@@ -15,7 +15,7 @@ invariants=(money stock ids logs replicas locks values)
 on() {
     local launcher=()
     [ "$2" != rc_varuna ] || launcher=("$run")
-    UCX_TLS=$2 exec timeout 120 "$emu" exec -n "$fabric" "$1" -- "${launcher[@]}" \
+    UCX_TLS=$2 exec timeout 900 "$emu" exec -n "$fabric" "$1" -- "${launcher[@]}" \
         "$store" "$3" "$PWD/files" "$4" >"$3.$4.log" 2>&1
 }
 
@@ -24,16 +24,20 @@ commits() {
     "$store" history files | grep -c '^commit 0 ' || true
 }
 
-# await WHAT COMMAND...: until the command succeeds, while the first client runs
-await() {
-    local i what=$1
-    shift
-    for ((i = 0; i < 1200; ++i)); do
-        ! "$@" || return 0
-        kill -0 "${clients[0]}" 2>/dev/null || return 1
-        sleep 0.05
+# is_or_never COMMAND...: the command succeeds, or a client does not run any more
+is_or_never() {
+    local pid
+    ! "$@" || return 0
+    for pid in "${clients[@]}"; do
+        kill -0 "$pid" 2>/dev/null || return 0
     done
-    fail "no $what: $(tail -n 3 client.0.log)"
+    return 1
+}
+
+# await WHAT COMMAND...: until the command succeeds, while the clients run
+await() {
+    comes is_or_never "${@:2}" || fail "no $1: $(tail -n 3 client.0.log)"
+    "${@:2}"
 }
 
 are_ready() { [ -e files/ready.0 ] && [ -e files/ready.1 ]; }
@@ -54,7 +58,7 @@ store_up() {
         on $((3 + i)) "$1" client "$i" &
         clients+=($!)
     done
-    await "connected clients" are_ready || fail "$(tail -n 3 client.0.log)"
+    await "connected clients" are_ready || fail "$(tail -n 3 client.?.log)"
     touch files/go
     await transaction has_commits 20 || fail "$(tail -n 3 client.0.log)"
 }

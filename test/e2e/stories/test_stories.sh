@@ -12,17 +12,17 @@
 
 export UCX_LOG_LEVEL=debug
 
-# busy_until PATTERN: the client works until its log matches
-busy_until() {
-    local i
-    for ((i = 0; i < 300; ++i)); do
-        ask client "run $((++runs)) ${2:-put_short} 0"
-        ! grep -qE "$1" client.log || return 0
-        ask client "idle 0.02"
-    done
-    fail "\"$1\" did not come"
+# works_once PATTERN PLAN COUNT: one plan; whether COUNT lines of the client's log match
+works_once() {
+    ask client "run $((++runs)) $2 0"
+    has_lines client.log "$1" "$3" || { ask client "idle 0.02" && false; }
 }
 runs=0
+
+# busy_until PATTERN [PLAN [COUNT]]: the client works until COUNT lines (1) of its log match
+busy_until() {
+    comes works_once "$1" "${2:-put_short}" "${3:-1}" || fail "\"$1\" did not come"
+}
 
 # dozing [ENV...]: the server, with these variables, sleeps on its event descriptor
 dozing() {
@@ -56,7 +56,8 @@ in_order() {
     done
 }
 
-# A switch allocates no memory for the queue pairs of the lane that it goes to
+# A switch allocates no buffers for the queue pairs of the lane that it goes to. Those of the
+# control plane, 8 at a time, depend on how many of its messages are under way
 test_switch_allocates_nothing() {
     fabric_up
     jobs_start
@@ -66,19 +67,35 @@ test_switch_allocates_nothing() {
     jobs_stop
     grep -q 'mpool rc_send_desc: allocated chunk' client.log || fail "no pool was seen"
     sed -n '/leaves rc epoch=/,/planned swap from dc on mlx5_1:1/p' client.log >switch.log
-    ! grep 'allocated chunk' switch.log || fail "memory is allocated in a switch"
+    ! grep 'allocated chunk' switch.log | grep -v 'rc_send_desc: .* with 8 elements' ||
+        fail "memory is allocated in a switch"
     fabric_down
+}
+
+# heartbeat_finds_it: the client works for more than a second, in which it goes on to ping the
+# link that it has left. On a busy machine that may be too few pings, so the link is cut again
+heartbeat_finds_it() {
+    local i
+    for ((i = 0; i < 60; ++i)); do
+        ! works_once 'heartbeat: peer 0x.* is silent on mlx5_0:1' put_short 1 || return 0
+    done
+    link 1:0 up
+    busy_until 'planned swap from .* to rc on mlx5_0:1' put_short $((++cuts))
+    link 1:0 silent
+    busy_until 'rc_varuna: switched .*from=mlx5_0:1' put_short $cuts
+    return 1
 }
 
 # The log of a failover at level "debug", after "grep rc_varuna:"
 test_log_tells_the_story() {
     local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
+    local cuts=1
     fabric_up
     jobs_start
     wait_for_rc
     fault packet host=1 link=0 op=write nth=5 silent=1:0
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
-    busy_until 'heartbeat: peer 0x.* is silent on mlx5_0:1'
+    comes heartbeat_finds_it || fail "the heartbeat does not find it"
     faults_fired
     link 1:0 up
     busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
@@ -124,7 +141,8 @@ test_messages_wake_up_without_flow_control() {
 
 # An interface with a pending request is not flushed, even if nothing is outstanding
 test_pending_is_not_flushed() {
-    local number i
+    local number
+    export UCX_RC_VARUNA_GIVE_UP=10m
     fabric_up
     jobs_start
     wait_for_rc
@@ -134,27 +152,17 @@ test_pending_is_not_flushed() {
     await_log client 'link mlx5_0:1 is down'
     await_log client 'link mlx5_1:1 is down'
     tell client "run $((++runs)) put_short 2"
-    for ((i = 0; i < 600; ++i)); do
-        ! grep -q 'note operation 0 is pending alone' client.out || break
-        sleep 0.05
-    done
+    await 60 client.out 'note operation 0 is pending alone'
     link 1:1 up
     await_answer client "$number"
     [[ $answer == "ft: ok"* ]] || fail "$answer"
     jobs_stop
     fabric_down
-    grep -q 'note operation 0 is pending alone' client.out ||
-        fail "nothing was pending"
 }
 
 # await_log ROLE PATTERN
 await_log() {
-    local i
-    for ((i = 0; i < 600; ++i)); do
-        ! grep -qE "$2" "$1.log" || return 0
-        sleep 0.05
-    done
-    fail "\"$2\" is not in $1.log: $(tail -n 2 "$1.log")"
+    await 60 "$1.log" "$2"
 }
 
 # all_work: the client runs each kind of operation
@@ -280,7 +288,7 @@ test_links_file_says_not_to_return() {
 # failed when the links return; a new one works.
 test_links_return_after_giving_up() {
     local number
-    export UCX_RC_VARUNA_GIVE_UP=4s # Everything else must be faster
+    export UCX_RC_VARUNA_GIVE_UP=10s # Everything else must be faster
     fabric_up
     jobs_start
     wait_for_rc
@@ -315,7 +323,8 @@ no_word_of_ports() {
 responder_notices() {
     local number
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
-    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=7
+    # The link is up again before the NIC gives up
+    export UCX_RC_MLX5_TIMEOUT=2s UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     fabric_up
     jobs_start
@@ -362,7 +371,7 @@ test_requester_notices_first() {
     ask client "run $((++runs)) mixed2 0"
     faults_fired
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
-    grep -q 'link mlx5_0:1 is down: port event' client.log || fail "no port event"
+    await_log client 'link mlx5_0:1 is down: port event'
     grep -q 'link mlx5_0:1 is down' server.log && fail "the responder got a port event"
     link 0:0 down
     await_log server 'link mlx5_0:1 is down: port event'
@@ -378,11 +387,11 @@ time_of() {
     grep -m 1 -E "$2" "$1.log" | sed -n 's/^\[\([0-9.]*\)\].*/\1/p'
 }
 
-# The same, but the requester's NIC timers detect the failure, about a second after the
-# responder has handled it
+# The same, but the requester's NIC timers detect the failure. The requester computes until
+# the responder has handled it
 test_responder_notices_first() {
     local number
-    export UCX_RC_MLX5_TIMEOUT=200ms UCX_RC_MLX5_RETRY_COUNT=3
+    export UCX_RC_MLX5_TIMEOUT=500ms UCX_RC_MLX5_RETRY_COUNT=3
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     fabric_up
     jobs_start
@@ -390,8 +399,10 @@ test_responder_notices_first() {
     no_word_of_ports
     fault exec host=1 link=0 op=write type=rc nth=3 down=0:0
     number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed2 0"
+    tell client "run $((++runs)) mixed2 4"
     await_log server 'link mlx5_0:1 is down: port event'
+    await 60 client.out 'note computes'
+    tell client go
     await_answer client "$number"
     [[ $answer == "ft: ok"* ]] || fail "$answer"
     faults_fired
