@@ -19,7 +19,7 @@ begin() {
     fabric_up
     load_server_start lone 65536
     mkfifo client.in
-    timeout 200 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_close" "$1" \
+    timeout 600 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_close" "$1" \
         <client.in >client.log 2>&1 9>&- &
     client=$!
     exec 8>client.in
@@ -43,15 +43,14 @@ count_queue_pairs() {
     "$emu" status -n "$fabric" --qps | grep -cE '^qp .* rc +rt[rs] +link 0:' || :
 }
 
+no_queue_pairs() {
+    [ "$(count_queue_pairs)" -eq 0 ]
+}
+
 # The server has released all resources of the endpoint
 until_gone() {
-    local i
     await_counter open 0
-    for ((i = 0; i < 600; ++i)); do
-        [ "$(count_queue_pairs)" -gt 0 ] || return 0
-        sleep 0.1
-    done
-    fail "$(count_queue_pairs) queue pairs are left"
+    comes no_queue_pairs || fail "$(count_queue_pairs) queue pairs are left"
 }
 
 close_endpoint() {

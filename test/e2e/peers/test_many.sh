@@ -21,26 +21,26 @@ stay_on_dc() {
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
 }
 
-# Each operation takes 20 ms, and 84 endpoints share the DCI, so some of them wait for
+# Each operation takes 50 ms, and 84 endpoints share the DCI, so some of them wait for
 # several times the timeout while others complete
 test_queue_for_a_dci_is_no_hang() {
     stay_on_dc
-    export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
+    export UCX_RC_VARUNA_HANG_TIMEOUT=1s
     fabric_up
     servers 0 one
     names=(one)
     start client 1 writer 100 one.addr
     await_more
     fault ack host=1 link=0 type=dc op=write \
-        count=all delay=20ms
-    sleep 3 # Several timeouts
+        count=all delay=50ms
+    sleep 6 # Several timeouts
     faults_fired
     check "$emu" fault clear -n "$fabric"
     all_good
     no_switch
     ! grep 'request hangs' client.log || fail "a request hung"
     check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" \
-        'BEGIN { exit !(gap > 800) }'
+        'BEGIN { exit !(gap > 2000) }'
     fabric_down
 }
 
@@ -48,7 +48,8 @@ test_queue_for_a_dci_is_no_hang() {
 # another DCI
 test_dci_hangs() {
     stay_on_dc
-    export UCX_RC_VARUNA_HANG_TIMEOUT=400ms
+    # Nothing else makes an endpoint switch
+    export UCX_RC_VARUNA_HANG_TIMEOUT=1s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     fabric_up
     servers 0 one
     client 1 40 one
@@ -65,15 +66,15 @@ test_dci_hangs() {
 # A stopped peer answers on no link, so its unfinished messages are no failure of the
 # link
 test_stopped_peer_with_messages_is_no_hang() {
-    export UCX_RC_VARUNA_HANG_TIMEOUT=300ms
+    # When the peer goes on, messages that wait arrive within this time
+    export UCX_RC_VARUNA_HANG_TIMEOUT=1s
     export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
     fabric_up
     servers 0 one
     client 1 2 one
     kill -STOP "$(process one)"
     await_stuck 0
-    sleep 1 # Several timeouts
-    no_receives
+    sleep 3 # Several timeouts
     kill -CONT "$(process one)"
     await_more
     all_good
@@ -87,7 +88,7 @@ test_stopped_peer_with_messages_is_no_hang() {
 # exhausted. Those to the living peer wait, and stay on their lanes
 test_dead_peer_on_a_shared_dci() {
     stay_on_dc
-    export UCX_RC_VARUNA_GIVE_UP=3s
+    export UCX_RC_VARUNA_GIVE_UP=8s
     fabric_up --hosts 3
     servers 0 alive
     servers 1 dead
@@ -111,28 +112,36 @@ counts() {
 
 # rounds NUMBER: waits until each of the many has completed NUMBER more puts
 rounds() {
-    local i before now
+    local before
 
     before=$(field client.log rounds rounds)
-    for ((i = 0; i < 6000; ++i)); do
-        now=$(field client.log rounds rounds)
-        [ "${now:-0}" -lt $((${before:-0} + $1)) ] || return 0
-        sleep 0.05
-    done
-    fail "no $1 rounds after $before: $(tail -n 3 client.log)"
+    safety=600 comes are_rounds $((${before:-0} + $1)) ||
+        fail "no $1 rounds after $before: $(tail -n 3 client.log)"
+}
+
+# are_rounds NUMBER: each of the many has completed so many puts
+are_rounds() {
+    local now
+
+    now=$(field client.log rounds rounds)
+    [ "${now:-0}" -ge "$1" ]
 }
 
 # on_rc RULE: waits until no endpoint posts on DC any more, which RULE counts
 on_rc() {
-    local i before now
+    local now
 
-    for ((i = 0; i < 60; ++i)); do
-        before=$(counts | sed -n "$1p")
-        rounds 2
-        now=$(counts | sed -n "$1p")
-        [ "$now" -gt "$before" ] || return 0
-    done
-    fail "endpoints stay on DC: $now writes"
+    comes is_all_on_rc "$1" || fail "endpoints stay on DC: $now writes"
+}
+
+# is_all_on_rc RULE: in two rounds no endpoint posts on DC
+is_all_on_rc() {
+    local before
+
+    before=$(counts | sed -n "$1p")
+    rounds 2
+    now=$(counts | sed -n "$1p")
+    [ "$now" -eq "$before" ]
 }
 
 # switch_of COUNT: the remote port of COUNT endpoints becomes silent, while an endpoint
@@ -143,7 +152,7 @@ switch_of() {
 
     # No repetitions, no pings and no questions of the hang check, so that messages can be
     # counted
-    export UCX_RC_VARUNA_CTL_TIMEOUT=30s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_CTL_TIMEOUT=300s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_VARUNA_HANG_TIMEOUT=inf
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     names=()

@@ -12,13 +12,15 @@
 ucx_defaults
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
+# The emulated NIC is a thread that can be without a CPU for seconds, which is not a hang
+export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
 
 # start_client N: starts a client that posts one put for each line of the pipe steps.N
 start_client() {
     mkfifo "steps.$1"
     UCX_LOG_LEVEL=${level:-info} \
-        timeout 200 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_load" steps \
+        timeout 600 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_load" steps \
         <"steps.$1" >"client.$1.log" 2>&1 9>&- &
     client=$!
 }
