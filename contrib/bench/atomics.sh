@@ -12,7 +12,8 @@
 #   latency   with one operation in flight
 #   rate      with 16 and with 64 in flight. Posted ones: this number, then a flush
 #   messages  on the wire per operation, of both sides, with 16 in flight, by the NICs'
-#             counters
+#             counters; without heartbeats, and without repetitions for a peer that waits
+#             for a CPU
 # In proxy-busy, mode proxy, the target computes; in all other cases it polls. Each round
 # executes ITERATIONS (2000) of each operation in each mode in turn, which gives a ratio; the
 # table has the minimum, the median and the maximum of ROUNDS (9). The rows of rc_mlx5 are in
@@ -111,8 +112,40 @@ sent() {
         END { print sum + 0 }'
 }
 
+# count_turns COUNT: reads the lines of "varuna_atomics paused", answers to descriptor 3,
+# and prints what was sent for an operation in each turn of COUNT operations
+count_turns() {
+    local what way operation before=0 now
+    while read -r what way operation _; do
+        case $what in
+        warm) ;;
+        turn)
+            now=$(sent)
+            awk -v way="$way" -v operation="$operation" -v sent=$((now - before)) \
+                -v count="$1" 'BEGIN { print "messages", way, operation, sent / count }'
+            ;;
+        *) continue ;;
+        esac
+        before=$(sent)
+        echo >&3
+    done
+}
+
+# count_messages PATHS...: adds the messages of all operations to ./speeds. Whole windows,
+# whatever the number of iterations
+count_messages() {
+    local count=$(((iterations + 255) / 256 * 256))
+    local -x UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_CTL_TIMEOUT=60s
+    rm -f times
+    mkfifo times go
+    count_turns $count 3<>go <times >>speeds &
+    timed 1 $count 16 paused "$@" "${operations[@]}" <go
+    wait $!
+    rm times go
+}
+
 speed() {
-    local window way operation before names=() paths=()
+    local window way names=() paths=()
     unset "${!UCX_@}"
     "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 0 >/dev/null
     for way in "${ways[@]}"; do
@@ -124,15 +157,7 @@ speed() {
         timed "$rounds" "$iterations" $window "${paths[@]}" "${operations[@]}"
         sed "s/^/$window /" times >>speeds
     done
-    for way in "${ways[@]}"; do
-        for operation in "${operations[@]}"; do
-            before=$(sent)
-            timed 1 "$iterations" 16 "${way#*|}" "$operation"
-            awk -v path="${way#*|}" -v operation="$operation" -v sent=$(($(sent) - before)) \
-                '$1 == "operations" { print "messages", path, operation, sent / $2 }' \
-                times >>speeds
-        done
-    done
+    count_messages "${paths[@]}"
     awk -v names="${names[*]}" -v paths="${paths[*]}" -f "$top/contrib/bench/lib/speed.awk" \
         speeds
     "$emu" down -n "$fabric" --force >/dev/null
@@ -152,6 +177,8 @@ bench() {
 cost() {
     local mode
     unset "${!UCX_@}"
+    # Not counted, as above
+    local -x UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_CTL_TIMEOUT=60s
     for mode in native extended proxy; do
         bench cost $mode -n "$iterations"
     done >costs

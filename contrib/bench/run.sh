@@ -2,8 +2,8 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/bench/run.sh [-c] [-i | -t] [-n ITERATIONS] [-r REPEATS] [-s] [-k]
-#                             [-o OPTION=VALUE]
+# usage: contrib/bench/run.sh [-c] [-f FILE] [-i | -t] [-n ITERATIONS] [-r REPEATS] [-s]
+#                             [-k] [-o OPTION=VALUE]
 #
 # Measures the cost of rc_varuna relative to UCX's own rc_mlx5, on emulated NICs. Prints
 #
@@ -20,6 +20,8 @@
 #   -c             check: the first table for four operations and for atomics, doorbells and
 #                  messages of a put with each LOG, and messages of a compare and swap;
 #                  fail if a figure exceeds the limit in contrib/bench/limits
+#   -f FILE        with -c: write the figures to FILE; if it exists, measure nothing, and
+#                  check the figures in it
 #   -i             instructions only: tables 1 and 2
 #   -t             the third table only, without callgrind
 #   -n ITERATIONS  of each latency and rate test (20000)
@@ -34,7 +36,8 @@
 # Doorbells are stores of 8 bytes. By default UCX copies a request to the NIC's register
 # with the CPU's longest stores, which valgrind hides from the emulator.
 #
-# Counts are the same on a busy machine. Latency and rate need two idle CPUs.
+# Counts are the same on a busy machine: operations begin when rc_varuna uses RC, and then
+# time passes only with calls of progress. Latency and rate need two idle CPUs.
 
 set -euo pipefail
 prog=bench
@@ -46,13 +49,15 @@ repeats=3
 instructions=yes
 times=yes
 check=no
+figures=
 short=no
 keep=no
 options=()
 [ "${1:-}" != --help ] || set -- -h
-while getopts cin:o:r:tskh opt; do
+while getopts cf:in:o:r:tskh opt; do
     case $opt in
     c) check=yes times=no ;;
+    f) figures=$OPTARG ;;
     i) times=no ;;
     t) instructions=no ;;
     n) iterations=$OPTARG ;;
@@ -101,6 +106,9 @@ cases=(
 )
 transports=(rc_mlx5 dc_mlx5 rc_varuna)
 
+# Instructions of an operation of rc_mlx5, by its load without the number of operations
+declare -A plain=()
+
 # Two runs of different lengths: their difference is the cost of only the operations,
 # without start, warm-up and end.
 few=1000
@@ -136,9 +144,17 @@ perftest() {
         -f -v -d "$(device "$1")" -x "$1" -t "$2" -s "$3" -D "$4" -n "$5" -w 100
 }
 
+# cost_args TRANSPORT LOAD...: sets $args to varuna_cost's
+cost_args() {
+    local lane=()
+    [ "$1" != rc_varuna ] || [ "${UCX_RC_VARUNA_SPARE_QPS:-}" = 0 ] || lane=(rc)
+    args=("$1" "$(device "$1")" "${lane[@]}" held "${@:2}")
+}
+
 # cost TRANSPORT LOAD...: runs varuna_cost
 cost() {
-    local args=("$1" "$(device "$1")" "${@:2}")
+    local args
+    cost_args "$@"
     pair "$1" "$2" @ "$coster" server "$dir/socket" "${args[@]}" -- \
         @ "$coster" client "$dir/socket" "${args[@]}"
 }
@@ -147,10 +163,11 @@ cost() {
 # $dir/TRANSPORT. Collects only in the measured functions, and so not in the signal
 # handler in which the emulator works.
 profile() {
-    local args=("$1" "$(device "$1")" "${@:2}") out=$dir/$1
+    local args out=$dir/$1
     local tool=(valgrind --tool=callgrind --vex-iropt-level=0
         --vex-iropt-register-updates=allregs-at-mem-access
         "--toggle-collect=cost_measured_*" --dump-after=cost_phase_ended)
+    cost_args "$@"
     rm -rf "$out"
     mkdir "$out"
     pair "$1" "callgrind" @ "${tool[@]}" "--callgrind-out-file=$out/server" \
@@ -187,28 +204,51 @@ instructions_of() {
     result=$(awk -v sum="$sum" -v n=$operations 'BEGIN { printf "%.1f", sum / n }')
 }
 
-# ratios: profiles all loads, prints their table, and writes "NAME RATIO" to $dir/ratios
-ratios() {
-    local args=() load name operation layout size index=0 plain ours ratio
+# measure_plain: sets $plain, once for all tables with the same settings of UCX
+measure_plain() {
+    local args=() load name operation layout size index=0
+    [ ${#plain[@]} -eq 0 ] || return 0
     for load in "${loads[@]}"; do
         IFS='|' read -r name operation layout size <<<"$load"
         args+=("$operation:$layout:$size:$operations")
     done
+    args+=("${atomics_native[@]/%/:short:8:$operations}")
     profile rc_mlx5 "${args[@]}"
+    for load in "${args[@]}"; do
+        index=$((index + 1))
+        instructions_of rc_mlx5 $index
+        plain[${load%:*}]=$result
+    done
+}
+
+# row NAME LOAD INDEX FIGURE: prints a row of a table, and writes "FIGURE RATIO" to
+# $dir/ratios
+row() {
+    local base=${plain[$2]} ours ratio
+    instructions_of rc_varuna "$3"
+    ours=$result
+    ratio=$(awk -v a="$ours" -v b="$base" 'BEGIN { printf "%.2f", a / b }')
+    echo "$4 $ratio" >>"$dir/ratios"
+    printf '%-18s %9.0f %9.0f %7s\n' "$1" "$base" "$ours" "$ratio"
+}
+
+# ratios: profiles all loads, and prints their table
+ratios() {
+    local args=() load name title operation layout size index=0
+    measure_plain
+    for load in "${loads[@]}"; do
+        IFS='|' read -r name operation layout size <<<"$load"
+        args+=("$operation:$layout:$size:$operations")
+    done
     profile rc_varuna "${args[@]}"
     : >"$dir/ratios"
     printf '%-18s %9s %9s %7s\n' "instructions" rc_mlx5 rc_varuna ratio
     for load in "${loads[@]}"; do
         IFS='|' read -r name operation layout size <<<"$load"
         index=$((index + 1))
-        instructions_of rc_mlx5 $index
-        plain=$result
-        instructions_of rc_varuna $index
-        ours=$result
-        ratio=$(awk -v a="$ours" -v b="$plain" 'BEGIN { printf "%.2f", a / b }')
-        echo "$name $ratio" >>"$dir/ratios"
-        [ "$name" = idle ] || name+=" $size B"
-        printf '%-18s %9.0f %9.0f %7s\n' "$name" "$plain" "$ours" "$ratio"
+        title=$name
+        [ "$name" = idle ] || title+=" $size B"
+        row "$title" "$operation:$layout:$size" $index "$name"
     done
 }
 
@@ -229,23 +269,16 @@ unlogged_ratios() {
 
 # atomic_ratios: the same for atomics
 atomic_ratios() {
-    local mode name index plain ours ratio
+    local mode name index
     for mode in native extended; do
         local -n names=atomics_$mode
         export UCX_RC_VARUNA_ATOMIC_MODE=$mode
-        profile rc_mlx5 "${names[@]/%/:short:8:$operations}"
         profile rc_varuna "${names[@]/%/:short:8:$operations}"
         unset UCX_RC_VARUNA_ATOMIC_MODE
         index=0
         for name in "${names[@]}"; do
             index=$((index + 1))
-            instructions_of rc_mlx5 $index
-            plain=$result
-            instructions_of rc_varuna $index
-            ours=$result
-            ratio=$(awk -v a="$ours" -v b="$plain" 'BEGIN { printf "%.2f", a / b }')
-            echo "${name}_$mode $ratio" >>"$dir/ratios"
-            printf '%-18s %9.0f %9.0f %7s\n' "$name $mode" "$plain" "$ours" "$ratio"
+            row "$name $mode" "$name:short:8" $index "${name}_$mode"
         done
     done
 }
@@ -266,7 +299,7 @@ counted() {
     local first second third
     # Control messages are not counted, so there are no heartbeats, and no repetitions for a
     # peer that waits for a CPU
-    local -x UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_CTL_TIMEOUT=10s
+    local -x UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_CTL_TIMEOUT=60s
     counters
     first=$result
     cost "$1" "$2:$3:$4:$few"
@@ -322,8 +355,8 @@ third_table() {
     done
 }
 
-# check_limits: compares the figures, "NAME FIGURE", with the limits
-check_limits() {
+# check_counts: counts what has a limit, and adds it to the figures
+check_counts() {
     local doorbells messages rest log suffix
     for log in all fallback; do
         suffix=${log/#all/}
@@ -342,6 +375,10 @@ check_limits() {
     read -r doorbells messages rest <<<"$result"
     printf 'a compare and swap of mode extended: %s wire messages\n' "$messages"
     printf 'messages_cswap %s\n' "$messages" >>"$dir/ratios"
+}
+
+# check_limits FIGURES: compares these, "NAME FIGURE", with the limits
+check_limits() {
     awk '
         /^#/ || NF == 0 { next }
         FNR == NR { goal[$1] = $2; limit[$1] = $3; next }
@@ -360,9 +397,13 @@ check_limits() {
                 bad = 1
             }
         }
-        END { exit bad }' "$top/contrib/bench/limits" "$dir/ratios" >"$dir/wrong" ||
-        { cat "$dir/wrong"; exit 1; }
+        END { exit bad }' "$top/contrib/bench/limits" "$1"
 }
+
+if [ $check = yes ] && [ -n "$figures" ] && [ -e "$figures" ]; then
+    check_limits "$figures"
+    exit
+fi
 
 "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 0
 
@@ -373,9 +414,14 @@ if [ $instructions = yes ]; then
     ratios
     unlogged_ratios
     atomic_ratios
-    [ $check = no ] || check_limits
+    if [ $check = yes ]; then
+        check_counts
+        [ -z "$figures" ] || cp "$dir/ratios" "$figures"
+        check_limits "$dir/ratios"
+    fi
     unset "${alike[@]%%=*}"
     if [ $check = no ]; then
+        plain=()
         say "instructions with UCX's defaults"
         echo
         echo "With UCX's defaults:"

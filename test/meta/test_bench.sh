@@ -24,7 +24,7 @@ table() {
 
 # All tables, with too few repetitions for useful figures
 test_run() {
-    timeout 300 "$bench/run.sh" -s >out 2>err || fail "$(tail -n 5 err)"
+    timeout 600 "$bench/run.sh" -s >out 2>err || fail "$(tail -n 5 err)"
     grep -E '^(put|get|am)_[a-z]* [0-9]+ B |^idle ' out |
         sed 's/^[a-z_]* *\([0-9]* B\)*//' >rows
     table 21 3
@@ -32,25 +32,31 @@ test_run() {
     table 3 6
 }
 
-# No operation costs more than its limit
+# No operation costs more than its limit, and each limit has its figure
 test_limits() {
-    timeout 300 "$bench/run.sh" -c >out 2>err || fail "$(tail -n 5 err): $(cat out)"
+    timeout 600 "$bench/run.sh" -c -f figures >out 2>err ||
+        fail "$(tail -n 5 err): $(cat out)"
     sed 's/^/# /' out
+    limits | cut -d ' ' -f 1 | sort >names
+    cut -d ' ' -f 1 figures | sort | diff names - >wrong || fail "figures: $(cat wrong)"
 }
 
-# The check detects costs above the limit, and costs far below it
+# limits: prints "NAME LIMIT" of each
+limits() {
+    awk '!/^#/ && NF { print $1, $3 }' "$bench/limits"
+}
+
+# The check detects costs above the limit, costs far below it, and those without a limit
 test_limits_are_checked() {
-    local edit
-    mkdir -p contrib/bench
-    cp -r "$top"/contrib/*.sh contrib/
-    cp -r "$bench"/* contrib/bench/
-    for edit in 's/^idle .*/idle 0.5 0.5/;s/^messages_f.*/messages_fallback 0 0/' \
-                's/^idle .*/idle 1.5 90/'; do
-        sed -i "$edit" contrib/bench/limits
-        ! timeout 300 contrib/bench/run.sh -c >out 2>err || fail "$edit: it passes"
-        grep -q '^idle: .* \(exceeds\|is well below\)' out || fail "$edit: $(cat out err)"
-        grep -q '^messages_fallback: .* exceeds' out || fail "$edit: $(cat out err)"
-    done
+    limits >figures
+    "$bench/run.sh" -c -f figures >out 2>err || fail "the limits: $(cat out err)"
+    sed 's/^idle .*/idle 1.66/; s/^messages_f.*/messages_fallback 1.11/' figures >high
+    fails 1 '^idle: 1.66 exceeds 1.65' "$bench/run.sh" -c -f high
+    fails 1 '^messages_fallback: 1.11 exceeds 1.10' "$bench/run.sh" -c -f high
+    sed 's/^cswap_extended .*/cswap_extended 2.76/' figures >low
+    fails 1 '^cswap_extended: 2.76 is well below' "$bench/run.sh" -c -f low
+    sed '$s/.*/&\nflight 1.00/' figures >more
+    fails 1 '^flight: it has no limit' "$bench/run.sh" -c -f more
 }
 
 # On DC, too, a put and its log entry share a doorbell: all but the first one of a batch,
@@ -58,7 +64,7 @@ test_limits_are_checked() {
 test_doorbells_of_dc() {
     local log
     for log in all fallback; do
-        timeout 300 "$bench/run.sh" -t -s -o UCX_RC_VARUNA_SPARE_QPS=0 \
+        timeout 600 "$bench/run.sh" -t -s -o UCX_RC_VARUNA_SPARE_QPS=0 \
             -o UCX_RC_VARUNA_LOG=$log >out 2>err || fail "$(tail -n 5 err)"
         grep -E '^ *rc_varuna ' out >rows
         table 1 2
@@ -69,9 +75,11 @@ test_doorbells_of_dc() {
 }
 
 # A compare and swap of mode extended takes one round trip and four requests. One of
-# mode proxy takes at most half a message if 16 are in flight
+# mode proxy takes a quarter of a message if 16 are in flight: the first one is sent at
+# once, the others are one message when it is answered
 test_atomics() {
-    timeout 300 "$bench/atomics.sh" -n 20 -r 1 -b 2 >out 2>err || fail "$(tail -n 5 err)"
+    local i trips
+    timeout 600 "$bench/atomics.sh" -n 20 -r 1 -b 2 >out 2>err || fail "$(tail -n 5 err)"
     sed -nE 's/^[|] (rc_mlx5|native|extended|proxy|proxy-busy) [|] ([a-z]*) [|]/\1 \2/p' out |
         sed 's/[|/]//g' >rows
     awk '{ ++rows[$1 " " NF] }
@@ -83,16 +91,24 @@ test_atomics() {
         fail "no numbers: $(cat rows)"
     grep -E '^(native|extended|proxy) ' out >costs
     [ "$(grep -c '^extended ' costs)" -eq 6 ] || fail "operations are missing: $(cat out)"
-    awk '($1 == "proxy" && $12 > 0.5) { print; bad = 1 } END { exit bad }' rows >wrong ||
+    awk '($1 == "proxy" && $12 > 0.25) { print; bad = 1 } END { exit bad }' rows >wrong ||
         fail "too many messages: $(cat wrong)"
-    awk '($1 == "extended" && $2 == "cswap" && ($3 > 4.3 || $4 > 1.5)) { print; bad = 1 }
-         END { exit bad }' costs >wrong || fail "too much: $(cat wrong)"
+    awk '($1 == "extended" && $2 == "cswap" && $3 > 4.3) { print; bad = 1 }
+         END { exit bad }' costs >wrong || fail "too many messages: $(cat wrong)"
+    # Round trips are measured: a second one takes its time on any machine, but one may seem
+    # to be two where processes wait for a CPU. Then it counts that it was one once
+    for ((i = 0; i < 20; ++i)); do
+        trips=$(awk '$1 == "extended" && $2 == "cswap" { print ($4 > 1.5) }' costs)
+        [ "$trips" != 0 ] || break
+        timeout 600 "$bench/atomics.sh" -n 20 cost >costs 2>err || fail "$(tail -n 5 err)"
+    done
+    [ "$trips" = 0 ] || fail "more than one round trip: $(cat costs)"
     grep -q '^  errors: 0$' out || fail "no failures, or errors: $(cat out)"
 }
 
 # UCP over rc_varuna and over rc_x
 test_ucp() {
-    timeout 300 "$bench/ucp.sh" -s get >out 2>err || fail "$(tail -n 5 err)"
+    timeout 600 "$bench/ucp.sh" -s get >out 2>err || fail "$(tail -n 5 err)"
     sed 's/^/# /' out
     sed -nE 's/^[|] get, [a-z]* [|]//; s/[|/]//gp' out | tail -n +3 >rows
     table 2 1
@@ -103,7 +119,7 @@ test_ucp() {
 
 # A switch of the link costs the same with thousands of endpoints until they post
 test_switch() {
-    timeout 300 "$bench/switch.sh" >out 2>err || fail "$(cat out err)"
+    timeout 600 "$bench/switch.sh" >out 2>err || fail "$(cat out err)"
     sed 's/^/# /' out
     tail -n +2 out >rows
     table 2 2

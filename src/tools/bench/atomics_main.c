@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * usage: varuna_atomics server|client SOCKET ROUNDS COUNT WINDOW WAY... OPERATION...
+ * usage: varuna_atomics server|client SOCKET ROUNDS COUNT WINDOW [paused] WAY...
+ *                       OPERATION...
  *
  * Times 8-byte atomics from the client to the server over several ways in turn, so that
  * all are measured under the same conditions; both get the same arguments. WAY is
@@ -11,11 +12,15 @@
  * each window of them is flushed.
  *
  * In each of ROUNDS, each way executes each operation COUNT times, with WINDOW in
- * flight. The client prints "WAY OPERATION ROUND NANOSECONDS", the time of one; and
- * "operations N", the sum over all ways, including warm-up. contrib/bench/atomics.sh makes
- * a table of these.
+ * flight. The client prints "WAY OPERATION ROUND NANOSECONDS", the time of one.
+ * contrib/bench/atomics.sh makes a table of these.
+ *
+ * "paused": it prints "warm" before the first round, and "turn WAY OPERATION" after each
+ * turn of a way. After each of these lines it waits for a line, so that its caller can
+ * count what was sent in between.
  */
 #include "atomics_load.h"
+#include "cost_lane.h"
 #include "cost_oob.h"
 
 #include <errno.h>
@@ -44,13 +49,14 @@ enum {
 /* Between looks of the server at the client's socket */
 #define ATOMICS_CALLS      256
 
-/* For a transport to connect in the background */
-#define ATOMICS_WARMUP_NS  300000000
+/* Operations of each way, at least once, before the first round: rc_varuna connects RC in
+ * the background */
+#define ATOMICS_WARMUP     256
 
-/* The messages that set up a connection are counted too, and must weigh little, also
- * where the time suffices only for some operations */
-#define ATOMICS_WARMUP_MIN 1024
+/* Until RC is connected */
+#define ATOMICS_RC_NS      60000000000ul
 
+#define ATOMICS_VARUNA     "rc_varuna/"
 #define ATOMICS_MODE       "UCX_RC_VARUNA_ATOMIC_MODE"
 
 
@@ -68,9 +74,9 @@ typedef struct {
     unsigned           rounds;
     unsigned long      count;
     unsigned           window;
+    int                is_paused;
     unsigned           num_ways;
     unsigned           num_ops;
-    unsigned long      done;       /* Operations so far */
     atomics_way_t      ways[ATOMICS_WAYS_MAX];
     const atomics_op_t *ops[ATOMICS_OPS_MAX];
     uint64_t           times[ATOMICS_WAYS_MAX][ATOMICS_OPS_MAX][ATOMICS_ROUNDS_MAX];
@@ -175,7 +181,6 @@ static int atomics_run(atomics_t *atomics, atomics_way_t *way, unsigned long cou
         }
     }
 
-    atomics->done += count;
     return atomics_flush(way);
 }
 
@@ -200,30 +205,71 @@ static int atomics_turn(atomics_t *atomics, atomics_way_t *way,
     return cost_oob_send(atomics->fd, &token, sizeof(token));
 }
 
-/* For one or several connections */
 static int atomics_warm_up(atomics_t *atomics, atomics_way_t *way)
 {
-    uint64_t end       = atomics_now() + ATOMICS_WARMUP_NS;
-    uint64_t token     = 0;
-    unsigned long done = 0;
+    uint64_t ns;
+
+    return atomics->is_client ?
+           atomics_turn(atomics, way, atomics->ops[0], ATOMICS_WARMUP, &ns) :
+           atomics_serve(atomics, way);
+}
+
+/* Whether the client's endpoints of rc_varuna use RC. The client knows */
+static int atomics_is_warm(const atomics_t *atomics, uint64_t *is_warm_p)
+{
+    unsigned num_rc = 0;
+    unsigned i;
 
     if (!atomics->is_client) {
-        return atomics_serve(atomics, way);
+        return cost_oob_recv(atomics->fd, is_warm_p, sizeof(*is_warm_p));
     }
 
-    way->words.op = atomics->ops[0];
-    if (cost_oob_recv(atomics->fd, &token, sizeof(token)) != 0) {
-        return -1;
+    for (i = 0; i < atomics->num_ways; ++i) {
+        num_rc += !strncmp(atomics->ways[i].name, ATOMICS_VARUNA,
+                           strlen(ATOMICS_VARUNA));
     }
 
-    do {
-        if (atomics_run(atomics, way, ATOMICS_WORDS) != 0) {
+    *is_warm_p = cost_lane_count_rc() >= num_rc;
+    return cost_oob_send(atomics->fd, is_warm_p, sizeof(*is_warm_p));
+}
+
+static int atomics_warm_up_all(atomics_t *atomics)
+{
+    uint64_t end     = atomics_now() + ATOMICS_RC_NS;
+    uint64_t is_warm = 0;
+    unsigned i;
+
+    while (!is_warm) {
+        for (i = 0; i < atomics->num_ways; ++i) {
+            if (atomics_warm_up(atomics, &atomics->ways[i]) != 0) {
+                return -1;
+            }
+        }
+
+        if (atomics_is_warm(atomics, &is_warm) != 0) {
+            return -1;
+        } else if (!is_warm && (atomics_now() > end)) {
+            fprintf(stderr, "an endpoint does not change to RC\n");
             return -1;
         }
-        done += ATOMICS_WORDS;
-    } while ((done < ATOMICS_WARMUP_MIN) || (atomics_now() < end));
+    }
 
-    return cost_oob_send(atomics->fd, &token, sizeof(token));
+    return 0;
+}
+
+/* Print a line, and wait for one */
+static int atomics_pause(const atomics_t *atomics, const char *what, const char *way,
+                         const char *op)
+{
+    char line[16];
+
+    if (!atomics->is_paused || !atomics->is_client) {
+        return 0;
+    }
+
+    printf("%s %s %s\n", what, way, op);
+    fflush(stdout);
+    return (fgets(line, sizeof(line), stdin) != NULL) ? 0 : -1;
 }
 
 static int atomics_round(atomics_t *atomics, unsigned round)
@@ -241,7 +287,9 @@ static int atomics_round(atomics_t *atomics, unsigned round)
                   atomics_turn(atomics, &atomics->ways[way], atomics->ops[op],
                                atomics->count, &atomics->times[way][op][round]) :
                   atomics_serve(atomics, &atomics->ways[way]);
-            if (ret != 0) {
+            if ((ret != 0) ||
+                (atomics_pause(atomics, "turn", atomics->ways[way].name,
+                               atomics->ops[op]->name) != 0)) {
                 return -1;
             }
         }
@@ -265,8 +313,6 @@ static void atomics_print(atomics_t *atomics)
             }
         }
     }
-
-    printf("operations %lu\n", atomics->done);
 }
 
 /* WAY as in the usage */
@@ -315,6 +361,8 @@ static int atomics_parse(atomics_t *atomics, int argc, char **argv)
         if ((strchr(argv[i], '/') != NULL) &&
             (atomics->num_ways < ATOMICS_WAYS_MAX)) {
             atomics->ways[atomics->num_ways++].name = argv[i];
+        } else if (!strcmp(argv[i], "paused")) {
+            atomics->is_paused = 1;
         } else if ((atomics_op_find(argv[i]) != NULL) &&
                    (atomics->num_ops < ATOMICS_OPS_MAX)) {
             atomics->ops[atomics->num_ops++] = atomics_op_find(argv[i]);
@@ -341,10 +389,9 @@ static int atomics_all(atomics_t *atomics, const char *path)
         }
     }
 
-    for (i = 0; i < atomics->num_ways; ++i) {
-        if (atomics_warm_up(atomics, &atomics->ways[i]) != 0) {
-            return -1;
-        }
+    if ((atomics_warm_up_all(atomics) != 0) ||
+        (atomics_pause(atomics, "warm", "", "") != 0)) {
+        return -1;
     }
 
     for (i = 0; i < atomics->rounds; ++i) {
@@ -366,8 +413,8 @@ int main(int argc, char **argv)
     static atomics_t atomics;
 
     if ((argc <= ATOMICS_ARG_FIRST) || (atomics_parse(&atomics, argc, argv) != 0)) {
-        fprintf(stderr, "usage: %s server|client SOCKET ROUNDS COUNT WINDOW WAY... "
-                "OPERATION...\n", argv[0]);
+        fprintf(stderr, "usage: %s server|client SOCKET ROUNDS COUNT WINDOW "
+                "[paused] WAY... OPERATION...\n", argv[0]);
         return EXIT_FAILURE;
     }
 

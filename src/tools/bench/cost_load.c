@@ -5,13 +5,16 @@
  *
  * The processes never poll in a loop of unknown length: the emulated NIC executes an
  * operation while its doorbell is rung, and everything else is a blocking read. Each
- * batch has the same number of progress calls over any transport. So the number of
- * instructions does not depend on the machine's load.
+ * batch has the same number of progress calls over any transport, and time may pass with
+ * these calls (cost_clock.h). So the number of instructions does not depend on the
+ * machine's load.
  *
  * A profiler collects only in the functions cost_measured_*, and writes a profile
  * whenever cost_phase_ended() returns: one for each load, in both processes.
  */
 #include "cost_load.h"
+#include "cost_clock.h"
+#include "cost_lane.h"
 #include "cost_oob.h"
 
 #include <stdio.h>
@@ -30,10 +33,15 @@
 #define COST_BATCH_CALLS (COST_BATCH + 8)
 
 /* A transport may connect in the background: it gets the same time and the same number
- * of calls in each run.
+ * of calls in each run. After that, it is asked whether it has.
  */
 #define COST_WARMUP_CALLS    100
 #define COST_WARMUP_SLEEP_US 5000
+#define COST_WARMUP_MAX      20000
+
+/* Calls of progress after that: a transport looks more often for some time after it has
+ * received something */
+#define COST_SETTLE_CALLS    2048
 
 /* Instead of a number of messages: the client has finished the load */
 #define COST_LOAD_END        UINT64_MAX
@@ -53,6 +61,13 @@ static void cost_load_completed(uct_completion_t *self)
     cost_completion_t *comp = (cost_completion_t*)self;
 
     comp->pending = 0;
+}
+
+/* All calls of progress */
+static void cost_progress(cost_uct_t *uct)
+{
+    cost_clock_step();
+    uct_worker_progress(uct->worker);
 }
 
 static size_t cost_load_pack(void *dest, void *arg)
@@ -169,7 +184,7 @@ static void cost_calls(cost_uct_t *uct, unsigned long count)
     unsigned long i;
 
     for (i = 0; i < count; ++i) {
-        uct_worker_progress(uct->worker);
+        cost_progress(uct);
     }
 }
 
@@ -193,7 +208,7 @@ static int cost_batch(cost_uct_t *uct, const cost_load_t *load, unsigned count,
     for (i = 0; i < count; ++i) {
         while ((status = cost_load_post(uct, load, &comp->super)) ==
                UCS_ERR_NO_RESOURCE) {
-            uct_worker_progress(uct->worker);
+            cost_progress(uct);
             calls -= (calls > 0);
         }
 
@@ -208,7 +223,7 @@ static int cost_batch(cost_uct_t *uct, const cost_load_t *load, unsigned count,
 
     while ((status = uct_ep_flush(uct->ep, 0, &comp->super)) ==
            UCS_ERR_NO_RESOURCE) {
-        uct_worker_progress(uct->worker);
+        cost_progress(uct);
         calls -= (calls > 0);
     }
 
@@ -244,7 +259,7 @@ static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
     }
 
     while (comp.pending) {
-        uct_worker_progress(uct->worker);
+        cost_progress(uct);
     }
 
     if (comp.super.status != UCS_OK) {
@@ -256,21 +271,50 @@ static int cost_load_batch(cost_uct_t *uct, const cost_load_t *load,
     return 0;
 }
 
-/* Wait until the server has received this number of messages in total */
+/* As the client, wait until the server has received this number of messages in total */
 static int cost_load_barrier(int fd, uint64_t messages)
 {
     return (cost_oob_send(fd, &messages, sizeof(messages)) == 0) ?
            cost_oob_recv(fd, &messages, sizeof(messages)) : -1;
 }
 
-int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses)
+static int cost_load_meet(int fd, int is_client)
+{
+    uint64_t ready = 0;
+
+    if (is_client) {
+        return cost_load_barrier(fd, ready);
+    }
+
+    return (cost_oob_recv(fd, &ready, sizeof(ready)) == 0) ?
+           cost_oob_send(fd, &ready, sizeof(ready)) : -1;
+}
+
+static int cost_load_await_rc(cost_uct_t *uct)
+{
+    int i;
+
+    for (i = 0; (cost_lane_count_rc() == 0); ++i) {
+        if (i == COST_WARMUP_MAX) {
+            fprintf(stderr, "the endpoint does not change to RC\n");
+            return -1;
+        }
+
+        cost_progress(uct);
+        usleep(COST_WARMUP_SLEEP_US);
+    }
+
+    return 0;
+}
+
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses,
+                      int await_rc)
 {
     static const cost_load_t load = {
         .op     = COST_OP_PUT,
         .layout = COST_LAYOUT_SHORT,
         .size   = 8
     };
-    uint64_t ready = 0;
     int i;
 
     if (is_client && (cost_load_batch(uct, &load, COST_BATCH, 0) != 0)) {
@@ -278,12 +322,21 @@ int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses)
     }
 
     for (i = 0; progresses && (i < COST_WARMUP_CALLS); ++i) {
-        uct_worker_progress(uct->worker);
+        cost_progress(uct);
         usleep(COST_WARMUP_SLEEP_US);
     }
 
-    return is_client ? cost_oob_recv(fd, &ready, sizeof(ready)) :
-                       cost_oob_send(fd, &ready, sizeof(ready));
+    if (is_client && await_rc && (cost_load_await_rc(uct) != 0)) {
+        return -1;
+    }
+
+    return cost_load_meet(fd, is_client);
+}
+
+int cost_load_settle(cost_uct_t *uct, int fd, int is_client, int progresses)
+{
+    cost_calls(uct, progresses ? COST_SETTLE_CALLS : 0);
+    return cost_load_meet(fd, is_client);
 }
 
 /* The first batch is not measured: it grows pools, and fills caches of keys and address
@@ -347,7 +400,7 @@ int cost_load_server(cost_uct_t *uct, const cost_load_t *load, int fd)
         }
 
         while (uct->messages < messages) {
-            uct_worker_progress(uct->worker);
+            cost_progress(uct);
         }
 
         if (cost_oob_send(fd, &messages, sizeof(messages)) != 0) {

@@ -49,8 +49,13 @@ typedef struct {
 int cost_load_parse(cost_load_t *load, const char *text);
 
 /** Connect and warm up, once before the first load. A server that will receive no
- *  messages does not call progress. */
-int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses);
+ *  messages does not call progress. With @a await_rc the client waits until rc_varuna's
+ *  endpoint uses RC. */
+int cost_load_prepare(cost_uct_t *uct, int fd, int is_client, int progresses,
+                      int await_rc);
+
+/** Call progress until what connecting has left to do is done. */
+int cost_load_settle(cost_uct_t *uct, int fd, int is_client, int progresses);
 
 /**
  * Run the load as the client, in batches of operations. Each batch is complete before
