@@ -13,6 +13,10 @@
 #define CHECK_COMMANDS     20
 #define CHECK_COMMAND_SLOW 0.1 /* Seconds */
 
+/* Seconds for what a NIC does within microseconds. The machine may be busy */
+#define CHECK_FLUSH_WAIT   20
+#define CHECK_EVENT_WAIT   5
+
 
 /* Connect a queue pair with itself, so that it can be in RTS. */
 static int check_local_qp(check_nic_t *nic, int with_srq, check_qp_t *qp)
@@ -64,7 +68,7 @@ static int check_flush_one(check_nic_t *nic, unsigned *right)
     }
 
     *right = 0;
-    for (end = check_now() + 1; (ret == 0) && (*right < 2 * CHECK_FLUSHES) &&
+    for (end = check_now() + CHECK_FLUSH_WAIT; (ret == 0) && (*right < 2 * CHECK_FLUSHES) &&
                                 (check_now() < end);) {
         if (ibv_poll_cq(qp.cq, 1, &wc) > 0) {
             i = (wc.wr_id >= CHECK_FLUSHES);
@@ -118,7 +122,7 @@ static double check_last_wqe_one(check_nic_t *nic)
 
     start = check_now();
     if (check_qp_modify(&qp, IBV_QPS_ERR) == 0) {
-        while ((took < 0) && (check_now() - start < 1)) {
+        while ((took < 0) && (check_now() - start < CHECK_EVENT_WAIT)) {
             if (ibv_get_async_event(nic->context, &event) != 0) {
                 usleep(1000);
                 continue;
