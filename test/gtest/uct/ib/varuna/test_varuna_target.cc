@@ -176,6 +176,23 @@ UCS_TEST_F(test_varuna_target, memory_that_can_not_be_registered) {
     open(bob);
 }
 
+/* All NICs are late, perhaps because their threads have no CPU: the request is not refused,
+ * and comes again */
+UCS_TEST_F(test_varuna_target, memory_that_is_not_registered_in_time) {
+    for (unsigned i = 0; i < host->iface()->config.spare_qps; ++i) {
+        open(alice, VQP + i);
+    }
+
+    host->sent();
+    fake_lane::mr_status = UCS_ERR_TIMED_OUT;
+    send_open(bob);
+    fake_lane::mr_status = UCS_OK;
+    EXPECT_TRUE(host->sent().empty());
+    EXPECT_TRUE(target(bob) == NULL);
+    open(bob);
+    EXPECT_TRUE(target(bob) != NULL);
+}
+
 
 /* --- CONNECT_REQ --- */
 
