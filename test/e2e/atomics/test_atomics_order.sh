@@ -95,7 +95,7 @@ test_fence_among_puts() {
 # on the acknowledgement. On RC, and on the other link after the first one has failed
 placed() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
-    fabric_up --quirk late-write:5ms:1
+    fabric_up --quirk late-write:60s:1
     jobs_start
     wait_for_rc
     ask client "order 8 placed"
