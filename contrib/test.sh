@@ -15,9 +15,8 @@
 # failures that no speed of the machine explains (test/certain), count as failed.
 #
 # Suites in test/long_suites take minutes each, and run only if they are named, or if
-# RC_VARUNA_LONG is set. If no suite is named, the build of the test programs and the
-# suites in test/beside_suites, which measure no times, run at the lowest priority, in
-# parallel with the others.
+# RC_VARUNA_LONG is set. If no suite is named, the suites in test/beside_suites, which need
+# a processor most of the time, run at the lowest priority, in parallel with the others.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta
@@ -64,16 +63,11 @@ make_quietly() {
         die "the tests do not build"
 }
 
-# build_scripts: builds what most scripts need
-build_scripts() {
-    say "make check in test/e2e"
-    make_quietly make-apps.log -C test/e2e check TESTS=
-}
-
-build_rest() {
+# build_tests: builds all programs of the tests
+build_tests() {
     say "make check (the test programs; some minutes the first time)"
     make_quietly make-check.log check TESTS=
-    say "UCX's own tests (some minutes the first time)"
+    say "UCX's own tests (a minute the first time)"
     make_quietly make-ucx.log -C test/gtest gtest_ucx gtest_ucp
 }
 
@@ -126,22 +120,12 @@ is_beside() {
     grep -qx "$(suite_name "$1")" "$top/test/beside_suites"
 }
 
-# needs_build PATH: whether the suite needs more than build_scripts builds, or builds
-# something itself
-needs_build() {
-    case $1 in
-    *.sh) grep -qE 'RCV_BUILD"?/test/gtest|make .*RCV_BUILD|mutant.sh' "$1" ;;
-    esac
-}
-
-# beside PATH...: builds and runs suites in the background, in its own shell
+# beside PATH...: runs suites in the background, in its own shell
 beside() {
     local path
 
     prog="test, beside"
     tell_every=60
-    build_rest
-    : >"$logs/beside.built"
     for path in "$@"; do
         run_suite "$path"
     done
@@ -174,24 +158,21 @@ yield_beside() {
     done >/dev/null 2>&1 || true # some have just ended
 }
 
-# await_beside FILE: waits until the background shell has written this file. It gets its
-# normal share of the CPUs meanwhile.
+# await_beside: waits for the suites in the background, which get their normal share of the
+# CPUs now
 await_beside() {
-    local next=$((SECONDS + tell_every))
+    local next=$SECONDS
 
-    [ ! -e "$logs/$1" ] || return 0
-    yield_beside no
-    while [ ! -e "$logs/$1" ]; do
-        if ! kill -0 "$beside_pid" 2>/dev/null; then
-            [ -e "$logs/$1" ] || die "the background shell has failed"
-        elif ((SECONDS >= next)); then
+    while kill -0 "$beside_pid" 2>/dev/null; do
+        if ((SECONDS >= next)); then
             say "waiting for the background shell"
             yield_beside no # also processes that were started meanwhile
             next=$((SECONDS + tell_every))
         fi
         sleep 0.1
     done
-    yield_beside yes
+    wait "$beside_pid" 2>/dev/null || true # it may have been waited for already
+    [ -e "$logs/beside.ended" ] || die "the background shell has failed"
 }
 
 # end_beside: ends the background shell and all its processes
@@ -218,12 +199,10 @@ run_beside_each_other() {
     trap end_beside EXIT
     yield_beside yes
     for path in "${others[@]}"; do
-        ! needs_build "$path" || await_beside beside.built
         run_suite "$path"
     done
 
-    await_beside beside.ended
-    wait "$beside_pid" 2>/dev/null || true # it may have been waited for already
+    await_beside
     trap - EXIT
 }
 
@@ -236,8 +215,7 @@ fi
 
 ensure_built
 mkdir -p "$logs"
-build_scripts
-[ $# -eq 0 ] || build_rest
+build_tests
 
 # The user's settings of UCX must not affect the tests
 unset "${!UCX_@}"

@@ -7,13 +7,13 @@
 # (test/e2e/chaos/ft_chaos.c). In the end all operations have completed, histories are
 # linearizable, and the emulator's trace contains each write once.
 #
-# RC_VARUNA_CHAOS=SECONDS: duration (30); ten seconds for each seed.
+# RC_VARUNA_CHAOS=SECONDS: duration (20); ten seconds for each seed.
 # RC_VARUNA_CHAOS_SEED=N: the first seed (1; with RC_VARUNA_LONG a random one).
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-seconds=${RC_VARUNA_CHAOS:-30}
+seconds=${RC_VARUNA_CHAOS:-20}
 seed=${RC_VARUNA_CHAOS_SEED:-${RC_VARUNA_LONG:+$RANDOM}}
 seed=${seed:-1}
 
