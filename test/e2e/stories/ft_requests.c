@@ -11,6 +11,8 @@
  *     ft_requests released a remote key is released right after a put that must be
  *                          repeated
  *     ft_requests released_atomics  the same after atomics, without a failure
+ *     ft_requests empty    parts of an operation that are empty have no memory handle, but
+ *                          what was in memory before
  *     ft_requests owed     the NIC's queues are so short that they have room for a put
  *                          but not for its log entry
  */
@@ -36,7 +38,7 @@ static struct {
     uct_rkey_bundle_t rkey;
     uct_mem_h         memh;
     uct_ep_h          ep;
-    char              memory[FT_MEMORY];
+    char              memory[FT_MEMORY] __attribute__((aligned(8)));
     time_t            end;
 } ft;
 
@@ -310,6 +312,31 @@ static void ft_run_listed(void)
     }
 }
 
+/* --- Empty parts --- */
+
+/* Until one of the puts was repeated */
+static void ft_run_empty(void)
+{
+    uct_mem_h garbage = (uct_mem_h)0x5a5a5a5a5a5a5a58ul;
+    uct_iov_t iov[2]  = {{ft.memory, 0, garbage, 0, 1},
+                         {ft.memory, sizeof(uint64_t), ft.memh, 0, 1}};
+    uct_completion_t comp;
+    ucs_status_t status;
+
+    do {
+        ft_progress("a failure"); /* Wait for it */
+        ++*(uint64_t*)ft.memory; /* A lost put differs from what is there */
+        comp = (uct_completion_t){ft_count_done, 1, UCS_OK};
+        while ((status = uct_ep_put_zcopy(ft.ep, iov, 2, ft.server.base, ft.rkey.rkey,
+                                          &comp)) == UCS_ERR_NO_RESOURCE) {
+            ft_progress("a put");
+        }
+        ft_wait(status, &comp, "a put");
+    } while (ft_vfs_sum("repeated") == 0);
+    printf("ft: a put with empty parts was repeated\n");
+}
+
+
 /* --- Keys --- */
 
 /* By UCT's definition, a short put does not need its key after it has returned */
@@ -404,6 +431,7 @@ static const struct {
     const char *name;
     void       (*run)(void);
 } ft_cases[] = {
+    {"empty",  ft_run_empty},
     {"listed", ft_run_listed},
     {"nested", ft_run_nested},
     {"owed",   ft_run_owed},
@@ -422,7 +450,7 @@ int main(int argc, char **argv)
     }
 
     if (ft_cases[i].name == NULL) {
-        ft_die("usage: ft_requests listed | nested | owed | released[_atomics]");
+        ft_die("usage: ft_requests empty | listed | nested | owed | released[_atomics]");
     }
 
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -37,6 +37,12 @@ test_endpoints_are_listed_by_another_thread() {
     requests listed
 }
 
+# A part of a put without bytes has no memory handle
+test_empty_parts() {
+    nic_gives_up 10ms 2
+    requests empty packet host=1 link=0 op=write nth=21 silent=1:0
+}
+
 # No log entry is written for a completed request, or for another one that has taken its
 # place in memory
 test_owed_log_entries() {

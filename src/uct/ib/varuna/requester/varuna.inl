@@ -159,6 +159,10 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
     req->iovcnt = iovcnt;
     for (i = 0; i < iovcnt; ++i) {
         req->iov[i] = iov[i];
+        if (ucs_unlikely(iov[i].length == 0)) {
+            /* Callers need not set it: UCP does not */
+            req->iov[i].memh = UCT_MEM_HANDLE_NULL;
+        }
     }
     req->length = length;
 }
