@@ -90,10 +90,19 @@ emu_qp_t *engine_qp(engine_t *engine, emu_qp_type_t type, emu_srq_t *srq)
     return qp;
 }
 
+void engine_qp_reset(emu_qp_t *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+    ENGINE_CHECK(emu_qp_modify(qp, &attr, IBV_QP_STATE) == 0);
+    qp->dbrec[0] = 0;
+    qp->dbrec[1] = 0;
+}
+
 void engine_qp_start(engine_t *engine, emu_qp_t *qp, emu_qp_t *peer)
 {
     struct ibv_qp_attr attr = {
-        .qp_state        = IBV_QPS_RESET,
+        .qp_state        = IBV_QPS_INIT,
         .port_num        = 1,
         .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                            IBV_ACCESS_REMOTE_ATOMIC,
@@ -110,10 +119,7 @@ void engine_qp_start(engine_t *engine, emu_qp_t *qp, emu_qp_t *peer)
         .qkey            = 0x11
     };
 
-    ENGINE_CHECK(emu_qp_modify(qp, &attr, IBV_QP_STATE) == 0);
-    qp->dbrec[0]  = 0;
-    qp->dbrec[1]  = 0;
-    attr.qp_state = IBV_QPS_INIT;
+    engine_qp_reset(qp);
     ENGINE_CHECK(emu_qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
                                IBV_QP_PORT |
                                ((qp->type == EMU_QPT_UD) ? IBV_QP_QKEY :

@@ -56,6 +56,9 @@ void engine_open(engine_t *engine, size_t length);
 /** Create a queue pair in RESET, with its own completion queues; @a srq may be NULL. */
 emu_qp_t *engine_qp(engine_t *engine, emu_qp_type_t type, emu_srq_t *srq);
 
+/** Take it from any state to RESET. It sends nothing then, and takes nothing. */
+void engine_qp_reset(emu_qp_t *qp);
+
 /** Take it from any state to RTS (a DCT to RTR); RC: connected to @a peer. */
 void engine_qp_start(engine_t *engine, emu_qp_t *qp, emu_qp_t *peer);
 

@@ -244,6 +244,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         setup();
     }
 
+    /* All at rest first: one that still repeats requests of the last input could put
+     * another one that is just started into ERR */
+    for (i = 0; i < NUM_QPS; ++i) {
+        engine_qp_reset(qps[i]);
+    }
     for (i = 0; i < NUM_QPS; ++i) {
         start(i);
     }

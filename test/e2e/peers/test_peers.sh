@@ -271,11 +271,14 @@ test_remote_nic_dies_in_silence() {
     nic_dies 0 --silent
 }
 
-test_local_nic_dies_in_silence() {
-    export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
-    nic_dies 1 --silent
-    check grep -q 'is gone or hangs: the RC lane .*(drain timeout)' client.log
-}
+# It takes a minute until the NIC counts as dead
+if [ -n "${RC_VARUNA_LONG:-}" ]; then
+    test_local_nic_dies_in_silence() {
+        export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
+        nic_dies 1 --silent
+        check grep -q 'is gone or hangs: the RC lane .*(drain timeout)' client.log
+    }
+fi
 
 # On DC the responder cannot stop the silent NIC: the endpoint fails with a message, and
 # nothing is repeated
