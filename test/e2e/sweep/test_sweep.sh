@@ -39,7 +39,7 @@ test_rc_fails() {
     if [ "$full" = full ]; then
         sweep -p rc -s "$plans"
     else
-        sweep -p rc -s "$plans" -t 3
+        sweep -p rc -s "$plans" -t 5
     fi
 }
 
@@ -70,9 +70,9 @@ test_fails_again_while_recovering() {
         sweep -L 3 -s "$plans,mixed3" -f silent,exec_silent,down,late,mute \
             -n 2-5 -d all
     else
-        sweep -L 3 -p rc -s put_short,mixed3 -f silent -t 2 \
+        sweep -L 3 -p rc -s put_short,mixed3 -f silent -t 5 \
             -n 3 -d all
-        sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all
+        sweep -L 3 -p dc -s put_bcopy -f silent -n 2 -d all -t 3
     fi
 }
 
