@@ -344,6 +344,42 @@ test_judges_are_certain() {
     ! is_certain test_sweep <<<"# the client does not answer" || fail "everything is certain"
 }
 
+# proves STATUS HOW...: runs proof.sh in ./tree, whose tests print what ./result has
+proves() {
+    local want=$1 status=0
+    shift
+    RC_VARUNA_PROOF=$PWD/proof tree/contrib/proof.sh "$@" >table 2>steps || status=$?
+    [ $status -eq "$want" ] || fail "status $status: $(cat table steps)"
+}
+
+test_proof_runs_each_machine_once() {
+    mkdir -p tree/contrib
+    cp "$top"/contrib/{proof,common}.sh tree/contrib
+    cat >tree/contrib/test.sh <<EOF
+#!/bin/bash
+echo "\$(nproc) \$(pgrep -c -P \$PPID)" >>$PWD/runs
+cat $PWD/result
+EOF
+    chmod +x tree/contrib/test.sh
+    git -C tree init -q
+    git -C tree add .
+    git -C tree -c user.name=n -c user.email=e commit -qm one
+    printf '[test] UNSTEADY test_a: test_b failed, and\n7 passed, 0 failed\n' >result
+    proves 0 busy
+    check grep -qE '^[|] [0-9a-f]+ [|] busy [|] 0 [|] 7 passed, 0 failed [|] test_a: test_b [|]$' table
+    proves 0 busy single
+    check test "$(wc -l <runs)" -eq 2
+    read -r _ loops <runs
+    ((loops >= 5)) || fail "$loops children beside the test"
+    tail -n 1 runs | grep -q '^1 ' || fail "more than one processor"
+    [ -z "$(ls proof | grep -v 'log$\|table')" ] || fail "clones are left"
+    echo '6 passed, 1 failed' >result
+    proves 1 idle
+    proves 1 idle
+    check test "$(wc -l <runs)" -eq 3
+    proves 2 --loud
+}
+
 # each_is_a_suite TREE: checks that contrib/test.sh runs all scripts of TREE, and no
 # others
 each_is_a_suite() {
