@@ -100,7 +100,7 @@ test_mpi_windows_left_alone() {
     left_alone mpi_sync_check
 }
 
-# Without progress_all.c the job may wait for ever, as Open MPI does not progress the worker
+# Without progress_all.c the job may never end, as Open MPI does not progress the worker
 # whose message is lost
 test_mpi_windows_while_links_fail() {
     check gcc -O2 -Wall -Wextra -Werror -shared -fPIC -o progress_all.so \

@@ -26,7 +26,7 @@ typedef struct uct_varuna_crowd_port {
 KHASH_INIT(uct_varuna_crowd_ports, uint64_t, uct_varuna_crowd_port_t, 1,
            kh_int64_hash_func, kh_int64_hash_equal)
 
-/* A port, and when the newest ping that a peer behind it has answered was sent */
+/* A port, and when the newest ping was sent that a peer has answered over it */
 typedef struct uct_varuna_crowd_best {
     uint64_t                   key;
     ucs_time_t                 proved_at;  /* 0: there is none */
