@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The client: connects, runs the load for its time, flushes, gets the server's verdict,
- * and reports.
+ * The client: connects, runs the load for its time, flushes, sends a last message on each
+ * endpoint, gets the server's verdict, and reports.
  */
 #include "demo_load.h"
 #include "demo_oob.h"
@@ -300,6 +300,33 @@ static void demo_client_drain(demo_client_t *client)
     }
 }
 
+/* Say on each endpoint that its puts are complete. The flush proves that they were
+ * acknowledged, which a NIC may do before the data is in memory. The server's CPU may rely
+ * on the data after it has received a later message of the same endpoint. */
+static void demo_client_send_last(demo_client_t *client)
+{
+    ucp_request_param_t param = {0};
+    demo_load_ep_t *ep;
+    ucs_status_ptr_t request;
+    unsigned i;
+
+    for (i = 0; i < client->load.num_eps; ++i) {
+        ep       = &client->load.eps[i];
+        ep->last = (demo_am_hdr_t){.magic = DEMO_AM_MAGIC,
+                                   .ep    = i,
+                                   .seq   = ep->am_seq + 1};
+        request  = ucp_am_send_nbx(ep->ep, DEMO_AM_ID, &ep->last,
+                                   sizeof(ep->last), NULL, 0, &param);
+        if (UCS_PTR_IS_ERR(request)) {
+            demo_stats_error(&client->load.stats,
+                             "endpoint %u: its last message failed: %s", i,
+                             ucs_status_string(UCS_PTR_STATUS(request)));
+        } else if (request != NULL) {
+            ucp_request_free(request); /* The server says whether it came */
+        }
+    }
+}
+
 static int demo_client_send_totals(demo_client_t *client)
 {
     size_t num_slots = demo_layout_num_slots();
@@ -421,6 +448,10 @@ static int demo_client_work(demo_client_t *client)
         demo_client_run_load(client);
         if (!demo_load_failed(&client->load)) {
             demo_client_drain(client);
+        }
+
+        if (!demo_load_failed(&client->load)) {
+            demo_client_send_last(client);
         }
 
         demo_client_judge(client);

@@ -36,7 +36,8 @@ typedef enum {
 
 
 /**
- * The header of each active message.
+ * The header of each active message. The last one of an endpoint has no payload, and is
+ * not an operation of the load.
  */
 typedef struct {
     uint32_t magic;

@@ -34,17 +34,18 @@ struct demo_op {
 
 
 struct demo_load_ep {
-    demo_load_t  *load;
-    unsigned     index;
-    ucp_worker_h worker;
-    ucp_ep_h     ep;
-    ucp_rkey_h   rkey;
-    uint64_t     put_seq;
-    uint64_t     am_seq;
-    uint64_t     am_bytes;
-    uint64_t     *slots;   /* Sequence of the last put into each slot */
-    unsigned     next_slot[DEMO_NUM_CLASSES];
-    demo_op_t    *free_ops[DEMO_NUM_CLASSES];
+    demo_load_t   *load;
+    unsigned      index;
+    ucp_worker_h  worker;
+    ucp_ep_h      ep;
+    ucp_rkey_h    rkey;
+    uint64_t      put_seq;
+    uint64_t      am_seq;
+    uint64_t      am_bytes;
+    demo_am_hdr_t last;   /* Of its last message */
+    uint64_t      *slots; /* Sequence of the last put into each slot */
+    unsigned      next_slot[DEMO_NUM_CLASSES];
+    demo_op_t     *free_ops[DEMO_NUM_CLASSES];
 };
 
 

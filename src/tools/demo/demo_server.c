@@ -25,6 +25,7 @@ typedef struct {
     uint64_t next_seq;
     uint64_t messages;
     uint64_t bytes;
+    int      ended; /* Its last message has come */
 } demo_server_ep_t;
 
 
@@ -51,6 +52,7 @@ struct demo_server {
     demo_server_arg_t args[DEMO_MAX_WORKERS];
     demo_server_ep_t  eps[DEMO_MAX_EPS];
     unsigned          num_eps;
+    unsigned          num_ended; /* Endpoints */
     unsigned          in_flight; /* Rendezvous receives */
     uint64_t          last;      /* Time of the last message */
     demo_verdict_t    verdict;
@@ -73,6 +75,14 @@ static void demo_server_error(demo_server_t *server, const char *format, ...)
     vsnprintf(server->verdict.error, sizeof(server->verdict.error), format,
               ap);
     va_end(ap);
+}
+
+/* All puts of the endpoint are in memory */
+static void demo_server_ended(demo_server_t *server, demo_server_ep_t *ep)
+{
+    ep->ended    = 1;
+    server->last = demo_now();
+    ++server->num_ended;
 }
 
 /* Check the contents of the next message */
@@ -202,6 +212,11 @@ demo_server_am(void *arg, const void *header, size_t header_length, void *data,
     if (!demo_server_check_hdr(server, &hdr, header_length, worker->worker,
                                length)) {
         return UCS_OK; /* Dropped; a rendezvous is, too */
+    }
+
+    if (length == 0) {
+        demo_server_ended(server, &server->eps[hdr.ep]);
+        return UCS_OK;
     }
 
     if (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
@@ -387,7 +402,8 @@ static int demo_server_welcome(demo_server_t *server)
     return ret;
 }
 
-/* The client has sent everything; wait for messages in flight */
+/* The client has sent everything; wait for messages in flight, the last of each endpoint
+ * among them */
 static int demo_server_wait_messages(demo_server_t *server,
                                      const demo_totals_t *totals)
 {
@@ -399,7 +415,8 @@ static int demo_server_wait_messages(demo_server_t *server,
     }
 
     server->last = demo_now();
-    while ((server->verdict.messages < messages) || (server->in_flight > 0)) {
+    while ((server->verdict.messages < messages) || (server->in_flight > 0) ||
+           (server->num_ended < server->num_eps)) {
         demo_ucp_progress(&server->ucp);
         if (server->failed) {
             demo_error("%s", server->verdict.error);
@@ -417,6 +434,9 @@ static int demo_server_wait_messages(demo_server_t *server,
                               "endpoint %u: %" PRIu64 " messages were sent, "
                               "%" PRIu64 " received",
                               i, totals[i].messages, server->eps[i].messages);
+        } else if (!server->eps[i].ended) {
+            demo_server_error(server,
+                              "endpoint %u: its last message has not come", i);
         }
     }
 
@@ -450,7 +470,8 @@ static void demo_server_check_slot(demo_server_t *server, unsigned ep,
     }
 }
 
-/* Memory must be as after one execution of each put, in order */
+/* Memory must be as after one execution of each put, in order. The puts are in it: the
+ * last message of each endpoint has come after them. */
 static void
 demo_server_check_memory(demo_server_t *server, const uint64_t *slots)
 {

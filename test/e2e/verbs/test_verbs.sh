@@ -105,6 +105,20 @@ test_writes_are_late() {
     each ack link=0 op=write
 }
 
+# Writes that are not in memory until a message, a read or a reset of their own queue pair:
+# the last message of each endpoint proves to the server that its puts are there, ...
+test_writes_wait_for_a_message() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,late-write:60s:1
+    each ack link=0 op=write
+}
+
+# ... also if it is lost with its link, and comes on another one. (It has 41 bytes.)
+test_writes_wait_for_a_message_on_another_link() {
+    export RC_VARUNA_QUIRK=no-mlx5dv,late-write:60s:1
+    first=1
+    each packet host=1 link=0 type=rc op=send size=41
+}
+
 # On Ethernet, with the MTU that is usual there: long control messages are cut
 test_roce() {
     export RC_VARUNA_QUIRK=no-mlx5dv,roce
