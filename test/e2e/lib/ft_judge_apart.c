@@ -218,10 +218,14 @@ void ft_apart_end(void)
         }
 
         last = ft_apart_last(&ft_apart.puts[i]);
-        if ((last == NULL) || !last->is_whole) {
-            ft_apart_error(&ft_apart.verdict->errors, "put %u was %s", i,
-                           (ft_apart.puts[i].num > 1) ? "written again in part" :
-                           "never executed");
+        if ((last != NULL) && last->is_whole) {
+            /* As it should be */
+        } else if (ft_apart.puts[i].num > 1) {
+            ft_apart_error(&ft_apart.verdict->errors,
+                           "put %u was written again in part", i);
+        } else {
+            ft_apart_error(&ft_apart.verdict->errors,
+                           "put %u was never executed", i);
         }
 
         ft_apart_judge_again(i);

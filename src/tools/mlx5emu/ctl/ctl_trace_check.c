@@ -192,9 +192,10 @@ static void ctl_check_part(ctl_check_t *check, ctl_check_item_t *op,
     } else if ((op->done != 0) && (op->gaps != check->gaps)) {
         ctl_check_unjudged(check, op);
     } else if ((op->done != 0) && (entry->addr != 0) &&
-               (entry->addr != op->end)) {
-        ctl_check_error(check, entry, (entry->addr < op->end) ?
-                        "had a part executed again" : "has a gap");
+               (entry->addr < op->end)) {
+        ctl_check_error(check, entry, "had a part executed again");
+    } else if ((op->done != 0) && (entry->addr > op->end)) {
+        ctl_check_error(check, entry, "has a gap");
     }
 
     op->gaps  = check->gaps;
