@@ -215,6 +215,17 @@ UCS_TEST_F(test_emu_quirk_nic, no_last_wqe) {
     EXPECT_EQ(1u, acted("no-last-wqe"));
 }
 
+/* The event comes, though the queue pair has left ERR meanwhile */
+UCS_TEST_F(test_emu_quirk_nic, late_last_wqe) {
+    make_pair(0, 8, 3, 7, true);
+    quirk("1:0=late-last-wqe:300ms");
+    (**b)("state", b->qp, (int)IBV_QPS_ERR);
+    (**b)("state", b->qp, (int)IBV_QPS_RESET);
+    EXPECT_EQ((emu::numbers_t{IBV_EVENT_QP_LAST_WQE_REACHED, b->qpn}),
+              b->async());
+    EXPECT_EQ(1u, acted("late-last-wqe", 1, 0));
+}
+
 UCS_TEST_F(test_emu_quirk_nic, last_wqe_without) {
     make_pair(0, 8, 3, 7, true);
     (**b)("state", b->qp, (int)IBV_QPS_ERR);

@@ -16,6 +16,7 @@
 #include "../core/emu_proc.h"
 #include "../core/emu_quirk.h"
 #include "../core/emu_srq.h"
+#include "../core/emu_svc.h"
 #include "../fault/emu_fault.h"
 #include "../wire/emu_wire_show.h"
 #include "../wqe/emu_cqe.h"
@@ -126,6 +127,43 @@ static void emu_resp_flush(emu_qp_t *qp)
     }
 }
 
+static void emu_raise_last_wqe(const emu_qp_t *qp)
+{
+    emu_chan_post(qp->async, IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn, qp->cookie);
+}
+
+static void emu_late_last_wqe(void *arg, uint64_t qpn)
+{
+    emu_qp_t *qp = arg;
+
+    emu_lock(&qp->resp_lock);
+    if ((qp->used == 1) && (qp->qpn == qpn)) {
+        emu_quirk_act(qp->port, EMU_QUIRK_LATE_LAST_WQE, qp->qpn, 0, 0);
+        emu_raise_last_wqe(qp);
+    }
+    emu_unlock(&qp->resp_lock);
+}
+
+/* resp_lock is held */
+static void emu_resp_reach_last_wqe(emu_qp_t *qp)
+{
+    uint64_t delay;
+
+    if (emu_quirk_hits(qp->port, EMU_QUIRK_NO_LAST_WQE, qp->qpn, 0, 0)) {
+        return;
+    }
+
+    if (emu_quirk_on(qp->port, EMU_QUIRK_LATE_LAST_WQE)) {
+        delay = emu_quirk_value(qp->port, EMU_QUIRK_LATE_LAST_WQE, 0);
+        if (emu_svc_add(emu_now_ns() + emu_scaled_ns(delay), emu_late_last_wqe, qp,
+                        qp->qpn) == 0) {
+            return;
+        }
+    }
+
+    emu_raise_last_wqe(qp);
+}
+
 /* resp_lock is held */
 static void emu_resp_enter_err(emu_qp_t *qp)
 {
@@ -139,11 +177,7 @@ static void emu_resp_enter_err(emu_qp_t *qp)
     if ((qp->srq != NULL) && (qp->type == EMU_QPT_RC) &&
         !qp->resp_last_wqe) {
         qp->resp_last_wqe = 1;
-        if (emu_quirk_hits(qp->port, EMU_QUIRK_NO_LAST_WQE, qp->qpn, 0, 0)) {
-            return;
-        }
-        emu_chan_post(qp->async, IBV_EVENT_QP_LAST_WQE_REACHED, qp->qpn,
-                      qp->cookie);
+        emu_resp_reach_last_wqe(qp);
     }
 }
 

@@ -114,6 +114,16 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .source = "https://github.com/spdk/spdk/issues/1697; Linux,"
                   " drivers/infiniband/core/verbs.c, __ib_drain_srq()"
     },
+    [EMU_QUIRK_LATE_LAST_WQE] = {
+        .name   = "late-last-wqe",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"time", 1, 100000000, 1000, 60000000000}},
+        .what   = "LAST_WQE_REACHED arrives that time after the queue pair has"
+                  " flushed its receive buffer",
+        .real   = "the driver delivers the events of a device one after the other,"
+                  " from a work queue, and a program's thread has to read them",
+        .source = "Linux, drivers/infiniband/hw/mlx5/qp.c, mlx5_ib_qp_event()"
+    },
     [EMU_QUIRK_FIXED_PORT] = {
         .name   = "fixed-port",
         .scope  = EMU_QUIRK_SCOPE_LINK,
