@@ -401,10 +401,12 @@ UCS_TEST_F(test_varuna_md, only_host_memory_is_advertised) {
 
 UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
     static char memory[4096];
+    ucs_memory_info_t info;
     uct_mem_h memh;
 
     add_many(2);
     open();
+    ucs_memtype_cache_lookup(memory, sizeof(memory), &info); /* Makes the cache */
     ucs_memtype_cache_update(memory, sizeof(memory), UCS_MEMORY_TYPE_CUDA,
                              UCS_SYS_DEVICE_ID_UNKNOWN);
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
