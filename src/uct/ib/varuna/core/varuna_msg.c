@@ -233,8 +233,7 @@ static ssize_t uct_varuna_check_fence_rep(uct_varuna_reader_t *body)
 
     memcpy(&rep, ptr, sizeof(rep));
     if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
-        (rep.flags & ~(UCT_VARUNA_FENCE_FLAG_PSN | UCT_VARUNA_FENCE_FLAG_QP |
-                       UCT_VARUNA_FENCE_FLAG_ERR)) ||
+        (rep.flags >= UCT_VARUNA_FENCE_FLAG_LAST) ||
         (rep.epsn & ~UCS_MASK(24))) {
         return -1;
     }

@@ -84,6 +84,18 @@ typedef struct uct_varuna_plan_result {
     uct_varuna_doubt_t         doubt;
 } uct_varuna_plan_result_t;
 
+/* What had to pass until nothing of a dead lane could be executed any more */
+typedef enum {
+    UCT_VARUNA_FENCED_NOT,                 /* There was no fence */
+    UCT_VARUNA_FENCED_RESET,               /* The responder's queue pair is in RESET */
+    UCT_VARUNA_FENCED_DC,                  /* The lifetime of a packet: no end of it can be
+                                              stopped, */
+    UCT_VARUNA_FENCED_DEAD,                /* one of the NICs is gone, */
+    UCT_VARUNA_FENCED_HUNG,                /* one takes no commands or flushes nothing, */
+    UCT_VARUNA_FENCED_OTHER,               /* RESET failed, or the evidence was in doubt */
+    UCT_VARUNA_FENCED_LAST
+} uct_varuna_fenced_t;
+
 /**
  * Classify the unfinished requests of one fenced incarnation.
  *

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      15
+#define UCT_VARUNA_WIRE_VERSION      16
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -228,11 +228,15 @@ typedef struct uct_varuna_ctl_fence_req {
 } UCS_S_PACKED uct_varuna_ctl_fence_req_t;
 
 enum {
-    UCT_VARUNA_FENCE_FLAG_PSN  = 1, /* epsn is valid */
-    UCT_VARUNA_FENCE_FLAG_QP   = 2, /* A QP of this epoch existed and is at rest: what
-                                       it has accepted is in memory */
-    UCT_VARUNA_FENCE_FLAG_ERR  = 4  /* It is in ERR: it accepts and answers nothing
-                                       more */
+    UCT_VARUNA_FENCE_FLAG_PSN   = 1,  /* epsn is valid */
+    UCT_VARUNA_FENCE_FLAG_QP    = 2,  /* A QP of this epoch existed and is at rest: what
+                                         it has accepted is in memory */
+    UCT_VARUNA_FENCE_FLAG_ERR   = 4,  /* It is in ERR: it accepts and answers nothing
+                                         more */
+    UCT_VARUNA_FENCE_FLAG_RESET = 8,  /* It is in RESET: nobody had to wait until it is
+                                         at rest */
+    UCT_VARUNA_FENCE_FLAG_GONE  = 16, /* Its NIC is gone, as the system says */
+    UCT_VARUNA_FENCE_FLAG_LAST  = 32
 };
 
 /* FENCE_REP: what the responder knows of the fenced incarnation. Followed by

@@ -5,6 +5,7 @@
  */
 #include "varuna_admin.h"
 #include "varuna_admin_proto.h"
+#include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/rc_varuna.h>
 
 #include <ucs/debug/log.h>
@@ -190,6 +191,22 @@ static void uct_varuna_admin_append_causes(uct_varuna_admin_text_t *text,
     }
 }
 
+/* What the end of lanes has cost that failed on a link */
+static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
+                                           const uint64_t *fences)
+{
+    uct_varuna_admin_append(text,
+                            " fences_reset=%lu fences_lifetime=%lu lifetime_dc=%lu"
+                            " lifetime_dead=%lu lifetime_hung=%lu lifetime_other=%lu\n",
+                            fences[UCT_VARUNA_FENCED_RESET],
+                            fences[UCT_VARUNA_FENCED_DC] + fences[UCT_VARUNA_FENCED_DEAD] +
+                            fences[UCT_VARUNA_FENCED_HUNG] +
+                            fences[UCT_VARUNA_FENCED_OTHER],
+                            fences[UCT_VARUNA_FENCED_DC], fences[UCT_VARUNA_FENCED_DEAD],
+                            fences[UCT_VARUNA_FENCED_HUNG],
+                            fences[UCT_VARUNA_FENCED_OTHER]);
+}
+
 size_t rc_varuna_status(char *buffer, size_t size)
 {
     uct_varuna_admin_text_t text = {buffer, size, 0};
@@ -211,7 +228,8 @@ size_t rc_varuna_status(char *buffer, size_t size)
                     index, user->names[i], i,
                     uct_varuna_damp_state_names[state & UCS_MASK(8)]);
             uct_varuna_admin_append_causes(&text, (state >> 8) & UCS_MASK(8));
-            uct_varuna_admin_append(&text, " flaps=%u\n", flaps);
+            uct_varuna_admin_append(&text, " flaps=%u", flaps);
+            uct_varuna_admin_append_fences(&text, user->fences[i]);
         }
         ++index;
     }

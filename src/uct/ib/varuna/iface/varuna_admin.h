@@ -23,6 +23,8 @@ typedef struct uct_varuna_admin {
     const char                 *names[UCT_VARUNA_MAX_LINKS];
     uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
                                                                atomic */
+    const uint64_t             *fences[UCT_VARUNA_MAX_LINKS]; /* How many there were, by
+                                                               uct_varuna_fenced_t */
     void                       (*wake)(void *arg); /* Called by any thread */
     void                       (*quiesce)(void *arg); /* At exit() */
     void                       *arg;

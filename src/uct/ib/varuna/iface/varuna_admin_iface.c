@@ -39,7 +39,8 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
     admin->quiesce   = uct_varuna_admin_iface_quiesce;
     admin->arg       = base;
     for (link = 0; link < base->num_links; ++link) {
-        admin->names[link] = uct_varuna_link_name(base, link);
+        admin->names[link]  = uct_varuna_link_name(base, link);
+        admin->fences[link] = uct_varuna_requester(base)->link_stats[link].fences;
     }
 
     uct_varuna_admin_register(admin);

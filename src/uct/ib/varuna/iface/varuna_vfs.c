@@ -45,7 +45,15 @@ static const struct {
     UCT_VARUNA_VFS_LINK(executed),
     UCT_VARUNA_VFS_LINK(lost),
     UCT_VARUNA_VFS_LINK(ambiguous),
-    UCT_VARUNA_VFS_LINK(repeated)
+    UCT_VARUNA_VFS_LINK(repeated),
+#define UCT_VARUNA_VFS_FENCES(_name, _fenced) \
+    { #_name, ucs_offsetof(uct_varuna_requester_t, \
+                           link_stats[0].fences[UCT_VARUNA_FENCED_##_fenced]) }
+    UCT_VARUNA_VFS_FENCES(fences_reset, RESET),
+    UCT_VARUNA_VFS_FENCES(fences_dc, DC),
+    UCT_VARUNA_VFS_FENCES(fences_dead, DEAD),
+    UCT_VARUNA_VFS_FENCES(fences_hung, HUNG),
+    UCT_VARUNA_VFS_FENCES(fences_other, OTHER)
 };
 
 /* What is shown of an endpoint. */

@@ -75,7 +75,7 @@ void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
     uct_varuna_cmds_t *cmds = uct_varuna_md_cmds(iface->md, iface->links[link].nic);
 
     if ((cmds == NULL) || !iface->cmds.is_open) {
-        cmd->done(cmd, cmd->run(cmd));
+        uct_varuna_cmd_run_now(cmd);
         return;
     }
 

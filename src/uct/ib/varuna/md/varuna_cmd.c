@@ -72,9 +72,19 @@ static void uct_varuna_cmds_run(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd)
 
     pthread_mutex_lock(&cmds->lock);
     if (!is_late) {
-        ++cmds->count;
+        cmds->count += (status != UCS_INPROGRESS);
         if ((ucs_get_time() - given_at) <= ucs_time_from_sec(UCT_VARUNA_CMD_HUNG)) {
             cmds->answered_at = given_at;
+        }
+    }
+
+    if (status == UCS_INPROGRESS) {
+        status = UCS_ERR_CANCELED; /* Without a sink */
+        if (cmd->sink != NULL) {
+            ucs_list_add_tail(&cmds->queue, &cmd->list);
+            cmds->current = NULL;
+            pthread_cond_broadcast(&cmds->rested);
+            return;
         }
     }
 
@@ -269,17 +279,33 @@ static int uct_varuna_cmds_start(uct_varuna_cmds_t *cmds)
     return 1;
 }
 
+static ucs_status_t uct_varuna_cmd_run_to_end(uct_varuna_cmd_t *cmd)
+{
+    ucs_status_t status;
+
+    do {
+        status = cmd->run(cmd);
+    } while (status == UCS_INPROGRESS);
+
+    return status;
+}
+
+void uct_varuna_cmd_run_now(uct_varuna_cmd_t *cmd)
+{
+    cmd->done(cmd, uct_varuna_cmd_run_to_end(cmd));
+}
+
 void uct_varuna_cmds_submit(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd)
 {
     if (uct_varuna_cmds_is_child(cmds)) {
-        uct_varuna_cmd_finish(cmd, cmd->run(cmd));
+        uct_varuna_cmd_finish(cmd, uct_varuna_cmd_run_to_end(cmd));
         return;
     }
 
     pthread_mutex_lock(&cmds->lock);
     if (!uct_varuna_cmds_start(cmds)) {
         pthread_mutex_unlock(&cmds->lock);
-        uct_varuna_cmd_finish(cmd, cmd->run(cmd));
+        uct_varuna_cmd_finish(cmd, uct_varuna_cmd_run_to_end(cmd));
         return;
     }
 

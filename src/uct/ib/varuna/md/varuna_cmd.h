@@ -43,7 +43,8 @@ typedef struct uct_varuna_cmd      uct_varuna_cmd_t;
 typedef struct uct_varuna_cmd_sink uct_varuna_cmd_sink_t;
 typedef struct uct_varuna_cmds     uct_varuna_cmds_t;
 
-/** Gives the command, on the NIC's thread. @return what done() gets. */
+/** Gives the command, on the NIC's thread. @return what done() gets, or UCS_INPROGRESS:
+ *  call this again, after what is in the queue. */
 typedef ucs_status_t (*uct_varuna_cmd_run_t)(uct_varuna_cmd_t *cmd);
 
 /** The command is over. UCS_ERR_TIMED_OUT: it was not given, because the deadline passed
@@ -102,6 +103,9 @@ ucs_time_t uct_varuna_cmds_answered_at(uct_varuna_cmds_t *cmds);
 
 /** @return How many commands were given, and answered or not. */
 unsigned uct_varuna_cmds_count(uct_varuna_cmds_t *cmds);
+
+/** Run a command in this thread, and call done(). */
+void uct_varuna_cmd_run_now(uct_varuna_cmd_t *cmd);
 
 ucs_status_t uct_varuna_cmd_sink_init(uct_varuna_cmd_sink_t *sink);
 

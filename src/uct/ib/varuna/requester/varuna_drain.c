@@ -30,7 +30,7 @@
 #include "varuna_req.h"
 #include "varuna_ring.h"
 
-static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
+int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface =
             ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);

@@ -26,6 +26,9 @@ typedef enum uct_varuna_round {
                                    a command */
 } uct_varuna_round_t;
 
+/** @return Whether the system says that the NIC of ep->recovery.dead is gone. */
+int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep);
+
 /** @return The round of a FENCE_REQ that is sent now. */
 uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now);
 

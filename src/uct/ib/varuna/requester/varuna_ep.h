@@ -170,6 +170,12 @@ typedef struct uct_varuna_ep_hot {
     uct_rkey_t                 log_rkey;    /* Of the active lane */
 } uct_varuna_ep_hot_t;
 
+/* Where the time of a recovery went, in microseconds */
+typedef struct uct_varuna_spent {
+    uint32_t                   detect;     /* The oldest request waited before */
+    uint32_t                   drain, fence, repeat;
+} uct_varuna_spent_t;
+
 /* The vQP. Each part has one owner, which is the only file to write it, except where a
  * comment names another one. */
 struct uct_varuna_ep {
@@ -200,6 +206,9 @@ struct uct_varuna_ep {
                                                  states, */
         uint64_t               detect_usec;   /* and before it, how long the oldest
                                                  request had waited */
+        uint64_t               fences_reset;  /* Dead lanes whose end RESET assured, and */
+        uint64_t               fences_lifetime; /* those that waited for the lifetime of a
+                                                 packet: why is counted by link */
         uint64_t               resumed;       /* Switches with requests under way */
         uint64_t               resume_usec;   /* From detection to the first
                                                  completion of the new lane */
@@ -276,9 +285,11 @@ struct uct_varuna_ep {
         uint8_t                running;     /* Its NIC did not stop its queue pair */
         uint8_t                from_link;
         uint8_t                from_kind;
+        uint8_t                fenced;      /* uct_varuna_fenced_t of the last fence */
         ucs_time_t             fenced_at;   /* The responder's end is, since then */
         ucs_time_t             start;       /* 0: no recovery */
         ucs_time_t             noticed_at;  /* Of the failure, for resume_usec */
+        uct_varuna_spent_t     spent;       /* By this recovery; owner: varuna_stat.c */
         const char             *reason;
         uct_varuna_plan_result_t result;
         unsigned               equal;       /* Of the ambiguous ones: executed, */

@@ -45,7 +45,7 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
         memset(&ep->recovery.result, 0, sizeof(ep->recovery.result));
         waited = (ep->hot.num_reqs == 0) ? 0 :
                  (uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since);
-        ep->stats.detect_usec += ucs_time_to_usec(waited);
+        uct_varuna_stat_failing(ep, waited);
     }
 
     ucs_debug("rc_varuna: ep %p vqp=%u: leaves %s epoch=%u on %s: %s; the oldest request "
@@ -53,26 +53,6 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
               uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               reason, ucs_time_to_sec(waited));
-}
-
-void uct_varuna_recovery_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
-                               ucs_time_t time)
-{
-    uint64_t usec = ucs_time_to_usec(time);
-
-    switch (state) {
-    case UCT_VARUNA_EP_DRAIN:
-        ep->stats.drain_usec += usec;
-        break;
-    case UCT_VARUNA_EP_FENCE:
-        ep->stats.fence_usec += usec;
-        break;
-    case UCT_VARUNA_EP_REPEAT:
-        ep->stats.repeat_usec += usec;
-        break;
-    default:
-        break;
-    }
 }
 
 void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)

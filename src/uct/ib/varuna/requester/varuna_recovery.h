@@ -12,10 +12,6 @@
 /** Note when and why the active lane failed. */
 void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason);
 
-/** A state is left in which the endpoint was for so long. */
-void uct_varuna_recovery_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
-                               ucs_time_t time);
-
 /** Stop the active lane: it becomes the dead one. */
 void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep);
 

@@ -10,6 +10,7 @@
 
 #include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
@@ -88,6 +89,7 @@ typedef struct uct_varuna_requester {
         uint64_t               lost;
         uint64_t               ambiguous;
         uint64_t               repeated;
+        uint64_t               fences[UCT_VARUNA_FENCED_LAST];
     } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
 } uct_varuna_requester_t;
 

@@ -15,6 +15,7 @@
 #include "varuna_opening.h"
 #include "varuna_recovery.h"
 #include "varuna_resend.h"
+#include "varuna_stat.h"
 #include "varuna_swap.h"
 #include "varuna_verdict.h"
 
@@ -53,7 +54,7 @@ static void uct_varuna_sm_enter(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state
               uct_varuna_link_name(uct_varuna_ep_iface(ep), ep->lane.link),
               ucs_time_to_usec(now - ep->sm.since));
     uct_varuna_ep_ctl_ended(ep);
-    uct_varuna_recovery_spent(ep, ep->hot.state, now - ep->sm.since);
+    uct_varuna_stat_spent(ep, ep->hot.state, now - ep->sm.since);
     uct_varuna_sm_set(ep, state);
     ep->sm.since = now;
     ep->sm.clock = uct_varuna_ep_requester(ep)->scan.clock;

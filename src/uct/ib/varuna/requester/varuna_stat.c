@@ -26,6 +26,56 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_STAT_NUM_EP * sizeof(uint64_t) ==
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_STAT_NUM_AMO * sizeof(uint64_t) ==
                          sizeof(((uct_varuna_ep_t*)NULL)->amo.stats));
 
+static const char *uct_varuna_fenced_names[UCT_VARUNA_FENCED_LAST] = {
+    [UCT_VARUNA_FENCED_NOT]   = "none",
+    [UCT_VARUNA_FENCED_RESET] = "reset",
+    [UCT_VARUNA_FENCED_DC]    = "dc",
+    [UCT_VARUNA_FENCED_DEAD]  = "nic-dead",
+    [UCT_VARUNA_FENCED_HUNG]  = "nic-hung",
+    [UCT_VARUNA_FENCED_OTHER] = "other"
+};
+
+void uct_varuna_stat_failing(uct_varuna_ep_t *ep, ucs_time_t waited)
+{
+    memset(&ep->recovery.spent, 0, sizeof(ep->recovery.spent));
+    ep->recovery.spent.detect = ucs_time_to_usec(waited);
+    ep->stats.detect_usec    += ep->recovery.spent.detect;
+    ep->recovery.fenced       = UCT_VARUNA_FENCED_NOT;
+}
+
+void uct_varuna_stat_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
+                           ucs_time_t time)
+{
+    uint64_t usec = ucs_time_to_usec(time);
+
+    switch (state) {
+    case UCT_VARUNA_EP_DRAIN:
+        ep->recovery.spent.drain += usec;
+        ep->stats.drain_usec     += usec;
+        break;
+    case UCT_VARUNA_EP_FENCE:
+        ep->recovery.spent.fence += usec;
+        ep->stats.fence_usec     += usec;
+        break;
+    case UCT_VARUNA_EP_REPEAT:
+        ep->recovery.spent.repeat += usec;
+        ep->stats.repeat_usec     += usec;
+        break;
+    default:
+        break;
+    }
+}
+
+void uct_varuna_stat_fenced(uct_varuna_ep_t *ep, uct_varuna_fenced_t fenced)
+{
+    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
+
+    ep->recovery.fenced = fenced;
+    ++requester->link_stats[ep->recovery.dead.link].fences[fenced];
+    ep->stats.fences_reset    += (fenced == UCT_VARUNA_FENCED_RESET);
+    ep->stats.fences_lifetime += (fenced != UCT_VARUNA_FENCED_RESET);
+}
+
 /* Which completion is the first of the new lane? */
 static void uct_varuna_stat_mark_first(uct_varuna_ep_t *ep)
 {
@@ -68,14 +118,18 @@ static void uct_varuna_stat_log(uct_varuna_ep_t *ep)
     ucs_info("rc_varuna: switched vqp=%u from=%s was=%s to=%s lane=%s "
              "reason=\"%s\" "
              "executed=%u lost=%u repeated=%u ambiguous=%u equal=%u "
-             "different=%u time_us=%.0f",
+             "different=%u fence=%s time_us=%.0f detect_us=%u drain_us=%u "
+             "fence_us=%u repeat_us=%u",
              ep->id, uct_varuna_link_name(iface, ep->recovery.from_link),
              uct_varuna_lane_names[ep->recovery.from_kind],
              uct_varuna_link_name(iface, ep->lane.link),
              uct_varuna_lane_names[ep->lane.kind], ep->recovery.reason,
              rs->executed, rs->lost, rs->repeated, rs->ambiguous,
              ep->recovery.equal, ep->recovery.different,
-             ucs_time_to_usec(ucs_get_time() - ep->recovery.start));
+             uct_varuna_fenced_names[ep->recovery.fenced],
+             ucs_time_to_usec(ucs_get_time() - ep->recovery.start),
+             ep->recovery.spent.detect, ep->recovery.spent.drain,
+             ep->recovery.spent.fence, ep->recovery.spent.repeat);
 }
 
 void uct_varuna_stat_switched(uct_varuna_ep_t *ep)

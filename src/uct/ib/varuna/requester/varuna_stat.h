@@ -36,6 +36,8 @@
     _counter(fence_usec) \
     _counter(repeat_usec) \
     _counter(detect_usec) \
+    _counter(fences_reset) \
+    _counter(fences_lifetime) \
     _counter(resumed) \
     _counter(resume_usec)
 
@@ -47,6 +49,16 @@
     _counter(proxied) \
     _counter(retries) \
     _counter(backoffs)
+
+/** A failure is noticed, and the oldest request has waited for so long. */
+void uct_varuna_stat_failing(uct_varuna_ep_t *ep, ucs_time_t waited);
+
+/** A state is left in which the endpoint was for so long. */
+void uct_varuna_stat_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
+                           ucs_time_t time);
+
+/** A dead lane is at rest, and the evidence is there. */
+void uct_varuna_stat_fenced(uct_varuna_ep_t *ep, uct_varuna_fenced_t fenced);
 
 /** The endpoint has a lane again, and all that was lost is posted there. */
 void uct_varuna_stat_switched(uct_varuna_ep_t *ep);

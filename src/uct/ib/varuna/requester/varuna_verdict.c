@@ -18,6 +18,7 @@
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
+#include "varuna_stat.h"
 
 
 /* Number of the first message which may not have been acknowledged. */
@@ -189,6 +190,30 @@ static void uct_varuna_ep_distrust_psn(uct_varuna_ep_t *ep,
              (uint32_t)(evidence->next_psn & UCS_MASK(24)));
 }
 
+/* What it was that took the time */
+static uct_varuna_fenced_t
+uct_varuna_ep_fenced(const uct_varuna_ep_t *ep, const uct_varuna_ctl_fence_rep_t *rep,
+                     const uct_varuna_plan_result_t *result)
+{
+    if (ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) {
+        return UCT_VARUNA_FENCED_DC;
+    }
+
+    if (ep->recovery.stuck) {
+        return uct_varuna_drain_is_nic_gone(ep) ? UCT_VARUNA_FENCED_DEAD :
+               UCT_VARUNA_FENCED_HUNG;
+    }
+
+    if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_RESET)) {
+        return (rep->flags & UCT_VARUNA_FENCE_FLAG_GONE) ? UCT_VARUNA_FENCED_DEAD :
+               !(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR) ? UCT_VARUNA_FENCED_HUNG :
+               UCT_VARUNA_FENCED_OTHER;
+    }
+
+    return (result->doubt != UCT_VARUNA_DOUBT_NONE) ? UCT_VARUNA_FENCED_OTHER :
+           UCT_VARUNA_FENCED_RESET;
+}
+
 void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_fence_rep_t *rep)
@@ -246,6 +271,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         uct_varuna_ep_distrust_psn(ep, &evidence);
     }
 
+    uct_varuna_stat_fenced(ep, uct_varuna_ep_fenced(ep, rep, &result));
     uct_varuna_ep_add_result(ep, &result);
     uct_varuna_audit_begin(ep, &evidence,
                            ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ?

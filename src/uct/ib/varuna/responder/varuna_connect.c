@@ -129,10 +129,7 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
 
     if (qp->ep != NULL) {
         /* Of an incarnation whose ring is needed: it is over */
-        uct_varuna_target_fence_qp(
-                resp, target, qp,
-                !uct_varuna_tl_drops_messages(
-                        uct_varuna_link_set(resp->iface, qp->link)->fast));
+        uct_varuna_target_fence_qp(resp, target, qp);
         uct_varuna_connect_forget(resp, qp->ep);
         if (!uct_varuna_fence_disown(resp, qp)) {
             uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);

@@ -24,13 +24,18 @@
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
-/* The NIC raises the event within microseconds, or never. But UCX's thread reads it, which
- * may have to wait for a CPU; to miss it costs the longest lifetime of a packet. Only this
- * NIC's thread waits, and for less than UCT_VARUNA_CMD_HUNG. */
+/* The NIC raises the event within microseconds, or never. But the kernel delivers the
+ * events of a device one after the other, and UCX's thread, which reads them, may have to
+ * wait for a CPU. Only this NIC's thread waits, for less than UCT_VARUNA_CMD_HUNG, and for
+ * all queue pairs together. */
 #define UCT_VARUNA_LAST_WQE_TIMEOUT  15e-3 /* sec */
 
+/* For a NIC that was waited for in vain: it completes what it flushes at once, whether it
+ * says so or not */
+#define UCT_VARUNA_LAST_WQE_GRACE    1e-3  /* sec */
+
 /* Stops one queue pair, on the thread of its NIC. The endpoint is destroyed only when this
- * is over. */
+ * is over. The thread stops all queue pairs that it has to before it waits for one. */
 struct uct_varuna_fence {
     uct_varuna_cmd_t           super;
     uct_varuna_responder_t     *resp;
@@ -39,16 +44,15 @@ struct uct_varuna_fence {
     uct_ep_h                   ep;
     uint8_t                    kind;
     uint8_t                    link;
-    uint8_t                    may_reset;
     uint8_t                    is_stopped;
     uint8_t                    is_last_wqe;  /* The event came */
     uint8_t                    is_psn_known;
     uint8_t                    is_reset;
     uint32_t                   epsn;
     ucs_time_t                 event_timeout;
+    ucs_time_t                 event_until;
 };
 
-/* Before RESET: until then the PSN can be read. */
 static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
 {
     uct_varuna_fence_t *fence = ucs_derived_of(cmd, uct_varuna_fence_t);
@@ -62,18 +66,21 @@ static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
         fence->is_stopped = 1;
     }
 
+    if (fence->event_until == 0) {
+        fence->event_until = ucs_get_time() + fence->event_timeout;
+        return UCS_INPROGRESS; /* Others are stopped meanwhile */
+    }
+
     fence->is_last_wqe  = (uct_varuna_tl_wait_last_wqe(fence->ep, fence->kind,
-                                                       fence->event_timeout) ==
-                           UCS_OK);
+                                                       fence->event_until) == UCS_OK);
+    /* Before RESET: until then the PSN can be read */
     fence->is_psn_known = (uct_varuna_tl_query_epsn(fence->ep, fence->kind,
                                                     &fence->epsn) == UCS_OK);
-    fence->is_reset     = fence->is_last_wqe && fence->may_reset &&
-                          (uct_varuna_tl_reset(fence->ep, fence->kind) == UCS_OK);
+    fence->is_reset     = (uct_varuna_tl_reset(fence->ep, fence->kind) == UCS_OK);
     return UCS_OK;
 }
 
-/* A NIC that did not raise the event once is not waited for again: there may be
- * thousands of queue pairs. */
+/* A NIC that did not raise the event once is hardly waited for again. */
 static void uct_varuna_fence_note_event(uct_varuna_responder_t *resp,
                                         const uct_varuna_fence_t *fence)
 {
@@ -81,10 +88,10 @@ static void uct_varuna_fence_note_event(uct_varuna_responder_t *resp,
         resp->no_last_wqe &= ~UCS_BIT(fence->link);
     } else if (!(resp->no_last_wqe & UCS_BIT(fence->link))) {
         resp->no_last_wqe |= UCS_BIT(fence->link);
-        ucs_diag("%s: no event LAST_WQE_REACHED within %.0f ms of ERR: each failover waits"
-                 " for " UCT_VARUNA_CONFIG_PREFIX "PACKET_LIFETIME",
+        ucs_diag("%s: no event LAST_WQE_REACHED within %.0f ms of ERR: from now on, queue"
+                 " pairs are reset %.0f ms after ERR",
                  uct_varuna_link_name(resp->iface, fence->link),
-                 UCT_VARUNA_LAST_WQE_TIMEOUT * 1e3);
+                 UCT_VARUNA_LAST_WQE_TIMEOUT * 1e3, UCT_VARUNA_LAST_WQE_GRACE * 1e3);
     }
 }
 
@@ -150,6 +157,7 @@ static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t 
     qp->flags   &= ~UCT_VARUNA_FENCE_FLAG_PSN;
     qp->flags   |= fence->is_psn_known ? UCT_VARUNA_FENCE_FLAG_PSN : 0;
     qp->epsn     = fence->is_psn_known ? (fence->epsn & UCS_MASK(24)) : 0;
+    qp->flags   |= fence->is_reset ? UCT_VARUNA_FENCE_FLAG_RESET : 0;
     qp->is_reset = fence->is_reset;
 
     /* What it had accepted has left the NIC, by RESET or by time */
@@ -186,7 +194,8 @@ static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
     rep->log_size = UCT_VARUNA_LOG_SIZE;
     rep->round    = round;
     if (qp->epoch == hdr->epoch) {
-        rep->flags = qp->flags;
+        rep->flags = qp->flags | (uct_varuna_ctl_is_nic_gone(resp->ctl, qp->link) ?
+                                  UCT_VARUNA_FENCE_FLAG_GONE : 0);
         rep->epsn  = qp->epsn;
     }
 
@@ -275,7 +284,7 @@ static void uct_varuna_fence_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
 
 int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target,
-                               uct_varuna_target_qp_t *qp, int may_reset)
+                               uct_varuna_target_qp_t *qp)
 {
     uct_varuna_fence_t *fence;
 
@@ -302,10 +311,10 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     fence->ep             = qp->ep;
     fence->link           = qp->link;
     fence->kind           = uct_varuna_link_set(resp->iface, qp->link)->fast;
-    fence->may_reset      = may_reset;
     fence->is_stopped     = (qp->stopped_at != 0);
-    fence->event_timeout  = (resp->no_last_wqe & UCS_BIT(qp->link)) ? 0 :
-                            ucs_time_from_sec(UCT_VARUNA_LAST_WQE_TIMEOUT);
+    fence->event_timeout  = ucs_time_from_sec((resp->no_last_wqe & UCS_BIT(qp->link)) ?
+                                              UCT_VARUNA_LAST_WQE_GRACE :
+                                              UCT_VARUNA_LAST_WQE_TIMEOUT);
     qp->fence             = fence;
     uct_varuna_link_submit(resp->iface, qp->link, &fence->super);
     return (qp->fence == NULL) && !!(qp->flags & UCT_VARUNA_FENCE_FLAG_QP);
@@ -323,20 +332,6 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
     qp->fence = NULL;
     qp->ep    = NULL;
     return 1;
-}
-
-/* Whether RESET loses no message that the requester believes to be delivered. If it would,
- * the main thread polls those messages some time, and the requester asks again. */
-static int uct_varuna_fence_may_reset(const uct_varuna_responder_t *resp,
-                                      const uct_varuna_target_t *target,
-                                      const uct_varuna_target_qp_t *qp,
-                                      uint32_t am_acked)
-{
-    unsigned kind = uct_varuna_link_set(resp->iface, qp->link)->fast;
-
-    return !uct_varuna_tl_drops_messages(kind) ||
-           UCS_CIRCULAR_COMPARE32(am_acked, <=,
-                                  __atomic_load_n(&target->next_seq, __ATOMIC_RELAXED));
 }
 
 /* Async context, lock held. */
@@ -370,9 +365,7 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
     for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
         qp = &target->qps[i];
         if (qp->epoch <= target->fenced) {
-            uct_varuna_target_fence_qp(
-                    resp, target, qp,
-                    uct_varuna_fence_may_reset(resp, target, qp, req->am_acked));
+            uct_varuna_target_fence_qp(resp, target, qp);
         }
     }
 

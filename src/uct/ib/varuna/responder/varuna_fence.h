@@ -15,14 +15,12 @@ void uct_varuna_fence_init(uct_varuna_responder_t *resp);
  * Stop a queue pair and note its PSN, on the thread of its NIC: see varuna_tl.h.
  * If that does not succeed, the next call goes on from there. Lock held.
  *
- * @param [in] may_reset  RESET drops nothing: see uct_varuna_tl_drops_messages().
- *
  * @return Nonzero if the queue pair is at rest: nothing of its incarnation is
  *         executed here any more, and what was executed is in memory.
  */
 int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target,
-                               uct_varuna_target_qp_t *qp, int may_reset);
+                               uct_varuna_target_qp_t *qp);
 
 /**
  * A queue pair is no longer its target's. Lock held.

@@ -141,7 +141,7 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
         for (i = 0; (target != NULL) && (i < UCT_VARUNA_LOG_COUNT); ++i) {
             qp = &target->qps[i];
             if (((uintptr_t)qp->ep == key) && (qp->link == link)) {
-                fenced &= uct_varuna_target_fence_qp(resp, target, qp, 1);
+                fenced &= uct_varuna_target_fence_qp(resp, target, qp);
             }
         }
     });

@@ -169,6 +169,7 @@ typedef struct uct_varuna_old_ep {
     ucs_list_link_t            list;
     uct_ep_h                   inner;
     uint8_t                    is_reset;   /* Its QP is in RESET */
+    ucs_time_t                 since;      /* It is not wanted since then */
 } uct_varuna_old_ep_t;
 
 /* RC endpoints that are not connected yet, by link, and those that are no longer
@@ -177,6 +178,7 @@ typedef struct uct_varuna_spares {
     uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
     unsigned                   count[UCT_VARUNA_MAX_LINKS];
     ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
+    uint8_t                    is_closed;  /* Nothing of it is kept any more */
 } uct_varuna_spares_t;
 
 /* What the responder keeps of each peer. */

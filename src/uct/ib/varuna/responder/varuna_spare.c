@@ -19,6 +19,11 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
+/* Seconds. A NIC that has not raised the event LAST_WQE_REACHED after that never does */
+#define UCT_VARUNA_SPARE_LAST_WQE    10
+
+/* Seconds for which the end of the interface waits for it */
+#define UCT_VARUNA_SPARE_LINGER      0.1
 
 /* One more than is wanted: the main thread makes one where none is wanted */
 static unsigned uct_varuna_spares_room(const uct_varuna_responder_t *resp)
@@ -90,8 +95,19 @@ err:
     return status;
 }
 
-void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
-                                 int is_reset)
+/* UCX waits for one event LAST_WQE_REACHED before it destroys a queue pair, and does not
+ * expect two. One that was reset is moved to ERR once more for that, so the event of the
+ * first time must have come. It may be late. */
+static int uct_varuna_spare_is_last_wqe(const uct_varuna_responder_t *resp, uct_ep_h ep,
+                                        ucs_time_t deadline)
+{
+    return uct_varuna_tl_wait_last_wqe(ep, uct_varuna_lane_kind_of(resp->iface, ep),
+                                       deadline) == UCS_OK;
+}
+
+/* Main thread, lock not held. */
+static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
+                                        int is_reset)
 {
     uct_varuna_lane_kind_t kind = uct_varuna_lane_kind_of(resp->iface, ep);
     khiter_t iter;
@@ -116,7 +132,8 @@ void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
 /* Destroy what the async context has dropped. */
 static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
 {
-    uct_varuna_old_ep_t *old;
+    ucs_time_t now = ucs_get_time();
+    uct_varuna_old_ep_t *old, *tmp;
     ucs_list_link_t list;
 
     if (is_last) {
@@ -126,12 +143,23 @@ static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
     }
 
     ucs_list_head_init(&list);
-    ucs_list_splice_tail(&list, &resp->spares.old);
-    ucs_list_head_init(&resp->spares.old);
+    ucs_list_for_each_safe(old, tmp, &resp->spares.old, list) {
+        if (is_last || !old->is_reset ||
+            uct_varuna_spare_is_last_wqe(resp, old->inner, 0) ||
+            ((now - old->since) > ucs_time_from_sec(UCT_VARUNA_SPARE_LAST_WQE))) {
+            ucs_list_del(&old->list);
+            ucs_list_add_tail(&list, &old->list);
+        }
+    }
     uct_varuna_ctl_unlock(resp->ctl);
 
     while (!ucs_list_is_empty(&list)) {
         old = ucs_list_extract_head(&list, uct_varuna_old_ep_t, list);
+        if (is_last && old->is_reset && (resp->no_last_wqe == 0)) {
+            uct_varuna_spare_is_last_wqe(
+                    resp, old->inner,
+                    now + ucs_time_from_sec(UCT_VARUNA_SPARE_LINGER));
+        }
         uct_varuna_spare_destroy_ep(resp, old->inner, old->is_reset);
         ucs_free(old);
     }
@@ -142,6 +170,7 @@ void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
     uct_varuna_spares_t *spares = &resp->spares;
     unsigned link;
 
+    spares->is_closed = 1;
     uct_varuna_spares_reap(resp, 1);
     for (link = 0; link < resp->ctl->num_links; ++link) {
         while (spares->count[link] > 0) {
@@ -181,6 +210,14 @@ uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link)
     return spares->eps[link][spares->count[link]];
 }
 
+void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
+{
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_spare_drop(resp, ep, is_reset);
+    uct_varuna_ctl_unlock(resp->ctl);
+    uct_varuna_spares_reap(resp, resp->spares.is_closed);
+}
+
 void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
 {
     uct_varuna_old_ep_t *old = ucs_malloc(sizeof(*old), "varuna_old_ep");
@@ -188,5 +225,6 @@ void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_res
     ucs_assert_always(old != NULL);
     old->inner    = ep;
     old->is_reset = is_reset;
+    old->since    = ucs_get_time();
     ucs_list_add_tail(&resp->spares.old, &old->list);
 }

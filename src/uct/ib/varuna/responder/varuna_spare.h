@@ -25,12 +25,12 @@ void uct_varuna_spares_progress(uct_varuna_responder_t *resp);
 /** @return an endpoint, NULL if there is none. Lock held. */
 uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link);
 
-/** Destroy a queue pair whose incarnation is over. Main thread, lock not held.
+/** Destroy a queue pair whose incarnation is over, as soon as UCX can. Main thread, lock
+ *  not held.
  *
  * @param [in] is_reset  It is in RESET.
  */
-void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
-                                 int is_reset);
+void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
 
 /** Make the main thread do that. Lock held. */
 void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);

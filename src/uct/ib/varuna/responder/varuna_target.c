@@ -336,7 +336,7 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
         uct_varuna_fence_disown(resp, qp);
         uct_varuna_ctl_unlock(resp->ctl);
         if (qp->ep != NULL) {
-            uct_varuna_spare_destroy_ep(resp, qp->ep, qp->is_reset);
+            uct_varuna_spare_end(resp, qp->ep, qp->is_reset);
             qp->ep = NULL;
         }
     }

@@ -103,9 +103,8 @@ static void uct_varuna_last_wqe_read(uct_ib_device_t *dev, int channel_fd,
 }
 
 ucs_status_t uct_varuna_last_wqe_wait(uct_ib_device_t *dev, uint32_t qp_num,
-                                      int channel_fd, ucs_time_t timeout)
+                                      int channel_fd, ucs_time_t deadline)
 {
-    ucs_time_t deadline = ucs_get_time() + timeout;
     ucs_time_t now;
 
     while (!uct_varuna_last_wqe_is_reached(dev, qp_num)) {

@@ -13,11 +13,12 @@
  * Wait for the event. Any thread.
  *
  * @param [in] channel_fd  Where the event may come besides the device's file; -1: nowhere.
+ * @param [in] deadline    Until when to wait, if it has not come.
  *
  * @return UCS_OK, or UCS_ERR_TIMED_OUT.
  */
 ucs_status_t uct_varuna_last_wqe_wait(uct_ib_device_t *dev, uint32_t qp_num,
-                                      int channel_fd, ucs_time_t timeout);
+                                      int channel_fd, ucs_time_t deadline);
 
 /** The next ERR raises the event again, for which UCX waits before it destroys the queue
  *  pair. It does not expect one that comes after it has waited. */

@@ -18,7 +18,7 @@
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <ucs/debug/log.h>
 
-ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h tl_ep, ucs_time_t timeout)
+ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h tl_ep, ucs_time_t deadline)
 {
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     uct_rc_mlx5_iface_common_t *iface =
@@ -32,7 +32,7 @@ ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h tl_ep, ucs_time_t timeout
 #endif
 
     return uct_varuna_last_wqe_wait(uct_ib_iface_device(&iface->super.super),
-                                    ep->tx.wq.super.qp_num, channel_fd, timeout);
+                                    ep->tx.wq.super.qp_num, channel_fd, deadline);
 }
 
 /* What has not been posted since the last RESET is not to be sent after the next INIT. */
@@ -117,10 +117,6 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h tl_ep)
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     ucs_status_t status;
 
-    if (!uct_varuna_mlx5_is_drained(tl_ep, UCT_VARUNA_LANE_RC)) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
     status = uct_varuna_mlx5_modify(tl_ep, IBV_QPS_RESET);
     if (status == UCS_OK) {
         uct_varuna_mlx5_clear_doorbell(&ep->tx.wq);
@@ -141,27 +137,38 @@ static uint16_t uct_varuna_mlx5_num_posted(uct_iface_h iface,
     return (num_posted == NULL) ? outstanding : num_posted(wq, outstanding);
 }
 
+/* RESET leaves the completion queue as it is (libmlx5 cleans no queue that its user
+ * polls). What the queue pair has completed before is taken while UCX knows its number.
+ * Messages must not keep UCX from that, however many come. */
+static void uct_varuna_mlx5_poll_completed(uct_iface_h tl_iface)
+{
+    uct_rc_iface_t *iface  = ucs_derived_of(tl_iface, uct_rc_iface_t);
+    unsigned max_polls     = iface->config.tx_cq_len;
+    uint8_t tx_poll_always = iface->config.tx_poll_always;
+
+    iface->config.tx_poll_always = 1;
+    while (uct_varuna_mlx5_has_completions(tl_iface) && (max_polls-- > 0)) {
+        uct_varuna_mlx5_progress(tl_iface);
+    }
+    iface->config.tx_poll_always = tx_poll_always;
+}
+
 void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
 {
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     uct_rc_iface_t *iface       = ucs_derived_of(tl_ep->iface, uct_rc_iface_t);
     uct_ib_mlx5_txwq_t *wq      = &ep->tx.wq;
-    unsigned max_polls          = iface->config.tx_cq_len;
     uint16_t outstanding;
 
-    /* Completions of before the RESET are in the queue */
-    while (uct_varuna_mlx5_has_completions(tl_ep->iface) && (max_polls-- > 0)) {
-        uct_varuna_mlx5_progress(tl_ep->iface);
-    }
-
+    uct_varuna_mlx5_poll_completed(tl_ep->iface);
     uct_varuna_mlx5_clear_doorbell(wq);
     if (uct_varuna_mlx5_modify(tl_ep, IBV_QPS_INIT) == UCS_OK) {
         uct_varuna_last_wqe_forget(uct_ib_iface_device(&iface->super),
                                    wq->super.qp_num);
     }
 
-    /* Flow control may have granted credits meanwhile. What is posted in RESET has no
-     * completion */
+    /* What is left has no completion: credits of flow control, which nobody waits for, and
+     * what was posted in RESET */
     outstanding = wq->bb_max - ep->super.txqp.available;
     if (outstanding > 0) {
         iface->tx.cq_available += uct_varuna_mlx5_num_posted(tl_ep->iface, wq,

@@ -26,20 +26,18 @@
  * (IBTA 10.3.1, event LAST_WQE_REACHED). A buffer that it holds at RESET is lost, and UCX
  * never destroys a queue pair without the event. Any thread.
  *
- * @param [in] timeout  Some NICs never raise the event.
+ * @param [in] deadline  Some NICs never raise the event. 0: only look whether it came.
  *
  * @return UCS_OK, or UCS_ERR_TIMED_OUT.
  */
-ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout);
+ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
 
 /**
  * Move a queue pair from ERR to RESET. On return, all writes that it has accepted are in
- * memory. Any thread.
+ * memory. What it has sent (flow control's credits) may be unfinished: RESET discards it,
+ * and uct_varuna_mlx5_ep_end_reset() settles the accounts. Any thread.
  *
- * @return UCS_OK;
- *         UCS_ERR_NO_RESOURCE if it has sent something, flow control's credits, whose
- *         completion was not polled: RESET would discard it;
- *         or the device's error.
+ * @return UCS_OK, or the device's error.
  */
 ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep);
 

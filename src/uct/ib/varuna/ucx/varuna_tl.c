@@ -33,7 +33,7 @@ typedef struct uct_varuna_tl {
     ucs_status_t               (*flush)(uct_ep_h ep, uct_completion_t *comp,
                                         unsigned *num_psns_p);
     ucs_status_t               (*stop)(uct_ep_h ep);
-    ucs_status_t               (*wait_last_wqe)(uct_ep_h ep, ucs_time_t timeout);
+    ucs_status_t               (*wait_last_wqe)(uct_ep_h ep, ucs_time_t deadline);
     ucs_status_t               (*query_epsn)(uct_ep_h ep, uint32_t *epsn_p);
     ucs_status_t               (*query_sq)(uct_ep_h ep, uint32_t *psn_p,
                                            uint32_t *mtu_p);
@@ -47,7 +47,6 @@ typedef struct uct_varuna_tl {
                                                 uct_iface_config_t *config);
     uct_varuna_order_t         (*order)(uct_iface_h iface, uint8_t *sl_p,
                                         uint16_t *mask_p);
-    int                        drops_messages;
 } uct_varuna_tl_t;
 
 static const uct_varuna_tl_t uct_varuna_tls[] = {
@@ -95,6 +94,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .get_mark        = uct_varuna_verbs_get_mark,
         .has_completions = uct_varuna_verbs_has_completions,
         .has_input       = uct_varuna_verbs_has_input,
+        .progress        = uct_varuna_verbs_progress,
         .poll_func       = uct_varuna_verbs_poll_func,
         .refill          = uct_varuna_verbs_refill,
         .allocate_tx     = uct_varuna_mlx5_allocate_tx,
@@ -106,8 +106,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .reset           = uct_varuna_verbs_reset,
         .end_reset       = uct_varuna_verbs_end_reset,
         .guard           = uct_varuna_verbs_guard,
-        .event_arm       = uct_varuna_mlx5_event_arm,
-        .drops_messages  = 1
+        .event_arm       = uct_varuna_verbs_event_arm
     },
     [UCT_VARUNA_LANE_UD] = {
         .is_drained      = uct_varuna_ud_is_drained,
@@ -170,15 +169,10 @@ ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
            uct_varuna_tls[kind].stop(ep);
 }
 
-int uct_varuna_tl_drops_messages(unsigned kind)
-{
-    return uct_varuna_tls[kind].drops_messages;
-}
-
 ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,
-                                         ucs_time_t timeout)
+                                         ucs_time_t deadline)
 {
-    return uct_varuna_tls[kind].wait_last_wqe(ep, timeout);
+    return uct_varuna_tls[kind].wait_last_wqe(ep, deadline);
 }
 
 ucs_status_t uct_varuna_tl_query_epsn(uct_ep_h ep, unsigned kind, uint32_t *epsn_p)

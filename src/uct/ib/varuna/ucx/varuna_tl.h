@@ -92,12 +92,12 @@ ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind);
  * (IBTA 10.3.1, event LAST_WQE_REACHED). A buffer that it holds at RESET is lost, and UCX
  * never destroys a queue pair without the event. Any thread.
  *
- * @param [in] timeout  Some NICs never raise the event.
+ * @param [in] deadline  Some NICs never raise the event. 0: only look whether it came.
  *
  * @return UCS_OK, or UCS_ERR_TIMED_OUT.
  */
 ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,
-                                         ucs_time_t timeout);
+                                         ucs_time_t deadline);
 
 /** Responder: PSN which the RC endpoint's QP expects next. It is final once the QP is in
  * ERR. */
@@ -109,18 +109,12 @@ ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
 
 /**
  * Move a queue pair from ERR to RESET. On return, all writes that it has accepted are in
- * memory. Any thread.
+ * memory. What it has sent (flow control's credits) may be unfinished: RESET discards it.
+ * Messages that have arrived and are not polled yet are kept. Any thread.
  *
- * @return UCS_OK;
- *         UCS_ERR_NO_RESOURCE if it has sent something, flow control's credits, whose
- *         completion was not polled: RESET would discard it;
- *         or the device's error.
+ * @return UCS_OK, or the device's error.
  */
 ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind);
-
-/** @return Whether RESET drops messages that have arrived, and were acknowledged, but are
- *          not polled yet: verbs remove the completions of a queue pair. */
-int uct_varuna_tl_drops_messages(unsigned kind);
 
 /** Prepare a queue pair that was in RESET to be destroyed by UCX, and settle UCX's
  *  accounts of what was posted in RESET. Main thread. */

@@ -9,12 +9,10 @@
 #endif
 
 #include "varuna_verbs.h"
-#include "varuna_last_wqe.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 
 #include <uct/ib/rc/verbs/rc_verbs.h>
 #include <ucs/debug/log.h>
-#include <ucs/type/init_once.h>
 #include <infiniband/verbs.h>
 
 static const uct_rc_verbs_iface_t *uct_varuna_verbs_iface(uct_iface_h iface)
@@ -92,51 +90,9 @@ int uct_varuna_verbs_has_input(uct_iface_h iface)
     return 1;
 }
 
-uct_varuna_tl_poll_func_t uct_varuna_verbs_poll_func(uct_iface_h iface, unsigned kind)
-{
-    return uct_iface_progress;
-}
-
 unsigned uct_varuna_verbs_refill(uct_iface_h iface)
 {
     return 0;
-}
-
-static ucs_status_t uct_varuna_verbs_modify(uct_ep_h tl_ep, enum ibv_qp_state state)
-{
-    struct ibv_qp *qp       = uct_varuna_verbs_ep(tl_ep)->qp;
-    struct ibv_qp_attr attr = { .qp_state = state };
-    int mask                = IBV_QP_STATE;
-
-    if (state == IBV_QPS_INIT) {
-        attr.port_num = ucs_derived_of(tl_ep->iface, uct_ib_iface_t)->config.port_num;
-        mask         |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-    }
-
-    if (ibv_modify_qp(qp, &attr, mask) != 0) {
-        ucs_debug("failed to move qp 0x%x to state %d: %m", qp->qp_num, state);
-        return UCS_ERR_IO_ERROR;
-    }
-
-    return UCS_OK;
-}
-
-ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep)
-{
-    /* The errors of what is unfinished are expected, so that UCX must not log them. A
-     * responder's end, which another thread stops, has sent nothing */
-    if (!uct_varuna_verbs_is_drained(ep, UCT_VARUNA_LANE_VERBS)) {
-        uct_varuna_verbs_ep(ep)->super.flags |= UCT_RC_EP_FLAG_FLUSH_CANCEL;
-    }
-
-    return uct_varuna_verbs_modify(ep, IBV_QPS_ERR);
-}
-
-ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout)
-{
-    return uct_varuna_last_wqe_wait(
-            uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t)),
-            uct_varuna_verbs_ep(ep)->qp->qp_num, -1, timeout);
 }
 
 static ucs_status_t uct_varuna_verbs_query(uct_ep_h ep, struct ibv_qp_attr *attr)
@@ -180,52 +136,9 @@ ucs_status_t uct_varuna_verbs_query_sq(uct_ep_h ep, uint32_t *psn_p, uint32_t *m
     return status;
 }
 
-ucs_status_t uct_varuna_verbs_reset(uct_ep_h ep)
-{
-    return uct_varuna_verbs_is_drained(ep, UCT_VARUNA_LANE_VERBS) ?
-           uct_varuna_verbs_modify(ep, IBV_QPS_RESET) : UCS_ERR_NO_RESOURCE;
-}
-
-void uct_varuna_verbs_end_reset(uct_ep_h ep)
-{
-    if (uct_varuna_verbs_modify(ep, IBV_QPS_INIT) == UCS_OK) {
-        uct_varuna_last_wqe_forget(
-                uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t)),
-                uct_varuna_verbs_ep(ep)->qp->qp_num);
-    }
-}
-
 unsigned uct_varuna_verbs_am_overhead(void)
 {
     return sizeof(uct_rc_hdr_t);
-}
-
-/* rc_verbs' table, with the function below in it; and its own one */
-static uct_rc_iface_ops_t uct_varuna_verbs_ops;
-static uct_ib_iface_handle_failure_func_t uct_varuna_verbs_handle_failure;
-
-static void uct_varuna_verbs_failure(uct_ib_iface_t *iface, void *arg,
-                                     ucs_status_t status)
-{
-    const struct ibv_wc *wc = arg;
-
-    uct_varuna_verbs_handle_failure(iface, arg, (wc->status == IBV_WC_LOC_QP_OP_ERR) ?
-                                                UCS_ERR_UNREACHABLE : status);
-}
-
-void uct_varuna_verbs_guard(uct_iface_h tl_iface)
-{
-    static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
-    uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
-
-    UCS_INIT_ONCE(&once) {
-        uct_varuna_verbs_ops            = *ucs_derived_of(iface->ops, uct_rc_iface_ops_t);
-        uct_varuna_verbs_handle_failure = uct_varuna_verbs_ops.super.handle_failure;
-        uct_varuna_verbs_ops.super.handle_failure = uct_varuna_verbs_failure;
-    }
-
-    ucs_assert(iface->ops->handle_failure == uct_varuna_verbs_handle_failure);
-    iface->ops = &uct_varuna_verbs_ops.super;
 }
 
 /* If the newest requests are unsignaled, UCX posts an empty write after them, which takes a

@@ -22,6 +22,9 @@ int uct_varuna_verbs_has_completions(uct_iface_h iface);
 /** The same. @return 1 */
 int uct_varuna_verbs_has_input(uct_iface_h iface);
 
+/** As uct_iface_progress(), with the messages of queue pairs that were stopped. */
+unsigned uct_varuna_verbs_progress(uct_iface_h iface);
+
 uct_varuna_tl_poll_func_t uct_varuna_verbs_poll_func(uct_iface_h iface, unsigned kind);
 
 /** UCX's progress function does it. @return 0 */
@@ -29,7 +32,7 @@ unsigned uct_varuna_verbs_refill(uct_iface_h iface);
 
 ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep);
 
-ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t timeout);
+ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
 
 ucs_status_t uct_varuna_verbs_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
 
@@ -41,10 +44,14 @@ void uct_varuna_verbs_end_reset(uct_ep_h ep);
 
 unsigned uct_varuna_verbs_am_overhead(void);
 
+/** See uct_varuna_tl_event_arm(). */
+ucs_status_t uct_varuna_verbs_event_arm(uct_iface_h iface, unsigned events);
+
 /**
  * Report UCS_ERR_UNREACHABLE for requests that a NIC could not send (LOC_QP_OP_ERR), which
  * UCX reports as it does wrong memory keys. The kernel's soft-RoCE says so while its
- * interface is down, some time before the event of its port.
+ * interface is down, some time before the event of its port. Post no credits of flow
+ * control on queue pairs in RESET.
  */
 void uct_varuna_verbs_guard(uct_iface_h iface);
 

@@ -290,17 +290,19 @@ ucs_status_t uct_varuna_tl_query_epsn(uct_ep_h ep, unsigned kind, uint32_t *epsn
     return fake_ep(ep)->lane->epsn_status;
 }
 
-ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind, ucs_time_t timeout)
+ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind, ucs_time_t deadline)
 {
     EXPECT_TRUE(fake_ep(ep)->in_err) << "the event comes after ERR";
-    fake_ep(ep)->lane->last_wqe_timeout = timeout;
+    if (deadline != 0) {
+        fake_ep(ep)->lane->last_wqe_timeout = ucs_max(deadline, ucs_get_time()) -
+                                              ucs_get_time();
+    }
     return fake_ep(ep)->lane->last_wqe_status;
 }
 
 ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
 {
-    ucs_status_t status = fake_ep(ep)->lane->is_drained ?
-                          fake_ep(ep)->lane->reset_status : UCS_ERR_NO_RESOURCE;
+    ucs_status_t status = fake_ep(ep)->lane->reset_status;
 
     EXPECT_TRUE(fake_ep(ep)->in_err);
     EXPECT_FALSE(fake_ep(ep)->in_reset);

@@ -271,10 +271,12 @@ UCS_TEST_F(test_varuna_admin, status_names_all_causes)
 {
     const std::string expected[] = {"port", "heartbeat", "admin", "forced", "address"};
     uct_varuna_admin_t user      = {};
+    const uint64_t fences[]      = {0, 5, 1, 2, 3, 4};
     char buffer[1024];
 
     user.num_links = 1;
     user.names[0]  = "fake:1";
+    user.fences[0] = fences;
     user.wake      = [](void*) {};
     user.quiesce   = [](void*) {};
     uct_varuna_admin_register(&user);
@@ -286,5 +288,8 @@ UCS_TEST_F(test_varuna_admin, status_names_all_causes)
         EXPECT_TRUE(strstr(buffer, ("down_by=" + name + " flaps=0").c_str()) != NULL)
                 << i << ": " << buffer;
     }
+    EXPECT_TRUE(strstr(buffer, " fences_reset=5 fences_lifetime=10 lifetime_dc=1"
+                       " lifetime_dead=2 lifetime_hung=3 lifetime_other=4\n") != NULL)
+            << buffer;
     uct_varuna_admin_unregister(&user);
 }

@@ -230,7 +230,7 @@ UCS_TEST_F(test_varuna_parse, ctl_connect) {
 }
 
 UCS_TEST_F(test_varuna_parse, ctl_fence_rep) {
-    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(fence_rep(8, 0)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(fence_rep(UCT_VARUNA_FENCE_FLAG_LAST, 0)));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               parse_ctl(fence_rep(UCT_VARUNA_FENCE_FLAG_PSN, 0x1000000)));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
