@@ -55,6 +55,10 @@ typedef enum {
  * incarnation which is being recovered or drained. */
 #define UCT_VARUNA_LOG_COUNT         2
 
+/* Where the first write of a connection goes, in bytes from the first log */
+#define UCT_VARUNA_LOG_FIRST_WRITE \
+    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
+
 /* Unfinished requests of one vQP, logged or not: more than a queue pair of rc_mlx5 takes.
  * About as many, the last slab of the ring may be full. */
 #define UCT_VARUNA_MAX_REQS          1024

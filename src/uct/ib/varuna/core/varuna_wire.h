@@ -188,7 +188,8 @@ typedef struct uct_varuna_ctl_open_req {
  * contain their lengths: of all slots' bodies, to read them, of all marks, and, if the vQP has
  * slots, to write their bodies; then the mark of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
-    uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings */
+    uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings, and a word
+                                              for first writes */
     uint32_t                   target;     /* Goes into AM headers */
     uint16_t                   log_size;   /* Entries of each ring */
     uint16_t                   log_count;

@@ -236,9 +236,9 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
 }
 
 /*
- * The first write of a connection: an entry which says nothing, in the ring that is not
- * in use yet. Once it is acknowledged, no true PSN is the initial one any more, and a
- * device that reports the initial one is not believed (varuna_plan.c).
+ * The first write of a connection, into a word after the logs that nobody reads: it may be
+ * late, when the ring has another user. Once it is acknowledged, no true PSN is the initial
+ * one any more, and a device that reports the initial one is not believed (varuna_plan.c).
  */
 static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
 {
@@ -247,7 +247,7 @@ static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
     ucs_status_t status;
 
     status = uct_ep_put_short(lane->ep, &nothing, sizeof(nothing),
-                              uct_varuna_ep_ring_addr(ep, lane->epoch),
+                              ep->remote.logs_addr + UCT_VARUNA_LOG_FIRST_WRITE,
                               uct_varuna_rkey_inner(ep->remote.log_bundle.rkey,
                                                     ep->peer->links[lane->link].nic));
     if (status == UCS_OK) {

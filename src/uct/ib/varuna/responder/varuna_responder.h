@@ -28,15 +28,14 @@
 #include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
-/* Targets: chunks of 256, since one chunk's logs are 256 KB. */
+/* Targets: chunks of 256, since one chunk's logs are 272 KB. */
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
 #define UCT_VARUNA_TARGET_CHUNK      UCS_BIT(UCT_VARUNA_TARGET_CHUNK_BITS)
 #define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
 #define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
 
-/* Bytes of all logs of one target */
-#define UCT_VARUNA_TARGET_LOG_BYTES \
-    (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
+/* Bytes of all logs of one target, and a cache line for first writes */
+#define UCT_VARUNA_TARGET_LOG_BYTES  (UCT_VARUNA_LOG_FIRST_WRITE + 64)
 
 /*
  * RC end of one incarnation, and what it left. There is one for each ring: while

@@ -14,6 +14,7 @@ extern "C" {
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 class test_varuna_cmd : public ucs::test {
@@ -28,13 +29,14 @@ protected:
         test_varuna_cmd  *test;
         pthread_t        thread;
         unsigned         given;
+        unsigned         again;   /* How often it comes again */
         unsigned         done;
         ucs_status_t     status;
         bool             hangs;
         sigset_t         blocked;
         sem_t            started, go, ended;
 
-        command() : given(0), done(0), status(UCS_INPROGRESS), hangs(false)
+        command() : given(0), again(0), done(0), status(UCS_INPROGRESS), hangs(false)
         {
             sem_init(&started, 0, 0);
             sem_init(&go, 0, 0);
@@ -59,6 +61,10 @@ protected:
         sem_post(&self->started);
         if (self->hangs) {
             sem_wait(&self->go);
+        }
+        if (self->again > 0) {
+            --self->again;
+            return UCS_INPROGRESS;
         }
         return UCS_ERR_IO_ERROR;
     }
@@ -115,11 +121,13 @@ protected:
         EXPECT_EQ(1u, cmd.done);
     }
 
-    void hang(unsigned nic, command &cmd)
+    void hang(unsigned nic, command &cmd, bool is_awaited = true)
     {
         cmd.hangs = true;
         submit(nic, cmd);
-        sem_wait(&cmd.started);
+        if (is_awaited) {
+            sem_wait(&cmd.started);
+        }
     }
 
     bool is_readable() const
@@ -151,6 +159,45 @@ UCS_TEST_F(test_varuna_cmd, one_after_the_other) {
 
     EXPECT_EQ(3u, uct_varuna_cmds_count(m_cmds[0]));
     EXPECT_FALSE(is_readable());
+}
+
+/* A command in two parts lets others begin between them */
+UCS_TEST_F(test_varuna_cmd, two_parts) {
+    command first, cmds[3];
+
+    hang(0, first);
+    for (unsigned i = 0; i < 3; ++i) {
+        cmds[i].again = 1;
+        submit(0, cmds[i]);
+    }
+    sem_post(&first.go);
+    for (unsigned i = 0; i < 3; ++i) {
+        await(cmds[i]);
+        EXPECT_EQ(UCS_ERR_IO_ERROR, cmds[i].status);
+        EXPECT_EQ(i + 5, cmds[i].given) << "after the first parts of all";
+    }
+    EXPECT_EQ(4u, uct_varuna_cmds_count(m_cmds[0]));
+}
+
+/* Its second part is canceled as a command is that was not given */
+UCS_TEST_F(test_varuna_cmd, second_part_is_canceled) {
+    command cmd, next;
+
+    cmd.again = 1;
+    hang(0, cmd);
+    hang(0, next, false);
+    sem_post(&cmd.go);
+    sem_wait(&next.started);
+    EXPECT_EQ(0u, cmd.done);
+    std::thread release([&next]() {
+        usleep(10000);
+        sem_post(&next.go);
+    });
+    EXPECT_UCS_OK(uct_varuna_cmd_sink_detach(&m_sink, m_cmds[0]));
+    release.join();
+    EXPECT_EQ(1u, cmd.done);
+    EXPECT_EQ(UCS_ERR_CANCELED, cmd.status);
+    await(next);
 }
 
 /* done() is not called by itself */
