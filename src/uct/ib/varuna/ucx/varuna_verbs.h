@@ -50,8 +50,7 @@ ucs_status_t uct_varuna_verbs_event_arm(uct_iface_h iface, unsigned events);
 /**
  * Report UCS_ERR_UNREACHABLE for requests that a NIC could not send (LOC_QP_OP_ERR), which
  * UCX reports as it does wrong memory keys. The kernel's soft-RoCE says so while its
- * interface is down, some time before the event of its port. Post no credits of flow
- * control on queue pairs in RESET.
+ * interface is down, some time before the event of its port.
  */
 void uct_varuna_verbs_guard(uct_iface_h iface);
 

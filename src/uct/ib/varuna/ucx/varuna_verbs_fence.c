@@ -3,16 +3,10 @@
  *
  * Stopping queue pairs of rc_verbs. See varuna_tl.h.
  *
- * RESET is given on the thread of the NIC, while the main thread posts and polls. Two
- * things are in its way:
- *
- *   libraries of devices remove the      what the receive queue contains is copied before
- *   completions of a queue pair that     that, and the main thread handles the copies. A
- *   is reset                             completion queue has a lock of its own
- *
- *   nothing can be posted in RESET,      flow control's credits for such a queue pair are
- *   and UCX ends the process if it       dropped. Nobody waits for them
- *   fails to post
+ * RESET is given on the thread of the NIC, while the main thread may compute. Libraries of
+ * devices remove the completions of a queue pair that is reset. So what the receive queue
+ * contains is copied before that (a completion queue has a lock of its own), and the main
+ * thread handles the copies. A responder's queue pair sends nothing: flow control is off.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -221,7 +215,8 @@ static ucs_status_t uct_varuna_verbs_modify(uct_ep_h tl_ep, enum ibv_qp_state st
 
 ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep)
 {
-    /* The errors of what is unfinished are expected, so that UCX must not log them */
+    /* The errors of what is unfinished are expected, so that UCX must not log them. A
+     * responder's end, which another thread stops, has sent nothing */
     if (!uct_varuna_verbs_is_drained(ep, UCT_VARUNA_LANE_VERBS)) {
         uct_varuna_verbs_fence_ep(ep)->super.flags |= UCT_RC_EP_FLAG_FLUSH_CANCEL;
     }
@@ -236,37 +231,23 @@ ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline)
             uct_varuna_verbs_fence_ep(ep)->qp->qp_num, -1, deadline);
 }
 
-/* UCX does not use the context of queue pairs: one that is set means that no credits are
- * posted any more. */
 ucs_status_t uct_varuna_verbs_reset(uct_ep_h ep)
 {
-    struct ibv_qp *qp = uct_varuna_verbs_fence_ep(ep)->qp;
     ucs_status_t status;
 
     pthread_mutex_lock(&uct_varuna_verbs_fences.lock);
-    qp->qp_context = qp;
-    status         = uct_varuna_verbs_copy_received(ucs_derived_of(ep->iface,
-                                                                   uct_rc_iface_t));
+    status = uct_varuna_verbs_copy_received(ucs_derived_of(ep->iface, uct_rc_iface_t));
     pthread_mutex_unlock(&uct_varuna_verbs_fences.lock);
     return (status == UCS_OK) ? uct_varuna_verbs_modify(ep, IBV_QPS_RESET) : status;
 }
 
-void uct_varuna_verbs_end_reset(uct_ep_h tl_ep)
+void uct_varuna_verbs_end_reset(uct_ep_h ep)
 {
-    uct_rc_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_rc_iface_t);
-    uct_rc_verbs_ep_t *ep = uct_varuna_verbs_fence_ep(tl_ep);
-    uint16_t outstanding;
-
-    if (uct_varuna_verbs_modify(tl_ep, IBV_QPS_INIT) == UCS_OK) {
-        uct_varuna_last_wqe_forget(uct_ib_iface_device(&iface->super), ep->qp->qp_num);
+    if (uct_varuna_verbs_modify(ep, IBV_QPS_INIT) == UCS_OK) {
+        uct_varuna_last_wqe_forget(
+                uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t)),
+                uct_varuna_verbs_fence_ep(ep)->qp->qp_num);
     }
-
-    /* Credits. If their completions are still in the queue, UCX does not know the queue
-     * pair any more when it polls them */
-    outstanding             = ep->txcnt.pi - ep->txcnt.ci;
-    iface->tx.cq_available += outstanding;
-    ep->txcnt.ci            = ep->txcnt.pi;
-    uct_rc_txqp_available_add(&ep->super.txqp, outstanding);
 }
 
 
@@ -280,19 +261,6 @@ static void uct_varuna_verbs_failure(uct_ib_iface_t *iface, void *arg,
     uct_varuna_verbs_fences.inner.super.handle_failure(
             iface, arg, (wc->status == IBV_WC_LOC_QP_OP_ERR) ? UCS_ERR_UNREACHABLE :
                         status);
-}
-
-static ucs_status_t uct_varuna_verbs_fc_ctrl(uct_ep_h ep, unsigned op,
-                                             uct_rc_pending_req_t *req)
-{
-    ucs_status_t status = UCS_OK;
-
-    pthread_mutex_lock(&uct_varuna_verbs_fences.lock);
-    if (uct_varuna_verbs_fence_ep(ep)->qp->qp_context == NULL) {
-        status = uct_varuna_verbs_fences.inner.fc_ctrl(ep, op, req);
-    }
-    pthread_mutex_unlock(&uct_varuna_verbs_fences.lock);
-    return status;
 }
 
 /* The interface is being destroyed, after its endpoints. */
@@ -318,7 +286,6 @@ void uct_varuna_verbs_guard(uct_iface_h tl_iface)
         uct_varuna_verbs_fences.inner = *ucs_derived_of(iface->ops, uct_rc_iface_ops_t);
         *ops                          = uct_varuna_verbs_fences.inner;
         ops->super.handle_failure     = uct_varuna_verbs_failure;
-        ops->fc_ctrl                  = uct_varuna_verbs_fc_ctrl;
         ops->cleanup_rx               = uct_varuna_verbs_cleanup_rx;
     }
 
