@@ -54,8 +54,8 @@ const check_entry_t check_table[] = {
      "status of a flush; a drain would wait in vain or free a buffer in use.",
      "Update firmware and driver. UCX_RC_VARUNA_DRAIN_TIMEOUT bounds the wait."},
     {"last-wqe", 1, check_last_wqe,
-     "LAST_WQE_REACHED is missing, so a fence cannot wait for it.",
-     "UCX_RC_VARUNA_PACKET_LIFETIME must then cover packets in flight: set it to 2s."},
+     "LAST_WQE_REACHED is missing: each fence waits for 1 ms instead.",
+     "Failovers work. A receive buffer can be lost if the NIC flushes it after 1 ms."},
     {"commands", 1, check_commands,
      "Commands to the NIC fail or are slow; each recovery needs some.",
      "Update firmware and driver. UCX_RC_VARUNA_GIVE_UP must be longer than a recovery "

@@ -125,6 +125,7 @@ test_ooo() { quirk_found ooo:8:2ms:50 order ooo-sl-mask,order FAILED; result war
 test_ooo_all() { quirk_found ooo-all:8:2ms:50 ooo-sl-mask ooo-sl-mask,order FAILED 0xffff; }
 test_late_write() { quirk_found late-write:1s fence-err fence-err FAILED; no_other_fails fence-err; }
 test_no_last_wqe() { quirk_found no-last-wqe last-wqe last-wqe warning; }
+test_late_last_wqe() { quirk_found late-last-wqe:100ms last-wqe last-wqe ok 'after [1-9][0-9][0-9]'; }
 test_same_gid() { quirk_found same-gid gids gids,links warning; result ok links; }
 test_miswired() { quirk_found 1=miswired links links FAILED 'wrong cabling'; }
 test_roce() { quirk_found roce port port,links,ooo-sl-mask ok RoCE; result ok links; result note ooo-sl-mask ' "order" decides'; }
