@@ -50,17 +50,18 @@ includes() {
 # count. An object without a source is stale.
 symbols() {
     nm -D --defined-only "$libc" | awk '{ sub(/@.*/, "", $3); print "libc", $3 }' >libc
+    (cd "$2" && find . -name '*.c' | sed 's|^\./|source |; s|\.c$||') >sources
+    # "OBJECT MODULE" of those with a source
     (cd "$1" && find . -path '*/.libs/*.o' -o -name '*.o' \
                        ! -path '*/.libs/*' -path '*/ctl/*') |
-        while read -r object; do
-            module=${object#./}
-            module=${module%.o}
-            module=$(sed -E 's|\.libs/||; s|[^/]*_la-||; s|mlx5emu-||' <<<"$module")
-            [ -e "$2/$module.c" ] || continue
-            nm -A "$1/$object" | awk -v module="$module" '
-                $(NF - 1) ~ /^[TDBRC]$/ { print "defines", $NF, module }
-                $(NF - 1) == "U"        { print "needs", $NF, module }'
-        done | sort >symbols
+        sed -E 'h; s|^\./||; s|\.o$||; s|\.libs/||; s|[^/]*_la-||; s|mlx5emu-||; H; x; s|\n| |' |
+        awk '$1 == "source" { there[$2] = 1; next } $2 in there' sources - >objects.list
+    (cd "$1" && xargs nm -A) < <(cut -d ' ' -f 1 objects.list) |
+        awk 'FNR == NR { module_of[$1] = $2; next }
+             { module = module_of[substr($1, 1, index($1, ":") - 1)] }
+             $(NF - 1) ~ /^[TDBRC]$/ { print "defines", $NF, module }
+             $(NF - 1) == "U" { print "needs", $NF, module }' objects.list - |
+        sort >symbols
     awk '$1 == "libc"    { libc[$2] = 1 }
          $1 == "defines" { where[$2] = $3 }
          $1 == "needs" && !($2 in libc) && ($2 in where) && (where[$2] != $3) {
