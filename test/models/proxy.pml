@@ -27,12 +27,8 @@
  *   ANY_OPENING      the target ignores the opening of a message
  */
 
-#ifndef OPS
-#  define OPS     3
-#endif
-#ifndef WINDOW
-#  define WINDOW  2
-#endif
+#define OPS       3             /* Numbers; CHOOSE_MESSAGE is for so many */
+#define WINDOW    2
 
 #ifdef NO_WINDOW
 #  define IN_WINDOW(_number, _oldest) true
@@ -73,6 +69,22 @@
 #define MSG(_o, _f, _c, _a) \
     (((((_o) * NUMBERS) + (_f)) * (MOST + 1) + (_c)) * NUMBERS + (_a))
 #define MSGS      (OPENINGS * NUMBERS * (MOST + 1) * NUMBERS)
+
+/* One of the messages that were sent and are not ignored. Each is an option of one "if":
+ * to choose a message first, and to look then whether it was sent, takes five times as
+ * many steps to the same states */
+#define CHOOSE(_o, _f, _c, _a) \
+    :: sent[MSG(_o, _f, _c, _a)] && IS_MINE(_o) -> \
+       o = _o; first = _f; count = _c; ack = _a
+#define CHOOSE_ACK(_o, _f, _c) \
+    CHOOSE(_o, _f, _c, 1) CHOOSE(_o, _f, _c, 2) CHOOSE(_o, _f, _c, 3) \
+    CHOOSE(_o, _f, _c, 4)
+#define CHOOSE_FIRST(_o, _c) \
+    CHOOSE_ACK(_o, 1, _c) CHOOSE_ACK(_o, 2, _c) CHOOSE_ACK(_o, 3, _c)
+#define CHOOSE_MESSAGE \
+    if \
+    CHOOSE_FIRST(0, 1) CHOOSE_FIRST(0, 2) CHOOSE_FIRST(1, 1) CHOOSE_FIRST(1, 2) \
+    fi
 
 bit  sent[MSGS];
 byte answer[OPENINGS * NUMBERS];   /* Result + 1 of each number, 0: none was sent */
@@ -131,27 +143,20 @@ proctype target()
 end:
     do
     :: atomic {
-           select(o : 0 .. (OPENINGS - 1));
-           select(first : 1 .. OPS);
-           select(count : 1 .. MOST);
-           select(ack : 1 .. (OPS + 1));
+           CHOOSE_MESSAGE;
            if
-           :: sent[MSG(o, first, count, ack)] && IS_MINE(o) ->
-              if
-              :: ack > acked && ack <= next ->
-                 i = acked;
-                 do
-                 :: i < ack -> assert(got[i]); i = i + 1
-                 :: else -> break
-                 od;
-                 acked = ack
-              :: else
-              fi;
-              take(first, o);
-              if
-              :: count == 2 -> take(first + 1, o)
-              :: else
-              fi
+           :: ack > acked && ack <= next ->
+              i = acked;
+              do
+              :: i < ack -> assert(got[i]); i = i + 1
+              :: else -> break
+              od;
+              acked = ack
+           :: else
+           fi;
+           take(first, o);
+           if
+           :: count == 2 -> take(first + 1, o)
            :: else
            fi;
            o = 0; first = 0; count = 0; ack = 0; i = 0
@@ -159,22 +164,20 @@ end:
     od
 }
 
+/* Its first request is _f; to send a message again changes nothing */
+#define SEND(_f, _c) \
+    :: d_step { _f >= oldest && _f + _c <= asked && \
+                !sent[MSG(opening, _f, _c, ACK(_f))] -> \
+           sent[MSG(opening, _f, _c, ACK(_f))] = 1 }
+
 proctype client()
 {
-    byte first, count, i;
+    byte i;
     bit again = 1;
 
     do
     :: atomic { asked <= OPS && IN_WINDOW(asked, oldest) -> asked = asked + 1 }
-    :: atomic { oldest < asked ->
-           select(first : 1 .. OPS);
-           select(count : 1 .. MOST);
-           if
-           :: first >= oldest && first + count <= asked ->
-              sent[MSG(opening, first, count, ACK(first))] = 1
-           :: else
-           fi;
-           first = 0; count = 0 }
+    SEND(1, 1) SEND(1, 2) SEND(2, 1) SEND(2, 2) SEND(3, 1)
     :: d_step { oldest <= OPS && answer[opening * NUMBERS + oldest] && !got[oldest] ->
            i      = oldest;
            got[i] = 1;
