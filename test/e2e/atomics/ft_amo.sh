@@ -158,6 +158,15 @@ last_words() {
         cut -c 1-200
 }
 
+# clients_run: fails if a client has ended, whichever it is
+clients_run() {
+    local i
+    for i in "${!pids[@]}"; do
+        kill -0 "${pids[i]}" 2>/dev/null ||
+            fail "client $((i + 1)) ended: $(last_words $((i + 1)))"
+    done
+}
+
 # progressed N: waits until each client has N more results
 progressed() {
     local i n=${#pids[@]} tries want
@@ -167,8 +176,7 @@ progressed() {
     for ((i = 1; i <= n; ++i)); do
         for ((tries = 0; tries < 1800; ++tries)); do
             [ "$(wc -l <"client.$i.out")" -lt "${want[i]}" ] || continue 2
-            kill -0 "${pids[i - 1]}" 2>/dev/null ||
-                fail "client $i ended: $(last_words "$i")"
+            clients_run
             sleep 0.1
         done
         fail "client $i makes no progress"
