@@ -10,14 +10,14 @@
 # test_hostile.sh also fuzzes a running process, with a plugin that is built with
 # sanitizers.
 #
-# RC_VARUNA_FUZZ: seconds for each harness (3). Inputs that it finds are in the build
+# RC_VARUNA_FUZZ: seconds for each harness (2). Inputs that it finds are in the build
 # directory, fuzz/HARNESS/; add them to test/fuzz/found/ with the fix.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
 emu=$top/src/tools/mlx5emu
 varuna=$top/src/uct/ib/varuna
-seconds=${RC_VARUNA_FUZZ:-3}
+seconds=${RC_VARUNA_FUZZ:-2}
 sanitize=address,undefined
 work=$RCV_BUILD/fuzz
 
@@ -27,26 +27,46 @@ make_variable() {
         sed "s|\$(top_builddir)|$RCV_BUILD|g"
 }
 
+# compile OPTION... -- FILE...: compiles what no harness before it has compiled with these
+# options. Sets $objects
+compile() {
+    local options=() file object cache
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    cache=$work/objects/$(cksum <<<"${options[*]}" | tr ' ' -)
+    mkdir -p "$cache"
+    objects=()
+    for file in "$@"; do
+        object=$cache/$(tr / _ <<<"${file#"$top"/}").o
+        objects+=("$object")
+        [ ! -e "$object" ] || continue
+        clang -c -g -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-sanitize-recover=all \
+            -fsanitize=fuzzer-no-link,$sanitize -I"$top/test/fuzz" "${options[@]}" \
+            -o "$object" "$file" || return 1
+    done
+}
+
 # build NAME ARGUMENT...: builds a harness and the program that writes its seeds, with more
 # files and options
 build() {
-    local dir=$work/$1 argument files=("$top/test/fuzz/fuzz_$1.c") options=()
+    local dir=$work/$1 argument objects
+    local files=("$top/test/fuzz/fuzz_$1.c") options=() libraries=()
     shift
     for argument in "$@"; do
         case $argument in
         *.c) files+=("$argument") ;;
+        -l* | -L* | -Wl*) libraries+=("$argument") ;;
         *) options+=("$argument") ;;
         esac
     done
-    rm -rf "$dir/objects"
-    mkdir -p "$dir/objects"
-    (cd "$dir/objects" &&
-     clang -c -g -O1 -w -std=gnu11 -D_GNU_SOURCE -fno-sanitize-recover=all \
-         -fsanitize=fuzzer-no-link,$sanitize -I"$top/test/fuzz" "${options[@]}" \
-         "${files[@]}" "$top/test/fuzz/fuzz_seeds.c" &&
-     mv fuzz_seeds.o .. &&
-     clang -w -fsanitize=fuzzer,$sanitize -o ../fuzzer ./*.o "${options[@]}" &&
-     clang -w -fsanitize=$sanitize -o ../seeder ./*.o ../fuzz_seeds.o "${options[@]}") ||
+    mkdir -p "$dir"
+    compile "${options[@]}" -- "${files[@]}" "$top/test/fuzz/fuzz_seeds.c" &&
+    clang -w -fsanitize=fuzzer,$sanitize -o "$dir/fuzzer" \
+        "${objects[@]:0:${#files[@]}}" "${libraries[@]}" &&
+    clang -w -fsanitize=$sanitize -o "$dir/seeder" "${objects[@]}" "${libraries[@]}" ||
         fail "$dir does not build"
 }
 
@@ -120,6 +140,9 @@ test_keys_and_links() {
 test_what_may_be_a_uid() {
     fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,amo_state,uid}.c
 }
+
+# No object of a former run counts: nothing knows which headers it depends on
+rm -rf "$work/objects"
 
 # The plugin and the victim of test_hostile.sh, in test_sanitizers.sh's build directory
 build_victim() {
