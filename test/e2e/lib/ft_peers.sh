@@ -172,3 +172,23 @@ no_switch() {
     ! grep -q 'rc_varuna: switched' client.log ||
         fail "it switched: $(grep 'rc_varuna: switched' client.log)"
 }
+
+# unhurried COMMAND...: runs "COMMAND... SECONDS" with a HANG_TIMEOUT of so many seconds, which
+# must not fire. On a busy machine a NIC, which is a thread, may be without a CPU for so long;
+# so what fails is repeated with a longer time. A mistake fails with each
+unhurried() {
+    local seconds status
+    for seconds in 1 4 16 64; do
+        (
+            mkdir "timeout-$seconds"
+            cd "timeout-$seconds"
+            export UCX_RC_VARUNA_HANG_TIMEOUT=${seconds}s
+            "$@" $seconds
+        ) &
+        status=0
+        wait $! || status=$?
+        [ $status -ne 0 ] || return 0
+        echo "# failed with a HANG_TIMEOUT of $seconds s"
+    done
+    fail "it fails with each HANG_TIMEOUT"
+}

@@ -21,27 +21,31 @@ stay_on_dc() {
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)
 }
 
-# Each operation takes 50 ms, and 84 endpoints share the DCI, so some of them wait for
-# several times the timeout while others complete
-test_queue_for_a_dci_is_no_hang() {
-    stay_on_dc
-    export UCX_RC_VARUNA_HANG_TIMEOUT=1s
+# queue_for_a_dci TIMEOUT: each operation takes a twentieth of it, and 84 endpoints share the
+# DCI, so some of them wait for several times the timeout while others complete
+queue_for_a_dci() {
+    nic_gives_up $(($1 * 100))ms 3
     fabric_up
     servers 0 one
     names=(one)
     start client 1 writer 100 one.addr
     await_more
     fault ack host=1 link=0 type=dc op=write \
-        count=all delay=50ms
-    sleep 6 # Several timeouts
+        count=all delay=$(($1 * 50))ms
+    sleep $(($1 * 6)) # Several timeouts
     faults_fired
     check "$emu" fault clear -n "$fabric"
     all_good
     no_switch
     ! grep 'request hangs' client.log || fail "a request hung"
-    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" \
-        'BEGIN { exit !(gap > 2000) }'
+    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" -v min=$(($1 * 2000)) \
+        'BEGIN { exit !(gap > min) }'
     fabric_down
+}
+
+test_queue_for_a_dci_is_no_hang() {
+    stay_on_dc
+    unhurried queue_for_a_dci
 }
 
 # The endpoint that has the DCI hangs forever. It is detected, and the others get
@@ -63,25 +67,27 @@ test_dci_hangs() {
     fabric_down
 }
 
-# A stopped peer answers on no link, so its unfinished messages are no failure of the
-# link
-test_stopped_peer_with_messages_is_no_hang() {
-    # When the peer goes on, messages that wait arrive within this time
-    export UCX_RC_VARUNA_HANG_TIMEOUT=1s
-    export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
+# stop_peer TIMEOUT: a stopped peer answers on no link, so its unfinished messages are no
+# failure of the link. When it goes on, messages that wait arrive within the timeout
+stop_peer() {
     fabric_up
     servers 0 one
     client 1 2 one
     kill -STOP "$(process one)"
     await_stuck 0
-    sleep 3 # Several timeouts
+    sleep $(($1 * 3)) # Several timeouts
     kill -CONT "$(process one)"
     await_more
     all_good
     no_switch
-    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" \
-        'BEGIN { exit !(gap > 1000) }'
+    check awk -v gap="$(field client.log 'peer 0 ' gap_ms)" -v min=$(($1 * 1000)) \
+        'BEGIN { exit !(gap > min) }'
     fabric_down
+}
+
+test_stopped_peer_with_messages_is_no_hang() {
+    export UCX_RC_MLX5_FC_ENABLE=n UCX_DC_MLX5_FC_ENABLE=n
+    unhurried stop_peer
 }
 
 # The endpoints to the dead peer use the DCI one after the other, until retries are
