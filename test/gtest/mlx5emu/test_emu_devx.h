@@ -131,6 +131,9 @@ public:
     void post(uint8_t opcode, const devx_side &peer, uint64_t local,
               uint32_t length, uint64_t remote, uint32_t rkey);
 
+    /** Clears the doorbell record of the queue pair. */
+    void clear_doorbell();
+
     /** Gives the receive pool its entries, of 64 bytes each at 32K. */
     void post_recv();
 

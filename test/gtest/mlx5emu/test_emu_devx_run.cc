@@ -100,6 +100,13 @@ void devx_side::post(uint8_t opcode, const devx_side &peer, uint64_t local,
     agent("devx_ring", uar, 0x800, be64toh(first));
 }
 
+void devx_side::clear_doorbell()
+{
+    const uint32_t dbrec = 0;
+
+    bytes(dbr_offset + 128 + 4, &dbrec, sizeof(dbrec));
+}
+
 void devx_side::post_recv()
 {
     const unsigned count = 1u << log_rmp;
@@ -239,6 +246,21 @@ UCS_TEST_F(test_emu_devx_run, writes_and_reads) {
     expect_cqe(*a, MLX5_CQE_REQ, 40);
     EXPECT_EQ(77ul, a->get(8));
     EXPECT_EQ(40u, executed(1, "write"));
+}
+
+/* A program takes back what it has posted in RESET: the NIC must not flush it later */
+UCS_TEST_F(test_emu_devx_run, doorbell_in_reset_is_forgotten) {
+    connect();
+    ASSERT_EQ(0, a->to_state(EMU_CMD_2RST_QP).error);
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 64, b->rkey);
+    a->clear_doorbell();
+    ASSERT_EQ(0, a->to_init().error);
+    ASSERT_EQ(0, a->to_state(EMU_CMD_2ERR_QP).error);
+    EXPECT_FALSE(a->has_cqe());
+
+    /* In ERR each doorbell flushes what it covers */
+    a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 64, b->rkey);
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 }
 
 UCS_TEST_F(test_emu_devx_run, messages_by_a_pool) {

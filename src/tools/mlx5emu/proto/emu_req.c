@@ -546,8 +546,11 @@ void emu_sq_doorbell(uint32_t qpn)
         emu_qp_fail_requester(qp);
     }
     EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_DOORBELLS, 1);
-    qp->sq_pi = be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
-                                        __ATOMIC_ACQUIRE));
+    /* In RESET a NIC has no send queue that it could look at, and remembers nothing */
+    if (emu_likely(qp->req_state != IBV_QPS_RESET)) {
+        qp->sq_pi = be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
+                                            __ATOMIC_ACQUIRE));
+    }
     if (emu_likely(qp->req_state == IBV_QPS_RTS)) {
         emu_req_run(qp);
     } else if ((qp->req_state == IBV_QPS_ERR) ||
