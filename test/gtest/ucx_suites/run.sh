@@ -20,8 +20,9 @@
 # RCV_UCX_TEST_DIVISOR: UCX's tests divide their repetitions by it, and multiply their
 # timeouts by it. The default is 10; 1 is UCX's full length.
 #
-# RCV_FLAP: a period and a duty as for "mlx5emu link flap". The first link flaps while
-# the tests run. In the end it must have lost packets, and rc_varuna must have switched
+# RCV_FLAP=DOWN,UP: while the tests run, the first link goes down at about each DOWN-th work
+# request on it, and up at about each UP-th on the other link (at random, from a fixed
+# seed). So it flaps as often as the tests send, at any speed of the machine. In the end it must have lost packets, and rc_varuna must have switched
 # lanes; the numbers are printed. Tests in FLAP.left_out (ucx_TRANSPORT_flap.left_out,
 # ucp_TRANSPORT_flap.left_out) are not run then. Unless RC_VARUNA_LONG is set or the
 # divisor is 1, only tests in FLAP.some are run.
@@ -102,20 +103,30 @@ run() {
         "$RCV_BUILD/test/gtest/$program" "${args[@]}"
 }
 
+# flap_rule LINK N STATE: at about each N-th work request on this link of the host, the first
+# link changes
+flap_rule() {
+    "$emu" fault add -n "$fabric" post link="$1" \
+        prob="$(awk -v n="$2" 'BEGIN { printf "%.6f", 1 / n }')" seed=1 count=all \
+        "$3=0:0" >/dev/null
+}
+
 # run_flapping: runs them while the first link flaps
 run_flapping() {
-    local status=0 log lost switched
+    local status=0 log lost switched changes
 
     log=$(mktemp -t "$flap_name.XXXXXX")
-    "$emu" link -n "$fabric" 0:0 flap "$RCV_FLAP"
+    flap_rule 0 "${RCV_FLAP%,*}" down
+    flap_rule 1 "${RCV_FLAP#*,}" up
     # The log has its own file, because threads write it, and would cut the lines with
     # the results
     UCX_LOG_LEVEL=info UCX_LOG_FILE=$log run || status=$?
     lost=$("$emu" status -n "$fabric" --json |
            awk '/"dropped_by_link"/ && !seen++ { print $2 + 0 }')
     switched=$(grep -a -c 'rc_varuna: switched ' "$log" || true)
-    "$emu" link -n "$fabric" 0:0 up
-    echo "flapping $RCV_FLAP: $lost packets lost, $switched switches," \
+    changes=$("$emu" status -n "$fabric" --json |
+              awk '/"changes"/ && !seen++ { print $2 + 0 }')
+    echo "flapping $RCV_FLAP: $changes changes, $lost packets lost, $switched switches," \
          "lost or unfinished requests recovered:" \
          "$(sum_of executed "$log") executed, $(sum_of repeated "$log") repeated"
     if ((lost == 0 || switched == 0)); then
