@@ -57,4 +57,4 @@ test_context_blocked_for_long() {
     story asleep 2
 }
 
-run_tests
+run_tests 2

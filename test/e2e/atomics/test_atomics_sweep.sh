@@ -52,4 +52,4 @@ test_proxy() {
     some proxy msg -w 4 -c 3 -t 3 -f silent,ack_silent
 }
 
-run_tests
+run_tests 2

@@ -216,4 +216,4 @@ test_switch_costs_the_same_for_each() {
     [ "$gap" -le $((256 + many / 2)) ] || fail "the other endpoint waited for $gap turns"
 }
 
-run_tests
+run_tests 2

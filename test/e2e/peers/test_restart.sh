@@ -129,4 +129,4 @@ test_a_restarted_peer_with_other_numbers() {
     works_anew
 }
 
-run_tests
+run_tests 2

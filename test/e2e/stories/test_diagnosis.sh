@@ -99,4 +99,4 @@ test_three_hosts() {
     fabric_down --force # Ends the servers
 }
 
-run_tests
+run_tests 2

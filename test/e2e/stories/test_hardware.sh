@@ -344,4 +344,4 @@ test_fence_does_not_wait_for_a_hung_nic() {
     fabric_down
 }
 
-run_tests
+run_tests 2

@@ -115,4 +115,4 @@ test_missing_link() {
     fabric_down
 }
 
-run_tests
+run_tests 2

@@ -135,4 +135,4 @@ test_cut_while_traffic_leaves() {
     fabric_down
 }
 
-run_tests
+run_tests 2

@@ -229,4 +229,4 @@ test_times_of_steps() {
     grep -q '"many" is not a number' out || fail "$(cat out)"
 }
 
-run_tests
+run_tests 2

@@ -416,4 +416,4 @@ test_responder_notices_first() {
         'BEGIN { exit !(event > 0 && event < switched) }' || fail "the requester was first"
 }
 
-run_tests
+run_tests 2

@@ -218,4 +218,4 @@ test_network_without_order() {
     fi
 }
 
-run_tests
+run_tests 3

@@ -267,4 +267,4 @@ test_mlx5_with_verbs_lanes() {
     each ack link=0 op=write
 }
 
-run_tests
+run_tests 2
