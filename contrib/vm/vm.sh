@@ -65,7 +65,7 @@ qmp() {
         flock 9
         exec {in}<>"$dir/$host/qmp.in" {out}<>"$dir/$host/qmp.out"
         echo "$2" >&"$in"
-        while IFS= read -r -t 10 answer <&"$out"; do
+        while IFS= read -r -t 120 answer <&"$out"; do
             case $answer in
             '{"return"'*) exit 0 ;;
             '{"error"'*) die "QEMU of $host refuses: $answer" ;;
@@ -127,7 +127,7 @@ cmd_up() {
         boot "$number" "$image"
     done
 
-    limit=$((SECONDS + 120))
+    limit=$((SECONDS + 600)) # It only ends a hang
     for ((number = 0; number < hosts; number++)); do
         host=h$number
         qmp "$host" '{"execute": "qmp_capabilities"}'
@@ -135,7 +135,7 @@ cmd_up() {
             alive "$host" ||
                 die "machine $host has ended: see $dir/$host/qemu and $dir/$host/console"
             ((SECONDS < limit)) ||
-                die "machine $host is not up after 120 s: see $dir/$host/console"
+                die "machine $host is not up after 600 s: see $dir/$host/console"
             sleep 0.2
         done
         [ "$(grep -c 'state ACTIVE' "$dir/$host/boot")" = "$ports" ] ||
