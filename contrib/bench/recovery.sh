@@ -5,6 +5,7 @@
 # usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-n BATCHES]
 #                                  [-s SEED] [-u UNACKED] [-v] [SIZE...]
 #        contrib/bench/recovery.sh -t [-e ENDPOINTS] [-b BATCH] [-r RUNS] [SIZE...]
+#        contrib/bench/recovery.sh -l [-r RUNS] [LOAD...]
 #
 # Compares what recovery repeats with what was lost: puts of each SIZE (4096 65536), in
 # batches of BATCH (64) on each of ENDPOINTS (16) between two emulated hosts. The
@@ -37,13 +38,19 @@
 #   fence      until the peer had fenced its end and answered, and all was decided
 #   repeat     until everything lost was posted again
 
+#
+# -l prints the same of ucx_perftest, whose link is cut, or becomes silent, after a thousand
+# requests: for each LOAD, fault and lane set, RUNS (20) runs, the steps of the client's
+# switch in microseconds, each minimum / median / maximum, and what assured the end of the
+# old lane.
+
 set -euo pipefail
 prog=recovery
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-eps= batch=64 runs= batches=4 seed=1 unacked=128 verbose= times=no
+eps= batch=64 runs= batches=4 seed=1 unacked=128 verbose= times=no loads=no
 [ "${1:-}" != --help ] || set -- -h
-while getopts u:e:b:r:n:s:tvh opt; do
+while getopts u:e:b:r:n:s:tlvh opt; do
     case $opt in
     u) unacked=$OPTARG ;;
     e) eps=$OPTARG ;;
@@ -52,20 +59,38 @@ while getopts u:e:b:r:n:s:tvh opt; do
     n) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
     t) times=yes ;;
+    l) loads=yes ;;
     v) verbose=yes ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
-if [ $times = yes ]; then
+# What -l measures: arguments of ucx_perftest, and the packets that the fault counts
+declare -A load_of=(
+    [put_8]='op=write -t ucp_put_bw -s 8'
+    [put_64k]='op=write -t ucp_put_bw -s 65536'
+    [get_4k]='op=read -t ucp_get -s 4096'
+    [tag_8_pingpong]='op=send -t tag_lat -s 8'
+    [tag_4k]='op=send -t tag_bw -s 4096'
+    [tag_1m]='op=send -t tag_bw -s 1048576'
+    [am_64]='op=send -t ucp_am_bw -s 64')
+
+if [ $loads = yes ]; then
+    : "${runs:=20}" "${eps:=1}"
+    [ $# -gt 0 ] || set -- put_8 put_64k get_4k tag_8_pingpong tag_4k tag_1m am_64
+    for load in "$@"; do
+        [ -n "${load_of[$load]-}" ] || die "no load $load, but ${!load_of[*]}"
+    done
+elif [ $times = yes ]; then
     : "${eps:=1}" "${runs:=20}"
     [ $# -gt 0 ] || set -- 4096
 else
     : "${eps:=16}" "${runs:=3}"
     [ $# -gt 0 ] || set -- 4096 65536
 fi
-for number in "$eps" "$batch" "$runs" "$batches" "$@"; do
+[ $loads = yes ] && sizes=() || sizes=("$@")
+for number in "$eps" "$batch" "$runs" "$batches" "${sizes[@]}"; do
     [[ $number =~ ^[1-9][0-9]*$ ]] || die "\"$number\" is not a number"
 done
 [[ $seed =~ ^[0-9]+$ ]] || die "-s $seed is not a number"
@@ -260,6 +285,68 @@ steps() {
                 }' || die "the log shows no time of the step $step"
     done
 }
+
+# cut_load LOAD FAULT QUIRK: one run of ucx_perftest; its client's switch goes to $dir/switches
+cut_load() {
+    local op args count=1500 port=$((20000 + (RANDOM % 20000))) server
+    read -r op args <<<"${load_of[$1]}"
+    [ "$1" != put_64k ] || count=500
+    "$emu" up -n "$fabric" --hosts 2 --links 2 ${3:+--quirk "$3"} >/dev/null
+    fault packet host=1 link=0 type=rc "$op" nth=1000 "$2=1:0"
+    # shellcheck disable=SC2086 # words
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p $port \
+        >"$dir/server.log" 2>&1 &
+    server=$!
+    until "$emu" status -n "$fabric" >/dev/null && ss -Hlnt "sport = :$port" | grep -q .; do
+        kill -0 $server || die "$1: the server ended: $(tail -n 3 "$dir/server.log")"
+        sleep 0.05
+    done
+    # shellcheck disable=SC2086
+    timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest 127.0.0.1 -p $port \
+        $args -n $count >"$dir/client.log" 2>&1 ||
+        die "$1: the client ended with $?: $(tail -n 3 "$dir/client.log")"
+    wait $server || die "$1: the server failed: $(tail -n 3 "$dir/server.log")"
+    "$emu" fault list -n "$fabric" --check >"$dir/faults.log" ||
+        die "$1: no failure: $(cat "$dir/faults.log")"
+    "$emu" down -n "$fabric" --force
+    # A request may be read by the peer, whose endpoint switches then
+    grep -ah 'switched .* was=rc ' "$dir/client.log" "$dir/server.log" | head -n 1 >>"$dir/switches"
+}
+
+# load_row LOAD FAULT SET: prints the row of $dir/switches
+load_row() {
+    local step row="| $1 | $2 | $3 | $(sed -nE 's/.* fence=([^ ]+) .*/\1/p' "$dir/switches" |
+        sort | uniq -c | awk '{ printf "%s%s %d", (NR > 1) ? ", " : "", $2, $1 }') |"
+    for step in detect drain fence repeat; do
+        row+=$(sed -nE "s/.* ${step}_us=([0-9]+).*/\1/p" "$dir/switches" | sort -n |
+            awk '{ us[NR] = $1 }
+                 END { printf " %d / %d / %d |", us[1], us[int((NR + 1) / 2)], us[NR] }')
+    done
+    echo "$row"
+}
+
+if [ $loads = yes ]; then
+    # As on a fabric whose fault is found at once: the retries of the NIC are not the subject
+    export UCX_RC_MLX5_TIMEOUT=1ms UCX_RC_MLX5_RETRY_COUNT=2 UCX_RC_VERBS_TIMEOUT=1ms
+    export UCX_RC_VERBS_RETRY_COUNT=2 UCX_TLS=rc_varuna UCX_LOG_LEVEL=info
+    unset UCX_RC_VARUNA_PACKET_LIFETIME UCX_RC_VARUNA_HEARTBEAT_INTERVAL
+    echo "| load | fault | lanes | fences | detect | drain | fence | repeat |"
+    echo "|---|---|---|---|---|---|---|---|"
+    for load in "$@"; do
+        for what in down silent; do
+            for set in mlx5 verbs; do
+                : >"$dir/switches"
+                quirk=
+                [ $set = mlx5 ] || quirk=no-mlx5dv
+                for ((i = 0; i < runs; ++i)); do
+                    cut_load "$load" $what $quirk
+                done
+                load_row "$load" $what $set
+            done
+        done
+    done
+    exit
+fi
 
 if [ $times = yes ]; then
     puts=0 repeated=0 twice=0 switches=0 lost=0
