@@ -14,7 +14,7 @@
  * A DC lane has no end at the responder that could be stopped. A NIC of which the
  * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more once the
  * driver has taken it away, so that its commands fail (varuna_md_end.h); what it has sent
- * before lives for PACKET_LIFETIME.
+ * before lives for PACKET_LIFETIME, unless the responder's queue pair is in RESET.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -38,14 +38,15 @@ int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
     return uct_varuna_ctl_is_nic_gone(iface->ctl, ep->recovery.dead.link);
 }
 
-/* @return Whether the NIC that is gone has been at rest for the lifetime of a packet */
-static int uct_varuna_drain_has_ended(const uct_varuna_ep_t *ep, ucs_time_t now)
+/* @return Whether the NIC that is gone has been at rest for so long */
+static int uct_varuna_drain_has_ended(const uct_varuna_ep_t *ep, ucs_time_t now,
+                                      ucs_time_t time)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_time_t ended_at             = uct_varuna_md_ended_at(
             iface->md, iface->links[ep->recovery.dead.link].nic);
 
-    return (ended_at != 0) && (now >= (ended_at + iface->config.packet_lifetime));
+    return (ended_at != 0) && (now >= (ended_at + time));
 }
 
 uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now)
@@ -57,7 +58,7 @@ uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     return (ep->recovery.stuck && uct_varuna_drain_is_nic_gone(ep) &&
-            uct_varuna_drain_has_ended(ep, now)) ?
+            uct_varuna_drain_has_ended(ep, now, iface->config.packet_lifetime)) ?
            UCT_VARUNA_ROUND_ENDED : UCT_VARUNA_ROUND_LATE;
 }
 
@@ -158,7 +159,7 @@ static int uct_varuna_drain_may_receive(uct_varuna_ep_t *ep, ucs_time_t now)
     return 0;
 }
 
-uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
+uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
                                            uint32_t round, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
@@ -169,14 +170,19 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
     }
 
     if (uct_varuna_drain_is_nic_gone(ep)) {
-        /* The answer's round, not the present time: it was read when that was so */
-        return (round >= UCT_VARUNA_ROUND_ENDED) ? UCT_VARUNA_DRAIN_DONE :
-                                                   UCT_VARUNA_DRAIN_WAIT;
+        /* If the responder's end is in RESET, nothing that it has sent is executed. It may
+         * write what it has received, because commands fail before the driver resets it.
+         * The answer's round, not the present time: the log was read when that was so */
+        return (((flags & UCT_VARUNA_FENCE_FLAG_RESET) &&
+                 uct_varuna_drain_has_ended(ep, now, 0) &&
+                 !uct_varuna_drain_awaits_data(ep)) ||
+                (round >= UCT_VARUNA_ROUND_ENDED)) ? UCT_VARUNA_DRAIN_DONE :
+                                                     UCT_VARUNA_DRAIN_WAIT;
     }
 
     /* The responder's NIC may be busy, and another answer may say otherwise: it is asked
      * again, until GIVE_UP. Until it is fenced, nothing is proved */
-    if (!is_fenced) {
+    if (!(flags & UCT_VARUNA_FENCE_FLAG_ERR)) {
         return UCT_VARUNA_DRAIN_WAIT;
     }
 

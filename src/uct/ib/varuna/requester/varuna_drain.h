@@ -39,13 +39,13 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
 /**
  * An answer to FENCE_REQ has come for a lane that was not flushed. The lane counts as
  * at rest when the responder has stopped its end, so that nothing more is executed or
- * answered, *and* earlier answers have left the network.
+ * answered, *and* earlier answers have left the network, or our NIC is gone.
  *
- * @param [in] is_fenced  The responder has stopped its queue pair: it is in ERR.
- * @param [in] round      Of the request that was answered, an uct_varuna_round_t: the
- *                        responder has read the log after that.
+ * @param [in] flags  UCT_VARUNA_FENCE_FLAG_xx of the answer.
+ * @param [in] round  Of the request that was answered, an uct_varuna_round_t: the
+ *                    responder has read the log after that.
  */
-uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, int is_fenced,
+uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
                                            uint32_t round, ucs_time_t now);
 
 /** Give up an endpoint whose lane cannot be stopped: what was posted may be executed, or

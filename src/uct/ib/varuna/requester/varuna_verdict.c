@@ -148,8 +148,7 @@ uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
                               const uct_varuna_ctl_fence_rep_t *rep)
 {
     /* If not, it is asked again */
-    return uct_varuna_drain_fenced(ep, !!(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR),
-                                   rep->round, ucs_get_time()) ==
+    return uct_varuna_drain_fenced(ep, rep->flags, rep->round, ucs_get_time()) ==
            UCT_VARUNA_DRAIN_DONE;
 }
 
@@ -199,14 +198,17 @@ uct_varuna_ep_fenced(const uct_varuna_ep_t *ep, const uct_varuna_ctl_fence_rep_t
         return UCT_VARUNA_FENCED_DC;
     }
 
-    if (ep->recovery.stuck) {
-        return uct_varuna_drain_is_nic_gone(ep) ? UCT_VARUNA_FENCED_DEAD :
-               UCT_VARUNA_FENCED_HUNG;
+    if (ep->recovery.stuck && !uct_varuna_drain_is_nic_gone(ep)) {
+        return UCT_VARUNA_FENCED_HUNG;
+    }
+
+    if (rep->round >= UCT_VARUNA_ROUND_ENDED) {
+        return UCT_VARUNA_FENCED_DEAD;
     }
 
     if (!(rep->flags & UCT_VARUNA_FENCE_FLAG_RESET)) {
-        return (rep->flags & UCT_VARUNA_FENCE_FLAG_GONE) ? UCT_VARUNA_FENCED_DEAD :
-               !(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR) ? UCT_VARUNA_FENCED_HUNG :
+        return ((rep->flags & UCT_VARUNA_FENCE_FLAG_GONE) || ep->recovery.stuck) ?
+               UCT_VARUNA_FENCED_DEAD : !(rep->flags & UCT_VARUNA_FENCE_FLAG_ERR) ? UCT_VARUNA_FENCED_HUNG :
                UCT_VARUNA_FENCED_OTHER;
     }
 

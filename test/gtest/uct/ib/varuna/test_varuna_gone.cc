@@ -101,6 +101,71 @@ UCS_TEST_F(test_varuna_gone, nic_that_still_writes) {
     lane(0).is_drained = true;
 }
 
+/* What the NIC has sent is executed by nobody once the responder's queue pair is in RESET. But
+ * it may still write what it has received */
+class test_varuna_gone_rc : public test_varuna_gone {
+protected:
+    enum {
+        FLAGS = UCT_VARUNA_FENCE_FLAG_ERR | UCT_VARUNA_FENCE_FLAG_QP |
+                UCT_VARUNA_FENCE_FLAG_PSN
+    };
+
+    void end_nic()
+    {
+        commands_fail = 1;
+        while (uct_varuna_md_ended_at(host->iface()->md, 0) == 0) {
+            usleep(1000);
+        }
+    }
+
+    ucs_status_t get()
+    {
+        return uct_varuna_ep_get_bcopy(&ep->super.super,
+                                       [](void*, const void*, size_t) {}, NULL, 8, TARGET,
+                                       (uct_rkey_t)&rkey, NULL);
+    }
+
+    void answer(unsigned flags)
+    {
+        answer_fence(ep->recovery.dead.epoch, FLAGS | flags, 101, UCT_VARUNA_ROUND_LATE);
+    }
+
+    virtual void cleanup()
+    {
+        lane(0, UCT_VARUNA_LANE_RC).is_drained = true;
+        test_varuna_gone::cleanup();
+    }
+};
+
+UCS_TEST_F(test_varuna_gone_rc, put) {
+    open_rc(100);
+    ASSERT_UCS_OK(put(1));
+    lane(0, UCT_VARUNA_LANE_RC).is_drained = false;
+    fail_nic();
+    answer(UCT_VARUNA_FENCE_FLAG_RESET);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "it works";
+    end_nic();
+    answer(0);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "what it has sent may be executed";
+    answer(UCT_VARUNA_FENCE_FLAG_RESET);
+    EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
+    EXPECT_EQ(1u, ep->stats.fences_reset);
+    EXPECT_EQ(0u, ep->stats.fences_lifetime);
+}
+
+UCS_TEST_F(test_varuna_gone_rc, read) {
+    open_rc(100);
+    ASSERT_UCS_OK_OR_INPROGRESS(get());
+    lane(0, UCT_VARUNA_LANE_RC).is_drained = false;
+    fail_nic();
+    end_nic();
+    answer(UCT_VARUNA_FENCE_FLAG_RESET);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state()) << "it may write an answer";
+    answer_fence(ep->recovery.dead.epoch, FLAGS | UCT_VARUNA_FENCE_FLAG_RESET, 101,
+                 UCT_VARUNA_ROUND_ENDED);
+    EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
+}
+
 class test_varuna_md_end : public test_varuna_md {
 };
 
