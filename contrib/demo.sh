@@ -146,6 +146,14 @@ rule() {
     "$emu" fault add -n "$fabric" "$@" >/dev/null
 }
 
+# await_rules: waits until all rules have fired, or the client has ended
+await_rules() {
+    until "$emu" fault list -n "$fabric" --check >"$dir/faults.log" 2>&1; do
+        kill -0 $client 2>/dev/null || return 0
+        sleep 0.01
+    done
+}
+
 # rules_fired: fails the demo if a rule did not fire, and removes all rules
 rules_fired() {
     "$emu" fault list -n "$fabric" --check >"$dir/faults.log" 2>&1 ||
@@ -162,7 +170,7 @@ cut_links() {
     at 2.0 "the primary link is cut: acknowledgements are lost, then a port \
 event" || return 0
     rule ack link=0 count=all drop
-    sleep 0.01
+    await_rules
     link 1:0 down
     rules_fired
 
@@ -178,6 +186,7 @@ event" || return 0
     at 10.0 "the primary link falls silent in the middle of a large put: no \
 event" || return 0
     rule packet op=write size=64k- link=0 pkt=middle silent=1:0
+    await_rules
     at 12.0 "the primary link returns, and the other one, which is in use, \
 is cut" || return 0
     rules_fired
