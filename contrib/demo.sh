@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: contrib/demo.sh [-r RATE] [-s SEED] [-k]
+# usage: contrib/demo.sh [-r RATE] [-s SEED] [-k] [-l LAUNCHER]
 #
 # Builds everything, and shows a UCX program that survives the loss of links. Between
 # two emulated hosts with two links each, a program over plain UCP (src/tools/demo)
@@ -12,23 +12,33 @@
 #   -r RATE  operations per second (4000)
 #   -s SEED  seed of the load (1)
 #   -k       keep the logs even without an error
+#   -l LAUNCHER
+#            rc_varuna_run of another build of the plugin
 #
 # The exit status is 0 only if the contents of memory and messages, the completions, and
-# the emulator's trace show that each operation was executed exactly once.
+# the emulator's trace show that each operation was executed exactly once; and if each RC
+# lane that failed was stopped by RESET, so that no switch waited for the packet lifetime.
+# How long the job paused, and why, is only printed.
+#
+# RCV_PREFIX and RCV_BUILD: where it is installed, and its build directory. Then nothing
+# is built.
 
 set -euo pipefail
 prog=demo
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$top/contrib/demo_switches.sh"
 
 rate=4000
 seed=1
 keep=no
+launcher=
 [ "${1:-}" != --help ] || set -- -h
-while getopts r:s:kh opt; do
+while getopts r:s:kl:h opt; do
     case $opt in
     r) rate=$OPTARG ;;
     s) seed=$OPTARG ;;
     k) keep=yes ;;
+    l) launcher=$OPTARG ;;
     h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) exit 2 ;;
     esac
@@ -45,11 +55,14 @@ export UCX_LOG_LEVEL=info
 export UCX_RC_MLX5_TIMEOUT=60ms UCX_RC_MLX5_RETRY_COUNT=3
 export UCX_DC_MLX5_TIMEOUT=60ms UCX_DC_MLX5_RETRY_COUNT=3
 
-ensure_built
-emu=$prefix/bin/mlx5emu
-launcher=$prefix/bin/rc_varuna_run
-program=$build_dir/src/tools/demo/varuna_demo
-judge=$build_dir/src/tools/demo/demo_trace_check
+if [ -z "${RCV_PREFIX:-}" ]; then
+    ensure_built
+    RCV_PREFIX=$prefix RCV_BUILD=$build_dir
+fi
+emu=$RCV_PREFIX/bin/mlx5emu
+launcher=${launcher:-$RCV_PREFIX/bin/rc_varuna_run}
+program=$RCV_BUILD/src/tools/demo/varuna_demo
+judge=$RCV_BUILD/src/tools/demo/demo_trace_check
 dir=$(mktemp -d)
 fabric=
 server=
@@ -210,11 +223,16 @@ end_fabric() {
     fabric=
 }
 
-# switch_sum KEY: prints the sum over all switches that the client logged
-switch_sum() {
-    grep 'rc_varuna: switched' "$dir/varuna.client.log" |
-        sed -nE "s/.* $1=([0-9]+).*/\1/p" | awk '{ sum += $1 }
-                                                END { print sum + 0 }'
+# check_fences: sets rc_lanes and rc_waited, and fails the demo if a switch has waited.
+# All NICs live, and only links fail, so each RC lane can be stopped.
+check_fences() {
+    local logs=("$dir/varuna.client.log" "$dir/varuna.server.log")
+    rc_lanes=$(rc_fences all "${logs[@]}" | wc -l)
+    rc_waited=$(rc_fences waited "${logs[@]}" | wc -l)
+    [ "$rc_waited" -eq 0 ] ||
+        failed "rc_varuna: $rc_waited of $rc_lanes switches from RC between living NICs" \
+               "waited for the packet lifetime instead of a RESET" \
+               "(fence=$(rc_fences waited "${logs[@]}" | sort -u | paste -sd ,))"
 }
 
 run_varuna() {
@@ -231,6 +249,7 @@ run_varuna() {
     switches=$(grep -c 'rc_varuna: switched' "$log" || true)
     [ "$switches" -ge 2 ] ||
         failed "rc_varuna: it did not log a switch of links"
+    check_fences
 
     say "comparing the puts with what the emulator executed"
     # The judge prints errors; an incomplete trace is an error
@@ -261,8 +280,40 @@ total_ops() {
     field completed "$dir/$1.summary"
 }
 
+# msec USEC: prints microseconds as milliseconds
+msec() {
+    printf '%d.%d ms' $(($1 / 1000)) $(($1 % 1000 / 100))
+}
+
+# sec USEC: prints microseconds as seconds
+sec() {
+    printf '%d.%d s' $(($1 / 1000000)) $(($1 % 1000000 / 100000))
+}
+
+# pause_rows: prints what the longest pause of rc_varuna's job consisted of
+pause_rows() {
+    local v=$dir/varuna.summary count detect drain fence repeat rest
+    row "longest pause" \
+        "$(msec "$(field pause_us "$v")"), $(sec "$(field pause_at_us "$v")") after the start" \
+        "for ever"
+    read -r count detect drain fence repeat rest < <(
+        pause_parts "$(field pause_start "$v")" "$(field pause_us "$v")" \
+            "$dir/varuna.client.log") || return 0
+    if [ "$count" -gt 0 ]; then
+        row "  switches in it" "$count; the decisive one took:"
+    else
+        row "  switches in it" "none; the slowest switch took:"
+    fi
+    row "    detection" "$(msec "$detect")"
+    row "    drain" "$(msec "$drain")"
+    row "    fence" "$(msec "$fence")"
+    row "    repeat" "$(msec "$repeat")"
+    [ "$count" -eq 0 ] || row "  the rest of the pause" "$(msec "$rest")"
+}
+
 summary() {
-    local v=$dir/varuna.summary p=$dir/plain.summary t=$dir/varuna.trace bytes
+    local v=$dir/varuna.summary p=$dir/plain.summary t=$dir/varuna.trace
+    local c=$dir/varuna.client.log bytes
     bytes=$(($(field puts_bytes "$v") + $(field gets_bytes "$v") + \
              $(field readbacks_bytes "$v") + $(field messages_bytes "$v")))
 
@@ -279,12 +330,12 @@ summary() {
     row "completed with an error" "$(field failed "$v")" "$(field failed "$p")"
     row "completed twice" "$(field doubled "$v")" "$(field doubled "$p")"
     row "endpoints switched" "$switches times" never
-    row "  executed, though in flight" "$(switch_sum executed) (not repeated)"
-    row "  lost in flight" "$(switch_sum lost)"
-    row "  repeated" "$(switch_sum repeated)"
-    row "  ambiguous" "$(switch_sum ambiguous)"
-    row "longest pause" "$(($(field pause_us "$v") / 1000)) ms" \
-        "for ever"
+    row "  executed, though in flight" "$(switch_sum executed "$c") (not repeated)"
+    row "  lost in flight" "$(switch_sum lost "$c")"
+    row "  repeated" "$(switch_sum repeated "$c")"
+    row "  ambiguous" "$(switch_sum ambiguous "$c")"
+    row "RC lanes stopped by RESET" "$((rc_lanes - rc_waited)) of $rc_lanes, of both hosts"
+    pause_rows
     row "contents of memory" \
         "$(field slots "$v") slots, $(field bad_slots "$v") wrong" unknown
     row "gets compared" "$(field bad_gets "$v") wrong" \

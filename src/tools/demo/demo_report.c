@@ -28,6 +28,7 @@ static const char *demo_op_names[DEMO_OP_LAST] = {
 void demo_stats_start(demo_stats_t *stats)
 {
     stats->start      = demo_now();
+    stats->start_wall = demo_wall_now();
     stats->tick       = stats->start;
     stats->busy_since = stats->start;
 }
@@ -126,9 +127,10 @@ static void demo_report_line(FILE *file, const demo_stats_t *stats,
     fprintf(file,
             " posted=%" PRIu64 " completed=%" PRIu64 " failed=%" PRIu64
             " doubled=%" PRIu64 " bad_gets=%" PRIu64 " pause_us=%" PRIu64
-            " pause_at_us=%" PRIu64,
+            " pause_at_us=%" PRIu64 " pause_start=%.6f",
             stats->posted, stats->completed, stats->failed, stats->doubled,
-            stats->bad_contents, stats->pause / 1000, stats->pause_at / 1000);
+            stats->bad_contents, stats->pause / 1000, stats->pause_at / 1000,
+            (stats->start_wall + stats->pause_at) / 1e9);
 
     fprintf(file, " checked=%d", verdict != NULL);
     verdict = (verdict == NULL) ? &none : verdict;

@@ -27,6 +27,7 @@ typedef struct {
     char         error[DEMO_TEXT_LEN]; /* The first error */
 
     uint64_t     start;        /* Of the load */
+    uint64_t     start_wall;   /* The same since 1970, as in UCX's log */
     uint64_t     busy_since;   /* Last completion, or first post after idling */
     uint64_t     pause;        /* Longest time without a completion */
     uint64_t     pause_at;     /* Start of that pause */

@@ -18,12 +18,22 @@
 #define DEMO_SLEEP_MSEC  5    /* Longest sleep on event descriptors */
 
 
-uint64_t demo_now(void)
+static uint64_t demo_clock(clockid_t clock)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(clock, &ts);
     return (ts.tv_sec * DEMO_NSEC) + ts.tv_nsec;
+}
+
+uint64_t demo_now(void)
+{
+    return demo_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t demo_wall_now(void)
+{
+    return demo_clock(CLOCK_REALTIME);
 }
 
 void demo_error(const char *format, ...)

@@ -48,6 +48,9 @@ void demo_ucp_mem_free(demo_ucp_t *ucp, demo_mem_t *mem);
 /** Monotonic time in nanoseconds. */
 uint64_t demo_now(void);
 
+/** Nanoseconds since 1970. */
+uint64_t demo_wall_now(void);
+
 /** Print an error to standard error, with the program's name. */
 void demo_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
