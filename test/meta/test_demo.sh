@@ -2,10 +2,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# The demo's program, over TCP on this machine; and its judge, which must refuse traces
-# with one error each, and accept correct ones.
+# The demo; its program, over TCP on this machine; its judge, which must refuse traces with
+# one error each, and accept correct ones; and what it reads in logs about switches.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+. "$top/contrib/demo_switches.sh"
 
 demo=${RCV_DEMO:-$RCV_BUILD/src/tools/demo/varuna_demo}
 judge=${RCV_JUDGE:-$RCV_BUILD/src/tools/demo/demo_trace_check}
@@ -285,6 +286,86 @@ test_program_refuses_bad_arguments() {
     fails 2 "neither peer nor none" "$demo" server -e all
     fails 2 "needs the server's port" "$demo" client localhost -p 0
     fails 0 "Usage" "$demo" --help
+}
+
+# switched END WAS FENCE DETECT DRAIN FENCE REPEAT: prints a line of a log; times in
+# microseconds after second 1795809000
+switched() {
+    printf '[1795809%03d.%06d] [host:7 :0] varuna_stat.c:118  UCX  INFO  ' \
+        $(($1 / 1000000)) $(($1 % 1000000))
+    echo "rc_varuna: switched vqp=0 from=mlx5_0:1 was=$2 to=mlx5_1:1 lane=dc" \
+         "reason=\"was=dc fence=none\" executed=2 lost=1 repeated=3 ambiguous=0 equal=0" \
+         "different=0 fence=$3 time_us=$(($5 + $6 + $7)) detect_us=$4 drain_us=$5" \
+         "fence_us=$6 repeat_us=$7"
+}
+
+# parts START USEC TEXT: checks what fills a pause of ./log
+parts() {
+    local got
+    got=$(pause_parts "$1" "$2" log)
+    [ "$got" = "$3" ] || fail "\"$got\" instead of \"$3\""
+}
+
+test_pause_consists_of_parts() {
+    { echo "client: 4 endpoints"
+      switched 2000000 rc reset 100 10 20 5
+      switched 5300000 rc reset 270000 1000 5000 200
+      switched 5301000 rc reset 200 0 5000 100; } >log
+    # all parts are in the pause, or a part of the detection
+    parts 1795809005.000000 310000 "2 270000 1000 5000 200 33800"
+    parts 1795809005.100000 201000 "2 193800 1000 5000 200 1000"
+    # the one that is still waiting when the pause ends did not end it
+    { switched 5300000 rc reset 100000 0 4000 0
+      switched 5800000 rc reset 700000 0 1000 0; } >log
+    parts 1795809005.100000 201000 "2 100000 0 4000 0 97000"
+    # none has ended, so this is all that is known
+    parts 1795809005.150000 100000 "2 100000 0 0 0 0"
+    # none is in the pause, or nobody knows when they were: the slowest
+    parts 1795809001.000000 1000 "0 700000 0 1000 0 1000"
+    sed -i 's/^[^ ]* //' log
+    parts 1795809005.000000 1000 "0 700000 0 1000 0 1000"
+    # none at all
+    : >log
+    parts 1795809005.000000 1000 ""
+}
+
+test_fences_that_waited() {
+    { switched 1000000 rc reset 0 0 1 0
+      switched 2000000 dc dc 0 0 1000000 0
+      switched 3000000 rc dc 0 0 1000000 0; } >log
+    [ "$(rc_fences all log | paste -sd ' ')" = "reset dc" ] || fail "$(rc_fences all log)"
+    [ -z "$(rc_fences waited log)" ] || fail "RESET or DC: $(rc_fences waited log)"
+    { switched 4000000 rc other 0 0 1000000 0
+      switched 4000000 rc nic-hung 0 0 1000000 0
+      switched 4000000 rc none 0 0 0 0 | sed 's/ fence=none time.*//'; } >second
+    [ "$(rc_fences waited log second | paste -sd ' ')" = "other nic-hung unknown" ] ||
+        fail "$(rc_fences waited log second)"
+    [ "$(switch_sum repeated log)" -eq 9 ] || fail "repeated: $(switch_sum repeated log)"
+}
+
+# whole_demo OPTION...: runs contrib/demo.sh
+whole_demo() {
+    RCV_BUILD=$RCV_BUILD RCV_PREFIX=$RCV_PREFIX timeout 600 "$top/contrib/demo.sh" "$@"
+}
+
+# The summary says what the longest pause consisted of
+test_demo() {
+    local part
+    whole_demo >out 2>&1 || fail "$(grep FAILED out || tail -n 5 out)"
+    sed -n '/^  RC lanes/,/^  contents/{s/^/# /p}' out
+    for part in detection drain fence repeat; do
+        check grep -Eq "^ +$part +[0-9]+\.[0-9] ms" out
+    done
+    grep -Eq '^  RC lanes stopped by RESET +([1-9][0-9]*) of \1,' out ||
+        fail "$(grep 'RC lanes' out)"
+}
+
+# RESET is tried only if all is complete that the queue pair has sent
+test_demo_sees_fences_that_wait() {
+    local mutant
+    mutant=$(check "$top/test/e2e/lib/mutant.sh" reset_drained)
+    fails 1 'FAILED: .* switches from RC between living NICs waited .*\(fence=other\)' \
+        whole_demo -l "$mutant"
 }
 
 run_tests
