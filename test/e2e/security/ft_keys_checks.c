@@ -50,8 +50,7 @@ static void ft_check_rings(ft_client_t *client)
     forged.ep   = mine;
     forged.addr = mine->remote.logs_addr - sizeof(uint64_t);
     ft_write(client, "before own rings", &forged, FT_FORGED);
-    forged.addr = mine->remote.logs_addr + (UCT_VARUNA_LOG_COUNT *
-                                     UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
+    forged.addr = mine->remote.logs_addr + UCT_VARUNA_LOG_BYTES;
     ft_write(client, "after own rings", &forged, FT_FORGED);
     ft_close(client, mine);
     ft_close(client, theirs);

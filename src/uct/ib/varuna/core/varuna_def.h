@@ -59,6 +59,9 @@ typedef enum {
 #define UCT_VARUNA_LOG_FIRST_WRITE \
     (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
 
+/* Bytes of a vQP's logs, and of a cache line for first writes */
+#define UCT_VARUNA_LOG_BYTES         (UCT_VARUNA_LOG_FIRST_WRITE + 64)
+
 /* Unfinished requests of one vQP, logged or not: more than a queue pair of rc_mlx5 takes.
  * About as many, the last slab of the ring may be full. */
 #define UCT_VARUNA_MAX_REQS          1024

@@ -34,9 +34,6 @@
 #define UCT_VARUNA_TARGET_MAX_CHUNKS 4096
 #define UCT_VARUNA_TARGET_ID_NONE    UINT32_MAX
 
-/* Bytes of all logs of one target, and a cache line for first writes */
-#define UCT_VARUNA_TARGET_LOG_BYTES  (UCT_VARUNA_LOG_FIRST_WRITE + 64)
-
 /*
  * RC end of one incarnation, and what it left. There is one for each ring: while
  * a planned change is on its way, the new incarnation is connected and the old

@@ -119,7 +119,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     uct_varuna_cpu_client_init(&target->cpu, peer);
     uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
                          &resp->received.num_held);
-    memset(target->logs, 0, UCT_VARUNA_TARGET_LOG_BYTES);
+    memset(target->logs, 0, UCT_VARUNA_LOG_BYTES);
 
     target->next_seq = uct_varuna_am_seq_first(target->opening);
     status           = uct_varuna_numbers_add(&resp->targets.numbers, &target->am);

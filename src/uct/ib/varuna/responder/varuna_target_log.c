@@ -51,7 +51,7 @@ uint64_t *uct_varuna_target_log(const uct_varuna_responder_t *resp, uint32_t id)
 {
     return UCS_PTR_BYTE_OFFSET(
             uct_varuna_target_chunk(&resp->targets, id)->logs,
-            uct_varuna_target_slot(id) * UCT_VARUNA_TARGET_LOG_BYTES);
+            uct_varuna_target_slot(id) * UCT_VARUNA_LOG_BYTES);
 }
 
 const uct_varuna_own_t *
@@ -67,7 +67,7 @@ uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id)
 static ucs_status_t
 uct_varuna_target_chunk_add(uct_varuna_target_table_t *table)
 {
-    size_t length = UCT_VARUNA_TARGET_CHUNK * UCT_VARUNA_TARGET_LOG_BYTES;
+    size_t length = UCT_VARUNA_TARGET_CHUNK * UCT_VARUNA_LOG_BYTES;
     uct_varuna_target_chunk_t *chunk;
     void *logs;
 
@@ -212,7 +212,7 @@ static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
      * is not visible before the data that it confirms */
     return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
-                              UCT_VARUNA_TARGET_LOG_BYTES,
+                              UCT_VARUNA_LOG_BYTES,
                               UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, patience, own);
 }
 
