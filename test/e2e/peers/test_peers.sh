@@ -255,6 +255,9 @@ nic_dies() {
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr
     client 1 2 one two
     [ $nics = verbs ] || await 60 client.log 'planned swap from dc .* to rc' 4
+    # Something is unfinished
+    fault post host=1 link=0 type=rc op=write count=all hang
+    await_faults
     check "$emu" nic -n "$fabric" "$1:0" kill ${2:-}
     await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 " 4
     await_more
