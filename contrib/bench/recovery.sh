@@ -4,7 +4,8 @@
 #
 # usage: contrib/bench/recovery.sh [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-n BATCHES]
 #                                  [-s SEED] [-u UNACKED] [-v] [SIZE...]
-#        contrib/bench/recovery.sh -t [-e ENDPOINTS] [-b BATCH] [-r RUNS] [SIZE...]
+#        contrib/bench/recovery.sh -t [-e ENDPOINTS] [-b BATCH] [-r RUNS] [-d TIME]
+#                                  [-o NAME=VALUE]... [SIZE...]
 #        contrib/bench/recovery.sh -l [-r RUNS] [LOAD...]
 #
 # Compares what recovery repeats with what was lost: puts of each SIZE (4096 65536), in
@@ -31,13 +32,16 @@
 #
 # -t prints how long the steps of a switch take instead, as a Markdown table with the goal
 # of each: RUNS (20) failures of ENDPOINTS (1) with puts of each SIZE (4096). The peer
-# polls. Times need an otherwise idle machine.
+# polls. Times need an otherwise idle machine. -d delays what passes a link by this time
+# (1ms), of which a round trip between the hosts takes four; then no acknowledgements are
+# lost but those that are on their way. -o sets an option of UCX.
 #
 #   detect     how long the oldest operation had waited when the failure was noticed
 #   drain      until the old lane was at rest
 #   fence      until the peer had fenced its end and answered, and all was decided
 #   repeat     until everything lost was posted again
-
+#   all        from the first endpoint that notices the failure to the last one that has
+#              repeated, once for each failure
 #
 # -l prints the same of ucx_perftest, whose link is cut, or becomes silent, after a thousand
 # requests: for each LOAD, fault and lane set, RUNS (20) runs, the steps of the client's
@@ -49,8 +53,9 @@ prog=recovery
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 eps= batch=64 runs= batches=4 seed=1 unacked=128 verbose= times=no loads=no
+options=() fabric_options=()
 [ "${1:-}" != --help ] || set -- -h
-while getopts u:e:b:r:n:s:tlvh opt; do
+while getopts u:e:b:r:n:s:d:o:tlvh opt; do
     case $opt in
     u) unacked=$OPTARG ;;
     e) eps=$OPTARG ;;
@@ -58,6 +63,8 @@ while getopts u:e:b:r:n:s:tlvh opt; do
     r) runs=$OPTARG ;;
     n) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
+    d) fabric_options=(--latency "$OPTARG") unacked=0 ;;
+    o) options+=("$OPTARG") ;;
     t) times=yes ;;
     l) loads=yes ;;
     v) verbose=yes ;;
@@ -116,6 +123,10 @@ export UCX_DC_MLX5_TIMEOUT=1s UCX_DC_MLX5_RETRY_COUNT=1
 export UCX_RC_VARUNA_PACKET_LIFETIME=100ms
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
 export UCX_RC_VARUNA_RETURN_DELAY=inf
+for option in "${options[@]}"; do
+    [[ $option =~ ^UCX_[A-Z0-9_]+= ]] || die "-o $option is not an option of UCX"
+    export "${option?}"
+done
 
 # wait_for PATTERN FILE: waits until the file matches
 wait_for() {
@@ -205,7 +216,8 @@ job() {
     local mode=$1 size=$2 put=$3 packet=$4 without_ack=$5 server client
     local packets=$((($2 + 4095) / 4096)) posted executed again first again_sum moved
     rm -f "$dir"/*.in "$dir"/*.log
-    "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 2000000 >/dev/null
+    "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 2000000 \
+        "${fabric_options[@]}" >/dev/null
     export UCX_RC_VARUNA_RECOVERY=$mode
     mkfifo "$dir/server.in" "$dir/client.in"
     "$emu" exec -n "$fabric" 0 -- "$run" "$load" server \
@@ -255,8 +267,13 @@ job() {
             "repeated $again_sum twice $again"
 }
 
-# step_times: prints "STEP MICROSECONDS" for the steps in the client's log
+# step_times: prints "STEP MICROSECONDS" for the steps in the client's log. UCX's lines
+# begin with their time
 step_times() {
+    awk -F'[][]' '/rc_varuna: ep .* leaves / && !first { first = $2 }
+                  /rc_varuna: ep .*: repeat -> active/ { last = $2 }
+                  END { if (last) printf "all %.0f\n", (last - first) * 1e6 }' \
+        "$dir/client.log"
     sed -nE -e 's/.*rc_varuna: ep .* leaves .*has waited for ([0-9.]+) s.*/detect \1/p' \
         -e 's/.*: (drain|fence|repeat) -> .* after ([0-9]+) us.*/\1 \2/p' \
         "$dir/client.log" | awk '{ print $1, ($1 == "detect") ? $2 * 1e6 : $2 }'
@@ -271,9 +288,9 @@ steps() {
         job varuna "$1" $(point "$1" "$i")
         step_times >>"$dir/steps"
     done
-    for step in detect drain fence repeat; do
+    for step in detect drain fence repeat all; do
         goal="< 1000"
-        [ $step != detect ] || goal=-
+        [[ $step != detect && $step != all ]] || goal=-
         awk -v step=$step '$1 == step { print $2 }' "$dir/steps" | sort -n |
             awk -v size="$1" -v step=$step -v goal="$goal" '
                 { us[NR] = $1; slow += ($1 >= 1000) }

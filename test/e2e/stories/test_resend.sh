@@ -224,9 +224,12 @@ test_times_of_steps() {
     sed 's/^/# /' out
     awk -F' *[|] *' '$2 == 4096 && $5 == 1 && $6 > 0 && $7 > 0 && $8 > 0 { ++seen[$3] }
                      END { exit !(seen["detect"] && seen["drain"] && seen["fence"] &&
-                                  seen["repeat"]) }' out || fail "the table is wrong"
+                                  seen["repeat"] && seen["all"]) }' out ||
+        fail "the table is wrong"
     ! "$top/contrib/bench/recovery.sh" -t -r many >out 2>&1 || fail "-r many is taken"
     grep -q '"many" is not a number' out || fail "$(cat out)"
+    ! "$top/contrib/bench/recovery.sh" -t -o NUM_DCI=8 >out 2>&1 || fail "-o NUM_DCI is taken"
+    grep -q 'NUM_DCI=8 is not an option of UCX' out || fail "$(cat out)"
 }
 
 # ... and those of ucx_perftest
