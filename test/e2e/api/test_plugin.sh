@@ -246,6 +246,30 @@ test_return_delay_is_a_time() {
         fail "no error: $out"
 }
 
+# With the other policies endpoints share a DCI, and UCX has no error handling. Those of
+# this UCX are in the option's syntax
+test_dc_policies_without_error_handling() {
+    local policy policies
+    [ $nics = mlx5 ] || return 0
+    with_fabric 2
+    policies=$(ucx_info -cf | grep -B 4 '^UCX_DC_MLX5_TX_POLICY=' |
+               sed -n 's/^# syntax: *\[\(.*\)\]$/\1/p' | tr '|' ' ')
+    for policy in $policies; do
+        case $policy in
+        dcs | dcs_quota)
+            [ "$(links UCX_DC_MLX5_TX_POLICY="$policy")" = \
+                "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] || fail "$policy is refused"
+            count_is 0 'ERROR' info UCX_DC_MLX5_TX_POLICY="$policy"
+            ;;
+        *)
+            count_is 2 "ERROR .*UCX_DC_MLX5_TX_POLICY=$policy is refused: .*dcs_quota" \
+                info UCX_DC_MLX5_TX_POLICY="$policy"
+            ;;
+        esac
+    done
+    grep -qw rand <<<"$policies" || fail "policies of this UCX: $policies"
+}
+
 test_links_from_a_file() {
     with_fabric 4
     printf 'backup all\nprimary mlx5_2:1 # ours\ndisabled mlx5_0\nreturn 2s\n' \

@@ -17,6 +17,7 @@
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* Receive buffers of a lane, at least */
 #define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
@@ -119,6 +120,45 @@ static ucs_status_t uct_varuna_lanes_override_verbs(uct_iface_config_t *config)
     return status;
 }
 
+/* With these policies endpoints share a DCI at the same time, so the error of one would
+ * hit the others. UCX opens them without error handling (dcs_hybrid since 1.19). */
+static ucs_status_t uct_varuna_lanes_check_policy(uct_iface_config_t *config)
+{
+    static const char *shared[] = {"rand", "hw_dcs", "dcs_hybrid"};
+    char value[32];
+    unsigned i;
+
+    if (uct_config_get(config, "DC_TX_POLICY", value, sizeof(value)) != UCS_OK) {
+        return UCS_OK; /* Another version of UCX */
+    }
+
+    for (i = 0; i < ucs_static_array_size(shared); ++i) {
+        if (!strcasecmp(value, shared[i])) {
+            ucs_error("rc_varuna: UCX_DC_MLX5_TX_POLICY=%s is refused: with rand, hw_dcs "
+                      "and dcs_hybrid UCX has no error handling. Set it to dcs_quota (the "
+                      "default) or dcs", value);
+            return UCS_ERR_UNSUPPORTED;
+        }
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_lanes_override_dc(const uct_varuna_iface_t *iface,
+                                                 uct_iface_config_t *config)
+{
+    ucs_status_t status;
+    char value[32];
+
+    status = uct_varuna_lanes_check_policy(config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
+    return uct_config_modify(config, "DC_NUM_DCI", value);
+}
+
 /* Options of the inner transports that we must override. They read all others as they
  * do without us. */
 static ucs_status_t
@@ -128,7 +168,6 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
 {
     const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[link].nic];
     ucs_status_t status;
-    char value[32];
 
     status = uct_varuna_tl_order_request(nic->md, nic->dev_name, kind, config);
     if (status != UCS_OK) {
@@ -154,8 +193,7 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
         return status;
     }
 
-    ucs_snprintf_safe(value, sizeof(value), "%u", iface->config.dc_num_dci);
-    return uct_config_modify(config, "DC_NUM_DCI", value);
+    return uct_varuna_lanes_override_dc(iface, config);
 }
 
 /* The user's data begins after our header: that is what must be aligned. A
@@ -289,8 +327,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     }
 
     if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
-        ucs_error("rc_varuna: %s on %s cannot handle errors: set "
-                  "UCX_DC_MLX5_TX_POLICY to 'dcs' or 'dcs_quota'",
+        ucs_error("rc_varuna: UCX opens %s on %s without error handling",
                   uct_varuna_tl_name(kind), nic->dev_name);
         status = UCS_ERR_UNSUPPORTED;
         goto err_close;
