@@ -45,6 +45,7 @@ queue_for_a_dci() {
 
 test_queue_for_a_dci_is_no_hang() {
     stay_on_dc
+    export UCX_RC_VARUNA_DC_NUM_DCI=1
     unhurried queue_for_a_dci
 }
 
@@ -52,6 +53,7 @@ test_queue_for_a_dci_is_no_hang() {
 # another DCI
 test_dci_hangs() {
     stay_on_dc
+    export UCX_RC_VARUNA_DC_NUM_DCI=1
     # Nothing else makes an endpoint switch
     export UCX_RC_VARUNA_HANG_TIMEOUT=1s UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     fabric_up
@@ -64,6 +66,62 @@ test_dci_hangs() {
     faults_fired
     await_more
     all_good
+    fabric_down
+}
+
+# load_on_own_dcis: starts 24 endpoints to the server "one" and 24 to the server "other".
+# 16 of them are on RC. There are as many DCIs as endpoints, so none waits for another
+load_on_own_dcis() {
+    stay_on_dc
+    export UCX_RC_VARUNA_DC_NUM_DCI=48
+    # Nothing else makes an endpoint switch
+    export UCX_RC_VARUNA_HANG_TIMEOUT=inf UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    export UCX_RC_VARUNA_RETURN_DELAY=inf
+    column=5 # The slowest endpoint
+    fabric_up --hosts 3
+    servers 0 one
+    servers 1 other
+    client 2 24 one other
+}
+
+# dci_to HOST: prints the number of a DCI that has written to this host over link 0. The
+# load overwrites entries of the trace
+dci_to() {
+    "$emu" trace -n "$fabric" --json "$1" >trace.json 2>trace.log || true
+    grep '"link":0,' trace.json | grep '"op":"write"' | grep '"type":"dci"' |
+        sed -n 's/.*"src_qpn":\([0-9]*\),.*/\1/p' | tail -n 1
+}
+
+# An endpoint whose DCI hangs forever keeps no other endpoint waiting, and none switches.
+# The link ends the hang
+test_hung_dci_stops_its_endpoint_only() {
+    load_on_own_dcis
+    fault post host=2 link=0 type=dc peer=0 op=write nth=20 hang
+    await_faults
+    await_more 1
+    await_more 1
+    no_switch
+    link 2:0 down
+    await_more
+    all_good
+    fabric_down
+}
+
+# The NIC exhausts its retries on one DCI: the path to that peer is down, so all endpoints
+# to it leave. Those to the other peer stay on their DCIs
+test_failed_dci_takes_no_other_peer() {
+    local dci
+    load_on_own_dcis
+    dci=$(dci_to 0)
+    [ -n "$dci" ] || fail "no DCI writes to host 0"
+    fault packet host=2 link=0 type=dc qp="$dci" peer=0 op=write count=all drop
+    await 60 client.log 'rc_varuna: switched .*reason="Endpoint timeout"'
+    await 60 client.log 'rc_varuna: switched .*from=mlx5_0:1 ' 24
+    faults_fired
+    await_more
+    all_good
+    [ "$(grep -c 'rc_varuna: switched' client.log)" = 24 ] ||
+        fail "$(grep -c 'rc_varuna: switched' client.log) switches"
     fabric_down
 }
 
@@ -94,6 +152,7 @@ test_stopped_peer_with_messages_is_no_hang() {
 # exhausted. Those to the living peer wait, and stay on their lanes
 test_dead_peer_on_a_shared_dci() {
     stay_on_dc
+    export UCX_RC_VARUNA_DC_NUM_DCI=1
     export UCX_RC_VARUNA_GIVE_UP=8s
     fabric_up --hosts 3
     servers 0 alive
