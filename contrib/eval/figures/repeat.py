@@ -13,8 +13,10 @@ import time
 import fabric
 
 SYSTEMS = {
-    'resend': {}, 'resend_cache': {}, 'rc_varuna': {}, 'rc_varuna fallback': {},
-    # Endpoints that recover need not wait for each other
+    'resend': {}, 'resend_cache': {},
+    'rc_varuna': {'UCX_RC_VARUNA_DC_NUM_DCI': '1'},
+    'rc_varuna fallback': {'UCX_RC_VARUNA_DC_NUM_DCI': '1'},
+    # The default: endpoints that recover wait less for each other
     'rc_varuna 8 DCI': {'UCX_RC_VARUNA_DC_NUM_DCI': '8'},
 }
 LOADS = {'4 KB': 4096, '64 KB': 65536}

@@ -72,4 +72,20 @@ test_eight_nics_cost_less_than_twice_two() {
     [ "$qps" -ge $((2 * qps_of_two)) ] || fail "all links cost no more than two"
 }
 
+# What DCIs cost, on two NICs. The emulator's half of a queue pair is counted too
+test_memory_of_dcis() {
+    local qps_before memory_before
+    [ $nics = mlx5 ] || return 0
+    export UCX_RC_VARUNA_VQP_LINKS=inf UCX_RC_VARUNA_DC_NUM_DCI=1
+    cost 2
+    qps_before=$qps
+    memory_before=$memory
+    UCX_RC_VARUNA_DC_NUM_DCI=64
+    cost 2
+    [ "$qps" -eq $((qps_before + 2 * 63)) ] || fail "$((qps - qps_before)) queue pairs more"
+    memory=$(((memory - memory_before) / (2 * 63)))
+    echo "# $memory KB for each DCI"
+    [ "$memory" -lt 320 ] || fail "$memory KB for each DCI"
+}
+
 run_tests

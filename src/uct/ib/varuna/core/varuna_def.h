@@ -72,6 +72,9 @@ typedef enum {
 /* RC queue pairs that a responder keeps ready on each link. */
 #define UCT_VARUNA_MAX_SPARE_QPS     256
 
+/* DC initiators of a lane. UCX 1.13 counts those of all paths of a port in 8 bits. */
+#define UCT_VARUNA_MAX_NUM_DCI       64
+
 /* How atomics are carried out (docs/ATOMICS.md). One mode for a responder: it
  * is part of packed keys and of OPEN_REP. */
 typedef enum {

@@ -39,10 +39,11 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, super),
    UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 
-  {"DC_NUM_DCI", "1",
-   "Number of DC initiators (DCI) on each NIC. All endpoints share them until\n"
-   "their RC queue pairs are built. More DCIs reduce the waiting for one\n"
-   "another after a failure.",
+  {"DC_NUM_DCI", "8",
+   "Number of DC initiators (DCI) on each NIC, at most 64. After a failure\n"
+   "all endpoints share them until their RC queue pairs are built. If there\n"
+   "are fewer DCIs than endpoints, these wait for one another. Since UCX 1.18\n"
+   "a DCI is created when an endpoint needs it.",
    ucs_offsetof(uct_varuna_iface_config_t, dc_num_dci), UCS_CONFIG_TYPE_UINT},
 
   {"HOLD_MIN", "100ms",
@@ -248,7 +249,8 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    iface->config.dc_num_dci      = ucs_max(1, config->dc_num_dci);
+    iface->config.dc_num_dci      = ucs_min(ucs_max(1, config->dc_num_dci),
+                                            UCT_VARUNA_MAX_NUM_DCI);
     iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
     iface->config.spare_qps       = ucs_min(config->spare_qps,
                                             UCT_VARUNA_MAX_SPARE_QPS);
