@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define CHECK_QP_TIMEOUT    14 /* 4.096 us x 2^14 = 67 ms, up to four times that */
-#define CHECK_QP_RETRIES    6 /* A host may be busy; to soft-RoCE 7 means: for ever */
+#define CHECK_QP_RETRIES    6 /* For busy hosts. Soft-RoCE takes 7 as unlimited */
 #define CHECK_CMD_QUERY_QP  0x50b
 #define CHECK_QUERY_QPC     24  /* Of QUERY_QP's output, in bytes */
 #define CHECK_QPC_RCV_PSN   149 /* next_rcv_psn, three bytes */
