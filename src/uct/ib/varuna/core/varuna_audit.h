@@ -22,7 +22,7 @@
 
 #define UCT_VARUNA_AUDIT_MAGIC       "VRNAUDIT"
 #define UCT_VARUNA_AUDIT_ORDER       0x01020304
-#define UCT_VARUNA_AUDIT_VERSION     1
+#define UCT_VARUNA_AUDIT_VERSION     2
 #define UCT_VARUNA_AUDIT_HOST_MAX    64
 #define UCT_VARUNA_AUDIT_LINK_MAX    32
 
@@ -58,7 +58,9 @@ enum {
     UCT_VARUNA_AUDIT_WAITED    = UCS_BIT(3), /* The evidence was read after the longest
                                                 lifetime of a packet */
     UCT_VARUNA_AUDIT_FAILED    = UCS_BIT(4), /* The endpoint fails */
-    UCT_VARUNA_AUDIT_OVERTAKES = UCS_BIT(5)
+    UCT_VARUNA_AUDIT_OVERTAKES = UCS_BIT(5),
+    UCT_VARUNA_AUDIT_UNFENCED  = UCS_BIT(6)  /* Nobody was asked: the lane was drained, and
+                                                all that it had written was in memory */
 };
 
 typedef struct uct_varuna_audit_verdict {
@@ -66,7 +68,8 @@ typedef struct uct_varuna_audit_verdict {
     uint8_t                    kind;        /* UCT_VARUNA_LANE_ */
     uint8_t                    flags;       /* UCT_VARUNA_AUDIT_ */
     uint8_t                    doubt;       /* uct_varuna_doubt_t */
-    uint8_t                    reserved;
+    uint8_t                    owes;        /* Writes of the lane may be on their way to
+                                               memory: no read has returned since */
     uint32_t                   epsn;        /* As in uct_varuna_evidence_t */
     uint32_t                   acked_psn;
     uint32_t                   next_psn;

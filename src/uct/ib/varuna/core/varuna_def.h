@@ -56,11 +56,11 @@ typedef enum {
 #define UCT_VARUNA_LOG_COUNT         2
 
 /* Where the first write of a connection goes, in bytes from the first log */
-#define UCT_VARUNA_LOG_FIRST_WRITE \
+#define UCT_VARUNA_LOG_SCRATCH \
     (UCT_VARUNA_LOG_COUNT * UCT_VARUNA_LOG_SIZE * sizeof(uint64_t))
 
 /* Bytes of a vQP's logs, and of a cache line for first writes */
-#define UCT_VARUNA_LOG_BYTES         (UCT_VARUNA_LOG_FIRST_WRITE + 64)
+#define UCT_VARUNA_LOG_BYTES         (UCT_VARUNA_LOG_SCRATCH + 64)
 
 /* Unfinished requests of one vQP, logged or not: more than a queue pair of rc_mlx5 takes.
  * About as many, the last slab of the ring may be full. */

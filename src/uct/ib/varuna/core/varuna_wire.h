@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      16
+#define UCT_VARUNA_WIRE_VERSION      17
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -217,6 +217,9 @@ typedef struct uct_varuna_ctl_connect {
     uint32_t                   home_epoch; /* In REP: as in OPEN_REP, at the time */
     uint8_t                    home_nic;   /* of connecting or later */
     uint8_t                    reserved[3];
+    uint32_t                   in_use;     /* In REQ: all older incarnations are over,
+                                              also those that were left without a fence */
+    uint32_t                   am_acked;   /* In REQ: as in FENCE_REQ */
 } UCS_S_PACKED uct_varuna_ctl_connect_t;
 
 /* FENCE_REQ: the header names the incarnation which is left. */

@@ -196,9 +196,9 @@ static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
                                            const uint64_t *fences)
 {
     uct_varuna_admin_append(text,
-                            " fences_reset=%lu fences_lifetime=%lu lifetime_dc=%lu"
+                            " fences_none=%lu fences_reset=%lu fences_lifetime=%lu lifetime_dc=%lu"
                             " lifetime_dead=%lu lifetime_hung=%lu lifetime_other=%lu\n",
-                            fences[UCT_VARUNA_FENCED_RESET],
+                            fences[UCT_VARUNA_FENCED_NOT], fences[UCT_VARUNA_FENCED_RESET],
                             fences[UCT_VARUNA_FENCED_DC] + fences[UCT_VARUNA_FENCED_DEAD] +
                             fences[UCT_VARUNA_FENCED_HUNG] +
                             fences[UCT_VARUNA_FENCED_OTHER],

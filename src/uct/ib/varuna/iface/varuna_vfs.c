@@ -49,6 +49,7 @@ static const struct {
 #define UCT_VARUNA_VFS_FENCES(_name, _fenced) \
     { #_name, ucs_offsetof(uct_varuna_requester_t, \
                            link_stats[0].fences[UCT_VARUNA_FENCED_##_fenced]) }
+    UCT_VARUNA_VFS_FENCES(fences_none, NOT),
     UCT_VARUNA_VFS_FENCES(fences_reset, RESET),
     UCT_VARUNA_VFS_FENCES(fences_dc, DC),
     UCT_VARUNA_VFS_FENCES(fences_dead, DEAD),

@@ -92,8 +92,7 @@ uct_varuna_req_push(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                     uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
     ++uct_varuna_requester(iface)->outstanding;
-    ep->hot.num_reads += ((type == UCT_VARUNA_REQ_GET_BCOPY) ||
-                          (type == UCT_VARUNA_REQ_GET_ZCOPY));
+    ep->hot.num_reads += uct_varuna_req_is_read(type);
     uct_varuna_ring_push(ep, req, uct_varuna_req_size(req, type));
 }
 

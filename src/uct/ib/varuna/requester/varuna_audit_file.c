@@ -166,6 +166,7 @@ void uct_varuna_audit_begin(uct_varuna_ep_t *ep, const uct_varuna_evidence_t *ev
     verdict->flags   = flags;
     verdict->kind    = ep->recovery.dead.kind;
     verdict->doubt   = doubt;
+    verdict->owes    = (ep->num_writes != ep->num_settled);
     verdict->num_ops = ep->hot.num_reqs;
     ucs_strncpy_safe(verdict->link, uct_varuna_link_name(iface, ep->recovery.dead.link),
                      sizeof(verdict->link));

@@ -14,6 +14,7 @@
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include "varuna_post.h"
+#include "varuna_req.h"
 #include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>
@@ -84,8 +85,11 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
 
     --ep->hot.num_reqs;
     --uct_varuna_ep_requester(ep)->outstanding;
-    ep->hot.num_reads -= (req->type == UCT_VARUNA_REQ_GET_BCOPY) ||
-                         (req->type == UCT_VARUNA_REQ_GET_ZCOPY);
+    if (ucs_unlikely(uct_varuna_req_is_read((uct_varuna_req_type_t)req->type))) {
+        --ep->hot.num_reads;
+        ep->num_settled = req->log_sn;
+    }
+
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
         uct_varuna_ring_pull_plain(&ep->hot.reqs);
     } else {

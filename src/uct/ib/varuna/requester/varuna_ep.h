@@ -80,7 +80,7 @@ struct uct_varuna_req {
             uct_varuna_am_hdr_t hdr;
         } am;
     };
-    uint32_t                   log_sn;
+    uint32_t                   log_sn;    /* Of a read: num_writes when it was posted */
     uint32_t                   end_psn;
     uint32_t                   length;    /* Total payload */
     uint16_t                   flags;     /* UCT_VARUNA_REQ_FLAG_xx */
@@ -190,6 +190,14 @@ struct uct_varuna_ep {
                                                varuna_post.c */
     uint32_t                   fence_beat;  /* Of the requester, as of the last fence
                                                that a request has taken */
+    uint32_t                   num_writes;  /* Puts, atomics and steps of atomics that were
+                                               posted. Owner: varuna_post.inl */
+    uint32_t                   num_settled; /* Of these, as many as are known to be in the
+                                               peer's memory: they are fenced, or a read that
+                                               was posted after them has returned. Owner:
+                                               varuna_completion.c; varuna_verdict.c fences
+                                               them */
+
 
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */
@@ -281,6 +289,11 @@ struct uct_varuna_ep {
     struct {                                /* Owner: varuna_recovery.c; verdicts are
                                                counted by varuna_verdict.c */
         uct_varuna_lane_t      dead;        /* Failed, not destroyed yet */
+        uct_varuna_lane_t      left;        /* Left without a fence: kept until the responder
+                                               knows, so that nobody is given the number of
+                                               its queue pair */
+        uint8_t                unfenced;    /* The dead lane was left so. Owner:
+                                               varuna_verdict.c */
         uint8_t                stuck;       /* It did not come to rest by itself */
         uint8_t                running;     /* Its NIC did not stop its queue pair */
         uint8_t                from_link;

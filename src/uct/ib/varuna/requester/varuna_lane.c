@@ -116,14 +116,17 @@ uint8_t uct_varuna_ep_select_among(const uct_varuna_ep_t *ep, unsigned among)
            uct_varuna_ep_select_failed_path(ep, among);
 }
 
-/* A new incarnation. Its log ring must be neither the active lane's nor that of
- * the lane which was just recovered: the responder clears the other one. */
+/* A new incarnation. Its log ring must be neither the active lane's nor that of the lane
+ * which was just fenced: the responder clears the other one. What follows a lane that was
+ * left without a fence goes on in its ring: a CONNECT_REQ that is late may clear the other
+ * one at any time. */
 static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
 {
-    uint32_t busy = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->recovery.dead.epoch;
+    int goes_on   = (ep->lane.ep == NULL) && ep->recovery.unfenced;
+    uint32_t last = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->recovery.dead.epoch;
 
     ++ep->lanes.epoch;
-    if ((ep->lanes.epoch % UCT_VARUNA_LOG_COUNT) == (busy % UCT_VARUNA_LOG_COUNT)) {
+    if ((uct_varuna_log_ring(ep->lanes.epoch) == uct_varuna_log_ring(last)) != goes_on) {
         ++ep->lanes.epoch;
     }
 

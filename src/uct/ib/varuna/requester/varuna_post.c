@@ -165,17 +165,13 @@ static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
     [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
 };
 
-/* Write a log entry after what was posted. Inline, so it needs no local key and no
- * buffer. */
+/* Write a word of the peer's logs. Inline, so it needs no local key and no buffer. */
 static ucs_status_t
-uct_varuna_ep_put_log(uct_varuna_ep_t *ep, const void *req, uint32_t sn)
+uct_varuna_ep_put_word(uct_varuna_ep_t *ep, uint64_t word, uint64_t remote_addr)
 {
-    uint64_t entry = uct_varuna_log_entry(req, sn);
     ucs_status_t status;
 
-    status = uct_ep_put_short(ep->lane.ep, &entry, sizeof(entry),
-                              ep->hot.log_addr +
-                              (uct_varuna_log_slot(sn) * sizeof(uint64_t)),
+    status = uct_ep_put_short(ep->lane.ep, &word, sizeof(word), remote_addr,
                               ep->hot.log_rkey);
     if (ucs_likely(status == UCS_OK)) {
         uct_varuna_lane_advance_psn(&ep->lane, 1);
@@ -189,8 +185,12 @@ uct_varuna_ep_put_log(uct_varuna_ep_t *ep, const void *req, uint32_t sn)
 static ucs_status_t
 uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 {
-    ucs_status_t status = uct_varuna_ep_put_log(ep, req, req->log_sn);
+    ucs_status_t status;
 
+    status = uct_varuna_ep_put_word(ep, uct_varuna_log_entry(req, req->log_sn),
+                                    ep->hot.log_addr +
+                                    (uct_varuna_log_slot(req->log_sn) *
+                                     sizeof(uint64_t)));
     if (ucs_likely(status == UCS_OK)) {
         req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
         ++ep->stats.logged;
@@ -201,18 +201,10 @@ uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep)
 {
-    uint32_t sn      = ep->hot.log_next - 1;
-    const void *last = ep; /* The entry of a finished request proves nothing any more */
-    uct_varuna_req_t *req;
     ucs_status_t status;
 
-    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        if ((req->flags & UCT_VARUNA_REQ_FLAG_LOGGED) && (req->log_sn == sn)) {
-            last = req;
-        }
-    }
-
-    status = uct_varuna_ep_put_log(ep, last, sn);
+    status = uct_varuna_ep_put_word(ep, 0, ep->remote.logs_addr +
+                                    UCT_VARUNA_LOG_SCRATCH);
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
 }
 

@@ -30,8 +30,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal);
  */
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req);
 
-/** Write the newest log entry once more: harmless, and an error shows that the lane is
- *  dead. */
+/** Write a word that nobody reads: an error shows that the lane is dead. */
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
 
 /** Post the newest log write which had no resources. @return nonzero if posted

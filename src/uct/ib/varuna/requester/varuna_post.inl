@@ -90,6 +90,19 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
 /* IBV_MTU_256 */
 #define UCT_VARUNA_MIN_MTU           256
 
+/* A completed write may be on its way to memory. A read of the same lane that returns later
+ * proves that it has arrived. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                          uct_varuna_req_type_t type)
+{
+    if (uct_varuna_req_is_read(type)) {
+        req->log_sn = ep->num_writes;
+    } else if (!uct_varuna_req_is_message(type)) {
+        ++ep->num_writes;
+    }
+}
+
 /* Count what was posted. The inner lane's inline limits are below the smallest MTU, so
  * what is short takes one packet. */
 static UCS_F_ALWAYS_INLINE void
@@ -113,6 +126,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     uct_varuna_lane_advance_psn(&ep->lane, num_psns);
     req->end_psn = ep->lane.psn;
+    uct_varuna_req_note_write(ep, req, type);
 }
 
 /* The completion to post a request with, NULL if it is posted silently. Of requests
@@ -260,8 +274,7 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                            uct_varuna_req_type_t type, int signal)
 {
-    int is_read = (type == UCT_VARUNA_REQ_GET_BCOPY) ||
-                  (type == UCT_VARUNA_REQ_GET_ZCOPY);
+    int is_read = uct_varuna_req_is_read(type);
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
     uct_completion_t *comp;
     ucs_status_t status;

@@ -17,6 +17,7 @@
 #include "varuna_baseline.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_lane.h"
+#include "varuna_verdict.h"
 
 /* The time between CONNECT_REQs doubles so often at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
@@ -108,6 +109,8 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     body.msg.ep_len     = ep_len;
     body.msg.home_epoch = 0;
     body.msg.home_nic   = 0;
+    body.msg.in_use     = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->next.lane.epoch;
+    body.msg.am_acked   = uct_varuna_ep_am_acked(ep);
     memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
     memcpy(body.addr, link->device_addr, link->device_addr_len);
     if (uct_ep_get_address(ep->next.lane.ep,
@@ -205,6 +208,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     }
 
     if (rep->status == 0) {
+        uct_varuna_lane_destroy(ep, &ep->recovery.left); /* CONNECT_REQ has ended it */
         status = uct_varuna_rc_connect(link, ep->next.lane.ep, rep);
         if (status == UCS_OK) {
             uct_varuna_rebuild_read_psn(&ep->next.lane);
@@ -247,7 +251,7 @@ static ucs_status_t uct_varuna_rebuild_post_proof(uct_varuna_ep_t *ep)
     ucs_status_t status;
 
     status = uct_ep_put_short(lane->ep, &nothing, sizeof(nothing),
-                              ep->remote.logs_addr + UCT_VARUNA_LOG_FIRST_WRITE,
+                              ep->remote.logs_addr + UCT_VARUNA_LOG_SCRATCH,
                               uct_varuna_rkey_inner(ep->remote.log_bundle.rkey,
                                                     ep->peer->links[lane->link].nic));
     if (status == UCS_OK) {

@@ -24,6 +24,7 @@
 #include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_stat.h"
+#include "varuna_verdict.h"
 
 #include <uct/api/v2/uct_v2.h>
 
@@ -57,9 +58,10 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
 
 void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
 {
-    ep->recovery.dead   = ep->lane;
-    ep->lane.ep         = NULL;
-    ep->owed            = NULL;
+    ep->recovery.dead     = ep->lane;
+    ep->recovery.unfenced = 0;
+    ep->lane.ep           = NULL;
+    ep->owed              = NULL;
     ep->hot.silent      = 0;
     ep->hot.last_silent = NULL;
     uct_varuna_ep_leave_inner_pending(ep, ep->recovery.dead.ep);
@@ -101,7 +103,10 @@ int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_AT_REST);
+    if (ep->recovery.stuck || !uct_varuna_ep_decide_without_fence(ep)) {
+        uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_AT_REST);
+    }
+
     return 1;
 }
 

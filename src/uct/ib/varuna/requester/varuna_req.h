@@ -33,6 +33,17 @@ uct_varuna_req_info(const uct_varuna_req_t *req)
     return &uct_varuna_req_infos[req->type];
 }
 
+static UCS_F_ALWAYS_INLINE int uct_varuna_req_is_read(uct_varuna_req_type_t type)
+{
+    return (type == UCT_VARUNA_REQ_GET_BCOPY) || (type == UCT_VARUNA_REQ_GET_ZCOPY);
+}
+
+static UCS_F_ALWAYS_INLINE int uct_varuna_req_is_message(uct_varuna_req_type_t type)
+{
+    return (type == UCT_VARUNA_REQ_AM_SHORT) || (type == UCT_VARUNA_REQ_AM_BCOPY) ||
+           (type == UCT_VARUNA_REQ_AM_ZCOPY);
+}
+
 /** The target and the number of the first message are known now: put them in the header
  *  of a message that was posted while the endpoint was being opened. */
 void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,

@@ -73,7 +73,8 @@ void uct_varuna_stat_fenced(uct_varuna_ep_t *ep, uct_varuna_fenced_t fenced)
     ep->recovery.fenced = fenced;
     ++requester->link_stats[ep->recovery.dead.link].fences[fenced];
     ep->stats.fences_reset    += (fenced == UCT_VARUNA_FENCED_RESET);
-    ep->stats.fences_lifetime += (fenced != UCT_VARUNA_FENCED_RESET);
+    ep->stats.fences_lifetime += (fenced != UCT_VARUNA_FENCED_RESET) &&
+                                 (fenced != UCT_VARUNA_FENCED_NOT);
 }
 
 /* Which completion is the first of the new lane? */

@@ -21,8 +21,7 @@
 #include "varuna_stat.h"
 
 
-/* Number of the first message which may not have been acknowledged. */
-static uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
+uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
@@ -189,6 +188,66 @@ static void uct_varuna_ep_distrust_psn(uct_varuna_ep_t *ep,
              (uint32_t)(evidence->next_psn & UCS_MASK(24)));
 }
 
+/*
+ * Give each request its verdict.
+ *
+ * @param [in]  audit_flags  UCT_VARUNA_AUDIT_xx: how the evidence was obtained.
+ * @param [out] result       What was found.
+ *
+ * @return UCS_OK, UCS_INPROGRESS if nothing is decided yet, or why the endpoint fails.
+ */
+static ucs_status_t
+uct_varuna_ep_decide(uct_varuna_ep_t *ep, const uct_varuna_evidence_t *evidence,
+                     unsigned audit_flags, uct_varuna_plan_result_t *result)
+{
+    uct_varuna_plan_op_t *ops;
+    uct_varuna_audit_draft_t draft;
+    ucs_status_t status;
+
+    ops = ucs_malloc((ep->hot.num_reqs + 1) * sizeof(*ops), "varuna_plan");
+    if (ops == NULL) {
+        return UCS_INPROGRESS;
+    }
+
+    uct_varuna_ep_fill_plan(ep, ops);
+    uct_varuna_plan_make(ops, ep->hot.num_reqs, evidence, result);
+    ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
+              "to %u, next psn %u; the peer: %s, expected psn %s%u: "
+              "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
+              ep->recovery.dead.epoch, ep->hot.num_reqs,
+              ep->hot.log_next - 1, ep->recovery.dead.psn,
+              (audit_flags & UCT_VARUNA_AUDIT_FENCED) ? "log fenced" :
+              (audit_flags & UCT_VARUNA_AUDIT_UNFENCED) ? "not asked" : "log unfenced",
+              evidence->has_psn ? "" : "unknown ", evidence->epsn,
+              result->executed, result->lost, result->repeated, result->ambiguous);
+    if ((result->doubt != UCT_VARUNA_DOUBT_NONE) &&
+        !(audit_flags & UCT_VARUNA_AUDIT_WAITED)) {
+        ucs_free(ops);
+        return UCS_INPROGRESS; /* It is read again after the longest packet lifetime */
+    }
+
+    uct_varuna_ep_add_result(ep, result);
+    uct_varuna_audit_begin(ep, evidence, audit_flags, ops, result->doubt, &draft);
+    status = uct_varuna_ep_apply_plan(ep, ops);
+    uct_varuna_audit_commit(ep, status, &draft);
+    ucs_free(ops);
+    return status;
+}
+
+/* The dead lane is over. */
+static void uct_varuna_ep_end_decision(uct_varuna_ep_t *ep, ucs_status_t status)
+{
+    if (status != UCS_OK) {
+        uct_varuna_ep_raise_fatal(ep, status);
+        return;
+    }
+
+    uct_varuna_lane_destroy(ep, &ep->recovery.dead);
+    uct_varuna_compare_abort(ep);
+    ep->recovery.stuck = 0;
+    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_DECIDED);
+}
+
 /* What it was that took the time */
 static uct_varuna_fenced_t
 uct_varuna_ep_fenced(const uct_varuna_ep_t *ep, const uct_varuna_ctl_fence_rep_t *rep,
@@ -220,11 +279,10 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const uct_varuna_ctl_fence_rep_t *rep)
 {
-    uct_varuna_evidence_t evidence;
-    uct_varuna_plan_op_t *ops;
     uint64_t ring[UCT_VARUNA_LOG_SIZE];
+    uct_varuna_evidence_t evidence;
     uct_varuna_plan_result_t result;
-    uct_varuna_audit_draft_t draft;
+    unsigned audit_flags;
     ucs_status_t status;
 
     if ((ep->hot.state != UCT_VARUNA_EP_FENCE) ||
@@ -248,25 +306,12 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
-    ops = ucs_malloc((ep->hot.num_reqs + 1) * sizeof(*ops), "varuna_plan");
-    if (ops == NULL) {
-        return; /* Asked again after the control timeout */
-    }
-
     uct_varuna_ep_read_evidence(ep, rep, ring, &evidence);
-    uct_varuna_ep_fill_plan(ep, ops);
-    uct_varuna_plan_make(ops, ep->hot.num_reqs, &evidence, &result);
-    ucs_debug("rc_varuna: ep %p vqp=%u: verdict on epoch=%u: %u requests, log up "
-              "to %u, next psn %u; the peer: log %s, expected psn %s%u: "
-              "executed=%u lost=%u repeated=%u ambiguous=%u", ep, ep->id,
-              hdr->epoch, ep->hot.num_reqs,
-              ep->hot.log_next - 1, ep->recovery.dead.psn,
-              (rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? "fenced" : "unfenced",
-              evidence.has_psn ? "" : "unknown ", evidence.epsn,
-              result.executed, result.lost, result.repeated, result.ambiguous);
-    if ((result.doubt != UCT_VARUNA_DOUBT_NONE) && (rep->round == 0)) {
-        ucs_free(ops);
-        return; /* It is read again after the longest packet lifetime */
+    audit_flags = ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ? UCT_VARUNA_AUDIT_FENCED : 0) |
+                  ((rep->round > 0) ? UCT_VARUNA_AUDIT_WAITED : 0);
+    status = uct_varuna_ep_decide(ep, &evidence, audit_flags, &result);
+    if (status == UCS_INPROGRESS) {
+        return; /* Asked again */
     }
 
     if (result.doubt == UCT_VARUNA_DOUBT_PSN) {
@@ -274,22 +319,65 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
     }
 
     uct_varuna_stat_fenced(ep, uct_varuna_ep_fenced(ep, rep, &result));
-    uct_varuna_ep_add_result(ep, &result);
-    uct_varuna_audit_begin(ep, &evidence,
-                           ((rep->flags & UCT_VARUNA_FENCE_FLAG_QP) ?
-                            UCT_VARUNA_AUDIT_FENCED : 0) |
-                           ((rep->round > 0) ? UCT_VARUNA_AUDIT_WAITED : 0),
-                           ops, result.doubt, &draft);
-    status = uct_varuna_ep_apply_plan(ep, ops);
-    uct_varuna_audit_commit(ep, status, &draft);
-    ucs_free(ops);
-    if (status != UCS_OK) {
-        uct_varuna_ep_raise_fatal(ep, status);
-        return;
+    ep->num_settled = ep->num_writes;
+    uct_varuna_lane_destroy(ep, &ep->recovery.left);
+    uct_varuna_ep_end_decision(ep, status);
+}
+
+/* --- Without a fence --- */
+
+/* @return Whether nothing of the dead lane, which is drained, matters to what follows. Its
+ * writes are in memory; a read changes nothing, and the receiver drops a message that it has
+ * got before. */
+static int uct_varuna_ep_owes_nothing(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_op_kind_t kind;
+    uct_varuna_req_t *req;
+
+    if ((ep->num_writes != ep->num_settled) || (ep->hot.num_amos > 0)) {
+        return 0;
     }
 
-    uct_varuna_lane_destroy(ep, &ep->recovery.dead);
-    uct_varuna_compare_abort(ep);
-    ep->recovery.stuck = 0;
-    uct_varuna_ep_raise(ep, UCT_VARUNA_EP_EVENT_DECIDED);
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        kind = uct_varuna_req_info(req)->kind;
+        if ((kind != UCT_VARUNA_OP_GET) && (kind != UCT_VARUNA_OP_AM) &&
+            (kind != UCT_VARUNA_OP_FLUSH)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
+{
+    static const uint64_t no_log[UCT_VARUNA_LOG_SIZE];
+    uct_varuna_evidence_t evidence = {
+        .log       = no_log,
+        .acked_psn = ep->lane.acked_psn,
+        .next_psn  = ep->recovery.dead.psn
+    };
+    uct_varuna_plan_result_t result;
+    ucs_status_t status;
+
+    if (!uct_varuna_ep_owes_nothing(ep)) {
+        return 0;
+    }
+
+    status = uct_varuna_ep_decide(ep, &evidence, UCT_VARUNA_AUDIT_UNFENCED, &result);
+    if (status == UCS_INPROGRESS) {
+        return 0;
+    }
+
+    uct_varuna_stat_fenced(ep, UCT_VARUNA_FENCED_NOT);
+    ep->recovery.unfenced = 1;
+    if (ep->recovery.dead.kind != UCT_VARUNA_LANE_DC) {
+        /* The one before was over when this one was connected */
+        uct_varuna_lane_destroy(ep, &ep->recovery.left);
+        ep->recovery.left    = ep->recovery.dead;
+        ep->recovery.dead.ep = NULL;
+    }
+
+    uct_varuna_ep_end_decision(ep, status);
+    return 1;
 }

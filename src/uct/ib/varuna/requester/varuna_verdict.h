@@ -8,6 +8,13 @@
 
 #include "varuna_ep_event.h"
 
+/* Number of the first message which may not have been acknowledged. */
+uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep);
+
+/* The dead lane is drained. If no evidence is needed, decide, and go on without a fence.
+ * @return Whether that was done. */
+int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep);
+
 /* State FENCE. @return nonzero to be called again. */
 int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now);
 

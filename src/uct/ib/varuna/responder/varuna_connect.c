@@ -170,6 +170,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
         return UCS_OK;
     }
 
+    uct_varuna_fence_end_older(resp, link, hdr, req, target);
     status = uct_varuna_target_check_connect(target, hdr->epoch);
     if (status != UCS_INPROGRESS) {
         goto out_reply;

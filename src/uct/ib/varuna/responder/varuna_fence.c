@@ -334,6 +334,42 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
     return 1;
 }
 
+/* Stop all that is over. */
+static void uct_varuna_fence_stop_fenced(uct_varuna_responder_t *resp,
+                                         uct_varuna_target_t *target)
+{
+    uct_varuna_target_qp_t *qp;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        qp = &target->qps[i];
+        if (qp->epoch <= target->fenced) {
+            uct_varuna_target_fence_qp(resp, target, qp);
+        }
+    }
+}
+
+void uct_varuna_fence_end_older(uct_varuna_responder_t *resp, unsigned link,
+                                const uct_varuna_ctl_hdr_t *hdr,
+                                const uct_varuna_ctl_connect_t *req,
+                                uct_varuna_target_t *target)
+{
+    uint32_t in_use                  = ucs_min(req->in_use, hdr->epoch);
+    uct_varuna_ctl_fence_req_t fence = {
+        .am_acked = req->am_acked
+    };
+    uct_varuna_ctl_hdr_t acked       = *hdr;
+
+    if (in_use <= (target->fenced + 1)) {
+        return;
+    }
+
+    target->fenced = in_use - 1;
+    uct_varuna_fence_stop_fenced(resp, target);
+    acked.type = UCT_VARUNA_CTL_FENCE_REQ;
+    uct_varuna_ctl_defer(resp->ctl, link, &acked, &fence);
+}
+
 /* Async context, lock held. */
 static void uct_varuna_fence_handle_req(void *arg, unsigned link,
                                         const uct_varuna_ctl_hdr_t *hdr,
@@ -342,9 +378,7 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
     uct_varuna_responder_t *resp          = arg;
     const uct_varuna_ctl_fence_req_t *req = body;
     uct_varuna_target_t *target;
-    uct_varuna_target_qp_t *qp;
     khiter_t iter;
-    unsigned i;
 
     target = uct_varuna_target_of(resp, hdr, &iter);
     if (target == NULL) {
@@ -362,13 +396,7 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
 
     /* An older question is answered with this one */
     target->asked.is_set = 0;
-    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
-        qp = &target->qps[i];
-        if (qp->epoch <= target->fenced) {
-            uct_varuna_target_fence_qp(resp, target, qp);
-        }
-    }
-
+    uct_varuna_fence_stop_fenced(resp, target);
     target->asked.is_set = 1;
     target->asked.link   = link;
     target->asked.hdr    = *hdr;

@@ -30,6 +30,20 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
  */
 int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t *qp);
 
+/**
+ * CONNECT_REQ says that older incarnations are over, which their requester may have left
+ * without a fence: stop them, and see whether all messages come that it knows to be
+ * acknowledged. Lock held.
+ *
+ * @param [in] link  Over which the request came.
+ * @param [in] hdr   Its header.
+ * @param [in] req   Its body.
+ */
+void uct_varuna_fence_end_older(uct_varuna_responder_t *resp, unsigned link,
+                                const uct_varuna_ctl_hdr_t *hdr,
+                                const uct_varuna_ctl_connect_t *req,
+                                uct_varuna_target_t *target);
+
 /** Leftovers of an older incarnation in the ring prove nothing. */
 void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch);
 
