@@ -15,6 +15,7 @@
  *     requester             fabric           responder
  *     post, poll, drain     sent -> exec     fence, answer, connect
  *     plan, repeat          of each lane     ring[incarnation % RINGS]
+ *     read
  *
  * A stranger writes to the word once, at any moment.
  *
@@ -53,6 +54,10 @@
  *   LATE_CONNECT      a fence ignores requests for connections
  *   NO_DRAIN          a swap does not wait until the old lane is empty
  *   FORGET_TAKEN      ... and does not post the writes queued meanwhile
+ *   NEVER_OWES        a lane counts as settled when its writes are acknowledged (LATE)
+ *   OTHER_RING        what follows a lane without a fence takes the other ring
+ *
+ * A failed lane whose writes a read has proved to be in memory is left without a fence.
  */
 
 #define OPS       2             /* the user's writes */
@@ -97,7 +102,8 @@ typedef lane_t {
     bit  dc;                    /* has no end to fence, and no PSN */
     bit  live;                  /* the responder's end accepts packets */
     bit  failed;
-    bit  connect;               /* a CONNECT_REQ for it is in flight */
+    bit  connect;               /* a CONNECT_REQ for it is in flight, */
+    byte in_use;                /* and the incarnation that it names */
     byte sent;                  /* packets posted, */
     byte exec;                  /* accepted by the responder's NIC, */
 #ifdef LATE
@@ -144,6 +150,8 @@ byte   new;                     /* RC, being connected */
 byte   epoch = 1;               /* the newest incarnation */
 byte   placed_op;               /* of place() */
 byte   unplaced;                /* packets that are accepted, and not in memory */
+byte   settled;                 /* writes on cur that a read has proved to be in memory */
+bit    unfenced;                /* dead was left without a fence */
 bit    waited;                  /* the packet lifetime has passed since DRAIN */
 
 /* The responder: all up to this incarnation are fenced */
@@ -197,6 +205,20 @@ answer_t answer;
 #  define IS_EMPTY(_lane) \
     (!IS_OPEN_ON(_lane, 0) && !IS_OPEN_ON(_lane, 1) && \
      lane[_lane].exec == lane[_lane].sent)
+#endif
+
+/* May the dead lane be left without a fence? */
+#ifdef NEVER_OWES
+#  define OWES_NOTHING  (!OWED(dead) && !IS_OPEN_ON(dead, 0) && !IS_OPEN_ON(dead, 1))
+#else
+#  define OWES_NOTHING  (settled == lane[dead].ops && !OWED(dead))
+#endif
+
+/* Does what follows it go on in its ring? */
+#ifdef OTHER_RING
+#  define GOES_ON       0
+#else
+#  define GOES_ON       unfenced
 #endif
 
 /* State after a swap: queued writes are posted first */
@@ -278,12 +300,13 @@ inline reset_lane(_lane)
     lane[_lane].op[1]   = 0
 }
 
-/* The ring of a new one is not the busy one's (uct_varuna_ep_new_epoch) */
-inline new_lane(_busy, _dc, _lane)
+/* The ring of a new one is not the last one's, unless it goes on there
+ * (uct_varuna_ep_new_epoch) */
+inline new_lane(_last, _goes_on, _dc, _lane)
 {
     epoch = epoch + 1;
     if
-    :: RINGS > 1 && RING(epoch) == RING(_busy) -> epoch = epoch + 1
+    :: RINGS > 1 && (RING(epoch) == RING(_last)) != (_goes_on) -> epoch = epoch + 1
     :: else
     fi;
     _lane = epoch;
@@ -394,6 +417,7 @@ inline start_recovery()
     dead  = cur;
     cur   = 0;
     new   = 0;
+    unfenced = 0;
     state = DRAIN
 }
 
@@ -408,8 +432,9 @@ inline end_fence()
     fi;
     answer.lane = 0; answer.stopped = 0; answer.has_psn = 0; answer.psn = 0;
     answer.log[0] = 0; answer.log[1] = 0;
-    waited = 0;
-    state  = REPEAT
+    waited  = 0;
+    settled = 0;
+    state   = REPEAT
 }
 
 inline end_swap()
@@ -420,9 +445,10 @@ inline end_swap()
     place_all(cur);             /* the read has returned */
     reset_lane(cur);            /* forget its state */
 #endif
-    cur   = new;
-    new   = 0;
-    state = AFTER_SWAP
+    cur     = new;
+    new     = 0;
+    settled = 0;
+    state   = AFTER_SWAP
 }
 
 #define IS_ON(_op, _lane) \
@@ -488,6 +514,13 @@ active proctype requester()
     /* Completions in the queue are evidence */
     :: d_step { state == DRAIN && HAS_ACKS(dead) -> poll(dead) }
     :: d_step {
+           state == DRAIN && !HAS_ACKS(dead) && OWES_NOTHING ->
+           printf("lane %d is left without a fence\n", dead);
+           settled  = 0;
+           unfenced = 1;
+           state    = REPEAT
+       }
+    :: d_step {
            state == DRAIN ->
 #ifdef BLIND_RESEND
            state = REPEAT
@@ -514,7 +547,7 @@ active proctype requester()
            end_fence()
        }
 
-    :: d_step { state == REPEAT && !cur -> new_lane(dead, 1, cur) }
+    :: d_step { state == REPEAT && !cur -> new_lane(dead, GOES_ON, 1, cur) }
 #ifdef COMPARE_EACH
     :: d_step {
            state == REPEAT && cur && NEXT_UNCLEAR ->
@@ -556,10 +589,18 @@ active proctype requester()
            fi
        }
 
+    /* A read of the user returns */
+    :: d_step {
+           state == ACTIVE && settled < lane[cur].ops && !OWED(cur) && IS_EMPTY(cur) ->
+           place_all(cur);
+           settled = lane[cur].ops
+       }
+
     /* Connect RC in the background */
     :: d_step {
            state == ACTIVE && lane[cur].dc && !new ->
-           new_lane(cur, 0, new);
+           new_lane(cur, 0, 0, new);
+           lane[new].in_use  = cur;
            lane[new].connect = 1
        }
     :: d_step { state == ACTIVE && new && lane[new].live -> state = SWAP }
@@ -664,6 +705,10 @@ end:
     :: d_step { \
            lane[_lane].connect -> \
            lane[_lane].connect = 0; \
+           if \
+           :: lane[_lane].in_use > fenced + 1 -> fenced = lane[_lane].in_use - 1 \
+           :: else \
+           fi; \
            if \
            :: _lane > fenced && _lane > connected -> \
               connected = _lane; \

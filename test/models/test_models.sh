@@ -79,6 +79,8 @@ for rule in NO_FENCE READ_BEFORE_FENCE BLIND_RESEND ONE_LOG NO_GATE \
     broken recovery.pml $rule
 done
 broken recovery.pml LATE_CONNECT -DSTART_DC
+broken recovery.pml OTHER_RING -DSTART_DC
+broken recovery.pml NEVER_OWES -DLATE
 
 test_atomics_hold() {
     holds atomics.pml

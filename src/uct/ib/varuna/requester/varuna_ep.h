@@ -289,16 +289,17 @@ struct uct_varuna_ep {
     struct {                                /* Owner: varuna_recovery.c; verdicts are
                                                counted by varuna_verdict.c */
         uct_varuna_lane_t      dead;        /* Failed, not destroyed yet */
-        uct_varuna_lane_t      left;        /* Left without a fence: kept until the responder
-                                               knows, so that nobody is given the number of
-                                               its queue pair */
-        uint8_t                unfenced;    /* The dead lane was left so. Owner:
-                                               varuna_verdict.c */
         uint8_t                stuck;       /* It did not come to rest by itself */
         uint8_t                running;     /* Its NIC did not stop its queue pair */
         uint8_t                from_link;
         uint8_t                from_kind;
         uint8_t                fenced;      /* uct_varuna_fenced_t of the last fence */
+        uint8_t                unfenced;    /* The dead lane was left without one. Owner of
+                                               this and the next two: varuna_verdict.c */
+        uint8_t                left_kind;
+        uct_ep_h               left;        /* A lane without a fence, or NULL: kept until
+                                               the responder knows, so that nobody is given
+                                               the number of its queue pair */
         ucs_time_t             fenced_at;   /* The responder's end is, since then */
         ucs_time_t             start;       /* 0: no recovery */
         ucs_time_t             noticed_at;  /* Of the failure, for resume_usec */

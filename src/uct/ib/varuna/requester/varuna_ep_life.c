@@ -23,6 +23,7 @@
 #include "varuna_sm.h"
 #include "varuna_stat.h"
 #include "varuna_ring.h"
+#include "varuna_verdict.h"
 
 #include <ucs/debug/memtrack_int.h>
 
@@ -135,7 +136,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);
     uct_varuna_ep_abandon_lane(self, &self->recovery.dead);
-    uct_varuna_lane_destroy(self, &self->recovery.left);
+    uct_varuna_ep_forget_left(self);
     uct_varuna_remains_release(uct_varuna_ep_take_reqs(self));
     uct_varuna_requester(iface)->amo->fail_all(self, UCS_ERR_CANCELED);
     uct_varuna_ep_drop_next(self);

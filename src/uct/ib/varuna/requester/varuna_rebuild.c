@@ -208,7 +208,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
     }
 
     if (rep->status == 0) {
-        uct_varuna_lane_destroy(ep, &ep->recovery.left); /* CONNECT_REQ has ended it */
+        uct_varuna_ep_forget_left(ep); /* CONNECT_REQ has ended it */
         status = uct_varuna_rc_connect(link, ep->next.lane.ep, rep);
         if (status == UCS_OK) {
             uct_varuna_rebuild_read_psn(&ep->next.lane);

@@ -320,11 +320,22 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 
     uct_varuna_stat_fenced(ep, uct_varuna_ep_fenced(ep, rep, &result));
     ep->num_settled = ep->num_writes;
-    uct_varuna_lane_destroy(ep, &ep->recovery.left);
+    uct_varuna_ep_forget_left(ep);
     uct_varuna_ep_end_decision(ep, status);
 }
 
 /* --- Without a fence --- */
+
+void uct_varuna_ep_forget_left(uct_varuna_ep_t *ep)
+{
+    uct_varuna_lane_t left = {
+        .ep   = ep->recovery.left,
+        .kind = ep->recovery.left_kind
+    };
+
+    uct_varuna_lane_destroy(ep, &left);
+    ep->recovery.left = NULL;
+}
 
 /* @return Whether nothing of the dead lane, which is drained, matters to what follows. Its
  * writes are in memory; a read changes nothing, and the receiver drops a message that it has
@@ -373,9 +384,10 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
     ep->recovery.unfenced = 1;
     if (ep->recovery.dead.kind != UCT_VARUNA_LANE_DC) {
         /* The one before was over when this one was connected */
-        uct_varuna_lane_destroy(ep, &ep->recovery.left);
-        ep->recovery.left    = ep->recovery.dead;
-        ep->recovery.dead.ep = NULL;
+        uct_varuna_ep_forget_left(ep);
+        ep->recovery.left      = ep->recovery.dead.ep;
+        ep->recovery.left_kind = ep->recovery.dead.kind;
+        ep->recovery.dead.ep   = NULL;
     }
 
     uct_varuna_ep_end_decision(ep, status);

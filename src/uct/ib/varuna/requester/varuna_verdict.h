@@ -15,6 +15,10 @@ uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep);
  * @return Whether that was done. */
 int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep);
 
+/* The responder knows that the lane is over which was left without a fence, or the endpoint
+ * ends. */
+void uct_varuna_ep_forget_left(uct_varuna_ep_t *ep);
+
 /* State FENCE. @return nonzero to be called again. */
 int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now);
 

@@ -13,6 +13,7 @@ class test_varuna_amo_retry : public test_varuna_recovery {
 protected:
     void ask()
     {
+        ep->hot.num_amos = 1;
         uct_varuna_amo_retry_start(ep);
         uct_varuna_amo_retry_next(ep);
     }
