@@ -204,6 +204,17 @@ fake_lane::fake_lane(unsigned plane) :
         }
         return lane->post_status;
     };
+    ops->ep_am_short           = [](uct_ep_h ep, uint8_t, uint64_t header,
+                                    const void *payload, unsigned length) {
+        fake_lane *lane = fake_ep(ep)->lane;
+
+        if (lane->post_status == UCS_OK) {
+            lane->posted.push_back({"am", header,
+                                    std::string((const char*)payload, length), NULL, NULL,
+                                    NULL, 0});
+        }
+        return lane->post_status;
+    };
     ops->ep_get_bcopy          = [](uct_ep_h ep, uct_unpack_callback_t unpack, void *arg,
                                     size_t length, uint64_t addr, uct_rkey_t,
                                     uct_completion_t *comp) {

@@ -35,10 +35,10 @@ public:
         std::string data;
     };
 
-    /* A put, a read, a compare and swap, or a flush */
+    /* A put, a message, a read, a compare and swap, or a flush */
     struct post {
-        std::string      op;         /* "put", "get", "cas" or "flush" */
-        uint64_t         addr;
+        std::string      op;         /* "put", "am", "get", "cas" or "flush" */
+        uint64_t         addr;       /* Of a message: its header */
         std::string      data;       /* Of a put; of a CAS, compare and swap */
         uct_completion_t *comp;      /* NULL: none, or it was called */
         uct_unpack_callback_t unpack; /* Of a read or a CAS */

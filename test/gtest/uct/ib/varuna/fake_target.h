@@ -63,10 +63,14 @@ protected:
     }
 
     void send_connect(const fake_peer &peer, uint64_t opening, uint32_t epoch,
-                      unsigned nic = 0, size_t ep_len = fake_lane::EP_LEN)
+                      unsigned nic = 0, size_t ep_len = fake_lane::EP_LEN,
+                      uint32_t in_use = 0, uint32_t am_acked = 0)
     {
         std::string device = fake_lane::device_addr(fake_lane::lid(peer.host, nic));
         uct_varuna_ctl_connect_t req = {};
+
+        req.in_use   = in_use;
+        req.am_acked = am_acked;
 
         req.link       = nic;
         req.device_len = device.size();

@@ -64,6 +64,7 @@ protected:
                                                    UCT_VARUNA_SLAB_SIZE, 4, &mpool_ops,
                                                    "slab"));
         host->iface()->attr.cap.put.max_short    = 64;
+        host->iface()->attr.cap.am.max_short     = 64;
         host->iface()->attr.cap.get.max_bcopy    = 64;
         host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
         host->iface()->config.ambiguous          = UCT_VARUNA_AMBIGUOUS_REPEAT;

@@ -495,6 +495,53 @@ UCS_TEST_F(test_varuna_target, fence_stops_all_up_to_its_incarnation) {
     EXPECT_TRUE(qp(alice, 2)->in_err);
 }
 
+/* A requester leaves some lanes without a fence; CONNECT_REQ says that they are over */
+UCS_TEST_F(test_varuna_target, connect_stops_what_is_over) {
+    uint64_t opening = open(alice).hdr.opening;
+    fake_lane::ep *older, *in_use;
+
+    connect(alice, opening, 1);
+    connect(alice, opening, 2);
+    older  = qp(alice, 1);
+    in_use = qp(alice, 2);
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, 2);
+    EXPECT_TRUE(older->in_reset);
+    EXPECT_FALSE(in_use->in_err);
+    EXPECT_EQ(1u, target(alice)->fenced);
+    EXPECT_EQ(UCS_ERR_REJECTED, connect(alice, opening, 1)) << "it is late";
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, 4);
+    EXPECT_TRUE(in_use->in_reset);
+    EXPECT_EQ(UCS_ERR_REJECTED, connect(alice, opening, 3));
+}
+
+/* Repeated, and late ones of an earlier state */
+UCS_TEST_F(test_varuna_target, connect_stops_nothing_newer) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    connect(alice, opening, 4);
+    fence(alice, opening, 2);
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, 1);
+    EXPECT_EQ(2u, target(alice)->fenced);
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, 4);
+    EXPECT_FALSE(qp(alice, 4)->in_err);
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, UINT32_MAX);
+    EXPECT_FALSE(qp(alice, 5)->in_err) << "no more than what precedes the one it connects";
+}
+
+/* All messages that the requester knows to be acknowledged must come */
+UCS_TEST_F(test_varuna_target, connect_reveals_a_gap) {
+    uint64_t opening = open(alice).hdr.opening;
+    uint32_t first   = target(alice)->next_seq;
+
+    send_connect(alice, opening, 3, 0, fake_lane::EP_LEN, 2, first);
+    host->dispatch();
+    EXPECT_FALSE(target(alice)->gap.watched);
+    send_connect(alice, opening, 5, 0, fake_lane::EP_LEN, 4, first + 2);
+    host->dispatch();
+    EXPECT_TRUE(target(alice)->gap.watched);
+    EXPECT_EQ(first + 2, target(alice)->gap.end);
+}
+
 UCS_TEST_F(test_varuna_target, fence_stops_what_was_not_fenced_before) {
     uint64_t opening = open(alice).hdr.opening;
 
