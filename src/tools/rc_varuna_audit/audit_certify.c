@@ -184,12 +184,47 @@ static int audit_ask_oracle(const uct_varuna_audit_view_t *view, char *why)
     return 1;
 }
 
+static int audit_needs_no_fence(const uct_varuna_audit_op_t *op)
+{
+    return (op->kind == UCT_VARUNA_OP_GET) || (op->kind == UCT_VARUNA_OP_AM) ||
+           (op->kind == UCT_VARUNA_OP_FLUSH);
+}
+
+/* Nobody was asked: nothing that the lane has written may matter any more. */
+static int audit_check_unfenced(const uct_varuna_audit_view_t *view, char *why)
+{
+    const uct_varuna_audit_verdict_t *verdict = view->verdict;
+    unsigned i;
+
+    if (verdict->owes) {
+        return audit_wrong(why, "the lane was left without a fence, but writes of it may not "
+                           "have been in memory");
+    }
+
+    if (verdict->flags & (UCT_VARUNA_AUDIT_HAS_PSN | UCT_VARUNA_AUDIT_FENCED |
+                          UCT_VARUNA_AUDIT_WAITED)) {
+        return audit_wrong(why, "the lane was left without a fence, but there is evidence");
+    }
+
+    for (i = 0; i < verdict->num_ops; ++i) {
+        if (!audit_needs_no_fence(&view->ops[i])) {
+            return audit_wrong(why, "operation %u, a %s of %u bytes, was repeated without "
+                               "evidence", i, audit_kind_names[view->ops[i].kind],
+                               view->ops[i].length);
+        }
+    }
+
+    return 1;
+}
+
 /* The evidence counts only if the lane was at rest when it was read. */
 static int audit_check_fence(const uct_varuna_audit_view_t *view, char *why)
 {
     unsigned flags = view->verdict->flags;
 
-    if (flags & UCT_VARUNA_AUDIT_WAITED) {
+    if (flags & UCT_VARUNA_AUDIT_UNFENCED) {
+        return audit_check_unfenced(view, why);
+    } else if (flags & UCT_VARUNA_AUDIT_WAITED) {
         return 1;
     } else if (view->verdict->kind == UCT_VARUNA_LANE_DC) {
         return audit_wrong(why, "the evidence of a DC lane was read before the longest "

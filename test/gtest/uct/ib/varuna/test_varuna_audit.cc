@@ -232,6 +232,42 @@ UCS_TEST_F(test_varuna_audit, lane_must_be_at_rest) {
 }
 
 /* A PSN of the past: only with a doubt, and after it was read again */
+/* Without a fence, only what can be repeated without evidence, after settled writes */
+UCS_TEST_F(test_varuna_audit, lane_left_without_a_fence) {
+    static const uct_varuna_op_kind_t kinds[] = {UCT_VARUNA_OP_AM, UCT_VARUNA_OP_GET,
+                                                 UCT_VARUNA_OP_FLUSH};
+    static const uct_varuna_op_kind_t writes[] = {UCT_VARUNA_OP_PUT, UCT_VARUNA_OP_ATOMIC,
+                                                  UCT_VARUNA_OP_STEP};
+
+    m_log.assign(UCT_VARUNA_LOG_SIZE, 0);
+    m_evidence     = {};
+    m_evidence.log = m_log.data();
+    for (uct_varuna_op_kind_t kind : kinds) {
+        uct_varuna_plan_op_t op = {};
+        op.kind   = kind;
+        op.posted = 1;
+        m_ops.push_back(op);
+    }
+
+    for (uint8_t lane : {UCT_VARUNA_LANE_RC, UCT_VARUNA_LANE_DC}) {
+        make_record(lane, UCT_VARUNA_AUDIT_UNFENCED);
+        EXPECT_TRUE(is_certified());
+        verdict().owes = 1;
+        EXPECT_FALSE(is_certified());
+        make_record(lane, UCT_VARUNA_AUDIT_UNFENCED | UCT_VARUNA_AUDIT_FENCED);
+        EXPECT_FALSE(is_certified());
+        make_record(lane, UCT_VARUNA_AUDIT_UNFENCED | UCT_VARUNA_AUDIT_HAS_PSN);
+        EXPECT_FALSE(is_certified());
+    }
+
+    for (uct_varuna_op_kind_t kind : writes) {
+        m_ops.back().kind   = kind;
+        m_ops.back().posted = 0;
+        make_record(UCT_VARUNA_LANE_RC, UCT_VARUNA_AUDIT_UNFENCED);
+        EXPECT_FALSE(is_certified()) << kind;
+    }
+}
+
 UCS_TEST_F(test_varuna_audit, stale_psn) {
     make_window();
     m_evidence.has_psn = 1;

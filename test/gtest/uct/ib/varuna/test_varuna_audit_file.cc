@@ -131,6 +131,27 @@ UCS_TEST_F(test_varuna_audit_file, recovery_and_comparison) {
 }
 
 /* A doubtful answer is no recovery */
+/* A lane that owes nothing is left without asking the peer */
+UCS_TEST_F(test_varuna_audit_file, lane_left_without_a_fence) {
+    char why[AUDIT_WHY_MAX];
+
+    open();
+    ASSERT_UCS_OK(uct_varuna_ep_am_short(&ep->super.super, 1, 2, NULL, 0));
+    link_down(0);
+    step();
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+
+    std::vector<uct_varuna_audit_view_t> views = records();
+    ASSERT_EQ(1u, views.size());
+    ASSERT_TRUE(views[0].verdict != NULL);
+    EXPECT_EQ(UCT_VARUNA_AUDIT_UNFENCED, views[0].verdict->flags);
+    EXPECT_EQ(1u, views[0].verdict->num_ops);
+    EXPECT_EQ(0, views[0].verdict->owes);
+    EXPECT_TRUE(audit_certify_verdict(&views[0], why)) << why;
+}
+
 UCS_TEST_F(test_varuna_audit_file, unfenced_answers_are_not_recorded) {
     put_three_and_fail();
     answer_fence(1, 0, 0, 0);
