@@ -112,8 +112,9 @@ jobs_up() {
     wait_for_rc
 }
 
-# overwrite MISTAKE: puts a word on RC, and, after the link has failed, again: this put is
-# repeated on the other link. $last is then what is in memory. The first link's NIC keeps
+# overwrite MISTAKE [idle]: puts a word on RC, and, after the link has failed, again: this put
+# is repeated on the other link, or is the first one there (idle). $last is then what is in
+# memory. The first link's NIC keeps
 # what it has accepted until the queue pair or the memory goes: the last of many writes, and
 # in the fabric's time a minute takes 20, so no time is over before
 overwrite() {
@@ -124,10 +125,15 @@ overwrite() {
     done
     # The same place as that of the last one
     word=$((word + 39))
-    fault packet host=1 link=0 type=rc nth=1 silent=1:0
+    if [ "${2:-}" = idle ]; then
+        link 1:0 down
+    else
+        fault packet host=1 link=0 type=rc nth=1 silent=1:0
+    fi
     ask client "warm $((word + 512))"
     faults_fired
     jobs_stop
+    check grep -q 'rc_varuna: switched' client.log
     last=$(od -An -v -t u8 -w8 memory | grep -oE "\\b($word|$((word + 512)))\$" || true)
     fabric_down
     [ "$last" = "$word" ] || [ "$last" = $((word + 512)) ] || fail "no word: \"$last\""
@@ -141,6 +147,15 @@ test_fence_no_reset() {
     overwrite fence_no_reset
     [ "$last" -eq 0 ] || fail "fence_no_reset was not found"
     echo "# fence_no_reset: the old write is over the new one"
+}
+
+test_never_owes() {
+    local last
+    overwrite none idle
+    [ "$last" -eq 512 ] || fail "without a mistake the old write is over the new one"
+    overwrite never_owes idle
+    [ "$last" -eq 0 ] || fail "never_owes was not found"
+    echo "# never_owes: the old write is over the new one"
 }
 
 # not_certified MISTAKE MESSAGE: a plugin with the mistake records its recoveries, and

@@ -50,6 +50,17 @@ test_message_is_lost() {
     each packet host=1 link=0 op=send
 }
 
+# The last message proves to the server that all puts are in memory. They are acknowledged
+# before they are, and are in memory when a message, a read or the reset of their own queue pair
+# is over. The message is lost with its link, and comes on another one. (It has 42 bytes.)
+test_message_after_acknowledged_puts() {
+    action=silent=1:0
+    fabric_options='--quirk late-write:60s:1'
+    first=1
+    sweep=1
+    each packet host=1 link=0 type=rc op=send size=42
+}
+
 # The first messages of an endpoint use DC, whose responder has no PSN to read. Odd
 # messages are data, even ones log entries. A put that was executed without its log
 # entry is found by comparing the target.
