@@ -2,8 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# How the end of an RC lane is stopped, with the default PACKET_LIFETIME. If both NICs work,
-# it is always by RESET: nothing waits for the lifetime, whatever the queue pairs have sent
+# How the end of an RC lane is stopped, with the default PACKET_LIFETIME. Lanes that have only
+# carried messages and reads need no fence. If both NICs work, the others are always fenced by
+# RESET: nothing waits for the lifetime, whatever the queue pairs have sent
 # and received before, whether the peer's application polls or computes, and whether its NIC
 # raises LAST_WQE_REACHED in time, late, or never. Each link fails after more than a thousand
 # messages, so flow control has granted credits.
@@ -16,16 +17,21 @@ export UCX_TLS=rc_varuna UCX_RC_VARUNA_PACKET_LIFETIME=auto
 # A lane that takes over fails by no other fault
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 
-# by_reset LOG...: checks that each RC lane which was left was stopped by RESET
-by_reset() {
+# fenced_by FENCE LOG...: checks that each RC lane which was left was fenced by RESET or not at
+# all, and at least one, which is in the first log, as is expected
+fenced_by() {
+    local fence=$1
+    shift
     grep -ahE 'switched .* was=rc ' "$@" >switched || fail "no RC lane was left"
-    ! grep -vE ' fence=reset ' switched || fail "a fence waited: $(head -n 3 switched)"
+    ! grep -vE ' fence=(none|reset) ' switched || fail "a fence waited: $(head -n 3 switched)"
+    grep -aqE "switched .* was=rc .* fence=$fence " "$1" ||
+        fail "no fence=$fence: $(head -n 3 switched)"
 }
 
-# cut HOW RULE ARGUMENT...: ucx_perftest, whose link fails at a packet by the rule
+# cut FENCE HOW RULE ARGUMENT...: ucx_perftest, whose link fails at a packet by the rule
 cut() {
-    local how=$1 rule=$2 server status=0
-    shift 2
+    local fence=$1 how=$2 rule=$3 server status=0
+    shift 3
     next_port
     # shellcheck disable=SC2086 # words
     fault packet host=1 link=0 $rule "$how=1:0"
@@ -38,26 +44,33 @@ cut() {
     [ $status -eq 0 ] || fail "$*: the client ended with $status: $(tail -n 4 client.log)"
     wait "$server" || fail "$*: the server failed: $(tail -n 4 server.log)"
     faults_fired
-    by_reset client.log server.log
+    fenced_by "$fence" client.log server.log
     check "$emu" fault clear -n "$fabric"
     link 1:0 up
+}
+
+# puts_and_messages HOW: the responder's queue pair has granted credits, and a fence is needed
+puts_and_messages() {
+    UCX_RNDV_SCHEME=put_zcopy UCX_RNDV_THRESH=1000 \
+        cut reset "$1" 'type=rc op=send nth=1100' -t tag_bw -s 4000 -n 1500
 }
 
 # loads HOW HOW: all kinds of traffic, in turns one and the other way. (An atomic of mode
 # proxy is a message of the bus.)
 loads() {
     local mode
-    cut "$1" 'type=rc op=send nth=1100' -t tag_lat -s 8 -n 1500
-    cut "$2" 'type=rc op=send nth=1100' -t tag_bw -s 4096 -n 1500
-    cut "$1" 'type=rc op=send nth=1100' -t tag_bw -s 65536 -n 1500
-    cut "$2" 'type=rc op=send nth=1100' -t ucp_am_bw -s 64 -n 1500
-    cut "$1" 'type=rc op=send nth=1100' -t stream_bw -s 2000 -n 1500
-    cut "$2" 'type=rc op=write nth=2000' -t ucp_put_bw -s 8 -n 1500
-    cut "$1" 'type=rc op=write nth=2000' -t ucp_put_bw -s 65536 -n 500
-    cut "$2" 'type=rc op=read nth=1000' -t ucp_get -s 4096 -n 1500
+    cut none "$1" 'type=rc op=send nth=1100' -t tag_lat -s 8 -n 1500
+    cut none "$2" 'type=rc op=send nth=1100' -t tag_bw -s 4096 -n 1500
+    cut none "$1" 'type=rc op=send nth=1100' -t tag_bw -s 65536 -n 1500
+    cut none "$2" 'type=rc op=send nth=1100' -t ucp_am_bw -s 64 -n 1500
+    cut none "$1" 'type=rc op=send nth=1100' -t stream_bw -s 2000 -n 1500
+    cut none "$2" 'type=rc op=read nth=1000' -t ucp_get -s 4096 -n 1500
+    cut reset "$2" 'type=rc op=write nth=2000' -t ucp_put_bw -s 8 -n 1500
+    cut reset "$1" 'type=rc op=write nth=2000' -t ucp_put_bw -s 65536 -n 500
+    puts_and_messages "$1"
     for mode in $modes; do
         UCX_RC_VARUNA_ATOMIC_MODE=$mode \
-            cut "$1" 'type=rc nth=1000' -t ucp_cswap -s 8 -n 1500
+            cut "${atomics:-reset}" "$1" 'type=rc nth=1000' -t ucp_cswap -s 8 -n 1500
     done
 }
 
@@ -77,7 +90,7 @@ test_roce() {
 }
 
 test_verbs() {
-    local modes='native'
+    local modes='native' atomics=none # UCP makes messages of them
     RC_VARUNA_QUIRK=no-mlx5dv fabric_up
     loads silent down
     fabric_down
@@ -88,8 +101,8 @@ is_over() {
     has_answered client "$number" || grep -q 'did not come' server.log
 }
 
-# peer_computes HOW [QUIRK]: the server computes while messages arrive, of which its NIC has
-# acknowledged some; then the link fails
+# peer_computes HOW [QUIRK]: the server computes while messages and a put arrive, of which its
+# NIC has acknowledged some; then the link fails
 peer_computes() {
     local i number RC_VARUNA_QUIRK=${2:-}
     export RC_VARUNA_QUIRK UCX_LOG_LEVEL=debug # For wait_for_rc
@@ -113,7 +126,7 @@ peer_computes() {
     jobs_stop
     faults_fired
     fabric_down
-    by_reset client.log
+    fenced_by reset client.log
 }
 
 test_peer_computes() {
@@ -129,14 +142,14 @@ test_peer_computes_verbs() {
 # UCX does not expect two events of a queue pair that it destroys
 test_event_is_late() {
     fabric_up --quirk "$(with_quirks late-last-wqe:100ms)"
-    cut down 'type=rc op=send nth=1100' -t tag_lat -s 8 -n 5000
+    puts_and_messages down
     check grep -q 'no event LAST_WQE_REACHED within' server.log
     fabric_down
 }
 
 test_event_never_comes() {
     fabric_up --quirk "$(with_quirks no-last-wqe)"
-    cut down 'type=rc op=send nth=1100' -t tag_lat -s 8 -n 1500
+    puts_and_messages down
     check grep -q 'no event LAST_WQE_REACHED within' server.log
     fabric_down
 }
@@ -156,7 +169,7 @@ found() {
 test_reset_waits_for_credits() {
     mistake reset_drained
     fabric_up
-    found 'a fence waited' cut down 'type=rc op=send nth=1100' -t tag_lat -s 8 -n 1500
+    found 'a fence waited' puts_and_messages down
 }
 
 test_reset_drops_messages() {
