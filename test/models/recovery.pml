@@ -516,6 +516,10 @@ active proctype requester()
     :: d_step {
            state == DRAIN && !HAS_ACKS(dead) && OWES_NOTHING ->
            printf("lane %d is left without a fence\n", dead);
+#ifndef NEVER_OWES
+           lane[dead].live = 0;         /* nothing of it is left: forget its state */
+           reset_lane(dead);
+#endif
            settled  = 0;
            unfenced = 1;
            state    = REPEAT
@@ -547,7 +551,11 @@ active proctype requester()
            end_fence()
        }
 
-    :: d_step { state == REPEAT && !cur -> new_lane(dead, GOES_ON, 1, cur) }
+    :: d_step {
+           state == REPEAT && !cur ->
+           new_lane(dead, GOES_ON, 1, cur);
+           unfenced = 0
+       }
 #ifdef COMPARE_EACH
     :: d_step {
            state == REPEAT && cur && NEXT_UNCLEAR ->
@@ -709,6 +717,7 @@ end:
            :: lane[_lane].in_use > fenced + 1 -> fenced = lane[_lane].in_use - 1 \
            :: else \
            fi; \
+           lane[_lane].in_use = 0; \
            if \
            :: _lane > fenced && _lane > connected -> \
               connected = _lane; \
