@@ -81,6 +81,46 @@ test_fence_tells() {
     down
 }
 
+# has_switched COUNT: the client has left a link so often
+has_switched() {
+    [ "$(grep -c 'rc_varuna: switched' client.log)" -ge "$1" ]
+}
+
+# The receiver computes between its polls, and finds messages of several links then: those of
+# the newest one do not fill the memory for messages that wait for earlier ones
+test_stream_to_a_receiver_that_computes() {
+    local i
+    export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HOLD_MIN=2ms UCX_RC_VARUNA_HOLD_MAX=10ms
+    fabric_up
+    mkfifo server.in client.in
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_stream" server 50 \
+        <server.in >server.log 2>&1 &
+    server=$!
+    exec 8>server.in
+    await 60 server.log '^ft: address'
+    timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" "$apps/ft_stream" client \
+        <client.in >client.log 2>&1 8>&- &
+    client=$!
+    exec 9>client.in
+    sed -n 's/^ft: address *//p' server.log >&9
+    await 60 client.log '^ft: started'
+    for ((i = 0; i < 20; ++i)); do
+        link 1:$((i % 2)) down
+        comes has_switched $((i + 1)) || fail "cut $i: nothing was switched"
+        link 1:$((i % 2)) up
+    done
+    echo end >&9
+    wait "$client" || fail "the client ended with $?: $(tail -n 3 client.log)"
+    await 60 server.log '^ft: received'
+    exec 8>&- 9>&-
+    wait "$server" || fail "the server ended with $?: $(tail -n 3 server.log)"
+    [ "$(sed -n 's/^ft: sent //p' client.log)" = "$(sed -n 's/^ft: received //p' server.log)" ] ||
+        fail "$(grep -h '^ft: [sr]' client.log server.log)"
+    ! grep -q 'fence=reset' client.log || fail "messages have waited for a fence"
+    echo "# $(grep '^ft: sent' client.log)"
+    fabric_down
+}
+
 # The first message has a random number. The lane fails just before, when, and just
 # after the numbers wrap around
 test_numbers_wrap_around() {
