@@ -28,13 +28,15 @@ fenced_by() {
         fail "no fence=$fence: $(head -n 3 switched)"
 }
 
-# cut FENCE HOW RULE ARGUMENT...: ucx_perftest, whose link fails at a packet by the rule
+# cut FENCE HOW RULE ARGUMENT...: ucx_perftest, whose link fails at a packet by the rule. HOW is
+# an action, on the client's port unless it names another one
 cut() {
     local fence=$1 how=$2 rule=$3 server status=0
     shift 3
     next_port
+    [[ $how == *=* ]] || how=$how=1:0
     # shellcheck disable=SC2086 # words
-    fault packet host=1 link=0 $rule "$how=1:0"
+    fault packet host=1 link=0 $rule "$how"
     timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" "$@" \
         >server.log 2>&1 &
     server=$!
@@ -137,6 +139,16 @@ test_peer_computes() {
 test_peer_computes_verbs() {
     peer_computes silent no-mlx5dv
     peer_computes down no-mlx5dv
+}
+
+# Nobody can be asked at a dead NIC, and for reads nobody needs to be
+test_peer_nic_dies() {
+    local how
+    for how in kill kill_silent; do
+        fabric_up
+        cut none $how=0:0 'type=rc op=read nth=1000' -t ucp_get -s 4096 -n 1500
+        fabric_down
+    done
 }
 
 # UCX does not expect two events of a queue pair that it destroys
