@@ -6,8 +6,8 @@
  * What a lane that is not at rest can still do, and what rules it out:
  *
  *   it sends what waits in its queue     the responder's queue pair is in ERR
- *   an answer is written into memory     none is sent after that, and those sent
- *   of ours                              before live for PACKET_LIFETIME at most, if our
+ *   the data of an answer is written     none is sent after that, and those sent
+ *   into memory of ours                  before live for PACKET_LIFETIME at most, if our
  *                                        queue pair has left RTS: a NIC that hangs may
  *                                        hold one that has arrived
  *
@@ -184,6 +184,12 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
      * again, until GIVE_UP. Until it is fenced, nothing is proved */
     if (!(flags & UCT_VARUNA_FENCE_FLAG_ERR)) {
         return UCT_VARUNA_DRAIN_WAIT;
+    }
+
+    /* Whatever our NIC still sends is not executed, and what it still receives changes no
+     * memory of ours */
+    if ((flags & UCT_VARUNA_FENCE_FLAG_QP) && !uct_varuna_drain_awaits_data(ep)) {
+        return UCT_VARUNA_DRAIN_DONE;
     }
 
     if (ep->recovery.fenced_at == 0) {

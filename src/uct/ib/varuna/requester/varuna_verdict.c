@@ -257,7 +257,8 @@ uct_varuna_ep_fenced(const uct_varuna_ep_t *ep, const uct_varuna_ctl_fence_rep_t
         return UCT_VARUNA_FENCED_DC;
     }
 
-    if (ep->recovery.stuck && !uct_varuna_drain_is_nic_gone(ep)) {
+    if (ep->recovery.stuck && !uct_varuna_drain_is_nic_gone(ep) &&
+        (ep->recovery.fenced_at != 0)) {
         return UCT_VARUNA_FENCED_HUNG;
     }
 

@@ -61,14 +61,35 @@ protected:
     }
 };
 
-/* Nothing of a write comes back */
+/* Nothing of a write comes back: the first answer decides, and no time has to pass */
 UCS_TEST_F(test_varuna_drain, writes_do_not_need_our_queue_pair) {
+    const uint32_t reset = UCT_VARUNA_FENCE_FLAG_ERR | UCT_VARUNA_FENCE_FLAG_QP |
+                           UCT_VARUNA_FENCE_FLAG_RESET | UCT_VARUNA_FENCE_FLAG_PSN;
+
     open_rc(PSN);
     ASSERT_UCS_OK(put(1));
     rc().invalidate_status = UCS_ERR_IO_ERROR;
     hang();
-    fence(0);
+    answer_fence(ep->recovery.dead.epoch, reset, PSN + 1);
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    EXPECT_EQ(1u, ep->stats.fences_reset);
+    EXPECT_EQ(0u, ep->stats.fences_lifetime);
+}
+
+/* ... but for the answer's data */
+UCS_TEST_F(test_varuna_drain, read_waits_for_the_lifetime) {
+    const uint32_t reset = UCT_VARUNA_FENCE_FLAG_ERR | UCT_VARUNA_FENCE_FLAG_QP |
+                           UCT_VARUNA_FENCE_FLAG_RESET | UCT_VARUNA_FENCE_FLAG_PSN;
+
+    open_rc(PSN);
+    ASSERT_UCS_OK_OR_INPROGRESS(get());
+    hang();
+    answer_fence(ep->recovery.dead.epoch, reset, PSN + 1);
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    age_fence(LIFETIME * 1.1);
+    answer_fence(ep->recovery.dead.epoch, reset, PSN + 1);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    EXPECT_EQ(1u, ep->stats.fences_lifetime);
 }
 
 UCS_TEST_F(test_varuna_drain, read_on_a_stopped_queue_pair_is_repeated) {
