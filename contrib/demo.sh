@@ -17,7 +17,7 @@
 #
 # The exit status is 0 only if the contents of memory and messages, the completions, and
 # the emulator's trace show that each operation was executed exactly once; and if each RC
-# lane that failed was stopped by RESET, so that no switch waited for the packet lifetime.
+# lane that failed needed no fence or was stopped by RESET, so that no switch waited for the packet lifetime.
 # How long the job paused, and why, is only printed.
 #
 # RCV_PREFIX and RCV_BUILD: where it is installed, and its build directory. Then nothing
@@ -334,7 +334,7 @@ summary() {
     row "  lost in flight" "$(switch_sum lost "$c")"
     row "  repeated" "$(switch_sum repeated "$c")"
     row "  ambiguous" "$(switch_sum ambiguous "$c")"
-    row "RC lanes stopped by RESET" "$((rc_lanes - rc_waited)) of $rc_lanes, of both hosts"
+    row "RC lanes left without a wait" "$((rc_lanes - rc_waited)) of $rc_lanes, of both hosts"
     pause_rows
     row "contents of memory" \
         "$(field slots "$v") slots, $(field bad_slots "$v") wrong" unknown

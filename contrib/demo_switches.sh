@@ -73,9 +73,9 @@ pause_parts() {
 }
 
 # rc_fences WHICH LOG...: prints how RC lanes were fenced, one line for each switch. WHICH
-# is "all", or "waited": those that no RESET has stopped. (A switch may also end with
-# "dc": then the DC lane that took over has failed as well, and DC lanes always wait.)
+# is "all", or "waited": those that needed a fence, and that no RESET has stopped. (A switch may
+# also end with "dc": then the DC lane that took over has failed as well, and DC lanes always wait.)
 rc_fences() {
     switches "${@:2}" | awk -v which="$1" '
-        $2 == "rc" && (which == "all" || $3 !~ /^(reset|dc)$/) { print $3 }'
+        $2 == "rc" && (which == "all" || $3 !~ /^(none|reset|dc)$/) { print $3 }'
 }

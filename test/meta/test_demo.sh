@@ -331,16 +331,17 @@ test_pause_consists_of_parts() {
 
 test_fences_that_waited() {
     { switched 1000000 rc reset 0 0 1 0
+      switched 1000000 rc none 0 0 0 0
       switched 2000000 dc dc 0 0 1000000 0
       switched 3000000 rc dc 0 0 1000000 0; } >log
-    [ "$(rc_fences all log | paste -sd ' ')" = "reset dc" ] || fail "$(rc_fences all log)"
-    [ -z "$(rc_fences waited log)" ] || fail "RESET or DC: $(rc_fences waited log)"
+    [ "$(rc_fences all log | paste -sd ' ')" = "reset none dc" ] || fail "$(rc_fences all log)"
+    [ -z "$(rc_fences waited log)" ] || fail "RESET, DC or none: $(rc_fences waited log)"
     { switched 4000000 rc other 0 0 1000000 0
       switched 4000000 rc nic-hung 0 0 1000000 0
       switched 4000000 rc none 0 0 0 0 | sed 's/ fence=none time.*//'; } >second
     [ "$(rc_fences waited log second | paste -sd ' ')" = "other nic-hung unknown" ] ||
         fail "$(rc_fences waited log second)"
-    [ "$(switch_sum repeated log)" -eq 9 ] || fail "repeated: $(switch_sum repeated log)"
+    [ "$(switch_sum repeated log)" -eq 12 ] || fail "repeated: $(switch_sum repeated log)"
 }
 
 # The summary says what the longest pause consisted of
@@ -351,7 +352,7 @@ test_demo() {
     for part in detection drain fence repeat; do
         check grep -Eq "^ +$part +[0-9]+\.[0-9] ms" out
     done
-    grep -Eq '^  RC lanes stopped by RESET +([1-9][0-9]*) of \1,' out ||
+    grep -Eq '^  RC lanes left without a wait +([1-9][0-9]*) of \1,' out ||
         fail "$(grep 'RC lanes' out)"
 }
 
