@@ -145,12 +145,14 @@ static void ft_run(ft_atom_job_t *job, const char *text)
     }
 
     ft_flush(job);
+    flockfile(stdout); /* UCX's other thread may log there */
     printf("ft: ok ");
     for (i = 0; i < num; ++i) {
         ft_atom_format(&atoms[i], line);
         printf("%s%s", (i > 0) ? "," : "", line);
     }
     printf("\n");
+    funlockfile(stdout);
 }
 
 static void ft_idle(ft_atom_job_t *job, double seconds)

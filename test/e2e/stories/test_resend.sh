@@ -236,7 +236,7 @@ test_times_of_steps() {
 test_times_of_loads() {
     "$top/contrib/bench/recovery.sh" -l -r 1 get_4k >out 2>&1 || fail "$(tail -n 3 out)"
     sed 's/^/# /' out
-    [ "$(grep -cE '^\| get_4k \| (down|silent) \| (mlx5|verbs) \| reset 1 \|( [0-9]+ /){2}' \
+    [ "$(grep -cE '^\| get_4k \| (down|silent) \| (mlx5|verbs) \| none 1 \|( [0-9]+ /){2}' \
         out)" -eq 4 ] || fail "the table is wrong"
     fails 1 'no load all, but' "$top/contrib/bench/recovery.sh" -l -r 1 all
 }
