@@ -3,17 +3,26 @@
  *
  * The only place which knows UCX versions. UCX's internal interfaces drift
  * between its series; the differences are hidden here in one form, which is
- * that of the newest series where it is a superset. 1.13.1 is built and tested by
- * CI; README.md says what was tried with others.
+ * that of the newest series where it is a superset. CI builds and tests 1.13.1;
+ * docs/TESTING.md says what was tried with others.
  *
  *   1.14  memory registration takes parameters, also a dmabuf, md query has
- *         attributes v2, md has mem_attach; memory pools take parameters
+ *         attributes v2, md has mem_attach; memory pools take parameters;
+ *         completion queues of mlx5 may be compressed, doorbells may have a lock
+ *   1.15  keys of reads and writes, and those of atomics, are invalidated apart;
+ *         interfaces have iface_is_reachable_v2
  *   1.16  mkey_pack takes the address range, rkey_compare is there,
- *         is_sockaddr_accessible is gone
+ *         is_sockaddr_accessible is gone, interfaces have ep_is_connected
+ *   1.17  ib's options have the prefix of their table; the send queue of an RC
+ *         endpoint is a class of its own
  *   1.18  a device may place data out of order (DDP), interfaces say whether
- *         they reach other nodes; for rc_mlx5's own see varuna_mlx5.c
+ *         they reach other nodes; mlx5 is a library of its own
  *   1.19  rkey_unpack takes parameters
- *   1.22  ep_invalidate takes parameters, more internal operations
+ *   1.20  iface_query_v2, iface_mem_element_pack, ep_get_device_ep
+ *   1.21  ep_invalidate takes parameters; mem_elem_pack is an operation of the memory
+ *         domain, iface_query_v2 is gone
+ *   1.22  iface_query_v2 is back, ep_put_sgl_zcopy
+ *   1.23  (master) ep_get_sgl_zcopy, ep_outstanding_purge, mem_elem_release
  */
 #ifndef UCT_VARUNA_COMPAT_H_
 #define UCT_VARUNA_COMPAT_H_
@@ -30,12 +39,51 @@
 #if __has_include(<ucs/sys/ptr_arith.h>)
 #  include <ucs/sys/ptr_arith.h> /* 1.18: ucs_align_up() and others */
 #endif
+#include <assert.h>
 #include <string.h>
 
 /* Nonzero if the UCX which we are compiled for is at least _major._minor */
 #define UCT_VARUNA_UCX_AT_LEAST(_major, _minor) \
     ((UCT_VERNO_MAJOR > (_major)) || \
      ((UCT_VERNO_MAJOR == (_major)) && (UCT_VERNO_MINOR >= (_minor))))
+
+/*
+ * Operations of an interface besides uct_iface_ops_t, and of a memory domain: UCX calls
+ * each of them without looking whether it is there. The tables of a version that has
+ * another number lack one: find out who calls it, and set it below.
+ */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 23)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    12
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       13
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    10
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       12
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 21)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    8
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       12
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 20)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    10
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       11
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 16)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    7
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       11
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 15)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    6
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       12
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    5
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       12
+#else
+#  define UCT_VARUNA_COMPAT_NUM_IFACE_OPS    4
+#  define UCT_VARUNA_COMPAT_NUM_MD_OPS       11
+#endif
+
+static_assert(sizeof(uct_iface_internal_ops_t) ==
+              UCT_VARUNA_COMPAT_NUM_IFACE_OPS * sizeof(void*),
+              "this version of UCX has internal operations that are not known here");
+static_assert(sizeof(uct_md_ops_t) == UCT_VARUNA_COMPAT_NUM_MD_OPS * sizeof(void*),
+              "this version of UCX has operations of memory domains that are not known "
+              "here");
 
 /* Bytes which ib's rkey_unpack reads; it is the same in all series so far, and
  * md_open compares it with what the memory domain says. */
@@ -54,7 +102,7 @@
 /* Flags of a memory domain that invalidates keys. Newer series have one for keys of reads
  * and writes and one for keys of atomics, and UCP uses neither with error handling
  * unless it can be invalidated. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
 #  define UCT_VARUNA_COMPAT_INVALIDATE \
     (UCT_MD_FLAG_INVALIDATE | UCT_MD_FLAG_INVALIDATE_RMA | \
      UCT_MD_FLAG_INVALIDATE_AMO)
@@ -70,7 +118,7 @@ uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
 {
     ucs_status_t status = uct_md_query(md, attr);
 
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
     uct_md_attr_v2_t attr_v2 = { .field_mask = UCT_MD_ATTR_FIELD_FLAGS };
 
     if (status == UCS_OK) {
@@ -87,7 +135,7 @@ uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
 
 /* The option of ib's memory domain that permits the device to reorder its writes. Newer
  * series want it with the prefix of its table. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 17)
 #  define UCT_VARUNA_COMPAT_RELAXED_ORDERING    "IB_PCI_RELAXED_ORDERING"
 #else
 #  define UCT_VARUNA_COMPAT_RELAXED_ORDERING    "PCI_RELAXED_ORDERING"
@@ -139,7 +187,7 @@ uct_varuna_compat_mpool_init(ucs_mpool_t *mp, size_t elem_size,
 /** Move an endpoint to the error state. */
 static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
 {
-#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 21)
     uct_ep_invalidate_params_t params = { .field_mask = 0 };
 
     return uct_ep_invalidate(ep, &params);
@@ -149,7 +197,7 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
 }
 
 /* Define _name, the ep_invalidate of an interface, on top of _impl(ep). */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 21)
 #  define UCT_VARUNA_COMPAT_EP_INVALIDATE(_name, _impl) \
     static ucs_status_t _name(uct_ep_h ep, const uct_ep_invalidate_params_t \
                                                    *params UCS_V_UNUSED) \
@@ -180,6 +228,13 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
  * list it in the internal operations.
  */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#  define UCT_VARUNA_COMPAT_FILL_INFO(_params, _info) \
+    uct_iface_fill_info_str_buf(_params, _info)
+#else
+#  define UCT_VARUNA_COMPAT_FILL_INFO(_params, _info)
+#endif
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 16)
 /* UCP asks for the scope of one device to learn whether the peer is on this node */
 #  define UCT_VARUNA_COMPAT_REACHABLE(_name, _reachable) \
     static int _name(const uct_iface_h iface, \
@@ -190,8 +245,8 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
         } \
         \
         if (!_reachable(iface, params->device_addr, params->iface_addr)) { \
-            uct_iface_fill_info_str_buf( \
-                    params, "no link in common, or another version"); \
+            UCT_VARUNA_COMPAT_FILL_INFO(params, \
+                                        "no link in common, or another version"); \
             return 0; \
         } \
         \
@@ -203,28 +258,70 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
         return (params->field_mask & UCT_EP_IS_CONNECTED_FIELD_IFACE_ADDR) && \
                _connected(ep, params->iface_addr); \
     }
-#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected) \
-    .ep_connect_to_ep_v2   = (void*)ucs_empty_function_return_unsupported, \
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_REACHABLE(_reachable, _connected) \
     .iface_is_reachable_v2 = _reachable, \
     .ep_is_connected       = _connected,
 #else
 #  define UCT_VARUNA_COMPAT_REACHABLE(_name, _reachable)
 #  define UCT_VARUNA_COMPAT_CONNECTED(_name, _connected)
-#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected)
+#  if UCT_VARUNA_UCX_AT_LEAST(1, 15)
+/* It asks the older operation */
+#    define UCT_VARUNA_COMPAT_IFACE_OPS_REACHABLE(_reachable, _connected) \
+    .iface_is_reachable_v2 = uct_base_iface_is_reachable_v2,
+#  else
+#    define UCT_VARUNA_COMPAT_IFACE_OPS_REACHABLE(_reachable, _connected)
+#  endif
 #endif
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_14 \
+    .ep_connect_to_ep_v2 = (void*)ucs_empty_function_return_unsupported,
+#else
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_14
+#endif
+
+/* For endpoints of GPUs, which we do not offer */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 20)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_20 \
+    .ep_get_device_ep = (void*)ucs_empty_function_return_unsupported,
+#else
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_20
+#endif
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 20) && !UCT_VARUNA_UCX_AT_LEAST(1, 21)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_QUERY \
+    .iface_query_v2         = uct_iface_base_query_v2, \
+    .iface_mem_element_pack = (void*)ucs_empty_function_return_unsupported,
+#elif UCT_VARUNA_UCX_AT_LEAST(1, 22)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_QUERY \
+    .iface_query_v2         = uct_iface_base_query_v2,
+#else
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_QUERY
+#endif
+
+/* The base version of the query says that we have none of these */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 22)
 #  define UCT_VARUNA_COMPAT_IFACE_OPS_1_22 \
-    .iface_query_v2   = uct_iface_base_query_v2, \
-    .ep_get_device_ep = (void*)ucs_empty_function_return_unsupported, \
     .ep_put_sgl_zcopy = (void*)ucs_empty_function_return_unsupported,
 #else
 #  define UCT_VARUNA_COMPAT_IFACE_OPS_1_22
 #endif
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 23)
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_23 \
+    .ep_get_sgl_zcopy     = (void*)ucs_empty_function_return_unsupported, \
+    .ep_outstanding_purge = (void*)ucs_empty_function_return_unsupported,
+#else
+#  define UCT_VARUNA_COMPAT_IFACE_OPS_1_23
+#endif
+
 #define UCT_VARUNA_COMPAT_IFACE_OPS(_reachable, _connected) \
-    UCT_VARUNA_COMPAT_IFACE_OPS_1_18(_reachable, _connected) \
-    UCT_VARUNA_COMPAT_IFACE_OPS_1_22
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_14 \
+    UCT_VARUNA_COMPAT_IFACE_OPS_REACHABLE(_reachable, _connected) \
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_20 \
+    UCT_VARUNA_COMPAT_IFACE_OPS_QUERY \
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_22 \
+    UCT_VARUNA_COMPAT_IFACE_OPS_1_23
 
 
 /*
@@ -370,13 +467,11 @@ static inline void
 uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
                                 uct_md_attr_v2_t *attr_v2)
 {
+    /* UCX has zeroed it, and set the mask of its fields */
 #  if UCT_VARUNA_UCX_AT_LEAST(1, 17)
     uct_md_base_md_query(attr_v2);
-#  else
-    memset(attr_v2, 0, sizeof(*attr_v2));
-#    if UCT_VARUNA_UCX_AT_LEAST(1, 16)
+#  elif UCT_VARUNA_UCX_AT_LEAST(1, 16)
     attr_v2->reg_alignment = 1;
-#    endif
 #  endif
 #  if UCT_VARUNA_UCX_AT_LEAST(1, 22)
     attr_v2->required_mem_flags = UCS_MEM_FLAG_REGISTRABLE;
@@ -424,10 +519,18 @@ uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
 #  define UCT_VARUNA_COMPAT_MD_OPS_ELEM
 #endif
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 23)
+#  define UCT_VARUNA_COMPAT_MD_OPS_RELEASE \
+    .mem_elem_release = (void*)ucs_empty_function,
+#else
+#  define UCT_VARUNA_COMPAT_MD_OPS_RELEASE
+#endif
+
 #define UCT_VARUNA_COMPAT_MD_OPS \
     UCT_VARUNA_COMPAT_MD_OPS_SOCKADDR \
     UCT_VARUNA_COMPAT_MD_OPS_ATTACH \
-    UCT_VARUNA_COMPAT_MD_OPS_ELEM
+    UCT_VARUNA_COMPAT_MD_OPS_ELEM \
+    UCT_VARUNA_COMPAT_MD_OPS_RELEASE
 
 
 /*

@@ -24,8 +24,6 @@ typedef struct uct_varuna_mlx5_cas {
     int                        is_add;
 } uct_varuna_mlx5_cas_t;
 
-#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
-
 /* Requests that end with a compare and swap, and where the values go that they find */
 typedef struct uct_varuna_mlx5_cas_post {
     uct_varuna_mlx5_post_t     super;
@@ -84,8 +82,8 @@ uct_varuna_mlx5_cas_set(const uct_varuna_mlx5_cas_post_t *post,
     uct_ib_mlx5_set_data_seg((struct mlx5_wqe_data_seg*)(word + 1),
                              (uint64_t*)(post->desc + 1) + index, cas->width,
                              post->desc->lkey);
-    uct_ib_mlx5_set_ctrl_seg(ctrl, post->pi, opcode, opmod, post->super.wq->super.qp_num,
-                             fm_ce_se, MLX5_SEND_WQE_BB);
+    uct_varuna_mlx5_set_ctrl(ctrl, post->super.wq, post->pi, opcode, opmod, fm_ce_se,
+                             MLX5_SEND_WQE_BB);
 }
 
 /* Its value is the result: when the request at @a pi has completed */
@@ -162,8 +160,8 @@ uct_varuna_mlx5_write_cas(uct_ep_h tl_ep, const void *buffer, unsigned length,
     size            = UCS_PTR_BYTE_DIFF(post.super.data, inl + 1) + length;
     num_bb          = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
     ucs_assertv(num_bb < UCT_IB_MLX5_MAX_BB, "length=%u", length);
-    uct_ib_mlx5_set_ctrl_seg(post.super.data, post.pi, MLX5_OPCODE_RDMA_WRITE, 0,
-                             wq->super.qp_num, 0, size);
+    uct_varuna_mlx5_set_ctrl(post.super.data, wq, post.pi, MLX5_OPCODE_RDMA_WRITE, 0, 0,
+                             size);
 
     post.pi        += num_bb;
     uct_varuna_mlx5_cas_ring(&post, uct_varuna_mlx5_next_wqe(wq, post.super.data, num_bb),
@@ -231,34 +229,5 @@ uct_varuna_mlx5_cas_log(uct_ep_h tl_ep, const uct_varuna_mlx5_cas_t *cas,
     uct_varuna_mlx5_cas_expect(&post, cas, pi, result, comp);
     return UCS_OK;
 }
-
-#else
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_write_cas(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_cas_t *cas, void *result,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_cas_cas(uct_ep_h tl_ep, const uct_varuna_mlx5_cas_t *first,
-                        const uct_varuna_mlx5_cas_t *second, void *result,
-                        uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_cas_log(uct_ep_h tl_ep, const uct_varuna_mlx5_cas_t *cas,
-                        const uct_varuna_mlx5_log_t *log, void *result,
-                        uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-#endif
 
 #endif

@@ -19,9 +19,9 @@
 #endif
 #include <uct/base/uct_iov.inl>
 
-/* The part of an RC endpoint which has the send queue. Since 1.18 it is a class of
+/* The part of an RC endpoint which has the send queue. Since 1.17 it is a class of
  * its own, the first member of the endpoint. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 17)
 typedef uct_rc_mlx5_base_ep_t uct_varuna_mlx5_rc_ep_t;
 #else
 typedef uct_rc_mlx5_ep_t uct_varuna_mlx5_rc_ep_t;

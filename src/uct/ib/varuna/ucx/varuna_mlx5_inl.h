@@ -16,9 +16,9 @@ extern __typeof__(uct_ib_mlx5_iface_get_res_domain) uct_ib_mlx5_iface_get_res_do
         __attribute__((weak));
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-#  include <uct/ib/mlx5/ib_mlx5.inl>
+#  include <uct/ib/mlx5/rc/rc_mlx5.inl>
 #else
-#  include <uct/ib/rc/accel/rc_mlx5.inl> /* It includes the other one, which has no guard */
+#  include <uct/ib/rc/accel/rc_mlx5.inl>
 #endif
 
 #endif

@@ -15,16 +15,45 @@
 #include "varuna_mlx5_inl.h"
 #include <ucs/type/init_once.h>
 
-static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_has_cqe(uct_ib_mlx5_cq_t *cq)
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP         UCT_IB_MLX5_POLL_FLAG_HAS_EP
+#  define UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST    UCT_IB_MLX5_POLL_FLAG_LINKED_LIST
+#else
+#  define UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP         UCT_RC_MLX5_POLL_FLAG_HAS_EP
+#  define UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST    UCT_RC_MLX5_POLL_FLAG_LINKED_LIST
+#endif
+
+/* Whether the NIC compresses completions in such a way that their owner is elsewhere */
+static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_is_zip(const uct_ib_mlx5_cq_t *cq)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    return cq->zip;
+#else
+    return 0;
+#endif
+}
+
+/* The next completion of a queue, which may be the NIC's still */
+static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
+uct_varuna_mlx5_cq_next(uct_ib_mlx5_cq_t *cq, int is_zip, int *is_ready_p)
 {
     struct mlx5_cqe64 *cqe = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
 
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-    return !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, cq->zip ?
-                                        UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    *is_ready_p = !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, is_zip ?
+                                               UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
 #else
-    return !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
+    *is_ready_p = !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
 #endif
+    return cqe;
+}
+
+static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_has_cqe(uct_ib_mlx5_cq_t *cq)
+{
+    int is_ready;
+
+    uct_varuna_mlx5_cq_next(cq, uct_varuna_mlx5_cq_is_zip(cq), &is_ready);
+    return is_ready;
 }
 
 int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
@@ -43,8 +72,6 @@ int uct_varuna_mlx5_has_input(uct_iface_h tl_iface)
     return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_RX]) ||
            uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
 }
-
-#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
 
 /* A queue pair that enters ERR in the middle of a message holds a receive buffer, which
  * completes as flushed. UCX ignores that completion, so neither this buffer nor those that
@@ -65,7 +92,7 @@ static void uct_varuna_mlx5_release_flushed(uct_rc_mlx5_iface_common_t *iface,
                                       cqe, wqe_ctr, UCS_OK, 0, NULL,
                                       (iface->config.srq_topo ==
                                        UCT_RC_MLX5_SRQ_TOPO_LIST) ?
-                                      UCT_RC_MLX5_POLL_FLAG_LINKED_LIST : 0);
+                                      UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST : 0);
 }
 
 /* UCX's function is asked first, and what it has taken is looked at then: it may find a
@@ -91,15 +118,6 @@ unsigned uct_varuna_mlx5_progress(uct_iface_h tl_iface)
     return count;
 }
 
-#else
-
-unsigned uct_varuna_mlx5_progress(uct_iface_h iface)
-{
-    return uct_iface_progress(iface); /* It releases what was flushed */
-}
-
-#endif
-
 /* Whether UCX's function would post receive buffers */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_mlx5_wants_buffers(const uct_rc_mlx5_iface_common_t *iface)
@@ -122,21 +140,9 @@ static unsigned uct_varuna_mlx5_poll_any(uct_iface_h iface)
     return uct_varuna_mlx5_has_input(iface) ? uct_varuna_mlx5_progress(iface) : 0;
 }
 
-#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
-
 /* uct_rc_ep_process_pending() of the library that has rc_mlx5. UCX loads that without
  * adding its symbols to the global scope. */
 static ucs_arbiter_callback_t uct_varuna_mlx5_process_pending;
-
-/* The next completion of a queue, which may be the NIC's still */
-static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
-uct_varuna_mlx5_cq_next(uct_ib_mlx5_cq_t *cq, int *is_ready_p)
-{
-    struct mlx5_cqe64 *cqe = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
-
-    *is_ready_p = !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
-    return cqe;
-}
 
 /* A message. UCX's functions handle what is an error, or compressed */
 static UCS_F_NOINLINE unsigned
@@ -154,7 +160,7 @@ uct_varuna_mlx5_received(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *c
     length = ntohl(cqe->byte_cnt);
     hdr    = uct_rc_mlx5_iface_common_data(iface, cqe, length, &flags);
     uct_rc_mlx5_iface_common_am_handler(iface, cqe, hdr, flags, length,
-                                        UCT_RC_MLX5_POLL_FLAG_HAS_EP);
+                                        UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP);
     uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_RX]);
     return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
            uct_varuna_mlx5_progress(&iface->super.super.super.super) + 1 : 1;
@@ -165,7 +171,7 @@ static UCS_F_NOINLINE unsigned
 uct_varuna_mlx5_sent(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
 {
     uct_rc_iface_t *rc = &iface->super;
-    uct_rc_mlx5_ep_t *ep;
+    uct_varuna_mlx5_rc_ep_t *ep;
     uct_rc_txqp_t *txqp;
     unsigned qp_num;
     uint16_t hw_ci, num_bb;
@@ -178,7 +184,8 @@ uct_varuna_mlx5_sent(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
     ucs_memory_cpu_load_fence();
     hw_ci  = ntohs(cqe->wqe_counter);
     qp_num = ntohl(cqe->sop_drop_qpn) & UCS_MASK(UCT_IB_QPN_ORDER);
-    ep     = ucs_derived_of(uct_rc_iface_lookup_ep(rc, qp_num), uct_rc_mlx5_ep_t);
+    ep     = ucs_derived_of(uct_rc_iface_lookup_ep(rc, qp_num),
+                            uct_varuna_mlx5_rc_ep_t);
     if (ucs_unlikely(ep == NULL)) {
         /* Of a queue pair that was destroyed before it was drained. UCX has returned its
          * credits then */
@@ -206,12 +213,12 @@ static unsigned uct_varuna_mlx5_poll_rc(uct_iface_h tl_iface)
     struct mlx5_cqe64 *cqe;
     int is_ready;
 
-    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_RX], &is_ready);
+    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_RX], 0, &is_ready);
     if (is_ready) {
         return uct_varuna_mlx5_received(iface, cqe);
     }
 
-    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_TX], &is_ready);
+    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_TX], 0, &is_ready);
     if (is_ready) {
         return uct_varuna_mlx5_sent(iface, cqe);
     }
@@ -232,8 +239,8 @@ static int uct_varuna_mlx5_poll_init(uct_iface_h iface)
     return uct_varuna_mlx5_process_pending != NULL;
 }
 
-/* Whether it is polled as by default: the receive queue is a cycle, and the NIC does not
- * match tags */
+/* Whether it is polled as by default: the receive queue is a cycle, and the NIC neither
+ * matches tags nor moves the owner of completions */
 static int uct_varuna_mlx5_is_plain(uct_iface_h tl_iface)
 {
     const uct_rc_mlx5_iface_common_t *iface =
@@ -241,6 +248,8 @@ static int uct_varuna_mlx5_is_plain(uct_iface_h tl_iface)
 
     return !UCT_RC_MLX5_TM_ENABLED(iface) && !UCT_RC_MLX5_MP_ENABLED(iface) &&
            (iface->config.srq_topo == UCT_RC_MLX5_SRQ_TOPO_CYCLIC) &&
+           !uct_varuna_mlx5_cq_is_zip(&iface->cq[UCT_IB_DIR_RX]) &&
+           !uct_varuna_mlx5_cq_is_zip(&iface->cq[UCT_IB_DIR_TX]) &&
            !iface->super.config.tx_poll_always;
 }
 
@@ -250,12 +259,3 @@ uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned 
             uct_varuna_mlx5_poll_init(iface)) ?
            uct_varuna_mlx5_poll_rc : uct_varuna_mlx5_poll_any;
 }
-
-#else
-
-uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
-{
-    return uct_varuna_mlx5_poll_any;
-}
-
-#endif

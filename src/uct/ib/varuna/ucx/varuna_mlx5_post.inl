@@ -15,8 +15,6 @@
 #include "varuna_mlx5_reg.h"
 #include "varuna_mlx5_inl.h"
 
-#if !UCT_VARUNA_UCX_AT_LEAST(1, 18)
-
 /* Control segment, remote address, inline header, entry */
 #define UCT_VARUNA_MLX5_LOG_WQE_SIZE \
     (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) + \
@@ -29,6 +27,13 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_mlx5_complete(uct_completion_t *comp)
     comp->func(comp);
 }
 
+/* An operation that UCX has purged carries a status, which must not stay there when it is
+ * free again: since 1.14 UCX asserts that. */
+static inline void uct_varuna_mlx5_op_clear(uct_rc_iface_send_op_t *op)
+{
+    op->flags &= ~UCT_RC_IFACE_SEND_OP_STATUS;
+}
+
 /* The handler of our operations in UCX's queue. When UCX purges that after an error, it
  * calls the user's completion itself, and then this without a response. */
 static inline void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
@@ -37,6 +42,8 @@ static inline void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
     if (ucs_likely(resp != NULL)) {
         uct_varuna_mlx5_complete(op->user_comp);
+    } else {
+        uct_varuna_mlx5_op_clear(op);
     }
 
     uct_rc_iface_put_send_op(op);
@@ -51,6 +58,17 @@ typedef struct uct_varuna_mlx5_post {
     uct_ib_mlx5_txwq_t         *wq;
     struct mlx5_wqe_ctrl_seg   *data;  /* Where the first one begins */
 } uct_varuna_mlx5_post_t;
+
+/* What UCX keeps free on a queue for a request that waits and needs more than others */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_is_reserved(const uct_varuna_mlx5_rc_ep_t *ep)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+    return ep->super.txqp_reserve != 0;
+#else
+    return 0;
+#endif
+}
 
 /* Whether both can be posted, and neither needs what only UCX's functions do: wait for
  * resources, fence, signal because credits run out, report what was transmitted */
@@ -70,6 +88,7 @@ uct_varuna_mlx5_post_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
            (iface->super.tx.cq_available >
             (signed)iface->super.config.tx_moderation + UCT_IB_MLX5_MAX_BB) &&
            (ep->tx.wq.fi.fence_beat == iface->super.tx.fi.fence_beat) &&
+           !uct_varuna_mlx5_is_reserved(ep) &&
            !ucs_log_is_enabled(UCS_LOG_LEVEL_TRACE_DATA);
 }
 
@@ -83,6 +102,21 @@ uct_varuna_mlx5_set_remote(struct mlx5_wqe_ctrl_seg *ctrl, uint64_t remote_addr,
 
     uct_ib_mlx5_ep_set_rdma_seg(raddr, remote_addr, uct_ib_md_direct_rkey(rkey));
     return raddr + 1;
+}
+
+/* Make the control segment of a request */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_mlx5_set_ctrl(struct mlx5_wqe_ctrl_seg *ctrl, const uct_ib_mlx5_txwq_t *wq,
+                         uint16_t pi, uint8_t opcode, uint8_t opmod, uint8_t fm_ce_se,
+                         unsigned size)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    /* 0: the stream of a DCI, which RC has not */
+    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, opcode, opmod, wq->super.qp_num, fm_ce_se, 0,
+                             size);
+#else
+    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, opcode, opmod, wq->super.qp_num, fm_ce_se, size);
+#endif
 }
 
 /* Copy what follows the headers of a request. They and 8 bytes are in its first BB, which
@@ -161,11 +195,11 @@ uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
         fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
     }
 
-    uct_ib_mlx5_set_ctrl_seg(post->data, pi, opcode, 0, wq->super.qp_num, fm_ce_se,
-                             size);
+    uct_varuna_mlx5_set_ctrl(post->data, wq, pi, opcode, 0, fm_ce_se, size);
     ucs_memory_cpu_store_fence();
     *wq->dbrec = htonl((uint16_t)(pi + num_bb));
-    if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) {
+    if ((wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) ||
+        uct_varuna_mlx5_reg_is_locked(wq->reg)) {
         uct_varuna_mlx5_reg_ring(wq->reg, post->data);
     } else {
         ucs_memory_bus_store_fence();
@@ -191,7 +225,7 @@ uct_varuna_mlx5_set_log(const uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl
     inl             = uct_varuna_mlx5_set_remote(ctrl, log->remote_addr, log->rkey);
     inl->byte_count = htonl(sizeof(log->entry) | MLX5_INLINE_SEG);
     memcpy(inl + 1, &log->entry, sizeof(log->entry));
-    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, MLX5_OPCODE_RDMA_WRITE, 0, post->wq->super.qp_num,
+    uct_varuna_mlx5_set_ctrl(ctrl, post->wq, pi, MLX5_OPCODE_RDMA_WRITE, 0,
                              is_signaled ? MLX5_WQE_CTRL_CQ_UPDATE : 0,
                              UCT_VARUNA_MLX5_LOG_WQE_SIZE);
 }
@@ -211,8 +245,8 @@ uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
                               ((txqp->unsignaled + 1) >= iface->config.tx_moderation);
     struct mlx5_wqe_ctrl_seg *ctrl;
 
-    uct_ib_mlx5_set_ctrl_seg(post->data, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0,
-                             wq->super.qp_num, 0, size);
+    uct_varuna_mlx5_set_ctrl(post->data, wq, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0, 0,
+                             size);
 
     ctrl = uct_varuna_mlx5_next_wqe(wq, post->data, num_bb);
     uct_varuna_mlx5_set_log(post, ctrl, pi, log, is_signaled);
@@ -398,6 +432,7 @@ static inline void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
         read->cb(read->arg, resp, op->length);
         uct_varuna_mlx5_complete(op->user_comp);
     } else {
+        uct_varuna_mlx5_op_clear(op);
         uct_rc_iface_update_reads(iface);
     }
 
@@ -487,56 +522,5 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     post.iface->super.tx.reads_available -= length;
     return UCS_OK;
 }
-
-#else
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                         const void *payload, unsigned length, uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
-                         unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                         uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
-{
-    return UCS_ERR_UNSUPPORTED;
-}
-
-#endif
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "varuna_mlx5_ep.h"
 
-/* Since 1.18 threads may share a register, which then has a lock. */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+/* Since 1.14 threads may share a register, which then has a lock. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
 static inline int uct_varuna_mlx5_reg_is_locked(const uct_ib_mlx5_mmio_reg_t *reg)
 {
     return reg->mode == UCT_IB_MLX5_MMIO_MODE_DB_LOCK;

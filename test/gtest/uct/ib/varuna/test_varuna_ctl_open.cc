@@ -118,7 +118,7 @@ fake_dc::fake_dc() : fail_step(NOTHING), fail_link(0), num_opened(0)
     strcpy(m_tl.name, UCT_VARUNA_DC_TL);
     m_tl.iface_open    = open;
     m_tl.config.name   = "fake";
-    m_tl.config.prefix = "FAKE_DC_";
+    m_tl.config.prefix = ""; /* Newer series want it before the names of options */
     m_tl.config.size   = sizeof(config);
     use_options(names().size());
     ucs_list_head_init(&component.tl_list);
