@@ -325,22 +325,6 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
 
 
 /*
- * A log entry that lands before its data proves nothing: a lane may not place
- * data out of order, where the transport has that option.
- */
-static inline ucs_status_t
-uct_varuna_compat_config_in_order(uct_iface_config_t *config)
-{
-#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
-    return uct_config_modify(config, "RC_DDP_ENABLE", "n");
-#else
-    (void)config;
-    return UCS_OK;
-#endif
-}
-
-
-/*
  * What a registration is asked for: flags, or a pointer to parameters. It is
  * handed on to the inner memory domains as it is.
  */

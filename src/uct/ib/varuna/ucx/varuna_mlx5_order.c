@@ -15,6 +15,8 @@
 #include <uct/ib/base/ib_iface.h>
 #include <uct/ib/mlx5/ib_mlx5.h>
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
+#include <ucs/arch/bitops.h>
+#include <ucs/sys/string.h>
 #include <stdlib.h>
 
 static ucs_status_t uct_varuna_mlx5_query_ooo_sl_mask(uct_md_h tl_md, uint8_t port_num,
@@ -74,38 +76,81 @@ static uint16_t uct_varuna_mlx5_allowed_sls(unsigned kind,
            UCS_BIT(sl);
 }
 
+static ucs_status_t
+uct_varuna_mlx5_order_set(const char *dev_name, uct_iface_config_t *config,
+                          const char *name, const char *value)
+{
+    ucs_status_t status;
+
+    status = uct_config_modify(config, name, value);
+    if (status != UCS_OK) {
+        ucs_error("rc_varuna: UCX refuses %s=%s for %s (%s), so its packets may overtake "
+                  "each other. Use the UCX that rc_varuna was built for", name, value,
+                  dev_name, ucs_status_string(status));
+    }
+
+    return status;
+}
+
+/*
+ * Newer series tell each queue pair how it places packets: all in order, or reads and
+ * writes (AR_ENABLE), or messages as well (DDP_ENABLE) as they come. They refuse to open an
+ * interface with one of these options if the device cannot be forced to obey it: 1.18.0
+ * even where it obeys anyway.
+ */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+static ucs_status_t
+uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
+                                uct_iface_config_t *config, int *can_force_p)
+{
+    *can_force_p = !!(ucs_derived_of(md, uct_ib_mlx5_md_t)->flags &
+                      UCT_IB_MLX5_MD_FLAG_DP_ORDERING_FORCE);
+    return *can_force_p ?
+           uct_varuna_mlx5_order_set(dev_name, config, "RC_DDP_ENABLE", "n") : UCS_OK;
+}
+#else
+static ucs_status_t
+uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
+                                uct_iface_config_t *config, int *can_force_p)
+{
+    *can_force_p = 1; /* AR_ENABLE does no more than to choose a service level */
+    return UCS_OK;
+}
+#endif
+
 ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
                                            unsigned kind,
                                            uct_iface_config_t *config)
 {
     ucs_status_t status;
-    uint16_t mask;
+    uint16_t mask, sls;
+    int can_force;
+    char sl[8];
 
-    status = uct_varuna_compat_config_in_order(config);
+    status = uct_varuna_mlx5_order_placement(md, dev_name, config, &can_force);
     if (status != UCS_OK) {
-        ucs_error("rc_varuna: UCX refuses DDP_ENABLE=n for %s (%s), and log entries "
-                  "may be placed before their data. Set UCX_RC_MLX5_DDP_ENABLE=n and "
-                  "UCX_DC_MLX5_DDP_ENABLE=n, or use the UCX that rc_varuna was built for",
-                  dev_name, ucs_status_string(status));
         return status;
     }
 
-    if ((uct_varuna_mlx5_query_ooo_sl_mask(md, uct_varuna_mlx5_port_num(dev_name),
-                                           &mask) != UCS_OK) ||
-        !(uct_varuna_mlx5_allowed_sls(kind, config) & ~mask)) {
-        /* UCX would refuse to open */
+    status = uct_varuna_mlx5_query_ooo_sl_mask(md, uct_varuna_mlx5_port_num(dev_name),
+                                               &mask);
+    if (status != UCS_OK) {
         return UCS_OK;
     }
 
-    status = uct_config_modify(config, "IB_AR_ENABLE", "n");
-    if (status != UCS_OK) {
-        ucs_error("rc_varuna: UCX refuses AR_ENABLE=n for %s (%s), so its packets may "
-                  "overtake each other. Set UCX_IB_AR_ENABLE=n, or UCX_IB_SL to a service "
-                  "level that is not in ooo_sl_mask 0x%04x", dev_name,
-                  ucs_status_string(status), mask);
+    sls = uct_varuna_mlx5_allowed_sls(kind, config) & ~mask;
+    if (sls == 0) {
+        return UCS_OK; /* UCX would refuse to open */
     }
 
-    return status;
+    if (can_force) {
+        return uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "n");
+    }
+
+    ucs_snprintf_safe(sl, sizeof(sl), "%u", ucs_ffs64(sls));
+    status = uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "auto");
+    return (status != UCS_OK) ? status :
+           uct_varuna_mlx5_order_set(dev_name, config, "IB_SL", sl);
 }
 
 uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,

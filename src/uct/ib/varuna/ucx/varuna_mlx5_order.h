@@ -20,7 +20,8 @@ typedef enum {
 
 /**
  * Ask for order before an inner interface is opened: a service level without adaptive
- * routing, if the user's choice (UCX_IB_SL) has one, and no out-of-order placement.
+ * routing, if the user's choice (UCX_IB_SL) has one; and messages that are placed in order,
+ * where the device can be forced to do that.
  *
  * @param [in]     md        Memory domain of ib.
  * @param [in]     dev_name  Name of the port.
