@@ -73,6 +73,10 @@ uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **con
 
     /* All lanes of a link use one service level */
     status = uct_varuna_tl_order_request(nic->md, nic->dev_name, nic->set->bus, config);
+    if (status == UCS_OK) {
+        status = uct_varuna_tl_reach_all(nic->set->bus, config);
+    }
+
     if (status != UCS_OK) {
         uct_config_release(config);
         return status;

@@ -174,6 +174,11 @@ uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
         return status;
     }
 
+    status = uct_varuna_tl_reach_all(kind, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     if (uct_varuna_lane_is_standby(link, kind)) {
         status = uct_varuna_lanes_override_standby(iface, config);
         if (status != UCS_OK) {

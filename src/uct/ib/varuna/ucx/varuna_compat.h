@@ -17,7 +17,7 @@
  *         endpoint is a class of its own
  *   1.18  a device may place data out of order (DDP), interfaces say whether
  *         they reach other nodes; mlx5 is a library of its own
- *   1.19  rkey_unpack takes parameters
+ *   1.19  rkey_unpack takes parameters; ib asks the routing table who is reachable
  *   1.20  iface_query_v2, iface_mem_element_pack, ep_get_device_ep
  *   1.21  ep_invalidate takes parameters; mem_elem_pack is an operation of the memory
  *         domain, iface_query_v2 is gone
@@ -36,6 +36,7 @@
 #include <ucs/arch/cpu.h>
 #include <ucs/async/async.h>
 #include <ucs/datastruct/mpool.h>
+#include <ucs/sys/string.h>
 #if __has_include(<ucs/sys/ptr_arith.h>)
 #  include <ucs/sys/ptr_arith.h> /* 1.18: ucs_align_up() and others */
 #endif
@@ -322,6 +323,31 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
     UCT_VARUNA_COMPAT_IFACE_OPS_QUERY \
     UCT_VARUNA_COMPAT_IFACE_OPS_1_22 \
     UCT_VARUNA_COMPAT_IFACE_OPS_1_23
+
+
+/*
+ * Since 1.19 ib takes a RoCE peer for reachable if the kernel's table of routes has one over
+ * the port. It reads the table once in a process, so that nobody is reachable over a port
+ * that comes up later. Whom a port reaches is found out by messages: let ib believe that it
+ * is everybody, unless the user chose another way.
+ *
+ * @param [in] table  Prefix of the interface's table of options: "RC" or "DC".
+ */
+static inline ucs_status_t
+uct_varuna_compat_config_reachable(uct_iface_config_t *config, const char *table)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 19)
+    char name[64], value[32];
+
+    /* Reading an option needs its whole path through UCX's tables */
+    ucs_snprintf_safe(name, sizeof(name), "%s_RC_IB_ROCE_REACHABILITY_MODE", table);
+    if ((uct_config_get(config, name, value, sizeof(value)) == UCS_OK) &&
+        !strcmp(value, "route")) {
+        return uct_config_modify(config, "IB_ROCE_REACHABILITY_MODE", "all");
+    }
+#endif
+    return UCS_OK;
+}
 
 
 /*

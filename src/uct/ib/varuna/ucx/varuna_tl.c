@@ -227,6 +227,12 @@ ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
            uct_varuna_tls[kind].order_request(md, dev_name, kind, config);
 }
 
+ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config)
+{
+    return uct_varuna_compat_config_reachable(config, (kind == UCT_VARUNA_LANE_DC) ?
+                                                      "DC" : "RC");
+}
+
 uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t *sl_p,
                                        uint16_t *mask_p)
 {

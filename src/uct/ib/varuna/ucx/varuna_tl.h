@@ -141,6 +141,10 @@ ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned 
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
                                          unsigned kind, uct_iface_config_t *config);
 
+/** Let UCX take each peer for reachable before an inner interface is opened: see
+ *  uct_varuna_compat_config_reachable(). */
+ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config);
+
 /** Whether packets stay in order: see uct_varuna_mlx5_order(). */
 uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t *sl_p,
                                        uint16_t *mask_p);

@@ -435,6 +435,11 @@ ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
     return UCS_OK;
 }
 
+ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config)
+{
+    return UCS_OK;
+}
+
 uct_varuna_order_t uct_varuna_tl_order(uct_iface_h inner, unsigned kind, uint8_t *sl_p,
                                        uint16_t *mask_p)
 {
