@@ -1,6 +1,13 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 
+# The versions of UCX that the plugin was compiled with; docs/TESTING.md says which of
+# them it was run with
+m4_define([RCV_UCX_TRIED],
+          [1.13.1, 1.14.0, 1.14.1, 1.15.0, 1.16.0, 1.17.0, 1.18.0, 1.18.1, 1.19.0,
+           1.19.1, 1.20.0, 1.20.1, 1.21.0, 1.22.0 and master at 9466d104a317])
+
+
 # RCV_UCX
 # -------
 # Finds the UCX that the plugin is for (the runtime) and the source tree whose
@@ -68,14 +75,11 @@ AC_DEFUN([RCV_UCX_RUNTIME], [
           [RCV_ERROR(["$UCX_INFO -v" does not tell a version])])
     AC_MSG_RESULT([$UCX_VERSION])
     AC_SUBST([UCX_VERSION])
-    # Their internal interfaces are in between those that varuna_compat.h knows: the
-    # plugin does not compile, or its interfaces do not say whom they reach
-    AS_CASE([$UCX_VERSION],
-        [1.14.*|1.15.*|1.16.*|1.17.*],
-        [RCV_ERROR([the plugin cannot be built for UCX $UCX_VERSION, the
-                       installed one ($UCX_INFO): UCX 1.14 to 1.17 are not
-                       supported. Use 1.13, or 1.18 or later, by
-                       --with-ucx=PREFIX; --without-ucx builds only mlx5emu])])
+    AS_VERSION_COMPARE([$UCX_VERSION], [1.13.1],
+        [RCV_ERROR([UCX $UCX_VERSION, the installed one ($UCX_INFO), is too old for
+                       the plugin, which was tried with RCV_UCX_TRIED: name one of
+                       them by --with-ucx=PREFIX, or build only mlx5emu by
+                       --without-ucx])])
 
     AC_MSG_CHECKING([for the libraries of the installed UCX])
     rcv_libucs=`ldd "$UCX_INFO" 2>/dev/null | \

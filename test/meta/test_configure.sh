@@ -72,13 +72,28 @@ test_runtime_prefix_without_ucx() {
         configure --with-ucx="$PWD" --with-ucx-src="$ucx_src"
 }
 
-test_runtime_of_a_version_that_is_not_supported() {
-    local version
+# fake_runtime VERSION: makes "old", an installed UCX that says that it is this version
+fake_runtime() {
     mkdir -p old/bin
-    for version in 1.14.0 1.15.0 1.16.0 1.17.0; do
-        printf '#!/bin/sh\necho "# Library version: %s"\n' $version >old/bin/ucx_info
-        chmod +x old/bin/ucx_info
-        fails 1 "cannot be built for UCX ${version//./\\.}, .*1\.18 or later" \
+    printf '#!/bin/sh\necho "# Version %s"\n' "$1" >old/bin/ucx_info
+    chmod +x old/bin/ucx_info
+}
+
+test_runtime_that_is_too_old() {
+    local version
+    for version in 1.9.0 1.12.1 1.13.0; do
+        fake_runtime $version
+        fails 1 "UCX ${version//./\\.}, .* is too old .* tried with 1\.13\.1, .* 1\.22\.0" \
+            configure --with-ucx="$PWD/old" --with-ucx-src="$ucx_src"
+    done
+}
+
+# It goes on to the libraries, which are missing
+test_runtime_that_is_old_enough() {
+    local version
+    for version in 1.13.1 1.14.0 1.17.0 1.100.0; do
+        fake_runtime $version
+        fails 1 'does not name libucs\.so' \
             configure --with-ucx="$PWD/old" --with-ucx-src="$ucx_src"
     done
 }
