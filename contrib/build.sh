@@ -5,7 +5,7 @@
 # usage: contrib/build.sh [PREFIX]
 #
 # Installs what is needed to build, then builds and installs into PREFIX (default:
-# _install in the checkout). Run it again to build what has changed.
+# $RC_VARUNA_PREFIX, or _install in the checkout). Run it again to build what has changed.
 
 set -euo pipefail
 prog=build
@@ -19,7 +19,7 @@ case ${1:-} in
     ;;
 esac
 [ $# -le 1 ] || die "at most one PREFIX"
-prefix=$(readlink -m "${1:-$top/_install}")
+prefix=$(readlink -m "${1:-${RC_VARUNA_PREFIX:-$top/_install}}")
 
 # configure_args: prints one per line
 configure_args() {

@@ -9,6 +9,7 @@
 #   RC_VARUNA_DEPS       where fetched sources are kept; default
 #                        $XDG_CACHE_HOME/rc_varuna, or ~/.cache/rc_varuna
 #   RC_VARUNA_BUILD      build directory; default _build in the checkout
+#   RC_VARUNA_PREFIX     where it is installed; default _install in the checkout
 #   RC_VARUNA_CONFIGURE  more arguments for ./configure
 
 export LC_ALL=C
