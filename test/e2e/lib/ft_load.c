@@ -33,6 +33,7 @@
 #include "ft_clock.h"
 #include "ft_vfs.h"
 
+#include <uct/api/version.h>
 #include <ucs/memory/memtype_cache.h>
 
 #include <poll.h>
@@ -392,8 +393,13 @@ static void ft_become_device(ft_load_t *load, size_t length)
 {
     uct_mem_h memh;
 
+#if (UCT_VERNO_MAJOR > 1) || (UCT_VERNO_MINOR >= 22)
+    ucs_memtype_cache_update(load->memory, length, UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN, UCS_MEM_FLAG_REGISTRABLE);
+#else
     ucs_memtype_cache_update(load->memory, length, UCS_MEMORY_TYPE_CUDA,
                              UCS_SYS_DEVICE_ID_UNKNOWN);
+#endif
     if (uct_md_mem_reg(load->uct.md, load->memory, FT_OTHER,
                        UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS,
                        &memh) != UCS_ERR_UNSUPPORTED) {

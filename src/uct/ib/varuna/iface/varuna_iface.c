@@ -36,7 +36,7 @@
 #include <uct/ib/varuna/responder/varuna_am.h>
 #include <uct/ib/varuna/responder/varuna_connect.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/string_buffer.h>

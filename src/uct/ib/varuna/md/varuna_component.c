@@ -10,7 +10,7 @@
 
 #include "varuna_component.h"
 #include "varuna_md_open.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>

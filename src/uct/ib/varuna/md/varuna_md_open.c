@@ -12,7 +12,7 @@
 #include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
 #include "varuna_mem.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/core/varuna_links_file.h>
 #include <uct/ib/varuna/core/varuna_memtype.h>

@@ -10,7 +10,7 @@
 
 #include "varuna_ud.h"
 #include "varuna_ud_qp.h"
-#include "varuna_compat.h"
+#include "varuna_compat_ops.h"
 #include <uct/ib/varuna/core/varuna_secret.h>
 
 #include <uct/base/uct_iface.h>

@@ -9,7 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
