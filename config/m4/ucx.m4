@@ -1,13 +1,6 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 
-# The versions of UCX that the plugin was compiled with; docs/TESTING.md says which of
-# them it was run with
-m4_define([RCV_UCX_TRIED],
-          [1.13.1, 1.14.0, 1.14.1, 1.15.0, 1.16.0, 1.17.0, 1.18.0, 1.18.1, 1.19.0,
-           1.19.1, 1.20.0, 1.20.1, 1.21.0, 1.22.0 and master at 9466d104a317])
-
-
 # RCV_UCX
 # -------
 # Finds the UCX that the plugin is for (the runtime) and the source tree whose
@@ -75,9 +68,13 @@ AC_DEFUN([RCV_UCX_RUNTIME], [
           [RCV_ERROR(["$UCX_INFO -v" does not tell a version])])
     AC_MSG_RESULT([$UCX_VERSION])
     AC_SUBST([UCX_VERSION])
+    # It was compiled with these; docs/TESTING.md says with which of them it was run
+    rcv_tried="1.13.1, 1.14.0, 1.14.1, 1.15.0, 1.16.0, 1.17.0, 1.18.0, 1.18.1, 1.19.0"
+    rcv_tried="$rcv_tried, 1.19.1, 1.20.0, 1.20.1, 1.21.0, 1.22.0 and master at"
+    rcv_tried="$rcv_tried 9466d104a317"
     AS_VERSION_COMPARE([$UCX_VERSION], [1.13.1],
         [RCV_ERROR([UCX $UCX_VERSION, the installed one ($UCX_INFO), is too old for
-                       the plugin, which was tried with RCV_UCX_TRIED: name one of
+                       the plugin, which was tried with $rcv_tried: name one of
                        them by --with-ucx=PREFIX, or build only mlx5emu by
                        --without-ucx])])
 

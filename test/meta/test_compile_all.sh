@@ -49,13 +49,13 @@ test_operation_of_an_interface_that_is_not_known() {
     changed_tree src/uct/base/uct_iface.h \
         's/^} uct_iface_internal_ops_t;/void (*ep_new)(void); &/'
     fails 1 'UCX has internal operations that are not known' \
-        compile_all -f 'ucx/varuna_tl.c' "$PWD/tree"
+        compile_all -f 'md/varuna_md_open.c' "$PWD/tree"
 }
 
 test_operation_of_a_memory_domain_that_is_not_known() {
     changed_tree src/uct/base/uct_md.h 's/^struct uct_md_ops {/&void (*mem_new)(void);/'
     fails 1 'UCX has operations of memory domains that are not known' \
-        compile_all -f 'ucx/varuna_tl.c' "$PWD/tree"
+        compile_all -f 'md/varuna_md_open.c' "$PWD/tree"
 }
 
 test_arguments() {
