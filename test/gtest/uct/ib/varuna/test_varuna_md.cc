@@ -9,6 +9,18 @@ extern "C" {
 #include <ucs/memory/memtype_cache.h>
 }
 
+/* From now on, UCX takes memory for a GPU's */
+static void become_device(const void *memory, size_t length)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 22)
+    ucs_memtype_cache_update(memory, length, UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN, UCS_MEM_FLAG_REGISTRABLE);
+#else
+    ucs_memtype_cache_update(memory, length, UCS_MEMORY_TYPE_CUDA,
+                             UCS_SYS_DEVICE_ID_UNKNOWN);
+#endif
+}
+
 /* --- Links ----------------------------------------------------------------- */
 
 UCS_TEST_F(test_varuna_md, links_in_natural_order) {
@@ -407,8 +419,7 @@ UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
     add_many(2);
     open();
     ucs_memtype_cache_lookup(memory, sizeof(memory), &info); /* Makes the cache */
-    ucs_memtype_cache_update(memory, sizeof(memory), UCS_MEMORY_TYPE_CUDA,
-                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    become_device(memory, sizeof(memory));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
               uct_md_mem_reg(&m_md->super, memory, sizeof(memory),
                              UCT_MD_MEM_ACCESS_ALL |
@@ -471,8 +482,7 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
         device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
     }
     open();
-    ucs_memtype_cache_update(m_buffer, sizeof(m_buffer), UCS_MEMORY_TYPE_CUDA,
-                             UCS_SYS_DEVICE_ID_UNKNOWN);
+    become_device(m_buffer, sizeof(m_buffer));
     params.field_mask    = UCT_MD_MEM_REG_FIELD_FLAGS;
     params.flags         = UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS;
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
