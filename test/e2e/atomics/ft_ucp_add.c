@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     is_owner = !strcmp(argv[1], "owner");
     count    = atoi(argv[3]);
     pause    = atoi(argv[4]);
-    ft_ucp_open(&add.ucp);
+    ft_ucp_open(&add.ucp, 0);
     if (is_owner) {
         ft_own(&add, argv[2]);
     }

@@ -162,7 +162,7 @@ int main(int argc, char **argv)
         return 2;
     }
 
-    ft_ucp_open(&work.ucp);
+    ft_ucp_open(&work.ucp, 0);
     if (!strcmp(argv[1], "server")) {
         ft_serve(&work.ucp, argv[2]);
     } else {

@@ -232,6 +232,8 @@ struct uct_varuna_ep {
         uint8_t                inner_queued;
         uint8_t                inner_called; /* The inner queue calls us */
         uint8_t                dispatching;
+        uint8_t                ending;      /* The endpoint has failed: the messages of
+                                               the wire-up hear of it */
     } pend;
 
     struct {                                /* The state machine. Owner:

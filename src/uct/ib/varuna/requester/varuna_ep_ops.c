@@ -4,8 +4,8 @@
  * UCT operations of the endpoint. Each saves a request, posts it on the active
  * lane, and queues it until the lane or the recovery finishes it. A new endpoint
  * takes requests before it has a lane, and one that changes its lane as planned does
- * so too, save messages without a completion; while it recovers it takes none, and
- * the caller's own pending queue holds them.
+ * so too. Where events are used, most messages are not taken then (varuna_start.c).
+ * While it recovers it takes none, and the caller's own pending queue holds them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -298,6 +298,14 @@ uct_varuna_req_set_am_header(uct_varuna_req_t *req, const void *header,
     req->header_length = sizeof(req->am.hdr) + header_length;
 }
 
+/* As uct_varuna_ep_unavailable(), for a message of UCP's wire-up see
+ * uct_varuna_ep_end_pending() */
+static ucs_status_t uct_varuna_ep_message_unavailable(uct_varuna_ep_t *ep, uint8_t id)
+{
+    return (ep->pend.ending && (id == UCT_VARUNA_COMPAT_AM_ID_WIREUP)) ?
+           ep->sm.fail_status : uct_varuna_ep_unavailable(ep);
+}
+
 ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
                                uct_pack_callback_t pack_cb, void *arg,
                                unsigned flags)
@@ -311,7 +319,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     UCT_CHECK_AM_ID(id);
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, NULL);
     if (ucs_unlikely(req == NULL)) {
-        return uct_varuna_ep_unavailable(ep);
+        return uct_varuna_ep_message_unavailable(ep, id);
     }
 
     buffer = uct_varuna_req_get_bcopy(iface, req);
@@ -378,7 +386,8 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         uct_varuna_ep_raise_fatal(ep, UCS_OK);
     }
 
-    if (uct_varuna_ep_has_pending(ep) && (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
+    if ((uct_varuna_ep_has_pending(ep) && (ep->hot.state != UCT_VARUNA_EP_FAILED)) ||
+        ep->pend.ending) {
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 

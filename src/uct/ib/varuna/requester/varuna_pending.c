@@ -14,11 +14,18 @@
 
 #include "varuna_pending.h"
 #include "varuna_gate.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 static inline uct_pending_req_priv_queue_t *
 uct_varuna_pending_priv(uct_pending_req_t *req)
 {
     return (uct_pending_req_priv_queue_t*)req->priv;
+}
+
+static inline uct_pending_req_t *
+uct_varuna_pending_req(uct_pending_req_priv_queue_t *priv)
+{
+    return ucs_container_of(priv, uct_pending_req_t, priv);
 }
 
 static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
@@ -56,7 +63,7 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
         priv   = ucs_queue_pull_elem_non_empty(&ep->pend.queue,
                                                uct_pending_req_priv_queue_t,
                                                queue_elem);
-        req    = ucs_container_of(priv, uct_pending_req_t, priv);
+        req    = uct_varuna_pending_req(priv);
         status = req->func(req);
         if (status != UCS_OK) {
             ucs_queue_push_head(&ep->pend.queue, &priv->queue_elem);
@@ -77,6 +84,32 @@ void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep)
          * called from inside it */
         uct_varuna_ep_add_work(ep);
     }
+}
+
+void uct_varuna_ep_end_pending(uct_varuna_ep_t *ep)
+{
+    uct_pending_req_priv_queue_t *priv;
+    ucs_queue_head_t queue;
+
+    if (UCT_VARUNA_COMPAT_PURGES_WIREUP || ep->pend.dispatching) {
+        return;
+    }
+
+    ucs_queue_head_init(&queue);
+    ucs_queue_splice(&queue, &ep->pend.queue);
+    ep->pend.dispatching = 1;
+    ep->pend.ending      = 1;
+    while (!ucs_queue_is_empty(&queue)) {
+        priv = ucs_queue_pull_elem_non_empty(&queue, uct_pending_req_priv_queue_t,
+                                             queue_elem);
+        if (uct_varuna_pending_req(priv)->func(uct_varuna_pending_req(priv)) == UCS_OK) {
+            --uct_varuna_ep_requester(ep)->num_pending;
+        } else {
+            ucs_queue_push(&ep->pend.queue, &priv->queue_elem);
+        }
+    }
+    ep->pend.ending      = 0;
+    ep->pend.dispatching = 0;
 }
 
 ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
@@ -151,7 +184,7 @@ void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
         priv = ucs_queue_pull_elem_non_empty(&ep->pend.queue,
                                              uct_pending_req_priv_queue_t,
                                              queue_elem);
-        req  = ucs_container_of(priv, uct_pending_req_t, priv);
+        req  = uct_varuna_pending_req(priv);
         if (cb != NULL) {
             cb(req, arg);
         } else {

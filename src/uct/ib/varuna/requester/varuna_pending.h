@@ -17,6 +17,11 @@ void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
 /** Try the user's pending requests. */
 void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep);
 
+/** The endpoint has failed, and the user does not know yet: try the user's pending requests
+ *  once more if this UCX wants to hear of the failure from its messages of the wire-up
+ *  (UCT_VARUNA_COMPAT_PURGES_WIREUP). */
+void uct_varuna_ep_end_pending(uct_varuna_ep_t *ep);
+
 /** Wait for resources of the inner lane in its own queue. @return UCS_ERR_BUSY if
  *  it has resources. */
 ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep);

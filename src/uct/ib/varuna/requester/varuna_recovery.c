@@ -303,6 +303,7 @@ int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
                                                UCS_ERR_CANCELED : status);
 
     if ((status != UCS_OK) && !ep->sm.reported) {
+        uct_varuna_ep_end_pending(ep);
         ep->sm.reported = 1;
         status = uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                          status);

@@ -12,14 +12,17 @@
 
 /* Applications do not flush after messages. One that sends a message without a completion
  * and waits for events may not call progress until an event comes. So such a message is
- * taken only when the NIC takes it. */
+ * taken only when the NIC takes it. Except for an am_bcopy on a new endpoint: UCP sends its
+ * messages of the wire-up in this way, and expects a transport that connects to interfaces
+ * to take the first one. It progresses until they are answered. */
 static int
-uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface,
+uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
                            uct_varuna_req_type_t type,
                            const uct_completion_t *comp)
 {
     return ((type == UCT_VARUNA_REQ_AM_SHORT) ||
-            (type == UCT_VARUNA_REQ_AM_BCOPY) ||
+            ((type == UCT_VARUNA_REQ_AM_BCOPY) &&
+             (ep->hot.state != UCT_VARUNA_EP_OPENING)) ||
             (type == UCT_VARUNA_REQ_AM_ZCOPY)) &&
            (comp == NULL) && uct_varuna_requester(iface)->uses_events;
 }
@@ -32,7 +35,7 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_req_t *req;
 
     why = uct_varuna_ep_can_post(iface, ep,
-                                 uct_varuna_req_is_sent_now(iface, type, comp));
+                                 uct_varuna_req_is_sent_now(iface, ep, type, comp));
     if ((why != UCT_VARUNA_POST_OK) || uct_varuna_ep_has_pending(ep)) {
         uct_varuna_ep_raise_post(ep, why);
         /* What fills the ring may have been posted silently */

@@ -8,7 +8,8 @@
  *
  *   1.14  memory registration takes parameters, also a dmabuf, md query has
  *         attributes v2, md has mem_attach; memory pools take parameters;
- *         completion queues of mlx5 may be compressed, doorbells may have a lock
+ *         completion queues of mlx5 may be compressed, doorbells may have a lock; UCP
+ *         purges all its messages of the wire-up
  *   1.15  keys of reads and writes, and those of atomics, are invalidated apart;
  *         interfaces have iface_is_reachable_v2
  *   1.16  mkey_pack takes the address range, rkey_compare is there,
@@ -71,6 +72,15 @@
 #else
 #  define UCT_VARUNA_COMPAT_INVALIDATE    UCT_MD_FLAG_INVALIDATE
 #endif
+
+
+/* Whether UCP takes all its messages of the wire-up back when the pending requests of a
+ * failed endpoint are purged. 1.13 aborts the process at some of them
+ * (ucp_request_send_state_ff()). */
+#define UCT_VARUNA_COMPAT_PURGES_WIREUP UCT_VARUNA_UCX_AT_LEAST(1, 14)
+
+/* The id of these messages, UCP_AM_ID_WIREUP in all series so far */
+#define UCT_VARUNA_COMPAT_AM_ID_WIREUP  1
 
 
 /** Attributes of an inner memory domain, with the flags that only the newer form of the

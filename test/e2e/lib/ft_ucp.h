@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics through UCP: a process that has words, and one that finds them by a file.
+ * Programs that use UCP: a process that has memory, and one that finds it by a file.
  * Each function ends the program with a message if it fails.
  */
 #ifndef FT_UCP_H_
@@ -32,12 +32,13 @@ typedef struct {
 
 void ft_ucp_check(ucs_status_t status, const char *what);
 
-/** Open UCP for remote memory and atomics, and a worker. */
-void ft_ucp_open(ft_ucp_t *ucp);
+/** Open UCP for remote memory, atomics, and @a features, and a worker. */
+void ft_ucp_open(ft_ucp_t *ucp, uint64_t features);
 
 void ft_ucp_close(ft_ucp_t *ucp);
 
-/** Write the address of this process, and of the memory @a memh at @a words, to a file. */
+/** Write the address of this process, and of the memory @a memh at @a words, to a file.
+ *  Without memory if @a memh is NULL. */
 void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
                     const char *path);
 

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics through UCP. See ft_ucp.h.
+ * Programs that use UCP. See ft_ucp.h.
  */
 #include "ft_ucp.h"
 
@@ -18,11 +18,11 @@ void ft_ucp_check(ucs_status_t status, const char *what)
     }
 }
 
-void ft_ucp_open(ft_ucp_t *ucp)
+void ft_ucp_open(ft_ucp_t *ucp, uint64_t features)
 {
     ucp_params_t params               = {
         .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64
+        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | features
     };
     ucp_worker_params_t worker_params = {
         .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -68,10 +68,12 @@ void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
                  "ucp_worker_get_address");
     ft_ucp_copy(ucp->owner.worker, &ucp->owner.worker_length, address, length);
     ucp_worker_release_address(ucp->worker, address);
-    ft_ucp_check(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
-                 "ucp_rkey_pack");
-    ft_ucp_copy(ucp->owner.rkey, &ucp->owner.rkey_length, rkey, length);
-    ucp_rkey_buffer_release(rkey);
+    if (memh != NULL) {
+        ft_ucp_check(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
+                     "ucp_rkey_pack");
+        ft_ucp_copy(ucp->owner.rkey, &ucp->owner.rkey_length, rkey, length);
+        ucp_rkey_buffer_release(rkey);
+    }
 
     ucp->owner.address = (uintptr_t)words;
     snprintf(part, sizeof(part), "%s.part", path);
@@ -99,8 +101,10 @@ void ft_ucp_connect(ft_ucp_t *ucp, const char *path)
 
     fclose(file);
     ft_ucp_check(ucp_ep_create(ucp->worker, &params, &ucp->ep), "ucp_ep_create");
-    ft_ucp_check(ucp_ep_rkey_unpack(ucp->ep, ucp->owner.rkey, &ucp->rkey),
-                 "ucp_ep_rkey_unpack");
+    if (ucp->owner.rkey_length > 0) {
+        ft_ucp_check(ucp_ep_rkey_unpack(ucp->ep, ucp->owner.rkey, &ucp->rkey),
+                     "ucp_ep_rkey_unpack");
+    }
 }
 
 void ft_ucp_wait(ft_ucp_t *ucp, void *request, const char *what)
