@@ -31,11 +31,20 @@ enum {
     CTL_USAGE
 };
 
+/* What uses rc_varuna. Processes of containers that share the directory may have one pid */
 typedef struct {
-    char dir[PATH_MAX];
-    char request[UCT_VARUNA_ADMIN_REQUEST_MAX];
-    int  answered;
-    int  status;
+    char name[64]; /* Of the socket: its pid and more, or else its pid only */
+    int  pid_length;
+    int  fd;
+    int  is_named; /* Shown by its name, as another one has its pid */
+} ctl_process_t;
+
+typedef struct {
+    char          dir[PATH_MAX];
+    char          request[UCT_VARUNA_ADMIN_REQUEST_MAX];
+    ctl_process_t *processes;
+    unsigned      num_processes;
+    int           status;
 } ctl_t;
 
 
@@ -44,7 +53,7 @@ static void ctl_usage(FILE *stream)
     fprintf(stream,
             "Controls processes that use the UCX transport rc_varuna.\n"
             "\n"
-            "Usage: " CTL_PROGRAM " [-d DIR] PID|--all COMMAND\n"
+            "Usage: " CTL_PROGRAM " [-d DIR] PID|NAME|--all COMMAND\n"
             "       " CTL_PROGRAM " [-d DIR] --list\n"
             "\n"
             "  link NAME down    do not use a link (mlx5_0:1): traffic moves away\n"
@@ -54,9 +63,9 @@ static void ctl_usage(FILE *stream)
             "  failover revoke   undo all of the above immediately\n"
             "  status            show the links of each interface\n"
             "\n"
-            "  -d, --dir DIR     directory of the sockets, UCX_RC_VARUNA_CTL_DIR of"
-            " the processes\n"
-            "  -l, --list        list the processes\n"
+            "  -d, --dir DIR     directory of the sockets (UCX_RC_VARUNA_CTL_DIR)\n"
+            "  -l, --list        list the processes: their PIDs, or NAMEs where a PID is"
+            " not unique\n"
             "  -V, --version     show the version\n"
             "  -h, --help        show this help\n"
             "\n"
@@ -134,42 +143,85 @@ static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
     return ctl_print(pid, answer);
 }
 
-static void ctl_process(ctl_t *ctl, const char *pid, int must_exist)
+/* Whether the words name this process. NULL: all */
+static int ctl_is_meant(const ctl_process_t *process, const char *words)
 {
-    struct sockaddr_un addr;
-    char path[PATH_MAX + 64];
-    int fd;
-
-    snprintf(path, sizeof(path), "%s/%s" UCT_VARUNA_ADMIN_SUFFIX, ctl->dir, pid);
-    fd = ctl_connect(path, &addr);
-    if (fd < 0) {
-        if (errno == ECONNREFUSED) {
-            unlink(path); /* The process was killed */
-        }
-
-        if (must_exist) {
-            fprintf(stderr, "%s: no process that uses rc_varuna, or not one of "
-                    "yours (%s: %s)\n", pid, path, strerror(errno));
-            ctl->status = CTL_FAILED;
-        }
-        return;
-    }
-
-    ++ctl->answered;
-    if (ctl->request[0] == '\0') {
-        printf("%s\n", pid);
-    } else if (ctl_ask(ctl, pid, fd) != 0) {
-        ctl->status = CTL_FAILED;
-    }
-    close(fd);
+    return (words == NULL) || !strcmp(process->name, words) ||
+           ((strlen(words) == (size_t)process->pid_length) &&
+            !strncmp(process->name, words, process->pid_length));
 }
 
-static void ctl_all(ctl_t *ctl)
+/* A socket gets its name when it listens, so its process is gone if nobody does. No other
+ * one will have that name. @return Whether the process lives. */
+static int ctl_open(const ctl_t *ctl, ctl_process_t *process)
+{
+    char path[PATH_MAX + sizeof(process->name) + sizeof(UCT_VARUNA_ADMIN_SUFFIX)];
+    struct sockaddr_un addr;
+
+    snprintf(path, sizeof(path), "%s/%s" UCT_VARUNA_ADMIN_SUFFIX, ctl->dir,
+             process->name);
+    process->fd = ctl_connect(path, &addr);
+    if ((process->fd < 0) && (errno == ECONNREFUSED)) {
+        unlink(path);
+    } else if ((process->fd < 0) && (errno != ENOENT)) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+    }
+
+    return process->fd >= 0;
+}
+
+static void ctl_add(ctl_t *ctl, const ctl_process_t *process)
+{
+    ctl_process_t *other;
+
+    ctl->processes = realloc(ctl->processes,
+                             (ctl->num_processes + 1) * sizeof(*ctl->processes));
+    if (ctl->processes == NULL) {
+        perror(CTL_PROGRAM);
+        exit(CTL_FAILED);
+    }
+
+    other  = &ctl->processes[ctl->num_processes++];
+    *other = *process;
+}
+
+/* @return Whether it is the name of a socket. */
+static int ctl_parse_name(const char *entry, ctl_process_t *process)
 {
     const size_t suffix_length = strlen(UCT_VARUNA_ADMIN_SUFFIX);
-    char pid[32];
+    size_t length              = strlen(entry);
+
+    if ((length <= suffix_length) || (length - suffix_length >= sizeof(process->name)) ||
+        strcmp(entry + length - suffix_length, UCT_VARUNA_ADMIN_SUFFIX)) {
+        return 0;
+    }
+
+    snprintf(process->name, sizeof(process->name), "%.*s", (int)(length - suffix_length),
+             entry);
+    process->pid_length = strspn(process->name, "0123456789");
+    process->is_named   = 0;
+    return process->pid_length > 0;
+}
+
+static void ctl_mark_equal_pids(ctl_t *ctl)
+{
+    ctl_process_t *a, *b, *end = ctl->processes + ctl->num_processes;
+
+    for (a = ctl->processes; a < end; ++a) {
+        for (b = ctl->processes; b < end; ++b) {
+            if ((a != b) && (a->pid_length == b->pid_length) &&
+                !strncmp(a->name, b->name, a->pid_length)) {
+                a->is_named = 1;
+            }
+        }
+    }
+}
+
+/* Connect to the processes that live */
+static void ctl_find(ctl_t *ctl, const char *words)
+{
+    ctl_process_t process;
     struct dirent *entry;
-    size_t length;
     DIR *dir;
 
     dir = opendir(ctl->dir);
@@ -178,17 +230,34 @@ static void ctl_all(ctl_t *ctl)
     }
 
     while ((entry = readdir(dir)) != NULL) {
-        length = strlen(entry->d_name);
-        if ((length > suffix_length) &&
-            ((length - suffix_length) < sizeof(pid)) &&
-            !strcmp(entry->d_name + length - suffix_length,
-                    UCT_VARUNA_ADMIN_SUFFIX)) {
-            snprintf(pid, sizeof(pid), "%.*s", (int)(length - suffix_length),
-                     entry->d_name);
-            ctl_process(ctl, pid, 0);
+        if (ctl_parse_name(entry->d_name, &process) && ctl_is_meant(&process, words) &&
+            ctl_open(ctl, &process)) {
+            ctl_add(ctl, &process);
         }
     }
     closedir(dir);
+    ctl_mark_equal_pids(ctl);
+}
+
+static void ctl_command(ctl_t *ctl)
+{
+    ctl_process_t *process;
+    char shown[sizeof(process->name)];
+    unsigned i;
+
+    for (i = 0; i < ctl->num_processes; ++i) {
+        process = &ctl->processes[i];
+        snprintf(shown, sizeof(shown), "%.*s",
+                 process->is_named ? (int)sizeof(shown) : process->pid_length,
+                 process->name);
+        if (ctl->request[0] == '\0') {
+            printf("%s\n", shown);
+        } else if (ctl_ask(ctl, shown, process->fd) != 0) {
+            ctl->status = CTL_FAILED;
+        }
+        close(process->fd);
+    }
+    free(ctl->processes);
 }
 
 /* Join the words of the command in one line. */
@@ -208,22 +277,23 @@ static int ctl_set_request(ctl_t *ctl, int argc, char **argv)
     return (length > 0) ? 0 : -1;
 }
 
-static int ctl_is_pid(const char *text)
+/* A PID, or the name of a socket */
+static int ctl_is_process(const char *words)
 {
-    return (text[0] != '\0') && (strspn(text, "0123456789") == strlen(text));
+    return (strspn(words, "0123456789") > 0) && (strchr(words, '/') == NULL);
 }
 
 static int ctl_run(ctl_t *ctl, int is_list, int is_all, int argc, char **argv)
 {
-    const char *pid = NULL;
+    const char *words = NULL;
 
     if (!is_list && !is_all) {
-        if ((argc == 0) || !ctl_is_pid(argv[0])) {
+        if ((argc == 0) || !ctl_is_process(argv[0])) {
             fprintf(stderr, CTL_PROGRAM ": no process given: name a PID or "
                     "--all\n");
             return CTL_USAGE;
         }
-        pid = *argv++;
+        words = *argv++;
         --argc;
     }
 
@@ -232,19 +302,38 @@ static int ctl_run(ctl_t *ctl, int is_list, int is_all, int argc, char **argv)
         return CTL_USAGE;
     }
 
-    if (pid != NULL) {
-        ctl_process(ctl, pid, 1);
-        return ctl->status;
-    }
-
-    ctl_all(ctl);
-    if (!is_list && (ctl->answered == 0)) {
-        fprintf(stderr, CTL_PROGRAM ": no process has a socket in %s\n",
-                ctl->dir);
+    ctl_find(ctl, words);
+    if (!is_list && (ctl->num_processes == 0)) {
+        fprintf(stderr, "%s: no process%s that uses rc_varuna, or not one of yours, has a "
+                "socket in %s\n", (words == NULL) ? CTL_PROGRAM : words,
+                (words == NULL) ? "" : " of this name", ctl->dir);
         return CTL_FAILED;
     }
 
+    ctl_command(ctl);
     return ctl->status;
+}
+
+/* @return Whether there is a directory. */
+static int ctl_set_dir(ctl_t *ctl, const char *option)
+{
+    if (option == NULL) {
+        option = getenv(UCT_VARUNA_ADMIN_DIR_ENV);
+    }
+
+    if ((option != NULL) && !strcmp(option, UCT_VARUNA_ADMIN_DIR_NONE)) {
+        fprintf(stderr, CTL_PROGRAM ": processes have no sockets with "
+                UCT_VARUNA_ADMIN_DIR_ENV "=none\n");
+        return 0;
+    }
+
+    if (uct_varuna_admin_dir((option == NULL) ? UCT_VARUNA_ADMIN_DIR_AUTO : option,
+                             ctl->dir, sizeof(ctl->dir)) >= (int)sizeof(ctl->dir)) {
+        fprintf(stderr, CTL_PROGRAM ": the name of the directory is too long\n");
+        return 0;
+    }
+
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -257,19 +346,19 @@ int main(int argc, char **argv)
         {"help",    no_argument,       NULL, 'h'},
         {NULL,      0,                 NULL, 0}
     };
-    int is_all  = 0;
-    int is_list = 0;
-    ctl_t ctl   = {.status = CTL_OK};
+    const char *dir = NULL;
+    int is_all      = 0;
+    int is_list     = 0;
+    ctl_t ctl       = {.status = CTL_OK};
     int opt;
 
-    uct_varuna_admin_default_dir(ctl.dir, sizeof(ctl.dir));
     while ((opt = getopt_long(argc, argv, "+ad:lVh", options, NULL)) != -1) {
         switch (opt) {
         case 'a':
             is_all = 1;
             break;
         case 'd':
-            snprintf(ctl.dir, sizeof(ctl.dir), "%s", optarg);
+            dir = optarg;
             break;
         case 'l':
             is_list = 1;
@@ -283,6 +372,10 @@ int main(int argc, char **argv)
         default:
             return CTL_USAGE;
         }
+    }
+
+    if (!ctl_set_dir(&ctl, dir)) {
+        return CTL_FAILED;
     }
 
     return ctl_run(&ctl, is_list, is_all, argc - optind, argv + optind);

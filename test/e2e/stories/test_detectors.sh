@@ -137,6 +137,38 @@ test_outside_detector() {
     fabric_down
 }
 
+# As in two containers that share the directory of the sockets: one process has the pid of the
+# other one there
+test_processes_with_one_pid() {
+    local pid ctl=$RCV_PREFIX/bin/rc_varuna_ctl
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    fabric_up
+    server 0 server
+    client 1 client server -t 1000 -r 500
+    pid=$(program_of "$server_pid")
+    mv ctl/"$(program_of "$client_pid")"-*.sock "ctl/$pid-container.sock"
+
+    "$ctl" --list >list
+    [ "$(wc -l <list)" = 2 ] || fail "$(cat list)"
+    grep -qx "$pid-container" list || fail "$(cat list)"
+    grep -qxE "$pid-[0-9a-f]{8}" list || fail "$(cat list)"
+    check "$ctl" "$pid" status >status
+    grep -q "^pid=$pid-container iface=0 link=${nics}_0:1 " status || fail "$(cat status)"
+    grep -qE "^pid=$pid-[0-9a-f]{8} iface=0 link=${nics}_0:1 " status || fail "$(cat status)"
+    check "$ctl" "$pid-container" link "${nics}_0:1" fail
+    await 60 client.log "link ${nics}_0:1 is marked failed from outside"
+    ! grep -q 'from outside' server.log || fail "the other process obeys as well"
+    fails 1 "no process" "$ctl" "$pid-nobody" status
+    fails 1 "have no sockets" env UCX_RC_VARUNA_CTL_DIR=none "$ctl" --all status
+
+    # Each removes a socket only if it is its own
+    all_good
+    [ "$(ls ctl)" = "$pid-container.sock" ] || fail "left: $(ls ctl)"
+    [ -z "$("$ctl" --list)" ] || fail "a dead process is listed"
+    [ -z "$(ls ctl)" ] || fail "a dead process's socket is left: $(ls ctl)"
+    fabric_down
+}
+
 test_link_is_marked_failed() {
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
     fabric_up

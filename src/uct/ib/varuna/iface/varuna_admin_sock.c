@@ -3,6 +3,10 @@
  *
  * The socket for rc_varuna_ctl, in a directory that only its user can enter.
  * varuna_admin_conn.c serves its connections.
+ *
+ * Processes with the same pid may share the directory (containers), so the name of a socket
+ * contains a random number as well. A socket gets its name when it listens: whoever cannot
+ * connect to it knows that its process is gone, and may remove it.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -14,7 +18,11 @@
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/sys.h>
+#include <ucs/sys/uid.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,7 +36,8 @@ static struct {
     unsigned                   users;
     int                        fd;
     pid_t                      pid;    /* A child does not own the socket */
-    struct sockaddr_un         addr;
+    char                       path[UCT_VARUNA_ADMIN_PATH_MAX];
+    struct stat                st;     /* Of the path */
 } uct_varuna_admin_sock = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .fd   = -1
@@ -55,19 +64,45 @@ static int uct_varuna_admin_sock_make_dir(const char *dir)
     return 0;
 }
 
-static int uct_varuna_admin_sock_listen(const char *dir)
+static int uct_varuna_admin_sock_is_dead(const char *path)
 {
-    struct sockaddr_un *addr = &uct_varuna_admin_sock.addr;
-    int fd, length;
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd, is_dead;
 
-    addr->sun_family = AF_UNIX;
-    length           = snprintf(addr->sun_path, sizeof(addr->sun_path),
-                                "%s/%d" UCT_VARUNA_ADMIN_SUFFIX, dir,
-                                (int)getpid());
-    if (length >= (int)sizeof(addr->sun_path)) {
-        ucs_diag("rc_varuna_ctl can't reach this process: %s is too long", dir);
-        return -1;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return 0;
     }
+
+    ucs_snprintf_safe(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+    is_dead = (connect(fd, (struct sockaddr*)&addr, sizeof(addr)) != 0) &&
+              (errno == ECONNREFUSED);
+    close(fd);
+    return is_dead;
+}
+
+/* Remove the socket if its process had our pid and was killed */
+static ucs_status_t uct_varuna_admin_sock_sweep(struct dirent *entry, void *arg)
+{
+    const char *dir = arg;
+    char path[UCT_VARUNA_ADMIN_PATH_MAX];
+    char *end;
+
+    if ((strtol(entry->d_name, &end, 10) == getpid()) && (end != entry->d_name) &&
+        (snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) <
+         (int)sizeof(path)) &&
+        uct_varuna_admin_sock_is_dead(path)) {
+        unlink(path);
+    }
+
+    return UCS_OK;
+}
+
+/* @return The socket, which listens at a name that rc_varuna_ctl ignores; -1: there is none. */
+static int uct_varuna_admin_sock_bind(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd;
 
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
@@ -75,11 +110,11 @@ static int uct_varuna_admin_sock_listen(const char *dir)
         return -1;
     }
 
-    unlink(addr->sun_path); /* It belongs to a dead process with our pid */
-    if ((bind(fd, (struct sockaddr*)addr, sizeof(*addr)) != 0) ||
+    ucs_snprintf_safe(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+    if ((bind(fd, (struct sockaddr*)&addr, sizeof(addr)) != 0) ||
         (listen(fd, 16) != 0)) {
         ucs_diag("rc_varuna_ctl can't reach this process: failed to listen on %s:"
-                 " %m", addr->sun_path);
+                 " %m", path);
         close(fd);
         return -1;
     }
@@ -87,21 +122,64 @@ static int uct_varuna_admin_sock_listen(const char *dir)
     return fd;
 }
 
-static void uct_varuna_admin_sock_open(const char *dir)
+static int uct_varuna_admin_sock_listen(const char *dir)
 {
-    char default_dir[sizeof(uct_varuna_admin_sock.addr.sun_path)];
+    char *path      = uct_varuna_admin_sock.path;
+    unsigned number = (unsigned)ucs_generate_uuid((uintptr_t)path);
+    char temporary[UCT_VARUNA_ADMIN_PATH_MAX];
+    int fd, length;
+
+    length = snprintf(path, UCT_VARUNA_ADMIN_PATH_MAX,
+                      "%s/%d-%08x" UCT_VARUNA_ADMIN_SUFFIX, dir, (int)getpid(), number);
+    if (length >= UCT_VARUNA_ADMIN_PATH_MAX) {
+        ucs_diag("rc_varuna_ctl can't reach this process: %s is too long", dir);
+        return -1;
+    }
+
+    (void)ucs_sys_readdir(dir, uct_varuna_admin_sock_sweep, (void*)dir);
+    ucs_snprintf_safe(temporary, sizeof(temporary), "%s/.%d-%08x", dir, (int)getpid(),
+                      number);
+    fd = uct_varuna_admin_sock_bind(temporary);
+    if (fd < 0) {
+        return -1;
+    }
+
+    if ((lstat(temporary, &uct_varuna_admin_sock.st) != 0) ||
+        (rename(temporary, path) != 0)) {
+        ucs_diag("rc_varuna_ctl can't reach this process: failed to rename %s: %m",
+                 temporary);
+        unlink(temporary);
+        close(fd);
+        return -1;
+    }
+
+    return fd;
+}
+
+/* Our name may be somebody else's by now, if the directory was removed and made again */
+static void uct_varuna_admin_sock_unlink(void)
+{
+    struct stat st;
+
+    if ((lstat(uct_varuna_admin_sock.path, &st) == 0) &&
+        (st.st_dev == uct_varuna_admin_sock.st.st_dev) &&
+        (st.st_ino == uct_varuna_admin_sock.st.st_ino)) {
+        unlink(uct_varuna_admin_sock.path);
+    }
+}
+
+static void uct_varuna_admin_sock_open(const char *option)
+{
+    char dir[UCT_VARUNA_ADMIN_PATH_MAX];
     int fd;
 
-    if (!strcmp(dir, "none")) {
+    if (!strcmp(option, UCT_VARUNA_ADMIN_DIR_NONE)) {
         return;
     }
 
-    if (!strcmp(dir, "auto")) {
-        if (uct_varuna_admin_default_dir(default_dir, sizeof(default_dir)) >=
-            (int)sizeof(default_dir)) {
-            return;
-        }
-        dir = default_dir;
+    if (uct_varuna_admin_dir(option, dir, sizeof(dir)) >= (int)sizeof(dir)) {
+        ucs_diag("rc_varuna_ctl can't reach this process: %s is too long", dir);
+        return;
     }
 
     if (uct_varuna_admin_sock_make_dir(dir) != 0) {
@@ -117,7 +195,7 @@ static void uct_varuna_admin_sock_open(const char *dir)
                                     UCS_EVENT_SET_EVREAD,
                                     uct_varuna_admin_conn_accept, NULL,
                                     NULL) != UCS_OK) {
-        unlink(uct_varuna_admin_sock.addr.sun_path);
+        uct_varuna_admin_sock_unlink();
         close(fd);
         return;
     }
@@ -144,7 +222,7 @@ void uct_varuna_admin_sock_stop(void)
         uct_varuna_admin_conns_cleanup();
         close(uct_varuna_admin_sock.fd);
         if (uct_varuna_admin_sock.pid == getpid()) {
-            unlink(uct_varuna_admin_sock.addr.sun_path);
+            uct_varuna_admin_sock_unlink();
         }
         uct_varuna_admin_sock.fd = -1;
     }

@@ -15,6 +15,7 @@ extern "C" {
 
 #include <dirent.h>
 #include <poll.h>
+#include <set>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -81,17 +82,51 @@ protected:
         EXPECT_LE(descriptors(), most);
     }
 
-    int connect_to(int flags = 0)
+    /* All in the directory of the sockets, sorted */
+    std::set<std::string> names() const
+    {
+        std::set<std::string> result;
+        struct dirent *entry;
+        DIR *dir = opendir(m_dir.c_str());
+
+        while ((entry = readdir(dir)) != NULL) {
+            if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+                result.insert(entry->d_name);
+            }
+        }
+        closedir(dir);
+        return result;
+    }
+
+    struct sockaddr_un addr_of(const std::string &name) const
     {
         struct sockaddr_un addr = {};
-        int fd                  = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
 
         addr.sun_family = AF_UNIX;
-        snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%d%s", m_dir.c_str(),
-                 getpid(), UCT_VARUNA_ADMIN_SUFFIX);
+        snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", m_dir.c_str(), name.c_str());
+        return addr;
+    }
+
+    int connect_to(int flags = 0)
+    {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
+
+        EXPECT_EQ(1u, names().size());
+        struct sockaddr_un addr = addr_of(*names().begin());
         EXPECT_GE(fd, 0);
         EXPECT_EQ(0, connect(fd, (struct sockaddr*)&addr, sizeof(addr)))
                 << strerror(errno);
+        return fd;
+    }
+
+    /* A socket as of another process with our pid */
+    int listen_at(const std::string &name) const
+    {
+        struct sockaddr_un addr = addr_of(name);
+        int fd                  = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+        EXPECT_EQ(0, bind(fd, (struct sockaddr*)&addr, sizeof(addr)));
+        EXPECT_EQ(0, listen(fd, 1));
         return fd;
     }
 
@@ -264,6 +299,72 @@ UCS_TEST_F(test_varuna_admin, stop_with_clients)
     EXPECT_LT(descriptors(), m_descriptors);
     uct_varuna_admin_sock_start(m_dir.c_str());
     EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+}
+
+UCS_TEST_F(test_varuna_admin, name_begins_with_the_pid)
+{
+    const std::string name = *names().begin(), pid = std::to_string(getpid()) + "-";
+
+    EXPECT_EQ(pid, name.substr(0, pid.size()));
+    EXPECT_EQ(pid.size() + 8 + strlen(UCT_VARUNA_ADMIN_SUFFIX), name.size());
+    EXPECT_EQ(UCT_VARUNA_ADMIN_SUFFIX, name.substr(pid.size() + 8));
+
+    /* Another one each time */
+    uct_varuna_admin_sock_stop();
+    uct_varuna_admin_sock_start(m_dir.c_str());
+    EXPECT_EQ(0u, names().count(name));
+}
+
+/* Two processes with one pid share the directory: none removes the socket of the other one,
+ * unless that one is dead */
+UCS_TEST_F(test_varuna_admin, another_process_has_our_pid)
+{
+    const std::string name = std::to_string(getpid()) + "-77777777.sock";
+    const std::string old  = std::to_string(getpid()) + ".sock"; /* Of an older version */
+    int fd                 = listen_at(name);
+    int old_fd             = listen_at(old);
+
+    uct_varuna_admin_sock_stop();
+    EXPECT_EQ((std::set<std::string>{name, old}), names());
+    uct_varuna_admin_sock_start(m_dir.c_str());
+    EXPECT_EQ(1u, names().count(name));
+    EXPECT_EQ(1u, names().count(old));
+    EXPECT_EQ(3u, names().size());
+
+    close(fd);
+    close(old_fd);
+    uct_varuna_admin_sock_stop();
+    uct_varuna_admin_sock_start(m_dir.c_str());
+    EXPECT_EQ(1u, names().size());
+    EXPECT_EQ(0u, names().count(name));
+    EXPECT_EQ(UCT_VARUNA_ADMIN_OK, ask("status"));
+}
+
+/* Sockets of other pids are none of our business */
+UCS_TEST_F(test_varuna_admin, a_dead_process_has_another_pid)
+{
+    const std::string name = std::to_string(getpid()) + "1-77777777.sock";
+
+    close(listen_at(name));
+    uct_varuna_admin_sock_stop();
+    uct_varuna_admin_sock_start(m_dir.c_str());
+    EXPECT_EQ(1u, names().count(name));
+    unlink(addr_of(name).sun_path);
+}
+
+/* Our name is somebody else's now */
+UCS_TEST_F(test_varuna_admin, only_its_own_socket_is_removed)
+{
+    const std::string name = *names().begin();
+    int fd;
+
+    ASSERT_EQ(0, unlink(addr_of(name).sun_path));
+    fd = listen_at(name);
+    uct_varuna_admin_sock_stop();
+    EXPECT_EQ(1u, names().count(name));
+    unlink(addr_of(name).sun_path);
+    close(fd);
+    uct_varuna_admin_sock_start(m_dir.c_str());
 }
 
 /* Each cause has a name, and what is none of them shows nothing */
