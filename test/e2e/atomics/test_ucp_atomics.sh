@@ -180,4 +180,51 @@ test_words_are_shared_with_other_transports() {
     fabric_down
 }
 
+# ask_server: it checks its pointers
+ask_server() {
+    local checks
+    checks=$(grep -c '^ft: checked' server.out) || true
+    echo >&7
+    await 60 server.out '^ft: checked' $((checks + 1))
+}
+
+# ask_client PATTERN: its atomic ends like this
+ask_client() {
+    echo >&8
+    await 60 client.out "$1"
+}
+
+# null_checks WHEN [altstack]: the target is a runtime whose handler of SIGSEGV ends by a
+# jump. UCX must not handle that signal itself
+null_checks() {
+    local server client
+    fabric_up
+    use proxy cpu
+    export UCX_ERROR_SIGNALS=
+    mkfifo server.in client.in
+    on 0 "$apps/ft_ucp_null" server "$PWD/address" "$@" <server.in >server.out 2>&1 8>&- &
+    server=$!
+    exec 7>server.in
+    await_true test -e address
+    on 1 "$apps/ft_ucp_null" client "$PWD/address" <client.in >client.out 2>&1 7>&- &
+    client=$!
+    exec 8>client.in
+    ask_client '^ft: added 1$'
+    ask_server
+    ask_client '^ft: added 2$'
+    ask_server # From now on the word is not accessible
+    ask_client '^ft: refused: Address not valid'
+    ask_server
+    exec 8>&-
+    wait $client || fail "the client: $(tail -n 3 client.out)"
+    exec 7>&-
+    wait $server || fail "the server ended with $?: $(tail -n 3 server.out)"
+    fabric_down
+}
+
+test_null_checks_before()              { null_checks before; }
+test_null_checks_before_with_a_stack() { null_checks before altstack; }
+test_null_checks_after()               { null_checks after; }
+test_null_checks_after_with_a_stack()  { null_checks after altstack; }
+
 run_tests

@@ -13,6 +13,7 @@ extern "C" {
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -24,7 +25,7 @@ protected:
     virtual void init()
     {
         ucs::test::init();
-        ASSERT_UCS_OK(uct_varuna_fault_init());
+        uct_varuna_fault_init();
     }
 
     static ucs_status_t run(unsigned op, unsigned width, volatile void *word,
@@ -84,7 +85,7 @@ protected:
 
         if (pid == 0) {
             func();
-            _exit(0);
+            _exit(HasFailure() ? 46 : 0);
         }
 
         waitpid(pid, &status, 0);
@@ -93,7 +94,19 @@ protected:
 
     static void handler(int signum, siginfo_t *info, void *context)
     {
-        _exit((signum == SIGSEGV) ? 42 : 43);
+        _exit((HasFailure() || !is_expected) ? 46 : (signum == SIGSEGV) ? 42 : 43);
+    }
+
+    template<int N> static void handler_number(int signum, siginfo_t *info, void *context)
+    {
+        _exit((HasFailure() || !is_expected) ? 46 : (50 + N));
+    }
+
+    /* It goes to the program's handler */
+    static void fault(void *page)
+    {
+        is_expected = true;
+        *(volatile int*)page = 1;
     }
 
     /* As in a library: calls the previous handler */
@@ -120,10 +133,12 @@ protected:
         sigaction(SIGSEGV, &act, old);
     }
 
+    static bool is_expected;
     static struct sigaction chained;
     static unsigned num_chained;
 };
 
+bool test_varuna_cpu::is_expected;
 struct sigaction test_varuna_cpu::chained;
 unsigned test_varuna_cpu::num_chained;
 
@@ -228,42 +243,94 @@ UCS_TEST_F(test_varuna_cpu, other_faults_are_fatal) {
     EXPECT_TRUE(WIFSIGNALED(status) || (WEXITSTATUS(status) != 0)) << status;
 }
 
-UCS_TEST_F(test_varuna_cpu, other_faults_go_to_the_handler_before) {
-    int status = in_child([] {
-        void *page = map(4096, PROT_NONE);
-
-        set_handler(handler, NULL);
-        if (uct_varuna_fault_init() != UCS_OK) {
-            _exit(2);
-        }
-        expect_fault(page); /* Ours */
-        *(volatile int*)page = 1;
-    });
-
-    EXPECT_TRUE(WIFEXITED(status)) << status;
-    EXPECT_EQ(42, WEXITSTATUS(status));
-}
-
-/* A handler is installed after ours: ours is installed again at the next message, and
- * other faults do not loop between the handlers */
+/* A handler is set after ours, and knows nothing of ours: it gets all faults but ours */
 UCS_TEST_F(test_varuna_cpu, handler_after_ours) {
     int status = in_child([] {
         void *page = map(4096, PROT_NONE);
 
         set_handler(handler, NULL);
         uct_varuna_fault_init();
-        num_chained = 0;
-        set_handler(chain_handler, &chained);
-        uct_varuna_fault_init();
         expect_fault(page);
-        if (num_chained != 0) {
-            _exit(3);
-        }
-        *(volatile int*)page = 1;
+        fault(page);
     });
 
     EXPECT_TRUE(WIFEXITED(status)) << status;
     EXPECT_EQ(42, WEXITSTATUS(status));
+}
+
+/* Its owner takes it away again: it is not called */
+UCS_TEST_F(test_varuna_cpu, handler_after_ours_that_is_gone) {
+    int status = in_child([] {
+        void *page = map(4096, PROT_NONE);
+        struct sigaction before;
+
+        set_handler(handler, &before);
+        uct_varuna_fault_init();
+        sigaction(SIGSEGV, &before, NULL);
+        uct_varuna_fault_init();
+        expect_fault(page);
+        fault(page);
+    });
+
+    EXPECT_FALSE(WIFEXITED(status) && (WEXITSTATUS(status) == 42)) << status;
+    EXPECT_NE(0, status);
+}
+
+/* However many there are */
+UCS_TEST_F(test_varuna_cpu, many_handlers_after_ours) {
+    int status = in_child([] {
+        static void (*const handlers[])(int, siginfo_t*, void*) = {
+            handler_number<0>, handler_number<1>, handler_number<2>, handler_number<3>,
+            handler_number<4>, handler_number<5>, handler_number<6>, handler_number<7>,
+            handler_number<8>, handler_number<9>, handler_number<10>, handler_number<11>
+        };
+        void *page = map(4096, PROT_NONE);
+
+        for (auto func : handlers) {
+            set_handler(func, NULL);
+            uct_varuna_fault_init();
+            expect_fault(page);
+        }
+        fault(page);
+    });
+
+    EXPECT_TRUE(WIFEXITED(status)) << status;
+    EXPECT_EQ(50 + 11, WEXITSTATUS(status));
+}
+
+/* ... and a look does not change the word */
+UCS_TEST_F(test_varuna_cpu, memory_that_is_looked_at) {
+    int status = in_child([] {
+        uint64_t *page = (uint64_t*)map(4096, PROT_READ | PROT_WRITE);
+        uint64_t result;
+
+        set_handler(handler, NULL);
+        uct_varuna_fault_init();
+        for (uint64_t value : {0ul, UINT64_MAX, 0xfffff800ul, 0x8000000080000000ul}) {
+            *page = value;
+            if ((run(UCT_ATOMIC_OP_CSWAP, 8, page, value + 1, 5, &result) != UCS_OK) ||
+                (result != value) || (*page != value)) {
+                _exit(1);
+            }
+        }
+    });
+
+    EXPECT_EQ(0, status);
+}
+
+/* Whoever interrupts an access has faults of its own */
+UCS_TEST_F(test_varuna_cpu, fault_at_another_address) {
+    int status = in_child([] {
+        static uint64_t word;
+
+        signal(SIGSEGV, SIG_DFL);
+        uct_varuna_fault_run((uintptr_t)&word, [](void*) {
+            *(volatile int*)8 = 1;
+        }, NULL);
+        _exit(0);
+    });
+
+    EXPECT_NE(0, status);
 }
 
 /* A signal sent by a process is not a fault */
@@ -271,8 +338,169 @@ UCS_TEST_F(test_varuna_cpu, sent_signal_goes_to_the_handler_before) {
     int status = in_child([] {
         set_handler(handler, NULL);
         uct_varuna_fault_init();
+        is_expected = true;
         raise(SIGSEGV);
     });
 
     EXPECT_EQ(42, WEXITSTATUS(status));
+}
+
+/* The program's handler was there before ours. Each test runs in a process of its own, in
+ * which ours was not installed yet: this program, which is started again */
+class test_varuna_cpu_before : public test_varuna_cpu {
+protected:
+    virtual void init()
+    {
+        ucs::test::init();
+    }
+
+    /* @return The exit status of a process that calls the function, 0 if it returns */
+    template<typename F> int in_new_process(const F &func)
+    {
+        const ::testing::TestInfo *info =
+                ::testing::UnitTest::GetInstance()->current_test_info();
+        std::string filter = std::string("--gtest_filter=") + info->test_case_name() + "." +
+                             info->name();
+        int status         = 0;
+
+        if (getenv(VARIABLE) != NULL) {
+            func();
+            _exit(HasFailure() ? 46 : 0);
+        }
+
+        pid_t pid = fork();
+        if (pid == 0) {
+            dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+            setenv(VARIABLE, "y", 1);
+            execl("/proc/self/exe", "gtest_varuna", filter.c_str(), (char*)NULL);
+            _exit(9);
+        }
+
+        EXPECT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_TRUE(WIFEXITED(status)) << status;
+        return WEXITSTATUS(status);
+    }
+
+    /* As in a language runtime: a null check is over */
+    static void null_check_handler(int signum, siginfo_t *info, void *context)
+    {
+        if ((uintptr_t)info->si_addr != 8) {
+            _exit(41);
+        }
+        siglongjmp(jump, 1);
+    }
+
+    static void null_checks(unsigned count)
+    {
+        for (volatile unsigned i = 0; i < count; ++i) {
+            if (sigsetjmp(jump, 1) == 0) {
+                *(volatile int*)8 = 1;
+                _exit(40);
+            }
+        }
+    }
+
+    static void run_null_checks(int flags)
+    {
+        void *page           = map(4096, PROT_NONE);
+        struct sigaction act = {};
+        stack_t stack        = {};
+
+        stack.ss_sp   = map(65536, PROT_READ | PROT_WRITE);
+        stack.ss_size = 65536;
+        sigaltstack(&stack, NULL);
+        act.sa_sigaction = null_check_handler;
+        act.sa_flags     = SA_SIGINFO | flags;
+        sigaction(SIGSEGV, &act, NULL);
+        null_checks(3);
+        uct_varuna_fault_init();
+        null_checks(5);
+        expect_fault(page);
+        null_checks(5);
+        uct_varuna_fault_init();
+        expect_fault(page);
+        null_checks(5);
+    }
+
+    static constexpr const char *VARIABLE = "TEST_VARUNA_CPU_NEW_PROCESS";
+    static sigjmp_buf jump;
+};
+
+sigjmp_buf test_varuna_cpu_before::jump;
+
+UCS_TEST_F(test_varuna_cpu_before, other_faults_go_to_it) {
+    EXPECT_EQ(42, in_new_process([] {
+        void *page = map(4096, PROT_NONE);
+
+        set_handler(handler, NULL);
+        uct_varuna_fault_init();
+        expect_fault(page);
+        fault(page);
+    }));
+}
+
+/* Null checks of a runtime leave the handler by a jump, each time from the same place on the
+ * stack */
+UCS_TEST_F(test_varuna_cpu_before, it_jumps) {
+    EXPECT_EQ(0, in_new_process([] {
+        run_null_checks(0);
+    }));
+}
+
+UCS_TEST_F(test_varuna_cpu_before, it_jumps_from_a_stack_of_its_own) {
+    EXPECT_EQ(0, in_new_process([] {
+        run_null_checks(SA_ONSTACK);
+    }));
+}
+
+/* A handler after ours calls ours, which calls the one before */
+UCS_TEST_F(test_varuna_cpu_before, handler_after_ours_calls_ours) {
+    EXPECT_EQ(42, in_new_process([] {
+        void *page = map(4096, PROT_NONE);
+
+        set_handler(handler, NULL);
+        uct_varuna_fault_init();
+        set_handler(chain_handler, &chained);
+        uct_varuna_fault_init();
+        expect_fault(page);
+        if (num_chained != 0) {
+            _exit(3);
+        }
+        fault(page);
+    }));
+}
+
+/* It is set again, and takes ours for the one before it: the fault goes from one to the other
+ * and ends the process */
+UCS_TEST_F(test_varuna_cpu_before, it_calls_ours) {
+    EXPECT_EQ(7, in_new_process([] {
+        int status = in_child([] {
+            num_chained = 0;
+            set_handler(chain_handler, &chained);
+            uct_varuna_fault_init();
+            set_handler(chain_handler, &chained);
+            *(volatile int*)8 = 1;
+        });
+
+        _exit((WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV)) ? 7 : 1);
+    }));
+}
+
+/* It is called once, as the kernel would do */
+UCS_TEST_F(test_varuna_cpu_before, it_is_called_once) {
+    EXPECT_EQ(42, in_new_process([] {
+        static unsigned num_calls;
+        struct sigaction act = {};
+
+        act.sa_flags     = SA_SIGINFO | SA_RESETHAND;
+        act.sa_sigaction = [](int, siginfo_t*, void*) {
+            struct sigaction now;
+
+            sigaction(SIGSEGV, NULL, &now);
+            _exit((++num_calls == 1) && (now.sa_handler == SIG_DFL) ? 42 : 1);
+        };
+        sigaction(SIGSEGV, &act, NULL);
+        uct_varuna_fault_init();
+        *(volatile int*)8 = 1;
+    }));
 }

@@ -142,8 +142,7 @@ void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
         uct_varuna_ctl_atomic_result_t results[UCT_VARUNA_AMO_WINDOW];
     } body;
 
-    if (!uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].by_cpu ||
-        (uct_varuna_fault_init() != UCS_OK)) {
+    if (!uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].by_cpu) {
         uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_UNSUPPORTED);
         return;
     }
@@ -152,6 +151,7 @@ void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
         return;
     }
 
+    uct_varuna_fault_init();
     uct_varuna_amo_kept_ack(client->kept, req->acked);
     memset(&body.rep, 0, sizeof(body.rep));
     body.rep.first = req->first;

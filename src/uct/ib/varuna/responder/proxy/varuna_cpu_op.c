@@ -55,9 +55,9 @@ ucs_status_t uct_varuna_cpu_op(const uct_varuna_ctl_atomic_op_t *op,
 {
     uct_varuna_cpu_run_t run = {.op = *op};
 
-    if (uct_varuna_fault_run((op->width == sizeof(uint64_t)) ?
-                             uct_varuna_cpu_run64 : uct_varuna_cpu_run32,
-                             &run)) {
+    if (uct_varuna_fault_run(op->addr,
+                             (op->width == sizeof(uint64_t)) ?
+                             uct_varuna_cpu_run64 : uct_varuna_cpu_run32, &run)) {
         return UCS_ERR_INVALID_ADDR;
     }
 

@@ -10,7 +10,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 /**
- * Execute @a op. Faults are caught: uct_varuna_fault_init() was called.
+ * Execute @a op, after uct_varuna_fault_init().
  *
  * @param [out] value_p  The word's previous value; 4 bytes are extended by zeros.
  *
