@@ -130,7 +130,7 @@ test_what_peers_send() {
 }
 
 test_parts_of_messages() {
-    fuzz_varuna varuna_frag "$varuna/core/varuna_frag.c"
+    fuzz_varuna varuna_frag "$varuna"/core/varuna_{frag,frags,secret}.c
 }
 
 test_keys_and_links() {

@@ -9,7 +9,8 @@
  *     client    connect ADDRESS | open | warm | idle SECONDS | run WIDTH ATOMS |
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
- *               order WIDTH STORY | crowd COUNT ROUNDS | second | close
+ *               order WIDTH STORY | crowd COUNT ROUNDS | gather COUNT |
+ *               burst ROUNDS | second | close
  *
  * "run" executes atomics on the word, one after the other, and a flush. "warm" accesses
  * the next word. "load" is the load of the chaos test (ft_atom_load.c), on other words,
@@ -19,9 +20,11 @@
  * rc_varuna_atomic_read() must resolve each of them. "many" adds 1 to COUNT words at
  * once. "fenced" has fences between atomics and puts of the word. "order" runs a story
  * of ft_atom_order.c. "crowd" adds 1 to the word over COUNT endpoints, one after the
- * other. "second" creates and uses another endpoint, until "close".
+ * other. "gather" opens COUNT endpoints, "burst" adds over all of them at once
+ * (ft_atom_burst.c). "second" creates and uses another endpoint, until "close".
  */
 #include "ft_atom_batch.h"
+#include "ft_atom_burst.h"
 #include "ft_atom_order.h"
 #include "ft_clock.h"
 #include "ft_line.h"
@@ -435,6 +438,11 @@ static void ft_command(ft_atom_job_t *job, char *line)
     } else if (!strncmp(line, "crowd ", 6)) {
         ft_crowd(job, line + 6);
         return;
+    } else if (!strncmp(line, "gather ", 7)) {
+        ft_atom_burst_open(&job->uct, &job->server, job->rkey.rkey,
+                           job->server.base + FT_ATOM_MANY_OFFSET, atoi(line + 7));
+    } else if (!strncmp(line, "burst ", 6)) {
+        ft_atom_burst_run(atoi(line + 6));
     } else if (!strncmp(line, "order ", 6)) {
         ft_order(job, line + 6);
         return;

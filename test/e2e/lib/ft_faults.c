@@ -226,8 +226,8 @@ int ft_fault_is_possible(const ft_fault_t *fault)
     return ft_has_dc() || !(fault->flags & FT_NEEDS_DC);
 }
 
-/* Control messages consist of UCX's header, or that of a datagram, rc_varuna's header, the
- * body, and addresses of the emulated links: of a device, of the control plane (a DC target
+/* Control messages consist of UCX's header, or that of a datagram and a check, rc_varuna's
+ * header, the body, and addresses of the emulated links: of a device, of the control plane (a DC target
  * or a UD queue pair), of an RC endpoint. */
 static unsigned ft_step_size(const ft_step_t *step)
 {
@@ -236,7 +236,8 @@ static unsigned ft_step_size(const ft_step_t *step)
 
     if (step->flags & FT_STEP_CTL) {
         size += sizeof(uct_varuna_ctl_hdr_t) +
-                (ft_has_dc() ? 2 : sizeof(uct_varuna_frag_hdr_t));
+                (ft_has_dc() ? 2 : (sizeof(uct_varuna_frag_hdr_t) +
+                                    sizeof(uct_varuna_frag_sum_t)));
     }
 
     if (step->flags & FT_STEP_FROM) {

@@ -1,34 +1,50 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fragments of messages. See varuna_frag.h.
+ * Fragments of messages: cutting, and what one fragment says. varuna_frags.c puts them
+ * together. See varuna_frag.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_frag.h"
+#include "varuna_frag_priv.h"
+#include "varuna_secret.h"
 
 #include <ucs/debug/assert.h>
-#include <ucs/sys/compiler_def.h>
 #include <ucs/sys/math.h>
 #include <string.h>
-
-UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_FRAG_MAX <= 32); /* Bits of the map */
 
 size_t uct_varuna_frag_room(size_t mtu)
 {
     size_t room = (mtu > sizeof(uct_varuna_frag_hdr_t)) ?
                   (mtu - sizeof(uct_varuna_frag_hdr_t)) : 0;
 
-    return ((room * UCT_VARUNA_FRAG_MAX) < UCT_VARUNA_FRAG_MAX_MSG) ? 0 : room;
+    return ((room * UCT_VARUNA_FRAG_MAX) < UCT_VARUNA_FRAG_MAX_LENGTH) ? 0 : room;
 }
 
-unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, uint64_t sender,
-                             uint32_t number, uint8_t am_id, size_t room,
-                             size_t length)
+unsigned uct_varuna_frag_count(size_t room, size_t length)
 {
-    unsigned count = ucs_max(ucs_div_round_up(length, room), 1);
+    return ucs_div_round_up(length + sizeof(uct_varuna_frag_sum_t), room);
+}
+
+/* The length is a part of the digest */
+static uct_varuna_frag_sum_t
+uct_varuna_frag_sum(const uct_varuna_frag_hdr_t *hdr, const void *data, size_t length)
+{
+    const uct_varuna_secret_key_t key = {
+        .words = {hdr->sender, ((uint64_t)hdr->am_id << 32) | hdr->number}
+    };
+
+    return uct_varuna_secret_digest(&key, data, length);
+}
+
+unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, void *data, uint64_t sender,
+                             uint32_t number, uint8_t am_id, size_t room, size_t length)
+{
+    size_t total   = length + sizeof(uct_varuna_frag_sum_t);
+    unsigned count = uct_varuna_frag_count(room, length);
+    uct_varuna_frag_sum_t sum;
     unsigned i;
 
     ucs_assert((length <= UCT_VARUNA_FRAG_MAX_MSG) && (count <= UCT_VARUNA_FRAG_MAX));
@@ -38,12 +54,14 @@ unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, uint64_t sender,
         hdrs[i].am_id   = am_id;
         hdrs[i].number  = number;
         hdrs[i].sender  = sender;
-        hdrs[i].length  = length;
+        hdrs[i].length  = total;
         hdrs[i].offset  = i * room;
-        hdrs[i].size    = ucs_min(room, length - (i * room));
+        hdrs[i].size    = ucs_min(room, total - (i * room));
         hdrs[i].index   = i;
     }
 
+    sum = uct_varuna_frag_sum(&hdrs[0], data, length);
+    memcpy(UCS_PTR_BYTE_OFFSET(data, length), &sum, sizeof(sum));
     return count;
 }
 
@@ -68,9 +86,7 @@ void uct_varuna_frag_source_init(uct_varuna_frag_source_t *source, const void *g
     }
 }
 
-/* @return The size of all parts but the last, 0 if the part is at no multiple of it. The
- * last part may come first: its offset is that of all others together. */
-static unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
+unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
 {
     int is_last   = (hdr->offset + hdr->size) == hdr->length;
     unsigned tile = hdr->size;
@@ -82,11 +98,11 @@ static unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
     return ((hdr->index * tile) == hdr->offset) && (hdr->size <= tile) ? tile : 0;
 }
 
-static int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t size)
+int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t size)
 {
     if ((size < sizeof(*hdr)) || (hdr->magic != UCT_VARUNA_WIRE_MAGIC) ||
         (hdr->size != (size - sizeof(*hdr))) ||
-        (hdr->length > UCT_VARUNA_FRAG_MAX_MSG)) {
+        (hdr->length > UCT_VARUNA_FRAG_MAX_LENGTH)) {
         return 0;
     }
 
@@ -100,98 +116,21 @@ static int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t siz
             UCT_VARUNA_FRAG_MAX);
 }
 
-static int uct_varuna_frag_is_of(const uct_varuna_frag_msg_t *msg,
-                                 const uct_varuna_frag_source_t *source)
+ucs_status_t uct_varuna_frag_check(const uct_varuna_frag_hdr_t *hdr, const void *data,
+                                   size_t *length_p)
 {
-    return (msg->map != 0) && (memcmp(&msg->source, source, sizeof(*source)) == 0);
-}
+    uct_varuna_frag_sum_t sum;
 
-/* @return The older one, or one that is free. */
-static uct_varuna_frag_msg_t *
-uct_varuna_frag_older(uct_varuna_frag_msg_t *a, uct_varuna_frag_msg_t *b)
-{
-    if ((a == NULL) || (b == NULL) || (a->map == 0)) {
-        return (a == NULL) ? b : a;
-    }
-
-    return ((b->map == 0) || ((int32_t)(b->age - a->age) < 0)) ? b : a;
-}
-
-/* @return The message of a fragment, or the place for a new one. */
-static uct_varuna_frag_msg_t *
-uct_varuna_frag_find(uct_varuna_frags_t *frags, const uct_varuna_frag_source_t *source,
-                     const uct_varuna_frag_hdr_t *hdr)
-{
-    uct_varuna_frag_msg_t *place = NULL;
-    uct_varuna_frag_msg_t *same  = NULL;
-    unsigned num_same            = 0;
-    uct_varuna_frag_msg_t *msg;
-
-    for (msg = frags->open; msg < &frags->open[UCT_VARUNA_FRAG_MAX_OPEN]; ++msg) {
-        if (uct_varuna_frag_is_of(msg, source)) {
-            if ((msg->sender == hdr->sender) && (msg->number == hdr->number)) {
-                return msg;
-            }
-
-            ++num_same;
-            same = uct_varuna_frag_older(same, msg);
-        }
-
-        place = uct_varuna_frag_older(place, msg);
-    }
-
-    if (num_same >= UCT_VARUNA_FRAG_MAX_SAME) {
-        place = same;
-    }
-
-    place->source = *source;
-    place->sender = hdr->sender;
-    place->number = hdr->number;
-    place->length = hdr->length;
-    place->tile   = uct_varuna_frag_tile(hdr);
-    place->am_id  = hdr->am_id;
-    place->map    = 0;
-    place->age    = frags->age++;
-    return place;
-}
-
-ucs_status_t uct_varuna_frag_take(uct_varuna_frags_t *frags,
-                                  const uct_varuna_frag_source_t *source,
-                                  const void *datagram, size_t size, uint8_t *am_id_p,
-                                  const void **msg_p, size_t *length_p)
-{
-    const uct_varuna_frag_hdr_t *hdr = datagram;
-    uct_varuna_frag_msg_t *msg;
-    char *data;
-
-    if (!uct_varuna_frag_is_valid(hdr, size)) {
-        return UCS_ERR_INVALID_PARAM;
-    }
-
-    *am_id_p  = hdr->am_id;
     *length_p = hdr->length;
-    if (hdr->size == hdr->length) {
-        *msg_p = hdr + 1;
+    if (hdr->version != UCT_VARUNA_WIRE_VERSION) {
         return UCS_OK;
     }
 
-    msg = uct_varuna_frag_find(frags, source, hdr);
-    if ((msg->length != hdr->length) || (msg->tile != uct_varuna_frag_tile(hdr)) ||
-        (msg->am_id != hdr->am_id)) {
+    if (hdr->length < sizeof(sum)) {
         return UCS_ERR_INVALID_PARAM;
     }
 
-    /* One that has come before changes nothing */
-    if (!(msg->map & UCS_BIT(hdr->index))) {
-        data = frags->data[msg - frags->open];
-        memcpy(data + hdr->offset, hdr + 1, hdr->size);
-        msg->map |= UCS_BIT(hdr->index);
-        if (msg->map == UCS_MASK(ucs_div_round_up(msg->length, msg->tile))) {
-            msg->map = 0;
-            *msg_p   = data;
-            return UCS_OK;
-        }
-    }
-
-    return UCS_INPROGRESS;
+    *length_p = hdr->length - sizeof(sum);
+    memcpy(&sum, UCS_PTR_BYTE_OFFSET(data, *length_p), sizeof(sum));
+    return (sum == uct_varuna_frag_sum(hdr, data, *length_p)) ? UCS_OK : UCS_ERR_IO_ERROR;
 }

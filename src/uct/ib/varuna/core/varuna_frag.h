@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Messages that do not fit a datagram: cutting them into fragments, and putting these
- * together again. Datagrams may be lost or overtake each other; then the message is lost,
- * and its sender asks again.
+ * together again. Datagrams may be lost, come twice or overtake each other; if one is
+ * missing, the message is lost, and its sender asks again.
  *
  * Anybody may send datagrams, and a message may carry a secret. So a message that is
  * handed over consists of bytes that one source has sent for it, each exactly once:
@@ -12,21 +12,32 @@
  *     Each part says so by itself, and all must agree: there is neither an overlap nor a
  *     hole, in which bytes of the message that was here before would be left.
  *   - parts belong together only if the NIC says that they are from the same queue pair.
+ *   - the message ends with a check of the whole, which depends on its number: if a sender
+ *     gives parts of two messages one number, or changes what the NIC has not read yet,
+ *     nothing is handed over.
+ *
+ * Messages of other wire versions are handed over without the check, which they may not
+ * have: nothing but the version may be read in them.
  */
 #ifndef UCT_VARUNA_FRAG_H_
 #define UCT_VARUNA_FRAG_H_
 
 #include "varuna_wire.h"
 
+#include <ucs/datastruct/list.h>
+#include <ucs/sys/math.h>
 #include <ucs/type/status.h>
 
-/* Bytes of a message at most, and fragments of it with the smallest datagrams (256) */
+/* Bytes of a message at most, without and with its check, and fragments of it with the
+ * smallest datagrams (256) */
 #define UCT_VARUNA_FRAG_MAX_MSG      4096
+#define UCT_VARUNA_FRAG_MAX_LENGTH   (UCT_VARUNA_FRAG_MAX_MSG + \
+                                      sizeof(uct_varuna_frag_sum_t))
 #define UCT_VARUNA_FRAG_MAX          20
 
-/* Incomplete messages that are kept at once, and those of one source: it sends one after
- * the other, so what is older than a few will not be completed */
-#define UCT_VARUNA_FRAG_MAX_OPEN     128
+/* Memory of all incomplete messages, and those of one source: it sends one after the
+ * other, so what is older than a few will not be completed */
+#define UCT_VARUNA_FRAG_MAX_BYTES    (4 * UCS_MBYTE)
 #define UCT_VARUNA_FRAG_MAX_SAME     4
 
 /* Of the GRH before a datagram */
@@ -39,37 +50,33 @@ typedef struct uct_varuna_frag_source {
     uint32_t                   lid;
 } uct_varuna_frag_source_t;
 
-typedef struct uct_varuna_frag_msg {
-    uct_varuna_frag_source_t   source;
-    uint64_t                   sender;
-    uint32_t                   number;
-    uint32_t                   map;        /* Fragments that have come; 0: free */
-    uint32_t                   age;        /* Of its first fragment */
-    uint16_t                   length;
-    uint16_t                   tile;       /* Size of all fragments but the last */
-    uint8_t                    am_id;
-} uct_varuna_frag_msg_t;
-
+/* Incomplete messages of all sources; of one source they are a uct_varuna_frag_peer_t */
 typedef struct uct_varuna_frags {
-    uint32_t                   age;        /* Messages begun so far */
-    uct_varuna_frag_msg_t      open[UCT_VARUNA_FRAG_MAX_OPEN];
-    char                       data[UCT_VARUNA_FRAG_MAX_OPEN][UCT_VARUNA_FRAG_MAX_MSG];
+    struct kh_uct_varuna_frag_peers_s *peers;
+    ucs_list_link_t            open;       /* uct_varuna_frag_msg_t, oldest first */
+    size_t                     bytes;      /* Of memory that they take */
+    struct uct_varuna_frag_msg *done;      /* The one that was handed over last */
 } uct_varuna_frags_t;
 
 /** @return Bytes of a message in each datagram of @a mtu bytes; 0: too few for
  *          UCT_VARUNA_FRAG_MAX fragments. */
 size_t uct_varuna_frag_room(size_t mtu);
 
+/** @return How many fragments a message of @a length bytes has. */
+unsigned uct_varuna_frag_count(size_t room, size_t length);
+
 /**
- * Write the headers of all fragments of a message.
+ * Add the check to a message, and write the headers of all its fragments.
  *
- * @param [out] hdrs    UCT_VARUNA_FRAG_MAX of them.
- * @param [in]  room    As uct_varuna_frag_room() says.
- * @param [in]  length  Of the message, up to UCT_VARUNA_FRAG_MAX_MSG.
+ * @param [out]   hdrs    UCT_VARUNA_FRAG_MAX of them.
+ * @param [inout] data    The message; there is room for UCT_VARUNA_FRAG_MAX_LENGTH bytes.
+ * @param [in]    number  Of the message; no other of this sender has it.
+ * @param [in]    room    As uct_varuna_frag_room() says.
+ * @param [in]    length  Of the message, up to UCT_VARUNA_FRAG_MAX_MSG.
  *
- * @return Their number, at least 1.
+ * @return uct_varuna_frag_count().
  */
-unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, uint64_t sender,
+unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, void *data, uint64_t sender,
                              uint32_t number, uint8_t am_id, size_t room,
                              size_t length);
 
@@ -86,10 +93,16 @@ unsigned uct_varuna_frag_cut(uct_varuna_frag_hdr_t *hdrs, uint64_t sender,
 void uct_varuna_frag_source_init(uct_varuna_frag_source_t *source, const void *grh,
                                  uint16_t lid, uint32_t qp_num);
 
+/** Start without messages. */
+ucs_status_t uct_varuna_frags_init(uct_varuna_frags_t *frags);
+
+/** Forget all. */
+void uct_varuna_frags_cleanup(uct_varuna_frags_t *frags);
+
 /**
  * Take a datagram, which may be anything. If there is no place for a new message, the
  * oldest one makes room: of the same source if it has UCT_VARUNA_FRAG_MAX_SAME already,
- * else of all.
+ * else of all, until they take UCT_VARUNA_FRAG_MAX_BYTES.
  *
  * @param [in]  source    As uct_varuna_frag_source_init() says.
  * @param [out] am_id_p   Of the message.
@@ -97,7 +110,8 @@ void uct_varuna_frag_source_init(uct_varuna_frag_source_t *source, const void *g
  * @param [out] length_p  Its length.
  *
  * @return UCS_OK; UCS_INPROGRESS if more fragments must come; UCS_ERR_INVALID_PARAM if
- *         the datagram is no fragment.
+ *         the datagram is no fragment; UCS_ERR_IO_ERROR if the message is not as it was
+ *         sent; UCS_ERR_NO_MEMORY.
  */
 ucs_status_t uct_varuna_frag_take(uct_varuna_frags_t *frags,
                                   const uct_varuna_frag_source_t *source,

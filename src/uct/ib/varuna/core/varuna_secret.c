@@ -12,6 +12,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/sys/compiler.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 ucs_status_t uct_varuna_secret_random(void *data, size_t size)
@@ -68,27 +69,45 @@ static void uct_varuna_secret_rounds(uint64_t *v, unsigned count)
     }
 }
 
-uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
-                                uint64_t number)
+static inline void uct_varuna_secret_word(uint64_t *v, uint64_t word)
 {
+    v[3] ^= word;
+    uct_varuna_secret_rounds(v, 2);
+    v[0] ^= word;
+}
+
+uint64_t uct_varuna_secret_digest(const uct_varuna_secret_key_t *key, const void *data,
+                                  size_t size)
+{
+    const char *pos = data;
+    size_t left     = size;
     /* "somepseudorandomlygeneratedbytes" */
-    uint64_t v[4] = {
+    uint64_t v[4]   = {
         key->words[0] ^ 0x736f6d6570736575ul,
         key->words[1] ^ 0x646f72616e646f6dul,
         key->words[0] ^ 0x6c7967656e657261ul,
         key->words[1] ^ 0x7465646279746573ul
     };
-    uint64_t last = (uint64_t)sizeof(number) << 56; /* The length alone */
+    uint64_t word;
 
-    v[3] ^= number;
-    uct_varuna_secret_rounds(v, 2);
-    v[0] ^= number;
-    v[3] ^= last;
-    uct_varuna_secret_rounds(v, 2);
-    v[0] ^= last;
+    for (; left >= sizeof(word); left -= sizeof(word), pos += sizeof(word)) {
+        memcpy(&word, pos, sizeof(word));
+        uct_varuna_secret_word(v, word);
+    }
+
+    /* The rest, and the length */
+    word = 0;
+    memcpy(&word, pos, left);
+    uct_varuna_secret_word(v, word | ((uint64_t)size << 56));
     v[2] ^= 0xff;
     uct_varuna_secret_rounds(v, 4);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
+                                uint64_t number)
+{
+    return uct_varuna_secret_digest(key, &number, sizeof(number));
 }
 
 uint64_t uct_varuna_secret_of(const uct_varuna_secret_key_t *key, uint64_t uuid)

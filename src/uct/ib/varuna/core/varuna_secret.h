@@ -32,7 +32,11 @@ ucs_status_t uct_varuna_secret_number(uint64_t *number_p);
 /** @return Our secret for the interface @a uuid, never 0. */
 uint64_t uct_varuna_secret_of(const uct_varuna_secret_key_t *key, uint64_t uuid);
 
-/** @return SipHash-2-4 of the 8 bytes of @a number, lowest first. */
+/** @return SipHash-2-4 of @a size bytes. */
+uint64_t uct_varuna_secret_digest(const uct_varuna_secret_key_t *key, const void *data,
+                                  size_t size);
+
+/** @return The same of the 8 bytes of @a number, lowest first. */
 uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
                                 uint64_t number);
 

@@ -92,7 +92,8 @@ typedef union uct_varuna_am_hdr {
 
 /*
  * On a bus of datagrams, before each of them: a control message or a part of one
- * (varuna_frag.h).
+ * (varuna_frag.h). The message ends with a check of 8 bytes: SipHash-2-4 of all others, whose
+ * key are the sender, the number and the AM id. So parts of two messages never make one.
  */
 typedef struct uct_varuna_frag_hdr {
     uint16_t                   magic;
@@ -100,11 +101,13 @@ typedef struct uct_varuna_frag_hdr {
     uint8_t                    am_id;
     uint32_t                   number;     /* Of the message; all of a sender's differ */
     uint64_t                   sender;     /* Random, another one for each destination */
-    uint16_t                   length;     /* Of the message */
+    uint16_t                   length;     /* Of the message, with its check */
     uint16_t                   offset;     /* Of this part in it */
     uint16_t                   size;       /* Of this part */
     uint16_t                   index;      /* Of this part, from 0 */
 } UCS_S_PACKED uct_varuna_frag_hdr_t;
+
+typedef uint64_t uct_varuna_frag_sum_t;
 
 /*
  * Control messages. Requests are idempotent: a requester which hears nothing
@@ -372,6 +375,8 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_hdr_t) == 24);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_sum_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 52);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);

@@ -70,6 +70,11 @@ static ucs_status_t uct_varuna_ctl_enqueue(uct_varuna_ctl_t *ctl,
         uct_varuna_ctl_queue_trim(ctl);
     }
 
+    if (ctl->queue_len == 0) {
+        ucs_debug("control messages on %s wait for resources",
+                  uct_varuna_link_name(ctl->iface, link));
+    }
+
     ++peer->refcount;
     msg->peer   = peer;
     msg->link   = link;

@@ -29,7 +29,6 @@ typedef struct uct_varuna_ud_iface {
 typedef struct uct_varuna_ud_ep {
     uct_base_ep_t              super;
     uct_varuna_ud_dest_t       dest;
-    uint32_t                   last;       /* Number of the newest message, plus 1 */
 } uct_varuna_ud_ep_t;
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ud_ep_t, uct_ep_t, const uct_ep_params_t*);
@@ -117,7 +116,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)
 
     memcpy(&self->dest.addr, params->iface_addr, sizeof(self->dest.addr));
     mtu               = uct_varuna_ud_fill_ah(ib, params->dev_addr, &ah_attr);
-    self->last        = 0;
+    self->dest.last   = 0;
     self->dest.number = 0;
     self->dest.room   = ucs_min(uct_varuna_frag_room(mtu), iface->qp.room);
     if (self->dest.room == 0) {
@@ -164,19 +163,15 @@ static ssize_t uct_varuna_ud_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
 
     length = pack_cb(send->data, arg);
     status = uct_varuna_ud_qp_post(&iface->qp, send, &ep->dest, id, length);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    ep->last = iface->qp.posted;
-    return length;
+    return (status == UCS_OK) ? (ssize_t)length : (ssize_t)status;
 }
 
 int uct_varuna_ud_is_drained(uct_ep_h tl_ep, unsigned kind)
 {
     const uct_varuna_ud_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_ud_ep_t);
 
-    return (int32_t)(uct_varuna_ud_iface(tl_ep->iface)->qp.completed - ep->last) >= 0;
+    return (int32_t)(uct_varuna_ud_iface(tl_ep->iface)->qp.completed -
+                     ep->dest.last) >= 0;
 }
 
 int uct_varuna_ud_has_input(uct_iface_h iface)

@@ -8,6 +8,7 @@ extern "C" {
 }
 
 #include <set>
+#include <vector>
 
 class test_varuna_secret : public ucs::test {
 protected:
@@ -23,6 +24,16 @@ UCS_TEST_F(test_varuna_secret, hash_is_siphash) {
     /* vectors_sip64[8], of the bytes 0 to 7 */
     EXPECT_EQ(0x93f5f5799a932462ul,
               uct_varuna_secret_hash(&KEY, 0x0706050403020100ul));
+}
+
+UCS_TEST_F(test_varuna_secret, digest_is_siphash) {
+    const std::vector<uint8_t> bytes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+
+    /* The example of the paper on SipHash, and vectors_sip64[0] and [8] */
+    EXPECT_EQ(0xa129ca6149be45e5ul,
+              uct_varuna_secret_digest(&KEY, bytes.data(), bytes.size()));
+    EXPECT_EQ(0x726fdb47dd0e0e31ul, uct_varuna_secret_digest(&KEY, bytes.data(), 0));
+    EXPECT_EQ(0x93f5f5799a932462ul, uct_varuna_secret_digest(&KEY, bytes.data(), 8));
 }
 
 UCS_TEST_F(test_varuna_secret, differs_by_peer_and_key) {
