@@ -163,6 +163,12 @@ test_folders_that_are_apart() {
         judge "$top/test/meta/layers/varuna" src "$RCV_BUILD/src/uct/ib/varuna"
 }
 
+# Which lanes a link has depends on its lane set
+test_no_lane_is_found_by_its_kind() {
+    ! grep -rnE 'lanes?\[UCT_VARUNA_LANE_[A-Z0-9]+\]' "$top/src/uct/ib/varuna" |
+        grep -v 'LANE_LAST\]' || fail "uct_varuna_link_rc() or uct_varuna_link_base() finds it"
+}
+
 test_cycle_and_length_are_found() {
     cp -r "$top/src/tools/mlx5emu" src
     echo '#include "emu_mr.h"' >>src/core/emu_fabric.c

@@ -28,8 +28,8 @@ int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link)
 {
     const uct_varuna_link_t *own = &ctl->iface->links[link];
 
-    return uct_varuna_mlx5_addr_check(own->lanes[UCT_VARUNA_LANE_RC].inner,
-                                      &own->addr) != UCT_VARUNA_ADDR_UNKNOWN;
+    return uct_varuna_mlx5_addr_check(uct_varuna_link_rc(own)->inner, &own->addr) !=
+           UCT_VARUNA_ADDR_UNKNOWN;
 }
 
 int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)

@@ -44,16 +44,15 @@
 /* @return UCS_INPROGRESS if something still uses the old address. */
 static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    uct_varuna_iface_t *iface     = ctl->iface;
-    uct_varuna_link_t *own        = &iface->links[link];
-    uct_varuna_lane_iface_t *lane = own->lanes;
+    uct_varuna_iface_t *iface = ctl->iface;
+    uct_varuna_link_t *own    = &iface->links[link];
     ucs_status_t status;
 
     if (own->addr.is_ib &&
         (!own->is_late || (own->set->fallback == UCT_VARUNA_LANE_NONE))) {
         uct_varuna_mlx5_addr_refresh(uct_varuna_link_rc(own)->inner);
         if (own->set->fallback != UCT_VARUNA_LANE_NONE) {
-            uct_varuna_mlx5_addr_refresh(lane[own->set->fallback].inner);
+            uct_varuna_mlx5_addr_refresh(uct_varuna_link_base(own)->inner);
             uct_varuna_mlx5_addr_refresh(ctl->links[link].inner);
         }
         return uct_varuna_link_read_address(iface, link);
@@ -72,17 +71,17 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
         ctl->moves.reopened |= UCS_BIT(link);
     }
 
-    if (lane[UCT_VARUNA_LANE_DC].num_eps > 0) {
+    if (uct_varuna_link_base(own)->num_eps > 0) {
         return UCS_INPROGRESS;
     }
 
-    status = uct_varuna_lane_reopen(iface, link, UCT_VARUNA_LANE_DC);
+    status = uct_varuna_lane_reopen(iface, link, own->set->fallback);
     if (status != UCS_OK) {
         return status;
     }
 
-    uct_varuna_mlx5_addr_take(lane[UCT_VARUNA_LANE_RC].inner,
-                              lane[UCT_VARUNA_LANE_DC].inner);
+    uct_varuna_mlx5_addr_take(uct_varuna_link_rc(own)->inner,
+                              uct_varuna_link_base(own)->inner);
     ctl->moves.reopened &= ~UCS_BIT(link);
     return uct_varuna_link_read_address(iface, link);
 }

@@ -465,7 +465,7 @@ void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
     unsigned link;
 
     for (link = 0; (kind == UCT_VARUNA_LANE_DC) && (link < iface->num_links); ++link) {
-        lane = &iface->links[link].lanes[UCT_VARUNA_LANE_DC];
+        lane = &iface->links[link].lanes[kind];
         if (lane->inner == ep->iface) {
             ucs_assert(lane->num_eps > 0);
             --lane->num_eps;
