@@ -98,6 +98,7 @@ void check_order_mask(check_run_t *run);
 void check_limits(check_run_t *run);
 void check_flush(check_run_t *run);
 void check_last_wqe(check_run_t *run);
+void check_arm(check_run_t *run);
 void check_commands(check_run_t *run);
 void check_links(check_run_t *run);
 void check_gids(check_run_t *run);

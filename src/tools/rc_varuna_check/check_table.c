@@ -56,6 +56,9 @@ const check_entry_t check_table[] = {
     {"last-wqe", 1, check_last_wqe,
      "LAST_WQE_REACHED is missing: each fence waits for 1 ms instead.",
      "Failovers work. A receive buffer can be lost if the NIC flushes it after 1 ms."},
+    {"cq-arm", 1, check_arm,
+     "A program that arms a completion queue and sleeps may overlook what had just come.",
+     "Update the driver. rc_varuna itself polls once more after arming."},
     {"commands", 1, check_commands,
      "Commands to the NIC fail or are slow; each recovery needs some.",
      "Update firmware and driver. UCX_RC_VARUNA_GIVE_UP must be longer than a recovery "

@@ -79,7 +79,7 @@ test_kind_nics_pass() {
     grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
     # Each check has a result
     for name in port mlx5 bond ucx-device ooo-sl-mask memlock files relaxed-ordering \
-        flush last-wqe commands links planes gids psn order fence-err fence-reset \
+        flush last-wqe cq-arm commands links planes gids psn order fence-err fence-reset \
         psn-memory fused-post cut-psn cut-status port-event loopback addresses dead-commands \
         dead-writes; do
         grep -qE "^$name " out || fail "$name has not run"
@@ -126,6 +126,7 @@ test_ooo_all() { quirk_found ooo-all:8:2ms:50 ooo-sl-mask ooo-sl-mask,order FAIL
 test_late_write() { quirk_found late-write:1s fence-err fence-err FAILED; no_other_fails fence-err; }
 test_no_last_wqe() { quirk_found no-last-wqe last-wqe last-wqe warning; }
 test_late_last_wqe() { quirk_found late-last-wqe:100ms last-wqe last-wqe ok 'after [1-9][0-9][0-9]'; }
+test_blind_arm() { quirk_found blind-arm cq-arm cq-arm note 'no event'; no_other_fails cq-arm; }
 test_same_gid() { quirk_found same-gid gids gids,links warning; result ok links; }
 test_miswired() { quirk_found 1=miswired links links FAILED 'wrong cabling'; }
 test_roce() { quirk_found roce port port,links,ooo-sl-mask ok RoCE; result ok links; result note ooo-sl-mask ' "order" decides'; }

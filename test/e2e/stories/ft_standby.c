@@ -6,8 +6,12 @@
  * receiver's second link is the sender's first one. Run by
  * test/e2e/stories/test_standby.sh:
  *
- *     ft_standby polling   the receiver calls progress all the time
- *     ft_standby sleeping  the receiver sleeps until its descriptor is readable
+ *     ft_standby polling DEVICE   the receiver calls progress all the time
+ *     ft_standby sleeping DEVICE  the receiver sleeps until its descriptor is readable
+ *     ft_standby late DEVICE      the same; each message comes after its last call of progress,
+ *                                 and before it asks for an event
+ *
+ * DEVICE is the receiver's second link, of rc_varuna.
  */
 #include "ft_uct.h"
 #include "ft_vfs.h"
@@ -73,13 +77,13 @@ static void ft_pause(void)
     usleep(FT_PAUSE_US);
 }
 
-static void ft_open(void)
+static void ft_open(const char *device)
 {
     static char memory[4096];
     unsigned i;
 
     ft_uct_open(&ft.receiver, "rc_varuna");
-    if (ft_uct_open_device(&ft.sender, "rc_varuna", "varuna_mlx5_1:1", NULL) != 0) {
+    if (ft_uct_open_device(&ft.sender, "rc_varuna", device, NULL) != 0) {
         ft_die("there is no second link");
     }
 
@@ -187,7 +191,21 @@ static unsigned ft_sleep(int fd, unsigned received)
     return calls;
 }
 
-static void ft_run_sleeping(void)
+/* Until the responder's NIC has acknowledged the message: it is in the receive queue */
+static void ft_send_completely(void)
+{
+    unsigned calls = 0;
+
+    ft_send();
+    while (uct_ep_flush(ft.ep, 0, NULL) != UCS_OK) {
+        uct_worker_progress(ft.sender.worker);
+        if (++calls > 10000000) {
+            ft_die("the message is not acknowledged");
+        }
+    }
+}
+
+static void ft_run_sleeping(int is_late)
 {
     unsigned worst = 0;
     unsigned round, calls;
@@ -199,8 +217,13 @@ static void ft_run_sleeping(void)
 
     for (round = 0; round < FT_ROUNDS; ++round) {
         ft_idle();
-        ft_arm();
-        ft_send();
+        if (is_late) {
+            ft_send_completely();
+            ft_arm();
+        } else {
+            ft_arm();
+            ft_send();
+        }
         calls = ft_sleep(fd, round + 2);
         worst = (calls > worst) ? calls : worst;
     }
@@ -221,14 +244,15 @@ static void ft_close(void)
 
 int main(int argc, char **argv)
 {
-    if ((argc != 2) || (strcmp(argv[1], "polling") && strcmp(argv[1], "sleeping"))) {
-        ft_die("usage: ft_standby polling | sleeping");
+    if ((argc != 3) || (strcmp(argv[1], "polling") && strcmp(argv[1], "sleeping") &&
+                        strcmp(argv[1], "late"))) {
+        ft_die("usage: ft_standby polling|sleeping|late DEVICE");
     }
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ft_open();
+    ft_open(argv[2]);
     if (strcmp(argv[1], "polling")) {
-        ft_run_sleeping();
+        ft_run_sleeping(!strcmp(argv[1], "late"));
     } else {
         ft_run_polling();
     }

@@ -41,6 +41,40 @@ UCS_TEST_F(test_emu_event, not_armed) {
     EXPECT_FALSE(has_event(*a, 100));
 }
 
+UCS_TEST_F(test_emu_event, early_completion_without) {
+    make_pair();
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    b->recv(1, 0, 64);
+    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    arm(*b);
+    EXPECT_TRUE(has_event(*b));
+    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+}
+
+/* Only the next completion raises an event */
+UCS_TEST_F(test_emu_event, blind_arm) {
+    quirk("1:0=blind-arm");
+    make_pair();
+    arm(*b);
+    EXPECT_EQ(0u, acted("blind-arm"));
+    b->recv(1, 0, 64);
+    b->recv(2, 0, 64);
+    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(has_event(*b));
+    arm(*b);
+    EXPECT_FALSE(has_event(*b, 100));
+    EXPECT_EQ(1u, acted("blind-arm", 1, 0));
+    a->send(IBV_WR_SEND, *b, 2, 0, 8, 0);
+    EXPECT_TRUE(has_event(*b));
+    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->completes(2, IBV_WC_SUCCESS));
+    arm(*b);
+    EXPECT_EQ(1u, acted("blind-arm"));
+}
+
 UCS_TEST_F(test_emu_event, solicited_only) {
     make_pair();
     b->recv(1, 0, 64);

@@ -11,6 +11,7 @@
 #include "emu_heap.h"
 #include "emu_nic.h"
 #include "emu_proc.h"
+#include "emu_quirk.h"
 #include "emu_table.h"
 #include "../wqe/emu_cqe.h"
 
@@ -317,7 +318,8 @@ int emu_cq_push(emu_cq_t *cq, const emu_cqe_t *cqe)
     return 0;
 }
 
-void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
+/* @a is_verbs: by a driver that may have quirk blind-arm */
+static void emu_cq_arm_as(uint32_t cqn, uint32_t sn_cmd_ci, int is_verbs)
 {
     emu_cq_t *cq       = emu_cq_find(cqn);
     uint32_t ci        = sn_cmd_ci & 0xffffff;
@@ -332,7 +334,8 @@ void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
 
     emu_cq_lock(cq);
     pi = solicited_only ? cq->sol_pi : cq->pi;
-    if ((int32_t)((pi - ci) << 8) > 0) {
+    if (((int32_t)((pi - ci) << 8) > 0) &&
+        !(is_verbs && emu_quirk_hits(cq->port, EMU_QUIRK_BLIND_ARM, 0, cqn, pi - ci))) {
         chan = cq->chan;
     } else {
         cq->armed = solicited_only ? 2 : 1;
@@ -342,6 +345,16 @@ void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
     if (chan != NULL) {
         emu_chan_post(chan, EMU_EVENT_CQ, cq->cqn, cq->cookie);
     }
+}
+
+void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci)
+{
+    emu_cq_arm_as(cqn, sn_cmd_ci, 0);
+}
+
+void emu_cq_arm_verbs(uint32_t cqn, uint32_t sn_cmd_ci)
+{
+    emu_cq_arm_as(cqn, sn_cmd_ci, 1);
 }
 
 uint32_t emu_cq_clean(emu_cq_t *cq, uint32_t qpn, uint32_t ci)

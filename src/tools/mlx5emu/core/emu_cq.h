@@ -98,11 +98,14 @@ emu_cq_t *emu_cq_find(uint32_t cqn);
  *  counts is there already, the event comes at once. */
 void emu_cq_arm(uint32_t cqn, uint32_t sn_cmd_ci);
 
+/** As above, with quirk blind-arm: no event for what is there. */
+void emu_cq_arm_verbs(uint32_t cqn, uint32_t sn_cmd_ci);
+
 /** Arm by verbs' ibv_req_notify_cq: @a ci is the next entry to be polled. */
 static inline void
 emu_cq_req_notify(emu_cq_t *cq, int solicited_only, uint32_t ci)
 {
-    emu_cq_arm(cq->cqn, (solicited_only ? (1u << 24) : 0) | (ci & 0xffffff));
+    emu_cq_arm_verbs(cq->cqn, (solicited_only ? (1u << 24) : 0) | (ci & 0xffffff));
 }
 
 /**

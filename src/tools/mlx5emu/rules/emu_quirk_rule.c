@@ -144,6 +144,16 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .source = "Linux, drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester(),"
                   " and rxe_net.c, rxe_find_route()"
     },
+    [EMU_QUIRK_BLIND_ARM] = {
+        .name   = "blind-arm",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "ibv_req_notify_cq() raises no event for completions that are in"
+                  " the completion queue already",
+        .real   = "soft-RoCE, and NICs that only compare new completions; mlx5"
+                  " looks at the consumer index",
+        .source = "Linux, drivers/infiniband/sw/rxe/rxe_verbs.c,"
+                  " rxe_req_notify_cq(); manual page ibv_get_cq_event(3)"
+    },
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",
         .scope  = EMU_QUIRK_SCOPE_LINK,

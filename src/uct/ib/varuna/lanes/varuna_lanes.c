@@ -107,16 +107,24 @@ static void uct_varuna_lanes_set_busy(uct_varuna_iface_t *iface, uint32_t busy)
     }
 }
 
+/* Also a single one for a while by the function that notes what is found */
 static void uct_varuna_lanes_poll_all(uct_varuna_iface_t *iface)
 {
     uct_varuna_lanes_set_busy(iface, iface->poll.all);
+    iface->poll.first.inner = &iface->super.super;
+    iface->poll.first.func  = uct_varuna_lanes_poll_busy;
     memset(iface->poll.idle, 0, sizeof(iface->poll.idle));
+}
+
+static unsigned uct_varuna_lanes_position(const uct_varuna_lane_iface_t *lane)
+{
+    return (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
 }
 
 static void uct_varuna_lanes_poll_set(uct_varuna_iface_t *iface,
                                       const uct_varuna_lane_iface_t *lane)
 {
-    unsigned position = (lane->link * UCT_VARUNA_LANE_LAST) + lane->kind;
+    unsigned position = uct_varuna_lanes_position(lane);
 
     iface->poll.all                  |= UCS_BIT(position);
     iface->poll.lanes[position].inner = lane->inner;
@@ -167,6 +175,7 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
                                      unsigned found)
 {
     uint32_t busy = iface->poll.busy;
+    int is_due    = 0;
 
     if (found > 0) {
         iface->poll.idle[lane] = 0;
@@ -176,9 +185,10 @@ static void uct_varuna_lanes_account(uct_varuna_iface_t *iface, unsigned lane,
             busy &= ~UCS_BIT(lane);
         }
         iface->poll.idle[lane] = 0;
+        is_due                 = 1;
     }
 
-    if (busy != iface->poll.busy) {
+    if (is_due || (busy != iface->poll.busy)) {
         uct_varuna_lanes_set_busy(iface, busy);
     }
 }
@@ -222,25 +232,49 @@ unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
     return found;
 }
 
-ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
-                                        unsigned events)
+/* @return Whether nothing that came before a lane was armed can be overlooked: the NIC raises
+ * an event for that, or the lane was armed for these events by an earlier call, no event was
+ * raised since then, and the last poll found nothing. (The count begins with each call.) */
+static int uct_varuna_lanes_is_looked_at(const uct_varuna_iface_t *iface,
+                                         const uct_varuna_lane_iface_t *lane,
+                                         unsigned events)
 {
+    return !uct_varuna_tl_arm_is_blind(lane->kind) ||
+           (ucs_test_all_flags(lane->armed, events) &&
+            (iface->poll.idle[uct_varuna_lanes_position(lane)] > 0));
+}
+
+static ucs_status_t uct_varuna_lanes_arm(uct_varuna_iface_t *iface, unsigned events)
+{
+    ucs_status_t result = UCS_OK;
     uct_varuna_lane_iface_t *lane;
     ucs_status_t status;
 
-    uct_varuna_lanes_poll_all(iface);
     uct_varuna_for_each_lane(lane, iface) {
         status = uct_varuna_tl_event_arm(lane->inner, lane->kind, events);
         if (status == UCS_ERR_BUSY) {
+            lane->armed = 0;
             return status;
         } else if (status != UCS_OK) {
             /* A dead NIC: what others do wakes the application all the same */
             ucs_debug("failed to arm a lane of %s: %s",
                       uct_varuna_link_name(iface, lane->link), ucs_status_string(status));
+        } else if (!uct_varuna_lanes_is_looked_at(iface, lane, events)) {
+            lane->armed = events;
+            result      = UCS_ERR_BUSY;
         }
     }
 
-    return UCS_OK;
+    return result;
+}
+
+ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
+                                        unsigned events)
+{
+    ucs_status_t status = uct_varuna_lanes_arm(iface, events);
+
+    uct_varuna_lanes_poll_all(iface);
+    return status;
 }
 
 ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,

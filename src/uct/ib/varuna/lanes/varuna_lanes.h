@@ -61,6 +61,8 @@ typedef struct uct_varuna_lane_iface {
                                             other */
     uint8_t                    overtakes; /* They do */
     unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
+    unsigned                   armed;    /* Its next completion raises one of these events.
+                                            Owner: varuna_lanes.c */
     ucs_time_t                 dry_at; /* When it was last polled
                                   until it was empty, on demand */
 } uct_varuna_lane_iface_t;
@@ -324,7 +326,11 @@ void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface);
  */
 void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface);
 
-/** Arm all inner interfaces, as uct_iface_event_arm(). */
+/**
+ * Arm all inner interfaces, as uct_iface_event_arm(). Some NICs raise no event for what is
+ * there when they are armed: then this returns UCS_ERR_BUSY until the caller has polled after
+ * arming, and nothing was found.
+ */
 ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
                                         unsigned events);
 

@@ -42,6 +42,7 @@ typedef struct uct_varuna_tl {
     void                       (*guard)(uct_iface_h iface);
     void                       (*allocate_tx)(uct_iface_h iface);
     ucs_status_t               (*event_arm)(uct_iface_h iface, unsigned events);
+    int                        arm_is_blind; /* Of a NIC of unknown make */
     ucs_status_t               (*order_request)(uct_md_h md, const char *dev_name,
                                                 unsigned kind,
                                                 uct_iface_config_t *config);
@@ -106,7 +107,8 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .reset           = uct_varuna_verbs_reset,
         .end_reset       = uct_varuna_verbs_end_reset,
         .guard           = uct_varuna_verbs_guard,
-        .event_arm       = uct_varuna_verbs_event_arm
+        .event_arm       = uct_varuna_verbs_event_arm,
+        .arm_is_blind    = 1
     },
     [UCT_VARUNA_LANE_UD] = {
         .is_drained      = uct_varuna_ud_is_drained,
@@ -218,6 +220,11 @@ void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events)
 {
     return uct_varuna_tls[kind].event_arm(iface, events);
+}
+
+int uct_varuna_tl_arm_is_blind(unsigned kind)
+{
+    return uct_varuna_tls[kind].arm_is_blind;
 }
 
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,

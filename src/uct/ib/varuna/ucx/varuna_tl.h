@@ -134,6 +134,10 @@ void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind);
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events);
 
+/** @return Whether what had come before uct_varuna_tl_event_arm(), and was not polled, may
+ *  raise no event: it is to be polled once more. */
+int uct_varuna_tl_arm_is_blind(unsigned kind);
+
 /**
  * Ask for order before an inner interface is opened: see
  * uct_varuna_mlx5_order_request().

@@ -167,6 +167,8 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
     attr->ep_addr_len     = EP_LEN;
 }
 
+bool fake_lane::arm_is_blind = false;
+
 fake_lane::fake_lane(unsigned plane) :
     num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
     post_status(UCS_OK), arm_status(UCS_OK), num_armed(0), room(-1), num_refused(0),
@@ -419,6 +421,11 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 
 void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 {
+}
+
+int uct_varuna_tl_arm_is_blind(unsigned kind)
+{
+    return fake_lane::arm_is_blind;
 }
 
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h inner, unsigned kind, unsigned events)

@@ -39,6 +39,7 @@ protected:
     virtual void init()
     {
         ucs::test::init();
+        fake_lane::arm_is_blind = false;
         open(UCS_ASYNC_MODE_THREAD_SPINLOCK);
         uct_varuna_lanes_poll_init(m_host->iface());
         uct_varuna_iface_init_pace(m_host->tl_iface());
@@ -84,6 +85,7 @@ protected:
     virtual void cleanup()
     {
         close_ctl();
+        fake_lane::arm_is_blind = false;
         ucs::test::cleanup();
     }
 
@@ -313,6 +315,55 @@ UCS_TEST_F(test_varuna_poll, no_rest_without_thread) {
     receive();
     uct_varuna_ctl_poll(ctl());
     EXPECT_FALSE(decide());
+}
+
+/* A NIC that raises no event for what is there is polled once more after arming */
+UCS_TEST_F(test_varuna_poll, looks_again_after_arming) {
+    fake_lane &lane = m_host->lane(1, UCT_VARUNA_LANE_RC);
+    auto arm        = [&](unsigned events) {
+        return uct_varuna_lanes_event_arm(m_host->iface(), events);
+    };
+    auto poll       = [&]() { return uct_varuna_lanes_poll(m_host->iface()); };
+
+    fake_lane::arm_is_blind = true;
+    EXPECT_EQ(0u, poll());
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV));
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV)) << "without a poll";
+    EXPECT_EQ(0u, poll());
+    EXPECT_UCS_OK(arm(UCT_EVENT_RECV));
+
+    /* Something else woke the program: the lanes are still armed */
+    EXPECT_EQ(0u, poll());
+    EXPECT_UCS_OK(arm(UCT_EVENT_RECV));
+
+    /* For another event they are not */
+    EXPECT_EQ(0u, poll());
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV | UCT_EVENT_SEND_COMP));
+    EXPECT_EQ(0u, poll());
+    EXPECT_UCS_OK(arm(UCT_EVENT_RECV | UCT_EVENT_SEND_COMP));
+
+    /* What was found may not have been all */
+    lane.on_poll = [] { return 1; };
+    EXPECT_GT(poll(), 0u);
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV));
+    lane.on_poll = nullptr;
+    EXPECT_EQ(0u, poll());
+    EXPECT_UCS_OK(arm(UCT_EVENT_RECV));
+
+    /* An event disarms */
+    EXPECT_EQ(0u, poll());
+    lane.arm_status = UCS_ERR_BUSY;
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV));
+    lane.arm_status = UCS_OK;
+    EXPECT_EQ(0u, poll());
+    EXPECT_EQ(UCS_ERR_BUSY, arm(UCT_EVENT_RECV));
+    EXPECT_EQ(0u, poll());
+    EXPECT_UCS_OK(arm(UCT_EVENT_RECV));
+}
+
+/* ... which costs others nothing */
+UCS_TEST_F(test_varuna_poll, arms_at_once) {
+    EXPECT_UCS_OK(uct_varuna_lanes_event_arm(m_host->iface(), UCT_EVENT_RECV));
 }
 
 /* A NIC that is gone cannot be armed. Its failure is found by others, and what the living
