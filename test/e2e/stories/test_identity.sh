@@ -101,6 +101,19 @@ test_wrong_cabling_is_configured() {
     all_is_well
 }
 
+# Each side says it once for each link
+test_path_mtus_differ() {
+    fabric_up
+    servers 0 s0
+    UCX_IB_PATH_MTU=1024 client 1 1 s0
+    await 60 client.log 'WARN .*paths from mlx5_[01]:1 have an MTU of 1024 bytes, and 4096 at mlx5_[01]:1' 2
+    await 60 s0.log 'WARN .*paths from mlx5_[01]:1 have an MTU of 4096 bytes, and 1024 at mlx5_[01]:1' 2
+    await_more
+    all_good
+    check test "$(cat client.log s0.log | grep -c ' WARN ')" -eq 4
+    fabric_down
+}
+
 # A port that is named and does not exist is one warning, and the others work
 test_missing_link() {
     fabric_up

@@ -76,20 +76,35 @@ static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
            !uct_varuna_ib_addr_is_zero(pos + sizeof(lid)) : (lid != 0);
 }
 
-/* Behind the port: the path MTU comes first */
+/* Behind the port: the path MTU comes first. @return An enum ibv_mtu, if it is valid. */
+static uint8_t uct_varuna_ib_addr_get_mtu(uint8_t flags, const uint8_t *addr,
+                                          size_t length)
+{
+    size_t tail = sizeof(uint8_t) +
+                  ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
+
+    return (flags & UCT_IB_ADDRESS_FLAG_PATH_MTU) ? addr[length - tail] : IBV_MTU_4096;
+}
+
 static int uct_varuna_ib_addr_check_mtu(uint8_t flags, const uint8_t *addr,
                                         size_t length)
 {
-    size_t tail   = sizeof(uint8_t) +
-                    ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
-    uint8_t mtu;
+    uint8_t mtu = uct_varuna_ib_addr_get_mtu(flags, addr, length);
 
-    if (!(flags & UCT_IB_ADDRESS_FLAG_PATH_MTU)) {
-        return 1;
+    return (mtu >= IBV_MTU_256) && (mtu <= IBV_MTU_4096);
+}
+
+unsigned uct_varuna_ib_addr_mtu(const void *addr, size_t length)
+{
+    const uint8_t *bytes = addr;
+
+    if ((length < sizeof(uct_ib_address_t)) ||
+        (length != uct_varuna_ib_addr_length(bytes[0])) ||
+        !uct_varuna_ib_addr_check_mtu(bytes[0], bytes, length)) {
+        return 0;
     }
 
-    mtu = addr[length - tail];
-    return (mtu >= IBV_MTU_256) && (mtu <= IBV_MTU_4096);
+    return 128u << uct_varuna_ib_addr_get_mtu(bytes[0], bytes, length);
 }
 
 int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own)

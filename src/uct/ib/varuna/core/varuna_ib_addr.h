@@ -19,4 +19,8 @@
  */
 int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own);
 
+/** @return Bytes of the path MTU that an address asks for, 4096 if it does not limit it; 0 if
+ *  the address has another length than its flags say. */
+unsigned uct_varuna_ib_addr_mtu(const void *addr, size_t length);
+
 #endif

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Cables that end in the switch of another network. See varuna_cabling.h.
+ * Links that do not suit those of a peer. See varuna_cabling.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -9,6 +9,7 @@
 
 #include "varuna_cabling.h"
 #include "varuna_ctl.h"
+#include <uct/ib/varuna/core/varuna_ib_addr.h>
 
 #include <ucs/debug/log.h>
 
@@ -50,4 +51,31 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
              "change the cables, or name the ports in UCX_RC_VARUNA_LINKS in the order "
              "of their networks, on all hosts", uct_varuna_link_name(iface, link),
              remote->name_len, remote->name, parsed->uuid, same->name_len, same->name);
+}
+
+void uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_parsed_addr_t *parsed, unsigned link,
+                                  unsigned nic)
+{
+    const uct_varuna_link_t *own           = &ctl->iface->links[link];
+    const uct_varuna_parsed_link_t *remote = uct_varuna_cabling_find(parsed, nic);
+    unsigned ours, theirs;
+
+    if (parsed->is_short || (remote == NULL) || (ctl->mtu_differs & UCS_BIT(link)) ||
+        (own->set->fallback == UCT_VARUNA_LANE_NONE)) {
+        return;
+    }
+
+    ours   = uct_varuna_ib_addr_mtu(own->device_addr, own->device_addr_len);
+    theirs = uct_varuna_ib_addr_mtu(remote->device_addr, remote->device_len);
+    if ((ours == 0) || (theirs == 0) || (ours == theirs)) {
+        return;
+    }
+
+    ctl->mtu_differs |= UCS_BIT(link);
+    ucs_warn("rc_varuna: paths from %s have an MTU of %u bytes, and %u at %.*s of peer "
+             "0x%lx: RC takes the smaller one, but DC does not, and may fail when it is "
+             "needed. Set UCX_IB_PATH_MTU to the same on all hosts",
+             uct_varuna_link_name(ctl->iface, link), ours, theirs, remote->name_len,
+             remote->name, parsed->uuid);
 }

@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Reports cables that end in the switch of another network.
+ * Reports links that do not suit those of a peer: cables that end in the switch of another
+ * network, and other path MTUs.
  */
 #ifndef UCT_VARUNA_CABLING_H_
 #define UCT_VARUNA_CABLING_H_
@@ -21,5 +22,16 @@
 void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
                               const uct_varuna_parsed_addr_t *parsed, unsigned link,
                               unsigned nic);
+
+/**
+ * Warn, once for each link, if its path MTU and the peer's differ: RC takes the smaller one,
+ * but DC each side's own, so that the fallback lane may fail when it is needed. Lock held.
+ *
+ * @param [in] parsed  The peer's full address; a short one is ignored.
+ * @param [in] nic     The peer's NIC that @a link reaches.
+ */
+void uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
+                                  const uct_varuna_parsed_addr_t *parsed, unsigned link,
+                                  unsigned nic);
 
 #endif

@@ -170,6 +170,8 @@ struct uct_varuna_ctl {
     uint8_t                    ports_down; /* Links whose port is down */
     uint8_t                    miscabled;  /* Links that reach another one of a peer's:
                                               reported */
+    uint8_t                    mtu_differs; /* Links with another path MTU than a peer's:
+                                              reported */
     struct {
         uint32_t               number;     /* Of port events so far */
         uint8_t                changed;    /* Links: the last of them */

@@ -97,7 +97,16 @@ UCS_TEST_F(test_varuna_ib_addr, path_mtu) {
         both[3] = mtu;
         EXPECT_EQ((mtu >= 1) && (mtu <= 5), is_valid(addr)) << mtu;
         EXPECT_EQ((mtu >= 1) && (mtu <= 5), is_valid(both)) << mtu;
+        EXPECT_EQ(is_valid(addr) ? (128u << mtu) : 0,
+                  uct_varuna_ib_addr_mtu(addr.data(), addr.size())) << mtu;
+        EXPECT_EQ(is_valid(both) ? (128u << mtu) : 0,
+                  uct_varuna_ib_addr_mtu(both.data(), both.size())) << mtu;
     }
+
+    EXPECT_EQ(4096u, uct_varuna_ib_addr_mtu(ib(0, 0).data(), 3));
+    EXPECT_EQ(4096u, uct_varuna_ib_addr_mtu(eth().data(), 17));
+    EXPECT_EQ(0u, uct_varuna_ib_addr_mtu(addr.data(), addr.size() - 1));
+    EXPECT_EQ(0u, uct_varuna_ib_addr_mtu(addr.data(), 0));
 }
 
 UCS_TEST_F(test_varuna_ib_addr, ethernet) {
